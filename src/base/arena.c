@@ -1,0 +1,138 @@
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size, used;
+    max_align_t data[];
+};
+
+enum { CHUNK_BYTES = 256 << 10, ALIGN = _Alignof(max_align_t) };
+
+static void oom_exit(void *arg)
+{
+    (void)arg;
+    static const char text[] = "gpumend: out of memory\n";
+    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)n; // nothing better can be done when even that fails
+    _exit(3);
+}
+
+void arena_init(struct arena *a, size_t limit_bytes, void (*oom)(void *), void *oom_arg)
+{
+    *a = (struct arena){.limit_bytes = limit_bytes, .oom = oom ? oom : oom_exit, .oom_arg = oom_arg};
+}
+
+void arena_release(struct arena *a)
+{
+    for (struct arena_chunk *c = a->chunks; c;) {
+        struct arena_chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+    a->chunks = NULL;
+    a->used_bytes = 0;
+}
+
+static _Noreturn void out_of_memory(struct arena *a)
+{
+    if (a->oom) {
+        a->oom(a->oom_arg);
+    }
+    oom_exit(NULL);
+    abort();
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    if (size > SIZE_MAX / 4) {
+        out_of_memory(a);
+    }
+    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (a->limit_bytes && (size > a->limit_bytes || a->used_bytes > a->limit_bytes - size)) {
+        out_of_memory(a);
+    }
+    struct arena_chunk *c = a->chunks;
+    if (!c || c->size - c->used < size) {
+        size_t want = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
+        struct arena_chunk *fresh = calloc(1, sizeof *fresh + want);
+        if (!fresh) {
+            out_of_memory(a);
+        }
+        fresh->size = want;
+        if (c && want != CHUNK_BYTES) { // a large piece must not hide the room left in the newest
+            fresh->next = c->next;
+            c->next = fresh;
+        } else {
+            fresh->next = c;
+            a->chunks = fresh;
+        }
+        c = fresh;
+    }
+    void *p = (char *)c->data + c->used;
+    c->used += size;
+    a->used_bytes += size;
+    return p;
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / 4 / size) {
+        out_of_memory(a);
+    }
+    return arena_alloc(a, count * size);
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n)
+{
+    char *copy = arena_alloc(a, n + 1);
+    if (n) {
+        memcpy(copy, s, n);
+    }
+    return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+    return arena_strndup(a, s, strlen(s));
+}
+
+char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    if (n < 0) {
+        va_end(again);
+        return arena_strdup(a, "");
+    }
+    char *s = arena_alloc(a, (size_t)n + 1);
+    (void)vsnprintf(s, (size_t)n + 1, fmt, again); // measured just above
+    va_end(again);
+    return s;
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *s = arena_vprintf(a, fmt, ap);
+    va_end(ap);
+    return s;
+}
+
+void *arena_grow(struct arena *a, const void *items, size_t n, size_t *cap, size_t item_size)
+{
+    size_t more = *cap ? *cap * 2 : 8;
+    void *fresh = arena_array(a, more, item_size);
+    if (n) {
+        memcpy(fresh, items, n * item_size);
+    }
+    *cap = more;
+    return fresh;
+}

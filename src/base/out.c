@@ -1,0 +1,85 @@
+#include "base/out.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+static const char *const style_codes[OUT_STYLES] = {
+    [OUT_PLAIN] = "",        [OUT_BOLD] = "\033[1m",  [OUT_RED] = "\033[1;31m",
+    [OUT_YELLOW] = "\033[1;33m", [OUT_GREEN] = "\033[32m", [OUT_DIM] = "\033[2m",
+};
+
+void out_init(struct out *o, FILE *file)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    bool terminal = isatty(fileno(file));
+    struct winsize size;
+    o->file = file;
+    o->colour = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    o->width = 100;
+    if (terminal && ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) {
+        o->width = size.ws_col > 120 ? 120 : size.ws_col;
+    }
+}
+
+void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
+{
+    bool paint = o->colour && style != OUT_PLAIN;
+    if (paint) {
+        fputs(style_codes[style], o->file);
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vfprintf(o->file, fmt, ap); // a failed write shows in ferror() at the end
+    va_end(ap);
+    if (paint) {
+        fputs("\033[0m", o->file);
+    }
+}
+
+void out_wrap(const struct out *o, unsigned indent, const char *text)
+{
+    unsigned column = indent;
+    struct str rest = str_of(text);
+    bool first = true;
+    while (rest.s) {
+        struct str word = str_cut(&rest, ' ');
+        if (word.n == 0) {
+            continue;
+        }
+        if (!first && column + 1 + word.n > o->width) {
+            fprintf(o->file, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!first) {
+            fputc(' ', o->file);
+            column++;
+        }
+        fwrite(word.s, 1, word.n, o->file);
+        column += (unsigned)word.n;
+        first = false;
+    }
+    fputc('\n', o->file);
+}
+
+json_t *out_json_text(struct arena *a, const char *text)
+{
+    if (!text) {
+        return json_null();
+    }
+    if (str_is_utf8(text, strlen(text))) {
+        return json_string_nocheck(text);
+    }
+    return json_string_nocheck(str_printable(a, text));
+}
+
+int out_json_dump(FILE *file, json_t *doc)
+{
+    int rc = doc ? json_dumpf(doc, file, JSON_INDENT(2)) : -1;
+    json_decref(doc);
+    return rc == 0 && fputc('\n', file) != EOF ? 0 : -1;
+}

@@ -1,0 +1,40 @@
+/*
+ * What commands print with: colours only where they help, JSON strings that are always valid.
+ */
+#ifndef GPUMEND_BASE_OUT_H
+#define GPUMEND_BASE_OUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+
+enum out_style { OUT_PLAIN, OUT_BOLD, OUT_RED, OUT_YELLOW, OUT_GREEN, OUT_DIM, OUT_STYLES };
+
+struct out {
+    FILE *file;
+    bool colour;
+    unsigned width; // columns to wrap at
+};
+
+/* Colours when `file` is a terminal, NO_COLOR is unset or empty and TERM is not "dumb". */
+void out_init(struct out *o, FILE *file);
+
+/* Prints text in a style. */
+void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Prints a paragraph wrapped at the width; every line after the first starts with `indent`
+ * blanks. The cursor is taken to stand at column `indent`. */
+void out_wrap(const struct out *o, unsigned indent, const char *text);
+
+/* A JSON string; bytes that are not UTF-8 become \xNN text (see str_printable), NULL is null.
+ * The reference belongs to the caller. */
+json_t *out_json_text(struct arena *a, const char *text);
+
+/* Prints a document to `file` (two blanks of indent, members in the order they were set, a line
+ * end) and drops the reference. Returns 0, or -1 if writing failed. */
+int out_json_dump(FILE *file, json_t *doc) __attribute__((warn_unused_result));
+
+#endif

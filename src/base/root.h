@@ -1,0 +1,76 @@
+/*
+ * Files below a root: the running system ("/"), a container's file system, or a captured tree.
+ *
+ * Every path is absolute *inside* the root; links, absolute ones and ".." too, are resolved
+ * inside it and cannot leave it (openat2 with RESOLVE_IN_ROOT, else a walk of our own). Only
+ * regular files are ever opened for reading: a FIFO, a device node or a socket is reported as
+ * -ENOTSUP without being opened, so that looking has no side effect and cannot hang.
+ *
+ * Functions return 0 (or an fd) on success and a negative errno on failure, because *which*
+ * errno it was is a fact that the loader model needs.
+ */
+#ifndef GPUMEND_BASE_ROOT_H
+#define GPUMEND_BASE_ROOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+struct root {
+    int fd;           // O_PATH on the root folder, or -1
+    const char *path; // as given; belongs to the caller and must outlive the root
+    bool is_host;     // the root is "/": plain system calls will do
+    bool no_openat2;  // kernel before 5.6 or a sandbox without it
+};
+
+#define ROOT_EMPTY ((struct root){.fd = -1})
+
+/* Opens the folder `path` as a root. */
+int root_open(struct root *r, const char *path, struct gm_err *err) GM_CHECK;
+void root_close(struct root *r);
+
+int root_stat(struct root *r, const char *path, struct stat *ret) GM_CHECK;
+int root_lstat(struct root *r, const char *path, struct stat *ret) GM_CHECK;
+
+/* Opens a regular file for reading; ret_st may be NULL. Close-on-exec, never blocks. */
+int root_open_file(struct root *r, const char *path, struct stat *ret_st) GM_CHECK;
+
+/* Reads a whole file into the arena, NUL-terminated behind its end. -EFBIG above max_bytes.
+ * Files of /proc and /sys, whose size is said to be 0, are read to their end. */
+int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+              struct str *ret) GM_CHECK;
+
+/* A read-only private mapping of a whole regular file; unmap with munmap(). An empty file gives
+ * NULL and size 0. */
+int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+             struct stat *ret_st) GM_CHECK;
+
+struct root_dir {
+    char **names; // sorted by byte value, without "." and ".."
+    size_t n;
+    bool truncated; // more than max_entries were there
+};
+
+/* Lists a folder. With `keep` (may be NULL) only names for which it returns true are kept and
+ * counted, so that a folder of a million files costs time but no memory. */
+int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
+              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret) GM_CHECK;
+
+/* Target of a symbolic link, as written. */
+int root_readlink(struct root *r, struct arena *a, const char *path, char **ret) GM_CHECK;
+
+/* The path without links, inside the root. -ELOOP after 40 links, as the kernel counts. */
+int root_realpath(struct root *r, struct arena *a, const char *path, char **ret) GM_CHECK;
+
+/* Whether the file carries file capabilities (extended attribute security.capability):
+ * 1 yes, 0 no, negative errno if it cannot be told. */
+int root_has_capabilities(struct root *r, const char *path) GM_CHECK;
+
+/* Whether this process may read (R_OK) or execute the file; 0 or negative errno. */
+int root_access(struct root *r, const char *path, int mode) GM_CHECK;
+
+#endif

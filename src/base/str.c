@@ -1,0 +1,326 @@
+#include "base/str.h"
+
+#include <string.h>
+
+struct str str_of(const char *s)
+{
+    return (struct str){s, s ? strlen(s) : 0};
+}
+
+bool str_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.s, b.s, a.n) == 0);
+}
+
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+bool str_eq_nocase(struct str a, struct str b)
+{
+    if (a.n != b.n) {
+        return false;
+    }
+    for (size_t i = 0; i < a.n; i++) {
+        if (lower(a.s[i]) != lower(b.s[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool str_is(struct str a, const char *b)
+{
+    return str_eq(a, str_of(b));
+}
+
+int str_cmp(struct str a, struct str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n ? memcmp(a.s, b.s, n) : 0;
+    return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+bool str_starts(struct str s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return s.n >= n && memcmp(s.s, prefix, n) == 0;
+}
+
+bool str_ends(struct str s, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return s.n >= n && memcmp(s.s + s.n - n, suffix, n) == 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.n && is_blank(s.s[0])) {
+        s.s++, s.n--;
+    }
+    while (s.n && is_blank(s.s[s.n - 1])) {
+        s.n--;
+    }
+    return s;
+}
+
+char *str_dup(struct arena *a, struct str s)
+{
+    return arena_strndup(a, s.s, s.n);
+}
+
+size_t str_find_char(struct str s, char c)
+{
+    const char *p = s.n ? memchr(s.s, c, s.n) : NULL;
+    return p ? (size_t)(p - s.s) : s.n;
+}
+
+size_t str_find(struct str s, const char *needle)
+{
+    size_t n = strlen(needle);
+    const char *p = s.n && n ? memmem(s.s, s.n, needle, n) : NULL;
+    return p ? (size_t)(p - s.s) : s.n;
+}
+
+struct str str_cut(struct str *s, char sep)
+{
+    size_t at = str_find_char(*s, sep);
+    struct str head = {s->s, at};
+    *s = at < s->n ? (struct str){s->s + at + 1, s->n - at - 1} : (struct str){NULL, 0};
+    return head;
+}
+
+bool str_line(struct str *rest, struct str *ret_line)
+{
+    if (!rest->s || rest->n == 0) {
+        return false;
+    }
+    struct str line = str_cut(rest, '\n');
+    if (line.n && line.s[line.n - 1] == '\r') {
+        line.n--;
+    }
+    *ret_line = line;
+    return true;
+}
+
+bool str_u64(struct str s, uint64_t *ret)
+{
+    uint64_t v = 0;
+    if (s.n == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.s[i] < '0' || s.s[i] > '9') {
+            return false;
+        }
+        uint64_t digit = (uint64_t)(s.s[i] - '0');
+        if (v > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        v = v * 10 + digit;
+    }
+    *ret = v;
+    return true;
+}
+
+/* Matches one "[...]" at *p against c and moves *p behind it; without a closing bracket the '['
+ * is an ordinary character. */
+static bool glob_class(const char **p, char c)
+{
+    const char *q = *p + 1;
+    bool negate = *q == '!' || *q == '^';
+    bool hit = false;
+    q += negate;
+    const char *first = q;
+    while (*q && (*q != ']' || q == first)) {
+        if (q[1] == '-' && q[2] && q[2] != ']') {
+            hit |= (unsigned char)q[0] <= (unsigned char)c && (unsigned char)c <= (unsigned char)q[2];
+            q += 3;
+        } else {
+            hit |= *q == c;
+            q++;
+        }
+    }
+    if (*q != ']') {
+        (*p)++;
+        return c == '[';
+    }
+    *p = q + 1;
+    return hit != negate;
+}
+
+bool str_glob(const char *pattern, const char *text)
+{
+    const char *star = NULL, *resume = NULL;
+    const char *p = pattern, *t = text;
+    while (*t) {
+        if (*p == '*') {
+            star = ++p;
+            resume = t;
+            continue;
+        }
+        const char *next = p;
+        bool hit = false;
+        if (*p == '[') {
+            hit = glob_class(&next, *t);
+        } else if (*p) {
+            hit = *p == '?' || *p == *t;
+            next = p + 1;
+        }
+        if (hit) {
+            p = next, t++;
+        } else if (star) {
+            p = star, t = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*p == '*') {
+        p++;
+    }
+    return *p == '\0';
+}
+
+bool starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool ends_with(const char *s, const char *suffix)
+{
+    return str_ends(str_of(s), suffix);
+}
+
+const char *path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *path_dir(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash) {
+        return arena_strdup(a, ".");
+    }
+    return arena_strndup(a, path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+char *path_join(struct arena *a, const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+    if (n == 0) {
+        return arena_strdup(a, name);
+    }
+    return arena_printf(a, dir[n - 1] == '/' ? "%s%s" : "%s/%s", dir, name);
+}
+
+char *path_normal(struct arena *a, const char *path)
+{
+    bool absolute = path[0] == '/';
+    char *out = arena_alloc(a, strlen(path) + 2);
+    size_t n = 0;
+    struct str rest = str_of(path);
+    while (rest.s) {
+        struct str part = str_cut(&rest, '/');
+        if (part.n == 0 || str_is(part, ".")) {
+            continue;
+        }
+        if (str_is(part, "..")) {
+            size_t cut = n;
+            while (cut && out[cut - 1] != '/') {
+                cut--;
+            }
+            bool parent_is_up = n - cut == 2 && memcmp(out + cut, "..", 2) == 0;
+            if (n && !parent_is_up) {
+                n = cut ? cut - 1 : 0;
+                continue;
+            }
+            if (absolute) {
+                continue;
+            }
+        }
+        if (n || absolute) {
+            out[n++] = '/';
+        }
+        memcpy(out + n, part.s, part.n);
+        n += part.n;
+    }
+    if (n == 0) {
+        out[n++] = absolute ? '/' : '.';
+    }
+    out[n] = '\0';
+    return out;
+}
+
+/* Length of the UTF-8 sequence at s (n bytes left), or 0 if there is none. */
+static size_t utf8_len(const unsigned char *s, size_t n)
+{
+    if (s[0] < 0x80) {
+        return 1;
+    }
+    size_t len = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    if (len == 0 || len > n) {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) {
+        return 0;
+    }
+    return len;
+}
+
+bool str_is_utf8(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_len((const unsigned char *)s + i, n - i);
+        if (len == 0) {
+            return false;
+        }
+        i += len;
+    }
+    return true;
+}
+
+char *str_printable(struct arena *a, const char *s)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t n = strlen(s);
+    char *out = arena_alloc(a, n * 4 + 1);
+    size_t o = 0;
+    for (size_t i = 0; i < n;) {
+        unsigned char c = (unsigned char)s[i];
+        size_t len = utf8_len((const unsigned char *)s + i, n - i);
+        bool c1_control = len == 2 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0;
+        if (len == 0 || c < 0x20 || c == 0x7f || c1_control) {
+            out[o++] = '\\', out[o++] = 'x', out[o++] = hex[c >> 4], out[o++] = hex[c & 15];
+            i++;
+            continue;
+        }
+        memcpy(out + o, s + i, len);
+        o += len, i += len;
+    }
+    out[o] = '\0';
+    return out;
+}
+
+uint64_t str_hash(const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ p[i]) * 0x100000001b3u;
+    }
+    return h;
+}

@@ -1,0 +1,67 @@
+/*
+ * Slices of text: a pointer and a length that point into a mapping or an arena. Cut, compared
+ * and split by pure functions; never NUL-terminated by promise. Text that must outlive its file
+ * is copied with arena_strndup().
+ */
+#ifndef GPUMEND_BASE_STR_H
+#define GPUMEND_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+struct str {
+    const char *s;
+    size_t n;
+};
+
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+#define STR_FMT "%.*s"
+#define STR_ARG(x) (int)((x).n > 4096 ? 4096 : (x).n), (x).s
+
+struct str str_of(const char *nul_terminated);
+bool str_eq(struct str a, struct str b);
+bool str_eq_nocase(struct str a, struct str b); // ASCII only
+bool str_is(struct str a, const char *b);
+int str_cmp(struct str a, struct str b); // bytes, then length
+bool str_starts(struct str s, const char *prefix);
+bool str_ends(struct str s, const char *suffix);
+struct str str_trim(struct str s); // blanks and line ends off both ends
+char *str_dup(struct arena *a, struct str s);
+
+/* Index of c or of needle, or s.n if absent. */
+size_t str_find_char(struct str s, char c);
+size_t str_find(struct str s, const char *needle);
+
+/* Cuts at the first sep: returns the head, leaves the rest (after sep) in *s. Without sep the
+ * head is everything and *s becomes empty with s == NULL, so `while (s.s)` visits each piece. */
+struct str str_cut(struct str *s, char sep);
+
+/* The next line without its line end ("\n", "\r\n"); false at the end. */
+bool str_line(struct str *rest, struct str *ret_line);
+
+/* Decimal number, all of s; false if empty, too large or anything else. */
+bool str_u64(struct str s, uint64_t *ret);
+
+/* Shell pattern with `*`, `?` and `[...]`, over the whole text; linear in practice, no escapes,
+ * `/` is an ordinary character. */
+bool str_glob(const char *pattern, const char *text);
+
+bool starts_with(const char *s, const char *prefix);
+bool ends_with(const char *s, const char *suffix);
+const char *path_base(const char *path);                    // after the last '/'
+char *path_dir(struct arena *a, const char *path);          // "/" for "/x", "." without '/'
+char *path_join(struct arena *a, const char *dir, const char *name);
+/* Removes "." and empty components and resolves ".." by text. Only for showing and comparing:
+ * where a link precedes "..", the text and the file system disagree. */
+char *path_normal(struct arena *a, const char *path);
+
+/* Foreign bytes made printable: control characters, DEL and what is not UTF-8 become \xNN. */
+char *str_printable(struct arena *a, const char *s);
+bool str_is_utf8(const char *s, size_t n);
+
+uint64_t str_hash(const void *data, size_t n); // FNV-1a, for tables
+
+#endif
