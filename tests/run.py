@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Runs the suites of one or more groups and prints the sum of their counts.
+
+    tests/run.py [--build DIR] [--only SUITE]... GROUP...
+
+A suite is a command. Its last line says `N passed, N failed[, N skipped]` (or its output holds
+meson's summary); lines that start with FAIL or SKIP are shown as they come. The whole output of a
+suite is kept in DIR/test-logs/SUITE.log. A suite counts as one failure more when it ends with a
+status other than 0 without having counted a failure, when it says nothing that can be counted,
+when it counted nothing at all, and when it takes longer than its limit.
+
+The last line is `N passed, N failed, N skipped`; the exit status is 0 only when nothing failed.
+"""
+
+import argparse
+import collections
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PY = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+
+Suite = collections.namedtuple("Suite", "group name limit_s command")
+Counts = collections.namedtuple("Counts", "passed failed skipped")
+
+# `{exe}` is the executable under test, `{build}` its build folder, `{py}` Python.
+# Build folders of other kinds stand beside `build`, so that a second run builds only what changed.
+SUITES = [
+    Suite("test", "unit", 600,
+          "tests/meson-suite {build}-gcc --werror"),
+    Suite("test", "unit-sanitized", 900,
+          "tests/meson-suite {build}-asan --werror -Dbuildtype=debugoptimized "
+          "-Db_sanitize=address,undefined"),
+    Suite("test", "unit-clang", 900,
+          "CC=clang tests/meson-suite {build}-clang --werror"),
+    Suite("test", "include-order", 60, "{py} tests/include-order.py"),
+    Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
+    Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
+    Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
+    Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
+    Suite("test", "container", 300, "tests/container.sh {exe}"),
+    Suite("test", "fuzz", 900, "tests/fuzz/run --seconds 5"),
+]
+
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\.?$")
+MESON = re.compile(r"^(Ok|Expected Fail|Fail|Unexpected Pass|Skipped|Timeout):\s+(\d+)\s*$")
+SHOWN = re.compile(r"^(FAIL|SKIP|seed)\b", re.IGNORECASE)
+
+
+def counts_of(lines):
+    """The counts that a suite's output states, or None."""
+    for line in reversed(lines):
+        if line.strip():
+            found = SUMMARY.match(line.strip())
+            if found:
+                return Counts(*(int(n or 0) for n in found.groups()))
+            break
+    meson = {m.group(1): int(m.group(2)) for m in map(MESON.match, lines) if m}
+    if meson:
+        return Counts(meson.get("Ok", 0) + meson.get("Expected Fail", 0),
+                      meson.get("Fail", 0) + meson.get("Unexpected Pass", 0)
+                      + meson.get("Timeout", 0),
+                      meson.get("Skipped", 0))
+    return None
+
+
+def judged(counts, status, timed_out):
+    """The counts, with one failure more where the suite itself went wrong, and why."""
+    if timed_out:
+        return (counts or Counts(0, 0, 0))._replace(
+            failed=(counts.failed if counts else 0) + 1), "took longer than its limit"
+    if counts is None:
+        return Counts(0, 1, 0), f"status {status}, and no counts in its last line"
+    if status != 0 and counts.failed == 0:
+        return counts._replace(failed=1), f"status {status} though it counted no failure"
+    if sum(counts) == 0:
+        return Counts(0, 1, 0), "ran nothing"
+    return counts, None
+
+
+def run_one(suite, args, log_path, loud):
+    """Runs a suite in its own process group; returns its lines, status and whether it was ended."""
+    command = suite.command.format(exe=args.build / "gpumend", build=args.build, py=PY)
+    child = subprocess.Popen(["/bin/sh", "-c", command], cwd=TOP, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="backslashreplace", start_new_session=True)
+    ended = threading.Event()
+
+    def end():
+        ended.set()
+        os.killpg(child.pid, signal.SIGKILL)
+
+    timer = threading.Timer(suite.limit_s, end)
+    timer.start()
+    lines = []
+    with open(log_path, "w", encoding="utf-8") as log:
+        log.write(f"$ {command}\n")
+        for line in child.stdout:
+            log.write(line)
+            lines.append(line.rstrip("\n"))
+            if loud or SHOWN.match(line):
+                print("  " + line, end="", flush=True)
+    status = child.wait()
+    timer.cancel()
+    return lines, status, ended.is_set()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the test suites of gpumend.")
+    parser.add_argument("--build", type=Path, default=TOP / "build")
+    parser.add_argument("--only", action="append", metavar="SUITE")
+    parser.add_argument("groups", nargs="+", metavar="GROUP",
+                        choices=sorted({s.group for s in SUITES}))
+    args = parser.parse_args()
+    args.build = args.build.resolve()
+    logs = args.build / "test-logs"
+    logs.mkdir(parents=True, exist_ok=True)
+
+    total = Counts(0, 0, 0)
+    for suite in SUITES:
+        if suite.group not in args.groups or (args.only and suite.name not in args.only):
+            continue
+        print(f"{suite.name} ...", flush=True)
+        started = time.monotonic()
+        log_path = logs / f"{suite.name}.log"
+        lines, status, timed_out = run_one(suite, args, log_path, suite.group != "test")
+        counts, problem = judged(counts_of(lines), status, timed_out)
+        if counts.failed and suite.group == "test":
+            print("  | " + "\n  | ".join(lines[-40:]))
+        print(f"{suite.name}: {counts.passed} passed, {counts.failed} failed, "
+              f"{counts.skipped} skipped ({time.monotonic() - started:.1f} s)"
+              + (f": {problem}" if problem else "")
+              + (f"; see {log_path}" if counts.failed else ""), flush=True)
+        total = Counts(*(a + b for a, b in zip(total, counts)))
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed or not sum(total) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
