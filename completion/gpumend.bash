@@ -1,0 +1,66 @@
+# bash completion for gpumend
+
+_gpumend()
+{
+    local cur prev command word
+    COMPREPLY=()
+    cur=${COMP_WORDS[COMP_CWORD]}
+    prev=${COMP_WORDS[COMP_CWORD - 1]}
+    command=
+    if ((COMP_CWORD > 1)); then
+        command=${COMP_WORDS[1]}
+    fi
+
+    case $command:$prev in
+    check:--root | why:--root | why:--cwd)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        return
+        ;;
+    check:--pid)
+        for word in /proc/[0-9]*; do
+            [[ ${word#/proc/} == "$cur"* ]] && COMPREPLY+=("${word#/proc/}")
+        done
+        return
+        ;;
+    why:--cpu)
+        mapfile -t COMPREPLY < <(
+            compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
+        return
+        ;;
+    why:--unset)
+        mapfile -t COMPREPLY < <(compgen -e -- "$cur")
+        return
+        ;;
+    check:--import | why:--env | why:--glibc)
+        return
+        ;;
+    esac
+
+    case $command in
+    "")
+        mapfile -t COMPREPLY < <(compgen -W "check why explain --help --version" -- "$cur")
+        return
+        ;;
+    check)
+        word="--pid --root --import --json --help"
+        ;;
+    why)
+        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"
+        ;;
+    explain)
+        word="--help"
+        ;;
+    *)
+        return
+        ;;
+    esac
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
+    elif [[ $command != explain ]]; then
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+}
+
+complete -F _gpumend gpumend

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""The JSON that gpumend prints is what docs/json/*.schema.json promise.
+
+    tests/json-schema.py GPUMEND
+
+Validates the schemas themselves, then the output of `check` and `why` on several trees, sound and
+broken, and what the schemas cannot say: that two runs print the same bytes, that the exit status
+agrees with the verdict, that a request's steps end with the one that was taken. A part of the
+test spoils documents on purpose, so that a schema which accepts everything would be noticed.
+"""
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jsonschema
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "safety"))
+import tree  # noqa: E402
+
+SCHEMAS = {p.name: json.loads(p.read_text())
+           for p in (HERE.parent / "docs/json").glob("*.schema.json")}
+STORE = {schema["$id"]: schema for schema in SCHEMAS.values()}
+
+
+def validator(name):
+    schema = SCHEMAS[name]
+    return jsonschema.Draft202012Validator(
+        schema, resolver=jsonschema.RefResolver.from_schema(schema, store=STORE))
+
+
+def schema_faults(name, document):
+    for error in sorted(validator(name).iter_errors(document), key=lambda e: list(e.absolute_path)):
+        where = "/".join(map(str, error.absolute_path)) or "the document"
+        yield f"{where}: {error.message[:300]}"
+
+
+def step_faults(request):
+    """A loaded request ends at the step that was taken, and at no other."""
+    taken = [s for s in request["steps"] if s["result"] == "taken"]
+    if request["outcome"] == "loaded":
+        if len(taken) != 1 or request["steps"][-1]["result"] != "taken":
+            yield f"{request['name']}: loaded, but its steps do not end with the one taken"
+        elif (taken[0]["via"], taken[0]["path"]) != (request["via"], request["path"]):
+            yield f"{request['name']}: the step taken is not the request's path and via"
+    elif request["outcome"] == "not-found" and taken:
+        yield f"{request['name']}: not found, yet a step was taken"
+
+
+def faults_of(command, status, document):
+    faults = list(schema_faults(f"{command}.schema.json", document))
+    if faults:
+        yield from faults
+        return
+    if command == "why":
+        requests, expected = document["requests"], None
+        if any(o["by"] is None for o in document["objects"][1:]):
+            yield "only the main program has no object that asked for it"
+    else:
+        requests = [r for p in document["processes"] for r in p["requests"]]
+        expected = {"ok": 0, "broken": 1, "unknown": 3}[document["verdict"]]
+        if document["verdict"] == "unknown" and status in (0, 3):
+            expected = status
+    for request in requests:
+        yield from step_faults(request)
+    if expected is not None and status != expected:
+        yield f"status {status} with verdict {document['verdict']}"
+
+
+def run(exe, arguments):
+    done = subprocess.run([str(exe), *map(str, arguments), "--json"], stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def cases(top):
+    """Trees and the commands that look at them."""
+    env = tree.environment(top / "env")
+    site = env / "lib/python3.11/site-packages"
+    extension = site / "ctranslate2" / tree.EXTENSION
+    cudnn = site / "nvidia/cudnn/lib/libcudnn.so.9"
+    bare = top / "bare"
+    (bare / "bin").mkdir(parents=True)
+    (bare / "lib/python3.11/site-packages").mkdir(parents=True)
+    shutil.copy(env / "pyvenv.cfg", bare)
+    os.symlink("/usr/bin/python3", bare / "bin/python")
+    short = top / "short.so"
+    short.write_bytes(cudnn.read_bytes()[:200])
+    odd = Path(os.fsdecode(os.fsencode(top) + b"/odd-\xff.so"))
+    shutil.copy(cudnn, odd)
+    lost = top / "lost.so"
+    tree.library(top / "gone/libgone.so.1", "libgone.so.1")
+    tree.library(lost, None, [top / "gone/libgone.so.1"])
+    (top / "gone/libgone.so.1").unlink()
+    python = "/usr/bin/python3"
+    return [("check", []), ("check", [env]), ("check", [env / "bin/python"]), ("check", [bare]),
+            ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
+            ("check", [python]), ("check", ["--pid", os.getpid()]),
+            ("check", [env, "--import", "ctranslate2"]),
+            ("why", ["--exe", python]), ("why", [lost]), ("why", [short]), ("why", [odd]),
+            ("why", ["libcudnn_ops.so.9", "--exe", python, "--load", cudnn]),
+            ("why", ["libcudnn_ops.so.9", "--exe", python, "--load", cudnn,
+                     "--load", "libcudnn_ops.so.9@libcudnn.so.9"]),
+            ("why", ["libc.so.6", "--caller", extension]),
+            ("why", ["libgone.so.1", "--exe", python, "--load", "libnowhere.so.1"]),
+            ("why", ["libcudnn_ops.so.9", "--exe", python,
+                     "--env", f"LD_LIBRARY_PATH=:/nowhere:{cudnn.parent}"])]
+
+
+def spoiled(document):
+    """Copies of a document of `why`, each with one promise broken."""
+    for key in ("schema", "objects", "loads", "requests"):
+        other = copy.deepcopy(document)
+        del other[key]
+        yield f"without {key}", other
+    for key, value in (("outcome", "perhaps"), ("kind", None), ("steps", None), ("via", "luck")):
+        other = copy.deepcopy(document)
+        other["requests"][0][key] = value
+        yield f"with requests/0/{key} = {value!r}", other
+
+
+def main():
+    exe = Path(sys.argv[1]).resolve()
+    passed = failed = 0
+    last_why = None
+
+    def count(what, faults):
+        nonlocal passed, failed
+        faults = list(faults)
+        for fault in faults[:5]:
+            print(f"FAIL {what}: {fault}")
+        failed += bool(faults)
+        passed += not faults
+
+    for name, schema in sorted(SCHEMAS.items()):
+        try:
+            jsonschema.Draft202012Validator.check_schema(schema)
+            count(name, [])
+        except jsonschema.SchemaError as e:
+            count(name, [e.message])
+    with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
+        for command, arguments in cases(Path(folder)):
+            status, output, errors = run(exe, [command, *arguments])
+            what = " ".join(map(ascii, map(str, [command, *arguments])))
+            try:
+                document = json.loads(output.decode("utf-8"))
+            except ValueError as e:
+                count(what, [f"status {status}, not JSON ({e}): {errors[-300:]!r}"])
+                continue
+            count(what, faults_of(command, status, document))
+            count(f"{what}, again", [] if run(exe, [command, *arguments])[1] == output
+                  else ["the same question gave another answer"])
+            if command == "why" and document.get("requests"):
+                last_why = document
+    if last_why:
+        for what, document in spoiled(last_why):
+            count(f"a document {what} is refused",
+                  [] if list(schema_faults("why.schema.json", document)) else ["it was accepted"])
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
