@@ -25,7 +25,8 @@ def tracked(*patterns):
                           check=False)
     if done.returncode == 0 and done.stdout:
         return [TOP / line for line in done.stdout.splitlines() if (TOP / line).exists()]
-    return [p for pattern in patterns for p in TOP.rglob(pattern.lstrip("*/"))]
+    return [p for pattern in patterns for p in TOP.rglob(pattern)
+            if not p.relative_to(TOP).parts[0].startswith(("build", ".git"))]
 
 
 def output(*command, given=None):
