@@ -1,0 +1,530 @@
+#!/usr/bin/env python3
+"""Random worlds: what `gpumend why` predicts against what the real dynamic loader does.
+
+Each world (see worldgen.py) is built in a temporary folder. A compiled host program, or a program
+rewritten from it, is started by the kernel or by the loader and performs a sequence of dlopen calls
+from chosen callers; its link map, the path or error text of every load, and the text of a start
+that fails must equal the prediction. Worlds with a cache of their own run in a private mount
+namespace with that file in the place of /etc/ld.so.cache.
+
+First the hand-written worlds of seeds/, then those of kept/ (once failed, minimised), then
+--count random ones. A failing random world is minimised and written to --keep.
+"""
+
+import argparse
+import collections
+import ctypes
+import glob
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import common
+import worldgen
+
+CACHE = "/etc/ld.so.cache"
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 4096, 16384, 1 << 18, 2
+# What clearing one CPU feature leaves of the x86-64 levels (glibc 2.33 sysdeps/x86/get-isa-level.h).
+TUNABLES = {"x86-64-v3": "-AVX512F", "x86-64-v2": "-AVX2", "x86-64-v1": "-SSE4_2"}
+TIMEOUT = 20
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter_namespace():
+    """A mount namespace of this process's own; False where the system does not allow it."""
+    uid, gid = os.getuid(), os.getgid()
+    flags = CLONE_NEWNS | (CLONE_NEWUSER if uid else 0)
+    if not hasattr(libc, "unshare") or libc.unshare(flags) != 0:
+        return False
+    if uid:
+        with open("/proc/self/setgroups", "w") as out:
+            out.write("deny")
+        for name, number in (("uid_map", uid), ("gid_map", gid)):
+            with open("/proc/self/" + name, "w") as out:
+                out.write(f"0 {number} 1")
+    if libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        return False
+    return os.path.exists(CACHE)
+
+
+class Bench:
+    """The folder, host and command that one worker process uses."""
+
+    def __init__(self, gpumend, host, folder, namespace):
+        self.gpumend, self.folder, self.number = gpumend, folder, 0
+        with open(host, "rb") as source:
+            self.host = source.read()
+        self.namespace = namespace and enter_namespace()
+
+    def judge(self, world):
+        """Builds, runs and compares. Returns (differences, real, predicted); None: skipped, why."""
+        if world.get("cache") is not None and not self.namespace:
+            return None, "no private mount namespace", None
+        if world.get("user") is not None and os.getuid() != 0:
+            return None, "only root can run as another user", None
+        self.number += 1
+        root = os.path.join(self.folder, f"w{self.number}")
+        os.mkdir(root, 0o755)
+        mounted = False
+        try:
+            try:
+                worldgen.build(world, root, self.host)
+            except (OSError, AssertionError) as error:
+                return None, f"cannot be built: {error}", None
+            if world.get("cache") is not None:
+                mounted = self.mount_cache(worldgen.substitute(world["cache"], root), root)
+            real = run_real(world, root)
+            if "unusable" in real:
+                predict(self.gpumend, world, root, real)
+                return None, real["unusable"], None
+            predicted = predict(self.gpumend, world, root, real)
+            return compare(world, root, real, predicted), real, predicted
+        finally:
+            if mounted:
+                libc.umount2(CACHE.encode(), MNT_DETACH)
+            shutil.rmtree(root, ignore_errors=True)
+
+    def mount_cache(self, spec, root):
+        path = os.path.join(root, "the-cache")
+        if "ldconfig" in spec:
+            conf = os.path.join(root, "the-conf")
+            with open(conf, "w") as out:
+                out.write("\n".join(spec["ldconfig"]) + "\n")
+            common.run(["ldconfig", "-X", "-C", path, "-f", conf], 60)
+        else:
+            with open(path, "wb") as out:
+                out.write(worldgen.elfgen.cache(spec))
+        os.chmod(path, 0o644)
+        return libc.mount(path.encode(), CACHE.encode(), None, MS_BIND, None) == 0
+
+
+# The real loader ------------------------------------------------------------------------------
+
+
+def run_real(world, root):
+    """What happens: {"map", "loads", "failed", "preloads"}, or {"unusable": why}."""
+    at = worldgen.substitute(world, root)
+    env = dict(at["env"])
+    if at.get("cpu"):
+        env["GLIBC_TUNABLES"] = "glibc.cpu.hwcaps=" + TUNABLES[at["cpu"]]
+    arguments = [load["name"] + "\t" + load.get("caller", "") for load in at["loads"]]
+    command = [at["exe"]] + arguments
+    if at["start"] != "kernel":
+        command.insert(0, common.LOADER)
+    if at["start"] == "trace":
+        env["LD_TRACE_LOADED_OBJECTS"] = "1"
+    status, out, err = common.run(command, TIMEOUT, env, os.path.join(root, at["cwd"] or "."),
+                                  user=at.get("user"))
+    out, err = common.decode(out), common.decode(err)
+    if status is None:
+        return {"unusable": "the real loader does not come to an end"}
+    if "Inconsistency detected by ld.so" in err or "Assertion" in err:
+        return {"unusable": "the real loader stops with an assertion"}
+    if status < 0:
+        return {"unusable": f"killed by signal {-status}"}
+    preloads = re.findall(r"^ERROR: ld\.so: object '(.*)' from LD_PRELOAD cannot be preloaded \((.*)\): "
+                          r"ignored\.$", err, re.M)
+    real = {"preloads": preloads, "loads": [], "map": [], "failed": None}
+    if at["start"] == "trace":
+        return read_trace(status, out, err, real)
+    if not out.startswith("S\n"):
+        real["failed"] = start_error(err)
+        if real["failed"] is None:
+            return {"unusable": f"no start, status {status}: {err.strip()[:200]}"}
+        return real
+    for line in out.splitlines()[1:]:
+        kind, *rest = line.split("\t")
+        if kind == "L":
+            real["loads"].append(tuple(rest))
+        else:
+            real["map"].append(rest[0])
+    if status != 0 or len(real["loads"]) != len(at["loads"]):
+        return {"unusable": f"ended in a load with status {status}: {err.strip()[:200]}"}
+    real["map"] = [m for m in real["map"][1:] if m != "linux-vdso.so.1"]
+    return real
+
+
+def start_error(err):
+    """The loader's text about a start that failed, less the program's name; None if it has none."""
+    lines = [l for l in err.splitlines() if not l.startswith("ERROR: ld.so: object ")]
+    for line in lines:
+        for mark in (": error while loading shared libraries: ", ": symbol lookup error: "):
+            if mark in line:
+                return line.split(mark, 1)[1]
+    for line in lines:
+        found = re.match(r"[^:]*: (.*: version `.*' not found \(required by .*\))$", line)
+        if found:
+            return found.group(1)
+    return None
+
+
+def read_trace(status, out, err, real):
+    if "statically linked" in out:
+        return {"unusable": "a program without DT_NEEDED lists nothing"}
+    for line in out.splitlines():
+        name, arrow, path = line.strip().partition(" => ")
+        if path == "not found":
+            real["failed"] = real["failed"] or (
+                f"{name}: cannot open shared object file: No such file or directory")
+        real["map"].append(re.sub(r" \(0x[0-9a-f]+\)$", "", path if arrow else name))
+    real["map"] = [m for m in real["map"] if m != "linux-vdso.so.1"]
+    real["failed"] = real["failed"] or start_error(err) or start_error(out)
+    if status != 0 and not real["failed"]:
+        return {"unusable": f"trace ended with status {status}: {err.strip()[:200]}"}
+    return real
+
+
+# The prediction -------------------------------------------------------------------------------
+
+
+def predict(gpumend, world, root, real):
+    """The document of `gpumend why --json`, or {"broken": what went wrong}."""
+    at = worldgen.substitute(world, root)
+    cwd = os.path.join(root, at["cwd"] or ".")
+    command = [gpumend, "why", "--json", "--exe", at["exe"]]
+    env = {"PATH": "/usr/bin:/bin"}
+    if at.get("direct"):
+        env = dict(at["env"])
+    else:
+        command += ["--cwd", cwd]
+        for key, value in at["env"].items():
+            command += ["--env", f"{key}={value}"]
+    if at.get("cpu"):
+        command += ["--cpu", at["cpu"]]
+    done = real.get("loads") or []
+    for i, load in enumerate(at["loads"]):
+        caller = done[i][0] if i < len(done) else ""
+        command += ["--load", load["name"] + ("@" + caller if caller else "")]
+    status, out, err = common.run(command, TIMEOUT, env, cwd, user=at.get("user"))
+    document = common.parse_json(out)
+    if status is None or status < 0 or not isinstance(document, dict) or "objects" not in document:
+        return {"broken": f"status {status}: {common.decode(err).strip()[:300] or out[:200]}",
+                "command": command}
+    document["command"] = command
+    return document
+
+
+def failing(document):
+    """The request that fails the start, as the loader would name it; None if none does."""
+    for request in document.get("requests") or []:
+        if request.get("kind") == "needed" and request.get("outcome") not in ("loaded", "reused"):
+            return request.get("glibc_says") or ""
+    return None
+
+
+def compare(world, root, real, predicted):
+    """A list of (category, text) of all that differs."""
+    if "broken" in predicted:
+        return [("gpumend", predicted["broken"])]
+    at = worldgen.substitute(world, root)
+    differ = []
+    if real["failed"] is not None:
+        says = start_failure(predicted)
+        if says is None:
+            differ.append(("start", f"real: {real['failed']}\n      ours: starts"))
+        elif says != real["failed"]:
+            differ.append(("start-text", f"real: {real['failed']}\n      ours: {says}"))
+        return differ
+    says = start_failure(predicted)
+    if says is not None:
+        return [("start", f"real: starts\n      ours: {says}")]
+    differ += compare_preloads(real, predicted)
+    differ += compare_loads(at, real, predicted)
+    objects = [o.get("path") for o in predicted["objects"]]
+    if objects[:1] != [at["exe"]]:
+        differ.append(("main", f"real: {at['exe']}\n      ours: {objects[:1]}"))
+    if objects[1:] != real["map"]:
+        differ.append(("map", f"real: {real['map']}\n      ours: {objects[1:]}"))
+    return differ
+
+
+def start_failure(predicted):
+    """How the start fails by the prediction (the loader's text), or None."""
+    if predicted.get("loads"):
+        return None
+    says = failing(predicted)
+    if says is None and isinstance(predicted.get("start"), dict):
+        says = predicted["start"].get("glibc_says")
+    return says
+
+
+def compare_preloads(real, predicted):
+    ours = [r.get("name") for r in predicted.get("requests") or []
+            if r.get("kind") == "preload" and r.get("outcome") not in ("loaded", "reused")]
+    names = [name for name, _ in real["preloads"]]
+    if ours != names:
+        return [("preload", f"real: {real['preloads']}\n      ours: {ours}")]
+    return []
+
+
+def compare_loads(at, real, predicted):
+    differ = []
+    ours = predicted.get("loads") or []
+    if len(ours) != len(real["loads"]):
+        return [("loads", f"real: {len(real['loads'])} loads\n      ours: {len(ours)}")]
+    for i, ((_, outcome, value), own) in enumerate(zip(real["loads"], ours)):
+        if outcome == "err":
+            if own.get("outcome") in ("loaded", "reused"):
+                differ.append(("load", f"#{i} real: {value}\n      ours: {own.get('outcome')} {own.get('path')}"))
+            elif own.get("glibc_says") != value:
+                differ.append(("load-text", f"#{i} real: {value}\n      ours: {own.get('glibc_says')}"))
+            continue
+        wanted = ("loaded" if outcome == "new" else "reused", value or at["exe"])
+        if (own.get("outcome"), own.get("path")) != wanted:
+            differ.append(("load", f"#{i} real: {wanted}\n      ours: {own.get('outcome')} "
+                                   f"{own.get('path')} {own.get('glibc_says') or ''}"))
+    return differ
+
+
+# Minimising -----------------------------------------------------------------------------------
+
+
+def smaller(world):
+    """Every world that is one step simpler."""
+    for key in ("cache", "user", "cpu"):
+        if world.get(key) is not None:
+            yield dict(world, **{key: None})
+    for key in list(world["env"]):
+        yield dict(world, env={k: v for k, v in world["env"].items() if k != key})
+    if world.get("direct"):
+        yield dict(world, direct=False)
+    if world["cwd"] != ".":
+        yield dict(world, cwd=".")
+    for i in range(len(world["loads"])):
+        yield dict(world, loads=world["loads"][:i] + world["loads"][i + 1:])
+    for i in range(len(world["files"])):
+        if world["files"][i]["type"] != "program":
+            yield dict(world, files=world["files"][:i] + world["files"][i + 1:])
+    if world.get("cache") and world["cache"].get("entries"):
+        rows = world["cache"]["entries"]
+        for i in range(len(rows)):
+            yield dict(world, cache=dict(world["cache"], entries=rows[:i] + rows[i + 1:]))
+    for i, spec in enumerate(world["files"]):
+        for new in smaller_file(spec):
+            yield dict(world, files=world["files"][:i] + [new] + world["files"][i + 1:])
+    for key, value in world["env"].items():
+        for text in shorter_list(value):
+            yield dict(world, env=dict(world["env"], **{key: text}))
+    for i, load in enumerate(world["loads"]):
+        if load.get("caller"):
+            new = dict(load, caller="")
+            yield dict(world, loads=world["loads"][:i] + [new] + world["loads"][i + 1:])
+
+
+def smaller_file(spec):
+    for key in ("rpath", "runpath", "rpath_before", "flags", "flags1", "stack", "align", "undef", "defs",
+                "verneed", "verdef", "mode"):
+        if key in spec:
+            yield {k: v for k, v in spec.items() if k != key}
+    for key in ("needed", "undef", "defs", "verneed", "verdef"):
+        for i in range(len(spec.get(key) or [])):
+            if spec[key][i] != "libc.so.6":
+                yield dict(spec, **{key: spec[key][:i] + spec[key][i + 1:]})
+    for key in ("rpath", "runpath"):
+        for text in shorter_list(spec.get(key) or ""):
+            yield dict(spec, **{key: text})
+
+
+def shorter_list(text):
+    parts = text.split(":")
+    for i in range(len(parts) if len(parts) > 1 else 0):
+        yield ":".join(parts[:i] + parts[i + 1:])
+
+
+def minimise(bench, world, categories, deadline):
+    """The smallest world found that still differs in one of `categories`."""
+    changed = True
+    while changed and time.monotonic() < deadline:
+        changed = False
+        for candidate in smaller(world):
+            if time.monotonic() > deadline:
+                break
+            differ, _, _ = bench.judge(candidate)
+            if differ and categories & {c for c, _ in differ}:
+                world, changed = candidate, True
+                break
+    return world
+
+
+# Running --------------------------------------------------------------------------------------
+
+bench = None
+
+
+def start_worker(gpumend, host, folder, namespace):
+    global bench
+    own = tempfile.mkdtemp(dir=folder)
+    os.chmod(own, 0o755)
+    bench = Bench(gpumend, host, own, namespace)
+
+
+def draw(seed, number, abilities):
+    return worldgen.Generator(random.Random(f"{seed}:{number}"), abilities).world()
+
+
+def work(job):
+    """One world: a path of a stored one, or (seed, number). Returns its name and what came of it."""
+    if isinstance(job, str):
+        with open(job) as source:
+            world = json.load(source)
+        name = os.path.relpath(job, common.HERE)
+    else:
+        seed, number, abilities = job
+        world, name = draw(seed, number, abilities), f"{seed}:{number}"
+    try:
+        differ, real, predicted = bench.judge(world)
+    except Exception as error:  # a fault of the test itself must name its world
+        return name, world, [("test", f"{type(error).__name__}: {error}")], None, None
+    return name, world, differ, real, predicted
+
+
+def work_minimise(job):
+    world, categories, seconds = job
+    return minimise(bench, world, set(categories), time.monotonic() + seconds)
+
+
+def show(name, differ, predicted):
+    print(f"FAIL {name}")
+    for category, text in differ:
+        print(f"  {category}: {text}")
+    if predicted and predicted.get("command"):
+        print("  " + " ".join(repr(c) if re.search(r"[^\w@%+=:,./-]", c) else c
+                              for c in predicted["command"][1:]))
+
+
+def keep(world, differ, name, folder):
+    os.makedirs(folder, exist_ok=True)
+    text = json.dumps(dict(world, found=[f"{c}: {t}" for c, t in differ], from_seed=name), indent=1,
+                      sort_keys=True)
+    path = os.path.join(folder, hashlib.sha256(text.encode()).hexdigest()[:12] + ".json")
+    with open(path, "w") as out:
+        out.write(text + "\n")
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=2000, help="random worlds (default 2000)")
+    parser.add_argument("--seed", type=int, help="default: a fresh one, which is printed")
+    parser.add_argument("--only", type=int, help="run this one random world of the seed and show it")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--gpumend")
+    parser.add_argument("--keep", default=os.path.join(common.HERE, "kept"), help="where failing worlds go")
+    parser.add_argument("--minimise", type=int, default=8, help="how many failing worlds to minimise")
+    parser.add_argument("--world", action="append", help="run only this stored world")
+    parser.add_argument("--selftest", action="store_true",
+                        help="only run the real loader and count what it did; needs no gpumend")
+    options = parser.parse_args()
+    if os.uname().machine != "x86_64" or not os.path.exists(common.LOADER):
+        print("worlds: the worlds are x86-64 programs for glibc, which this system cannot run")
+        return common.closing_line(0, 0, 1)
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    folder = tempfile.mkdtemp(prefix="gpumend-worlds-")
+    os.chmod(folder, 0o755)
+    try:
+        return campaign(options, seed, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def abilities_of():
+    able = set()
+    if namespace_works():
+        able.add("cache")
+    else:
+        print("worlds: no private mount namespace here, so no world has an ld.so.cache of its own")
+    if os.getuid() == 0:
+        able.add("user")
+    else:
+        print("worlds: not root, so no world runs as another user")
+    able.add("cpu")
+    return able
+
+
+def namespace_works():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if enter_namespace() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def campaign(options, seed, folder):
+    gpumend = "/bin/true" if options.selftest else common.private_copy(
+        common.find_gpumend(options.gpumend), folder)
+    host = common.compile_host("host.c", os.path.join(folder, "host"), "-Wl,-z,lazy")
+    if not host:
+        print("worlds: no working gcc")
+        return common.closing_line(0, 0, 1)
+    able = abilities_of()
+    stored = options.world or sorted(glob.glob(os.path.join(common.HERE, "seeds", "*.json"))) + sorted(
+        glob.glob(os.path.join(common.HERE, "kept", "*.json")))
+    numbers = [] if options.world else range(options.count)
+    if options.only is not None:
+        stored, numbers = [], [options.only]
+    print(f"worlds: seed {seed}, {len(stored)} stored and {len(numbers)} random worlds")
+    jobs = stored + [(seed, n, able) for n in numbers]
+    if options.only is not None:
+        print(json.dumps(draw(seed, options.only, able), indent=1))
+    passed, failed, skipped = 0, [], collections.Counter()
+    seen = collections.Counter()
+    began = time.monotonic()
+    with multiprocessing.Pool(options.jobs, start_worker, (gpumend, host, folder, "cache" in able)) as pool:
+        for name, world, differ, real, predicted in pool.imap_unordered(work, jobs, 8):
+            if differ is None:
+                skipped[re.sub(r"[ :].*/.*", "", str(real)) or real] += 1
+                continue
+            count(seen, real)
+            if differ and not options.selftest:
+                failed.append((name, world, differ))
+                show(name, differ, predicted)
+            else:
+                passed += 1
+        print_counts(seen, skipped, time.monotonic() - began)
+        fresh = [f for f in failed if ":" in f[0]][:options.minimise]
+        small = pool.map(work_minimise, [(w, [c for c, _ in d], 30) for _, w, d in fresh], 1)
+        again = pool.map(judge_again, small, 1)
+    for (name, _, _), world, (differ, predicted) in zip(fresh, small, again):
+        path = keep(world, differ or [], name, options.keep)
+        print(f"kept {os.path.relpath(path)} (from {name})")
+        show(path, differ or [], predicted)
+    return common.closing_line(passed, len(failed), sum(skipped.values()))
+
+
+def judge_again(world):
+    differ, _, predicted = bench.judge(world)
+    return differ, predicted
+
+
+def count(seen, real):
+    """How much the worlds exercised: a suite whose starts all fail would prove little."""
+    if not real:
+        return
+    if real["failed"] is not None:
+        seen["failed starts"] += 1
+        return
+    seen["starts"] += 1
+    seen["objects"] += len(real["map"]) + 1
+    seen["failed preloads"] += len(real["preloads"])
+    for _, outcome, _ in real["loads"]:
+        seen[{"new": "loaded", "old": "reused", "err": "failed loads"}[outcome]] += 1
+
+
+def print_counts(seen, skipped, seconds):
+    print("worlds: " + ", ".join(f"{n} {what}" for what, n in sorted(seen.items())) +
+          f"; {seconds:.0f} s")
+    for why, n in skipped.most_common():
+        print(f"worlds: {n} skipped: {why}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
