@@ -4,7 +4,8 @@
     tests/run.py [--build DIR] [--only SUITE]... GROUP...
 
 A suite is a command. Its last line says `N passed, N failed[, N skipped]` (or its output holds
-meson's summary); lines that start with FAIL or SKIP are shown as they come. The whole output of a
+meson's summary); lines that start with FAIL or SKIP,
+and those that name a seed, are shown as they come. The whole output of a
 suite is kept in DIR/test-logs/SUITE.log. A suite counts as one failure more when it ends with a
 status other than 0 without having counted a failure, when it says nothing that can be counted,
 when it counted nothing at all, and when it takes longer than its limit.
@@ -45,12 +46,20 @@ SUITES = [
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container.sh {exe}"),
+    Suite("test", "machine", 600,
+          "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
+    Suite("test", "worlds", 900,
+          "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
+    Suite("differential", "machine-all", 3600,
+          "{py} tests/differential/machine.py --gpumend {exe}"),
+    Suite("differential", "worlds-all", 3600,
+          "{py} tests/differential/worlds.py --gpumend {exe} --count 5000"),
     Suite("test", "fuzz", 900, "tests/fuzz/run --seconds 5"),
 ]
 
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\.?$")
 MESON = re.compile(r"^(Ok|Expected Fail|Fail|Unexpected Pass|Skipped|Timeout):\s+(\d+)\s*$")
-SHOWN = re.compile(r"^(FAIL|SKIP|seed)\b", re.IGNORECASE)
+SHOWN = re.compile(r"^(FAIL|SKIP)\b|\bseed \d+")
 
 
 def counts_of(lines):
@@ -104,7 +113,7 @@ def run_one(suite, args, log_path, loud):
         for line in child.stdout:
             log.write(line)
             lines.append(line.rstrip("\n"))
-            if loud or SHOWN.match(line):
+            if loud or SHOWN.search(line):
                 print("  " + line, end="", flush=True)
     status = child.wait()
     timer.cancel()
