@@ -9,6 +9,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.dirname(os.path.dirname(HERE))
 LOADER = "/lib64/ld-linux-x86-64.so.2"
+MUSL_LOADER = "/lib/ld-musl-x86_64.so.1"
 
 
 def find_gpumend(given):

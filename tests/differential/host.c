@@ -2,7 +2,8 @@
  * The main program of a random world: performs a sequence of dlopen calls, each from a chosen
  * caller, and prints what the real loader did.
  *
- * Each argument is "NAME\tCALLER". CALLER is a file name: the first loaded library of the world
+ * Each argument is "NAME\tCALLER", or "NAME\tCALLER\tVERB\tA\tB" with a VERB that is done first:
+ * setenv (variable A, value B) or symlink (target A, path B). CALLER is a file name: the first loaded library of the world
  * whose path ends in it performs the call through its own trampoline, so that the loader sees
  * a return address inside that library; where there is none, the program calls itself.
  *
@@ -53,27 +54,42 @@ static int is_listed(const struct link_map *wanted, struct link_map **before, si
     return 0;
 }
 
+static char *cut(char **rest)
+{
+    return strsep(rest, "\t");
+}
+
+static void prepare(char *rest)
+{
+    const char *verb = cut(&rest), *a = cut(&rest), *b = cut(&rest);
+
+    if (!verb || !a || !b) {
+        return;
+    }
+    if (strcmp(verb, "setenv") == 0 ? setenv(a, b, 1) != 0 : symlink(a, b) != 0) {
+        perror("host: prepare");
+        exit(3);
+    }
+}
+
 static void load(char *argument)
 {
     static struct link_map *before[4096];
     size_t n = 0;
-    char *tab = strchr(argument, '\t');
-    struct link_map *caller;
+    char *rest = argument;
+    const char *name = cut(&rest), *suffix = cut(&rest);
+    struct link_map *caller = find_caller(suffix ? suffix : "");
     void *handle;
 
-    if (!tab) {
-        return;
-    }
-    *tab = '\0';
+    prepare(rest);
     for (struct link_map *map = first; map && n < 4096; map = map->l_next) {
         before[n++] = map;
     }
-    caller = find_caller(tab + 1);
     if (caller) {
-        handle = ((trampoline_fn)(uintptr_t)(caller->l_addr + TRAMPOLINE_AT))(dlopen, argument,
-                                                                            RTLD_NOW | RTLD_LOCAL);
+        handle = ((trampoline_fn)(uintptr_t)(caller->l_addr + TRAMPOLINE_AT))(
+            dlopen, name, RTLD_NOW | RTLD_LOCAL);
     } else {
-        handle = dlopen(argument, RTLD_NOW | RTLD_LOCAL);
+        handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
     printf("L\t%s\t", caller ? caller->l_name : "");
     if (handle) {

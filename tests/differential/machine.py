@@ -162,7 +162,8 @@ def read_musl(status, out, err):
     paths = [re.sub(r" \(0x[0-9a-f]+\)$", "", line.strip().split(" => ")[-1]) for line in out.splitlines()]
     if status != 0 and not failed:
         return {"unusable": f"status {status}: {err.strip()[:200]}"}
-    return {"map": paths, "failed": failed, "musl": True}
+    # The first line is the loader itself; a name that stands for it is listed where it is first needed.
+    return {"map": list(dict.fromkeys(paths[1:])), "failed": failed}
 
 
 def open_objects(host, paths):
@@ -269,10 +270,11 @@ def build_musl(folder):
     steps = [
         # A library whose own RUNPATH leads to the second one, and one that relies on its caller's.
         (None, [*shared, "-Wl,-soname,libg.so.1", "g.c", "-o", "far/libg.so.1"]),
-        (None, [*shared, "f.c", "far/libg.so.1", "-Wl,-rpath,$ORIGIN/../far", "-o", "lib/libf.so"]),
-        (None, [*shared, "f.c", "far/libg.so.1", "-o", "lib/libf2.so"]),
+        (None, [*shared, "-Wl,-soname,libf.so", "f.c", "far/libg.so.1", "-Wl,-rpath,$ORIGIN/../far",
+                "-o", "lib/libf.so"]),
+        (None, [*shared, "-Wl,-soname,libf2.so", "f.c", "far/libg.so.1", "-o", "lib/libf2.so"]),
     ]
-    for number, (name, tag) in enumerate((("runpath", "--enable-new-dtags"), ("rpath", "--disable-new-dtags"))):
+    for name, tag in (("runpath", "--enable-new-dtags"), ("rpath", "--disable-new-dtags")):
         steps += [
             (name, ["a.c", "lib/libf.so", f"-Wl,{tag},-rpath,$ORIGIN/lib", "-o", name]),
             (name + "-inherited", ["a.c", "lib/libf2.so", f"-Wl,{tag},-rpath,$ORIGIN/lib:$ORIGIN/far", "-o",

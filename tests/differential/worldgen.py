@@ -9,6 +9,7 @@ A world is plain JSON:
     exe     the program as it is named on the command line
     start   kernel | loader (a program without PT_INTERP, started by the dynamic loader)
             | trace (a library taken as main program; only its closure is compared)
+            | musl (a program for musl, listed by musl's loader)
     env     LD_LIBRARY_PATH, LD_PRELOAD ...
     cwd     relative to the root
     loads   [{"name", "caller"}]: caller is the file name of a library, or "" for the program
@@ -16,6 +17,12 @@ A world is plain JSON:
     user    null, or a number to run as
     cpu     null, or a level below the machine's ("x86-64-v2"), forced through GLIBC_TUNABLES
     direct  true: the environment and folder are given to the command itself, not as options
+    rule    of a hand-written world: the rule it shows, in a sentence
+    expect  of a hand-written world: what the real loader makes of each load ("new PATH", "old
+            PATH", "err TEXT"); expect_failed: how the start fails
+
+A load may carry "before": {"setenv": "K=V"} or {"symlink": [target, path]}, which the running
+program performs first; the prediction is made before the program runs.
 
 `@W@` stands for the absolute path of the root wherever a text may hold one.
 """
@@ -37,6 +44,10 @@ NOBODY = 65534
 FEATURES = {"links": 0.4, "hwcaps": 0.2, "legacy": 0.15, "bad": 0.35, "cache": 0.35, "env": 0.5,
             "preload": 0.25, "tokens": 0.35, "odd_paths": 0.35, "odd_names": 0.35, "versions": 0.15,
             "symbols": 0.15, "user": 0.12, "cpu": 0.1, "flags": 0.15, "stack": 0.1, "system": 0.25}
+
+
+DEFAULTS = {"exe": "@W@/bin/prog", "start": "kernel", "env": {}, "cwd": ".", "loads": [], "cache": None,
+            "user": None, "cpu": None, "direct": False}
 
 
 def substitute(value, root):
@@ -398,6 +409,8 @@ class Generator:
                     self.files.append({"path": folder, "type": "dir", "mode": r.choice(["000", "711", "700"])})
         cwd = r.choice([".", ".", "d0", "d1", "bin"])
         start = r.choice(["kernel"] * 8 + ["loader", "trace"])
+        if self.chance(0.05) and "musl" in self.able:
+            start = "musl"
         exe = "@W@/bin/prog"
         if start == "kernel" and self.chance(0.4, "links"):
             self.files.append({"path": "d2/prog-link", "type": "symlink", "target": "../bin/prog"})
@@ -407,13 +420,18 @@ class Generator:
             exe = exe if "/" in exe else "./" + exe
         if start == "loader":
             self.files = [dict(f, interp=None) if f["type"] == "program" else f for f in self.files]
+        if start == "musl":
+            main = next(f for f in self.files if f["type"] == "program")
+            main.update(type="lib", interp="/lib/ld-musl-x86_64.so.1")
+            cache = None
         if start == "trace":
-            if self.libs:
-                exe = "@W@/" + r.choice(self.libs)
+            mains = [f["path"] for f in self.files if f["type"] == "lib" and f.get("needed")]
+            if mains:
+                exe = "@W@/" + r.choice(mains)
             else:
                 start = "kernel"
         loads = []
-        if start != "trace":
+        if start not in ("trace", "musl"):
             for _ in range(r.choice([0, 1, 2, 3, 4, 6])):
                 caller = "" if self.chance(0.45) else f"/{self.soname()}"
                 loads.append({"name": self.name(), "caller": caller})

@@ -83,12 +83,13 @@ class Bench:
                 return None, f"cannot be built: {error}", None
             if world.get("cache") is not None:
                 mounted = self.mount_cache(worldgen.substitute(world["cache"], root), root)
+            early = predict(self.gpumend, world, root, {}) if changes_files(world) else None
             real = run_real(world, root)
+            predicted = early or predict(self.gpumend, world, root, real)
             if "unusable" in real:
-                predict(self.gpumend, world, root, real)
                 return None, real["unusable"], None
-            predicted = predict(self.gpumend, world, root, real)
-            return compare(world, root, real, predicted), real, predicted
+            differ = compare(world, root, real, predicted)
+            return differ + compare_expected(world, root, real), real, predicted
         finally:
             if mounted:
                 libc.umount2(CACHE.encode(), MNT_DETACH)
@@ -108,6 +109,10 @@ class Bench:
         return libc.mount(path.encode(), CACHE.encode(), None, MS_BIND, None) == 0
 
 
+def changes_files(world):
+    return any("symlink" in load.get("before", {}) for load in world["loads"])
+
+
 # The real loader ------------------------------------------------------------------------------
 
 
@@ -117,9 +122,11 @@ def run_real(world, root):
     env = dict(at["env"])
     if at.get("cpu"):
         env["GLIBC_TUNABLES"] = "glibc.cpu.hwcaps=" + TUNABLES[at["cpu"]]
-    arguments = [load["name"] + "\t" + load.get("caller", "") for load in at["loads"]]
+    arguments = [load_argument(load) for load in at["loads"]]
     command = [at["exe"]] + arguments
-    if at["start"] != "kernel":
+    if at["start"] == "musl":
+        command[:0] = [common.MUSL_LOADER, "--list"]
+    elif at["start"] != "kernel":
         command.insert(0, common.LOADER)
     if at["start"] == "trace":
         env["LD_TRACE_LOADED_OBJECTS"] = "1"
@@ -137,6 +144,8 @@ def run_real(world, root):
     real = {"preloads": preloads, "loads": [], "map": [], "failed": None}
     if at["start"] == "trace":
         return read_trace(status, out, err, real)
+    if at["start"] == "musl":
+        return read_musl(status, out, err, real)
     if not out.startswith("S\n"):
         real["failed"] = start_error(err)
         if real["failed"] is None:
@@ -152,6 +161,16 @@ def run_real(world, root):
         return {"unusable": f"ended in a load with status {status}: {err.strip()[:200]}"}
     real["map"] = [m for m in real["map"][1:] if m != "linux-vdso.so.1"]
     return real
+
+
+def load_argument(load):
+    before = load.get("before", {})
+    text = load["name"] + "\t" + load.get("caller", "")
+    if "setenv" in before:
+        text += "\tsetenv\t" + "\t".join(before["setenv"].split("=", 1))
+    if "symlink" in before:
+        text += "\tsymlink\t" + "\t".join(before["symlink"])
+    return text
 
 
 def start_error(err):
@@ -181,6 +200,16 @@ def read_trace(status, out, err, real):
     real["failed"] = real["failed"] or start_error(err) or start_error(out)
     if status != 0 and not real["failed"]:
         return {"unusable": f"trace ended with status {status}: {err.strip()[:200]}"}
+    return real
+
+
+def read_musl(status, out, err, real):
+    paths = [re.sub(r" \(0x[0-9a-f]+\)$", "", l.strip().split(" => ")[-1]) for l in out.splitlines()]
+    # The first line is the loader itself; a name that stands for it is listed where it is first needed.
+    real["map"] = list(dict.fromkeys(paths[1:]))
+    real["failed"] = next((l for l in err.splitlines() if l.startswith("Error ")), None)
+    if status != 0 and not real["failed"]:
+        return {"unusable": f"musl ended with status {status}: {err.strip()[:200]}"}
     return real
 
 
@@ -245,6 +274,19 @@ def compare(world, root, real, predicted):
         differ.append(("main", f"real: {at['exe']}\n      ours: {objects[:1]}"))
     if objects[1:] != real["map"]:
         differ.append(("map", f"real: {real['map']}\n      ours: {objects[1:]}"))
+    return differ
+
+
+def compare_expected(world, root, real):
+    """Whether a hand-written world still shows the rule that it was written for."""
+    at = worldgen.substitute(world, root)
+    differ = []
+    if "expect" in at:
+        did = [f"{outcome} {value}" for _, outcome, value in real["loads"]]
+        if did != at["expect"]:
+            differ.append(("expected", f"real: {did}\n      told: {at['expect']}"))
+    if "expect_failed" in at and real["failed"] != at["expect_failed"]:
+        differ.append(("expected", f"real: {real['failed']}\n      told: {at['expect_failed']}"))
     return differ
 
 
@@ -376,7 +418,7 @@ def work(job):
     """One world: a path of a stored one, or (seed, number). Returns its name and what came of it."""
     if isinstance(job, str):
         with open(job) as source:
-            world = json.load(source)
+            world = dict(worldgen.DEFAULTS, **json.load(source))
         name = os.path.relpath(job, common.HERE)
     else:
         seed, number, abilities = job
@@ -447,6 +489,10 @@ def abilities_of():
         able.add("user")
     else:
         print("worlds: not root, so no world runs as another user")
+    if os.path.exists(common.MUSL_LOADER):
+        able.add("musl")
+    else:
+        print("worlds: no musl here, so no world is listed by its loader")
     able.add("cpu")
     return able
 
@@ -481,10 +527,12 @@ def campaign(options, seed, folder):
     with multiprocessing.Pool(options.jobs, start_worker, (gpumend, host, folder, "cache" in able)) as pool:
         for name, world, differ, real, predicted in pool.imap_unordered(work, jobs, 8):
             if differ is None:
-                skipped[re.sub(r"[ :].*/.*", "", str(real)) or real] += 1
+                skipped[re.sub(r"['\"]?/\S+", "PATH", str(real))] += 1
                 continue
             count(seen, real)
-            if differ and not options.selftest:
+            if options.selftest:
+                differ = [d for d in differ if d[0] == "expected"]
+            if differ:
                 failed.append((name, world, differ))
                 show(name, differ, predicted)
             else:
