@@ -4,11 +4,10 @@
     tests/run.py [--build DIR] [--only SUITE]... GROUP...
 
 A suite is a command. Its last line says `N passed, N failed[, N skipped]` (or its output holds
-meson's summary); lines that start with FAIL or SKIP,
-and those that name a seed, are shown as they come. The whole output of a
-suite is kept in DIR/test-logs/SUITE.log. A suite counts as one failure more when it ends with a
-status other than 0 without having counted a failure, when it says nothing that can be counted,
-when it counted nothing at all, and when it takes longer than its limit.
+meson's summary); lines that start with FAIL or SKIP, and those that name a seed, are shown as they
+come. The whole output of a suite is kept in DIR/test-logs/SUITE.log. A suite counts as one failure
+more when it ends with a status other than 0 without having counted a failure, when it says nothing
+that can be counted, when it counted nothing at all, and when it takes longer than its limit.
 
 The last line is `N passed, N failed, N skipped`; the exit status is 0 only when nothing failed.
 """
