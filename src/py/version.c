@@ -397,10 +397,13 @@ static bool match_less(const struct py_version *s, const struct py_version *v)
 /* ">3.1" excludes 3.1.post1 unless it names a post-release itself, and never admits 3.1+local. */
 static bool match_greater(const struct py_version *s, const struct py_version *v)
 {
-    if (cmp_release(v, s) == 0 && ((!s->has_post && v->has_post) || v->local.n)) {
+    struct py_version origin = *v; // what v is a post-release of
+    origin.has_post = origin.has_dev = false;
+    origin.post_number = origin.dev_number = 0;
+    if (!s->has_post && v->has_post && cmp_public(&origin, s) == 0) {
         return false;
     }
-    return py_version_cmp(v, s) > 0;
+    return cmp_public(v, s) > 0;
 }
 
 bool py_specifier_match(const struct py_specifier *s, const struct py_version *v, struct str text)

@@ -1,0 +1,152 @@
+#include "py/module.h"
+
+#include <string.h>
+
+#include "py/internal.h"
+
+enum { NAME_BYTES_MAX = 1024, NAME_PARTS_MAX = 32, FOREIGN_MAX = 64 };
+
+/* Where one part of a name is looked for: sys.path, or the folders of its parent. */
+struct search {
+    const char **dirs;
+    const struct py_path **entries; // the sys.path entry each of them stands for
+    size_t n;
+};
+
+struct name_filter {
+    const char *start; // "_C."
+};
+
+static bool keep_start(const char *name, void *arg)
+{
+    const struct name_filter *f = arg;
+    return starts_with(name, f->start) && (ends_with(name, ".so") || ends_with(name, ".pyd"));
+}
+
+/* Tries stem + each suffix that imports know, in their order. */
+static bool find_file(struct py_env *env, const char *stem, struct py_module *ret)
+{
+    static const char *const sources[] = {".py", ".pyc"};
+    for (size_t i = 0; i < env->suffixes_n; i++) {
+        char *file = arena_printf(env->arena, "%s%s", stem, env->suffixes[i]);
+        if (py_is_file(env, file)) {
+            ret->kind = PY_MODULE_EXTENSION, ret->file = file;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        char *file = arena_printf(env->arena, "%s%s", stem, sources[i]);
+        if (py_is_file(env, file)) {
+            ret->kind = PY_MODULE_SOURCE, ret->file = file;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* FileFinder.find_spec() for one folder. True when the search ends here; a namespace portion is
+ * added to `portions` and the search goes on. */
+static bool find_in(struct py_env *env, const struct search *where, size_t at, const char *part,
+                    struct py_module *ret, struct search *portions)
+{
+    char *stem = path_join(env->arena, where->dirs[at], part);
+    bool is_dir = py_is_dir(env, stem);
+    if (is_dir && find_file(env, path_join(env->arena, stem, "__init__"), ret)) {
+        ret->kind = PY_MODULE_PACKAGE;
+        return true;
+    }
+    if (find_file(env, stem, ret)) {
+        return true;
+    }
+    if (is_dir) {
+        portions->dirs[portions->n] = stem;
+        portions->entries[portions->n++] = where->entries[at];
+    }
+    return false;
+}
+
+/* An extension of that name with a suffix that this interpreter does not know. */
+static void find_foreign(struct py_env *env, const struct search *where, const char *part,
+                         struct py_module *ret)
+{
+    struct name_filter filter = {arena_printf(env->arena, "%s.", part)};
+    for (size_t i = 0; i < where->n; i++) {
+        struct root_dir names;
+        if (root_list(env->root, env->arena, where->dirs[i], FOREIGN_MAX, keep_start, &filter,
+                      &names) == 0 && names.n) {
+            ret->foreign = path_join(env->arena, where->dirs[i], names.names[0]);
+            ret->foreign_suffix = names.names[0] + strlen(part);
+            return;
+        }
+    }
+}
+
+static struct search search_new(struct arena *a, size_t cap)
+{
+    return (struct search){.dirs = arena_array(a, cap, sizeof(char *)),
+                           .entries = arena_array(a, cap, sizeof(struct py_path *))};
+}
+
+/* Finds one part; on success *where becomes what its own parts are looked for in. */
+static void find_part(struct py_env *env, struct search *where, const char *part,
+                      struct py_module *ret)
+{
+    struct search portions = search_new(env->arena, where->n);
+    for (size_t i = 0; i < where->n; i++) {
+        if (find_in(env, where, i, part, ret, &portions)) {
+            ret->entry = where->entries[i];
+            portions.n = 0;
+            if (ret->kind == PY_MODULE_PACKAGE) {
+                portions.dirs[0] = path_dir(env->arena, ret->file);
+                portions.entries[0] = ret->entry;
+                portions.n = 1;
+            }
+            *where = portions;
+            return;
+        }
+    }
+    if (portions.n) {
+        ret->kind = PY_MODULE_NAMESPACE, ret->file = portions.dirs[0];
+        ret->entry = portions.entries[0];
+    }
+    find_foreign(env, where, part, ret);
+    if (portions.n) {
+        *where = portions;
+    }
+}
+
+static bool is_part(struct str part)
+{
+    return part.n && str_find_char(part, '/') == part.n;
+}
+
+void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
+{
+    struct arena *a = env->arena;
+    struct search where = search_new(a, env->paths_n);
+    struct py_module found = {0};
+    struct str rest = str_of(name);
+    *ret = found;
+    if (rest.n > NAME_BYTES_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < env->paths_n; i++) {
+        if (env->paths[i].is_dir) {
+            where.dirs[where.n] = env->paths[i].dir;
+            where.entries[where.n++] = &env->paths[i];
+        }
+    }
+    for (int parts = 0; rest.s && parts < NAME_PARTS_MAX; parts++) {
+        struct str part = str_cut(&rest, '.');
+        const char *parent = parts ? arena_strndup(a, name, (size_t)(part.s - name) - 1) : NULL;
+        found = (struct py_module){0};
+        if (is_part(part) && where.n) {
+            find_part(env, &where, str_dup(a, part), &found);
+        }
+        if (found.kind == PY_MODULE_NONE) {
+            found.found_parent = parent;
+            break;
+        }
+    }
+    *ret = rest.s && found.kind != PY_MODULE_NONE ? (struct py_module){0} : found;
+}

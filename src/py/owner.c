@@ -1,0 +1,256 @@
+#include "py/owner.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "py/internal.h"
+
+enum { CONDA_META_BYTES_MAX = 8 << 20, SITES_MAX = 64, SCRATCH_BYTES_MAX = 1 << 20 };
+
+/* One file: the row points into the text of a RECORD. */
+struct owned {
+    uint64_t hash; // of the normalised absolute path
+    struct py_dist *dist;
+    const char *base; // what the row's path is relative to
+    struct py_record_row row;
+};
+
+struct py_owner_index {
+    VEC(struct owned) files;
+    struct owned **sorted; // by hash; of equal ones the earlier on sys.path first
+    size_t bytes_left;     // of RECORD files that may still be read
+};
+
+/* Whether path_normal() would leave the text as it is. */
+static bool is_plain(struct str path)
+{
+    while (path.s) {
+        struct str part = str_cut(&path, '/');
+        if (part.n == 0 || str_is(part, ".") || str_is(part, "..")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t hash_more(uint64_t h, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ (unsigned char)s[i]) * 0x100000001b3u; // FNV-1a, as str_hash()
+    }
+    return h;
+}
+
+static char *row_path(struct arena *a, const char *base, struct str path)
+{
+    char *text = str_dup(a, path);
+    return path_normal(a, text[0] == '/' ? text : path_join(a, base, text));
+}
+
+/* The hash of the row's absolute path; `base_hash` is that of "BASE/". */
+static uint64_t row_hash(struct arena *scratch, const char *base, uint64_t base_hash,
+                         struct str path)
+{
+    if (is_plain(path)) {
+        return hash_more(base_hash, path.s, path.n);
+    }
+    char *normal = row_path(scratch, base, path);
+    return str_hash(normal, strlen(normal));
+}
+
+/* The files of a conda package as rows without hashes, one a line. */
+static int read_conda_files(struct py_env *env, const struct py_dist *dist, struct str *ret)
+{
+    struct str text;
+    int rc = root_read(env->root, env->arena, dist->info, CONDA_META_BYTES_MAX, &text);
+    if (rc < 0) {
+        return rc;
+    }
+    json_t *doc = json_loadb(text.s, text.n, 0, NULL);
+    json_t *files = json_object_get(doc, "files");
+    size_t n = 0, i;
+    json_t *file;
+    char *out = arena_alloc(env->arena, text.n + 1); // a row is shorter than its JSON text
+    json_array_foreach(files, i, file) {
+        const char *path = json_string_value(file);
+        size_t length = path ? json_string_length(file) : 0;
+        if (length && !memchr(path, '\n', length) && path[0] != '"' && !strchr(path, ',')) {
+            memcpy(out + n, path, length);
+            n += length;
+            out[n++] = '\n';
+        }
+    }
+    json_decref(doc);
+    *ret = (struct str){out, n};
+    return doc ? 0 : -EINVAL;
+}
+
+static int read_rows(struct py_env *env, const struct py_dist *dist, struct str *ret)
+{
+    if (dist->kind == PY_DIST_CONDA) {
+        return read_conda_files(env, dist, ret);
+    }
+    return root_read(env->root, env->arena, path_join(env->arena, dist->info, "RECORD"),
+                     PY_RECORD_BYTES_MAX, ret);
+}
+
+static bool rows_of(struct py_env *env, const struct py_dist *dist, struct str *ret)
+{
+    if (dist->kind == PY_DIST_EGG) {
+        return false; // egg-info has no RECORD
+    }
+    int rc = read_rows(env, dist, ret);
+    if (rc < 0 && rc != -ENOENT) {
+        py_note(env, "%s: list of files: %s", dist->info, py_why(rc));
+    }
+    return rc == 0;
+}
+
+size_t py_dist_files(struct py_env *env, const struct py_dist *dist,
+                     void (*each)(const char *path, const struct py_record_row *row, void *arg),
+                     void *arg)
+{
+    struct str rest;
+    struct py_record_row row;
+    size_t n = 0;
+    if (!rows_of(env, dist, &rest)) {
+        return 0;
+    }
+    for (; py_record_next(env->arena, &rest, &row); n++) {
+        each(row_path(env->arena, dist->site, row.path), &row, arg);
+    }
+    return n;
+}
+
+static void index_rows(struct py_env *env, struct py_owner_index *index, struct py_dist *dist,
+                       struct str rest)
+{
+    struct py_record_row row;
+    struct arena scratch = {0};
+    const char *slash = dist->site[1] ? "/" : "";
+    uint64_t base_hash = str_hash(dist->site, strlen(dist->site));
+    base_hash = hash_more(base_hash, slash, strlen(slash));
+    arena_init(&scratch, 0, env->arena->oom, env->arena->oom_arg);
+    while (index->files.n < PY_OWNED_FILES_MAX && py_record_next(env->arena, &rest, &row)) {
+        uint64_t hash = row_hash(&scratch, dist->site, base_hash, row.path);
+        VEC_PUSH(env->arena, &index->files, (struct owned){hash, dist, dist->site, row});
+        if (scratch.used_bytes > SCRATCH_BYTES_MAX) {
+            arena_release(&scratch);
+            arena_init(&scratch, 0, env->arena->oom, env->arena->oom_arg);
+        }
+    }
+    arena_release(&scratch);
+}
+
+static int by_hash(const void *x, const void *y)
+{
+    const struct owned *a = *(struct owned *const *)x, *b = *(struct owned *const *)y;
+    return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash) : (a > b) - (a < b);
+}
+
+static void index_sort(struct py_env *env, struct py_owner_index *index)
+{
+    index->sorted = arena_array(env->arena, index->files.n + 1, sizeof *index->sorted);
+    for (size_t i = 0; i < index->files.n; i++) {
+        index->sorted[i] = &index->files.items[i];
+    }
+    qsort(index->sorted, index->files.n, sizeof *index->sorted, by_hash);
+}
+
+/* Built when the first question comes. */
+static struct py_owner_index *index_of(struct py_env *env)
+{
+    if (env->owners) {
+        return env->owners;
+    }
+    struct py_owner_index *index = arena_alloc(env->arena, sizeof *index);
+    index->bytes_left = PY_RECORDS_BYTES_MAX;
+    for (size_t i = 0; i < env->dists_n; i++) {
+        struct str rows;
+        if (!rows_of(env, &env->dists[i], &rows)) {
+            continue;
+        }
+        bool too_large = rows.n > index->bytes_left;
+        if (!too_large) {
+            index->bytes_left -= rows.n;
+            index_rows(env, index, &env->dists[i], rows);
+        }
+        if (too_large || index->files.n == PY_OWNED_FILES_MAX) {
+            py_note(env, "too many files are recorded; from %s on they have no owner here",
+                    env->dists[i].info);
+            break;
+        }
+    }
+    index_sort(env, index);
+    env->owners = index;
+    return index;
+}
+
+/* The first of the sorted files whose hash is not below. */
+static size_t lower_bound(const struct py_owner_index *index, uint64_t hash)
+{
+    size_t low = 0, high = index->files.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->sorted[middle]->hash < hash) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static const struct owned *lookup(struct py_env *env, const char *normal)
+{
+    const struct py_owner_index *index = index_of(env);
+    uint64_t hash = str_hash(normal, strlen(normal));
+    for (size_t i = lower_bound(index, hash); i < index->files.n; i++) {
+        const struct owned *o = index->sorted[i];
+        if (o->hash != hash) {
+            break;
+        }
+        if (strcmp(row_path(env->arena, o->base, o->row.path), normal) == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* Where the file is behind links, told by the names of the site folders: `real` below the real
+ * place of a site becomes a path below that site. */
+static const struct owned *lookup_behind_links(struct py_env *env, const char *path)
+{
+    struct arena *a = env->arena;
+    char *real = NULL;
+    if (root_realpath(env->root, a, path, &real) < 0) {
+        return NULL;
+    }
+    const struct owned *found = lookup(env, real);
+    for (size_t i = 0; !found && i < env->paths_n && i < SITES_MAX; i++) {
+        char *site = NULL;
+        const struct py_path *entry = &env->paths[i];
+        if (!entry->is_dir || root_realpath(env->root, a, entry->dir, &site) < 0) {
+            continue;
+        }
+        size_t n = strlen(site);
+        if (strcmp(site, entry->dir) != 0 && starts_with(real, site) && real[n] == '/') {
+            found = lookup(env, path_normal(a, path_join(a, entry->dir, real + n + 1)));
+        }
+    }
+    return found;
+}
+
+struct py_owned_file py_owner(struct py_env *env, const char *path)
+{
+    const struct owned *o = lookup(env, path_normal(env->arena, path));
+    if (!o) {
+        o = lookup_behind_links(env, path);
+    }
+    if (!o) {
+        return (struct py_owned_file){0};
+    }
+    return (struct py_owned_file){o->dist, o->row.size_bytes, o->row.has_size, o->row.hash};
+}

@@ -1,0 +1,36 @@
+/*
+ * Which distribution a file belongs to, by the RECORD files of dist-info folders and the file
+ * lists of conda-meta. All of them are read when the first question comes, and never before.
+ */
+#ifndef GPUMEND_PY_OWNER_H
+#define GPUMEND_PY_OWNER_H
+
+#include "py/dist.h"
+
+enum {
+    PY_RECORD_BYTES_MAX = 32 << 20,   // of one distribution
+    PY_RECORDS_BYTES_MAX = 256 << 20, // of all
+    PY_OWNED_FILES_MAX = 1 << 20,     // of all
+};
+
+struct py_owned_file {
+    struct py_dist *dist; // NULL: no distribution lists the file
+    uint64_t size_bytes;  // as recorded
+    bool has_size;
+    struct str hash; // "sha256=...", empty if none is recorded
+};
+
+/*
+ * `path` is an absolute path inside the root. It is compared by text after "." and ".." are
+ * resolved; if no distribution lists it so, its place behind links is tried. Where several list
+ * it, the first on sys.path is told.
+ */
+struct py_owned_file py_owner(struct py_env *env, const char *path);
+
+/* Calls `each` for every file a distribution lists, with its absolute normalised path, in the
+ * order of the RECORD. Returns the number of files. */
+size_t py_dist_files(struct py_env *env, const struct py_dist *dist,
+                     void (*each)(const char *path, const struct py_record_row *row, void *arg),
+                     void *arg);
+
+#endif

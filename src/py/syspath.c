@@ -1,0 +1,240 @@
+/* sys.path as getpath.py and site.py would build it. */
+#include <string.h>
+
+#include "py/internal.h"
+
+enum { SITE_PY_BYTES_MAX = 256 << 10, PTH_BYTES_MAX = 256 << 10, PTH_FILES_MAX = 4096,
+       PTH_LINES_MAX = 16384 };
+
+struct builder {
+    struct py_env *env;
+    const struct py_env_hints *hints;
+    VEC(struct py_path) paths;
+    size_t pth_lines; // read so far, of all files
+    bool debian;      // site.py has Debian's dist-packages
+};
+
+static bool is_listed(const struct builder *b, const char *dir)
+{
+    for (size_t i = 0; i < b->paths.n; i++) {
+        if (strcmp(b->paths.items[i].dir, dir) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Appends unless it is there already; false when sys.path is full. */
+static bool add(struct builder *b, const char *dir, enum py_path_origin origin, const char *from)
+{
+    struct py_env *env = b->env;
+    if (is_listed(b, dir)) {
+        return true;
+    }
+    if (b->paths.n == PY_PATHS_MAX) {
+        py_note(env, "sys.path has more than %d entries; the rest is not looked at", PY_PATHS_MAX);
+        return false;
+    }
+    VEC_PUSH(env->arena, &b->paths,
+             (struct py_path){dir, origin, from, py_is_dir(env, dir)});
+    return true;
+}
+
+static void add_pythonpath(struct builder *b)
+{
+    const char *value = b->hints->pythonpath;
+    if (!value || !*value) {
+        return;
+    }
+    struct arena *a = b->env->arena;
+    struct str rest = str_of(value);
+    while (rest.s) {
+        char *part = str_dup(a, str_cut(&rest, ':'));
+        if (part[0] != '/' && !(b->hints->cwd && *b->hints->cwd)) {
+            py_note(b->env, "PYTHONPATH has the relative element \"%s\", and the working directory "
+                            "is not known", part);
+            continue;
+        }
+        if (!add(b, py_absolute(a, part, b->hints), PY_PATH_PYTHONPATH, NULL)) {
+            return;
+        }
+    }
+}
+
+static void add_stdlib(struct builder *b)
+{
+    struct py_env *env = b->env;
+    if (!env->stdlib) {
+        return;
+    }
+    (void)add(b, arena_printf(env->arena, "%s/%s/python%d%d%s.zip", env->base_prefix,
+                              env->platlib_name, env->major, env->minor,
+                              env->free_threaded ? "t" : ""), PY_PATH_ZIP, NULL);
+    (void)add(b, env->stdlib, PY_PATH_STDLIB, NULL);
+    (void)add(b, env->lib_dynload, PY_PATH_DYNLOAD, NULL);
+}
+
+/* One line of a .pth file: a path, relative to the site folder, that counts if it exists. */
+static bool add_pth_line(struct builder *b, const char *site, const char *file, struct str line)
+{
+    struct arena *a = b->env->arena;
+    if (memchr(line.s, '\0', line.n)) {
+        py_note(b->env, "%s: a line holds a NUL byte", file);
+        return true;
+    }
+    char *path = str_dup(a, line);
+    char *dir = path_normal(a, path[0] == '/' ? path : path_join(a, site, path));
+    struct stat st;
+    if (root_stat(b->env->root, dir, &st) < 0) {
+        py_note(b->env, "%s names %s, which is not there", file, dir);
+        return true;
+    }
+    return add(b, dir, PY_PATH_PTH, file);
+}
+
+/* site.py addpackage(). Lines that begin with "import" are code: noted, not run. */
+static void add_pth(struct builder *b, const char *site, const char *name)
+{
+    struct py_env *env = b->env;
+    char *file = path_join(env->arena, site, name);
+    struct str text, line;
+    bool runs_code = false;
+    int rc = root_read(env->root, env->arena, file, PTH_BYTES_MAX, &text);
+    if (rc < 0) {
+        py_note(env, "%s: %s", file, py_why(rc));
+        return;
+    }
+    if (str_starts(text, "\xef\xbb\xbf")) { // a byte order mark
+        text.s += 3, text.n -= 3;
+    }
+    while (str_line(&text, &line)) {
+        struct str trimmed = str_trim(line);
+        if (trimmed.n == 0 || line.s[0] == '#') {
+            continue;
+        }
+        if (++b->pth_lines > PTH_LINES_MAX) {
+            py_note(env, "%s: more than %d lines in .pth files; the rest is not looked at", file,
+                    PTH_LINES_MAX);
+            return;
+        }
+        if (str_starts(line, "import ") || str_starts(line, "import\t")) {
+            runs_code = true;
+            continue;
+        }
+        line.n = (size_t)(trimmed.s + trimmed.n - line.s); // rstrip()
+        if (!add_pth_line(b, site, file, line)) {
+            return;
+        }
+    }
+    if (runs_code && strcmp(name, "distutils-precedence.pth") != 0) { // setuptools: no paths
+        py_note(env, "%s runs code when Python starts; what that does to sys.path is not known",
+                file);
+    }
+}
+
+static bool keep_pth(const char *name, void *arg)
+{
+    (void)arg;
+    return name[0] != '.' && ends_with(name, ".pth");
+}
+
+/* site.py addsitedir(): the folder if it exists, then what its .pth files name. */
+static void add_site(struct builder *b, const char *dir, enum py_path_origin origin)
+{
+    struct py_env *env = b->env;
+    struct root_dir names;
+    if (!py_is_dir(env, dir) || !add(b, dir, origin, NULL)) {
+        return;
+    }
+    int rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX, keep_pth, NULL, &names);
+    if (rc < 0) {
+        py_note(env, "%s: %s", dir, py_why(rc));
+        return;
+    }
+    for (size_t i = 0; i < names.n; i++) {
+        add_pth(b, dir, names.names[i]);
+    }
+}
+
+/* site.py check_enableusersite() and getuserbase(). */
+static void add_user_site(struct builder *b)
+{
+    struct py_env *env = b->env;
+    const char *off = b->hints->pythonnousersite;
+    const char *base = b->hints->pythonuserbase;
+    if ((env->config && !env->system_site) || (off && *off)) {
+        env->user_site_enabled = PY_NO;
+        return;
+    }
+    if (!base || !*base) {
+        const char *home = b->hints->home;
+        if (!home || home[0] != '/') {
+            env->user_site_enabled = PY_UNKNOWN;
+            py_note(env, "the home folder is not known, so the user site was not looked at");
+            return;
+        }
+        base = path_join(env->arena, home, ".local");
+    }
+    env->user_site_enabled = PY_YES;
+    char *dir = py_absolute(env->arena, base, b->hints);
+    add_site(b, arena_printf(env->arena, "%s/lib/%s/site-packages", dir, env->lib_name),
+             PY_PATH_USER);
+}
+
+/* site.py getsitepackages() for one prefix, as CPython, Debian and Fedora have it. */
+static void add_prefix(struct builder *b, const char *prefix)
+{
+    struct py_env *env = b->env;
+    struct arena *a = env->arena;
+    const char *root = prefix[1] ? prefix : "";
+    bool venv = env->config != NULL;
+    if (!b->debian) {
+        bool fedora = !venv && strcmp(prefix, "/usr") == 0 && strcmp(env->platlib_name, "lib64") == 0;
+        for (int local = fedora; local >= 0; local--) {
+            const char *head = local ? "/usr/local" : root;
+            add_site(b, arena_printf(a, "%s/%s/%s/site-packages", head, env->platlib_name,
+                                     env->lib_name), PY_PATH_SITE);
+            if (strcmp(env->platlib_name, "lib") != 0) {
+                add_site(b, arena_printf(a, "%s/lib/%s/site-packages", head, env->lib_name),
+                         PY_PATH_SITE);
+            }
+        }
+        return;
+    }
+    if (venv) {
+        add_site(b, arena_printf(a, "%s/lib/%s/site-packages", root, env->lib_name), PY_PATH_SITE);
+    }
+    add_site(b, arena_printf(a, "%s/local/lib/%s/dist-packages", root, env->lib_name),
+             PY_PATH_SITE);
+    add_site(b, arena_printf(a, "%s/lib/python3/dist-packages", root), PY_PATH_SITE);
+    add_site(b, arena_printf(a, "%s/lib/%s/dist-packages", root, env->lib_name), PY_PATH_SITE);
+}
+
+/* Debian and its derivatives change site.py; the file itself tells. */
+static bool is_debian(struct py_env *env)
+{
+    struct str text;
+    return env->stdlib &&
+           py_read_head(env, path_join(env->arena, env->stdlib, "site.py"), SITE_PY_BYTES_MAX,
+                        &text, NULL) == 0 &&
+           str_find(text, "dist-packages") < text.n;
+}
+
+void py_syspath(struct py_env *env, const struct py_env_hints *hints)
+{
+    struct builder b = {.env = env, .hints = hints, .debian = is_debian(env)};
+    add_pythonpath(&b);
+    add_stdlib(&b);
+    if (env->lib_name) {
+        if (env->config) { // site.py venv(): the environment's own folders come first
+            add_prefix(&b, env->prefix);
+        }
+        add_user_site(&b);
+        if (!env->config) {
+            add_prefix(&b, env->prefix);
+        } else if (env->system_site && env->base_prefix) {
+            add_prefix(&b, env->base_prefix);
+        }
+    }
+    env->paths = b.paths.items, env->paths_n = b.paths.n;
+}
