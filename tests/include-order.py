@@ -30,7 +30,8 @@ def faults_of(path, text):
     for name in INCLUDE.findall(text):
         other = Path(name).parts[0]
         if other not in ROOMS:
-            if not (SRC / name).exists() and not (SRC.parent / "include" / name).exists():
+            places = (SRC / name, SRC / f"{name}.in", SRC.parent / "include" / name)
+            if not any(place.exists() for place in places):
                 yield f"{path}: includes {name}: quoted includes start with a room's name"
         elif ROOMS.index(other) > here:
             yield f"{path}: {room} must not include {name}: {other} comes later"
