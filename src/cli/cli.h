@@ -1,0 +1,75 @@
+/*
+ * The command line: one file a command, one table of commands, one table of options for each.
+ * Only this room prints to the terminal, reads the environment and ends the process.
+ */
+#ifndef GPUMEND_CLI_CLI_H
+#define GPUMEND_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/out.h"
+#include "base/root.h"
+
+/* Exit status of every command. */
+enum cli_status {
+    CLI_OK = 0,       // nothing wrong
+    CLI_FINDINGS = 1, // findings of severity error
+    CLI_USAGE = 2,    // wrong usage
+    CLI_CANNOT = 3,   // could not look; the reason is on stderr
+};
+
+/* One option, with or without a value. `id` is what cli_next() returns. */
+struct cli_option {
+    const char *name;  // without the dashes
+    const char *value; // what the value is called in the help, or NULL
+    const char *help;
+    int id;
+};
+
+struct cli_command {
+    const char *name, *arguments, *summary, *text; // help
+    const struct cli_option *options;
+    size_t n_options;
+    int (*run)(const struct cli_command *self, int argc, char **argv);
+};
+
+extern const struct cli_command cli_check, cli_why, cli_explain;
+
+enum { CLI_END = -1, CLI_ARGUMENT = -2, CLI_WRONG = -3, CLI_HELP = -4 };
+
+struct cli_args {
+    const struct cli_command *command;
+    int argc, next;
+    char **argv;
+    const char *value; // of the option or argument just returned
+    bool only_arguments; // after "--"
+};
+
+/* The next option's id, CLI_ARGUMENT, CLI_END, CLI_HELP (--help was printed), or CLI_WRONG (said
+ * on stderr). Accepts "--name VALUE" and "--name=VALUE". */
+int cli_next(struct cli_args *args);
+
+void cli_help(const struct cli_command *command);
+
+/* "gpumend: sentence" on stderr; returns status. */
+int cli_fail(enum cli_status status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Checks that what was printed reached its destination. */
+int cli_finish(enum cli_status status);
+
+/* The environment given to gpumend with --env and --unset applied: "K=V" strings. */
+struct cli_env {
+    VEC(const char *) vars;
+};
+void cli_env_init(struct cli_env *env, struct arena *a);
+bool cli_env_set(struct cli_env *env, struct arena *a, const char *assignment); // false: no '='
+void cli_env_unset(struct cli_env *env, const char *name);
+const char *cli_env_get(const struct cli_env *env, const char *name);
+
+/* The working directory, or "/" if it is gone. */
+const char *cli_cwd(struct arena *a);
+
+#endif

@@ -1,0 +1,203 @@
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "version.h"
+
+static const struct cli_command *const commands[] = {&cli_why};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void usage(FILE *file)
+{
+    fprintf(file, "gpumend finds out why a GPU program does not load or run, and what to do.\n\n"
+                  "usage: gpumend COMMAND [options]\n\n");
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    fprintf(file, "\n  gpumend COMMAND --help    says more about one command\n"
+                  "  gpumend --version         prints the version\n\n"
+                  "Nothing that is looked at is executed, changed, or sent anywhere.\n"
+                  "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 could not look.\n");
+}
+
+int cli_fail(enum cli_status status, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("gpumend: ", stderr);
+    (void)vfprintf(stderr, fmt, ap); // stderr gone: nothing better is left
+    fputc('\n', stderr);
+    va_end(ap);
+    return status;
+}
+
+int cli_finish(enum cli_status status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return cli_fail(CLI_CANNOT, "cannot write the output");
+    }
+    return status;
+}
+
+void cli_help(const struct cli_command *c)
+{
+    printf("usage: gpumend %s %s\n\n%s\n", c->name, c->arguments, c->text);
+    if (c->n_options) {
+        fputs("\noptions:\n", stdout);
+    }
+    for (size_t i = 0; i < c->n_options; i++) {
+        const struct cli_option *o = &c->options[i];
+        char left[64];
+        (void)snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "",
+                       o->value ? o->value : "");
+        printf("  %-24s %s\n", left, o->help);
+    }
+    printf("  %-24s %s\n", "--help", "print this");
+}
+
+static const struct cli_option *find_option(const struct cli_command *c, struct str name)
+{
+    for (size_t i = 0; i < c->n_options; i++) {
+        if (str_is(name, c->options[i].name)) {
+            return &c->options[i];
+        }
+    }
+    return NULL;
+}
+
+int cli_next(struct cli_args *args)
+{
+    if (args->next >= args->argc) {
+        return CLI_END;
+    }
+    char *word = args->argv[args->next++];
+    args->value = word;
+    if (args->only_arguments || word[0] != '-' || word[1] == '\0') {
+        return CLI_ARGUMENT;
+    }
+    if (strcmp(word, "--") == 0) {
+        args->only_arguments = true;
+        return cli_next(args);
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        cli_help(args->command);
+        return CLI_HELP;
+    }
+    struct str name = str_of(word);
+    size_t equals = str_find_char(name, '=');
+    const char *inline_value = equals < name.n ? word + equals + 1 : NULL;
+    name.n = equals;
+    const struct cli_option *o = NULL;
+    if (str_starts(name, "--")) {
+        o = find_option(args->command, (struct str){name.s + 2, name.n - 2});
+    }
+    if (!o) {
+        (void)cli_fail(CLI_USAGE, "%s: unknown option %s (see gpumend %s --help)",
+                       args->command->name, word, args->command->name);
+        return CLI_WRONG;
+    }
+    if (o->value && !inline_value && args->next >= args->argc) {
+        (void)cli_fail(CLI_USAGE, "%s: --%s needs a value: %s", args->command->name, o->name, o->value);
+        return CLI_WRONG;
+    }
+    if (!o->value && inline_value) {
+        (void)cli_fail(CLI_USAGE, "%s: --%s takes no value", args->command->name, o->name);
+        return CLI_WRONG;
+    }
+    args->value = !o->value ? NULL : inline_value ? inline_value : args->argv[args->next++];
+    return o->id;
+}
+
+extern char **environ;
+
+void cli_env_init(struct cli_env *env, struct arena *a)
+{
+    for (char **e = environ; e && *e; e++) {
+        VEC_PUSH(a, &env->vars, *e);
+    }
+}
+
+static bool names_variable(const char *entry, const char *name, size_t n)
+{
+    return strncmp(entry, name, n) == 0 && entry[n] == '=';
+}
+
+void cli_env_unset(struct cli_env *env, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < env->vars.n; i++) {
+        if (!names_variable(env->vars.items[i], name, strlen(name))) {
+            env->vars.items[kept++] = env->vars.items[i];
+        }
+    }
+    env->vars.n = kept;
+}
+
+bool cli_env_set(struct cli_env *env, struct arena *a, const char *assignment)
+{
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment) {
+        return false;
+    }
+    cli_env_unset(env, arena_strndup(a, assignment, (size_t)(equals - assignment)));
+    VEC_PUSH(a, &env->vars, assignment);
+    return true;
+}
+
+const char *cli_env_get(const struct cli_env *env, const char *name)
+{
+    for (size_t i = 0; i < env->vars.n; i++) {
+        if (names_variable(env->vars.items[i], name, strlen(name))) {
+            return env->vars.items[i] + strlen(name) + 1;
+        }
+    }
+    return NULL;
+}
+
+const char *cli_cwd(struct arena *a)
+{
+    char *cwd = getcwd(NULL, 0);
+    const char *copy = arena_strdup(a, cwd && cwd[0] == '/' ? cwd : "/");
+    free(cwd);
+    return copy;
+}
+
+/* A mapped file that shrinks while it is read ends in SIGBUS: said in words, not a core dump. */
+static void on_sigbus(int signal_number)
+{
+    (void)signal_number;
+    static const char text[] = "gpumend: a file was changed while it was read; try again\n";
+    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)n; // nothing better can be done when even that fails
+    _exit(CLI_CANNOT);
+}
+
+int main(int argc, char **argv)
+{
+    (void)signal(SIGBUS, on_sigbus); // cannot fail for a valid signal
+    if (argc < 2) {
+        usage(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return cli_finish(CLI_OK);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("gpumend %s\n", GPUMEND_VERSION);
+        return cli_finish(CLI_OK);
+    }
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i]->name) == 0) {
+            return cli_finish(commands[i]->run(commands[i], argc - 2, argv + 2));
+        }
+    }
+    (void)cli_fail(CLI_USAGE, "unknown command %s", argv[1]);
+    usage(stderr);
+    return CLI_USAGE;
+}

@@ -1,0 +1,417 @@
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "ldso/process.h"
+#include "report/process.h"
+
+enum { O_EXE = 1, O_CALLER, O_LOAD, O_ENV, O_UNSET, O_CWD, O_ROOT, O_GLIBC, O_CPU, O_BATCH, O_JSON };
+
+static const struct cli_option options[] = {
+    {"exe", "FILE", "the program that is started (default: the caller)", O_EXE},
+    {"caller", "FILE", "the object that asks: soname or path (default: the program)", O_CALLER},
+    {"load", "NAME[@CALLER]", "dlopen NAME from CALLER first; may be given again", O_LOAD},
+    {"env", "K=V", "set a variable of the start environment", O_ENV},
+    {"unset", "K", "remove a variable of the start environment", O_UNSET},
+    {"cwd", "DIR", "working directory of the program", O_CWD},
+    {"root", "DIR", "look at the file system below DIR", O_ROOT},
+    {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
+    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
+    {"batch", "FILE", "one object a line ('-': stdin): the closure of each", O_BATCH},
+    {"json", NULL, "print JSON (docs/json.md)", O_JSON},
+};
+
+struct why {
+    struct arena arena;
+    struct root root;
+    struct ldso_store store;
+    struct cli_env env;
+    struct out out;
+    const char *name, *exe, *caller, *cwd, *root_path, *batch;
+    VEC(const char *) loads;
+    struct ldso_cpu cpu;
+    struct ldso_config config;
+    bool has_cpu, json;
+};
+
+/* "2.41" -> 41 */
+static bool parse_glibc(const char *text, int *ret)
+{
+    uint64_t minor = 0;
+    struct str s = str_of(text);
+    if (!str_starts(s, "2.") || !str_u64((struct str){s.s + 2, str_find_char((struct str){s.s + 2, s.n - 2}, '.')}, &minor) ||
+        minor < 1 || minor > 999) {
+        return false;
+    }
+    *ret = (int)minor;
+    return true;
+}
+
+static int take_option(struct why *w, int id, const char *value)
+{
+    switch (id) {
+    case O_EXE: w->exe = value; return CLI_OK;
+    case O_CALLER: w->caller = value; return CLI_OK;
+    case O_LOAD: VEC_PUSH(&w->arena, &w->loads, value); return CLI_OK;
+    case O_UNSET: cli_env_unset(&w->env, value); return CLI_OK;
+    case O_CWD: w->cwd = value; return CLI_OK;
+    case O_ROOT: w->root_path = value; return CLI_OK;
+    case O_BATCH: w->batch = value; return CLI_OK;
+    case O_JSON: w->json = true; return CLI_OK;
+    case O_ENV:
+        return cli_env_set(&w->env, &w->arena, value)
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "why: --env wants NAME=VALUE, not %s", value);
+    case O_GLIBC:
+        return parse_glibc(value, &w->config.glibc_minor)
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "why: --glibc wants a version such as 2.41, not %s", value);
+    case O_CPU:
+        w->has_cpu = ldso_cpu_parse(value, &w->cpu);
+        return w->has_cpu ? CLI_OK
+                          : cli_fail(CLI_USAGE, "why: --cpu wants x86-64-v1 to x86-64-v4, not %s", value);
+    case CLI_ARGUMENT:
+        if (w->name) {
+            return cli_fail(CLI_USAGE, "why: one NAME at a time (%s, %s)", w->name, value);
+        }
+        w->name = value;
+        return CLI_OK;
+    default: return CLI_USAGE;
+    }
+}
+
+/* A program named without a slash is looked up in PATH, as a shell would. */
+static const char *find_program(struct why *w, const char *name)
+{
+    struct arena *a = &w->arena;
+    struct stat st;
+    if (strchr(name, '/') || root_stat(&w->root, path_join(a, w->cwd, name), &st) == 0) {
+        return name;
+    }
+    struct str path = str_of(cli_env_get(&w->env, "PATH"));
+    while (path.s) {
+        struct str dir = str_cut(&path, ':');
+        char *candidate = path_join(a, dir.n ? str_dup(a, dir) : ".", name);
+        const char *absolute = candidate[0] == '/' ? candidate : path_join(a, w->cwd, candidate);
+        if (root_stat(&w->root, absolute, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0111) {
+            return candidate;
+        }
+    }
+    return name;
+}
+
+static struct ldso_process *new_process(struct why *w)
+{
+    w->config.cwd = w->cwd;
+    w->config.env = w->env.vars.items;
+    w->config.n_env = w->env.vars.n;
+    w->config.cpu = w->has_cpu ? &w->cpu : NULL;
+    w->config.uid = getuid();
+    return ldso_process_new(&w->store, &w->arena, &w->config);
+}
+
+/* The object a --load or NAME is asked from. One that is not loaded yet is loaded first. */
+static int find_caller(struct ldso_process *p, const char *text, struct ldso_object **ret)
+{
+    *ret = p->main;
+    if (!text || strcmp(text, p->main->path) == 0) {
+        return CLI_OK;
+    }
+    *ret = ldso_find_object(p, text);
+    if (*ret) {
+        return CLI_OK;
+    }
+    return cli_fail(CLI_CANNOT, "why: %s is not among the loaded objects (load it first: --load %s)",
+                    text, text);
+}
+
+/* "NAME@CALLER"; an '@' inside a file name is part of the name if what follows is not loaded. */
+static int perform_load(struct ldso_process *p, const char *spec)
+{
+    const char *at = strrchr(spec, '@');
+    struct ldso_object *caller = p->main;
+    const char *name = spec;
+    if (at && at != spec && at[1]) {
+        int rc = find_caller(p, at + 1, &caller);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+        name = arena_strndup(p->arena, spec, (size_t)(at - spec));
+    }
+    (void)ldso_dlopen(p, caller, name, LDSO_NOW); // kept in p->loads
+    return CLI_OK;
+}
+
+static json_t *document(const struct ldso_process *p, size_t n_loads)
+{
+    json_t *doc = json_object();
+    (void)json_object_set_new(doc, "schema", json_integer(1));
+    (void)json_object_set_new(doc, "objects", report_objects_json(p));
+    json_t *loads = report_loads_json(p);
+    while (json_array_size(loads) > n_loads) { // NAME itself is answered in requests
+        (void)json_array_remove(loads, json_array_size(loads) - 1);
+    }
+    (void)json_object_set_new(doc, "loads", loads);
+    (void)json_object_set_new(doc, "requests", report_requests_json(p));
+    (void)json_object_set_new(doc, "defects", report_defects_json(p));
+    (void)json_object_set_new(doc, "loader", report_loader_json(p));
+    (void)json_object_set_new(doc, "start_error", out_json_text(p->arena, p->start_error));
+    return doc;
+}
+
+static void print_head(const struct why *w, const struct ldso_process *p)
+{
+    const struct out *o = &w->out;
+    if (p->is_static) {
+        fprintf(o->file, "%s is statically linked: it asks the loader for nothing\n",
+                str_printable(p->arena, p->main->path));
+        return;
+    }
+    fprintf(o->file, "program %s, loader %s (%s %s)\n", str_printable(p->arena, p->main->path),
+            p->loader.path, p->loader.kind == LDSO_MUSL ? "musl" : "glibc",
+            p->loader.version ? p->loader.version : "of unknown version");
+    if (p->explicit_loader) {
+        fprintf(o->file, "(not a program of its own: taken as one, as `%s FILE` would)\n",
+                p->loader.path);
+    }
+    if (p->loader.dirs_assumed) {
+        fprintf(o->file, "(its system directories could not be read; assumed: %s ...)\n",
+                p->loader.dirs[0]);
+    }
+    if (p->start_failed) {
+        out_print(o, OUT_RED, "it does not start: %s\n", str_printable(p->arena, p->start_error));
+    }
+    fputc('\n', o->file);
+}
+
+static bool request_failed(const struct ldso_request *r)
+{
+    return r->outcome == LDSO_NOT_FOUND || r->outcome == LDSO_REFUSED;
+}
+
+static void print_loads(const struct why *w, const struct ldso_process *p, size_t n_loads)
+{
+    for (size_t i = 0; i < n_loads && i < p->loads.n; i++) {
+        const struct ldso_load *l = &p->loads.items[i];
+        fprintf(w->out.file, "dlopen %s from %s: %s%s%s\n", str_printable(p->arena, l->name),
+                str_printable(p->arena, l->caller->path), ldso_outcome_name(l->outcome),
+                l->glibc_says ? ": " : l->path ? " " : "",
+                l->glibc_says ? str_printable(p->arena, l->glibc_says)
+                : l->path     ? str_printable(p->arena, l->path)
+                              : "");
+    }
+    if (n_loads) {
+        fputc('\n', w->out.file);
+    }
+}
+
+/* With a NAME: its own request, the earlier one that decided if it was reused, and what failed
+ * below it. Without: the closure, and what failed. */
+static void print_text(const struct why *w, const struct ldso_process *p, size_t n_loads)
+{
+    print_head(w, p);
+    if (p->is_static) {
+        return;
+    }
+    print_loads(w, p, n_loads);
+    const struct ldso_request *own = NULL;
+    if (w->name && p->loads.n > n_loads) {
+        own = p->requests.items[p->loads.items[n_loads].request];
+        for (size_t i = 0; i < p->requests.n && own->outcome == LDSO_REUSED; i++) {
+            const struct ldso_request *r = p->requests.items[i];
+            if (r->object == own->object && r->outcome == LDSO_LOADED) {
+                report_request_text(&w->out, p, r);
+                fputc('\n', w->out.file);
+            }
+        }
+        report_request_text(&w->out, p, own);
+        const char *says = p->loads.items[n_loads].glibc_says;
+        if (says && !own->glibc_says) {
+            out_print(&w->out, OUT_RED, "  but the load fails: %s\n", str_printable(p->arena, says));
+        }
+    } else {
+        report_objects_text(&w->out, p);
+    }
+    for (size_t i = 0; i < p->requests.n; i++) {
+        const struct ldso_request *r = p->requests.items[i];
+        if (request_failed(r) && r != own && (!w->name || r->load >= (int)n_loads || r->load < 0)) {
+            fputc('\n', w->out.file);
+            report_request_text(&w->out, p, r);
+        }
+    }
+    for (size_t i = 0; i < p->defects.n; i++) {
+        const struct ldso_defect *d = &p->defects.items[i];
+        out_print(&w->out, d->fatal ? OUT_RED : OUT_YELLOW, "\n%s: %s\n",
+                  d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
+    }
+}
+
+static bool any_failed(const struct ldso_process *p)
+{
+    if (p->start_failed) {
+        return true;
+    }
+    for (size_t i = 0; i < p->loads.n; i++) {
+        if (p->loads.items[i].glibc_says) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int answer(struct why *w)
+{
+    struct gm_err err;
+    const char *exe = w->exe ? w->exe : w->caller;
+    struct ldso_process *p = new_process(w);
+    if (ldso_start(p, find_program(w, exe), &err) < 0) {
+        return cli_fail(CLI_CANNOT, "why: %s", str_printable(&w->arena, err.text));
+    }
+    for (size_t i = 0; i < w->loads.n && !p->start_failed && !p->is_static; i++) {
+        int rc = perform_load(p, w->loads.items[i]);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+    }
+    size_t n_loads = p->loads.n;
+    if (w->name && !p->start_failed && !p->is_static) {
+        struct ldso_object *caller = NULL;
+        if (w->exe && w->caller && !ldso_find_object(p, w->caller) && strchr(w->caller, '/')) {
+            fprintf(stderr, "gpumend: %s is not loaded by the program; loaded first\n", w->caller);
+            (void)ldso_dlopen(p, p->main, w->caller, LDSO_NOW); // found below, or said there
+            n_loads = p->loads.n;
+        }
+        int rc = find_caller(p, w->caller, &caller);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+        (void)ldso_dlopen(p, caller, w->name, LDSO_NOW); // kept in p->loads
+    }
+    if (w->json) {
+        if (out_json_dump(stdout, document(p, w->loads.n)) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+    } else {
+        print_text(w, p, n_loads);
+    }
+    return any_failed(p) ? CLI_FINDINGS : CLI_OK;
+}
+
+/* ------------------------------------------------------------------ many objects */
+
+static void batch_one(struct why *w, const char *path)
+{
+    struct gm_err err = {.code = GM_OK};
+    struct arena scratch;
+    arena_init(&scratch, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    w->config.cwd = w->cwd;
+    struct ldso_process *p = new_process(w);
+    p->arena = &scratch;
+    int rc = ldso_start(p, w->exe ? w->exe : path, &err);
+    if (rc == 0 && w->exe) {
+        (void)ldso_dlopen(p, p->main, path, LDSO_NOW); // kept in p->loads
+    }
+    const char *wrong = rc < 0            ? err.text
+                        : p->start_failed ? p->start_error
+                        : p->loads.n      ? p->loads.items[0].glibc_says
+                                          : NULL;
+    if (w->json) {
+        json_t *doc = rc < 0 ? json_pack("{s:i}", "schema", 1) : document(p, p->loads.n);
+        (void)json_object_set_new(doc, "file", out_json_text(&scratch, path));
+        (void)json_object_set_new(doc, "error", rc < 0 ? out_json_text(&scratch, err.text) : json_null());
+        (void)json_dumpf(doc, stdout, JSON_COMPACT); // checked once at the end, by cli_finish()
+        json_decref(doc);
+        putchar('\n');
+    } else {
+        printf("%s: ", str_printable(&scratch, path));
+        if (wrong) {
+            printf("%s\n", str_printable(&scratch, wrong));
+        } else {
+            printf("%zu objects\n", p->objects.n);
+        }
+    }
+    arena_release(&scratch);
+}
+
+static int batch(struct why *w)
+{
+    FILE *list = strcmp(w->batch, "-") == 0 ? stdin : fopen(w->batch, "re");
+    if (!list) {
+        return cli_fail(CLI_CANNOT, "why: cannot open %s", w->batch);
+    }
+    char *line = NULL;
+    size_t cap = 0;
+    for (ssize_t n; (n = getline(&line, &cap, list)) > 0;) {
+        if (line[n - 1] == '\n') {
+            line[--n] = '\0';
+        }
+        if (n) {
+            batch_one(w, line);
+        }
+    }
+    free(line);
+    bool failed = ferror(list);
+    if (list != stdin) {
+        (void)fclose(list); // only read from
+    }
+    return failed ? cli_fail(CLI_CANNOT, "why: cannot read %s", w->batch) : CLI_OK;
+}
+
+static int run_with(struct why *w)
+{
+    struct gm_err err;
+    out_init(&w->out, stdout);
+    if (!w->cwd) {
+        w->cwd = cli_cwd(&w->arena);
+    }
+    if (w->cwd[0] != '/') {
+        w->cwd = path_join(&w->arena, cli_cwd(&w->arena), w->cwd);
+    }
+    if (!w->exe && !w->caller && !w->batch) {
+        return cli_fail(CLI_USAGE, "why: say which program asks: --exe FILE or --caller FILE");
+    }
+    if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
+        return cli_fail(CLI_CANNOT, "why: %s", err.text);
+    }
+    ldso_store_open(&w->store, &w->root, &w->arena);
+    int rc = w->batch ? batch(w) : answer(w);
+    ldso_store_close(&w->store);
+    root_close(&w->root);
+    return rc;
+}
+
+static int why_run(const struct cli_command *self, int argc, char **argv)
+{
+    struct why w = {.root = ROOT_EMPTY};
+    arena_init(&w.arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_env_init(&w.env, &w.arena);
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    int rc = CLI_OK;
+    for (int id; rc == CLI_OK && (id = cli_next(&args)) != CLI_END;) {
+        if (id == CLI_HELP || id == CLI_WRONG) {
+            arena_release(&w.arena);
+            return id == CLI_HELP ? CLI_OK : CLI_USAGE;
+        }
+        rc = take_option(&w, id, args.value);
+    }
+    if (rc == CLI_OK) {
+        rc = run_with(&w);
+    }
+    arena_release(&w.arena);
+    return rc;
+}
+
+const struct cli_command cli_why = {
+    .name = "why",
+    .arguments = "[NAME] [options]",
+    .summary = "how one library request is resolved, search step by search step",
+    .text = "Starts a program in the model, performs the loads in order, and resolves NAME for the\n"
+            "caller exactly as the program's own loader would: every place it looks in, where that\n"
+            "place comes from, and why the file there is taken or refused. Without NAME the closure\n"
+            "alone is printed. The environment is the one gpumend was started with.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = why_run,
+};

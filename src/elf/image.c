@@ -1,0 +1,626 @@
+#include "elf/image.h"
+
+#include <string.h>
+
+enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
+
+const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset, uint64_t size)
+{
+    if (offset > e->size || size > e->size - offset) {
+        return NULL;
+    }
+    return e->data + offset;
+}
+
+uint16_t elf_u16(const struct elf_image *e, const unsigned char *p)
+{
+    return e->big_endian ? (uint16_t)(p[0] << 8 | p[1]) : (uint16_t)(p[1] << 8 | p[0]);
+}
+
+uint32_t elf_u32(const struct elf_image *e, const unsigned char *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap32(v);
+}
+
+uint64_t elf_u64(const struct elf_image *e, const unsigned char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap64(v);
+}
+
+/* A word of the file's class: 8 bytes or 4. */
+static uint64_t word(const struct elf_image *e, const unsigned char *p)
+{
+    return e->is64 ? elf_u64(e, p) : elf_u32(e, p);
+}
+
+bool elf_offset_of(const struct elf_image *e, uint64_t vaddr, uint64_t *ret_offset)
+{
+    for (size_t i = 0; i < e->n_segments; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        if (s->type == PT_LOAD && vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz) {
+            uint64_t delta = vaddr - s->vaddr;
+            if (s->offset > UINT64_MAX - delta) {
+                return false;
+            }
+            *ret_offset = s->offset + delta;
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *text_at(const struct elf_image *e, uint64_t offset, uint64_t size)
+{
+    const unsigned char *p = elf_bytes(e, offset, size);
+    return p && size && memchr(p, 0, size) ? (const char *)p : NULL;
+}
+
+const char *elf_string(const struct elf_image *e, uint64_t offset)
+{
+    if (!e->strtab || offset >= e->strtab_size) {
+        return NULL;
+    }
+    return text_at(e, e->strtab + offset, e->strtab_size - offset);
+}
+
+static struct elf_segment segment_at(const struct elf_image *e, const unsigned char *p)
+{
+    if (e->is64) {
+        return (struct elf_segment){elf_u32(e, p),      elf_u32(e, p + 4),  elf_u64(e, p + 8),
+                                    elf_u64(e, p + 16), elf_u64(e, p + 32), elf_u64(e, p + 40),
+                                    elf_u64(e, p + 48)};
+    }
+    return (struct elf_segment){elf_u32(e, p),      elf_u32(e, p + 24), elf_u32(e, p + 4),
+                                elf_u32(e, p + 8),  elf_u32(e, p + 16), elf_u32(e, p + 20),
+                                elf_u32(e, p + 28)};
+}
+
+static void read_segments(struct arena *a, struct elf_image *e, uint64_t phoff, uint16_t phnum)
+{
+    uint16_t size = e->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+    if (phnum == 0) {
+        return;
+    }
+    if (phnum > SEGMENTS_MAX || e->phentsize != size) {
+        e->state = ELF_STATE_BAD;
+        e->defect = phnum > SEGMENTS_MAX ? "too many program headers"
+                                         : "program headers of an unexpected size";
+        return;
+    }
+    const unsigned char *p = elf_bytes(e, phoff, (uint64_t)size * phnum);
+    if (!p) {
+        e->segments_cut = true;
+        e->state = ELF_STATE_BAD;
+        e->defect = "the program headers lie behind the end of the file";
+        return;
+    }
+    struct elf_segment *segments = arena_array(a, phnum, sizeof *segments);
+    for (uint16_t i = 0; i < phnum; i++) {
+        segments[i] = segment_at(e, p + (size_t)size * i);
+    }
+    e->segments = segments;
+    e->n_segments = phnum;
+}
+
+/* GNU_PROPERTY_X86_ISA_1_NEEDED inside a NT_GNU_PROPERTY_TYPE_0 note; layout: Linux Extensions to
+ * gABI, "Program Property". */
+static void read_property_note(const struct elf_note *note, void *arg)
+{
+    struct elf_image *e = arg;
+    if (note->type != NT_GNU_PROPERTY_TYPE_0 || !str_is(note->owner, "GNU")) {
+        return;
+    }
+    size_t align = e->is64 ? 8 : 4;
+    for (size_t at = 0; note->desc.n - at >= 8;) {
+        const unsigned char *p = (const unsigned char *)note->desc.s + at;
+        uint32_t type = elf_u32(e, p), size = elf_u32(e, p + 4);
+        if (size > note->desc.n - at - 8) {
+            return;
+        }
+        if (type == GNU_PROPERTY_X86_ISA_1_NEEDED && size == 4) {
+            e->x86_isa_needed = elf_u32(e, p + 8);
+        }
+        size_t step = 8 + ((size + align - 1) & ~(align - 1));
+        if (step > note->desc.n - at) {
+            return;
+        }
+        at += step;
+    }
+}
+
+static void read_segment_facts(struct elf_image *e)
+{
+    for (size_t i = 0; i < e->n_segments; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        if (s->type == PT_INTERP && !e->interp) {
+            e->interp = text_at(e, s->offset, s->filesz < 4096 ? s->filesz : 4096);
+        } else if (s->type == PT_GNU_STACK) {
+            e->stack_known = true;
+            e->stack_exec = (s->flags & PF_X) != 0;
+        } else if (s->type == PT_LOAD && s->filesz && !elf_bytes(e, s->offset, s->filesz)) {
+            e->cut = true;
+        }
+    }
+    if (!e->stack_known) {
+        e->stack_exec = true;
+    }
+    if (e->machine == EM_X86_64 || e->machine == EM_386) {
+        elf_notes(e, read_property_note, e);
+    }
+}
+
+/* What the dynamic section says, still as addresses and string offsets. */
+struct dynamic {
+    uint64_t strtab, strsz, symtab, hash, gnu_hash, versym, verneed, verneed_n, verdef, verdef_n;
+    uint64_t rela, rela_size, rel, rel_size, jmprel, jmprel_size, relacount, relcount;
+    uint64_t soname, rpath, runpath;
+    bool has_soname, has_rpath, has_runpath, jmprel_is_rela;
+};
+
+static void read_dynamic_tag(struct elf_image *e, struct dynamic *d, int64_t tag, uint64_t value)
+{
+    switch (tag) {
+    case DT_STRTAB: d->strtab = value; break;
+    case DT_STRSZ: d->strsz = value; break;
+    case DT_SYMTAB: d->symtab = value; break;
+    case DT_HASH: d->hash = value; break;
+    case DT_GNU_HASH: d->gnu_hash = value; break;
+    case DT_VERSYM: d->versym = value; break;
+    case DT_VERNEED: d->verneed = value; break;
+    case DT_VERNEEDNUM: d->verneed_n = value; break;
+    case DT_VERDEF: d->verdef = value; break;
+    case DT_VERDEFNUM: d->verdef_n = value; break;
+    case DT_RELA: d->rela = value; break;
+    case DT_RELASZ: d->rela_size = value; break;
+    case DT_REL: d->rel = value; break;
+    case DT_RELSZ: d->rel_size = value; break;
+    case DT_JMPREL: d->jmprel = value; break;
+    case DT_PLTRELSZ: d->jmprel_size = value; break;
+    case DT_PLTREL: d->jmprel_is_rela = value == DT_RELA; break;
+    case DT_RELACOUNT: d->relacount = value; break;
+    case DT_RELCOUNT: d->relcount = value; break;
+    case DT_SONAME: d->soname = value, d->has_soname = true; break;
+    case DT_RPATH: d->rpath = value, d->has_rpath = true; break;
+    case DT_RUNPATH: d->runpath = value, d->has_runpath = true; break;
+    case DT_FLAGS: e->flags = value; break;
+    case DT_FLAGS_1: e->flags_1 = value; break;
+    case DT_BIND_NOW: e->bind_now = true; break;
+    case 36: e->has_relr = true; break; // DT_RELR (gABI 2022), absent from older <elf.h>
+    default: break;
+    }
+}
+
+static uint64_t table(const struct elf_image *e, uint64_t vaddr)
+{
+    uint64_t offset = 0;
+    return vaddr && elf_offset_of(e, vaddr, &offset) ? offset : 0;
+}
+
+static void place_tables(struct elf_image *e, const struct dynamic *d)
+{
+    e->strtab = table(e, d->strtab);
+    e->strtab_size = d->strsz;
+    if (e->strtab && e->strtab < e->size && d->strsz > e->size - e->strtab) {
+        e->strtab_size = e->size - e->strtab;
+    }
+    e->symtab = table(e, d->symtab);
+    e->hash = table(e, d->hash);
+    e->gnu_hash = table(e, d->gnu_hash);
+    e->versym = table(e, d->versym);
+    e->verneed = table(e, d->verneed);
+    e->verneed_n = d->verneed_n;
+    e->verdef = table(e, d->verdef);
+    e->verdef_n = d->verdef_n;
+    e->rel_is_rela = d->rela != 0;
+    e->rel = table(e, d->rela ? d->rela : d->rel);
+    e->rel_size = d->rela ? d->rela_size : d->rel_size;
+    e->rel_relative_n = d->rela ? d->relacount : d->relcount;
+    e->jmprel = table(e, d->jmprel);
+    e->jmprel_size = d->jmprel_size;
+    e->jmprel_is_rela = d->jmprel_is_rela;
+    e->bind_now |= (e->flags & DF_BIND_NOW) || (e->flags_1 & DF_1_NOW);
+}
+
+static bool is_need_tag(int64_t tag)
+{
+    return tag == DT_NEEDED || tag == DT_AUXILIARY || tag == DT_FILTER;
+}
+
+static int64_t dynamic_tag(const struct elf_image *e, const unsigned char *p)
+{
+    return e->is64 ? (int64_t)elf_u64(e, p) : (int64_t)(int32_t)elf_u32(e, p);
+}
+
+static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_segment *s)
+{
+    size_t entry = e->is64 ? 16 : 8;
+    uint64_t offset = s->offset;
+    /* The loader reads through the mapped address; p_offset of PT_DYNAMIC itself is not used. */
+    (void)elf_offset_of(e, s->vaddr, &offset);
+    uint64_t room = offset < e->size ? e->size - offset : 0;
+    size_t count = (size_t)((s->memsz < room ? s->memsz : room) / entry);
+    if (count > DYNAMIC_MAX) {
+        count = DYNAMIC_MAX;
+    }
+    const unsigned char *p = elf_bytes(e, offset, (uint64_t)count * entry);
+    struct dynamic d = {0};
+    size_t n = 0, n_needs = 0;
+    for (; p && n < count; n++) {
+        int64_t tag = dynamic_tag(e, p + n * entry);
+        if (tag == DT_NULL) {
+            break;
+        }
+        n_needs += is_need_tag(tag);
+        read_dynamic_tag(e, &d, tag, word(e, p + n * entry + entry / 2));
+    }
+    if (!p || n == 0) {
+        e->dynamic_bad = true;
+        e->defect = "the dynamic section lies behind the end of the file";
+        return;
+    }
+    place_tables(e, &d);
+    struct elf_need *needs = arena_array(a, n_needs, sizeof *needs);
+    for (size_t i = 0; i < n; i++) {
+        int64_t tag = dynamic_tag(e, p + i * entry);
+        const char *name = is_need_tag(tag) ? elf_string(e, word(e, p + i * entry + entry / 2)) : NULL;
+        if (name) {
+            needs[e->n_needs++] = (struct elf_need){tag, name};
+        } else if (is_need_tag(tag)) {
+            e->dynamic_bad = true;
+        }
+    }
+    e->needs = needs;
+    e->soname = d.has_soname ? elf_string(e, d.soname) : NULL;
+    e->rpath = d.has_rpath ? elf_string(e, d.rpath) : NULL;
+    e->runpath = d.has_runpath ? elf_string(e, d.runpath) : NULL;
+    e->dynamic_bad |= (d.has_soname && !e->soname) || (d.has_rpath && !e->rpath) ||
+                      (d.has_runpath && !e->runpath);
+    if (e->dynamic_bad) {
+        e->defect = "strings of the dynamic section lie outside the file";
+    }
+}
+
+void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret)
+{
+    struct elf_image *e = ret;
+    *e = (struct elf_image){.data = data, .size = size};
+    const unsigned char *p = elf_bytes(e, 0, EI_NIDENT);
+    if (!p) {
+        e->state = size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) != 0 ? ELF_STATE_NOT_ELF
+                                                                          : ELF_STATE_TOO_SHORT;
+        return;
+    }
+    memcpy(e->ident, p, EI_NIDENT);
+    if (memcmp(p, ELFMAG, SELFMAG) != 0) {
+        e->state = ELF_STATE_NOT_ELF;
+        return;
+    }
+    e->is64 = p[EI_CLASS] == ELFCLASS64;
+    e->big_endian = p[EI_DATA] == ELFDATA2MSB;
+    p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
+    if (!p) {
+        e->state = ELF_STATE_TOO_SHORT;
+        return;
+    }
+    e->type = elf_u16(e, p + 16);
+    e->machine = elf_u16(e, p + 18);
+    e->version = elf_u32(e, p + 20);
+    e->phentsize = elf_u16(e, p + (e->is64 ? 54 : 42));
+    read_segments(a, e, e->is64 ? elf_u64(e, p + 32) : elf_u32(e, p + 28),
+                  elf_u16(e, p + (e->is64 ? 56 : 44)));
+    read_segment_facts(e);
+    for (size_t i = 0; i < e->n_segments; i++) {
+        if (e->segments[i].type == PT_DYNAMIC) {
+            e->has_dynamic = true;
+            read_dynamic(a, e, &e->segments[i]); // the last one counts, as in the loader
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ notes */
+
+static size_t note_pad(size_t n, size_t align)
+{
+    return (n + align - 1) & ~(align - 1);
+}
+
+void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *, void *), void *arg)
+{
+    size_t budget = NOTES_MAX;
+    for (size_t i = 0; i < e->n_segments; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        const unsigned char *p = s->type == PT_NOTE ? elf_bytes(e, s->offset, s->filesz) : NULL;
+        size_t align = s->align == 8 ? 8 : 4;
+        for (size_t at = 0; p && s->filesz - at >= 12 && budget; budget--) {
+            uint32_t namesz = elf_u32(e, p + at), descsz = elf_u32(e, p + at + 4);
+            size_t room = (size_t)s->filesz - at - 12;
+            size_t desc_at = note_pad(12 + (size_t)namesz, align) - 12;
+            if (namesz > room || desc_at > room || descsz > room - desc_at) {
+                break;
+            }
+            struct str owner = {(const char *)p + at + 12, namesz};
+            if (owner.n && owner.s[owner.n - 1] == '\0') {
+                owner.n--;
+            }
+            struct elf_note note = {owner, elf_u32(e, p + at + 8),
+                                    {(const char *)p + at + 12 + desc_at, descsz}};
+            visit(&note, arg);
+            size_t step = note_pad(12 + desc_at + descsz, align);
+            if (step > s->filesz - at) {
+                break;
+            }
+            at += step;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ versions */
+
+void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_versions *ret)
+{
+    VEC(struct elf_version_need) needs = {0};
+    VEC(struct elf_version_def) defs = {0};
+    bool damaged = false;
+    uint64_t at = e->verneed;
+    for (uint64_t i = 0; at && i < e->verneed_n && needs.n < VERSIONS_MAX; i++) {
+        const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
+        const char *file = p ? elf_string(e, elf_u32(e, p + 4)) : NULL;
+        if (!p || !file) {
+            damaged = true;
+            break;
+        }
+        uint64_t aux = at + elf_u32(e, p + 8);
+        for (uint16_t left = elf_u16(e, p + 2); left && needs.n < VERSIONS_MAX; left--) {
+            const unsigned char *q = elf_bytes(e, aux, sizeof(Elf64_Vernaux));
+            const char *name = q ? elf_string(e, elf_u32(e, q + 8)) : NULL;
+            if (!q || !name) {
+                damaged = true;
+                break;
+            }
+            VEC_PUSH(a, &needs, (struct elf_version_need){file, name, elf_u32(e, q), elf_u16(e, q + 4),
+                                                          elf_u16(e, q + 6) & 0x7fff});
+            if (elf_u32(e, q + 12) == 0) {
+                break;
+            }
+            aux += elf_u32(e, q + 12);
+        }
+        if (elf_u32(e, p + 12) == 0) {
+            break;
+        }
+        at += elf_u32(e, p + 12);
+    }
+    at = e->verdef;
+    for (uint64_t i = 0; at && i < e->verdef_n && defs.n < VERSIONS_MAX; i++) {
+        const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verdef));
+        const unsigned char *q = p ? elf_bytes(e, at + elf_u32(e, p + 12), sizeof(Elf64_Verdaux)) : NULL;
+        const char *name = q ? elf_string(e, elf_u32(e, q)) : NULL;
+        if (!p || !name) {
+            damaged = true;
+            break;
+        }
+        VEC_PUSH(a, &defs, (struct elf_version_def){name, elf_u32(e, p + 8), elf_u16(e, p + 2),
+                                                    elf_u16(e, p + 4) & 0x7fff});
+        if (elf_u32(e, p + 16) == 0) {
+            break;
+        }
+        at += elf_u32(e, p + 16);
+    }
+    *ret = (struct elf_versions){needs.items, needs.n, defs.items, defs.n, damaged};
+}
+
+/* ------------------------------------------------------------------ symbols */
+
+bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret)
+{
+    size_t size = e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    const unsigned char *p =
+        e->symtab ? elf_bytes(e, e->symtab + (uint64_t)index * size, size) : NULL;
+    const char *name = p ? elf_string(e, elf_u32(e, p)) : NULL;
+    if (!p || !name) {
+        return false;
+    }
+    unsigned char info = p[e->is64 ? 4 : 12];
+    const unsigned char *v =
+        e->versym ? elf_bytes(e, e->versym + (uint64_t)index * 2, 2) : NULL;
+    *ret = (struct elf_symbol){
+        .name = name,
+        .value = e->is64 ? elf_u64(e, p + 8) : elf_u32(e, p + 4),
+        .size = e->is64 ? elf_u64(e, p + 16) : elf_u32(e, p + 8),
+        .shndx = elf_u16(e, p + (e->is64 ? 6 : 14)),
+        .type = ELF64_ST_TYPE(info),
+        .bind = ELF64_ST_BIND(info),
+        .versym = v ? elf_u16(e, v) : 0xffff,
+    };
+    return true;
+}
+
+/* Symbols of an object without any hash table: only its section headers know. */
+static uint32_t symbols_by_section(const struct elf_image *e)
+{
+    const unsigned char *p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
+    if (!p || !e->symtab) {
+        return 0;
+    }
+    uint64_t shoff = e->is64 ? elf_u64(e, p + 40) : elf_u32(e, p + 32);
+    uint16_t shnum = elf_u16(e, p + (e->is64 ? 60 : 48));
+    size_t size = e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+    const unsigned char *s = elf_bytes(e, shoff, (uint64_t)shnum * size);
+    for (uint16_t i = 0; s && i < shnum; i++, s += size) {
+        if (elf_u32(e, s + 4) == SHT_DYNSYM) {
+            uint64_t bytes = e->is64 ? elf_u64(e, s + 32) : elf_u32(e, s + 20);
+            return (uint32_t)(bytes / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)));
+        }
+    }
+    return 0;
+}
+
+uint32_t elf_symbol_undef_count(const struct elf_image *e)
+{
+    const unsigned char *p = e->gnu_hash ? elf_bytes(e, e->gnu_hash, 16) : NULL;
+    uint64_t n = 0;
+    if (p) {
+        n = elf_u32(e, p + 4);
+    } else if ((p = e->hash ? elf_bytes(e, e->hash, 8) : NULL)) {
+        n = elf_u32(e, p + 4);
+    } else {
+        n = symbols_by_section(e);
+    }
+    uint64_t room = e->symtab && e->symtab < e->size
+                        ? (e->size - e->symtab) / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
+                        : 0;
+    return (uint32_t)(n < room ? n : room);
+}
+
+struct elf_lookup_key elf_lookup_key(const char *name)
+{
+    uint32_t gnu = 5381, sysv = 0;
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        gnu = gnu * 33 + *p;
+        sysv = (sysv << 4) + *p;
+        sysv ^= (sysv >> 24) & 0xf0;
+    }
+    return (struct elf_lookup_key){name, gnu, sysv & 0x0fffffff};
+}
+
+static bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
+                           bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    struct elf_symbol sym;
+    return elf_symbol_at(e, index, &sym) && strcmp(sym.name, name) == 0 && visit(&sym, arg);
+}
+
+/*
+ * DT_GNU_HASH: nbuckets, symoffset, bloom_size, bloom_shift (4 bytes each), then bloom_size
+ * words of the class, nbuckets bucket heads, and one chain word for each hashed symbol whose low
+ * bit ends the chain.
+ */
+static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key,
+                     bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    const unsigned char *h = elf_bytes(e, e->gnu_hash, 16);
+    if (!h) {
+        return false;
+    }
+    uint32_t nbuckets = elf_u32(e, h), symoffset = elf_u32(e, h + 4);
+    uint32_t bloom_size = elf_u32(e, h + 8), shift = elf_u32(e, h + 12);
+    uint32_t bits = e->is64 ? 64 : 32;
+    if (nbuckets == 0 || bloom_size == 0 || (bloom_size & (bloom_size - 1))) {
+        return false;
+    }
+    uint64_t bloom_at = e->gnu_hash + 16;
+    const unsigned char *b = elf_bytes(
+        e, bloom_at + (uint64_t)((key->gnu_hash / bits) & (bloom_size - 1)) * (bits / 8), bits / 8);
+    if (!b) {
+        return false;
+    }
+    uint64_t filter = word(e, b);
+    uint32_t second = shift < 32 ? key->gnu_hash >> shift : 0;
+    if (!(filter >> (key->gnu_hash % bits) & filter >> (second % bits) & 1)) {
+        return false;
+    }
+    uint64_t buckets_at = bloom_at + (uint64_t)bloom_size * (bits / 8);
+    const unsigned char *q =
+        elf_bytes(e, buckets_at + (uint64_t)(key->gnu_hash % nbuckets) * 4, 4);
+    uint32_t index = q ? elf_u32(e, q) : 0;
+    if (index < symoffset || index == 0) {
+        return false;
+    }
+    uint64_t chain_at = buckets_at + (uint64_t)nbuckets * 4;
+    for (;; index++) { // ends at the chain's mark or the end of the file
+        const unsigned char *c = elf_bytes(e, chain_at + (uint64_t)(index - symoffset) * 4, 4);
+        if (!c) {
+            return false;
+        }
+        uint32_t hash = elf_u32(e, c);
+        if ((hash | 1) == (key->gnu_hash | 1) && visit_if_named(e, index, key->name, visit, arg)) {
+            return true;
+        }
+        if (hash & 1) {
+            return false;
+        }
+    }
+}
+
+/* DT_HASH: nbucket, nchain, buckets, chains. */
+static bool find_sysv(const struct elf_image *e, const struct elf_lookup_key *key,
+                      bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    const unsigned char *h = elf_bytes(e, e->hash, 8);
+    uint32_t nbucket = h ? elf_u32(e, h) : 0, nchain = h ? elf_u32(e, h + 4) : 0;
+    h = elf_bytes(e, e->hash + 8, ((uint64_t)nbucket + nchain) * 4);
+    if (!h || nbucket == 0) {
+        return false;
+    }
+    uint32_t index = elf_u32(e, h + (size_t)(key->sysv_hash % nbucket) * 4);
+    for (uint32_t left = nchain; index && index < nchain && left; left--) {
+        if (visit_if_named(e, index, key->name, visit, arg)) {
+            return true;
+        }
+        index = elf_u32(e, h + ((size_t)nbucket + index) * 4);
+    }
+    return false;
+}
+
+bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key,
+                     bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    if (e->gnu_hash) {
+        return find_gnu(e, key, visit, arg);
+    }
+    return e->hash && find_sysv(e, key, visit, arg);
+}
+
+static bool relocations_of(const struct elf_image *e, uint64_t at, uint64_t size, bool rela,
+                           uint64_t skip, bool lazy, void (*visit)(uint32_t, bool, void *),
+                           void *arg)
+{
+    size_t entry = (e->is64 ? 16u : 8u) + (rela ? (e->is64 ? 8u : 4u) : 0u);
+    const unsigned char *p = elf_bytes(e, at, size);
+    if (!p) {
+        return false;
+    }
+    uint64_t n = size / entry;
+    for (uint64_t i = skip < n ? skip : n; i < n; i++) {
+        uint64_t info = word(e, p + i * entry + (e->is64 ? 8 : 4));
+        uint32_t symbol = (uint32_t)(e->is64 ? info >> 32 : info >> 8);
+        if (symbol) {
+            visit(symbol, lazy, arg);
+        }
+    }
+    return true;
+}
+
+bool elf_relocations(const struct elf_image *e, void (*visit)(uint32_t, bool, void *), void *arg)
+{
+    bool ok = true;
+    if (e->rel) {
+        ok &= relocations_of(e, e->rel, e->rel_size, e->rel_is_rela, e->rel_relative_n, false, visit,
+                             arg);
+    }
+    if (e->jmprel) {
+        ok &= relocations_of(e, e->jmprel, e->jmprel_size, e->jmprel_is_rela, 0, true, visit, arg);
+    }
+    return ok;
+}
+
+const char *elf_machine_name(struct arena *a, uint16_t machine)
+{
+    static const struct {
+        uint16_t machine;
+        const char *name;
+    } names[] = {
+        {EM_386, "i386"},      {EM_X86_64, "x86-64"}, {EM_ARM, "ARM"},     {EM_AARCH64, "aarch64"},
+        {EM_PPC64, "ppc64"},   {EM_S390, "s390x"},    {EM_RISCV, "RISC-V"}, {EM_MIPS, "MIPS"},
+        {EM_SPARCV9, "sparc64"}, {EM_PPC, "ppc"},     {258, "LoongArch"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i].machine == machine) {
+            return names[i].name;
+        }
+    }
+    return arena_printf(a, "machine %u", machine);
+}

@@ -1,0 +1,170 @@
+/*
+ * One ELF image, read with bounds checks from a read-only mapping of its file.
+ *
+ *   file bytes  ->  elf_image_parse()  ->  plain struct  ->  judged by others (src/ldso)
+ *
+ * Nothing here decides whether a loader would accept the file: elf_image says what the header
+ * claims and where a claim does not hold, in both classes and both byte orders. All pointers in
+ * the struct point into the mapping and are valid as long as it is.
+ *
+ * Layouts and constants: System V gABI chapters 4 and 5, the GNU extensions of the LSB
+ * (symbol versions, GNU_HASH), <elf.h> of glibc 2.36. Section headers are used only where the
+ * gABI gives no other way (counting symbols of an object without any hash table).
+ */
+#ifndef GPUMEND_ELF_IMAGE_H
+#define GPUMEND_ELF_IMAGE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum elf_state {
+    ELF_STATE_OK,
+    ELF_STATE_TOO_SHORT, // shorter than an ELF header of its class
+    ELF_STATE_NOT_ELF,   // the first four bytes are not the ELF magic
+    ELF_STATE_BAD,       // magic, but tables that cannot be read: `defect` says which
+};
+
+struct elf_segment {
+    uint32_t type, flags;
+    uint64_t offset, vaddr, filesz, memsz, align;
+};
+
+/* DT_NEEDED, DT_AUXILIARY and DT_FILTER entries in the order of the dynamic section. */
+struct elf_need {
+    int64_t tag;
+    const char *name;
+};
+
+struct elf_image {
+    const unsigned char *data;
+    size_t size;
+
+    enum elf_state state;
+    const char *defect; // one clause, for ELF_STATE_BAD and for dynamic_bad; else NULL
+    unsigned char ident[EI_NIDENT];
+    bool is64, big_endian;
+    uint16_t type, machine, phentsize;
+    uint32_t version;
+    const struct elf_segment *segments;
+    size_t n_segments;
+    bool segments_cut; // the program header table reaches behind the end of the file
+
+    const char *interp; // PT_INTERP, or NULL
+    bool has_dynamic;   // a PT_DYNAMIC segment exists
+    bool dynamic_bad;   // ... but lies outside the file, or its strings do
+    bool cut;           // a PT_LOAD segment reaches behind the end of the file
+    bool stack_known;   // a PT_GNU_STACK segment exists
+    bool stack_exec;    // executable stack wanted (PF_X, or no PT_GNU_STACK at all)
+    uint32_t x86_isa_needed; // GNU_PROPERTY_X86_ISA_1_NEEDED bits, 0 if none
+
+    const struct elf_need *needs;
+    size_t n_needs;
+    const char *soname, *rpath, *runpath; // NULL if absent; the last tag of a kind wins
+    uint64_t flags, flags_1;              // DT_FLAGS, DT_FLAGS_1
+    bool has_relr, bind_now;
+
+    /* Where the tables lie, as offsets into the file; 0 means absent. */
+    uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
+    uint64_t verneed, verneed_n, verdef, verdef_n;
+    uint64_t rel, rel_size, jmprel, jmprel_size;
+    bool rel_is_rela, jmprel_is_rela;
+    uint64_t rel_relative_n; // DT_RELACOUNT / DT_RELCOUNT: leading entries without a symbol
+};
+
+/* Reads the tables above out of `size` bytes. Never fails: what cannot be read is said in
+ * `state`, `defect`, `dynamic_bad`. The arena takes the arrays. */
+void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret);
+
+/* The one gate to the bytes: `size` bytes at `offset`, or NULL if they are not all inside. */
+const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset, uint64_t size);
+uint16_t elf_u16(const struct elf_image *e, const unsigned char *p);
+uint32_t elf_u32(const struct elf_image *e, const unsigned char *p);
+uint64_t elf_u64(const struct elf_image *e, const unsigned char *p);
+
+/* A string of the dynamic string table whose NUL lies inside the table, else NULL. */
+const char *elf_string(const struct elf_image *e, uint64_t offset_in_table);
+
+/* Translates an address to a file offset through PT_LOAD; false if no segment's file bytes hold
+ * it. */
+bool elf_offset_of(const struct elf_image *e, uint64_t vaddr, uint64_t *ret_offset);
+
+/* ------------------------------------------------------------------ symbol versions */
+
+struct elf_version_need { // one Vernaux
+    const char *file;     // vn_file: the object the version is wanted from
+    const char *name;
+    uint32_t hash;
+    uint16_t flags, index; // vna_other without the hidden bit
+};
+
+struct elf_version_def { // the first Verdaux of a Verdef
+    const char *name;
+    uint32_t hash;
+    uint16_t flags, index;
+};
+
+struct elf_versions {
+    const struct elf_version_need *needs;
+    size_t n_needs;
+    const struct elf_version_def *defs;
+    size_t n_defs;
+    bool damaged; // a record or name lay outside the file; what came before it is kept
+};
+
+void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_versions *ret);
+
+/* ------------------------------------------------------------------ symbols */
+
+struct elf_symbol {
+    const char *name;
+    uint64_t value, size;
+    uint16_t shndx;
+    uint8_t type, bind;
+    uint16_t versym; // raw, with the hidden bit; 0xffff without a version table
+};
+
+/* Reads symbol `index`; false if it, or its name, lies outside the tables. */
+bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret);
+
+/* Number of dynamic symbols that can be undefined: those before the first hashed one with
+ * DT_GNU_HASH, all with DT_HASH. 0 if it cannot be known. */
+uint32_t elf_symbol_undef_count(const struct elf_image *e);
+
+struct elf_lookup_key {
+    const char *name;
+    uint32_t gnu_hash, sysv_hash;
+};
+struct elf_lookup_key elf_lookup_key(const char *name);
+
+/* Calls `visit` for each symbol in the object's hash table whose name is the key's, until it
+ * returns true; returns whether one did. Chains are bounded by the table. */
+bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key,
+                     bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
+
+/* Calls `visit` for each relocation that names a symbol: index of the symbol, whether it sits in
+ * the lazy table (DT_JMPREL). Returns false if the tables are damaged. */
+bool elf_relocations(const struct elf_image *e,
+                     void (*visit)(uint32_t symbol, bool lazy, void *arg), void *arg);
+
+/* ------------------------------------------------------------------ notes */
+
+struct elf_note {
+    struct str owner; // without its NUL
+    uint32_t type;
+    struct str desc;
+};
+
+/* Calls `visit` for each note of the PT_NOTE segments, at most 4096 of them. */
+void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *note, void *arg),
+               void *arg);
+
+/* The field's own name: "x86-64", "aarch64", "ARM", ...; "machine 1234" in the arena if unknown. */
+const char *elf_machine_name(struct arena *a, uint16_t machine);
+
+#endif

@@ -1,0 +1,134 @@
+#include "ldso/cpu.h"
+
+#include <elf.h>
+#include <string.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+
+static bool has(uint32_t reg, int bit)
+{
+    return reg >> bit & 1;
+}
+
+/* Extended control register 0: which register states the kernel saves. */
+static uint64_t xgetbv0(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return (uint64_t)hi << 32 | lo;
+}
+
+/* Levels: x86-64 psABI, table 3.1; the tests are those of glibc 2.36 sysdeps/x86/dl-hwcaps-subdirs
+ * and cpu_features.c (a feature counts only if the kernel saves its registers). */
+static void read_x86(struct ldso_cpu *cpu)
+{
+    uint32_t a = 0, b = 0, c = 0, d = 0, max = 0, vendor[3] = {0};
+    uint32_t b7 = 0, c81 = 0;
+    __cpuid(0, max, vendor[0], vendor[2], vendor[1]);
+    bool intel = memcmp(vendor, "GenuineIntel", 12) == 0;
+    __cpuid(1, a, b, c, d);
+    uint32_t c1 = c;
+    if (max >= 7) {
+        __cpuid_count(7, 0, a, b7, c, d);
+    }
+    __cpuid(0x80000000, a, b, c, d);
+    if (a >= 0x80000001) {
+        __cpuid(0x80000001, a, b, c81, d);
+    }
+    uint64_t saved = has(c1, 27) ? xgetbv0() : 0;
+    bool ymm = (saved & 0x06) == 0x06, zmm = (saved & 0xe6) == 0xe6;
+    bool v2 = has(c1, 0) && has(c1, 9) && has(c1, 13) && has(c1, 19) && has(c1, 20) &&
+              has(c1, 23) && has(c81, 0);
+    bool v3 = v2 && ymm && has(c1, 12) && has(c1, 22) && has(c1, 28) && has(c1, 29) &&
+              has(b7, 3) && has(b7, 5) && has(b7, 8) && has(c81, 5);
+    bool v4 = v3 && zmm && has(b7, 16) && has(b7, 17) && has(b7, 28) && has(b7, 30) && has(b7, 31);
+    cpu->level = v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
+    cpu->platform = "x86_64";
+    if (intel && v3) {
+        bool phi = zmm && has(b7, 28) && has(b7, 27) && has(b7, 26);
+        cpu->platform = phi ? "xeon_phi" : "haswell";
+        cpu->avx512_1 = !phi && v4;
+    }
+}
+#endif
+
+static const char *arch_platform(uint16_t machine)
+{
+    switch (machine) {
+    case EM_AARCH64: return "aarch64";
+    case EM_386: return "i686";
+    case EM_ARM: return "v7l";
+    case EM_X86_64: return "x86_64";
+    default: return "";
+    }
+}
+
+void ldso_cpu_host(uint16_t machine, struct ldso_cpu *ret)
+{
+    *ret = (struct ldso_cpu){.machine = machine, .platform = arch_platform(machine)};
+#ifdef __x86_64__
+    if (machine == EM_X86_64) {
+        read_x86(ret);
+    }
+#endif
+    if (machine == EM_X86_64 && ret->level == 0) {
+        ret->level = 1;
+    }
+}
+
+bool ldso_cpu_parse(const char *text, struct ldso_cpu *ret)
+{
+    static const char prefix[] = "x86-64-v";
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0 || strlen(text) != sizeof prefix) {
+        return false;
+    }
+    char digit = text[sizeof prefix - 1];
+    if (digit < '1' || digit > '4') {
+        return false;
+    }
+    *ret = (struct ldso_cpu){.machine = EM_X86_64, .level = digit - '0', .platform = "x86_64"};
+    return true;
+}
+
+static const char *const hwcaps_names[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
+
+const char *const *ldso_cpu_hwcaps(const struct ldso_cpu *cpu, size_t *ret_n)
+{
+    *ret_n = cpu->level > 1 ? (size_t)cpu->level - 1 : 0;
+    return hwcaps_names + (3 - *ret_n);
+}
+
+const char *const *ldso_cpu_subdirs(struct arena *a, const struct ldso_cpu *cpu, int glibc_minor,
+                                    size_t *ret_n)
+{
+    VEC(const char *) v = {0};
+    size_t n_hwcaps = 0;
+    const char *const *hwcaps = ldso_cpu_hwcaps(cpu, &n_hwcaps);
+    for (size_t i = 0; i < n_hwcaps && glibc_minor >= 33; i++) {
+        VEC_PUSH(a, &v, arena_printf(a, "glibc-hwcaps/%s/", hwcaps[i]));
+    }
+    if (glibc_minor < 37 && cpu->platform[0]) {
+        /* The power set of these names in this order, each a folder level, largest set first. */
+        const char *names[4] = {"tls", cpu->platform};
+        unsigned n = 2;
+        if (cpu->avx512_1) {
+            names[n++] = "avx512_1";
+        }
+        if (cpu->machine == EM_X86_64) {
+            names[n++] = "x86_64";
+        }
+        for (unsigned mask = (1u << n) - 1; mask; mask--) {
+            char *dir = arena_strdup(a, "");
+            for (unsigned k = 0; k < n; k++) {
+                if (mask >> (n - 1 - k) & 1) {
+                    dir = arena_printf(a, "%s%s/", dir, names[k]);
+                }
+            }
+            VEC_PUSH(a, &v, dir);
+        }
+    }
+    VEC_PUSH(a, &v, "");
+    *ret_n = v.n;
+    return v.items;
+}

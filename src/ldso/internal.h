@@ -1,0 +1,92 @@
+/* Shared by the files of the process model; not for other rooms. */
+#ifndef GPUMEND_LDSO_INTERNAL_H
+#define GPUMEND_LDSO_INTERNAL_H
+
+#include "ldso/process.h"
+
+enum dir_status { DIR_UNKNOWN, DIR_EXISTING, DIR_MISSING };
+
+struct ldso_dir {
+    const char *text;      // as glibc keeps it: with a trailing '/', or "" for the working directory
+    unsigned char *status; // enum dir_status for each of the process's subdirs
+};
+
+struct ldso_list {
+    VEC(struct ldso_dir *) dirs;
+    bool dead;      // absent, empty, or given up because none of its folders exists
+    bool permanent; // LD_LIBRARY_PATH and the system directories are never given up
+};
+
+/* What became of one file that could be opened. */
+struct ldso_verdict {
+    enum ldso_result result;
+    bool fatal;         // the search ends; otherwise it goes on
+    bool other_class;   // glibc remembers this and says so if nothing else is found
+    bool crash;         // accepted, then the process is killed (SIGBUS)
+    const char *says;   // glibc's words without the file's name
+    const char *detail; // ours
+};
+
+/* ---- judge.c */
+
+/* open_verify() and the checks of _dl_map_object_from_fd(). `dlopened`: the mapping is part of a
+ * dlopen. `opens_exec`: the file is the main program of an explicitly started loader. */
+struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_file *f,
+                               bool dlopened, bool opens_exec);
+
+/* ---- search.c */
+
+const char *ldso_absolute(struct ldso_process *p, const char *path);
+const char *ldso_origin_of_file(struct ldso_process *p, const char *path);
+
+/* Expands $ORIGIN, $LIB, $PLATFORM with the object's map; NULL if a known token has no value or
+ * the result may not be used. */
+const char *ldso_expand(struct ldso_process *p, struct ldso_object *o, const char *text);
+
+/* Builds a path list out of an element string; a token whose value is unknown drops its element. */
+struct ldso_list *ldso_list_new(struct ldso_process *p, const char *text, const char *separators,
+                                struct ldso_object *map);
+
+void ldso_search_init(struct ldso_process *p);
+
+struct ldso_found {
+    struct ldso_entry *entry; // NULL: not found
+    const char *path;         // as opened
+    enum ldso_via via;
+    struct ldso_object *via_object;
+    bool fatal;       // refused; says is the complete text
+    bool crash;
+    const char *says;
+};
+
+/* The search of section "order for a name without a slash", or the one open of a path. Appends
+ * the steps to the request. */
+struct ldso_found ldso_search(struct ldso_process *p, struct ldso_request *r, bool dlopened);
+
+/* ---- symbols.c */
+
+/* Symbol versions and undefined symbols of objects[first..]; scope is the global scope plus the
+ * closure of root (NULL at start). Appends defects; returns the first fatal text or NULL. */
+const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *const *objects,
+                                size_t n, bool at_start);
+const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,
+                               struct ldso_object *root, bool now);
+
+/* ---- process.c */
+
+bool ldso_has_name(const struct ldso_object *o, const char *name);
+struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
+                                    struct ldso_file *file, struct ldso_object *by,
+                                    enum ldso_via via);
+struct ldso_request *ldso_request_new(struct ldso_process *p, struct ldso_object *caller,
+                                      const char *name, enum ldso_request_kind kind);
+const char *ldso_shown_name(const struct ldso_process *p, const struct ldso_object *o);
+void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r);
+void ldso_defect_add(struct ldso_process *p, struct ldso_defect defect);
+
+/* ---- musl.c */
+
+void ldso_musl_start(struct ldso_process *p);
+void ldso_musl_dlopen(struct ldso_process *p, struct ldso_load *load);
+
+#endif

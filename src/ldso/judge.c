@@ -1,0 +1,179 @@
+/* Would the loader accept this file? glibc elf/dl-load.c: open_verify, _dl_map_object_from_fd. */
+#include "ldso/internal.h"
+
+enum { PAGE = 4096 };
+
+static struct ldso_verdict refuse(const char *says, const char *detail)
+{
+    return (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .says = says,
+                                 .detail = detail ? detail : says};
+}
+
+static struct ldso_verdict skip(enum ldso_result result, const char *detail)
+{
+    return (struct ldso_verdict){.result = result, .detail = detail};
+}
+
+/* The identification bytes, compared with the program's own. */
+static bool judge_ident(const struct ldso_process *p, const struct elf_image *e,
+                        struct ldso_verdict *ret)
+{
+    const unsigned char *own = p->main->file->image.ident;
+    if (e->ident[EI_CLASS] != own[EI_CLASS]) {
+        *ret = (struct ldso_verdict){
+            .result = LDSO_WRONG_CLASS, .other_class = true,
+            .detail = arena_printf(p->arena, "a %s-bit file, the process is %s-bit",
+                                   e->ident[EI_CLASS] == ELFCLASS32 ? "32" : "64",
+                                   own[EI_CLASS] == ELFCLASS32 ? "32" : "64")};
+        return false;
+    }
+    if (e->ident[EI_DATA] != own[EI_DATA]) {
+        *ret = refuse(own[EI_DATA] == ELFDATA2LSB ? "ELF file data encoding not little-endian"
+                                                  : "ELF file data encoding not big-endian", NULL);
+        return false;
+    }
+    if (e->ident[EI_VERSION] != EV_CURRENT) {
+        *ret = refuse("ELF file version ident does not match current one", NULL);
+        return false;
+    }
+    unsigned char osabi = e->ident[EI_OSABI], abi = e->ident[EI_ABIVERSION];
+    if (osabi != ELFOSABI_SYSV && osabi != ELFOSABI_GNU) {
+        *ret = refuse("ELF file OS ABI invalid", NULL);
+        return false;
+    }
+    /* VALID_ELF_ABIVERSION: SysV takes 0, GNU up to what libc-abis.h lists (3). */
+    if (abi != 0 && !(osabi == ELFOSABI_GNU && abi < 4)) {
+        *ret = refuse("ELF file ABI version invalid", NULL);
+        return false;
+    }
+    for (int i = EI_PAD; i < EI_NIDENT; i++) {
+        if (e->ident[i]) {
+            *ret = refuse("nonzero padding in e_ident", NULL);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool judge_header(const struct ldso_process *p, const struct elf_image *e,
+                         struct ldso_verdict *ret)
+{
+    if (e->state == ELF_STATE_TOO_SHORT ||
+        (e->state == ELF_STATE_NOT_ELF && e->size < (p->main->file->image.is64 ? 64u : 52u))) {
+        *ret = refuse("file too short", e->size ? "the file is too short to be a library"
+                                                : "the file is empty");
+        return false;
+    }
+    if (e->state == ELF_STATE_NOT_ELF) {
+        bool script = e->size > 4 && !str_is_utf8((const char *)e->data, 4) ? false : true;
+        *ret = refuse("invalid ELF header", script ? "a text file, not a library" : "not an ELF file");
+        return false;
+    }
+    if (!judge_ident(p, e, ret)) {
+        return false;
+    }
+    if (e->version != EV_CURRENT) {
+        *ret = refuse("ELF file version does not match current one", NULL);
+        return false;
+    }
+    if (e->machine != p->main->file->image.machine) {
+        *ret = skip(LDSO_WRONG_MACHINE,
+                    arena_printf(p->arena, "built for %s, the process is %s",
+                                 elf_machine_name(p->arena, e->machine), p->machine_name));
+        return false;
+    }
+    if (e->type != ET_DYN && e->type != ET_EXEC) {
+        *ret = refuse("only ET_DYN and ET_EXEC can be loaded", "an object file, not a library");
+        return false;
+    }
+    if (e->phentsize != (e->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr))) {
+        *ret = refuse("ELF file's phentsize not the expected size", NULL);
+        return false;
+    }
+    if (e->segments_cut) {
+        *ret = refuse("cannot read file data", "the file is cut off inside its program headers");
+        return false;
+    }
+    return true;
+}
+
+static bool judge_segments(const struct elf_image *e, int glibc_minor, struct ldso_verdict *ret)
+{
+    size_t loads = 0;
+    for (size_t i = 0; i < e->n_segments; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        if (s->type != PT_LOAD) {
+            continue;
+        }
+        loads++;
+        if (s->align & (PAGE - 1) && glibc_minor < 42) {
+            *ret = refuse("ELF load command alignment not page-aligned", NULL);
+            return false;
+        }
+        if (s->align && ((s->vaddr - s->offset) & (s->align - 1))) {
+            *ret = refuse(glibc_minor >= 35 ? "ELF load command address/offset not page-aligned"
+                                            : "ELF load command address/offset not properly aligned",
+                          NULL);
+            return false;
+        }
+    }
+    if (loads == 0) {
+        *ret = refuse("object file has no loadable segments", NULL);
+        return false;
+    }
+    return true;
+}
+
+static bool empty_dynamic(const struct elf_image *e)
+{
+    bool any = false;
+    for (size_t i = 0; i < e->n_segments; i++) {
+        if (e->segments[i].type == PT_DYNAMIC) {
+            any = e->segments[i].filesz != 0;
+        }
+    }
+    return !any;
+}
+
+/* Whether a whole page of a mapped segment lies behind the end of the file. */
+static bool page_missing(const struct elf_image *e)
+{
+    uint64_t end = ((uint64_t)e->size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    for (size_t i = 0; i < e->n_segments; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        if (s->type == PT_LOAD && s->filesz && (s->offset > end || s->filesz > end - s->offset)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_file *f,
+                               bool dlopened, bool opens_exec)
+{
+    const struct elf_image *e = &f->image;
+    struct ldso_verdict v = {.result = LDSO_TAKEN};
+    if (!judge_header(p, e, &v) || !judge_segments(e, p->glibc_minor, &v)) {
+        return v;
+    }
+    if (e->type == ET_EXEC && !opens_exec) {
+        return refuse("cannot dynamically load executable", NULL);
+    }
+    if (empty_dynamic(e) && e->type == ET_DYN) {
+        return refuse("object file has no dynamic section", e->has_dynamic
+                          ? "it holds debugging information only" : "it has no dynamic section");
+    }
+    bool crash = e->dynamic_bad || (page_missing(e) && (e->rel || e->jmprel || e->has_relr));
+    if (e->flags_1 & DF_1_PIE && !opens_exec) {
+        return refuse("cannot dynamically load position-independent executable", NULL);
+    }
+    if (e->flags_1 & DF_1_NOOPEN && dlopened) {
+        return refuse("shared object cannot be dlopen()ed", NULL);
+    }
+    if (crash) {
+        v.crash = true;
+        v.detail = "the file is cut off: the loader maps it and the process is killed (SIGBUS) "
+                   "when it reads the missing part";
+    }
+    return v;
+}

@@ -1,0 +1,282 @@
+/*
+ * musl's dynamic linker, ldso/dynlink.c of musl 1.2: LD_LIBRARY_PATH first, then the rpath of the
+ * chain that asked (RPATH and RUNPATH are the same), then the path file or the default; one short
+ * name for each searched library, then the inode; no cache, no hwcaps, no versions.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ldso/internal.h"
+
+static struct ldso_object *find_short_name(struct ldso_process *p, const char *name)
+{
+    for (size_t i = 1; i < p->objects.n; i++) { // the program has no short name
+        if (ldso_has_name(p->objects.items[i], name)) {
+            return p->objects.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* libc, libpthread, ... all mean the loader itself. */
+static bool is_reserved(const char *name)
+{
+    static const char *const reserved[] = {"c", "pthread", "rt", "m", "dl", "util", "xnet"};
+    if (!starts_with(name, "lib")) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        size_t n = strlen(reserved[i]);
+        if (strncmp(name + 3, reserved[i], n) == 0 && name[3 + n] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct ldso_object *the_loader(struct ldso_process *p, struct ldso_object *by)
+{
+    if (!p->interp && p->loader.file) {
+        p->interp = ldso_object_new(p, p->loader.path, p->loader.file, by, LDSO_VIA_INTERP);
+        VEC_PUSH(p->arena, &p->objects, p->interp);
+    }
+    return p->interp;
+}
+
+static bool musl_accepts(const struct elf_image *e)
+{
+    return e->state == ELF_STATE_OK && (e->type == ET_DYN || e->type == ET_EXEC) && e->has_dynamic;
+}
+
+struct musl_found {
+    struct ldso_entry *entry;
+    const char *path;
+    enum ldso_via via;
+    struct ldso_object *via_object;
+    bool stop; // an open error that ends the search
+};
+
+static bool try_open(struct ldso_process *p, struct ldso_request *r, const char *path,
+                     struct musl_found *f)
+{
+    struct ldso_entry *e = ldso_store_get(p->store, ldso_absolute(p, path));
+    struct ldso_step step = {.path = path, .via = f->via, .via_object = f->via_object};
+    int error = e->open_errno;
+    bool go_on = error == ENOENT || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
+    if (error) {
+        step.result = error == EACCES ? LDSO_DENIED : go_on ? LDSO_ABSENT : LDSO_UNREADABLE;
+        step.fatal = !go_on;
+        f->stop = !go_on;
+    } else if (!e->file || !musl_accepts(&e->file->image)) {
+        step.result = LDSO_INVALID;
+        step.fatal = true;
+        f->stop = true;
+        f->path = path;
+    } else {
+        step.result = LDSO_TAKEN;
+        f->entry = e;
+        f->path = path;
+    }
+    VEC_PUSH(p->arena, &r->steps, step);
+    return f->entry != NULL;
+}
+
+/* path_open(): elements between ':' and line ends. */
+static bool try_path(struct ldso_process *p, struct ldso_request *r, const char *list,
+                     struct musl_found *f)
+{
+    for (const char *s = list; *(s += strspn(s, ":\n"));) {
+        size_t n = strcspn(s, ":\n");
+        if (try_open(p, r, arena_printf(p->arena, "%.*s/%s", (int)n, s, r->name), f) || f->stop) {
+            return true;
+        }
+        s += n;
+    }
+    return false;
+}
+
+/* fixup_rpath(): only $ORIGIN; any other '$' voids the whole text. */
+static const char *rpath_text(struct ldso_process *p, struct ldso_object *o)
+{
+    const char *s = o->file->image.runpath ? o->file->image.runpath : o->file->image.rpath;
+    if (!s || !strchr(s, '$')) {
+        return s;
+    }
+    const char *origin = o == p->main ? o->origin : path_dir(p->arena, o->path);
+    char *out = arena_strdup(p->arena, "");
+    while (*s) {
+        size_t plain = strcspn(s, "$");
+        out = arena_printf(p->arena, "%s%.*s", out, (int)plain, s);
+        s += plain;
+        if (!*s) {
+            break;
+        }
+        size_t n = starts_with(s, "${ORIGIN}") ? 9 : starts_with(s, "$ORIGIN") ? 7 : 0;
+        if (n == 0 || p->secure) {
+            return NULL;
+        }
+        out = arena_printf(p->arena, "%s%s", out, origin);
+        s += n;
+    }
+    return out;
+}
+
+/* /etc/ld-musl-ARCH.path beside the loader's own prefix, else the built-in default. */
+static const char *system_path(struct ldso_process *p)
+{
+    const char *base = path_base(p->loader.path); // ld-musl-x86_64.so.1
+    struct str arch = str_of(base + (starts_with(base, "ld-musl-") ? 8 : 0));
+    arch.n = str_find_char(arch, '.');
+    const char *prefix = path_dir(p->arena, path_dir(p->arena, p->loader.path));
+    const char *file = arena_printf(p->arena, "%s/etc/ld-musl-" STR_FMT ".path",
+                                    strcmp(prefix, "/") == 0 ? "" : prefix, STR_ARG(arch));
+    struct str text;
+    if (root_read(p->store->root, p->arena, file, 1 << 20, &text) == 0) {
+        return text.s;
+    }
+    return "/lib:/usr/local/lib:/usr/lib";
+}
+
+static void search(struct ldso_process *p, struct ldso_request *r, struct ldso_object *needed_by,
+                   struct musl_found *f)
+{
+    const char *env = p->secure ? NULL : ldso_getenv(p, "LD_LIBRARY_PATH");
+    f->via = LDSO_VIA_LIBRARY_PATH;
+    if (env && try_path(p, r, env, f)) {
+        return;
+    }
+    for (struct ldso_object *o = needed_by; o; o = o->loader) {
+        const char *rpath = rpath_text(p, o);
+        f->via = o->file->image.runpath ? LDSO_VIA_RUNPATH : LDSO_VIA_RPATH;
+        f->via_object = o;
+        if (rpath && try_path(p, r, rpath, f)) {
+            return;
+        }
+    }
+    f->via = LDSO_VIA_DEFAULT;
+    f->via_object = NULL;
+    (void)try_path(p, r, system_path(p), f); // what it found stands in f
+}
+
+/* load_library() */
+static struct ldso_object *load_library(struct ldso_process *p, struct ldso_request *r,
+                                        struct ldso_object *needed_by)
+{
+    bool self = is_reserved(r->name) || strcmp(r->name, p->loader.path) == 0;
+    bool explicit_path = strchr(r->name, '/') != NULL;
+    struct ldso_object *o = self ? the_loader(p, needed_by)
+                            : explicit_path ? NULL
+                                            : find_short_name(p, r->name);
+    struct musl_found f = {.via = LDSO_VIA_PATH};
+    if (!o) {
+        if (explicit_path) {
+            (void)try_open(p, r, r->name, &f); // what it found stands in f
+        } else {
+            search(p, r, needed_by, &f);
+        }
+        for (size_t i = 0; f.entry && i < p->objects.n && !o; i++) {
+            if (p->objects.items[i]->file == f.entry->file) {
+                o = p->objects.items[i];
+            }
+        }
+        if (o && !explicit_path && o->names.n == 0) {
+            VEC_PUSH(p->arena, &o->names, path_base(o->path));
+        }
+    }
+    if (o) {
+        r->outcome = LDSO_REUSED;
+        r->object = o;
+        r->path = o->path;
+        r->via = LDSO_VIA_LOADED;
+        return o;
+    }
+    if (!f.entry) {
+        r->outcome = f.path ? LDSO_REFUSED : LDSO_NOT_FOUND;
+        r->path = f.path;
+        ldso_explain_failure(p, r);
+        const char *what = f.path ? "Exec format error" : strerror(ENOENT);
+        const char *by = needed_by ? needed_by->path : p->main->path;
+        r->glibc_says = arena_printf(p->arena, "Error loading shared library %s: %s%s", r->name, what,
+                                     r->kind == LDSO_NEEDED
+                                         ? arena_printf(p->arena, " (needed by %s)", by)
+                                         : "");
+        return NULL;
+    }
+    o = ldso_object_new(p, f.path, f.entry->file, r->caller, f.via);
+    o->via_object = f.via_object;
+    o->loader = needed_by; // for musl: needed_by, whose rpath is inherited
+    if (!explicit_path) {
+        VEC_PUSH(p->arena, &o->names, path_base(f.path));
+    }
+    VEC_PUSH(p->arena, &p->objects, o);
+    r->outcome = LDSO_LOADED;
+    r->object = o;
+    r->path = o->path;
+    r->via = f.via;
+    r->via_object = f.via_object;
+    return o;
+}
+
+static const char *load_deps(struct ldso_process *p, size_t first, bool at_start)
+{
+    const char *error = NULL;
+    for (size_t i = first; i < p->objects.n && p->objects.n < 20000; i++) {
+        struct ldso_object *o = p->objects.items[i];
+        for (size_t k = 0; k < o->file->image.n_needs && o != p->interp; k++) {
+            if (o->file->image.needs[k].tag != DT_NEEDED) {
+                continue;
+            }
+            struct ldso_request *r =
+                ldso_request_new(p, o, o->file->image.needs[k].name, LDSO_NEEDED);
+            struct ldso_object *dep = load_library(p, r, o);
+            if (dep) {
+                VEC_PUSH(p->arena, &o->deps, dep);
+            } else if (!error) {
+                error = r->glibc_says;
+                if (!at_start) {
+                    return error;
+                }
+            }
+        }
+    }
+    return error;
+}
+
+void ldso_musl_start(struct ldso_process *p)
+{
+    const char *preload = p->secure ? NULL : ldso_getenv(p, "LD_PRELOAD");
+    for (const char *s = preload ? preload : ""; *(s += strspn(s, " \t\n:"));) {
+        size_t n = strcspn(s, " \t\n:");
+        struct ldso_request *r =
+            ldso_request_new(p, p->main, arena_strndup(p->arena, s, n), LDSO_PRELOAD);
+        struct ldso_object *o = load_library(p, r, p->main);
+        if (o) {
+            o->via = LDSO_VIA_PRELOAD;
+        }
+        s += n;
+    }
+    const char *error = load_deps(p, 0, true);
+    (void)the_loader(p, p->main); // last, if nobody asked for it before
+    if (error) {
+        p->start_failed = true;
+        p->start_error = p->start_error ? p->start_error : error;
+    }
+}
+
+void ldso_musl_dlopen(struct ldso_process *p, struct ldso_load *load)
+{
+    struct ldso_request *r = p->requests.items[load->request];
+    size_t n_objects = p->objects.n;
+    struct ldso_object *o = load_library(p, r, p->main); // the caller is irrelevant
+    const char *error = o ? load_deps(p, n_objects, false) : r->glibc_says;
+    if (error) {
+        p->objects.n = n_objects;
+        load->outcome = r->outcome == LDSO_NOT_FOUND ? LDSO_NOT_FOUND : LDSO_REFUSED;
+        load->path = r->path;
+        load->glibc_says = error;
+        return;
+    }
+    load->outcome = r->outcome;
+    load->object = o;
+    load->path = o->path;
+}

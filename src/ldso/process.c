@@ -1,0 +1,761 @@
+/* The events: start and dlopen. glibc elf/rtld.c, elf/dl-load.c, elf/dl-deps.c, elf/dl-open.c. */
+#include "ldso/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ldso/internal.h"
+
+/* Enough for any real process; a hostile web of libraries ends here. */
+enum { OBJECTS_MAX = 20000, GLIBC_MINOR_ASSUMED = 36 };
+
+static const char *const via_names[] = {
+    [LDSO_VIA_NONE] = "none",       [LDSO_VIA_MAIN] = "main",
+    [LDSO_VIA_INTERP] = "interp",   [LDSO_VIA_RPATH] = "rpath",
+    [LDSO_VIA_RUNPATH] = "runpath", [LDSO_VIA_LIBRARY_PATH] = "LD_LIBRARY_PATH",
+    [LDSO_VIA_CACHE] = "cache",     [LDSO_VIA_DEFAULT] = "default",
+    [LDSO_VIA_LOADED] = "loaded",   [LDSO_VIA_PATH] = "path",
+    [LDSO_VIA_PRELOAD] = "preload",
+};
+static const char *const result_names[] = {
+    [LDSO_TAKEN] = "taken",
+    [LDSO_ABSENT] = "absent",
+    [LDSO_DANGLING] = "dangling",
+    [LDSO_DENIED] = "denied",
+    [LDSO_WRONG_CLASS] = "wrong-class",
+    [LDSO_WRONG_MACHINE] = "wrong-machine",
+    [LDSO_INVALID] = "invalid",
+    [LDSO_UNREADABLE] = "unreadable",
+    [LDSO_NOT_USED] = "not-used",
+};
+static const char *const outcome_names[] = {
+    [LDSO_LOADED] = "loaded",
+    [LDSO_REUSED] = "reused",
+    [LDSO_NOT_FOUND] = "not-found",
+    [LDSO_REFUSED] = "refused",
+};
+static const char *const kind_names[] = {
+    [LDSO_NEEDED] = "needed", [LDSO_DLOPEN] = "dlopen", [LDSO_PRELOAD] = "preload"};
+
+const char *ldso_via_name(enum ldso_via via)
+{
+    return via_names[via];
+}
+
+const char *ldso_result_name(enum ldso_result result)
+{
+    return result_names[result];
+}
+
+const char *ldso_outcome_name(enum ldso_outcome outcome)
+{
+    return outcome_names[outcome];
+}
+
+const char *ldso_request_kind_name(enum ldso_request_kind kind)
+{
+    return kind_names[kind];
+}
+
+const char *ldso_getenv(const struct ldso_process *p, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < p->config.n_env; i++) {
+        if (strncmp(p->config.env[i], name, n) == 0 && p->config.env[i][n] == '=') {
+            return p->config.env[i] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *arena,
+                                      const struct ldso_config *config)
+{
+    struct ldso_process *p = arena_alloc(arena, sizeof *p);
+    p->store = store;
+    p->arena = arena;
+    p->config = *config;
+    p->current_load = -1;
+    return p;
+}
+
+/* ------------------------------------------------------------------ objects */
+
+bool ldso_has_name(const struct ldso_object *o, const char *name)
+{
+    for (size_t i = 0; i < o->names.n; i++) {
+        if (strcmp(o->names.items[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_name(struct ldso_process *p, struct ldso_object *o, const char *name)
+{
+    if (!ldso_has_name(o, name)) {
+        VEC_PUSH(p->arena, &o->names, name);
+    }
+}
+
+/* DSO_FILENAME: the program has no link map name; messages show how it was started. */
+const char *ldso_shown_name(const struct ldso_process *p, const struct ldso_object *o)
+{
+    (void)p;
+    return o->path;
+}
+
+struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
+                                    struct ldso_file *file, struct ldso_object *by,
+                                    enum ldso_via via)
+{
+    struct ldso_object *o = arena_alloc(p->arena, sizeof *o);
+    o->path = path;
+    o->file = file;
+    o->soname = file->image.soname;
+    o->by = by;
+    o->via = via;
+    return o;
+}
+
+void ldso_defect_add(struct ldso_process *p, struct ldso_defect defect)
+{
+    VEC_PUSH(p->arena, &p->defects, defect);
+}
+
+struct ldso_request *ldso_request_new(struct ldso_process *p, struct ldso_object *caller,
+                                      const char *name, enum ldso_request_kind kind)
+{
+    struct ldso_request *r = arena_alloc(p->arena, sizeof *r);
+    r->name = name;
+    r->caller = caller;
+    r->kind = kind;
+    r->load = p->current_load;
+    VEC_PUSH(p->arena, &p->requests, r);
+    return r;
+}
+
+/* Reuse: by a recorded name, else by DT_SONAME, in load order; no file is opened. */
+static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
+{
+    for (size_t i = 0; i < p->objects.n; i++) {
+        struct ldso_object *o = p->objects.items[i];
+        if (ldso_has_name(o, name)) {
+            return o;
+        }
+        if (!o->soname_added && o->soname && strcmp(o->soname, name) == 0) {
+            o->soname_added = true;
+            add_name(p, o, name);
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* The program started by the kernel and the loader have no inode on record in glibc. */
+static bool has_inode(const struct ldso_process *p, const struct ldso_object *o)
+{
+    return o != p->interp && (o != p->main || p->explicit_loader);
+}
+
+static struct ldso_object *find_inode(struct ldso_process *p, const struct ldso_file *file)
+{
+    for (size_t i = 0; i < p->objects.n; i++) {
+        struct ldso_object *o = p->objects.items[i];
+        if (o->file == file && has_inode(p, o)) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static void request_took(struct ldso_request *r, struct ldso_object *o, enum ldso_outcome outcome,
+                         const struct ldso_found *found)
+{
+    r->outcome = outcome;
+    r->object = o;
+    r->path = o->path;
+    r->via = found ? found->via : LDSO_VIA_LOADED;
+    r->via_object = found ? found->via_object : NULL;
+}
+
+/* What is really wrong, where the loader's own text hides it. */
+void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r)
+{
+    for (size_t i = 0; i < r->steps.n; i++) {
+        struct ldso_step *s = &r->steps.items[i];
+        struct stat st;
+        if (s->path && s->result == LDSO_ABSENT && !s->detail &&
+            root_lstat(p->store->root, ldso_absolute(p, s->path), &st) == 0 &&
+            S_ISLNK(st.st_mode)) {
+            char *target = NULL;
+            s->result = LDSO_DANGLING;
+            if (root_readlink(p->store->root, p->arena, ldso_absolute(p, s->path), &target) == 0) {
+                s->detail = arena_printf(p->arena, "a link to %s, which does not exist", target);
+            }
+        }
+        bool hidden = s->result == LDSO_DENIED || s->result == LDSO_WRONG_MACHINE ||
+                      s->result == LDSO_DANGLING || s->result == LDSO_UNREADABLE ||
+                      s->result == LDSO_WRONG_CLASS || s->fatal;
+        if (hidden && !r->really) {
+            r->really = arena_printf(p->arena, "%s: %s", s->path,
+                                     s->detail ? s->detail
+                                     : s->result == LDSO_DENIED
+                                         ? "permission denied"
+                                         : ldso_result_name(s->result));
+        }
+    }
+}
+
+static bool wants_exec_stack(struct ldso_process *p, struct ldso_object *o, bool dlopened)
+{
+    if (!o->file->image.stack_exec || p->glibc_minor < 41) {
+        return false;
+    }
+    for (size_t i = 0; dlopened && i < p->objects.n; i++) {
+        if (p->objects.items[i]->file->image.stack_exec && p->objects.items[i] != o) {
+            return false; // the stack is executable already
+        }
+    }
+    return dlopened;
+}
+
+static const char *refuse(struct ldso_request *r, enum ldso_outcome outcome, const char *path,
+                          const char *says)
+{
+    r->outcome = outcome;
+    r->path = path;
+    r->glibc_says = says;
+    return says;
+}
+
+/* _dl_map_object(): returns the object, or NULL with r->glibc_says set. */
+static struct ldso_object *map_object(struct ldso_process *p, struct ldso_request *r,
+                                      struct ldso_object *loader, bool dlopened)
+{
+    struct ldso_object *o = find_loaded(p, r->name);
+    if (o) {
+        request_took(r, o, LDSO_REUSED, NULL);
+        return o;
+    }
+    struct ldso_found found = ldso_search(p, r, dlopened);
+    if (!found.entry) {
+        (void)refuse(r, found.fatal ? LDSO_REFUSED : LDSO_NOT_FOUND, found.fatal ? found.path : NULL,
+                     found.says);
+        ldso_explain_failure(p, r);
+        return NULL;
+    }
+    o = find_inode(p, found.entry->file);
+    if (o) {
+        add_name(p, o, r->name);
+        request_took(r, o, LDSO_REUSED, &found);
+        return o;
+    }
+    if (p->objects.n >= OBJECTS_MAX) {
+        (void)refuse(r, LDSO_REFUSED, found.path, "gpumend: too many objects in one process");
+        return NULL;
+    }
+    o = ldso_object_new(p, found.path, found.entry->file, r->caller, found.via);
+    o->via_object = found.via_object;
+    o->loader = loader;
+    o->origin = ldso_origin_of_file(p, found.path);
+    add_name(p, o, found.path);
+    add_name(p, o, r->name);
+    if (wants_exec_stack(p, o, dlopened)) {
+        const char *says = arena_printf(p->arena, "%s: cannot enable executable stack as shared "
+                                        "object requires: Invalid argument", found.path);
+        ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_EXEC_STACK, .object = o, .text = says,
+                                                .load = p->current_load, .fatal = true});
+        (void)refuse(r, LDSO_REFUSED, found.path, says);
+        r->really = arena_printf(p->arena, "%s is marked as needing an executable stack, which "
+                                 "glibc %s refuses at dlopen", found.path, p->loader.version);
+        return NULL;
+    }
+    VEC_PUSH(p->arena, &p->objects, o);
+    request_took(r, o, LDSO_LOADED, &found);
+    if (found.crash) {
+        p->dead = true;
+        ldso_defect_add(p, (struct ldso_defect){
+            .kind = LDSO_FILE_CUT, .object = o, .load = p->current_load, .fatal = true,
+            .text = arena_printf(p->arena, "%s is cut off: the process is killed by SIGBUS",
+                                 found.path)});
+    }
+    return o;
+}
+
+/* ------------------------------------------------------------------ dependencies */
+
+typedef VEC(struct ldso_object *) object_list;
+
+/* One DT_NEEDED of `o`; returns false if it stops the load. */
+static bool map_need(struct ldso_process *p, struct ldso_object *o, const struct elf_need *need,
+                     bool dlopened, const char **first_error)
+{
+    if (need->tag == DT_AUXILIARY || need->tag == DT_FILTER) {
+        return true; // listed in docs/loader.md as not modelled
+    }
+    const char *name = need->name;
+    struct ldso_request *r = ldso_request_new(p, o, name, LDSO_NEEDED);
+    if (strchr(name, '$')) {
+        name = ldso_expand(p, o, name);
+        if (!name || !*name) {
+            const char *says = arena_printf(p->arena, "%s: empty dynamic string token substitution",
+                                            ldso_shown_name(p, o));
+            *first_error = *first_error ? *first_error : refuse(r, LDSO_REFUSED, NULL, says);
+            return !dlopened;
+        }
+        r->name = name;
+    }
+    struct ldso_object *dep = map_object(p, r, o, dlopened);
+    if (dep) {
+        VEC_PUSH(p->arena, &o->deps, dep);
+        return true;
+    }
+    *first_error = *first_error ? *first_error : r->glibc_says;
+    return !dlopened;
+}
+
+/* _dl_map_object_deps(): breadth-first over root and the preloads. At start a missing library is
+ * noted and the walk goes on, as `ldd` shows it; in a dlopen it ends the walk. */
+static const char *map_deps(struct ldso_process *p, struct ldso_object *root,
+                            const object_list *preloads, bool dlopened)
+{
+    const char *error = NULL;
+    unsigned mark = ++p->mark;
+    root->scope.n = 0;
+    VEC_PUSH(p->arena, &root->scope, root);
+    root->mark = mark;
+    for (size_t i = 0; preloads && i < preloads->n; i++) {
+        if (preloads->items[i]->mark != mark) {
+            preloads->items[i]->mark = mark;
+            VEC_PUSH(p->arena, &root->scope, preloads->items[i]);
+        }
+    }
+    for (size_t i = 0; i < root->scope.n && !p->dead; i++) {
+        struct ldso_object *o = root->scope.items[i];
+        const struct elf_image *e = &o->file->image;
+        bool fresh = o->deps.n == 0;
+        for (size_t k = 0; fresh && k < e->n_needs; k++) {
+            if (!map_need(p, o, &e->needs[k], dlopened, &error)) {
+                return error;
+            }
+            if (p->dead) {
+                return "killed by SIGBUS";
+            }
+        }
+        for (size_t k = 0; k < o->deps.n; k++) {
+            struct ldso_object *dep = o->deps.items[k];
+            if (dep->mark != mark) {
+                dep->mark = mark;
+                VEC_PUSH(p->arena, &root->scope, dep);
+            }
+        }
+    }
+    return error;
+}
+
+static void postorder(struct ldso_process *p, struct ldso_object *o, unsigned mark,
+                      object_list *out, unsigned depth)
+{
+    if (o->mark == mark || depth > 1000) {
+        return;
+    }
+    o->mark = mark;
+    for (size_t i = 0; i < o->deps.n; i++) {
+        postorder(p, o->deps.items[i], mark, out, depth + 1);
+    }
+    VEC_PUSH(p->arena, out, o);
+}
+
+/* Dependencies before dependents: the order in which a dlopen relocates (elf/dl-sort-maps.c,
+ * depth-first since 2.35). */
+static object_list relocation_order(struct ldso_process *p, struct ldso_object *root)
+{
+    object_list out = {0};
+    unsigned mark = ++p->mark;
+    for (size_t i = root->scope.n; i-- > 0;) {
+        postorder(p, root->scope.items[i], mark, &out, 0);
+    }
+    return out;
+}
+
+static const char *check_isa(struct ldso_process *p, struct ldso_object *const *objects, size_t n)
+{
+    /* Bits: 1 baseline, 2 v2, 4 v3, 8 v4 (x86-64 psABI, GNU_PROPERTY_X86_ISA_1). */
+    uint32_t have = (1u << p->cpu.level) - 1;
+    for (size_t i = 0; i < n && p->cpu.level && p->glibc_minor >= 33; i++) {
+        if (objects[i]->versions_checked || !(objects[i]->file->image.x86_isa_needed & ~have & 15)) {
+            continue;
+        }
+        const char *text = arena_printf(p->arena, "%s: CPU ISA level is lower than required",
+                                        ldso_shown_name(p, objects[i]));
+        ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_ISA_LEVEL, .object = objects[i],
+                                                .text = text, .load = p->current_load,
+                                                .fatal = true});
+        return text;
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ start */
+
+static bool in_group(gid_t gid)
+{
+    return getegid() == gid;
+}
+
+/* AT_SECURE: set-id of another user, or file capabilities for anyone but root
+ * (security/commoncap.c, cap_bprm_creds_from_file). */
+static void find_secure(struct ldso_process *p, const char *path)
+{
+    const struct ldso_file *f = p->main->file;
+    if (f->mode & S_ISUID && f->uid != p->config.uid) {
+        p->secure_why = "ignored, the program is set-user-ID (secure-execution mode)";
+    } else if (f->mode & S_ISGID && f->mode & S_IXGRP && !in_group(f->gid)) {
+        p->secure_why = "ignored, the program is set-group-ID (secure-execution mode)";
+    } else if (p->config.uid != 0 && root_has_capabilities(p->store->root, path) == 1) {
+        p->secure_why = "ignored, the program has file capabilities (secure-execution mode)";
+    }
+    p->secure = p->secure_why != NULL;
+}
+
+static void preload_one(struct ldso_process *p, const char *name, object_list *preloads)
+{
+    struct ldso_request *r = ldso_request_new(p, p->main, name, LDSO_PRELOAD);
+    if (p->secure && strchr(name, '/')) {
+        (void)refuse(r, LDSO_REFUSED, NULL,
+                     "ignored in secure-execution mode: the name has a slash");
+        return;
+    }
+    struct ldso_object *o = map_object(p, r, p->main, false);
+    if (!o) {
+        r->glibc_says = arena_printf(
+            p->arena, "ERROR: ld.so: object '%s' from LD_PRELOAD cannot be preloaded (%s): ignored.",
+            name, r->glibc_says + (starts_with(r->glibc_says, name) ? strlen(name) + 2 : 0));
+        return;
+    }
+    if (r->outcome == LDSO_LOADED) {
+        o->via = LDSO_VIA_PRELOAD;
+        VEC_PUSH(p->arena, preloads, o);
+    }
+}
+
+static void preload_list(struct ldso_process *p, const char *text, const char *separators,
+                         object_list *preloads)
+{
+    for (const char *s = text; *s && !p->dead;) {
+        size_t n = strcspn(s, separators);
+        if (n) {
+            preload_one(p, arena_strndup(p->arena, s, n), preloads);
+        }
+        s += n + (s[n] != '\0');
+    }
+}
+
+/* /etc/ld.so.preload: names between blanks and colons, '#' to the end of the line is a comment. */
+static void preload_file(struct ldso_process *p, object_list *preloads)
+{
+    struct str text;
+    if (root_read(p->store->root, p->arena, "/etc/ld.so.preload", 1 << 20, &text) < 0) {
+        return; // most systems have none
+    }
+    char *s = (char *)(uintptr_t)text.s; // our own copy
+    bool comment = false;
+    for (size_t i = 0; i < text.n; i++) {
+        comment = s[i] == '#' || (comment && s[i] != '\n');
+        if (comment || s[i] == '\0') {
+            s[i] = ' ';
+        }
+    }
+    preload_list(p, s, " \t\n:", preloads);
+}
+
+/* The loader's object stands right behind the program while dependencies are mapped, and then
+ * where it comes in the program's search list (elf/rtld.c). */
+static void place_interp(struct ldso_process *p)
+{
+    if (!p->interp) {
+        return;
+    }
+    size_t at = 0;
+    while (at < p->objects.n && p->objects.items[at] != p->interp) {
+        at++;
+    }
+    memmove(&p->objects.items[at], &p->objects.items[at + 1],
+            (p->objects.n - at - 1) * sizeof *p->objects.items);
+    p->objects.n--;
+    struct ldso_object *before = NULL;
+    for (size_t i = 1; i < p->main->scope.n && !before; i++) {
+        if (p->main->scope.items[i] == p->interp) {
+            before = p->main->scope.items[i - 1];
+        }
+    }
+    if (!before) {
+        p->interp = NULL; // nobody needs it by name: not in the link map
+        return;
+    }
+    at = 0;
+    while (at < p->objects.n && p->objects.items[at] != before) {
+        at++;
+    }
+    VEC_PUSH(p->arena, &p->objects, p->interp); // makes room
+    memmove(&p->objects.items[at + 2], &p->objects.items[at + 1],
+            (p->objects.n - at - 2) * sizeof *p->objects.items);
+    p->objects.items[at + 1] = p->interp;
+}
+
+static int start_objects(struct ldso_process *p, const char *path, struct ldso_file *file,
+                         struct gm_err *err)
+{
+    const struct elf_image *e = &file->image;
+    p->explicit_loader = !e->interp;
+    p->main = ldso_object_new(p, path, file, NULL, LDSO_VIA_MAIN);
+    p->machine_name = elf_machine_name(p->arena, e->machine);
+    if (p->config.cpu && p->config.cpu->machine == e->machine) {
+        p->cpu = *p->config.cpu;
+    } else {
+        ldso_cpu_host(e->machine, &p->cpu);
+    }
+    const char *interp = e->interp ? e->interp : ldso_loader_default(e->machine, e->is64);
+    if (!interp) {
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s: no loader is known for %s", path,
+                          p->machine_name);
+    }
+    ldso_loader_read(p->store, interp, e->machine, e->is64, &p->loader);
+    p->glibc_minor = p->config.glibc_minor   ? p->config.glibc_minor
+                     : p->loader.glibc_minor ? p->loader.glibc_minor
+                                             : GLIBC_MINOR_ASSUMED;
+    if (p->loader.kind == LDSO_OTHER) {
+        return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                          "%s: its loader %s is neither glibc's nor musl's; the search order is "
+                          "not known", path, interp);
+    }
+    VEC_PUSH(p->arena, &p->objects, p->main);
+    p->is_static = (!e->has_dynamic && !e->interp) || p->loader.file == file ||
+                   (!e->interp && e->flags_1 & DF_1_PIE);
+    return 0;
+}
+
+static void find_origin(struct ldso_process *p, const char *absolute)
+{
+    char *real = NULL;
+    bool resolved = !p->explicit_loader || p->glibc_minor >= 42;
+    if (resolved && root_realpath(p->store->root, p->arena, absolute, &real) == 0) {
+        p->main->origin = path_dir(p->arena, real);
+    } else {
+        p->main->origin = path_dir(p->arena, absolute);
+    }
+    if (p->explicit_loader) {
+        add_name(p, p->main, p->main->path);
+    }
+}
+
+static void add_interp(struct ldso_process *p)
+{
+    if (p->loader.file) {
+        p->interp =
+            ldso_object_new(p, p->loader.path, p->loader.file, p->main, LDSO_VIA_INTERP);
+        add_name(p, p->interp, p->loader.path);
+        p->interp->origin = ldso_origin_of_file(p, p->loader.path);
+        VEC_PUSH(p->arena, &p->objects, p->interp);
+    }
+}
+
+static void start_fails(struct ldso_process *p, const char *text)
+{
+    p->start_failed = true;
+    p->start_error = p->start_error ? p->start_error : text;
+}
+
+static void check_start(struct ldso_process *p)
+{
+    for (size_t i = 0; i < p->main->scope.n; i++) {
+        p->main->scope.items[i]->global = true;
+        VEC_PUSH(p->arena, &p->global, p->main->scope.items[i]);
+    }
+    const char *text = check_isa(p, p->objects.items, p->objects.n);
+    if (!text) {
+        text = ldso_check_versions(p, p->objects.items, p->objects.n, true);
+    }
+    if (text) {
+        start_fails(p, text);
+    }
+    if (p->start_failed) {
+        return; // symbols of an incomplete set say nothing
+    }
+    object_list order = {0};
+    for (size_t i = p->objects.n; i-- > 0;) {
+        VEC_PUSH(p->arena, &order, p->objects.items[i]);
+    }
+    const char *now = ldso_getenv(p, "LD_BIND_NOW");
+    text = ldso_check_symbols(p, order.items, order.n, NULL, now && *now);
+    if (text) {
+        start_fails(p, text);
+    }
+}
+
+static void start_glibc(struct ldso_process *p)
+{
+    add_interp(p);
+    ldso_search_init(p);
+    object_list preloads = {0};
+    const char *env = ldso_getenv(p, "LD_PRELOAD");
+    if (env) {
+        preload_list(p, env, " :", &preloads);
+    }
+    preload_file(p, &preloads);
+    const char *text = map_deps(p, p->main, &preloads, false);
+    if (text) {
+        start_fails(p, text);
+    }
+    place_interp(p);
+    check_start(p);
+}
+
+int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
+{
+    const char *absolute = ldso_absolute(p, path);
+    struct ldso_entry *e = ldso_store_get(p->store, absolute);
+    if (e->open_errno) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(e->open_errno));
+    }
+    if (!e->file) {
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: %s", path,
+                          e->is_dir ? "is a folder" : "is not a regular file");
+    }
+    const struct elf_image *image = &e->file->image;
+    if (image->state != ELF_STATE_OK) {
+        bool script = image->size > 2 && memcmp(image->data, "#!", 2) == 0;
+        const char *what = image->size == 0 ? "is empty"
+                           : script         ? "is a script, not an ELF program"
+                           : image->state == ELF_STATE_NOT_ELF ? "is not an ELF file"
+                           : image->state == ELF_STATE_TOO_SHORT ? "is too short to be an ELF file"
+                                                                 : image->defect;
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: %s", path, what);
+    }
+    if (image->type != ET_DYN && image->type != ET_EXEC) {
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: neither a program nor a shared library", path);
+    }
+    if (image->dynamic_bad) {
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: %s", path, image->defect);
+    }
+    int rc = start_objects(p, path, e->file, err);
+    if (rc < 0 || p->is_static) {
+        return rc;
+    }
+    find_origin(p, absolute);
+    find_secure(p, absolute);
+    if (!p->loader.file) {
+        start_fails(p, arena_printf(p->arena, "%s: cannot be started, its loader %s: %s", path,
+                                    p->loader.path, p->loader.missing));
+    }
+    if (p->loader.kind == LDSO_MUSL) {
+        ldso_musl_start(p);
+    } else {
+        start_glibc(p);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ dlopen */
+
+struct ldso_object *ldso_find_object(const struct ldso_process *p, const char *name)
+{
+    for (int pass = 0; pass < 3; pass++) {
+        for (size_t i = 0; i < p->objects.n; i++) {
+            struct ldso_object *o = p->objects.items[i];
+            const char *key = pass == 0 ? o->path : pass == 1 ? o->soname : path_base(o->path);
+            if (key && strcmp(key, name) == 0) {
+                return o;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void take_back(struct ldso_process *p, size_t n_objects)
+{
+    p->objects.n = n_objects;
+}
+
+static void add_global(struct ldso_process *p, struct ldso_object *root)
+{
+    for (size_t i = 0; i < root->scope.n; i++) {
+        if (!root->scope.items[i]->global) {
+            root->scope.items[i]->global = true;
+            VEC_PUSH(p->arena, &p->global, root->scope.items[i]);
+        }
+    }
+}
+
+/* Everything after the object itself was mapped: dependencies, versions, relocation. */
+static const char *finish_load(struct ldso_process *p, struct ldso_object *o, unsigned mode)
+{
+    if (o->scope.n == 0 || !o->relocated) {
+        const char *text = map_deps(p, o, NULL, true);
+        if (text) {
+            return text;
+        }
+    }
+    const char *text = check_isa(p, o->scope.items, o->scope.n);
+    if (!text) {
+        text = ldso_check_versions(p, o->scope.items, o->scope.n, false);
+    }
+    if (!text) {
+        const char *now = ldso_getenv(p, "LD_BIND_NOW");
+        object_list order = relocation_order(p, o);
+        text = ldso_check_symbols(p, order.items, order.n, o,
+                                  (mode & LDSO_NOW) || (now && *now));
+    }
+    if (!text && mode & LDSO_GLOBAL_SCOPE) {
+        add_global(p, o);
+    }
+    return text;
+}
+
+static void load_glibc(struct ldso_process *p, struct ldso_load *load, unsigned mode)
+{
+    struct ldso_request *r = p->requests.items[load->request];
+    size_t n_objects = p->objects.n;
+    struct ldso_object *o = map_object(p, r, NULL, true);
+    const char *text = r->glibc_says;
+    if (o && !p->dead) {
+        text = finish_load(p, o, mode);
+    }
+    if (p->dead) {
+        load->crashed = true;
+        text = text ? text : "killed by SIGBUS";
+    }
+    load->glibc_says = text;
+    if (text) {
+        load->outcome = r->outcome == LDSO_NOT_FOUND ? LDSO_NOT_FOUND : LDSO_REFUSED;
+        load->path = r->path;
+        take_back(p, n_objects);
+        return;
+    }
+    load->outcome = r->outcome;
+    load->object = o;
+    load->path = o->path;
+}
+
+const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *caller,
+                                    const char *name, unsigned mode)
+{
+    if (p->start_failed || p->dead || p->is_static) {
+        return NULL;
+    }
+    caller = caller ? caller : p->main;
+    p->current_load = (int)p->loads.n;
+    struct ldso_load load = {.name = name, .caller = caller, .request = p->requests.n};
+    (void)ldso_request_new(p, caller, name, LDSO_DLOPEN);
+    if (p->loader.kind == LDSO_MUSL) {
+        ldso_musl_dlopen(p, &load);
+    } else {
+        load_glibc(p, &load, mode);
+    }
+    VEC_PUSH(p->arena, &p->loads, load);
+    p->current_load = -1;
+    return &p->loads.items[p->loads.n - 1];
+}

@@ -1,0 +1,201 @@
+/*
+ * The process model: what one process would have loaded, event by event, as its dynamic loader
+ * would do it.
+ *
+ *   ldso_process_new()   start environment, CPU level, working directory
+ *   ldso_start()         the program, its preloads, their dependencies (breadth-first)
+ *   ldso_dlopen()        one dlopen(caller, name, mode) after the other
+ *
+ * State, as in glibc: the loaded list (names, DT_SONAME, inode, loader of each object), the path
+ * lists, and for each directory whether it is known to exist. A failed dlopen takes back what it
+ * mapped and keeps what it learnt about directories. glibc rules: elf/dl-load.c, dl-deps.c,
+ * dl-open.c, dl-version.c, dl-lookup.c (2.31 to 2.42); musl rules: ldso/dynlink.c. What cannot be
+ * modelled is listed in docs/loader.md.
+ *
+ * A request that fails is an answer, not an error. Objects, requests and their texts live in the
+ * process's arena.
+ */
+#ifndef GPUMEND_LDSO_PROCESS_H
+#define GPUMEND_LDSO_PROCESS_H
+
+#include "ldso/cache.h"
+#include "ldso/cpu.h"
+#include "ldso/loader.h"
+#include "ldso/store.h"
+
+enum ldso_via {
+    LDSO_VIA_NONE,
+    LDSO_VIA_MAIN,    // the program itself
+    LDSO_VIA_INTERP,  // the loader, mapped by the kernel
+    LDSO_VIA_RPATH,
+    LDSO_VIA_RUNPATH,
+    LDSO_VIA_LIBRARY_PATH, // LD_LIBRARY_PATH
+    LDSO_VIA_CACHE,
+    LDSO_VIA_DEFAULT, // system directories
+    LDSO_VIA_LOADED,  // by name or soname among what is loaded
+    LDSO_VIA_PATH,    // a name with a slash
+    LDSO_VIA_PRELOAD,
+};
+
+enum ldso_result {
+    LDSO_TAKEN,
+    LDSO_ABSENT,        // no such file, or a folder of the path is missing
+    LDSO_DANGLING,      // a link that leads nowhere
+    LDSO_DENIED,        // permission denied
+    LDSO_WRONG_CLASS,   // 32-bit file, 64-bit process or the reverse
+    LDSO_WRONG_MACHINE, // another architecture
+    LDSO_INVALID,       // not acceptable as a shared object: the detail says why
+    LDSO_UNREADABLE,    // another errno: the detail says which
+    LDSO_NOT_USED,      // a stage that does not count here: the detail says why; no path
+};
+
+enum ldso_outcome { LDSO_LOADED, LDSO_REUSED, LDSO_NOT_FOUND, LDSO_REFUSED };
+enum ldso_request_kind { LDSO_NEEDED, LDSO_DLOPEN, LDSO_PRELOAD };
+
+const char *ldso_via_name(enum ldso_via via);
+const char *ldso_result_name(enum ldso_result result);
+const char *ldso_outcome_name(enum ldso_outcome outcome);
+const char *ldso_request_kind_name(enum ldso_request_kind kind);
+
+struct ldso_dir;  // an interned search directory
+struct ldso_list; // a path list of directories
+
+struct ldso_object {
+    const char *path; // link map name: as opened, links not resolved
+    const char *soname;
+    struct ldso_file *file;
+    VEC(const char *) names; // every name it was found under, the first is `path`
+    const char *origin;      // $ORIGIN, or NULL while unknown
+    struct ldso_object *loader; // whose RPATH is inherited; NULL for the program and for dlopen
+    struct ldso_object *by;     // who asked first; NULL for the program
+    enum ldso_via via;
+    struct ldso_object *via_object; // whose RPATH or RUNPATH
+    struct ldso_list *rpath, *runpath; // decomposed on first use
+    VEC(struct ldso_object *) deps;    // direct dependencies, in order
+    VEC(struct ldso_object *) scope;   // breadth-first closure, set once it was a dlopen root
+    bool global, relocated, versions_checked, soname_added;
+    bool faked;  // not found at start; listed by ldd, never mapped
+    unsigned mark; // scratch for walks
+};
+
+struct ldso_step {
+    const char *path; // what was tried, or NULL for a stage that was passed over
+    enum ldso_via via;
+    const struct ldso_object *via_object; // whose RPATH or RUNPATH, or NULL
+    enum ldso_result result;
+    bool fatal;         // the search ended here
+    const char *detail; // one clause, or NULL
+};
+
+struct ldso_request {
+    const char *name;
+    struct ldso_object *caller;
+    enum ldso_request_kind kind;
+    enum ldso_outcome outcome;
+    struct ldso_object *object; // with LOADED and REUSED
+    const char *path;           // of the object, or of the file that was refused, or NULL
+    enum ldso_via via;
+    const struct ldso_object *via_object;
+    const char *glibc_says; // the loader's own text on failure, or NULL
+    const char *really;     // what is really wrong where that text misleads, or NULL
+    int load;               // index of the ldso_load it belongs to, -1 for the start
+    VEC(struct ldso_step) steps;
+};
+
+/* A version or a symbol that the chosen set does not provide. */
+struct ldso_defect {
+    enum ldso_defect_kind {
+        LDSO_VERSION_MISSING,
+        LDSO_SYMBOL_MISSING,
+        LDSO_SYMBOL_MISSING_LAZY, // fails at the first call only
+        LDSO_NO_VERSIONS,         // the provider carries no versions: a warning of the loader
+        LDSO_EXEC_STACK,
+        LDSO_ISA_LEVEL,
+        LDSO_FILE_CUT, // mapped, then SIGBUS
+    } kind;
+    const struct ldso_object *object;   // who wants it
+    const struct ldso_object *provider; // who should have it, or NULL
+    const char *symbol, *version;       // or NULL
+    const char *text;                   // the loader's words, or what will happen
+    int load;
+    bool fatal; // stops the start or the dlopen
+};
+
+struct ldso_load {
+    const char *name;
+    struct ldso_object *caller;
+    enum ldso_outcome outcome;
+    struct ldso_object *object; // NULL unless loaded or reused
+    const char *path;
+    const char *glibc_says;
+    size_t request; // index of its own request, whose successors are its dependencies
+    bool crashed;   // the process would not survive this load (SIGBUS)
+};
+
+struct ldso_config {
+    const char *cwd;         // absolute inside the root
+    const char *const *env;  // "K=V", the start environment
+    size_t n_env;
+    int glibc_minor;         // overrides what the loader's file says; 0: do not
+    const struct ldso_cpu *cpu; // NULL: the CPU gpumend runs on
+    uid_t uid;               // who would run it (secure-execution mode)
+};
+
+struct ldso_process {
+    struct ldso_store *store;
+    struct arena *arena;
+    struct ldso_config config;
+    struct ldso_cpu cpu;
+    struct ldso_loader loader;
+    int glibc_minor; // in force
+    bool is_static;  // no dynamic section or no loader needed: nothing is searched
+    bool secure;     // AT_SECURE
+    const char *secure_why;
+    bool explicit_loader; // the main program has no PT_INTERP: started as `ld.so FILE`
+    const char *machine_name;
+
+    struct ldso_object *main;
+    struct ldso_object *interp; // the loader's own object
+    VEC(struct ldso_object *) objects; // link-map order
+    VEC(struct ldso_object *) global;  // the global symbol scope
+    VEC(struct ldso_request *) requests;
+    VEC(struct ldso_load) loads;
+    VEC(struct ldso_defect) defects;
+    bool start_failed;
+    const char *start_error; // the loader's words
+    bool dead;               // a load has crashed the process: later loads do not happen
+
+    struct ldso_cache cache;
+    bool cache_read;
+    const char *cache_note; // why it is not used, or NULL
+    const char *const *subdirs;
+    size_t n_subdirs;
+    VEC(struct ldso_dir *) dirs; // interned
+    struct ldso_list *library_path, *system;
+    const char *preload_notes; // LD_PRELOAD entries that are ignored; or NULL
+    int current_load;
+    unsigned mark;
+};
+
+enum { LDSO_NOW = 1, LDSO_GLOBAL_SCOPE = 2 };
+
+/* store and arena must outlive the process; config's pointers as well. */
+struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *arena,
+                                      const struct ldso_config *config);
+
+/* Starts `path` (absolute, or relative to cwd). Fails only if the file is no program or library
+ * that could be started at all: not there, not ELF. */
+int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err) GM_CHECK;
+
+/* dlopen(name, mode) called from code of `caller` (NULL: the main program). The result is also
+ * appended to p->loads. After a failed start nothing can be loaded: returns NULL. */
+const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *caller,
+                                    const char *name, unsigned mode);
+
+/* The loaded object with this soname, path, or file name; NULL if there is none. */
+struct ldso_object *ldso_find_object(const struct ldso_process *p, const char *name);
+
+/* Value of a start-environment variable, or NULL. */
+const char *ldso_getenv(const struct ldso_process *p, const char *name);
+
+#endif

@@ -1,0 +1,488 @@
+/* Where the loader looks, in which order. glibc elf/dl-load.c: _dl_map_object, open_path,
+ * fillin_rpath, _dl_dst_substitute, _dl_init_paths. */
+#include <errno.h>
+#include <string.h>
+
+#include "ldso/internal.h"
+
+const char *ldso_absolute(struct ldso_process *p, const char *path)
+{
+    return path[0] == '/' ? path : path_join(p->arena, p->config.cwd, path);
+}
+
+const char *ldso_origin_of_file(struct ldso_process *p, const char *path)
+{
+    return path_dir(p->arena, ldso_absolute(p, path));
+}
+
+/* ------------------------------------------------------------------ tokens */
+
+/* Length of the token `ref` at `in` (behind the '$'), braces included; 0 if it is another name.
+ * gABI-greedy since 2.28: a following identifier character makes it another name. */
+static size_t token_length(const char *in, const char *ref)
+{
+    bool curly = in[0] == '{';
+    size_t n = strlen(ref);
+    in += curly;
+    if (strncmp(in, ref, n) != 0 || (curly && in[n] != '}')) {
+        return 0;
+    }
+    char next = in[n];
+    if (!curly && ((next >= 'A' && next <= 'Z') || (next >= 'a' && next <= 'z') || next == '_')) {
+        return 0;
+    }
+    return n + (curly ? 2 : 0);
+}
+
+static bool below_trusted(struct ldso_process *p, const char *path)
+{
+    const char *plain = path_normal(p->arena, path);
+    for (size_t i = 0; i < p->loader.n_dirs; i++) {
+        size_t n = strlen(p->loader.dirs[i]);
+        if (strncmp(path_join(p->arena, plain, ""), p->loader.dirs[i], n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *ldso_expand(struct ldso_process *p, struct ldso_object *o, const char *text)
+{
+    if (!strchr(text, '$')) {
+        return text;
+    }
+    char *out = arena_strdup(p->arena, "");
+    bool used_origin = false;
+    for (const char *s = text; *s;) {
+        size_t plain = strcspn(s, "$");
+        if (plain) {
+            out = arena_printf(p->arena, "%s%.*s", out, (int)plain, s);
+            s += plain;
+            continue;
+        }
+        s++;
+        size_t n;
+        const char *value = NULL;
+        if ((n = token_length(s, "ORIGIN"))) {
+            bool lead = s == text + 1 && (s[n] == '\0' || s[n] == '/');
+            value = p->secure && !lead ? NULL : o->origin;
+            used_origin = true;
+        } else if ((n = token_length(s, "PLATFORM"))) {
+            value = p->cpu.platform[0] ? p->cpu.platform : NULL;
+        } else if ((n = token_length(s, "LIB"))) {
+            value = p->loader.lib_token;
+        } else {
+            out = arena_printf(p->arena, "%s$", out);
+            continue;
+        }
+        if (!value) {
+            return NULL;
+        }
+        out = arena_printf(p->arena, "%s%s", out, value);
+        s += n;
+    }
+    if (p->secure && used_origin && !below_trusted(p, out)) {
+        return NULL;
+    }
+    return out;
+}
+
+/* ------------------------------------------------------------------ path lists */
+
+static struct ldso_dir *intern_dir(struct ldso_process *p, const char *text)
+{
+    for (size_t i = 0; i < p->dirs.n; i++) {
+        if (strcmp(p->dirs.items[i]->text, text) == 0) {
+            return p->dirs.items[i];
+        }
+    }
+    struct ldso_dir *d = arena_alloc(p->arena, sizeof *d);
+    d->text = text;
+    d->status = arena_alloc(p->arena, p->n_subdirs);
+    /* A relative directory is never found missing: the working directory may change. */
+    memset(d->status, text[0] == '/' ? DIR_UNKNOWN : DIR_EXISTING, p->n_subdirs);
+    VEC_PUSH(p->arena, &p->dirs, d);
+    return d;
+}
+
+static void list_add(struct ldso_process *p, struct ldso_list *list, const char *element)
+{
+    size_t n = strlen(element);
+    while (n > 1 && element[n - 1] == '/') {
+        n--;
+    }
+    const char *slash = n > 0 && element[n - 1] != '/' ? "/" : "";
+    struct ldso_dir *d =
+        intern_dir(p, arena_printf(p->arena, "%.*s%s", (int)n, element, slash));
+    for (size_t i = 0; i < list->dirs.n; i++) {
+        if (list->dirs.items[i] == d) {
+            return;
+        }
+    }
+    VEC_PUSH(p->arena, &list->dirs, d);
+}
+
+struct ldso_list *ldso_list_new(struct ldso_process *p, const char *text, const char *separators,
+                                struct ldso_object *map)
+{
+    struct ldso_list *list = arena_alloc(p->arena, sizeof *list);
+    if (!text || !*text) {
+        list->dead = true;
+        return list;
+    }
+    for (const char *s = text;; s++) {
+        size_t n = strcspn(s, separators);
+        const char *element = arena_strndup(p->arena, s, n);
+        const char *value = n ? ldso_expand(p, map, element) : "";
+        if (value && (n == 0 || *value)) {
+            list_add(p, list, value);
+        }
+        s += n;
+        if (!*s) {
+            break;
+        }
+    }
+    list->dead = list->dirs.n == 0;
+    return list;
+}
+
+/* decompose_rpath(): an object with DT_RUNPATH has its DT_RPATH forgotten. */
+static struct ldso_list *rpath_of(struct ldso_process *p, struct ldso_object *o)
+{
+    if (!o->rpath) {
+        const struct elf_image *e = &o->file->image;
+        o->rpath = ldso_list_new(p, e->runpath ? NULL : e->rpath, ":", o);
+    }
+    return o->rpath;
+}
+
+static struct ldso_list *runpath_of(struct ldso_process *p, struct ldso_object *o)
+{
+    if (!o->runpath) {
+        o->runpath = ldso_list_new(p, o->file->image.runpath, ":", o);
+    }
+    return o->runpath;
+}
+
+static struct ldso_cache *read_cache(struct ldso_store *store, const char *path)
+{
+    struct arena *a = store->arena;
+    struct ldso_cache *cache = arena_alloc(a, sizeof *cache);
+    const void *data = NULL;
+    size_t size = 0;
+    struct stat st;
+    int rc = root_map(store->root, path, &data, &size, &st);
+    if (rc < 0) {
+        cache->why_unused = arena_printf(a, "%s: %s", path, strerror(-rc));
+        return cache;
+    }
+    if (!ldso_store_keep(store, data, size)) {
+        cache->why_unused = "out of memory";
+        return cache;
+    }
+    ldso_cache_parse(a, data, size, cache);
+    if (cache->why_unused) {
+        cache->why_unused = arena_printf(a, "%s is ignored: %s", path, cache->why_unused);
+    }
+    return cache;
+}
+
+static void open_cache(struct ldso_process *p)
+{
+    const char *key = arena_printf(p->arena, "cache %s", p->loader.cache_path);
+    struct ldso_cache *cache = ldso_store_recall(p->store, key);
+    if (!cache) {
+        cache = read_cache(p->store, p->loader.cache_path);
+        ldso_store_remember(p->store, key, cache);
+    }
+    p->cache = *cache;
+    p->cache_note = cache->why_unused;
+}
+
+void ldso_search_init(struct ldso_process *p)
+{
+    p->subdirs = ldso_cpu_subdirs(p->arena, &p->cpu, p->glibc_minor, &p->n_subdirs);
+    p->system = arena_alloc(p->arena, sizeof *p->system);
+    p->system->permanent = true;
+    for (size_t i = 0; i < p->loader.n_dirs; i++) {
+        list_add(p, p->system, p->loader.dirs[i]);
+    }
+    const char *llp = p->secure ? NULL : ldso_getenv(p, "LD_LIBRARY_PATH");
+    p->library_path = ldso_list_new(p, llp, ":;", p->main);
+    p->library_path->permanent = true;
+}
+
+/* ------------------------------------------------------------------ one candidate */
+
+struct search {
+    struct ldso_process *p;
+    struct ldso_request *r;
+    bool dlopened;
+    bool other_class; // a file of the other class was seen
+    int last_errno;
+    struct ldso_found found;
+};
+
+static enum ldso_result errno_result(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR: return LDSO_ABSENT;
+    case EACCES:
+    case EPERM: return LDSO_DENIED;
+    default: return LDSO_UNREADABLE;
+    }
+}
+
+static void add_step(struct search *s, const char *path, enum ldso_via via,
+                     struct ldso_object *via_object, enum ldso_result result, bool fatal,
+                     const char *detail)
+{
+    VEC_PUSH(s->p->arena, &s->r->steps,
+             (struct ldso_step){path, via, via_object, result, fatal, detail});
+}
+
+/* Tries one file: true if the search ends here, by success or by a fatal error. */
+static bool try_file(struct search *s, const char *path, enum ldso_via via,
+                     struct ldso_object *via_object, bool quiet)
+{
+    struct ldso_process *p = s->p;
+    struct ldso_entry *e = ldso_store_get(p->store, ldso_absolute(p, path));
+    if (e->open_errno) {
+        s->last_errno = e->open_errno;
+        enum ldso_result result = errno_result(e->open_errno);
+        if (!quiet || result != LDSO_ABSENT) {
+            add_step(s, path, via, via_object, result, false,
+                     result == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL);
+        }
+        return false;
+    }
+    struct ldso_verdict v;
+    if (e->is_dir) {
+        v = (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .detail = "a folder",
+                                  .says = "cannot read file data: Is a directory"};
+    } else if (e->is_special) {
+        v = (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .says = "file too short",
+                                  .detail = "not a regular file; the loader may hang here"};
+    } else {
+        v = ldso_judge(p, e->file, s->dlopened, false);
+    }
+    add_step(s, path, via, via_object, v.result, v.fatal, v.detail);
+    if (v.result == LDSO_TAKEN) {
+        s->found = (struct ldso_found){e, path, via, via_object, false, v.crash, NULL};
+        return true;
+    }
+    s->other_class |= v.other_class;
+    s->last_errno = ENOENT;
+    if (v.fatal) {
+        s->found = (struct ldso_found){NULL, path, via, via_object, true, false,
+                                       arena_printf(p->arena, "%s: %s", path, v.says)};
+    }
+    return v.fatal;
+}
+
+static bool dir_exists(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n)
+{
+    char *path = arena_printf(p->arena, "%s%.*s", dir, (int)sub_n, sub);
+    size_t n = strlen(path);
+    if (n > 1 && path[n - 1] == '/') {
+        path[n - 1] = '\0';
+    }
+    return ldso_store_get(p->store, path)->is_dir;
+}
+
+/* Settles whether a folder exists. glibc tries the file first and asks about the folder only when
+ * that fails; the answer is the same, and a missing parent answers for all folders in it. */
+static void probe_dir(struct ldso_process *p, struct ldso_dir *d, size_t k)
+{
+    const char *sub = p->subdirs[k];
+    bool exists = dir_exists(p, d->text, "", 0) &&
+                  (!*sub || (dir_exists(p, d->text, sub, strcspn(sub, "/")) &&
+                             dir_exists(p, d->text, sub, strlen(sub))));
+    d->status[k] = exists ? DIR_EXISTING : DIR_MISSING;
+}
+
+/* open_path(): true if the search ends here. */
+static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via,
+                     struct ldso_object *via_object)
+{
+    struct ldso_process *p = s->p;
+    bool any = false;
+    for (size_t i = 0; i < list->dirs.n; i++) {
+        struct ldso_dir *d = list->dirs.items[i];
+        bool here = false;
+        s->last_errno = ENOENT;
+        for (size_t k = 0; k < p->n_subdirs; k++) {
+            bool base = p->subdirs[k][0] == '\0';
+            if (d->status[k] == DIR_UNKNOWN) {
+                probe_dir(p, d, k);
+            }
+            if (d->status[k] == DIR_MISSING) {
+                if (base) {
+                    add_step(s, arena_printf(p->arena, "%s%s", d->text, s->r->name), via,
+                             via_object, LDSO_ABSENT, false, "the folder does not exist");
+                }
+                continue;
+            }
+            here = true;
+            const char *path =
+                arena_printf(p->arena, "%s%s%s", d->text, p->subdirs[k], s->r->name);
+            if (try_file(s, path, via, via_object, !base)) {
+                return true;
+            }
+        }
+        bool go_on = s->last_errno == ENOENT || s->last_errno == EACCES ||
+                     (s->last_errno == ENOTDIR && p->glibc_minor >= 39);
+        if (here && !go_on) {
+            return false; // ends this list, the next stage still runs
+        }
+        any |= here;
+    }
+    if (!any && !list->permanent) {
+        list->dead = true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ stages */
+
+static void note_stage(struct search *s, enum ldso_via via, struct ldso_object *via_object,
+                       const char *why)
+{
+    add_step(s, NULL, via, via_object, LDSO_NOT_USED, false, why);
+}
+
+/* DT_RPATH of the caller, of who loaded it, and up; then of the program. */
+static bool try_rpaths(struct search *s, struct ldso_object *loader)
+{
+    struct ldso_process *p = s->p;
+    if (loader->file->image.runpath) {
+        if (loader->file->image.rpath) {
+            note_stage(s, LDSO_VIA_RPATH, loader, "forgotten, the object also has RUNPATH");
+        }
+        for (struct ldso_object *l = loader->loader ? loader->loader : p->main; l && l != loader;
+             l = l->loader) {
+            if (l->file->image.rpath && !l->file->image.runpath) {
+                note_stage(s, LDSO_VIA_RPATH, l,
+                           arena_printf(p->arena, "does not count, %s has RUNPATH",
+                                        path_base(loader->path)));
+            }
+        }
+        return false;
+    }
+    bool did_main = false;
+    for (struct ldso_object *l = loader; l; l = l->loader) {
+        struct ldso_list *list = rpath_of(p, l);
+        if (!list->dead) {
+            if (try_list(s, list, LDSO_VIA_RPATH, l)) {
+                return true;
+            }
+            did_main |= l == p->main;
+        }
+    }
+    if (!did_main && !rpath_of(p, p->main)->dead) {
+        return try_list(s, p->main->rpath, LDSO_VIA_RPATH, p->main);
+    }
+    return false;
+}
+
+static void cache_key(struct ldso_process *p, struct ldso_cache_key *key)
+{
+    const struct elf_image *e = &p->main->file->image;
+    *key = (struct ldso_cache_key){.glibc_minor = p->glibc_minor, .n_flags = 1};
+    switch (e->machine) { // sysdeps/unix/sysv/linux/*/dl-cache.h, ldconfig.h
+    case EM_X86_64: key->flags[0] = e->is64 ? 0x0303 : 0x0803; break;
+    case EM_AARCH64: key->flags[0] = 0x0a03; break;
+    case EM_ARM: key->flags[0] = 0x0903; break;
+    case EM_PPC64: key->flags[0] = 0x0503; break;
+    case EM_S390: key->flags[0] = 0x0403; break;
+    case EM_RISCV: key->flags[0] = 0x1003; break;
+    default:
+        key->flags[0] = 0x0003;
+        key->flags[1] = 0x0001;
+        key->n_flags = 2;
+        break;
+    }
+    key->hwcaps = ldso_cpu_hwcaps(&p->cpu, &key->n_hwcaps);
+}
+
+static bool try_cache(struct search *s, struct ldso_object *loader)
+{
+    struct ldso_process *p = s->p;
+    if (!p->cache_read) {
+        p->cache_read = true;
+        open_cache(p);
+    }
+    if (p->cache_note) {
+        note_stage(s, LDSO_VIA_CACHE, NULL, p->cache_note);
+        return false;
+    }
+    struct ldso_cache_key key;
+    cache_key(p, &key);
+    const char *path = ldso_cache_find(&p->cache, s->r->name, &key);
+    if (!path) {
+        note_stage(s, LDSO_VIA_CACHE, NULL, "not listed");
+        return false;
+    }
+    if (loader->file->image.flags_1 & DF_1_NODEFLIB) {
+        for (size_t i = 0; i < p->loader.n_dirs; i++) {
+            if (starts_with(path, p->loader.dirs[i])) {
+                note_stage(s, LDSO_VIA_CACHE, NULL,
+                           arena_printf(p->arena, "%s is passed over, the caller forbids default "
+                                                  "directories (DF_1_NODEFLIB)", path));
+                return false;
+            }
+        }
+    }
+    return try_file(s, path, LDSO_VIA_CACHE, NULL, false);
+}
+
+static bool try_stages(struct search *s, struct ldso_object *loader)
+{
+    struct ldso_process *p = s->p;
+    if (try_rpaths(s, loader)) {
+        return true;
+    }
+    if (!p->library_path->dead &&
+        try_list(s, p->library_path, LDSO_VIA_LIBRARY_PATH, NULL)) {
+        return true;
+    }
+    if (p->secure && ldso_getenv(p, "LD_LIBRARY_PATH")) {
+        note_stage(s, LDSO_VIA_LIBRARY_PATH, NULL, p->secure_why);
+    }
+    struct ldso_list *runpath = runpath_of(p, loader);
+    if (!runpath->dead && try_list(s, runpath, LDSO_VIA_RUNPATH, loader)) {
+        return true;
+    }
+    if (try_cache(s, loader)) {
+        return true;
+    }
+    if (loader->file->image.flags_1 & DF_1_NODEFLIB) {
+        note_stage(s, LDSO_VIA_DEFAULT, NULL, "the caller forbids them (DF_1_NODEFLIB)");
+        return false;
+    }
+    return try_list(s, p->system, LDSO_VIA_DEFAULT, NULL);
+}
+
+struct ldso_found ldso_search(struct ldso_process *p, struct ldso_request *r, bool dlopened)
+{
+    struct search s = {.p = p, .r = r, .dlopened = dlopened, .last_errno = ENOENT};
+    struct ldso_object *loader = r->caller ? r->caller : p->main;
+    bool ended;
+    if (strchr(r->name, '/')) {
+        const char *path = ldso_expand(p, loader, r->name);
+        ended = path && try_file(&s, path, LDSO_VIA_PATH, NULL, false);
+    } else {
+        ended = try_stages(&s, loader);
+        s.last_errno = ended ? s.last_errno : ENOENT;
+    }
+    if (ended) {
+        return s.found;
+    }
+    const char *text = s.other_class
+                           ? (p->main->file->image.is64 ? "wrong ELF class: ELFCLASS32"
+                                                        : "wrong ELF class: ELFCLASS64")
+                           : arena_printf(p->arena, "cannot open shared object file: %s",
+                                          strerror(s.last_errno));
+    return (struct ldso_found){.says = arena_printf(p->arena, "%s: %s", r->name, text)};
+}

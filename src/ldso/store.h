@@ -1,0 +1,82 @@
+/*
+ * What the file system says, asked once: a path leads to a file (or an errno), a file to its
+ * parsed ELF image. Process models share one store, so that the thousandth closure of a command
+ * costs no system call for what an earlier one has seen; within one command the file system
+ * counts as standing still.
+ */
+#ifndef GPUMEND_LDSO_STORE_H
+#define GPUMEND_LDSO_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/root.h"
+#include "elf/image.h"
+
+/* One inode that can be opened for reading. */
+struct ldso_file {
+    dev_t dev;
+    ino_t ino;
+    struct elf_image image;
+    struct elf_versions versions; // filled on first use, see ldso_file_versions()
+    bool versions_read;
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+    unsigned mark;            // scratch for walks over a symbol scope, see process.c
+    struct ldso_file **providers; // by undefined symbol: who defined it last time; or NULL
+};
+
+/* What one path leads to. */
+struct ldso_entry {
+    const char *path;       // absolute inside the root
+    int open_errno;         // 0, or why open() for reading fails
+    bool is_dir;            // the path is a folder (open succeeds, read does not)
+    bool is_special;        // FIFO, device, socket: never opened, the loader would block or read it
+    struct ldso_file *file; // with open_errno 0 and neither of the above
+};
+
+struct ldso_memo {
+    const char *key;
+    void *value;
+};
+
+struct ldso_store {
+    struct root *root;
+    struct arena *arena;
+    struct ldso_entry **paths; // open addressing, n_paths of cap_paths used
+    size_t n_paths, cap_paths;
+    struct ldso_file **files; // by inode, the same way
+    size_t n_files, cap_files;
+    struct {
+        const void *data;
+        size_t size;
+    } *maps; // unmapped by ldso_store_close()
+    size_t n_maps, cap_maps;
+    unsigned mark; // last value given out for ldso_file.mark
+    VEC(struct ldso_memo) memos; // what was learnt from one file: loaders, caches
+};
+
+/* root and arena must outlive the store. */
+void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena);
+void ldso_store_close(struct ldso_store *s);
+
+/* Never NULL. `path` is absolute; it is copied. */
+struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path);
+
+const struct elf_versions *ldso_file_versions(struct ldso_store *s, struct ldso_file *f);
+
+/* Takes over a mapping made by root_map(), to be unmapped when the store is closed. On failure
+ * (no memory) it is unmapped at once and false returned. */
+bool ldso_store_keep(struct ldso_store *s, const void *data, size_t size);
+
+/* What ldso_store_remember() was given for this key, or NULL. Keys name the kind and the path. */
+void *ldso_store_recall(const struct ldso_store *s, const char *key);
+void ldso_store_remember(struct ldso_store *s, const char *key, void *value);
+
+/* Drops the pages of all mappings from this process's resident set; they come back on use. */
+void ldso_store_relax(struct ldso_store *s);
+
+#endif

@@ -1,0 +1,327 @@
+/* Symbol versions and undefined symbols. glibc elf/dl-version.c, elf/dl-lookup.c. */
+#include <string.h>
+
+#include "ldso/internal.h"
+
+/* ------------------------------------------------------------------ versions */
+
+/* find_needed(): the loaded object that answers to a Verneed's file name. */
+static struct ldso_object *provider_named(struct ldso_process *p, const char *file)
+{
+    for (size_t i = 0; i < p->objects.n; i++) {
+        if (ldso_has_name(p->objects.items[i], file)) {
+            return p->objects.items[i];
+        }
+    }
+    return NULL;
+}
+
+static bool defines_version(const struct elf_versions *v, const struct elf_version_need *need)
+{
+    for (size_t i = 0; i < v->n_defs; i++) {
+        if (v->defs[i].hash == need->hash && strcmp(v->defs[i].name, need->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *check_need(struct ldso_process *p, struct ldso_object *o,
+                              const struct elf_version_need *need, bool at_start)
+{
+    struct ldso_object *provider = provider_named(p, need->file);
+    struct ldso_defect d = {.object = o, .provider = provider, .version = need->name,
+                            .load = p->current_load};
+    if (!provider) {
+        d.kind = LDSO_VERSION_MISSING;
+        d.fatal = true;
+        d.text = "Inconsistency detected by ld.so: dl-version.c: _dl_check_map_versions: Assertion "
+                 "`needed != NULL' failed!";
+        ldso_defect_add(p, d);
+        return d.text;
+    }
+    const struct elf_versions *have = ldso_file_versions(p->store, provider->file);
+    if (!provider->file->image.verdef) {
+        d.kind = LDSO_NO_VERSIONS;
+        d.text = arena_printf(p->arena, "%s: no version information available (required by %s)",
+                              ldso_shown_name(p, provider), ldso_shown_name(p, o));
+        if (at_start) {
+            ldso_defect_add(p, d);
+        }
+        return NULL;
+    }
+    if (defines_version(have, need) || need->flags & VER_FLG_WEAK) {
+        return NULL;
+    }
+    d.kind = LDSO_VERSION_MISSING;
+    d.fatal = true;
+    d.text = arena_printf(p->arena, "%s: version `%s' not found (required by %s)",
+                          ldso_shown_name(p, provider), need->name, ldso_shown_name(p, o));
+    ldso_defect_add(p, d);
+    return d.text;
+}
+
+const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *const *objects,
+                                size_t n, bool at_start)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct ldso_object *o = objects[i];
+        if (o->versions_checked) {
+            continue;
+        }
+        o->versions_checked = true;
+        const struct elf_versions *v = ldso_file_versions(p->store, o->file);
+        for (size_t k = 0; k < v->n_needs; k++) {
+            const char *text = check_need(p, o, &v->needs[k], at_start);
+            first = first ? first : text;
+            if (first && !at_start) {
+                return first;
+            }
+        }
+    }
+    return first;
+}
+
+/* ------------------------------------------------------------------ symbols */
+
+struct reference {
+    const char *version; // NULL: none
+    const char *file;    // Verneed's file, NULL for an own definition
+    uint32_t hash;
+    bool hidden;
+};
+
+/* The version an undefined symbol asks for. */
+static struct reference version_of(const struct elf_versions *v, uint16_t versym)
+{
+    struct reference none = {0};
+    uint16_t index = versym & 0x7fff;
+    if (versym == 0xffff || index < 2) {
+        return none;
+    }
+    for (size_t i = 0; i < v->n_needs; i++) {
+        if (v->needs[i].index == index) {
+            return (struct reference){v->needs[i].name, v->needs[i].file, v->needs[i].hash,
+                                      versym >> 15};
+        }
+    }
+    return none;
+}
+
+struct match {
+    struct ldso_process *p;
+    struct ldso_object *object;
+    struct reference want;
+    bool versioned; // the object has a version table
+    unsigned hidden_n; // candidates whose version was not asked for
+};
+
+static const struct elf_version_def *def_at(const struct elf_versions *v, uint16_t index)
+{
+    for (size_t i = 0; i < v->n_defs; i++) {
+        if (v->defs[i].index == index) {
+            return &v->defs[i];
+        }
+    }
+    return NULL;
+}
+
+/* check_match() of dl-lookup.c */
+static bool is_match(const struct elf_symbol *sym, void *arg)
+{
+    struct match *m = arg;
+    bool typed = sym->type <= STT_FUNC || sym->type == STT_COMMON || sym->type == STT_TLS ||
+                 sym->type == STT_GNU_IFUNC;
+    bool has_value = sym->value || sym->shndx == SHN_ABS || sym->type == STT_TLS;
+    bool bound = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK || sym->bind == STB_GNU_UNIQUE;
+    if (sym->shndx == SHN_UNDEF || !has_value || !typed || !bound) {
+        return false;
+    }
+    if (!m->versioned || sym->versym == 0xffff) {
+        return true;
+    }
+    uint16_t index = sym->versym & 0x7fff;
+    bool hidden = sym->versym >> 15;
+    if (!m->want.version) {
+        if (index >= 3) {
+            m->hidden_n += !hidden && m->hidden_n == 0;
+            return false;
+        }
+        return true;
+    }
+    const struct elf_version_def *def =
+        def_at(ldso_file_versions(m->p->store, m->object->file), index);
+    if (def && def->hash == m->want.hash && strcmp(def->name, m->want.version) == 0) {
+        return true;
+    }
+    /* An unversioned definition (index 0 or 1, not hidden) serves a reference that is not hidden. */
+    return !(m->want.hidden || def || hidden);
+}
+
+enum lookup { LOOKUP_FOUND, LOOKUP_MISSING, LOOKUP_BUG };
+
+static enum lookup lookup_in(struct ldso_process *p, struct ldso_object *o,
+                             const struct elf_lookup_key *key, const struct reference *want)
+{
+    struct match m = {p, o, *want, o->file->image.versym != 0, 0};
+    if (elf_symbol_find(&o->file->image, key, is_match, &m) || m.hidden_n == 1) {
+        return LOOKUP_FOUND;
+    }
+    /* "If this current map is the one mentioned in the verneed entry and we have not found a weak
+     * entry, it is a bug." (do_lookup_x) */
+    return want->file && ldso_has_name(o, want->file) ? LOOKUP_BUG : LOOKUP_MISSING;
+}
+
+struct scope {
+    struct ldso_object *const *items;
+    size_t n;
+};
+
+static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, size_t n_scopes,
+                          const char *name, const struct reference *want,
+                          struct ldso_object **ret)
+{
+    struct elf_lookup_key key = elf_lookup_key(name);
+    for (size_t s = 0; s < n_scopes; s++) {
+        for (size_t i = 0; i < scopes[s].n; i++) {
+            struct ldso_object *o = scopes[s].items[i];
+            enum lookup found = lookup_in(p, o, &key, want);
+            if (found != LOOKUP_MISSING) {
+                *ret = o;
+                return found;
+            }
+        }
+    }
+    return LOOKUP_MISSING;
+}
+
+/* How relocations use the symbols that were not found: 1 in the eager table, 2 lazily only. */
+struct use {
+    unsigned char *used;
+    uint32_t n;
+    uint32_t first_eager, first_lazy; // symbol index, 0 if none
+};
+
+static void note_use(uint32_t symbol, bool lazy, void *arg)
+{
+    struct use *u = arg;
+    if (symbol >= u->n || !u->used[symbol]) {
+        return;
+    }
+    uint32_t *first = lazy ? &u->first_lazy : &u->first_eager;
+    if (!*first) {
+        *first = symbol;
+    }
+}
+
+struct missing {
+    uint32_t index;
+    enum lookup how;
+};
+
+static const char *missing_text(struct ldso_process *p, struct ldso_object *o, const char *name,
+                                const struct reference *want, enum lookup how)
+{
+    const char *who = ldso_shown_name(p, o);
+    if (how == LOOKUP_BUG) {
+        return arena_printf(p->arena, "%s: symbol %s%s version %s not defined in file %s with link "
+                            "time reference", who, name, p->glibc_minor >= 30 ? "," : "",
+                            want->version, want->file);
+    }
+    return arena_printf(p->arena, "%s: undefined symbol: %s%s%s", who, name,
+                        want->version ? ", version " : "", want->version ? want->version : "");
+}
+
+/* Says of one object which of its missing symbols stops it. */
+static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
+                                  const struct missing *missing, size_t n, bool now)
+{
+    const struct elf_image *e = &o->file->image;
+    struct use use = {.n = elf_symbol_undef_count(e)};
+    use.used = arena_alloc(p->arena, use.n);
+    for (size_t i = 0; i < n; i++) {
+        use.used[missing[i].index] = 1;
+    }
+    (void)elf_relocations(e, note_use, &use); // damaged tables name no symbol
+    bool eager_plt = now || e->bind_now;
+    uint32_t index = use.first_eager ? use.first_eager : use.first_lazy;
+    if (!index) {
+        return NULL; // undefined, and nothing refers to it
+    }
+    bool fatal = use.first_eager || eager_plt;
+    struct elf_symbol sym;
+    if (!elf_symbol_at(e, index, &sym)) {
+        return NULL;
+    }
+    enum lookup how = LOOKUP_MISSING;
+    for (size_t i = 0; i < n; i++) {
+        how = missing[i].index == index ? missing[i].how : how;
+    }
+    struct reference want = version_of(ldso_file_versions(p->store, o->file), sym.versym);
+    const char *text = missing_text(p, o, sym.name, &want, how);
+    struct ldso_object *provider = want.file ? provider_named(p, want.file) : NULL;
+    ldso_defect_add(p, (struct ldso_defect){
+        .kind = fatal ? LDSO_SYMBOL_MISSING : LDSO_SYMBOL_MISSING_LAZY, .object = o,
+        .provider = provider, .symbol = sym.name, .version = want.version, .text = text,
+        .load = p->current_load, .fatal = fatal});
+    return fatal ? text : NULL;
+}
+
+static const char *check_object(struct ldso_process *p, struct ldso_object *o,
+                                const struct scope *scopes, size_t n_scopes, unsigned mark,
+                                bool now)
+{
+    const struct elf_image *e = &o->file->image;
+    const struct elf_versions *v = ldso_file_versions(p->store, o->file);
+    uint32_t n = elf_symbol_undef_count(e);
+    if (!o->file->providers) {
+        o->file->providers = arena_array(p->store->arena, n, sizeof(struct ldso_file *));
+    }
+    VEC(struct missing) missing = {0};
+    for (uint32_t i = 1; i < n; i++) {
+        struct ldso_file *before = o->file->providers[i];
+        struct elf_symbol sym;
+        /* Who defined it in an earlier process still does if it is in the scope: only whether
+         * the symbol is found matters here, not which definition wins. */
+        if ((before && before->mark == mark) || !elf_symbol_at(e, i, &sym) ||
+            sym.shndx != SHN_UNDEF || sym.bind == STB_WEAK || sym.bind == STB_LOCAL ||
+            !*sym.name) {
+            continue;
+        }
+        struct reference want = version_of(v, sym.versym);
+        struct ldso_object *found = NULL;
+        enum lookup how = lookup(p, scopes, n_scopes, sym.name, &want, &found);
+        if (how == LOOKUP_FOUND) {
+            o->file->providers[i] = found->file;
+        } else {
+            VEC_PUSH(p->arena, &missing, (struct missing){i, how});
+        }
+    }
+    return missing.n ? report_missing(p, o, missing.items, missing.n, now) : NULL;
+}
+
+const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,
+                               struct ldso_object *root, bool now)
+{
+    struct scope scopes[2] = {{p->global.items, p->global.n}};
+    size_t n_scopes = 1;
+    if (root) {
+        scopes[n_scopes++] = (struct scope){root->scope.items, root->scope.n};
+    }
+    unsigned mark = ++p->store->mark;
+    for (size_t s = 0; s < n_scopes; s++) {
+        for (size_t i = 0; i < scopes[s].n; i++) {
+            scopes[s].items[i]->file->mark = mark;
+        }
+    }
+    const char *first = NULL;
+    for (size_t i = 0; i < n && !(first && root); i++) {
+        if (!objects[i]->relocated) {
+            objects[i]->relocated = true;
+            const char *text = check_object(p, objects[i], scopes, n_scopes, mark, now);
+            first = first ? first : text;
+        }
+    }
+    return first;
+}
