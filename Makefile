@@ -24,12 +24,9 @@ run:
 	*) exit $$status ;; \
 	esac
 
-test:
-	@scripts/setup test
+test test-scenarios differential bench:
+	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
-	@python3 tests/run.py --build $(BUILD) test
-
-test-scenarios differential bench: all
 	@python3 tests/run.py --build $(BUILD) $@
 
 fuzz:
