@@ -103,7 +103,7 @@ def cases(top):
             ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
             ("check", [python]), ("check", ["--pid", os.getpid()]),
             ("check", [env, "--import", "ctranslate2"]),
-            ("why", ["--exe", python]), ("why", [lost]), ("why", [short]), ("why", [odd]),
+            ("why", ["--exe", python]), ("why", ["--exe", lost]), ("why", ["--exe", short]), ("why", ["--exe", odd]),
             ("why", ["libcudnn_ops.so.9", "--exe", python, "--load", cudnn]),
             ("why", ["libcudnn_ops.so.9", "--exe", python, "--load", cudnn,
                      "--load", "libcudnn_ops.so.9@libcudnn.so.9"]),

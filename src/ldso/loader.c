@@ -190,6 +190,29 @@ static void read_musl(struct arena *a, struct str file, struct ldso_loader *l)
     }
 }
 
+/* Where constants lie: the read-only segment that is not executable, if the file has one of its
+ * own (GNU ld -z separate-code), else all of it. */
+static struct str constants_of(const struct elf_image *e)
+{
+    for (size_t i = e->n_segments; i-- > 0;) {
+        const struct elf_segment *s = &e->segments[i];
+        const unsigned char *p = elf_bytes(e, s->offset, s->filesz);
+        if (s->type == PT_LOAD && s->flags == PF_R && s->offset && p) {
+            return (struct str){(const char *)p, s->filesz};
+        }
+    }
+    return (struct str){(const char *)e->data, e->size};
+}
+
+static void read_glibc(struct ldso_store *s, struct str file, struct ldso_loader *l)
+{
+    l->n_dirs = 0;
+    find_dirs(s->arena, file, l);
+    find_version(s->arena, file, l);
+    const char *cache = find_path_ending(file, "/ld.so.cache");
+    l->cache_path = cache ? cache : l->cache_path;
+}
+
 static void read_loader(struct ldso_store *s, const char *interp, uint16_t machine, bool is64,
                         struct ldso_loader *l)
 {
@@ -211,16 +234,23 @@ static void read_loader(struct ldso_store *s, const char *interp, uint16_t machi
         read_musl(a, file, l);
         return;
     }
-    bool glibc = str_find(file, "GLIBC_PRIVATE") < file.n;
-    l->kind = glibc ? LDSO_GLIBC : LDSO_OTHER;
-    find_dirs(a, file, l);
+    const struct elf_versions *versions = ldso_file_versions(s, l->file);
+    l->kind = LDSO_OTHER;
+    for (size_t i = 0; i < versions->n_defs; i++) {
+        if (strcmp(versions->defs[i].name, "GLIBC_PRIVATE") == 0) {
+            l->kind = LDSO_GLIBC;
+        }
+    }
+    struct str constants = constants_of(&e->file->image);
+    read_glibc(s, constants, l);
+    if (l->n_dirs == 0 && constants.n < file.n) {
+        constants = file;
+        read_glibc(s, file, l);
+    }
     if (l->n_dirs == 0) {
         assume_dirs(a, l, machine, is64);
     }
-    l->lib_token = find_lib_token(a, file, l);
-    const char *cache = find_path_ending(file, "/ld.so.cache");
-    l->cache_path = cache ? cache : l->cache_path;
-    find_version(a, file, l);
+    l->lib_token = find_lib_token(a, constants, l);
     if (!l->version) {
         find_version_in_libc(s, l);
     }

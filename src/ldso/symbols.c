@@ -89,24 +89,45 @@ struct reference {
     const char *version; // NULL: none
     const char *file;    // Verneed's file, NULL for an own definition
     uint32_t hash;
+    struct ldso_object *named; // who answers to the file's name, or NULL
     bool hidden;
 };
 
-/* The version an undefined symbol asks for. */
-static struct reference version_of(const struct elf_versions *v, uint16_t versym)
+/* The versions an object asks for, by their index in its version table. */
+struct references {
+    struct reference *items;
+    uint32_t n;
+};
+
+static struct references references_of(struct ldso_process *p, struct ldso_object *o)
 {
-    struct reference none = {0};
-    uint16_t index = versym & 0x7fff;
-    if (versym == 0xffff || index < 2) {
-        return none;
-    }
+    const struct elf_versions *v = ldso_file_versions(p->store, o->file);
+    struct references r = {0};
     for (size_t i = 0; i < v->n_needs; i++) {
-        if (v->needs[i].index == index) {
-            return (struct reference){v->needs[i].name, v->needs[i].file, v->needs[i].hash,
-                                      versym >> 15};
-        }
+        r.n = v->needs[i].index >= r.n ? v->needs[i].index + 1u : r.n;
     }
-    return none;
+    r.items = arena_array(p->arena, r.n, sizeof *r.items);
+    for (size_t i = 0; i < v->n_needs; i++) {
+        const struct elf_version_need *need = &v->needs[i];
+        const struct elf_version_need *before = i ? need - 1 : need;
+        struct ldso_object *named = i && before->file == need->file
+                                        ? r.items[before->index].named
+                                        : provider_named(p, need->file);
+        r.items[need->index] =
+            (struct reference){need->name, need->file, need->hash, named, false};
+    }
+    return r;
+}
+
+static struct reference version_of(const struct references *r, uint16_t versym)
+{
+    uint16_t index = versym & 0x7fff;
+    if (versym == 0xffff || index < 2 || index >= r->n) {
+        return (struct reference){0};
+    }
+    struct reference found = r->items[index];
+    found.hidden = versym >> 15;
+    return found;
 }
 
 struct match {
@@ -178,11 +199,18 @@ struct scope {
     size_t n;
 };
 
+/* Whether the symbol is found at all. The library that the reference names is asked first: if it
+ * is in the scope and defines the symbol, no other library's answer can make the lookup fail. */
 static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, size_t n_scopes,
-                          const char *name, const struct reference *want,
+                          const char *name, const struct reference *want, unsigned mark,
                           struct ldso_object **ret)
 {
     struct elf_lookup_key key = elf_lookup_key(name);
+    if (want->named && want->named->file->mark == mark &&
+        lookup_in(p, want->named, &key, want) == LOOKUP_FOUND) {
+        *ret = want->named;
+        return LOOKUP_FOUND;
+    }
     for (size_t s = 0; s < n_scopes; s++) {
         for (size_t i = 0; i < scopes[s].n; i++) {
             struct ldso_object *o = scopes[s].items[i];
@@ -235,6 +263,7 @@ static const char *missing_text(struct ldso_process *p, struct ldso_object *o, c
 
 /* Says of one object which of its missing symbols stops it. */
 static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
+                                  const struct references *references,
                                   const struct missing *missing, size_t n, bool now)
 {
     const struct elf_image *e = &o->file->image;
@@ -258,12 +287,11 @@ static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
     for (size_t i = 0; i < n; i++) {
         how = missing[i].index == index ? missing[i].how : how;
     }
-    struct reference want = version_of(ldso_file_versions(p->store, o->file), sym.versym);
+    struct reference want = version_of(references, sym.versym);
     const char *text = missing_text(p, o, sym.name, &want, how);
-    struct ldso_object *provider = want.file ? provider_named(p, want.file) : NULL;
     ldso_defect_add(p, (struct ldso_defect){
         .kind = fatal ? LDSO_SYMBOL_MISSING : LDSO_SYMBOL_MISSING_LAZY, .object = o,
-        .provider = provider, .symbol = sym.name, .version = want.version, .text = text,
+        .provider = want.named, .symbol = sym.name, .version = want.version, .text = text,
         .load = p->current_load, .fatal = fatal});
     return fatal ? text : NULL;
 }
@@ -273,7 +301,7 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                 bool now)
 {
     const struct elf_image *e = &o->file->image;
-    const struct elf_versions *v = ldso_file_versions(p->store, o->file);
+    struct references references = references_of(p, o);
     uint32_t n = elf_symbol_undef_count(e);
     if (!o->file->providers) {
         o->file->providers = arena_array(p->store->arena, n, sizeof(struct ldso_file *));
@@ -289,16 +317,16 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
             !*sym.name) {
             continue;
         }
-        struct reference want = version_of(v, sym.versym);
+        struct reference want = version_of(&references, sym.versym);
         struct ldso_object *found = NULL;
-        enum lookup how = lookup(p, scopes, n_scopes, sym.name, &want, &found);
+        enum lookup how = lookup(p, scopes, n_scopes, sym.name, &want, mark, &found);
         if (how == LOOKUP_FOUND) {
             o->file->providers[i] = found->file;
         } else {
             VEC_PUSH(p->arena, &missing, (struct missing){i, how});
         }
     }
-    return missing.n ? report_missing(p, o, missing.items, missing.n, now) : NULL;
+    return missing.n ? report_missing(p, o, &references, missing.items, missing.n, now) : NULL;
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,

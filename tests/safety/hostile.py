@@ -212,7 +212,7 @@ def as_argument(t):
         name = kind.__name__
         t.run(f"check {name}", ["check", path], (1, 3), path.name)
         t.run(f"check {name} --json", ["check", path, "--json"], (1, 3))
-        t.run(f"why {name}", ["why", path], (1, 3), path.name)
+        t.run(f"why --exe {name}, closure", ["why", "--exe", path], (1, 3), path.name)
         t.run(f"why --exe {name}", ["why", "libc.so.6", "--exe", path], (1, 3), path.name)
         t.run(f"why --caller {name}", ["why", "libc.so.6", "--caller", path], (1, 3), path.name)
         t.run(f"why --load {name}", ["why", "libc.so.6", "--exe", "/bin/true", "--load", path],

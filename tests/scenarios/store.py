@@ -11,6 +11,7 @@ a file in one must replace it, never write into it.
 """
 
 import compileall
+import fcntl
 import os
 import pathlib
 import platform
@@ -24,6 +25,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 LIMIT_BYTES = 20 * GIB       # what the whole cache may come to
 MARGIN_BYTES = 1 * GIB       # what must stay free on the disk
+NO_CONNECTION = re.compile("connection|timed out|resolve", re.IGNORECASE)
 
 
 class Skip(Exception):
@@ -74,7 +76,9 @@ class Store:
         self.store = cache / "store"
         self.envs = cache / "envs"
         self.pip = None
+        self.locked = None
         self.unavailable = {}            # requirement -> why it could not be fetched
+        self.offline = None              # why no further download is tried
 
     def wheel_folder(self, requirement):
         return self.store / requirement.replace("==", "-")
@@ -84,6 +88,7 @@ class Store:
 
     def provide(self, requirements):
         """Have every wheel unpacked in the store, or raise Skip with the reason."""
+        self.lock()
         missing = self.missing(requirements)
         for requirement in missing:
             if requirement in self.unavailable:
@@ -120,18 +125,22 @@ class Store:
         return "none" in abi and "py3" in python.split(".")[-1] or "cp311" in abi or "abi3" in abi
 
     def _download(self, requirement):
+        if self.offline:
+            raise Skip("cannot fetch %s: %s" % (requirement, self.offline))
         incoming = self.cache / "incoming"
         shutil.rmtree(incoming, ignore_errors=True)
         incoming.mkdir(parents=True)
         self.log("fetching %s" % requirement)
         run = subprocess.run(
             [*self._find_pip(), "download", "--quiet", "--no-cache-dir", "--no-deps",
-             "--disable-pip-version-check", "--retries", "2", "--only-binary=:all:",
-             "--dest", str(incoming), requirement],
+             "--disable-pip-version-check", "--retries", "2", "--timeout", "30",
+             "--only-binary=:all:", "--dest", str(incoming), requirement],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, env=clean_environment())
         wheels = list(incoming.glob("*.whl"))
         if run.returncode != 0 or len(wheels) != 1:
             said = (run.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+            if NO_CONNECTION.search(run.stderr):
+                self.offline = "the package index cannot be reached"
             self.unavailable[requirement] = "cannot fetch %s: %s" % (requirement, said)
             raise Skip(self.unavailable[requirement])
         return wheels[0]
@@ -168,6 +177,13 @@ class Store:
         (target / ".complete").touch()
         if wheel.parent.name == "incoming":
             wheel.unlink()
+
+    def lock(self):
+        """Wait until no other run works in this cache; held until this process ends."""
+        if not self.locked:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            self.locked = open(self.cache / "lock", "w")
+            fcntl.flock(self.locked, fcntl.LOCK_EX)
 
     def build(self, name, requirements):
         """A fresh virtual environment with the wheels in it; ret its folder."""
