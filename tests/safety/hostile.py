@@ -227,9 +227,9 @@ def as_argument(t):
               (1,))
         t.run(f"why --cwd {name}", ["why", "./libfoo.so", "--exe", "/bin/true", "--cwd", path],
               (1, 3))
-        if kind not in (folder, closed_folder):
-            t.run(f"why --batch {name}", ["why", "--batch", path, "--exe", "/bin/true"],
-                  (0, 1, 2, 3))
+        # A list is read like standard input: an empty one has no answer, a pipe is waited for.
+        if kind not in (empty, fifo):
+            t.run(f"why --batch {name}", ["why", "--batch", path, "--exe", "/bin/true"])
         remove(path)
 
 

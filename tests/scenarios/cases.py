@@ -34,7 +34,8 @@ class Scenario:
     uses: tuple = None          # first uses in order; None: those of the imports, in that order
     edits: tuple = ()           # ("delete", PATH) | ("take", PATH, REQUIREMENT, PATH in it)
     env: tuple = ()             # (NAME, VALUE)
-    clean: bool = False         # neither warning nor error, here and without --import
+    clean: bool = False         # neither warning nor error for this script
+    healthy: bool = False       # nor for any script that gpumend itself chooses
 
     def script(self):
         uses = self.imports if self.uses is None else self.uses
@@ -104,7 +105,7 @@ SCENARIOS = (
     Scenario("no-gpu-package",
              ("requests==2.34.2", "idna==3.20", "urllib3==2.8.0", "certifi==2026.10.18",
               "charset-normalizer==3.5.2"),
-             ("requests",), "ok", uses=(), clean=True),
+             ("requests",), "ok", uses=(), healthy=True),
 
     # ctranslate2 4.5.0 brings the main cuDNN library, and none that it loads.
     Scenario("ctranslate2-4.5.0-alone", CT_450, ("ctranslate2",), "broken",
@@ -146,7 +147,7 @@ SCENARIOS = (
              env=(("LD_LIBRARY_PATH", CUBLAS),)),
 
     # What torch has loaded serves ctranslate2, once torch has loaded it.
-    Scenario("torch-2.5.1", TORCH12, ("torch",), "ok", clean=True),
+    Scenario("torch-2.5.1", TORCH12, ("torch",), "ok", healthy=True),
     Scenario("torch-2.5.1-then-ctranslate2-4.5.0", (*TORCH12, *CT_450),
              ("torch", "ctranslate2"), "ok"),
     Scenario("ctranslate2-4.5.0-then-torch-2.5.1", (*TORCH12, *CT_450),
@@ -154,8 +155,14 @@ SCENARIOS = (
     Scenario("torch-2.5.1-then-ctranslate2-4.8.5", (*TORCH12, *CT_485),
              ("torch", "ctranslate2"), "ok", clean=True),
 
+    # Its older releases import torch themselves, and so find torch's cuBLAS; newer ones do not.
+    Scenario("ctranslate2-4.6.3-beside-torch-2.5.1", (*TORCH12, *CT_463), ("ctranslate2",), "ok",
+             healthy=True),
+    Scenario("ctranslate2-4.8.5-beside-torch-2.5.1", (*TORCH12, *CT_485), ("ctranslate2",),
+             "broken", (CUBLAS_NOT_FOUND,), NO_CUBLAS12),
+
     # torch for CUDA 13 beside a ctranslate2 for CUDA 12: no order helps.
-    Scenario("torch-2.15", TORCH13, ("torch",), "ok", clean=True),
+    Scenario("torch-2.15", TORCH13, ("torch",), "ok", healthy=True),
     Scenario("torch-2.15-then-ctranslate2-4.5.0", (*TORCH13, *CT_450),
              ("torch", "ctranslate2"), "broken", (CUBLAS_MISSING,), NO_CUBLAS12),
     Scenario("ctranslate2-4.5.0-then-torch-2.15", (*TORCH13, *CT_450),

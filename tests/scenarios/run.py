@@ -173,8 +173,9 @@ def compare(gpumend, scenario, env, truth):
         yield "gpumend says %s, really it is %s" % (document["verdict"], truth.verdict)
     yield from compare_files(scenario, document, truth)
     yield from compare_findings(scenario, document)
-    if scenario.clean:
+    if scenario.clean or scenario.healthy:
         yield from compare_clean(document)
+    if scenario.healthy:
         yield from compare_clean(run_check(gpumend, scenario, env, False))
 
 
