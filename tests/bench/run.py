@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""How fast gpumend is beside the tools that people use today: medians of one run, as ratios.
+
+    tests/bench/run.py [--gpumend PATH] [--runs N] [--strict]
+
+Every figure comes from processes started for it here, one tool after the other in turns, with
+output to /dev/null and a warm page cache (each is run once before). A ratio is the other tool's
+median over gpumend's: 2.0 means gpumend is twice as fast. Three questions have a budget:
+
+  why    one executable's closure: not slower than libtree; the loader's own trace beside it
+  batch  the closure of every ELF file of the machine in one process: 10 times faster than
+         `libtree -vvv`, which prints whole closures as gpumend does; plain libtree, which leaves
+         out system libraries and what it has shown, stands beside it
+  check  an environment with torch and ctranslate2: 50 times faster than
+         `python -m torch.utils.collect_env`, under 100 ms, under 64 MiB
+
+A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
+a budget each; a missed one gives exit status 1 with --strict only.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "scenarios"))
+
+import cases                                                                        # noqa: E402
+import store                                                                        # noqa: E402
+
+EXECUTABLES = ("true", "ls", "curl", "git", "python3", "gdb", "perl", "vim", "ssh", "ffmpeg",
+               "gcc", "clang", "cmake", "podman", "qemu-system-x86_64", "gpg", "systemctl")
+SKIP_TOPS = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/cache")
+NULL = os.open(os.devnull, os.O_RDWR)
+TO_NULL = [(os.POSIX_SPAWN_DUP2, NULL, fd) for fd in (0, 1, 2)]
+MIB = 1 << 20
+TIME_LIMIT_S = 120         # no more turns of one comparison than fit into this
+
+
+class Bench:
+    def __init__(self, gpumend):
+        self.gpumend = gpumend
+        self.counts = {"met": 0, "MISSED": 0, "skipped": 0}
+
+    def budget(self, what, value, wanted, ok):
+        state = "met" if ok else "MISSED"
+        self.counts[state] += 1
+        print("  budget %-44s %-12s wanted %-12s %s" % (what, value, wanted, state))
+
+    def skip(self, what, why):
+        self.counts["skipped"] += 1
+        print("SKIP %s: %s" % (what, why))
+
+
+def run(command, env=None):
+    """Start a command and wait; ret (seconds, exit status, peak memory in bytes).
+
+    The peak is an upper bound: Linux counts the memory of this process until the exec."""
+    began = time.perf_counter()
+    pid = os.posix_spawn(command[0], command, os.environ if env is None else env,
+                         file_actions=TO_NULL)
+    _, status, usage = os.wait4(pid, 0)
+    took = time.perf_counter() - began
+    return took, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
+
+
+class Measured:
+    def __init__(self, samples):
+        self.seconds = statistics.median(s[0] for s in samples)
+        self.spread = (min(s[0] for s in samples), max(s[0] for s in samples))
+        self.status = samples[-1][1]
+        self.peak = max(s[2] for s in samples)
+        self.turns = len(samples)
+
+
+def in_turns(commands, turns):
+    """{name: (command, env)} -> {name: Measured}; the first turn only warms the cache."""
+    samples = {name: [] for name in commands}
+    for command, env in commands.values():
+        run(command, env)
+    until = time.monotonic() + TIME_LIMIT_S
+    for _ in range(turns):
+        for name, (command, env) in commands.items():
+            samples[name].append(run(command, env))
+        if time.monotonic() > until and all(len(s) >= 3 for s in samples.values()):
+            break
+    return {name: Measured(s) for name, s in samples.items()}
+
+
+def milliseconds(seconds):
+    return "%.2f ms" % (seconds * 1e3) if seconds < 1 else "%.2f s" % seconds
+
+
+def print_table(title, measured, notes=()):
+    ours = measured.get("gpumend")
+    print("\n%s" % title)
+    for name, m in measured.items():
+        ratio = "" if m is ours or not ours else "%8.1f x" % (m.seconds / ours.seconds)
+        print("  %-34s %11s  (%s to %s, %d turns)%s" % (
+            name, milliseconds(m.seconds), milliseconds(m.spread[0]), milliseconds(m.spread[1]),
+            m.turns, ratio))
+    for note in notes:
+        print("  " + note)
+
+
+def answers(gpumend, *arguments):
+    """Whether the executable knows the command: 2 is its status for a usage it does not."""
+    return run([gpumend, *arguments])[1] not in (2, 127)
+
+
+# ---- why ---------------------------------------------------------------------------------------
+
+def closure_size(path):
+    """Objects that the loader itself reports for an executable."""
+    done = subprocess.run([path], env={"LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL)
+    return done.stdout.count("\n") if done.returncode == 0 else 0
+
+
+def dynamic_executables():
+    """[(objects, path)] of the known executables that are here, smallest closure first."""
+    found = {}
+    for name in EXECUTABLES:
+        path = shutil.which(name, path="/usr/bin:/bin:/usr/local/bin")
+        if not path:
+            continue
+        path = os.path.realpath(path)
+        with open(path, "rb") as file:
+            if file.read(4) == b"\x7fELF":
+                found[path] = closure_size(path)
+    return sorted((size, path) for path, size in found.items() if size > 0)
+
+
+def bench_why(bench, runs, libtree):
+    if not answers(bench.gpumend, "why", "--exe", "/bin/true"):
+        return bench.skip("why", "gpumend has no such command")
+    sizes = dynamic_executables()
+    rows = sizes[:1] + sizes[len(sizes) // 2:len(sizes) // 2 + 1] + sizes[-1:]
+    for size, path in rows:
+        traced = dict(os.environ, LD_TRACE_LOADED_OBJECTS="1")
+        commands = {"gpumend": ([bench.gpumend, "why", "--exe", path], None),
+                    "LD_TRACE_LOADED_OBJECTS": ([path], traced)}
+        if libtree:
+            commands["libtree"] = ([libtree, path], None)
+            commands["libtree -vvv"] = ([libtree, "-vvv", path], None)
+        measured = in_turns(commands, runs)
+        print_table("why: closure of %s, %d objects" % (path, size), measured)
+    if not libtree:
+        return bench.skip("why beside libtree", "there is no libtree")
+    ratio = measured["libtree"].seconds / measured["gpumend"].seconds
+    bench.budget("largest closure, beside libtree", "%.2f x" % ratio, ">= 1 x", ratio >= 1)
+
+
+# ---- batch -------------------------------------------------------------------------------------
+
+def elf_files():
+    """Every regular file of this file system tree that begins as an ELF file does, sorted."""
+    found = []
+    for base, folders, names in os.walk("/"):
+        folders[:] = [f for f in folders if os.path.join(base, f) not in SKIP_TOPS]
+        for name in names:
+            path = os.path.join(base, name)
+            if os.path.islink(path) or not os.path.isfile(path) or "\n" in path:
+                continue
+            try:
+                with open(path, "rb") as file:
+                    if file.read(4) == b"\x7fELF":
+                        found.append(path)
+            except OSError:
+                pass
+    return sorted(found)
+
+
+def bench_batch(bench, runs, libtree):
+    with tempfile.NamedTemporaryFile("w", suffix=".list", errors="surrogateescape") as listing:
+        paths = elf_files()
+        listing.write("".join(p + "\n" for p in paths))
+        listing.flush()
+        if not answers(bench.gpumend, "why", "--batch", listing.name):
+            return bench.skip("batch", "gpumend has no such option")
+        commands = {"gpumend": ([bench.gpumend, "why", "--batch", listing.name], None)}
+        if libtree:     # xargs starts it again where the list is longer than arguments may be
+            xargs = ["/usr/bin/xargs", "-d", "\n", "-s", "1900000", "-a", listing.name, libtree]
+            commands["libtree -vvv"] = ([*xargs, "-vvv"], None)
+            commands["libtree"] = (xargs, None)
+        measured = in_turns(commands, min(runs, 5))
+    ours = measured["gpumend"]
+    print_table("batch: closures of %d ELF files" % len(paths), measured,
+                ("gpumend: %.0f closures a second, peak memory at most %.1f MiB"
+                 % (len(paths) / ours.seconds, ours.peak / MIB),))
+    if not libtree:
+        return bench.skip("batch beside libtree", "there is no libtree")
+    ratio = measured["libtree -vvv"].seconds / ours.seconds
+    bench.budget("all closures, beside libtree -vvv", "%.1f x" % ratio, ">= 10 x", ratio >= 10)
+
+
+# ---- check -------------------------------------------------------------------------------------
+
+def bench_check(bench, runs):
+    wheels = store.Store(store.cache_folder(),
+                         store.read_pins(HERE.parent / "scenarios" / "wheels.txt"),
+                         lambda text: print("  " + text, flush=True))
+    try:
+        store.usable_python()
+        env = wheels.build("bench", list(dict.fromkeys(
+            (*cases.TORCH12, *cases.CT_485, "pip==25.3"))))
+    except store.Skip as reason:
+        return bench.skip("check", str(reason))
+    try:
+        if not answers(bench.gpumend, "check", str(env)):
+            return bench.skip("check", "gpumend has no such command")
+        clean = store.clean_environment()
+        measured = in_turns({
+            "gpumend": ([bench.gpumend, "check", str(env)], clean),
+            "torch.utils.collect_env": (
+                [str(env / "bin/python"), "-m", "torch.utils.collect_env"], clean)},
+            min(runs, 9))
+        files = sum(len(names) for _, _, names in os.walk(env))
+    finally:
+        shutil.rmtree(env, ignore_errors=True)
+    ours, theirs = measured["gpumend"], measured["torch.utils.collect_env"]
+    print_table("check: torch 2.5.1 and ctranslate2 4.8.5, %d files" % files, measured,
+                ("gpumend ended with status %d, collect_env with %d" % (
+                    ours.status, theirs.status),))
+    ratio = theirs.seconds / ours.seconds
+    bench.budget("beside torch.utils.collect_env", "%.0f x" % ratio, ">= 50 x", ratio >= 50)
+    bench.budget("warm", milliseconds(ours.seconds), "< 100 ms", ours.seconds < 0.1)
+    bench.budget("peak memory", "%.1f MiB" % (ours.peak / MIB), "< 64 MiB", ours.peak < 64 * MIB)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpumend", default=str(HERE.parent.parent / "build/gpumend"))
+    parser.add_argument("--runs", type=int, default=31)
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--only", choices=("why", "batch", "check"))
+    args = parser.parse_args()
+    if not os.access(args.gpumend, os.X_OK):
+        parser.error("%s is not there: build it first" % args.gpumend)
+    bench = Bench(os.path.abspath(args.gpumend))
+    libtree = shutil.which("libtree")
+    if args.only in (None, "why"):
+        bench_why(bench, args.runs, libtree)
+    if args.only in (None, "batch"):
+        bench_batch(bench, args.runs, libtree)
+    if args.only in (None, "check"):
+        bench_check(bench, args.runs)
+    print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
+    return 1 if args.strict and bench.counts["MISSED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
