@@ -34,8 +34,9 @@ Counts = collections.namedtuple("Counts", "passed failed skipped")
 SUITES = [
     Suite("test", "unit", 600,
           "tests/meson-suite {build}-gcc --werror"),
+    # Without --werror: gcc's warnings are not reliable with sanitizers (its manual says so).
     Suite("test", "unit-sanitized", 900,
-          "tests/meson-suite {build}-asan --werror -Dbuildtype=debugoptimized "
+          "tests/meson-suite {build}-asan -Dbuildtype=debugoptimized "
           "-Db_sanitize=address,undefined"),
     Suite("test", "unit-clang", 900,
           "CC=clang tests/meson-suite {build}-clang --werror"),

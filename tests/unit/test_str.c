@@ -1,0 +1,202 @@
+/* Slices of text and paths: base/str.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+
+static struct arena arena;
+
+static int start(void **state)
+{
+    (void)state;
+    arena_init(&arena, 0, NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+/* A pattern covers the whole text; without its closing bracket '[' stands for itself. */
+static void glob_rules(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool matches;
+    } cases[] = {
+        {"libcudnn*.so.9", "libcudnn.so.9", true},
+        {"libcudnn*.so.9", "libcudnn_ops.so.9", true},
+        {"libcudnn*.so.9", "libcudnn.so.9.1.0", false},
+        {"*", "", true},
+        {"", "", true},
+        {"", "x", false},
+        {"?", "", false},
+        {"a*b*c", "aXbXbc", true},
+        {"a*b*c", "aXbXb", false},
+        {"lib[a-c]x", "libbx", true},
+        {"lib[a-c]x", "libdx", false},
+        {"lib[!a-c]x", "libdx", true},
+        {"lib[!a-c]x", "libax", false},
+        {"[]]", "]", true},
+        {"[a-]", "-", true},
+        {"[ab", "[ab", true},
+        {"[ab", "a", false},
+        {"a*", "a/b", true},
+        {"***a***", "xay", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (str_glob(cases[i].pattern, cases[i].text) != cases[i].matches) {
+            fail_msg("%s against %s", cases[i].pattern, cases[i].text);
+        }
+    }
+}
+
+/* Many stars against a long text end in reasonable time. */
+static void glob_is_bounded(void **state)
+{
+    (void)state;
+    char text[20001];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_false(str_glob("*a*a*a*a*a*a*a*a*a*a*b", text));
+}
+
+/* "." and empty parts go, ".." takes the part before it, and "/" has no parent. */
+static void normal_paths(void **state)
+{
+    static const char *const cases[][2] = {
+        {"/usr//lib/./x", "/usr/lib/x"}, {"/a/b/../c", "/a/c"}, {"/..", "/"},
+        {"/../../a", "/a"},              {"", "."},             {"a/..", "."},
+        {"../a", "../a"},                {"../../a/..", "../.."}, {"/a/", "/a"},
+        {".", "."},                      {"//", "/"},           {"a/./b/../../..", ".."},
+        {"/a/..b", "/a/..b"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(path_normal(&arena, cases[i][0]), cases[i][1]);
+    }
+}
+
+static void path_parts(void **state)
+{
+    (void)state;
+    assert_string_equal(path_base("/a/b.so"), "b.so");
+    assert_string_equal(path_base("b.so"), "b.so");
+    assert_string_equal(path_base("/a/"), "");
+    assert_string_equal(path_dir(&arena, "/x"), "/");
+    assert_string_equal(path_dir(&arena, "/a/x"), "/a");
+    assert_string_equal(path_dir(&arena, "x"), ".");
+    assert_string_equal(path_join(&arena, "/", "x"), "/x");
+    assert_string_equal(path_join(&arena, "/a", "x"), "/a/x");
+    assert_string_equal(path_join(&arena, "", "x"), "x");
+}
+
+/* Foreign bytes cannot reach a terminal: controls and what is not UTF-8 become \xNN. */
+static void printable_text(void **state)
+{
+    static const char *const cases[][2] = {
+        {"plain", "plain"},
+        {"caf\xc3\xa9", "caf\xc3\xa9"},
+        {"\x1b[31m", "\\x1b[31m"},
+        {"a\nb", "a\\x0ab"},
+        {"\xff\xfe", "\\xff\\xfe"},
+        {"\x7f", "\\x7f"},
+        {"\xc2\x9b", "\\xc2\\x9b"},                 // CSI as one C1 control character
+        {"\xc0\xaf", "\\xc0\\xaf"},                 // overlong '/'
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},        // a surrogate
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, // above U+10FFFF
+        {"\xe2\x82", "\\xe2\\x82"},                 // cut off
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *got = str_printable(&arena, cases[i][0]);
+        assert_string_equal(got, cases[i][1]);
+        assert_true(str_is_utf8(got, strlen(got)));
+    }
+}
+
+/* All of the text must be digits, and the number must fit. */
+static void numbers(void **state)
+{
+    (void)state;
+    uint64_t n = 7;
+    assert_true(str_u64(STR("18446744073709551615"), &n));
+    assert_true(n == UINT64_MAX);
+    assert_true(str_u64(STR("0"), &n));
+    assert_true(n == 0);
+    static const char *const bad[] = {"", "18446744073709551616", "99999999999999999999999",
+                                      "-1", "+1", " 1", "1 ", "0x1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        n = 7;
+        assert_false(str_u64(str_of(bad[i]), &n));
+        assert_true(n == 7);
+    }
+}
+
+/* Every piece between separators is visited once, empty ones too. */
+static void cutting(void **state)
+{
+    (void)state;
+    struct str rest = STR(":a::b:");
+    static const char *const pieces[] = {"", "a", "", "b", ""};
+    size_t n = 0;
+    while (rest.s) {
+        struct str piece = str_cut(&rest, ':');
+        assert_true(n < 5);
+        assert_true(str_is(piece, pieces[n]));
+        n++;
+    }
+    assert_true(n == 5);
+}
+
+static void lines(void **state)
+{
+    (void)state;
+    struct str rest = STR("one\r\ntwo\n\nlast"), line;
+    static const char *const expected[] = {"one", "two", "", "last"};
+    size_t n = 0;
+    while (str_line(&rest, &line)) {
+        assert_true(n < 4);
+        assert_true(str_is(line, expected[n]));
+        n++;
+    }
+    assert_true(n == 4);
+}
+
+static void comparing(void **state)
+{
+    (void)state;
+    assert_true(str_eq_nocase(STR("NumPy"), STR("numpy")));
+    assert_false(str_eq_nocase(STR("numpy"), STR("numpys")));
+    assert_true(str_cmp(STR("a"), STR("ab")) < 0);
+    assert_true(str_cmp(STR("b"), STR("ab")) > 0);
+    assert_true(str_cmp(STR("ab"), STR("ab")) == 0);
+    assert_true(str_starts(STR("$ORIGIN/x"), "$ORIGIN"));
+    assert_false(str_starts(STR("$O"), "$ORIGIN"));
+    assert_true(str_ends(STR("libx.so"), ".so"));
+    assert_false(str_ends(STR("so"), ".so"));
+    assert_true(str_is(str_trim(STR(" \t x y \r\n")), "x y"));
+    assert_true(str_find(STR("abcabc"), "ca") == 2);
+    assert_true(str_find(STR("abc"), "x") == 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(glob_rules),   cmocka_unit_test(glob_is_bounded),
+        cmocka_unit_test(normal_paths), cmocka_unit_test(path_parts),
+        cmocka_unit_test(printable_text), cmocka_unit_test(numbers),
+        cmocka_unit_test(cutting),      cmocka_unit_test(lines),
+        cmocka_unit_test(comparing),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
