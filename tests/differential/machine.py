@@ -158,7 +158,7 @@ def read_musl(status, out, err):
         return {"unusable": "no answer in 10 s"}
     out, err = common.decode(out), common.decode(err)
     failed = next((l for l in err.splitlines() if l.startswith("Error ")), None)
-    paths = [re.sub(r" \(0x[0-9a-f]+\)$", "", line.strip().split(" => ")[-1]) for line in out.splitlines()]
+    paths = [re.sub(r" \((0x[0-9a-f]+|0)\)$", "", line.strip().split(" => ")[-1]) for line in out.splitlines()]
     if status != 0 and not failed:
         return {"unusable": f"status {status}: {err.strip()[:200]}"}
     # The first line is the loader itself; a name that stands for it is listed where it is first needed.
@@ -212,9 +212,6 @@ def predict(gpumend, paths, folder, host=None):
 
 def start_failure(document):
     """The loader's text of a start that fails by the prediction, or None."""
-    for request in document.get("requests") or []:
-        if request.get("kind") == "needed" and request.get("outcome") not in ("loaded", "reused"):
-            return request.get("glibc_says") or ""
     return document.get("start_error")
 
 

@@ -425,7 +425,8 @@ class Generator:
             main.update(type="lib", interp="/lib/ld-musl-x86_64.so.1")
             cache = None
         if start == "trace":
-            mains = [f["path"] for f in self.files if f["type"] == "lib" and f.get("needed")]
+            mains = [f["path"] for f in self.files if f["type"] == "lib" and f.get("needed") and
+                     f.get("dynamic", True)]
             if mains:
                 exe = "@W@/" + r.choice(mains)
             else:
