@@ -93,7 +93,8 @@ expect "--version" 0 gpumend /gpumend --version
 expect "--help" 0 check /gpumend --help
 expect "check, with nothing there" "0 1 3" "" /gpumend check
 expect "check of itself" "0 1" "" /gpumend check /gpumend
-expect "why, with no library there" 1 libcudnn.so.9 /gpumend why libcudnn.so.9 --exe /gpumend
+expect "why, of a static program" "0 1 3" static /gpumend why --exe /gpumend
+expect "why, of a program that is not there" 3 /bin/sh /gpumend why --exe /bin/sh
 expect "explain" 0 cudnn /gpumend explain cudnn-sublibrary-missing
 echo "$how"
 echo "$passed passed, $failed failed"
