@@ -147,8 +147,8 @@ static void list_conda(struct lister *l)
         return;
     }
     for (size_t i = 0; i < names.n && !is_full(l); i++) {
-        char *stem = arena_strndup(env->arena, names.names[i],
-                                   strlen(names.names[i]) - strlen(".json"));
+        char *stem =
+            arena_strndup(env->arena, names.names[i], strlen(names.names[i]) - strlen(".json"));
         char *build = strrchr(stem, '-');
         char *version = build ? memrchr(stem, '-', (size_t)(build - stem)) : NULL;
         if (!version || version == stem) {

@@ -18,7 +18,7 @@ static const char *const kind_names[] = {
 };
 
 static const char *const origin_names[] = {
-    [PY_PATH_PYTHONPATH] = "PYTHONPATH",  [PY_PATH_ZIP] = "standard library archive",
+    [PY_PATH_PYTHONPATH] = "PYTHONPATH",   [PY_PATH_ZIP] = "standard library archive",
     [PY_PATH_STDLIB] = "standard library", [PY_PATH_DYNLOAD] = "lib-dynload",
     [PY_PATH_SITE] = "site-packages",      [PY_PATH_USER] = "user site",
     [PY_PATH_PTH] = ".pth file",
@@ -49,8 +49,7 @@ void py_note(struct py_env *env, const char *fmt, ...)
     }
     va_list ap;
     va_start(ap, fmt);
-    env->notes[env->notes_n++] =
-        str_printable(env->arena, arena_vprintf(env->arena, fmt, ap));
+    env->notes[env->notes_n++] = str_printable(env->arena, arena_vprintf(env->arena, fmt, ap));
     va_end(ap);
 }
 
@@ -134,7 +133,7 @@ bool py_name_version(const char *name, int *ret_major, int *ret_minor, bool *ret
 
 /* What pyvenv.cfg says; texts are empty where it says nothing. */
 struct config {
-    struct str home, version, implementation, base_executable;
+    struct str home, version, implementation;
     bool virtualenv, uv, system_site;
 };
 
@@ -148,7 +147,6 @@ static void config_set(struct config *c, struct str key, struct str value)
         {"version", &c->version},
         {"version_info", &c->version},
         {"implementation", &c->implementation},
-        {"base-executable", &c->base_executable},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (str_eq_nocase(key, str_of(texts[i].key))) {
@@ -245,8 +243,9 @@ static const char *stdlib_name(struct py_env *env, const char *lib)
     for (size_t i = 0; i < names.n; i++) {
         if (has_stdlib(env, lib, names.names[i])) {
             if (only) {
-                py_note(env, "%s has several standard libraries (%s and %s), and the interpreter's "
-                             "name does not say which is its own",
+                py_note(env,
+                        "%s has several standard libraries (%s and %s), and the interpreter's "
+                        "name does not say which is its own",
                         lib, only, names.names[i]);
                 return NULL;
             }
@@ -442,12 +441,9 @@ static const struct {
     unsigned machine; // e_machine
     const char *name, *platform;
 } machines[] = {
-    {62, "x86_64", "x86_64-linux-"},
-    {183, "aarch64", "aarch64-linux-"},
-    {3, "i686", "i386-linux-"},
-    {21, "ppc64le", "powerpc64le-linux-"},
-    {243, "riscv64", "riscv64-linux-"},
-    {22, "s390x", "s390x-linux-"},
+    {62, "x86_64", "x86_64-linux-"},    {183, "aarch64", "aarch64-linux-"},
+    {3, "i686", "i386-linux-"},         {21, "ppc64le", "powerpc64le-linux-"},
+    {243, "riscv64", "riscv64-linux-"}, {22, "s390x", "s390x-linux-"},
 };
 
 enum { ELF_HEAD_BYTES = 4096, ELF_DATA_AT = 5, ELF_MACHINE_AT = 18 };
@@ -481,8 +477,9 @@ static char *extension_tag(struct py_env *env)
     struct arena *a = env->arena;
     struct root_dir names;
     const char *platform = platform_of(env);
-    if (env->lib_dynload && root_list(env->root, a, env->lib_dynload, LIB_NAMES_MAX, keep_tagged,
-                                      NULL, &names) == 0 && names.n) {
+    if (env->lib_dynload &&
+        root_list(env->root, a, env->lib_dynload, LIB_NAMES_MAX, keep_tagged, NULL, &names) == 0 &&
+        names.n) {
         const char *tag = strstr(names.names[0], ".cpython-") + 1;
         return arena_strndup(a, tag, strlen(tag) - strlen(".so"));
     }
@@ -537,8 +534,7 @@ static void version_from_own_lib(struct py_env *env)
     struct arena *a = env->arena;
     char *lib = path_join(a, env->prefix, "lib");
     struct root_dir names;
-    if (root_list(env->root, a, lib, LIB_NAMES_MAX, keep_lib, NULL, &names) == 0 &&
-        names.n == 1) {
+    if (root_list(env->root, a, lib, LIB_NAMES_MAX, keep_lib, NULL, &names) == 0 && names.n == 1) {
         bool t = false;
         if (py_name_version(names.names[0], &env->major, &env->minor, &t)) {
             env->free_threaded = t;
@@ -555,8 +551,8 @@ static void set_layout(struct py_env *env)
         version_from_own_lib(env);
     }
     if (!env->lib_name && env->minor >= 0) {
-        env->lib_name = arena_printf(a, "python%d.%d%s", env->major, env->minor,
-                                     env->free_threaded ? "t" : "");
+        env->lib_name =
+            arena_printf(a, "python%d.%d%s", env->major, env->minor, env->free_threaded ? "t" : "");
     }
     if (!env->platlib_name) {
         env->platlib_name = "lib";
@@ -599,8 +595,10 @@ int py_env_open(struct root *r, struct arena *a, const char *target,
                           str_printable(a, env.executable));
     }
     if (str_eq_nocase(config.implementation, STR("PyPy"))) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is an environment of PyPy, which is not "
-                                                   "modelled", str_printable(a, env.prefix));
+        return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                          "%s is an environment of PyPy, which is not "
+                          "modelled",
+                          str_printable(a, env.prefix));
     }
     env.implementation = "cpython";
     find_base(&env, &config, hints);

@@ -61,12 +61,12 @@ enum py_env_kind {
 
 enum py_path_origin {
     PY_PATH_PYTHONPATH,
-    PY_PATH_ZIP,     // python311.zip, listed even if absent
+    PY_PATH_ZIP, // python311.zip, listed even if absent
     PY_PATH_STDLIB,
     PY_PATH_DYNLOAD,
-    PY_PATH_SITE,    // site-packages, or Debian's dist-packages
-    PY_PATH_USER,    // the user site
-    PY_PATH_PTH,     // named by a .pth file
+    PY_PATH_SITE, // site-packages, or Debian's dist-packages
+    PY_PATH_USER, // the user site
+    PY_PATH_PTH,  // named by a .pth file
 };
 
 /* One entry of sys.path. */
@@ -112,8 +112,8 @@ struct py_env {
     const char *config;          // pyvenv.cfg, or NULL
     bool made_by_uv;
 
-    int major, minor, micro; // -1: not known
-    const char *version_from; // the file or name that gave the version
+    int major, minor, micro;    // -1: not known
+    const char *version_from;   // the file or name that gave the version
     const char *implementation; // "cpython"
     bool free_threaded;
     const char *machine; // "x86_64", by the ELF header of the interpreter; NULL if not known
@@ -121,9 +121,9 @@ struct py_env {
     const char *suffixes[PY_SUFFIXES_MAX]; // of extension modules, in the order of imports
     size_t suffixes_n;
 
-    const char *lib_name;    // "python3.11", "python3.13t"
+    const char *lib_name;     // "python3.11", "python3.13t"
     const char *platlib_name; // "lib" or "lib64"
-    const char *stdlib;      // NULL if not found
+    const char *stdlib;       // NULL if not found
     const char *lib_dynload;
     bool system_site; // pyvenv.cfg includes the base's site folders
     enum py_answer user_site_enabled;

@@ -327,8 +327,8 @@ static void compare_with_path(struct finder *f)
     char *expected = path_join(f->env->arena, f->env->prefix, "bin/python3");
     if (found && f->env->executable && strcmp(found, expected) != 0 &&
         strcmp(found, f->env->executable) != 0) {
-        py_note(f->env, "%s names %s, but python3 on PATH is %s", f->env->chosen_by,
-                f->env->prefix, found);
+        py_note(f->env, "%s names %s, but python3 on PATH is %s", f->env->chosen_by, f->env->prefix,
+                found);
     }
 }
 

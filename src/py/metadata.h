@@ -72,8 +72,8 @@ struct py_record_row {
 bool py_record_next(struct arena *a, struct str *rest, struct py_record_row *ret);
 
 struct py_direct_url {
-    const char *url;        // in the arena
-    const char *path;       // absolute path of a file: URL, percent escapes resolved; else NULL
+    const char *url;         // in the arena
+    const char *path;        // absolute path of a file: URL, percent escapes resolved; else NULL
     enum py_answer editable; // dir_info.editable
 };
 

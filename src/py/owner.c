@@ -11,28 +11,33 @@ enum { CONDA_META_BYTES_MAX = 8 << 20, SITES_MAX = 64, SCRATCH_BYTES_MAX = 1 << 
 
 /* One file: the row points into the text of a RECORD. */
 struct owned {
-    uint64_t hash; // of the normalised absolute path
-    struct py_dist *dist;
-    const char *base; // what the row's path is relative to
+    uint64_t hash;        // of the normalised absolute path
+    struct py_dist *dist; // its site is what the row's path is relative to
     struct py_record_row row;
+};
+
+struct slot {
+    uint64_t hash;
+    const struct owned *file;
 };
 
 struct py_owner_index {
     VEC(struct owned) files;
-    struct owned **sorted; // by hash; of equal ones the earlier on sys.path first
-    size_t bytes_left;     // of RECORD files that may still be read
+    struct slot *sorted; // by hash; of equal ones the earlier on sys.path first
+    size_t bytes_left;   // of RECORD files that may still be read
 };
 
-/* Whether path_normal() would leave the text as it is. */
+/* Whether path_normal() would surely leave the text as it is. */
 static bool is_plain(struct str path)
 {
-    while (path.s) {
-        struct str part = str_cut(&path, '/');
-        if (part.n == 0 || str_is(part, ".") || str_is(part, "..")) {
+    bool at_start = true; // of a component
+    for (size_t i = 0; i < path.n; i++) {
+        if (at_start && (path.s[i] == '.' || path.s[i] == '/')) {
             return false;
         }
+        at_start = path.s[i] == '/';
     }
-    return true;
+    return !at_start;
 }
 
 static uint64_t hash_more(uint64_t h, const char *s, size_t n)
@@ -73,7 +78,8 @@ static int read_conda_files(struct py_env *env, const struct py_dist *dist, stru
     size_t n = 0, i;
     json_t *file;
     char *out = arena_alloc(env->arena, text.n + 1); // a row is shorter than its JSON text
-    json_array_foreach(files, i, file) {
+    json_array_foreach(files, i, file)
+    {
         const char *path = json_string_value(file);
         size_t length = path ? json_string_length(file) : 0;
         if (length && !memchr(path, '\n', length) && path[0] != '"' && !strchr(path, ',')) {
@@ -108,22 +114,6 @@ static bool rows_of(struct py_env *env, const struct py_dist *dist, struct str *
     return rc == 0;
 }
 
-size_t py_dist_files(struct py_env *env, const struct py_dist *dist,
-                     void (*each)(const char *path, const struct py_record_row *row, void *arg),
-                     void *arg)
-{
-    struct str rest;
-    struct py_record_row row;
-    size_t n = 0;
-    if (!rows_of(env, dist, &rest)) {
-        return 0;
-    }
-    for (; py_record_next(env->arena, &rest, &row); n++) {
-        each(row_path(env->arena, dist->site, row.path), &row, arg);
-    }
-    return n;
-}
-
 static void index_rows(struct py_env *env, struct py_owner_index *index, struct py_dist *dist,
                        struct str rest)
 {
@@ -135,7 +125,7 @@ static void index_rows(struct py_env *env, struct py_owner_index *index, struct 
     arena_init(&scratch, 0, env->arena->oom, env->arena->oom_arg);
     while (index->files.n < PY_OWNED_FILES_MAX && py_record_next(env->arena, &rest, &row)) {
         uint64_t hash = row_hash(&scratch, dist->site, base_hash, row.path);
-        VEC_PUSH(env->arena, &index->files, (struct owned){hash, dist, dist->site, row});
+        VEC_PUSH(env->arena, &index->files, (struct owned){hash, dist, row});
         if (scratch.used_bytes > SCRATCH_BYTES_MAX) {
             arena_release(&scratch);
             arena_init(&scratch, 0, env->arena->oom, env->arena->oom_arg);
@@ -146,15 +136,16 @@ static void index_rows(struct py_env *env, struct py_owner_index *index, struct 
 
 static int by_hash(const void *x, const void *y)
 {
-    const struct owned *a = *(struct owned *const *)x, *b = *(struct owned *const *)y;
-    return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash) : (a > b) - (a < b);
+    const struct slot *a = x, *b = y;
+    return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash)
+                              : (a->file > b->file) - (a->file < b->file);
 }
 
 static void index_sort(struct py_env *env, struct py_owner_index *index)
 {
     index->sorted = arena_array(env->arena, index->files.n + 1, sizeof *index->sorted);
     for (size_t i = 0; i < index->files.n; i++) {
-        index->sorted[i] = &index->files.items[i];
+        index->sorted[i] = (struct slot){index->files.items[i].hash, &index->files.items[i]};
     }
     qsort(index->sorted, index->files.n, sizeof *index->sorted, by_hash);
 }
@@ -194,7 +185,7 @@ static size_t lower_bound(const struct py_owner_index *index, uint64_t hash)
     size_t low = 0, high = index->files.n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (index->sorted[middle]->hash < hash) {
+        if (index->sorted[middle].hash < hash) {
             low = middle + 1;
         } else {
             high = middle;
@@ -208,11 +199,11 @@ static const struct owned *lookup(struct py_env *env, const char *normal)
     const struct py_owner_index *index = index_of(env);
     uint64_t hash = str_hash(normal, strlen(normal));
     for (size_t i = lower_bound(index, hash); i < index->files.n; i++) {
-        const struct owned *o = index->sorted[i];
+        const struct owned *o = index->sorted[i].file;
         if (o->hash != hash) {
             break;
         }
-        if (strcmp(row_path(env->arena, o->base, o->row.path), normal) == 0) {
+        if (strcmp(row_path(env->arena, o->dist->site, o->row.path), normal) == 0) {
             return o;
         }
     }

@@ -27,10 +27,4 @@ struct py_owned_file {
  */
 struct py_owned_file py_owner(struct py_env *env, const char *path);
 
-/* Calls `each` for every file a distribution lists, with its absolute normalised path, in the
- * order of the RECORD. Returns the number of files. */
-size_t py_dist_files(struct py_env *env, const struct py_dist *dist,
-                     void (*each)(const char *path, const struct py_record_row *row, void *arg),
-                     void *arg);
-
 #endif

@@ -8,7 +8,15 @@ enum { REQUIREMENT_BYTES_MAX = 64 << 10, MARKER_NODES_MAX = 4096 };
 enum marker_kind { MARKER_AND, MARKER_OR, MARKER_COMPARE };
 
 enum compare_op {
-    CMP_LE, CMP_LT, CMP_NE, CMP_EQ, CMP_GE, CMP_GT, CMP_COMPATIBLE, CMP_IDENTICAL, CMP_IN,
+    CMP_LE,
+    CMP_LT,
+    CMP_NE,
+    CMP_EQ,
+    CMP_GE,
+    CMP_GT,
+    CMP_COMPATIBLE,
+    CMP_IDENTICAL,
+    CMP_IN,
     CMP_NOT_IN,
 };
 
@@ -161,8 +169,7 @@ static int take_compare_op(struct reader *r, enum compare_op *ret)
 static int node_new(struct reader *r, struct py_marker init, struct py_marker **ret)
 {
     if (++r->nodes > MARKER_NODES_MAX) {
-        return gm_err_set(r->err, GM_ERR_LIMIT, "marker with more than %d parts",
-                          MARKER_NODES_MAX);
+        return gm_err_set(r->err, GM_ERR_LIMIT, "marker with more than %d parts", MARKER_NODES_MAX);
     }
     *ret = arena_alloc(r->arena, sizeof **ret);
     **ret = init;
@@ -206,8 +213,7 @@ static int parse_chain(struct reader *r, unsigned depth, enum marker_kind kind,
         struct py_marker *right = NULL;
         rc = is_and ? parse_atom(r, depth, &right) : parse_chain(r, depth, MARKER_AND, &right);
         if (rc == 0) {
-            rc = node_new(r, (struct py_marker){.kind = kind, .left = left, .right = right},
-                          &left);
+            rc = node_new(r, (struct py_marker){.kind = kind, .left = left, .right = right}, &left);
         }
     }
     if (rc == 0) {
@@ -344,7 +350,10 @@ static const struct variable {
     enum variable_kind kind;
     size_t offset;
 } variables[] = {
-#define VARIABLE(name, kind, field) {name, kind, offsetof(struct py_marker_env, field)}
+#define VARIABLE(name, kind, field)                                                                \
+    {                                                                                              \
+        name, kind, offsetof(struct py_marker_env, field)                                          \
+    }
     VARIABLE("python_version", VARIABLE_VERSION, python_version),
     VARIABLE("python_full_version", VARIABLE_VERSION, python_full_version),
     VARIABLE("sys_platform", VARIABLE_TEXT, sys_platform),

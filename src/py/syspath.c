@@ -3,8 +3,12 @@
 
 #include "py/internal.h"
 
-enum { SITE_PY_BYTES_MAX = 256 << 10, PTH_BYTES_MAX = 256 << 10, PTH_FILES_MAX = 4096,
-       PTH_LINES_MAX = 16384 };
+enum {
+    SITE_PY_BYTES_MAX = 256 << 10,
+    PTH_BYTES_MAX = 256 << 10,
+    PTH_FILES_MAX = 4096,
+    PTH_LINES_MAX = 16384
+};
 
 struct builder {
     struct py_env *env;
@@ -35,8 +39,7 @@ static bool add(struct builder *b, const char *dir, enum py_path_origin origin, 
         py_note(env, "sys.path has more than %d entries; the rest is not looked at", PY_PATHS_MAX);
         return false;
     }
-    VEC_PUSH(env->arena, &b->paths,
-             (struct py_path){dir, origin, from, py_is_dir(env, dir)});
+    VEC_PUSH(env->arena, &b->paths, (struct py_path){dir, origin, from, py_is_dir(env, dir)});
     return true;
 }
 
@@ -51,8 +54,10 @@ static void add_pythonpath(struct builder *b)
     while (rest.s) {
         char *part = str_dup(a, str_cut(&rest, ':'));
         if (part[0] != '/' && !(b->hints->cwd && *b->hints->cwd)) {
-            py_note(b->env, "PYTHONPATH has the relative element \"%s\", and the working directory "
-                            "is not known", part);
+            py_note(b->env,
+                    "PYTHONPATH has the relative element \"%s\", and the working directory "
+                    "is not known",
+                    part);
             continue;
         }
         if (!add(b, py_absolute(a, part, b->hints), PY_PATH_PYTHONPATH, NULL)) {
@@ -67,9 +72,11 @@ static void add_stdlib(struct builder *b)
     if (!env->stdlib) {
         return;
     }
-    (void)add(b, arena_printf(env->arena, "%s/%s/python%d%d%s.zip", env->base_prefix,
-                              env->platlib_name, env->major, env->minor,
-                              env->free_threaded ? "t" : ""), PY_PATH_ZIP, NULL);
+    (void)add(b,
+              arena_printf(env->arena, "%s/%s/python%d%d%s.zip", env->base_prefix,
+                           env->platlib_name, env->major, env->minor,
+                           env->free_threaded ? "t" : ""),
+              PY_PATH_ZIP, NULL);
     (void)add(b, env->stdlib, PY_PATH_STDLIB, NULL);
     (void)add(b, env->lib_dynload, PY_PATH_DYNLOAD, NULL);
 }
@@ -189,11 +196,14 @@ static void add_prefix(struct builder *b, const char *prefix)
     const char *root = prefix[1] ? prefix : "";
     bool venv = env->config != NULL;
     if (!b->debian) {
-        bool fedora = !venv && strcmp(prefix, "/usr") == 0 && strcmp(env->platlib_name, "lib64") == 0;
+        bool fedora =
+            !venv && strcmp(prefix, "/usr") == 0 && strcmp(env->platlib_name, "lib64") == 0;
         for (int local = fedora; local >= 0; local--) {
             const char *head = local ? "/usr/local" : root;
-            add_site(b, arena_printf(a, "%s/%s/%s/site-packages", head, env->platlib_name,
-                                     env->lib_name), PY_PATH_SITE);
+            add_site(
+                b,
+                arena_printf(a, "%s/%s/%s/site-packages", head, env->platlib_name, env->lib_name),
+                PY_PATH_SITE);
             if (strcmp(env->platlib_name, "lib") != 0) {
                 add_site(b, arena_printf(a, "%s/lib/%s/site-packages", head, env->lib_name),
                          PY_PATH_SITE);

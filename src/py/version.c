@@ -328,8 +328,7 @@ static bool specifier_parse(struct str part, struct py_specifier *ret)
         version.n -= 2;
     }
     if (!py_version_parse(version, &s.version) || (s.prefix && has_label(&s.version)) ||
-        (s.version.local.n && !equality) ||
-        (s.op == PY_OP_COMPATIBLE && s.version.release_n < 2)) {
+        (s.version.local.n && !equality) || (s.op == PY_OP_COMPATIBLE && s.version.release_n < 2)) {
         return false;
     }
     *ret = s;
