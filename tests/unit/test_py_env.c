@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -330,10 +332,10 @@ static void test_fedora(void **state)
 static void test_pyenv_shim(void **state)
 {
     struct tree *t = *state;
-    static const char *const versions[] = {"3.11.7", "3.11.12", "3.12.1"};
+    static const char *const versions[] = {"3.11.1", "3.11.7", "3.11.12", "3.12.1"};
     put_debian(t);
     put(t, "/p/shims/python3", "#!/usr/bin/env bash\nexec \"/p/libexec/pyenv\" exec \"$0\"\n");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         const char *minor = starts_with(versions[i], "3.11") ? "python3.11" : "python3.12";
         const char *prefix = arena_printf(&t->arena, "/p/versions/%s", versions[i]);
         put_elf(t, arena_printf(&t->arena, "%s/bin/%s", prefix, minor));
@@ -349,7 +351,7 @@ static void test_pyenv_shim(void **state)
     assert_string_equal(env.prefix, "/p/versions/3.12.1");
     assert_int_equal(env.micro, 1);
     assert_true(has_note(&env, "is a pyenv shim; /p/version selects /p/versions/3.12.1/bin/"));
-    put(t, "/w/.python-version", "3.11\n"); // the newest 3.11, not the last by its bytes
+    put(t, "/w/.python-version", "3.11\n"); // the newest 3.11, by number: by bytes it is in the middle
     env = open_env(t, NULL, hints);
     assert_string_equal(env.prefix, "/p/versions/3.11.12");
     hints.pyenv_version = "3.11.7";
