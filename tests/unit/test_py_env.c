@@ -351,7 +351,7 @@ static void test_pyenv_shim(void **state)
     assert_string_equal(env.prefix, "/p/versions/3.12.1");
     assert_int_equal(env.micro, 1);
     assert_true(has_note(&env, "is a pyenv shim; /p/version selects /p/versions/3.12.1/bin/"));
-    put(t, "/w/.python-version", "3.11\n"); // the newest 3.11, by number: by bytes it is in the middle
+    put(t, "/w/.python-version", "3.11\n"); // the newest 3.11: by bytes it is in the middle
     env = open_env(t, NULL, hints);
     assert_string_equal(env.prefix, "/p/versions/3.11.12");
     hints.pyenv_version = "3.11.7";
