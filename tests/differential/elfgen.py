@@ -328,6 +328,8 @@ def cache(spec):
             return diff
         if a.get("flags", 0x303) != b.get("flags", 0x303):
             return b.get("flags", 0x303) - a.get("flags", 0x303)
+        if a.get("hwcap", 0) != b.get("hwcap", 0):
+            return (b.get("hwcap", 0) > a.get("hwcap", 0)) * 2 - 1
         if bool(a.get("hwcaps")) != bool(b.get("hwcaps")):
             return -1 if a.get("hwcaps") else 1
         if a.get("hwcaps"):
@@ -336,34 +338,34 @@ def cache(spec):
 
     entries.sort(key=functools.cmp_to_key(order))
     form = spec.get("format", "new")
-    old = b""
-    if form in ("old", "both"):
+    plain = [e for e in entries if not e.get("hwcaps")]
+    head = b"ld.so-1.7.0\0" + struct.pack("<I", len(plain))
+    if form == "old":
         strings = Strings(b"")
-        rows = [e for e in entries if not e.get("hwcaps")]
-        for e in rows:
-            old += struct.pack("<iII", e.get("flags", 0x303), strings.add(e["key"]),
-                               strings.add(e["path"]))
-        head = b"ld.so-1.7.0\0" + struct.pack("<I", len(rows))
-        if form == "old":
-            return head + old + bytes(strings.data)
-        # In a file of both parts the old entries' strings are those of the new part.
+        rows = b"".join(struct.pack("<iII", e.get("flags", 0x303), strings.add(e["key"]),
+                                    strings.add(e["path"])) for e in plain)
+        return head + rows + bytes(strings.data)
+    # In a file of both parts the new header stands behind the old table, on a multiple of 8. The
+    # strings follow the new table and belong to both.
+    start = 0 if form == "new" else (16 + 12 * len(plain) + 7) // 8 * 8
     strings = Strings(b"")
+    at = 48 + 24 * len(entries)  # of the strings, from the new header
     table = b""
-    at = 48 + 24 * len(entries)
     for e in entries:
         hwcap = e.get("hwcap", 0)
         if e.get("hwcaps"):
             hwcap = 1 << 62 | names.index(e["hwcaps"]) | e.get("isa", 0) << 32
         table += struct.pack("<iIIIQ", e.get("flags", 0x303), at + strings.add(e["key"]),
                              at + strings.add(e["path"]), 0, hwcap)
-    name_offsets = [at + strings.add(n) for n in names]
+    # Extension offsets and those of the names count from the start of the file.
+    name_offsets = [start + at + strings.add(n) for n in names]
     text = bytes(strings.data)
     text_len = len(text)
     text += b"\0" * (-(at + len(text)) % 4)
     extension = 0
     tail = b""
     if names:
-        extension = at + len(text)
+        extension = start + at + len(text)
         body = extension + 8 + 16
         tail = struct.pack("<II", 0xEAA42174, 1) + struct.pack("<IIII", 1, 0, body, 4 * len(names))
         tail += b"".join(struct.pack("<I", o) for o in name_offsets)
@@ -371,13 +373,11 @@ def cache(spec):
     new = b"glibc-ld.so.cache1.1" + struct.pack("<IIB3xI12x", len(entries), text_len, endian, extension)
     new += table + text + tail
     if form == "both":
-        rows = [e for e in entries if not e.get("hwcaps")]
-        prefix = 16 + 12 * len(rows)
-        pad = -prefix % 8
-        # The old string area starts right after the old table, the new header `pad` bytes later.
-        old = b"".join(struct.pack("<iII", e.get("flags", 0x303), pad + at + strings.add(e["key"]),
-                                   pad + at + strings.add(e["path"])) for e in rows)
-        new = b"ld.so-1.7.0\0" + struct.pack("<I", len(rows)) + old + b"\0" * pad + new
+        old = b"".join(struct.pack("<iII", e.get("flags", 0x303),
+                                   start - 16 - 12 * len(plain) + at + strings.add(e["key"]),
+                                   start - 16 - 12 * len(plain) + at + strings.add(e["path"]))
+                       for e in plain)
+        new = (head + old).ljust(start, b"\0") + new
     if spec.get("bad") == "short":
         return new[:40]
     if spec.get("bad") == "magic":

@@ -353,7 +353,7 @@ class Generator:
         if "cache" not in self.on:
             return None
         r = self.r
-        if r.random() < 0.05:
+        if r.random() < 0.08:
             return {"ldconfig": ["@W@/" + f for f in self.folders]}
         if r.random() < 0.03:
             return {"bad": r.choice(["short", "magic", "endian", "endian-unset", "endian-invalid"]),
@@ -367,8 +367,8 @@ class Generator:
                     entry["hwcaps"] = r.choice(["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v9"])
                 elif self.chance(0.08):
                     entry["flags"] = r.choice([1, 3, 0x803, 0xA03, 0x300, 0x301])
-                elif self.chance(0.03):
-                    entry["hwcap"] = r.choice([1, 1 << 1, 1 << 48, 1 << 61])
+                elif self.chance(0.08):
+                    entry["hwcap"] = r.choice([1, 1 << 1, 1 << 1, 1 << 2, 1 << 48, 1 << 50, 1 << 63, 1 << 61])
                 entries.append(entry)
         for _ in range(r.randint(0, 2)):
             entries.append({"key": self.soname(), "path": "@W@/" + r.choice(
@@ -397,6 +397,11 @@ class Generator:
 
     def world(self):
         r = self.r
+        start = r.choice(["kernel"] * 8 + ["loader", "trace"])
+        if self.chance(0.05) and "musl" in self.able:
+            # musl looks neither at e_ident nor at symbols before it relocates; not compared.
+            start = "musl"
+            self.on -= {"bad", "symbols", "versions"}
         for stem in self.stems:
             for _ in range(r.choice([1, 2, 2, 3, 4])):
                 self.library(stem)
@@ -408,9 +413,6 @@ class Generator:
                 if self.chance(0.1):
                     self.files.append({"path": folder, "type": "dir", "mode": r.choice(["000", "711", "700"])})
         cwd = r.choice([".", ".", "d0", "d1", "bin"])
-        start = r.choice(["kernel"] * 8 + ["loader", "trace"])
-        if self.chance(0.05) and "musl" in self.able:
-            start = "musl"
         exe = "@W@/bin/prog"
         if start == "kernel" and self.chance(0.4, "links"):
             self.files.append({"path": "d2/prog-link", "type": "symlink", "target": "../bin/prog"})
@@ -423,9 +425,10 @@ class Generator:
         if start == "musl":
             main = next(f for f in self.files if f["type"] == "program")
             main.update(type="lib", interp="/lib/ld-musl-x86_64.so.1")
-            cache = None
+            exe, cache = "@W@/bin/prog", None
         if start == "trace":
-            mains = [f["path"] for f in self.files if f["type"] == "lib" and f.get("needed") and
+            first = {f["path"]: f for f in reversed(self.files)}  # what a path is built from
+            mains = [p for p, f in first.items() if f["type"] == "lib" and f.get("needed") and
                      f.get("dynamic", True)]
             if mains:
                 exe = "@W@/" + r.choice(mains)
