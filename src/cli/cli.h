@@ -69,6 +69,9 @@ bool cli_env_set(struct cli_env *env, struct arena *a, const char *assignment); 
 void cli_env_unset(struct cli_env *env, const char *name);
 const char *cli_env_get(const struct cli_env *env, const char *name);
 
+/* "2.41" -> 41; false for anything that is no glibc version. */
+bool cli_parse_glibc(const char *text, int *ret);
+
 /* The working directory, or "/" if it is gone. */
 const char *cli_cwd(struct arena *a);
 

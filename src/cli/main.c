@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "version.h"
 
-static const struct cli_command *const commands[] = {&cli_why};
+static const struct cli_command *const commands[] = {&cli_check, &cli_why, &cli_explain};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)
@@ -164,6 +164,22 @@ const char *cli_cwd(struct arena *a)
     const char *copy = arena_strdup(a, cwd && cwd[0] == '/' ? cwd : "/");
     free(cwd);
     return copy;
+}
+
+bool cli_parse_glibc(const char *text, int *ret)
+{
+    uint64_t minor = 0;
+    struct str s = str_of(text);
+    if (!str_starts(s, "2.")) {
+        return false;
+    }
+    s = (struct str){s.s + 2, s.n - 2};
+    s.n = str_find_char(s, '.'); // 2.41.1 is 2.41
+    if (!str_u64(s, &minor) || minor < 1 || minor > 999) {
+        return false;
+    }
+    *ret = (int)minor;
+    return true;
 }
 
 /* A mapped file that shrinks while it is read ends in SIGBUS: said in words, not a core dump. */

@@ -36,19 +36,6 @@ struct why {
     bool has_cpu, json;
 };
 
-/* "2.41" -> 41 */
-static bool parse_glibc(const char *text, int *ret)
-{
-    uint64_t minor = 0;
-    struct str s = str_of(text);
-    if (!str_starts(s, "2.") || !str_u64((struct str){s.s + 2, str_find_char((struct str){s.s + 2, s.n - 2}, '.')}, &minor) ||
-        minor < 1 || minor > 999) {
-        return false;
-    }
-    *ret = (int)minor;
-    return true;
-}
-
 static int take_option(struct why *w, int id, const char *value)
 {
     switch (id) {
@@ -65,7 +52,7 @@ static int take_option(struct why *w, int id, const char *value)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "why: --env wants NAME=VALUE, not %s", value);
     case O_GLIBC:
-        return parse_glibc(value, &w->config.glibc_minor)
+        return cli_parse_glibc(value, &w->config.glibc_minor)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "why: --glibc wants a version such as 2.41, not %s", value);
     case O_CPU:

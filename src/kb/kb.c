@@ -415,10 +415,10 @@ static int document_decode(struct arena *a, const struct area *area, const json_
 }
 
 static int text_decode(struct arena *a, const struct area *area, const char *data, size_t size,
-                       struct rows *ret, struct gm_err *err)
+                       size_t flags, struct rows *ret, struct gm_err *err)
 {
     json_error_t why;
-    json_t *doc = json_loadb(data, size, JSON_REJECT_DUPLICATES, &why);
+    json_t *doc = json_loadb(data, size, flags, &why);
     if (!doc) {
         return gm_err_set(err, GM_ERR_FORMAT, "line %d, column %d: %s", why.line, why.column,
                           why.text);
@@ -433,7 +433,7 @@ static int embedded_load(struct arena *a, const struct area *area, struct rows *
 {
     for (size_t i = 0; i < kb_blobs_n; i++) {
         if (strcmp(kb_blobs[i].area, area->name) == 0) {
-            int rc = text_decode(a, area, kb_blobs[i].data, kb_blobs[i].size, ret, err);
+            int rc = text_decode(a, area, kb_blobs[i].data, kb_blobs[i].size, 0, ret, err);
             return rc < 0 ? gm_err_wrap(err, "embedded knowledge, %s", area->name) : 0;
         }
     }
@@ -454,7 +454,7 @@ static int area_load(struct kb *kb, const struct area *area, struct rows *ret, s
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file, strerror(-rc));
     }
-    rc = text_decode(kb->arena, area, text.s, text.n, ret, err);
+    rc = text_decode(kb->arena, area, text.s, text.n, JSON_REJECT_DUPLICATES, ret, err);
     return rc < 0 ? gm_err_wrap(err, "%s", file) : 0;
 }
 

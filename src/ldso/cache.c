@@ -29,10 +29,10 @@ static const char *string_at(const struct ldso_cache *c, uint32_t offset)
 }
 
 /* Extension area: magic 0xeaa42174, count, then { tag, flags, offset, size } each; tag 1 is the
- * array of hwcaps names. Offsets count from the start of the file. */
-static void read_extension(struct arena *a, struct ldso_cache *c, size_t header, uint32_t offset)
+ * array of hwcaps names. Offsets count from the start of the file, even behind an old header. */
+static void read_extension(struct arena *a, struct ldso_cache *c, uint32_t offset)
 {
-    size_t base = header + offset;
+    size_t base = offset;
     if (offset == 0 || (offset & 3) || base > c->size || c->size - base < 8 ||
         u32(c->data + base) != 0xeaa42174) {
         return;
@@ -44,13 +44,13 @@ static void read_extension(struct arena *a, struct ldso_cache *c, size_t header,
             return;
         }
         uint32_t tag = u32(c->data + at), where = u32(c->data + at + 8), size = u32(c->data + at + 12);
-        if (tag != 1 || where > c->size - header || size > c->size - header - where) {
+        if (tag != 1 || where > c->size || size > c->size - where) {
             continue;
         }
         uint32_t n = size / 4 < HWCAPS_MAX ? size / 4 : HWCAPS_MAX;
         uint32_t *names = arena_array(a, n, sizeof *names);
         for (uint32_t k = 0; k < n; k++) {
-            names[k] = u32(c->data + header + where + (size_t)k * 4);
+            names[k] = u32(c->data + where + (size_t)k * 4);
         }
         c->hwcaps = names;
         c->n_hwcaps = n;
@@ -80,7 +80,7 @@ static bool parse_new(struct arena *a, struct ldso_cache *c, size_t at)
     c->n = n;
     c->strings = at;
     c->strings_n = c->size - at;
-    read_extension(a, c, at, u32(c->data + at + 32));
+    read_extension(a, c, u32(c->data + at + 32));
     return true;
 }
 
@@ -183,13 +183,27 @@ static bool flags_fit(const struct ldso_cache_key *key, uint32_t flags)
 static size_t hwcaps_priority(const struct ldso_cache *c, const struct ldso_cache_key *key,
                               uint32_t index)
 {
-    const char *name = index < c->n_hwcaps ? string_at(c, c->hwcaps[index]) : NULL;
+    uint32_t at = index < c->n_hwcaps ? c->hwcaps[index] : 0;
+    const char *name = at && at < c->size && memchr(c->data + at, 0, c->size - at)
+                           ? (const char *)c->data + at
+                           : NULL;
     for (size_t i = 0; name && i < key->n_hwcaps; i++) {
         if (strcmp(key->hwcaps[i], name) == 0) {
             return i + 1;
         }
     }
     return 0;
+}
+
+/* Whether an entry with these legacy hwcap bits serves; from 2.37 on only entries without do. */
+static bool legacy_fits(const struct ldso_cache_key *key, uint64_t hwcap)
+{
+    const uint64_t platforms = (uint64_t)15 << 48;
+    if (key->glibc_minor >= 37) {
+        return hwcap == 0;
+    }
+    return !(hwcap & ~(key->legacy_have | platforms)) &&
+           (!(hwcap & platforms) || (hwcap & platforms) == key->legacy_platform);
 }
 
 /* The best of the entries with one key, which start at `i`. */
@@ -212,7 +226,7 @@ static const char *choose(const struct ldso_cache *c, uint32_t i, const char *na
                 best = path;
                 best_priority = priority;
             }
-        } else if (hwcap == 0) {
+        } else if (legacy_fits(key, hwcap)) {
             if (!best) {
                 best = path;
             }

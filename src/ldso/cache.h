@@ -37,6 +37,8 @@ struct ldso_cache_key {
     int glibc_minor;
     const char *const *hwcaps; // active glibc-hwcaps names, best first
     size_t n_hwcaps;
+    uint64_t legacy_have;     // hwcap bits the CPU has, glibc <= 2.36
+    uint64_t legacy_platform; // its platform bit, or 0
 };
 
 /* Parses the bytes of a cache file; data must outlive the cache. Never fails: a cache that the

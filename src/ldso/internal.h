@@ -56,7 +56,8 @@ struct ldso_found {
     struct ldso_object *via_object;
     bool fatal;       // refused; says is the complete text
     bool crash;
-    const char *says;
+    const char *says;      // on failure: the loader's complete text
+    const char *errstring; // ... and its middle part
 };
 
 /* The search of section "order for a name without a slash", or the one open of a path. Appends

@@ -244,6 +244,7 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     if (!found.entry) {
         (void)refuse(r, found.fatal ? LDSO_REFUSED : LDSO_NOT_FOUND, found.fatal ? found.path : NULL,
                      found.says);
+        r->errstring = found.errstring;
         ldso_explain_failure(p, r);
         return NULL;
     }
@@ -433,7 +434,7 @@ static void preload_one(struct ldso_process *p, const char *name, object_list *p
     if (!o) {
         r->glibc_says = arena_printf(
             p->arena, "ERROR: ld.so: object '%s' from LD_PRELOAD cannot be preloaded (%s): ignored.",
-            name, r->glibc_says + (starts_with(r->glibc_says, name) ? strlen(name) + 2 : 0));
+            name, r->errstring ? r->errstring : r->glibc_says);
         return;
     }
     if (r->outcome == LDSO_LOADED) {
@@ -534,7 +535,7 @@ static int start_objects(struct ldso_process *p, const char *path, struct ldso_f
     }
     VEC_PUSH(p->arena, &p->objects, p->main);
     p->is_static = (!e->has_dynamic && !e->interp) || p->loader.file == file ||
-                   (!e->interp && e->flags_1 & DF_1_PIE);
+                   (!e->interp && e->flags_1 & DF_1_PIE && e->n_needs == 0);
     return 0;
 }
 

@@ -97,6 +97,7 @@ struct ldso_request {
     enum ldso_via via;
     const struct ldso_object *via_object;
     const char *glibc_says; // the loader's own text on failure, or NULL
+    const char *errstring;  // its middle part alone, without file name and errno text, or NULL
     const char *really;     // what is really wrong where that text misleads, or NULL
     int load;               // index of the ldso_load it belongs to, -1 for the start
     VEC(struct ldso_step) steps;

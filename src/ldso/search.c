@@ -269,14 +269,14 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     }
     add_step(s, path, via, via_object, v.result, v.fatal, v.detail);
     if (v.result == LDSO_TAKEN) {
-        s->found = (struct ldso_found){e, path, via, via_object, false, v.crash, NULL};
+        s->found = (struct ldso_found){e, path, via, via_object, false, v.crash, NULL, NULL};
         return true;
     }
     s->other_class |= v.other_class;
     s->last_errno = ENOENT;
     if (v.fatal) {
         s->found = (struct ldso_found){NULL, path, via, via_object, true, false,
-                                       arena_printf(p->arena, "%s: %s", path, v.says)};
+                                       arena_printf(p->arena, "%s: %s", path, v.says), v.says};
     }
     return v.fatal;
 }
@@ -386,6 +386,24 @@ static bool try_rpaths(struct search *s, struct ldso_object *loader)
     return false;
 }
 
+/* What entries with legacy hwcap bits are matched against up to 2.36: sysdeps/x86/dl-procinfo.h
+ * and dl-hwcap.h (bit 1 x86_64, bit 2 avx512_1; platforms from bit 48: i586, i686, haswell,
+ * xeon_phi; bit 63 is always set). */
+static void legacy_hwcap(const struct ldso_cpu *cpu, uint64_t *ret_have, uint64_t *ret_platform)
+{
+    static const char *const platforms[] = {"i586", "i686", "haswell", "xeon_phi"};
+    *ret_have = (uint64_t)1 << 63;
+    *ret_platform = 0;
+    if (cpu->machine == EM_X86_64) {
+        *ret_have |= 2u | (cpu->avx512_1 ? 4u : 0u);
+    }
+    for (size_t i = 0; i < sizeof platforms / sizeof *platforms; i++) {
+        if (strcmp(platforms[i], cpu->platform) == 0) {
+            *ret_platform = (uint64_t)1 << (48 + i);
+        }
+    }
+}
+
 static void cache_key(struct ldso_process *p, struct ldso_cache_key *key)
 {
     const struct elf_image *e = &p->main->file->image;
@@ -403,6 +421,7 @@ static void cache_key(struct ldso_process *p, struct ldso_cache_key *key)
         key->n_flags = 2;
         break;
     }
+    legacy_hwcap(&p->cpu, &key->legacy_have, &key->legacy_platform);
     key->hwcaps = ldso_cpu_hwcaps(&p->cpu, &key->n_hwcaps);
 }
 
@@ -479,10 +498,12 @@ struct ldso_found ldso_search(struct ldso_process *p, struct ldso_request *r, bo
     if (ended) {
         return s.found;
     }
-    const char *text = s.other_class
-                           ? (p->main->file->image.is64 ? "wrong ELF class: ELFCLASS32"
-                                                        : "wrong ELF class: ELFCLASS64")
-                           : arena_printf(p->arena, "cannot open shared object file: %s",
-                                          strerror(s.last_errno));
-    return (struct ldso_found){.says = arena_printf(p->arena, "%s: %s", r->name, text)};
+    bool is64 = p->main->file->image.is64;
+    const char *errstring = !s.other_class ? "cannot open shared object file"
+                            : is64         ? "wrong ELF class: ELFCLASS32"
+                                           : "wrong ELF class: ELFCLASS64";
+    return (struct ldso_found){
+        .errstring = errstring,
+        .says = arena_printf(p->arena, "%s: %s%s%s", r->name, errstring, s.other_class ? "" : ": ",
+                             s.other_class ? "" : strerror(s.last_errno))};
 }

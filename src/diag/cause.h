@@ -1,0 +1,58 @@
+/*
+ * The causes gpumend can name: one row each, which drives the rules, `gpumend explain`, the
+ * documentation and the tests.
+ */
+#ifndef GPUMEND_DIAG_CAUSE_H
+#define GPUMEND_DIAG_CAUSE_H
+
+#include <stddef.h>
+
+enum diag_cause {
+    DIAG_LIBRARY_UNUSABLE_FILE,
+    DIAG_LIBRARY_DANGLING_LINK,
+    DIAG_LIBRARY_UNREADABLE,
+    DIAG_LIBRARY_WRONG_ARCHITECTURE,
+    DIAG_CUDNN_SUBLIBRARY_MISSING,
+    DIAG_CUDNN_MIXED_VERSIONS,
+    DIAG_CUDNN_OLDER_SHIM,
+    DIAG_FULL_VERSION_SHADOW,
+    DIAG_LIBRARY_WRONG_COPY,
+    DIAG_IMPORT_ORDER,
+    DIAG_LIBRARY_NOT_ON_PATH,
+    DIAG_LIBRARY_WRONG_MAJOR,
+    DIAG_LIBRARY_MISSING,
+    DIAG_STUB_LIBCUDA,
+    DIAG_GLIBC_TOO_OLD,
+    DIAG_SYMBOL_VERSION_MISSING,
+    DIAG_UNDEFINED_SYMBOL,
+    DIAG_EXEC_STACK,
+    DIAG_CPU_LEVEL,
+    DIAG_EXTENSION_OTHER_PYTHON,
+    DIAG_SECURE_EXECUTION,
+    DIAG_PRELOAD_IGNORED,
+    DIAG_LIBRARY_PATH_ELEMENT,
+    DIAG_FOLDER_CREATED_LATE,
+    DIAG_MAPPED_FILE_DELETED,
+    DIAG_MUSL,
+    DIAG_LOADER_MISSING,
+    DIAG_CAUSES,
+};
+
+enum diag_severity { DIAG_NOTE, DIAG_WARNING, DIAG_ERROR };
+
+struct diag_cause_row {
+    const char *id;    // stable, for people and programs
+    const char *class; // root-cause class of the failure collection
+    enum diag_severity severity;
+    const char *title; // one sentence
+    const char *page;  // what `gpumend explain` prints below it: what happens, how to see it,
+                       // what to do
+};
+
+extern const struct diag_cause_row diag_causes[DIAG_CAUSES];
+
+/* The row with this id, or NULL. */
+const struct diag_cause_row *diag_cause_by_id(const char *id);
+const char *diag_severity_name(enum diag_severity severity);
+
+#endif

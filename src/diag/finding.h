@@ -1,0 +1,44 @@
+/*
+ * Findings: causes with their evidence and repairs. Rules read the model and the knowledge base,
+ * and nothing else; several symptoms of one root cause are one finding.
+ */
+#ifndef GPUMEND_DIAG_FINDING_H
+#define GPUMEND_DIAG_FINDING_H
+
+#include "diag/cause.h"
+#include "model/model.h"
+
+enum diag_repair_kind { DIAG_REPAIR_ENV, DIAG_REPAIR_PACKAGE, DIAG_REPAIR_FILE, DIAG_REPAIR_TEXT };
+
+struct diag_repair {
+    enum diag_repair_kind kind;
+    const char *text;    // one sentence
+    const char *command; // can be pasted; NULL if there is none
+};
+
+struct diag_finding {
+    enum diag_cause cause;
+    const char *class; // the cause's own, or a nearer one
+    enum diag_severity severity;
+    const char *culprit; // the library, package, variable or file at fault
+    const char *summary; // one sentence about this very case
+    VEC(const char *) evidence;
+    VEC(struct diag_repair) repairs;
+    VEC(const char *) scripts; // in which programs it shows: "import a; use a"
+};
+
+enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };
+
+struct diag_report {
+    VEC(struct diag_finding *) findings; // errors first, the one to act on first
+    VEC(const char *) fine;              // what is in order, one sentence each
+    enum diag_verdict verdict;
+};
+
+/* Judges the model. The report lives in the model's arena. */
+void diag_run(struct model *m, struct diag_report *ret);
+
+const char *diag_repair_kind_name(enum diag_repair_kind kind);
+const char *diag_verdict_name(enum diag_verdict verdict);
+
+#endif

@@ -1,0 +1,190 @@
+#include "model/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROC_BYTES_MAX = 16 << 20, MAPPINGS_MAX = 20000 };
+
+static int read_proc(struct model *m, int pid, const char *name, struct str *ret, struct gm_err *err)
+{
+    struct root host;
+    if (root_open(&host, "/", err) < 0) {
+        return err->code;
+    }
+    const char *path = arena_printf(m->arena, "/proc/%d/%s", pid, name);
+    int rc = root_read(&host, m->arena, path, PROC_BYTES_MAX, ret);
+    root_close(&host);
+    return rc < 0 ? gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+static int read_proc_link(struct model *m, int pid, const char *name, const char **ret,
+                          struct gm_err *err)
+{
+    char target[4096];
+    const char *path = arena_printf(m->arena, "/proc/%d/%s", pid, name);
+    ssize_t n = readlink(path, target, sizeof target);
+    if (n < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
+    }
+    *ret = arena_strndup(m->arena, target, (size_t)n);
+    return 0;
+}
+
+static void read_environ(struct model *m, struct str text)
+{
+    VEC(const char *) env = {0};
+    while (text.s && text.n) {
+        struct str entry = str_cut(&text, '\0');
+        if (entry.n) {
+            VEC_PUSH(m->arena, &env, str_dup(m->arena, entry));
+        }
+    }
+    m->config.env = env.items;
+    m->config.n_env = env.n;
+}
+
+/* "7f..-7f.. r-xp 00000000 fe:00 123   /path (deleted)" */
+static void read_maps(struct model *m, struct str text)
+{
+    struct str line;
+    while (str_line(&text, &line) && m->mappings.n < MAPPINGS_MAX) {
+        size_t slash = str_find_char(line, '/');
+        struct str path = {line.s + slash, line.n - slash};
+        bool deleted = str_ends(path, " (deleted)");
+        if (path.n == 0 || str_starts(path, "/dev/") || str_starts(path, "/memfd:") ||
+            str_starts(path, "/SYSV")) {
+            continue;
+        }
+        path.n -= deleted ? strlen(" (deleted)") : 0;
+        bool known = false;
+        for (size_t i = 0; i < m->mappings.n && !known; i++) {
+            known = str_is(path, m->mappings.items[i].path);
+        }
+        bool library = memmem(path.s, path.n, ".so", 3) != NULL;
+        if (!known && library) {
+            VEC_PUSH(m->arena, &m->mappings,
+                     (struct model_mapping){str_dup(m->arena, path), deleted});
+        }
+    }
+}
+
+/* Seconds since 1970 at which the process started: boot time plus field 22 of its stat line. */
+static bool start_time(struct model *m, int pid, int64_t *ret_seconds)
+{
+    struct str stat_text, boot;
+    struct gm_err err;
+    struct root host;
+    if (read_proc(m, pid, "stat", &stat_text, &err) < 0 || root_open(&host, "/", &err) < 0) {
+        return false;
+    }
+    int rc = root_read(&host, m->arena, "/proc/stat", PROC_BYTES_MAX, &boot);
+    root_close(&host);
+    size_t at = rc < 0 ? 0 : str_find(boot, "btime ");
+    if (rc < 0 || at == boot.n) {
+        return false;
+    }
+    struct str rest = {boot.s + at + 6, boot.n - at - 6};
+    uint64_t btime = 0, ticks = 0;
+    if (!str_u64(str_cut(&rest, '\n'), &btime)) {
+        return false;
+    }
+    const char *paren = memrchr(stat_text.s, ')', stat_text.n); // the name may hold blanks
+    if (!paren) {
+        return false;
+    }
+    struct str fields = {paren + 1, stat_text.n - (size_t)(paren + 1 - stat_text.s)};
+    struct str field = {NULL, 0};
+    for (int i = 2; i <= 22 && fields.s; i++) { // the cut before the first blank is field 2
+        field = str_cut(&fields, ' ');
+    }
+    long per_second = sysconf(_SC_CLK_TCK);
+    if (!str_u64(field, &ticks) || per_second <= 0) {
+        return false;
+    }
+    *ret_seconds = (int64_t)(btime + ticks / (uint64_t)per_second);
+    return true;
+}
+
+/* Folders of LD_LIBRARY_PATH that were made after the process had started. The birth time counts,
+ * where the file system keeps one. */
+static void find_late_folders(struct model *m, int pid)
+{
+    int64_t started = 0;
+    const char *path = NULL;
+    for (size_t i = 0; i < m->config.n_env; i++) {
+        if (starts_with(m->config.env[i], "LD_LIBRARY_PATH=")) {
+            path = m->config.env[i] + strlen("LD_LIBRARY_PATH=");
+        }
+    }
+    if (!path || !start_time(m, pid, &started)) {
+        return;
+    }
+    for (struct str rest = str_of(path); rest.s;) {
+        struct str dir = str_cut(&rest, ':');
+        struct statx info;
+        const char *full = arena_printf(m->arena, "/proc/%d/root" STR_FMT, pid, STR_ARG(dir));
+        if (dir.n && dir.s[0] == '/' && statx(AT_FDCWD, full, 0, STATX_BTIME, &info) == 0 &&
+            info.stx_mask & STATX_BTIME && info.stx_btime.tv_sec > started + 1) {
+            VEC_PUSH(m->arena, &m->late_folders, str_dup(m->arena, dir));
+        }
+    }
+}
+
+/* Loads what is mapped and the model has not loaded yet, each by its path. */
+static void load_mapped(struct model *m, struct model_process *out)
+{
+    struct ldso_process *p = out->ldso;
+    for (size_t i = 0; i < m->mappings.n && !p->dead && !p->start_failed; i++) {
+        const struct model_mapping *x = &m->mappings.items[i];
+        struct ldso_entry *e = ldso_store_get(m->store, x->path);
+        bool known = x->deleted || !e->file || e->file == p->main->file;
+        for (size_t k = 0; k < p->objects.n && !known; k++) {
+            known = p->objects.items[k]->file == e->file;
+        }
+        if (known) {
+            continue;
+        }
+        const char **names = arena_array(m->arena, 1, sizeof *names);
+        names[0] = x->path;
+        struct model_attempt at = {.source = MODEL_FROM_MAPS, .phase = MODEL_USE, .caller = p->main,
+                                   .names = names, .n_names = 1, .first_load = p->loads.n};
+        const struct ldso_load *load = ldso_dlopen(p, p->main, x->path, 0);
+        at.n_loads = load != NULL;
+        at.failed = !load || !load->object;
+        VEC_PUSH(m->arena, &out->attempts, at);
+    }
+    model_settle(out);
+}
+
+int model_add_live(struct model *m, int pid, struct gm_err *err)
+{
+    const char *exe = NULL, *cwd = NULL;
+    struct str text;
+    m->pid = pid;
+    if (read_proc_link(m, pid, "exe", &exe, err) < 0 || read_proc_link(m, pid, "cwd", &cwd, err) < 0 ||
+        read_proc(m, pid, "environ", &text, err) < 0) {
+        return err->code;
+    }
+    read_environ(m, text);
+    m->config.cwd = cwd;
+    if (read_proc(m, pid, "maps", &text, err) < 0) {
+        return err->code;
+    }
+    read_maps(m, text);
+    find_late_folders(m, pid);
+    struct model_process *out = arena_alloc(m->arena, sizeof *out);
+    VEC_PUSH(m->arena, &m->processes, out);
+    struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
+    if (ldso_start(p, exe, err) < 0) {
+        return gm_err_wrap(err, "process %d", pid);
+    }
+    out->ldso = p;
+    if (!p->is_static) {
+        load_mapped(m, out);
+    }
+    return 0;
+}

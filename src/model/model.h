@@ -1,0 +1,145 @@
+/*
+ * What the programs of an environment would have loaded: scripts of imports and first uses, turned
+ * into process models by the knowledge of what each package and library opens by itself.
+ *
+ *   model_open()       the target: environment, start environment, root
+ *   model_add_script() "import torch", "import ctranslate2", "use torch", ... -> one process
+ *   model_libraries()  where else a library of some name lies (asked only when one is missing)
+ *
+ * Everything is collected here; src/diag judges it without looking at the file system again. An
+ * attempt is one library load that no DT_NEEDED asks for; its source says how we know of it.
+ */
+#ifndef GPUMEND_MODEL_MODEL_H
+#define GPUMEND_MODEL_MODEL_H
+
+#include "kb/kb.h"
+#include "ldso/process.h"
+#include "py/env.h"
+
+enum model_source {
+    MODEL_FROM_IMPORT, // the import system: an extension module
+    MODEL_FROM_KB,     // the table of what packages and libraries open (kb/, with its row)
+    MODEL_FROM_NOTE,   // the object's own .note.dlopen
+    MODEL_FROM_MAPS,   // seen mapped in the live process
+    MODEL_FROM_GUESS,  // a string in the object's constants: never an error by itself
+};
+
+enum model_phase { MODEL_IMPORT, MODEL_USE };
+
+struct model_attempt {
+    enum model_source source;
+    const char *row;     // kb row, or NULL
+    const char *package; // the distribution whose import or use it belongs to, or NULL
+    enum model_phase phase;
+    struct ldso_object *caller;
+    const char *const *names; // candidates, in the order tried
+    size_t n_names;
+    bool required;
+    const char *feature, *family; // or NULL
+    const char *says;             // what the user sees when it fails, or NULL
+    const struct ldso_load *load; // the one that succeeded, else the first that failed
+    bool failed;
+    size_t first_load, n_loads; // in ldso->loads
+};
+
+struct model_process {
+    const char **script; // "import torch", "use torch"
+    size_t n_script;
+    struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
+    const char *error;
+    VEC(struct model_attempt) attempts;
+    VEC(const char *) unknown;  // packages whose imports the knowledge base does not know
+    VEC(const char *) imported; // distributions, in the order of their import
+    bool fatal;                 // something at import failed: later steps do not happen
+};
+
+/* A file with a library's name, found in one of the usual folders. */
+struct model_library {
+    const char *path, *name;  // name: the file's
+    const char *where;        // "site-packages", "conda", "CUDA toolkit", "system", ...
+    const char *package;      // owning distribution "nvidia-cudnn-cu12 9.1.0.70", or NULL
+    const char *soname;
+    bool usable;              // ELF of the program's class and machine
+};
+
+struct model_folder {
+    const char *dir, *where;
+    char **names;
+    size_t n;
+};
+
+/* An extension module that exists for another Python only. */
+struct model_foreign {
+    const char *package, *module, *file;
+};
+
+/* A file mapped in the live process. */
+struct model_mapping {
+    const char *path;
+    bool deleted; // the file was replaced or removed since
+};
+
+struct model {
+    struct root *root;
+    struct arena *arena;
+    struct ldso_store *store;
+    struct kb *kb;
+    struct kb_imports imports;   // loaded by model_open()
+    struct kb_dlopens dlopens;
+    struct kb_families families;
+    struct py_env *env; // NULL: the target is no Python environment
+    struct ldso_config config;
+    const char *target_file; // an ELF file as target, or NULL
+    int pid;                 // live process, or 0
+    struct ldso_cpu cpu;
+    VEC(struct model_process *) processes;
+    VEC(struct model_folder) folders;
+    bool folders_read;
+    VEC(const struct py_dist *) known; // installed GPU packages that kb/ knows, by name
+    VEC(struct model_foreign) foreign;
+    VEC(struct model_mapping) mappings;  // with a pid
+    VEC(const char *) late_folders;      // search-path folders younger than the live process
+    VEC(const char *) notes;             // what could not be looked at
+};
+
+/* Reads the areas of the knowledge base that scripts need. The caller has filled root, arena, store,
+ * kb, env and config. Fails only with a replacement knowledge base that is wrong. */
+int model_open(struct model *m, struct gm_err *err) GM_CHECK;
+
+/* Runs a script in a fresh process model of the environment's interpreter (or of target_file) and
+ * appends it. Never fails: what goes wrong is said in the process. */
+struct model_process *model_add_script(struct model *m, const char *const *script, size_t n);
+
+/* The same in a changed start environment, and not appended: for trying a repair out. */
+struct model_process *model_try_script(struct model *m, const char *const *script, size_t n,
+                                       const char *const *env, size_t n_env);
+
+/* The scripts that a check runs by default: every known GPU package alone, and every ordered pair
+ * of those that share a library family. With `imports` (n > 0): these in this order. */
+void model_add_default_scripts(struct model *m, const char *const *imports, size_t n);
+
+/* The program or library `target_file` on its own, its notes and its guesses. */
+struct model_process *model_add_file(struct model *m);
+
+/* Applies the rows of what objects open by themselves to every object of the process. */
+void model_run_object_rows(struct model *m, struct model_process *out);
+
+/* Points each attempt at its load; for use after the last load. */
+void model_settle(struct model_process *out);
+
+/* All files of the usual folders whose name is `name`, or has its stem with another version
+ * ("libcublas.so.11" for "libcublas.so.12"). */
+size_t model_libraries(struct model *m, const char *name, struct model_library **ret);
+
+/* "libcublas" of "libcublas.so.12", "libcudnn" of "libcudnn-74a4c495.so.9.1.0"; n is its length. */
+struct str model_stem(const char *name);
+
+/* Whether a version is in a PEP 440 set; NULL as set admits every version. */
+bool model_version_fits(struct arena *a, const char *set, const char *version);
+
+/* The distribution that owns a file, as "name version", or NULL. */
+const char *model_owner(struct model *m, const char *path);
+
+const char *model_source_name(enum model_source source);
+
+#endif

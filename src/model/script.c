@@ -1,0 +1,826 @@
+/* Scripts: imports and first uses as sequences of loads, by the rows of kb/imports and kb/dlopen. */
+#include <string.h>
+
+#include "model/family.h"
+#include "py/dist.h"
+#include "py/module.h"
+#include "py/requirement.h"
+#include "py/version.h"
+
+enum { DEPTH_MAX = 16, ATTEMPTS_MAX = 5000, FILES_MAX = 4096 };
+
+/* One imported distribution and what it loaded by itself. */
+struct imported {
+    const struct py_dist *dist;
+    const struct kb_import *row;
+    VEC(struct ldso_object *) roots;
+    bool used, load_rows_done;
+};
+
+struct run {
+    struct model *m;
+    struct model_process *out;
+    struct ldso_process *p;
+    VEC(struct imported *) imports;
+    struct ldso_object *ctypes; // the _ctypes extension, once it is loaded
+    unsigned depth;
+};
+
+const char *model_source_name(enum model_source source)
+{
+    static const char *const names[] = {
+        [MODEL_FROM_IMPORT] = "import", [MODEL_FROM_KB] = "knowledge base",
+        [MODEL_FROM_NOTE] = ".note.dlopen", [MODEL_FROM_MAPS] = "maps",
+        [MODEL_FROM_GUESS] = "guess"};
+    return names[source];
+}
+
+/* ------------------------------------------------------------------ knowledge */
+
+bool model_version_fits(struct arena *a, const char *set, const char *version)
+{
+    struct py_specifiers s;
+    struct gm_err err;
+    if (!set) {
+        return true;
+    }
+    return version && py_specifiers_parse(a, str_of(set), &s, &err) == 0 &&
+           py_specifiers_match(&s, str_of(version)) == PY_YES;
+}
+
+static bool name_is(const struct kb_import *row, const char *name)
+{
+    return strcmp(row->module, name) == 0 || py_name_eq(str_of(row->package), str_of(name));
+}
+
+/* The installed distribution that `name` (of a module or a distribution) means, and its row. */
+static const struct py_dist *find_import(struct model *m, const char *name,
+                                         const struct kb_import **ret_row)
+{
+    const struct py_dist *dist = NULL;
+    *ret_row = NULL;
+    for (size_t i = 0; i < m->imports.n; i++) {
+        const struct kb_import *row = &m->imports.rows[i];
+        const struct py_dist *d = name_is(row, name) ? py_env_by_dist(m->env, row->package) : NULL;
+        if (!d) {
+            continue;
+        }
+        dist = d;
+        if (model_version_fits(m->arena, row->versions, d->version)) {
+            *ret_row = row;
+            return d;
+        }
+    }
+    return dist ? dist : py_env_by_dist(m->env, name);
+}
+
+/* The CUDA version a package was built for, from torch/version.py: cuda = '12.4'. */
+static const char *torch_cuda(struct model *m)
+{
+    const struct py_dist *torch = py_env_by_dist(m->env, "torch");
+    struct str text;
+    if (!torch || root_read(m->root, m->arena,
+                            path_join(m->arena, torch->site, "torch/version.py"), 1 << 20,
+                            &text) < 0) {
+        return NULL;
+    }
+    struct str line;
+    while (str_line(&text, &line)) {
+        if (!str_starts(line, "cuda")) {
+            continue;
+        }
+        size_t quote = str_find_char(line, '\'');
+        struct str value = {line.s + quote, line.n - quote};
+        if (value.n > 2) {
+            value.s++, value.n--;
+            value.n = str_find_char(value, '\'');
+            return str_dup(m->arena, value);
+        }
+    }
+    return NULL;
+}
+
+/* Replaces one "{key}" by value; NULL if it is there and the value is not known. */
+static const char *fill(struct arena *a, const char *text, const char *key, const char *value)
+{
+    const char *at = text ? strstr(text, key) : NULL;
+    if (!at) {
+        return text;
+    }
+    return value ? arena_printf(a, "%.*s%s%s", (int)(at - text), text, value, at + strlen(key)) : NULL;
+}
+
+static const char *without_dot(struct arena *a, const char *version)
+{
+    const char *dot = version ? strchr(version, '.') : NULL;
+    return dot ? arena_printf(a, "%.*s%s", (int)(dot - version), version, dot + 1) : NULL;
+}
+
+/* ------------------------------------------------------------------ loading */
+
+static struct ldso_object *interpreter(struct run *r)
+{
+    for (size_t i = 0; i < r->p->objects.n; i++) {
+        const char *soname = r->p->objects.items[i]->soname;
+        if (soname && starts_with(soname, "libpython3")) {
+            return r->p->objects.items[i]; // its code calls dlopen
+        }
+    }
+    return r->p->main;
+}
+
+/* ctypes calls dlopen from its extension module, or from the interpreter where it is built in. */
+static struct ldso_object *ctypes_object(struct run *r)
+{
+    if (!r->ctypes) {
+        struct py_module module;
+        py_module_find(r->m->env, "_ctypes", &module);
+        r->ctypes = interpreter(r);
+        if (module.kind == PY_MODULE_EXTENSION) {
+            const struct ldso_load *load =
+                ldso_dlopen(r->p, r->ctypes, module.file, LDSO_NOW);
+            r->ctypes = load && load->object ? load->object : r->ctypes;
+        }
+    }
+    return r->ctypes;
+}
+
+struct wanted {
+    enum model_source source;
+    const char *row;
+    enum model_phase phase;
+    struct ldso_object *caller;
+    const char *const *names;
+    size_t n;
+    bool required;
+    unsigned mode;
+    const char *feature, *family, *says;
+};
+
+/* Tries the candidates in order; returns the object, or NULL. */
+static struct ldso_object *attempt(struct run *r, struct imported *by, const struct wanted *w)
+{
+    if (r->out->attempts.n >= ATTEMPTS_MAX || w->n == 0) {
+        return NULL;
+    }
+    struct model_attempt at = {.source = w->source, .row = w->row,
+                               .package = by && by->dist ? by->dist->name : NULL, .phase = w->phase,
+                               .caller = w->caller, .names = w->names, .n_names = w->n,
+                               .required = w->required, .feature = w->feature, .family = w->family,
+                               .says = w->says, .failed = true, .first_load = r->p->loads.n};
+    struct ldso_object *object = NULL;
+    for (size_t i = 0; i < w->n && !object; i++) {
+        const struct ldso_load *load = ldso_dlopen(r->p, w->caller, w->names[i], w->mode);
+        if (!load) {
+            break; // the process is dead
+        }
+        object = load->object;
+        at.n_loads++;
+    }
+    at.failed = object == NULL;
+    VEC_PUSH(r->m->arena, &r->out->attempts, at);
+    if (object && by) {
+        VEC_PUSH(r->m->arena, &by->roots, object);
+    }
+    return object;
+}
+
+static unsigned mode_of(const struct kb_step *s)
+{
+    return (s->lazy ? 0 : LDSO_NOW) | (s->global ? LDSO_GLOBAL_SCOPE : 0);
+}
+
+/* ------------------------------------------------------------------ steps of an import */
+
+static bool do_import(struct run *r, const char *name, bool optional);
+
+static void note_foreign(struct model *m, const struct imported *by, const char *module,
+                         const char *file)
+{
+    for (size_t i = 0; i < m->foreign.n; i++) {
+        if (strcmp(m->foreign.items[i].file, file) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(m->arena, &m->foreign, (struct model_foreign){by->dist->name, module, file});
+}
+
+static bool step_extension(struct run *r, struct imported *by, const struct kb_step *s)
+{
+    struct py_module module;
+    py_module_find(r->m->env, s->module, &module);
+    if (module.kind != PY_MODULE_EXTENSION) {
+        if (module.foreign) {
+            note_foreign(r->m, by, s->module, module.foreign);
+        }
+        return s->optional || !module.foreign; // without the file: another build, nothing to load
+    }
+    const char **names = arena_array(r->m->arena, 1, sizeof *names);
+    names[0] = module.file;
+    struct wanted w = {.source = MODEL_FROM_IMPORT, .row = by->row->id,
+                       .phase = s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
+                       .caller = interpreter(r), .names = names, .n = 1,
+                       .required = !s->optional, .mode = mode_of(s) | LDSO_NOW};
+    return attempt(r, by, &w) || s->optional;
+}
+
+static const char *site_file(struct run *r, const struct imported *by, const char *file)
+{
+    struct arena *a = r->m->arena;
+    if (strstr(file, "{cuda")) {
+        file = fill(a, file, "{cuda}", without_dot(a, torch_cuda(r->m)));
+    }
+    if (!file || strchr(file, '{')) {
+        return NULL;
+    }
+    const char *path = path_join(a, by->dist->site, file);
+    struct stat st;
+    return root_stat(r->m->root, path, &st) == 0 ? path : NULL;
+}
+
+/* State between the cdll step and the preloads that follow it. */
+struct cdll {
+    bool done, failed;
+    const char *file, *says;
+    unsigned mode;
+};
+
+static bool open_by_ctypes(struct run *r, struct imported *by, const char *path, bool required,
+                           unsigned mode)
+{
+    const char **names = arena_array(r->m->arena, 1, sizeof *names);
+    names[0] = path;
+    struct wanted w = {.source = MODEL_FROM_KB, .row = by->row->id, .caller = ctypes_object(r),
+                       .names = names, .n = 1, .required = required, .mode = mode};
+    return attempt(r, by, &w) != NULL;
+}
+
+static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *s,
+                      bool retry_follows, struct cdll *state)
+{
+    const char *path = site_file(r, by, s->file);
+    for (size_t i = 0; i < s->fallback.n && !path; i++) {
+        path = site_file(r, by, s->fallback.items[i]);
+    }
+    *state = (struct cdll){.done = true, .file = path, .mode = mode_of(s) | LDSO_NOW};
+    if (!path) {
+        return true; // another build (a CPU build has no such file): nothing to load
+    }
+    /* A failure that the preload step mends is none. */
+    state->failed = !open_by_ctypes(r, by, path, !s->optional && !retry_follows, state->mode);
+    if (state->failed && r->p->loads.n) {
+        state->says = r->p->loads.items[r->p->loads.n - 1].glibc_says;
+    }
+    return !state->failed || s->optional || retry_follows;
+}
+
+/* The first file that the folders and the glob yield along sys.path. */
+static const char *find_preload(struct run *r, const struct kb_preload *lib)
+{
+    struct model *m = r->m;
+    const char *cuda = torch_cuda(m);
+    const char *major =
+        cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
+    for (size_t i = 0; i < m->env->paths_n; i++) {
+        for (size_t k = 0; k < lib->folders.n; k++) {
+            const char *folder = fill(m->arena, lib->folders.items[k], "{cuda_major}", major);
+            struct root_dir list;
+            if (!folder || !m->env->paths[i].is_dir) {
+                continue;
+            }
+            const char *dir = path_join(m->arena, m->env->paths[i].dir, folder);
+            if (root_list(m->root, m->arena, dir, FILES_MAX, NULL, NULL, &list) < 0) {
+                continue; // not there: the next one
+            }
+            for (size_t f = 0; f < list.n; f++) {
+                if (str_glob(lib->glob, list.names[f])) {
+                    return path_join(m->arena, dir, list.names[f]);
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool names_failed_library(const struct kb_step *s, const char *says)
+{
+    for (size_t i = 0; says && i < s->n_libs; i++) {
+        struct str stem = model_stem(s->libs[i].glob);
+        struct str text = str_of(says);
+        char stem_so[256];
+        if (stem.n + 4 < sizeof stem_so) {
+            memcpy(stem_so, stem.s, stem.n);
+            memcpy(stem_so + stem.n, ".so", 4);
+            if (str_find(text, stem_so) < text.n) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool path_loaded(const struct run *r, const char *part)
+{
+    for (size_t i = 0; i < r->p->objects.n; i++) {
+        if (strstr(r->p->objects.items[i]->path, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool preload_applies(const struct run *r, const struct kb_step *s, const struct cdll *state)
+{
+    switch (s->when) {
+    case KB_WHEN_ALWAYS:
+    case KB_WHEN_GPU: return true;
+    case KB_WHEN_NO_GPU: return false;
+    case KB_WHEN_AFTER_FAILURE: return state->failed && names_failed_library(s, state->says);
+    case KB_WHEN_PATH_LOADED:
+        return state->done && !state->failed && state->file && s->path && path_loaded(r, s->path);
+    }
+    return false;
+}
+
+static bool step_preload(struct run *r, struct imported *by, const struct kb_step *s,
+                         struct cdll *state)
+{
+    if (!preload_applies(r, s, state)) {
+        return true;
+    }
+    bool failed = false;
+    for (size_t i = 0; i < s->n_libs && !failed; i++) {
+        const char *path = find_preload(r, &s->libs[i]);
+        bool required = !s->libs[i].optional && s->missing == KB_MISSING_FAIL;
+        bool ok = path && open_by_ctypes(r, by, path, false, mode_of(s) | LDSO_NOW);
+        if (!ok && !s->libs[i].optional) {
+            failed = s->missing != KB_MISSING_SKIP;
+            if (required && s->when != KB_WHEN_AFTER_FAILURE) {
+                failed = true;
+            }
+        }
+    }
+    if (!s->retry || !state->file) {
+        return !failed || s->missing != KB_MISSING_FAIL;
+    }
+    state->failed = !open_by_ctypes(r, by, state->file, true, state->mode);
+    return !state->failed;
+}
+
+/* The first loaded object whose soname or file name matches. */
+static struct ldso_object *object_matching(const struct run *r, const char *glob)
+{
+    for (size_t i = 0; i < r->p->objects.n; i++) {
+        struct ldso_object *o = r->p->objects.items[i];
+        if (str_glob(glob, path_base(o->path)) || (o->soname && str_glob(glob, o->soname))) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static bool step_dlopen(struct run *r, struct imported *by, const struct kb_step *s)
+{
+    struct arena *a = r->m->arena;
+    struct ldso_object *caller = strcmp(s->caller, "ctypes") == 0        ? ctypes_object(r)
+                                 : strcmp(s->caller, "interpreter") == 0 ? interpreter(r)
+                                                                         : object_matching(r, s->caller);
+    const char **names = arena_array(a, s->names.n, sizeof *names);
+    size_t n = 0;
+    for (size_t i = 0; i < s->names.n; i++) {
+        const char *name = fill(a, s->names.items[i], "{site}", by->dist->site);
+        if (name) {
+            names[n++] = name;
+        }
+    }
+    bool required = !s->optional && s->missing == KB_MISSING_FAIL;
+    if (!caller) {
+        return true;
+    }
+    struct wanted w = {.source = MODEL_FROM_KB, .row = by->row->id,
+                       .phase = s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
+                       .caller = caller, .names = names, .n = n, .required = required,
+                       .mode = mode_of(s)};
+    return attempt(r, by, &w) != NULL;
+}
+
+static bool retry_follows(const struct kb_import *row, size_t i)
+{
+    for (size_t k = i + 1; k < row->n_steps; k++) {
+        if (row->steps[k].kind == KB_STEP_PRELOAD && row->steps[k].retry) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Runs the steps of one phase; false if the import fails. */
+static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
+{
+    struct cdll state = {0};
+    const char *stopped = NULL; // group that was given up
+    for (size_t i = 0; i < by->row->n_steps && !r->p->dead; i++) {
+        const struct kb_step *s = &by->row->steps[i];
+        bool is_use = s->phase == KB_PHASE_USE;
+        if (is_use != (phase == KB_PHASE_USE) || s->when == KB_WHEN_NO_GPU ||
+            (stopped && s->group && strcmp(s->group, stopped) == 0)) {
+            continue;
+        }
+        bool ok = true;
+        switch (s->kind) {
+        case KB_STEP_EXTENSION: ok = step_extension(r, by, s); break;
+        case KB_STEP_CDLL:
+            ok = step_cdll(r, by, s, retry_follows(by->row, i), &state);
+            break;
+        case KB_STEP_PRELOAD: ok = step_preload(r, by, s, &state); break;
+        case KB_STEP_IMPORT: ok = do_import(r, s->package, s->optional) || s->optional; break;
+        case KB_STEP_DLOPEN:
+            ok = step_dlopen(r, by, s);
+            if (!ok && s->missing == KB_MISSING_STOP) {
+                stopped = s->group;
+            }
+            ok = ok || s->missing != KB_MISSING_FAIL;
+            break;
+        }
+        if (!ok && !s->optional) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ what objects open */
+
+static const char *object_version(struct run *r, const struct kb_dlopen *row, struct ldso_object *o)
+{
+    switch (row->version_from) {
+    case KB_VERSION_CUDNN: return model_object_version(r->m, o->file, o->path, KB_VERSION_CUDNN);
+    case KB_VERSION_NVRTC: return model_object_version(r->m, o->file, o->path, KB_VERSION_NVRTC);
+    case KB_VERSION_FILE_NAME:
+        return model_object_version(r->m, o->file, o->path, KB_VERSION_FILE_NAME);
+    case KB_VERSION_NONE:
+    case KB_VERSION_PACKAGE:
+    case KB_VERSION_VERDEF: break;
+    }
+    return NULL;
+}
+
+/* Whether the object lies in the site folder of the package, and that has a fitting version. */
+static bool belongs_to(struct run *r, const struct ldso_object *o, const char *package,
+                       const char *versions)
+{
+    const struct py_dist *dist = package && r->m->env ? py_env_by_dist(r->m->env, package) : NULL;
+    if (!package) {
+        return true;
+    }
+    return dist && starts_with(o->path, dist->site) &&
+           model_version_fits(r->m->arena, versions, dist->version);
+}
+
+static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_object *o)
+{
+    bool named = false;
+    for (size_t i = 0; i < row->objects.n && !named; i++) {
+        named = str_glob(row->objects.items[i], path_base(o->path)) ||
+                (o->soname && str_glob(row->objects.items[i], o->soname));
+    }
+    if (!named || !belongs_to(r, o, row->package, row->package_versions)) {
+        return false;
+    }
+    return !row->object_version ||
+           model_version_fits(r->m->arena, row->object_version, object_version(r, row, o));
+}
+
+/* The candidate names of a request with their placeholders filled. */
+static size_t fill_names(struct run *r, const struct kb_dlopen *row, struct ldso_object *o,
+                         const struct kb_request *q, const char **names)
+{
+    struct arena *a = r->m->arena;
+    const char *version = object_version(r, row, o);
+    const char *part[3] = {NULL, NULL, NULL};
+    struct str rest = str_of(version);
+    for (size_t i = 0; i < 3 && rest.s; i++) {
+        part[i] = str_dup(a, str_cut(&rest, '.'));
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < q->names.n; i++) {
+        const char *name = fill(a, q->names.items[i], "{maj}", part[0]);
+        name = fill(a, name, "{min}", part[1]);
+        name = fill(a, name, "{pat}", part[2]);
+        name = fill(a, name, "{file}", version);
+        name = fill(a, name, "{dir}", path_dir(a, o->path));
+        if (name) {
+            names[n++] = name;
+        }
+    }
+    return n;
+}
+
+static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *row,
+                    struct ldso_object *o)
+{
+    for (size_t i = 0; i < row->n_requests && !r->p->dead; i++) {
+        const struct kb_request *q = &row->requests[i];
+        bool driver = q->family && strcmp(q->family, "driver") == 0;
+        /* What a feature may or may not open is not loaded: it depends on what the program does. */
+        if (!q->required && !driver && row->phase == KB_PHASE_USE) {
+            continue;
+        }
+        const char **names = arena_array(r->m->arena, q->names.n, sizeof *names);
+        struct wanted w = {.source = MODEL_FROM_KB, .row = row->id,
+                           .phase = row->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
+                           .caller = o, .names = names, .n = fill_names(r, row, o, q, names),
+                           .required = q->required, .feature = q->feature, .family = q->family,
+                           .says = q->required ? row->says : NULL,
+                           .mode = (q->lazy ? 0 : LDSO_NOW) | (q->global ? LDSO_GLOBAL_SCOPE : 0)};
+        (void)attempt(r, by, &w); // kept in the attempts
+    }
+}
+
+typedef VEC(struct ldso_object *) object_list;
+
+static void collect(struct run *r, struct ldso_object *o, unsigned mark, object_list *out,
+                    unsigned depth)
+{
+    if (o->mark == mark || depth > 200) {
+        return;
+    }
+    o->mark = mark;
+    VEC_PUSH(r->m->arena, out, o);
+    for (size_t i = 0; i < o->deps.n; i++) {
+        collect(r, o->deps.items[i], mark, out, depth + 1);
+    }
+}
+
+/* Applies the rows of a phase to every object that the package brought, and to what these bring. */
+static void run_rows(struct run *r, struct imported *by, bool use)
+{
+    unsigned mark = ++r->p->mark;
+    object_list list = {0};
+    size_t seen_roots = 0;
+    for (size_t i = 0;; i++) {
+        for (; seen_roots < by->roots.n; seen_roots++) {
+            collect(r, by->roots.items[seen_roots], mark, &list, 0);
+        }
+        if (i >= list.n || r->p->dead) {
+            return;
+        }
+        for (size_t k = 0; k < r->m->dlopens.n; k++) {
+            const struct kb_dlopen *row = &r->m->dlopens.rows[k];
+            if ((row->phase == KB_PHASE_USE) == use && row_matches(r, row, list.items[i])) {
+                run_row(r, by, row, list.items[i]);
+                mark = ++r->p->mark; // the loads have walked the graph themselves
+                for (size_t j = 0; j < list.n; j++) {
+                    list.items[j]->mark = mark;
+                }
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ imports and uses */
+
+static struct imported *find_imported(struct run *r, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < r->imports.n; i++) {
+        if (r->imports.items[i]->dist == dist) {
+            return r->imports.items[i];
+        }
+    }
+    return NULL;
+}
+
+static bool do_import(struct run *r, const char *name, bool optional)
+{
+    const struct kb_import *row = NULL;
+    const struct py_dist *dist = find_import(r->m, name, &row);
+    if (!dist) {
+        if (!optional && r->depth == 0) {
+            VEC_PUSH(r->m->arena, &r->out->unknown,
+                     arena_printf(r->m->arena, "%s is not installed", name));
+        }
+        return true; // what is absent loads nothing; a requirement of a package is not judged here
+    }
+    if (find_imported(r, dist) || r->depth >= DEPTH_MAX) {
+        return true;
+    }
+    if (!row) {
+        if (r->depth == 0) {
+            VEC_PUSH(r->m->arena, &r->out->unknown,
+                     arena_printf(r->m->arena, "%s %s: what its import loads is not known",
+                                  dist->name, dist->version ? dist->version : ""));
+        }
+        return true;
+    }
+    struct imported *by = arena_alloc(r->m->arena, sizeof *by);
+    by->dist = dist;
+    by->row = row;
+    VEC_PUSH(r->m->arena, &r->imports, by);
+    VEC_PUSH(r->m->arena, &r->out->imported, dist->name);
+    r->depth++;
+    bool ok = run_steps(r, by, KB_PHASE_IMPORT);
+    if (ok) {
+        run_rows(r, by, false);
+    }
+    r->depth--;
+    return ok;
+}
+
+static void do_use(struct run *r, const char *name)
+{
+    const struct kb_import *row = NULL;
+    const struct py_dist *dist = find_import(r->m, name, &row);
+    struct imported *by = dist ? find_imported(r, dist) : NULL;
+    if (!by || by->used || r->depth >= DEPTH_MAX) {
+        return;
+    }
+    by->used = true;
+    r->depth++;
+    bool ok = run_steps(r, by, KB_PHASE_USE);
+    for (size_t i = 0; i < by->row->n_steps && ok; i++) {
+        const struct kb_step *s = &by->row->steps[i];
+        if (s->kind == KB_STEP_IMPORT && !s->optional) {
+            do_use(r, s->package);
+        }
+    }
+    if (ok) {
+        run_rows(r, by, true);
+    }
+    r->depth--;
+}
+
+static bool ready(struct run *r)
+{
+    return !r->p->start_failed && !r->p->is_static && !r->p->dead && !r->out->fatal;
+}
+
+static void run_script(struct model *m, struct model_process *out, const struct ldso_config *config)
+{
+    struct gm_err err;
+    struct run r = {.m = m, .out = out};
+    if (!m->env->executable) {
+        out->error = "the environment has no interpreter that could be started";
+        return;
+    }
+    r.p = ldso_process_new(m->store, m->arena, config);
+    if (ldso_start(r.p, m->env->executable, &err) < 0) {
+        out->error = arena_strdup(m->arena, err.text);
+        return;
+    }
+    out->ldso = r.p;
+    for (size_t i = 0; i < out->n_script && ready(&r); i++) {
+        if (starts_with(out->script[i], "import ")) {
+            out->fatal = !do_import(&r, out->script[i] + 7, false);
+        } else if (starts_with(out->script[i], "use ")) {
+            do_use(&r, out->script[i] + 4);
+        }
+    }
+    model_settle(out);
+}
+
+/* The array of loads moves while it grows, so the pointers are set last. */
+void model_settle(struct model_process *out)
+{
+    for (size_t i = 0; i < out->attempts.n; i++) {
+        struct model_attempt *at = &out->attempts.items[i];
+        if (at->n_loads) {
+            at->load = &out->ldso->loads.items[at->failed ? at->first_load
+                                                          : at->first_load + at->n_loads - 1];
+        }
+    }
+}
+
+void model_run_object_rows(struct model *m, struct model_process *out)
+{
+    struct run r = {.m = m, .out = out, .p = out->ldso};
+    struct imported all = {.dist = NULL};
+    VEC_PUSH(m->arena, &all.roots, out->ldso->main);
+    run_rows(&r, &all, false);
+    run_rows(&r, &all, true);
+}
+
+static struct model_process *new_process(struct model *m, const char *const *script, size_t n)
+{
+    struct model_process *out = arena_alloc(m->arena, sizeof *out);
+    out->script = arena_array(m->arena, n, sizeof *out->script);
+    for (size_t i = 0; i < n; i++) {
+        out->script[i] = arena_strdup(m->arena, script[i]);
+    }
+    out->n_script = n;
+    return out;
+}
+
+struct model_process *model_add_script(struct model *m, const char *const *script, size_t n)
+{
+    struct model_process *out = new_process(m, script, n);
+    VEC_PUSH(m->arena, &m->processes, out);
+    run_script(m, out, &m->config);
+    return out;
+}
+
+struct model_process *model_try_script(struct model *m, const char *const *script, size_t n,
+                                       const char *const *env, size_t n_env)
+{
+    struct ldso_config config = m->config;
+    config.env = env;
+    config.n_env = n_env;
+    struct model_process *out = new_process(m, script, n);
+    run_script(m, out, &config);
+    return out;
+}
+
+/* ------------------------------------------------------------------ the default scripts */
+
+/* Whether importing a package loads libraries of its own, and not only through other packages. */
+static bool loads_itself(const struct kb_import *row)
+{
+    for (size_t i = 0; i < row->n_steps; i++) {
+        if (row->steps[i].kind != KB_STEP_IMPORT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool in_family(const struct kb_family *f, const struct ldso_object *o)
+{
+    for (size_t i = 0; i < f->members.n; i++) {
+        if (str_glob(f->members.items[i], path_base(o->path)) ||
+            (o->soname && str_glob(f->members.items[i], o->soname))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The families a process touches, as bits of the family table; the driver's is left out, since
+ * every GPU program shares it. */
+static uint64_t families_of(const struct model *m, const struct model_process *p)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < m->families.n && i < 64; i++) {
+        const struct kb_family *f = &m->families.rows[i];
+        bool hit = false;
+        for (size_t k = 0; k < p->attempts.n && !hit; k++) {
+            const char *family = p->attempts.items[k].family;
+            hit = family && strcmp(family, f->id) == 0;
+        }
+        for (size_t k = 0; p->ldso && k < p->ldso->objects.n && !hit; k++) {
+            hit = in_family(f, p->ldso->objects.items[k]);
+        }
+        if (hit && strcmp(f->id, "driver") != 0) {
+            bits |= (uint64_t)1 << i;
+        }
+    }
+    return bits;
+}
+
+static void add_imports(struct model *m, const char *const *names, size_t n)
+{
+    const char **script = arena_array(m->arena, n * 2, sizeof *script);
+    for (size_t i = 0; i < n; i++) {
+        script[i] = arena_printf(m->arena, "import %s", names[i]);
+        script[n + i] = arena_printf(m->arena, "use %s", names[i]);
+    }
+    (void)model_add_script(m, script, n * 2); // kept in the model
+}
+
+void model_add_default_scripts(struct model *m, const char *const *imports, size_t n)
+{
+    struct {
+        const char *module;
+        uint64_t families;
+        bool base;
+    } found[64];
+    size_t n_found = 0;
+    for (size_t i = 0; i < m->imports.n; i++) {
+        const struct kb_import *row = &m->imports.rows[i];
+        const struct py_dist *dist = py_env_by_dist(m->env, row->package);
+        if (!dist || !model_version_fits(m->arena, row->versions, dist->version)) {
+            continue;
+        }
+        VEC_PUSH(m->arena, &m->known, dist);
+        if (n || n_found == sizeof found / sizeof *found) {
+            continue;
+        }
+        add_imports(m, &row->module, 1);
+        found[n_found].module = row->module;
+        found[n_found].base = loads_itself(row);
+        found[n_found].families = families_of(m, m->processes.items[m->processes.n - 1]);
+        n_found++;
+    }
+    if (n) {
+        add_imports(m, imports, n);
+    }
+    for (size_t i = 0; i < n_found; i++) {
+        for (size_t k = 0; k < n_found; k++) {
+            const char *pair[2] = {found[i].module, found[k].module};
+            if (i != k && found[i].base && found[k].base && (found[i].families & found[k].families)) {
+                add_imports(m, pair, 2);
+            }
+        }
+    }
+    if (m->processes.n == 0) {
+        (void)model_add_script(m, NULL, 0); // the interpreter alone
+    }
+}

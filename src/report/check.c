@@ -1,0 +1,303 @@
+#include "report/check.h"
+
+#include <string.h>
+
+#include "report/process.h"
+
+static json_t *text(const struct model *m, const char *s)
+{
+    return out_json_text(m->arena, s);
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static json_t *target_json(const struct model *m, const struct report_target *t)
+{
+    json_t *o = json_object();
+    set(o, "kind", text(m, t->kind));
+    set(o, "path", text(m, t->path));
+    set(o, "root", text(m, t->root));
+    set(o, "pid", m->pid ? json_integer(m->pid) : json_null());
+    return o;
+}
+
+static const struct ldso_process *first_process(const struct model *m)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        if (m->processes.items[i]->ldso) {
+            return m->processes.items[i]->ldso;
+        }
+    }
+    return NULL;
+}
+
+static json_t *host_json(const struct model *m)
+{
+    json_t *o = json_object();
+    const struct ldso_process *p = first_process(m);
+    set(o, "machine", p ? text(m, p->machine_name) : json_null());
+    set(o, "loader", p ? report_loader_json(p) : json_null());
+    set(o, "cpu_level", p && p->cpu.level ? text(m, arena_printf(m->arena, "x86-64-v%d", p->cpu.level))
+                                          : json_null());
+    return o;
+}
+
+static json_t *python_json(const struct model *m)
+{
+    json_t *o = json_object();
+    const struct py_env *e = m->env;
+    if (!e) {
+        return o;
+    }
+    set(o, "kind", text(m, py_env_kind_name(e->kind)));
+    set(o, "chosen_by", text(m, e->chosen_by));
+    set(o, "prefix", text(m, e->prefix));
+    set(o, "base_prefix", text(m, e->base_prefix));
+    set(o, "executable", text(m, e->executable));
+    set(o, "version", e->major < 0 ? json_null()
+                      : e->micro < 0
+                          ? text(m, arena_printf(m->arena, "%d.%d", e->major, e->minor))
+                          : text(m, arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro)));
+    json_t *packages = json_array();
+    for (size_t i = 0; i < e->dists_n; i++) {
+        if (e->dists[i].shadowed_by) {
+            continue;
+        }
+        json_t *item = json_object();
+        set(item, "name", text(m, e->dists[i].name));
+        set(item, "version", text(m, e->dists[i].version));
+        set(item, "site", text(m, e->dists[i].site));
+        (void)json_array_append_new(packages, item);
+    }
+    set(o, "packages", packages);
+    return o;
+}
+
+static json_t *attempts_json(const struct model *m, const struct model_process *p)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->attempts.n; i++) {
+        const struct model_attempt *at = &p->attempts.items[i];
+        json_t *item = json_object();
+        json_t *names = json_array();
+        for (size_t k = 0; k < at->n_names; k++) {
+            (void)json_array_append_new(names, text(m, at->names[k]));
+        }
+        set(item, "names", names);
+        set(item, "caller", text(m, at->caller->path));
+        set(item, "source", text(m, model_source_name(at->source)));
+        set(item, "row", text(m, at->row));
+        set(item, "package", text(m, at->package));
+        set(item, "phase", text(m, at->phase == MODEL_USE ? "use" : "import"));
+        set(item, "required", json_boolean(at->required));
+        set(item, "feature", text(m, at->feature));
+        set(item, "family", text(m, at->family));
+        set(item, "outcome", text(m, at->load ? ldso_outcome_name(at->load->outcome) : "not-tried"));
+        set(item, "path", text(m, at->load ? at->load->path : NULL));
+        set(item, "glibc_says", text(m, at->load ? at->load->glibc_says : NULL));
+        (void)json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static json_t *texts_json(const struct model *m, const char *const *items, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        (void)json_array_append_new(list, text(m, items[i]));
+    }
+    return list;
+}
+
+static json_t *process_json(const struct model *m, const struct model_process *p)
+{
+    json_t *o = json_object();
+    set(o, "script", texts_json(m, (const char *const *)p->script, p->n_script));
+    set(o, "objects", p->ldso ? report_objects_json(p->ldso) : json_array());
+    set(o, "requests", p->ldso ? report_requests_json(p->ldso) : json_array());
+    set(o, "loads", p->ldso ? report_loads_json(p->ldso) : json_array());
+    set(o, "attempts", attempts_json(m, p));
+    set(o, "defects", p->ldso ? report_defects_json(p->ldso) : json_array());
+    set(o, "unknown_packages", texts_json(m, p->unknown.items, p->unknown.n));
+    set(o, "error", text(m, p->error));
+    return o;
+}
+
+static json_t *finding_json(const struct model *m, const struct diag_finding *f)
+{
+    json_t *o = json_object();
+    set(o, "cause", text(m, diag_causes[f->cause].id));
+    set(o, "class", text(m, f->class));
+    set(o, "severity", text(m, diag_severity_name(f->severity)));
+    set(o, "culprit", text(m, f->culprit));
+    set(o, "summary", text(m, f->summary));
+    set(o, "evidence", texts_json(m, f->evidence.items, f->evidence.n));
+    set(o, "scripts", texts_json(m, f->scripts.items, f->scripts.n));
+    json_t *repairs = json_array();
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        json_t *item = json_object();
+        set(item, "kind", text(m, diag_repair_kind_name(f->repairs.items[i].kind)));
+        set(item, "text", text(m, f->repairs.items[i].text));
+        set(item, "command", text(m, f->repairs.items[i].command));
+        (void)json_array_append_new(repairs, item);
+    }
+    set(o, "repairs", repairs);
+    return o;
+}
+
+json_t *report_check_json(const struct model *m, const struct diag_report *r,
+                          const struct report_target *target)
+{
+    json_t *doc = json_object();
+    set(doc, "schema", json_integer(1));
+    set(doc, "target", target_json(m, target));
+    set(doc, "host", host_json(m));
+    set(doc, "python", python_json(m));
+    json_t *processes = json_array();
+    for (size_t i = 0; i < m->processes.n; i++) {
+        (void)json_array_append_new(processes, process_json(m, m->processes.items[i]));
+    }
+    set(doc, "processes", processes);
+    json_t *findings = json_array();
+    for (size_t i = 0; i < r->findings.n; i++) {
+        (void)json_array_append_new(findings, finding_json(m, r->findings.items[i]));
+    }
+    set(doc, "findings", findings);
+    set(doc, "fine", texts_json(m, r->fine.items, r->fine.n));
+    set(doc, "notes", texts_json(m, m->notes.items, m->notes.n));
+    set(doc, "verdict", text(m, diag_verdict_name(r->verdict)));
+    return doc;
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void line(const struct out *o, const struct model *m, const char *label, const char *value)
+{
+    fprintf(o->file, "%-12s", label);
+    out_wrap(o, 12, str_printable(m->arena, value));
+}
+
+static const char *known_packages(const struct model *m)
+{
+    const char *list = "";
+    for (size_t i = 0; i < m->known.n; i++) {
+        const struct py_dist *dist = m->known.items[i];
+        list = arena_printf(m->arena, "%s%s%s %s", list, *list ? ", " : "", dist->name,
+                            dist->version ? dist->version : "");
+    }
+    return list;
+}
+
+static void head_text(const struct out *o, const struct model *m, const struct report_target *t)
+{
+    const struct py_env *e = m->env;
+    if (e) {
+        const char *version = e->major < 0   ? "of unknown version"
+                              : e->micro < 0 ? arena_printf(m->arena, "%d.%d", e->major, e->minor)
+                                             : arena_printf(m->arena, "%d.%d.%d", e->major, e->minor,
+                                                            e->micro);
+        line(o, m, "Python", arena_printf(m->arena, "%s (%s, %s)",
+                                          e->executable ? e->executable : "no interpreter found",
+                                          version, py_env_kind_name(e->kind)));
+        const char *known = known_packages(m);
+        line(o, m, "packages", *known ? known : "no GPU package that gpumend knows");
+    } else if (t->path) {
+        line(o, m, t->kind, t->path);
+    }
+    const struct ldso_process *p = first_process(m);
+    if (p && p->is_static) {
+        line(o, m, "loader", "none: statically linked");
+    } else if (p) {
+        line(o, m, "loader",
+             arena_printf(m->arena, "%s (%s %s)", p->loader.path,
+                          p->loader.kind == LDSO_MUSL ? "musl" : "glibc",
+                          p->loader.version ? p->loader.version : "of unknown version"));
+    }
+    if (strcmp(t->root, "/") != 0) {
+        line(o, m, "below", t->root);
+    }
+}
+
+static void finding_text(const struct out *o, const struct model *m, const struct diag_finding *f)
+{
+    static const enum out_style styles[] = {
+        [DIAG_NOTE] = OUT_DIM, [DIAG_WARNING] = OUT_YELLOW, [DIAG_ERROR] = OUT_RED};
+    const char *severity = diag_severity_name(f->severity);
+    fputc('\n', o->file);
+    out_print(o, styles[f->severity], "%s", severity);
+    fprintf(o->file, "  ");
+    out_wrap(o, (unsigned)strlen(severity) + 2, str_printable(m->arena, f->summary));
+    if (f->scripts.n) {
+        fprintf(o->file, "  in      %s%s\n", f->scripts.items[0],
+                f->scripts.n > 1 ? arena_printf(m->arena, " (and %zu more)", f->scripts.n - 1) : "");
+    }
+    for (size_t i = 0; i < f->evidence.n; i++) {
+        fprintf(o->file, "  %-8s", i ? "" : "because");
+        out_wrap(o, 10, str_printable(m->arena, f->evidence.items[i]));
+    }
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        fprintf(o->file, "  %-8s", i ? "or" : "to do");
+        out_wrap(o, 10, str_printable(m->arena, f->repairs.items[i].text));
+        if (f->repairs.items[i].command) {
+            out_print(o, OUT_BOLD, "            %s\n",
+                      str_printable(m->arena, f->repairs.items[i].command));
+        }
+    }
+    out_print(o, OUT_DIM, "  more    gpumend explain %s\n", diag_causes[f->cause].id);
+}
+
+void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                       const struct report_target *target)
+{
+    head_text(o, m, target);
+    for (size_t i = 0; i < r->findings.n; i++) {
+        finding_text(o, m, r->findings.items[i]);
+    }
+    if (r->fine.n || m->notes.n) {
+        fputc('\n', o->file);
+    }
+    for (size_t i = 0; i < r->fine.n; i++) {
+        out_print(o, OUT_GREEN, "fine");
+        fprintf(o->file, "  ");
+        out_wrap(o, 6, str_printable(m->arena, r->fine.items[i]));
+    }
+    for (size_t i = 0; i < m->notes.n; i++) {
+        out_print(o, OUT_DIM, "note");
+        fprintf(o->file, "  ");
+        out_wrap(o, 6, str_printable(m->arena, m->notes.items[i]));
+    }
+    fputc('\n', o->file);
+    switch (r->verdict) {
+    case DIAG_OK:
+        out_print(o, OUT_GREEN, "ok");
+        fprintf(o->file, "  no error found in what was looked at\n");
+        break;
+    case DIAG_BROKEN:
+        out_print(o, OUT_RED, "broken");
+        fprintf(o->file, "  the first error is the one to act on\n");
+        break;
+    case DIAG_CANNOT_TELL:
+        out_print(o, OUT_YELLOW, "cannot tell");
+        fprintf(o->file, "  nothing could be modelled\n");
+        break;
+    }
+}
+
+void report_cause_text(const struct out *o, const struct diag_cause_row *cause)
+{
+    out_print(o, OUT_BOLD, "%s", cause->id);
+    fprintf(o->file, "  (%s, class %s)\n\n%s\n\n%s\n", diag_severity_name(cause->severity),
+            cause->class, cause->title, cause->page);
+}
+
+json_t *report_cause_json(const struct diag_cause_row *cause)
+{
+    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "schema", 1, "cause", cause->id, "class",
+                     cause->class, "severity", diag_severity_name(cause->severity), "title",
+                     cause->title, "page", cause->page);
+}

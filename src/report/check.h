@@ -1,0 +1,24 @@
+/* What `check` and `explain` print: the report of src/diag as text and as JSON (docs/json.md). */
+#ifndef GPUMEND_REPORT_CHECK_H
+#define GPUMEND_REPORT_CHECK_H
+
+#include "base/out.h"
+#include "diag/finding.h"
+
+/* What was looked at, for the head of the report. */
+struct report_target {
+    const char *kind; // "environment", "file", "process", "machine"
+    const char *path; // as asked for, or NULL
+    const char *root; // "/" or the folder given with --root
+};
+
+json_t *report_check_json(const struct model *m, const struct diag_report *r,
+                          const struct report_target *target);
+void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                       const struct report_target *target);
+
+/* One cause's page. */
+void report_cause_text(const struct out *o, const struct diag_cause_row *cause);
+json_t *report_cause_json(const struct diag_cause_row *cause);
+
+#endif
