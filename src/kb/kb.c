@@ -16,7 +16,7 @@
  */
 enum field_type {
     FIELD_TEXT,
-    FIELD_TEXTS,  // array of texts; at least one unless the field is optional
+    FIELD_TEXTS, // array of texts; at least one unless the field is optional
     FIELD_BOOL,
     FIELD_NUMBER, // integer or null (-1)
     FIELD_WORD,   // one of `words`, stored as an enum
@@ -46,27 +46,56 @@ struct record {
 /* Enums are stored through an int. */
 static_assert(sizeof(enum kb_phase) == sizeof(int), "enums must have the size of int");
 
-#define RECORD(type, array) {sizeof(type), array, sizeof(array) / sizeof *(array)}
+#define RECORD(type, array)                                                                        \
+    {                                                                                              \
+        sizeof(type), array, sizeof(array) / sizeof *(array)                                       \
+    }
 #define AT(type, member) .offset = offsetof(type, member)
-#define TEXT(type, key, member) {key, FIELD_TEXT, AT(type, member)}
-#define TEXT_OPT(type, key, member) {key, FIELD_TEXT, .optional = true, AT(type, member)}
+#define TEXT(type, key, member)                                                                    \
+    {                                                                                              \
+        key, FIELD_TEXT, AT(type, member)                                                          \
+    }
+#define TEXT_OPT(type, key, member)                                                                \
+    {                                                                                              \
+        key, FIELD_TEXT, .optional = true, AT(type, member)                                        \
+    }
 #define TEXTS_AS(type, key, member, may_lack)                                                      \
-    {key, FIELD_TEXTS, .optional = may_lack, .offset = offsetof(type, member.items),               \
-     .count_offset = offsetof(type, member.n)}
-#define TEXTS(type, key, member) TEXTS_AS(type, key, member, false)
+    {                                                                                              \
+        key, FIELD_TEXTS, .optional = may_lack, .offset = offsetof(type, member.items),            \
+                          .count_offset = offsetof(type, member.n)                                 \
+    }
+#define TEXTS(type, key, member)     TEXTS_AS(type, key, member, false)
 #define TEXTS_OPT(type, key, member) TEXTS_AS(type, key, member, true)
-#define BOOL(type, key, member) {key, FIELD_BOOL, AT(type, member)}
-#define BOOL_OPT(type, key, member) {key, FIELD_BOOL, .optional = true, AT(type, member)}
-#define NUMBER(type, key, member) {key, FIELD_NUMBER, AT(type, member)}
-#define WORD(type, key, member, list) {key, FIELD_WORD, AT(type, member), .words = list}
+#define BOOL(type, key, member)                                                                    \
+    {                                                                                              \
+        key, FIELD_BOOL, AT(type, member)                                                          \
+    }
+#define BOOL_OPT(type, key, member)                                                                \
+    {                                                                                              \
+        key, FIELD_BOOL, .optional = true, AT(type, member)                                        \
+    }
+#define NUMBER(type, key, member)                                                                  \
+    {                                                                                              \
+        key, FIELD_NUMBER, AT(type, member)                                                        \
+    }
+#define WORD(type, key, member, list)                                                              \
+    {                                                                                              \
+        key, FIELD_WORD, AT(type, member), .words = list                                           \
+    }
 #define WORD_OPT(type, key, member, list, value)                                                   \
-    {key, FIELD_WORD, .optional = true, AT(type, member), .words = list, .preset = value}
+    {                                                                                              \
+        key, FIELD_WORD, .optional = true, AT(type, member), .words = list, .preset = value        \
+    }
 #define FLAG_OPT(type, key, member, list)                                                          \
-    {key, FIELD_FLAG, .optional = true, AT(type, member), .words = list}
+    {                                                                                              \
+        key, FIELD_FLAG, .optional = true, AT(type, member), .words = list                         \
+    }
 #define LIST_AS(type, key, member, what, may_lack)                                                 \
-    {key, FIELD_LIST, .optional = may_lack, AT(type, member),                                      \
-     .count_offset = offsetof(type, n_##member), .record = &what}
-#define LIST(type, key, member, what) LIST_AS(type, key, member, what, false)
+    {                                                                                              \
+        key, FIELD_LIST, .optional = may_lack, AT(type, member),                                   \
+                         .count_offset = offsetof(type, n_##member), .record = &what               \
+    }
+#define LIST(type, key, member, what)     LIST_AS(type, key, member, what, false)
 #define LIST_OPT(type, key, member, what) LIST_AS(type, key, member, what, true)
 #define ORIGIN(type)                                                                               \
     WORD(type, "evidence", origin.evidence, evidence_words),                                       \
@@ -320,7 +349,8 @@ static int refuse_unknown_key(const struct record *r, const json_t *from, struct
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)from, key, value) {
+    json_object_foreach((json_t *)from, key, value)
+    {
         bool known = false;
         for (size_t i = 0; i < r->n; i++) {
             known = known || strcmp(r->fields[i].key, key) == 0;

@@ -159,8 +159,13 @@ struct kb_import {
 
 /* ------------------------------------------------------------------ provides */
 
-enum kb_manager { KB_MANAGER_PIP, KB_MANAGER_APT, KB_MANAGER_DNF, KB_MANAGER_CONDA,
-                  KB_MANAGER_DRIVER };
+enum kb_manager {
+    KB_MANAGER_PIP,
+    KB_MANAGER_APT,
+    KB_MANAGER_DNF,
+    KB_MANAGER_CONDA,
+    KB_MANAGER_DRIVER
+};
 
 struct kb_provider {
     enum kb_manager manager;
@@ -171,11 +176,11 @@ struct kb_provider {
 
 struct kb_provide {
     const char *id;
-    const char *soname;  // glob
-    const char *library; // what people call it
-    const char *family;  // or NULL
-    int major;           // of the SONAME, -1 if it has none that counts
-    int cuda_major;      // -1: not bound to one
+    const char *soname;                  // glob
+    const char *library;                 // what people call it
+    const char *family;                  // or NULL
+    int major;                           // of the SONAME, -1 if it has none that counts
+    int cuda_major;                      // -1: not bound to one
     const struct kb_provider *providers; // the most usual first
     size_t n_providers;
     struct kb_origin origin;

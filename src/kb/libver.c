@@ -114,8 +114,8 @@ static bool shim_arguments(const unsigned char *w, size_t n, struct kb_libver *r
 enum { SHIM_BEFORE = 48, SHIM_AFTER = 64, SHIM_MAX = 4 << 20 };
 
 /* Looks for "lea rdx, [rip + d]" (48 8d 15 d) to `format` in one executable segment. */
-static bool shim_in_segment(const struct elf_image *e, const struct elf_segment *s,
-                            uint64_t format, struct kb_libver *ret)
+static bool shim_in_segment(const struct elf_image *e, const struct elf_segment *s, uint64_t format,
+                            struct kb_libver *ret)
 {
     const unsigned char *code = elf_bytes(e, s->offset, s->filesz);
     size_t n = code ? (size_t)s->filesz : 0;
@@ -190,8 +190,8 @@ static bool nvrtc_from_text(const struct elf_image *e, struct kb_libver *ret)
     return false;
 }
 
-bool kb_library_version(const struct elf_image *e, const char *file_name,
-                        enum kb_version_from from, struct kb_libver *ret)
+bool kb_library_version(const struct elf_image *e, const char *file_name, enum kb_version_from from,
+                        struct kb_libver *ret)
 {
     struct kb_libver found = {0};
     bool ok = false;

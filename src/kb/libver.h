@@ -23,7 +23,7 @@ struct kb_libver {
 /* The version of the image `e`, whose file is called `file_name` (a path or a name; NULL: not
  * known). False when the file does not say. KB_VERSION_PACKAGE, KB_VERSION_VERDEF and
  * KB_VERSION_NONE are always false. Reads at most the mapped file once, linearly. */
-bool kb_library_version(const struct elf_image *e, const char *file_name,
-                        enum kb_version_from from, struct kb_libver *ret);
+bool kb_library_version(const struct elf_image *e, const char *file_name, enum kb_version_from from,
+                        struct kb_libver *ret);
 
 #endif

@@ -181,7 +181,8 @@ static void each_release_has_one_import_row(void **state)
     }
 }
 
-/* ctranslate2 stopped importing torch with 4.8.2; torch before 2.6 preloads after a failure only. */
+/* ctranslate2 stopped importing torch with 4.8.2; torch before 2.6 preloads after a failure only.
+ */
 static void steps_are_enums_in_order(void **state)
 {
     const struct kb_import *row = NULL;
@@ -225,7 +226,7 @@ static void an_unknown_number_is_not_zero(void **state)
 /* ------------------------------------------------------------------ replacement */
 
 #define ROW                                                                                        \
-    "{\"id\":\"x\",\"package\":\"p\",\"versions\":\">=1\",\"cuda_major\":null,\"needs\":[],"        \
+    "{\"id\":\"x\",\"package\":\"p\",\"versions\":\">=1\",\"cuda_major\":null,\"needs\":[],"       \
     "\"evidence\":\"read\",\"source\":[\"s\"],\"date\":\"2026-01-01\"}"
 #define DOC(rows) "{\"schema\":1,\"area\":\"compat\",\"rows\":[" rows "]}"
 
@@ -290,8 +291,9 @@ static void a_wrong_file_is_named_with_its_row(void **state)
 
 static void a_step_must_have_what_its_kind_needs(void **state)
 {
-    static const char head[] = "{\"schema\":1,\"area\":\"imports\",\"rows\":[{\"id\":\"i\","
-                               "\"package\":\"p\",\"versions\":\">=1\",\"module\":\"m\",\"steps\":[";
+    static const char head[] =
+        "{\"schema\":1,\"area\":\"imports\",\"rows\":[{\"id\":\"i\","
+        "\"package\":\"p\",\"versions\":\">=1\",\"module\":\"m\",\"steps\":[";
     static const char tail[] = "],\"evidence\":\"ran\",\"source\":[\"s\"],\"date\":\"d\"}]}";
     static const char *const cases[][2] = {
         {"{\"do\":\"extension\"}", "step 1: \"extension\" needs module"},
@@ -331,8 +333,8 @@ static void a_cut_file_is_refused(void **state)
 
 /* ------------------------------------------------------------------ versions from bytes */
 
-static void version_is(enum kb_version_from from, const void *data, size_t size,
-                       const char *name, const char *expected)
+static void version_is(enum kb_version_from from, const void *data, size_t size, const char *name,
+                       const char *expected)
 {
     struct arena a;
     arena_init(&a, 0, NULL, NULL);
@@ -398,13 +400,14 @@ static struct tiny tiny_make(void)
 static void the_shim_says_its_version(void **state)
 {
     (void)state;
-    static const unsigned char v91[] = {0x48, 0x8d, 0x15, 0, 0, 0, 0, 0x6a, 0x00, 0x41, 0xb9, 1, 0,
-                                        0,    0,    0x41, 0xb8, 9, 0, 0, 0, 0x4c, 0x89, 0xe9};
-    static const unsigned char v928[] = {0x48, 0x8d, 0x15, 0, 0, 0, 0, 0xbe, 0x40, 0, 0, 0, 0x41,
-                                         0xb9, 0x1c, 0,    0, 0, 0x41, 0xb8, 9, 0, 0, 0, 0x31, 0xc0,
-                                         0x55, 0x6a, 0x02, 0xe8};
-    static const unsigned char v90[] = {0x48, 0x8d, 0x15, 0,    0,    0, 0, 0x6a, 0x00, 0x45,
-                                        0x31, 0xc9, 0x41, 0xb8, 9,    0, 0, 0};
+    static const unsigned char v91[] = {0x48, 0x8d, 0x15, 0, 0, 0,    0,    0x6a,
+                                        0x00, 0x41, 0xb9, 1, 0, 0,    0,    0x41,
+                                        0xb8, 9,    0,    0, 0, 0x4c, 0x89, 0xe9};
+    static const unsigned char v928[] = {0x48, 0x8d, 0x15, 0,    0,    0,    0,    0xbe, 0x40, 0, 0,
+                                         0,    0x41, 0xb9, 0x1c, 0,    0,    0,    0x41, 0xb8, 9, 0,
+                                         0,    0,    0x31, 0xc0, 0x55, 0x6a, 0x02, 0xe8};
+    static const unsigned char v90[] = {0x48, 0x8d, 0x15, 0,    0,    0, 0, 0x6a, 0x00,
+                                        0x45, 0x31, 0xc9, 0x41, 0xb8, 9, 0, 0,    0};
     static const struct {
         const unsigned char *code;
         size_t n;
@@ -416,8 +419,8 @@ static void the_shim_says_its_version(void **state)
         static const char format[] = "%s.%d.%d.%d";
         memcpy(t.body, format, sizeof format);
         memcpy(t.body + 100, cases[i].code, cases[i].n);
-        int32_t distance = (int32_t)offsetof(struct tiny, body) -
-                           (int32_t)(offsetof(struct tiny, body) + 100 + 7);
+        int32_t distance =
+            (int32_t)offsetof(struct tiny, body) - (int32_t)(offsetof(struct tiny, body) + 100 + 7);
         memcpy(t.body + 103, &distance, sizeof distance);
         version_is(KB_VERSION_CUDNN, &t, sizeof t, NULL, cases[i].expected);
         version_is(KB_VERSION_PACKAGE, &t, sizeof t, NULL, "unknown");

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Checks the knowledge data itself: kb-check.py [KB-FOLDER]
+
+Each kb/AREA.json against kb/schema/AREA.json and what a schema cannot say: rows sorted by unique
+ids, real dates, version sets that are valid and do not overlap for one subject, globs that match
+something, references between the areas, placeholders that exist. Standard library only; the
+schemas use a small part of JSON Schema, which `validate` knows and anything else makes fail.
+"""
+import datetime
+import json
+import os
+import re
+import sys
+
+SCHEMA_KEYS = {"$schema", "$id", "title", "description", "type", "required", "properties", "items",
+               "additionalProperties", "enum", "const", "pattern", "minItems", "minLength", "$ref",
+               "$defs"}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+         "null": type(None)}
+PLACEHOLDERS = {"dlopen": {"maj", "min", "pat", "file", "dir"},
+                "imports": {"cuda", "cuda_nearest", "cuda_major", "site"}}
+
+
+# ---------------------------------------------------------------- a small JSON Schema
+
+def type_matches(value, name):
+    if isinstance(value, bool):
+        return name == "boolean"
+    return isinstance(value, TYPES[name])
+
+
+def validate(value, schema, root, where, problems):
+    """Appends a line to `problems` for each way in which value does not fit the schema."""
+    for key in set(schema) - SCHEMA_KEYS:
+        problems.append("%s: the schema uses %s, which is not known here" % (where, key))
+    if "$ref" in schema:
+        validate(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, where, problems)
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(type_matches(value, name) for name in types):
+        problems.append("%s: is no %s" % (where, " or ".join(types)))
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        problems.append("%s: %r is none of %s" % (where, value, schema["enum"]))
+    if "const" in schema and value != schema["const"]:
+        problems.append("%s: is not %r" % (where, schema["const"]))
+    if isinstance(value, str):
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            problems.append("%s: %r does not match %s" % (where, value, schema["pattern"]))
+        if len(value) < schema.get("minLength", 0):
+            problems.append("%s: is too short" % where)
+    if isinstance(value, list):
+        if len(value) < schema.get("minItems", 0):
+            problems.append("%s: has too few entries" % where)
+        for index, item in enumerate(value):
+            validate(item, schema.get("items", {}), root, "%s[%d]" % (where, index), problems)
+    if isinstance(value, dict):
+        validate_object(value, schema, root, where, problems)
+
+
+def validate_object(value, schema, root, where, problems):
+    properties = schema.get("properties", {})
+    for key in schema.get("required", []):
+        if key not in value:
+            problems.append("%s: %s is missing" % (where, key))
+    for key, item in value.items():
+        if key in properties:
+            validate(item, properties[key], root, "%s.%s" % (where, key), problems)
+        elif schema.get("additionalProperties") is False:
+            problems.append("%s: unknown key %s" % (where, key))
+
+
+# ---------------------------------------------------------------- version sets
+
+SPECIFIER = re.compile(r"^(==|!=|~=|<=|>=|<|>)([0-9]+(?:\.[0-9]+)*)(\.\*)?$")
+BOTTOM, TOP = (), (float("inf"),)
+
+
+def padded(version):
+    """Release segments without trailing zeros, so that 2 and 2.0 are one version."""
+    parts = [int(part) for part in version.split(".")]
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
+
+
+def interval(text):
+    """The half-open interval [low, high) of a set; None if the text is no valid set. "!=" cuts
+    nothing off, "==X" is [X, X.0...1)."""
+    low, high = BOTTOM, TOP
+    for part in text.split(","):
+        match = SPECIFIER.match(part.strip())
+        if not match or (match[3] and match[1] not in ("==", "!=")):
+            return None
+        operator, version = match[1], padded(match[2])
+        after = version + (0, 0, 0, 1) if operator in ("<=", "==", ">") else version
+        if operator == "~=" or match[3]:
+            parts = [int(p) for p in match[2].split(".")]
+            parts = parts if match[3] else parts[:-1]
+            if not parts:
+                return None
+            after = tuple(parts[:-1] + [parts[-1] + 1])
+        if operator in (">=", "~=", "=="):
+            low = max(low, version)
+        if operator == ">":
+            low = max(low, after)
+        if operator == "<":
+            high = min(high, version)
+        if operator in ("<=", "==", "~="):
+            high = min(high, after)
+    return (low, high) if low < high else None
+
+
+def check_sets(rows, subject, text_of, problems):
+    """Rows of one subject must have valid version sets that do not overlap."""
+    by_subject = {}
+    for row in rows:
+        text = text_of(row)
+        if text is None:
+            continue
+        span = interval(text)
+        if span is None:
+            problems.append("%s: %r is no version set, or an empty one" % (row["id"], text))
+            continue
+        by_subject.setdefault(subject(row), []).append((span, row["id"]))
+    for spans in by_subject.values():
+        spans.sort()
+        for (one, first), (two, second) in zip(spans, spans[1:]):
+            if two[0] < one[1]:
+                problems.append("%s and %s: their version sets overlap" % (first, second))
+
+
+def check_gaps(rows, problems):
+    """The rows of one package leave no release out between the oldest and the newest."""
+    by_package = {}
+    for row in rows:
+        span = interval(row["versions"])
+        if span:
+            by_package.setdefault(row["package"], []).append((span, row["id"]))
+    for spans in by_package.values():
+        spans.sort()
+        for (one, first), (two, second) in zip(spans, spans[1:]):
+            if two[0] != one[1]:
+                problems.append("%s and %s: a gap between their version sets" % (first, second))
+
+
+# ---------------------------------------------------------------- texts
+
+def check_glob(glob, where, problems):
+    """No alternatives, closed brackets, and not a pattern for everything."""
+    if glob.strip("*?") == "" or re.search(r"[{}!\\]", glob):
+        problems.append("%s: %r is no useful glob" % (where, glob))
+    if glob.count("[") != glob.count("]") or "[]" in glob:
+        problems.append("%s: %r has an open bracket" % (where, glob))
+
+
+def check_placeholders(area, texts, where, problems):
+    for text in texts:
+        for name in re.findall(r"{([^}]*)}", text):
+            if name not in PLACEHOLDERS[area]:
+                problems.append("%s: no placeholder {%s} exists" % (where, name))
+
+
+def check_row(row, before, problems):
+    where = row.get("id", "a row without id")
+    if before is not None and not before < row["id"]:
+        problems.append("%s: stands behind %s, rows ascend by unique id" % (where, before))
+    try:
+        day = datetime.date.fromisoformat(row["date"])
+        if day < datetime.date(2024, 1, 1):
+            problems.append("%s: checked in %s?" % (where, day))
+    except ValueError:
+        problems.append("%s: %r is no date" % (where, row["date"]))
+    for source in row["source"]:
+        if not source.strip():
+            problems.append("%s: an empty source" % where)
+    if row["evidence"] == "ran" and not any("LD_DEBUG" in s or "loadLibraries" in s or "strace" in s
+                                            for s in row["source"]) and "recipe" not in row:
+        problems.append("%s: says it was run, and not how" % where)
+
+
+# ---------------------------------------------------------------- areas
+
+def check_dlopen(rows, areas, problems):
+    families = {row["id"] for row in areas["families"]}
+    for row in rows:
+        for glob in row["objects"]:
+            check_glob(glob, row["id"], problems)
+        for request in row["opens"]:
+            check_placeholders("dlopen", request["names"], row["id"], problems)
+            if request.get("family", None) not in families | {None}:
+                problems.append("%s: no family %s" % (row["id"], request["family"]))
+            wants = any(re.search(r"{(maj|min|pat)}", name) for name in request["names"])
+            if wants and row.get("version_from", "none") == "none":
+                problems.append("%s: a version is wanted and not read from anywhere" % row["id"])
+        if "object_version" in row and row.get("version_from", "none") == "none":
+            problems.append("%s: object_version without version_from" % row["id"])
+    def opened(row):
+        return tuple(sorted(n for o in row["opens"] for n in o["names"]))
+    check_sets(rows, lambda r: (tuple(r["objects"]), r["phase"], opened(r)),
+               lambda r: r.get("object_version"), problems)
+    check_sets([r for r in rows if r["id"].startswith("cudnn-9.") and "package" not in r],
+               lambda r: tuple(r["objects"]), lambda r: r.get("object_version"), problems)
+    check_sets(rows, lambda r: (r["package"]["name"], tuple(r["objects"]), opened(r))
+               if "package" in r else r["id"],
+               lambda r: r.get("package", {}).get("versions"), problems)
+
+
+def check_imports(rows, areas, problems):
+    check_sets(rows, lambda r: r["package"], lambda r: r["versions"], problems)
+    check_gaps(rows, problems)
+    known = {row["package"] for row in rows}
+    for row in rows:
+        if row["package"] != re.sub(r"[-_.]+", "-", row["package"]).lower():
+            problems.append("%s: the package name is not normalised" % row["id"])
+        for step in row["steps"]:
+            for lib in step.get("libs", []):
+                check_glob(lib["glob"], row["id"], problems)
+                check_placeholders("imports", lib["folders"], row["id"], problems)
+            check_placeholders("imports", [step.get("file", "")] + step.get("fallback", []) +
+                               step.get("names", []), row["id"], problems)
+            if step["do"] == "import" and step["package"] == row["package"]:
+                problems.append("%s: imports itself" % row["id"])
+    for must in ("torch", "ctranslate2", "onnxruntime-gpu", "tensorflow", "jax", "vllm",
+                 "bitsandbytes", "whisperx", "faster-whisper", "cupy-cuda12x"):
+        if must not in known:
+            problems.append("imports: nothing about %s" % must)
+
+
+def check_provides(rows, areas, problems):
+    families = {row["id"] for row in areas["families"]}
+    for row in rows:
+        check_glob(row["soname"], row["id"], problems)
+        if row.get("family", None) not in families | {None}:
+            problems.append("%s: no family %s" % (row["id"], row["family"]))
+        for provider in row["providers"]:
+            text = provider.get("versions")
+            if text is not None and interval(text) is None:
+                problems.append("%s: %r is no version set" % (row["id"], text))
+            folder = provider.get("folder", "")
+            if provider["manager"] in ("pip", "conda") and folder.startswith("/"):
+                problems.append("%s: %s is not below the site folder" % (row["id"], folder))
+            if provider["manager"] in ("apt", "dnf") and folder and not folder.startswith("/"):
+                problems.append("%s: %s is not absolute" % (row["id"], folder))
+
+
+def check_families(rows, areas, problems):
+    for row in rows:
+        for glob in row["members"]:
+            check_glob(glob, row["id"], problems)
+
+
+def check_compat(rows, areas, problems):
+    check_sets(rows, lambda r: r["package"], lambda r: r["versions"], problems)
+    for row in rows:
+        for need in row["needs"]:
+            if "versions" in need and interval(need["versions"]) is None:
+                problems.append("%s: %r is no version set" % (row["id"], need["versions"]))
+
+
+CHECKS = {"compat": check_compat, "dlopen": check_dlopen, "families": check_families,
+          "imports": check_imports, "provides": check_provides}
+
+
+def load(path):
+    def refuse_twice(pairs):
+        keys = [key for key, _ in pairs]
+        if len(keys) != len(set(keys)):
+            raise ValueError("a key stands twice in one object: %s" % keys)
+        return dict(pairs)
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, object_pairs_hook=refuse_twice)
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "..", "kb")
+    areas, passed, failed = {}, 0, 0
+    for area in sorted(CHECKS):
+        areas[area] = load(os.path.join(folder, area + ".json"))
+    rows = {area: document["rows"] for area, document in areas.items()}
+    for area, document in areas.items():
+        problems = []
+        schema = load(os.path.join(folder, "schema", area + ".json"))
+        validate(document, schema, schema, area, problems)
+        if not problems:
+            before = None
+            for row in document["rows"]:
+                check_row(row, before, problems)
+                before = row["id"]
+            CHECKS[area](document["rows"], rows, problems)
+        for line in problems:
+            print("kb/%s.json: %s" % (area, line))
+        failed += bool(problems)
+        passed += not problems
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
