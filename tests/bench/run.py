@@ -9,8 +9,9 @@ median over gpumend's: 2.0 means gpumend is twice as fast. Three questions have 
 
   why    one executable's closure: not slower than libtree; the loader's own trace beside it
   batch  the closure of every ELF file of the machine in one process: 10 times faster than
-         `libtree -vvv`, which prints whole closures as gpumend does; plain libtree, which leaves
-         out system libraries and what it has shown, stands beside it
+         `libtree -vvv` given the same list, which goes through whole closures as gpumend does;
+         plain libtree, which passes over system libraries and what it has shown before, and so
+         does not answer the question for each file, stands beside it
   check  an environment with torch and ctranslate2: 50 times faster than
          `python -m torch.utils.collect_env`, under 100 ms, under 64 MiB
 
@@ -22,6 +23,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -37,11 +39,12 @@ import store                                                                    
 
 EXECUTABLES = ("true", "ls", "curl", "git", "python3", "gdb", "perl", "vim", "ssh", "ffmpeg",
                "gcc", "clang", "cmake", "podman", "qemu-system-x86_64", "gpg", "systemctl")
-SKIP_TOPS = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/cache")
+SKIP_TOPS = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/cache", str(HERE.parent.parent))
 NULL = os.open(os.devnull, os.O_RDWR)
 TO_NULL = [(os.POSIX_SPAWN_DUP2, NULL, fd) for fd in (0, 1, 2)]
 MIB = 1 << 20
 TIME_LIMIT_S = 120         # no more turns of one comparison than fit into this
+RUN_LIMIT_S = 60           # libtree does not end on some damaged files
 
 
 class Bench:
@@ -65,9 +68,12 @@ def run(command, env=None):
     The peak is an upper bound: Linux counts the memory of this process until the exec."""
     began = time.perf_counter()
     pid = os.posix_spawn(command[0], command, os.environ if env is None else env,
-                         file_actions=TO_NULL)
+                         file_actions=TO_NULL, setpgroup=0)
+    signal.signal(signal.SIGALRM, lambda *_: os.killpg(pid, signal.SIGKILL))
+    signal.alarm(RUN_LIMIT_S)
     _, status, usage = os.wait4(pid, 0)
     took = time.perf_counter() - began
+    signal.alarm(0)
     return took, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
 
 
@@ -103,6 +109,7 @@ def print_table(title, measured, notes=()):
     print("\n%s" % title)
     for name, m in measured.items():
         ratio = "" if m is ours or not ours else "%8.1f x" % (m.seconds / ours.seconds)
+        ratio += "  (ended after %d s)" % RUN_LIMIT_S if m.status == -signal.SIGKILL else ""
         print("  %-34s %11s  (%s to %s, %d turns)%s" % (
             name, milliseconds(m.seconds), milliseconds(m.spread[0]), milliseconds(m.spread[1]),
             m.turns, ratio))
@@ -110,9 +117,10 @@ def print_table(title, measured, notes=()):
         print("  " + note)
 
 
-def answers(gpumend, *arguments):
-    """Whether the executable knows the command: 2 is its status for a usage it does not."""
-    return run([gpumend, *arguments])[1] not in (2, 127)
+def answers(gpumend, word, *arguments):
+    """Whether gpumend knows the question: it succeeds, and the word is in its answer."""
+    done = subprocess.run([gpumend, *arguments], stdin=subprocess.DEVNULL, capture_output=True)
+    return done.returncode in (0, 1) and word in done.stdout
 
 
 # ---- why ---------------------------------------------------------------------------------------
@@ -139,7 +147,7 @@ def dynamic_executables():
 
 
 def bench_why(bench, runs, libtree):
-    if not answers(bench.gpumend, "why", "--exe", "/bin/true"):
+    if not answers(bench.gpumend, b"libc.so.6", "why", "--exe", "/bin/true"):
         return bench.skip("why", "gpumend has no such command")
     sizes = dynamic_executables()
     rows = sizes[:1] + sizes[len(sizes) // 2:len(sizes) // 2 + 1] + sizes[-1:]
@@ -161,7 +169,7 @@ def bench_why(bench, runs, libtree):
 # ---- batch -------------------------------------------------------------------------------------
 
 def elf_files():
-    """Every regular file of this file system tree that begins as an ELF file does, sorted."""
+    """Every regular file of the machine, less this checkout, that begins as ELF does; sorted."""
     found = []
     for base, folders, names in os.walk("/"):
         folders[:] = [f for f in folders if os.path.join(base, f) not in SKIP_TOPS]
@@ -183,7 +191,7 @@ def bench_batch(bench, runs, libtree):
         paths = elf_files()
         listing.write("".join(p + "\n" for p in paths))
         listing.flush()
-        if not answers(bench.gpumend, "why", "--batch", listing.name):
+        if not answers(bench.gpumend, os.fsencode(paths[-1]), "why", "--batch", listing.name):
             return bench.skip("batch", "gpumend has no such option")
         commands = {"gpumend": ([bench.gpumend, "why", "--batch", listing.name], None)}
         if libtree:     # xargs starts it again where the list is longer than arguments may be
@@ -214,7 +222,7 @@ def bench_check(bench, runs):
     except store.Skip as reason:
         return bench.skip("check", str(reason))
     try:
-        if not answers(bench.gpumend, "check", str(env)):
+        if not answers(bench.gpumend, b'"verdict"', "check", str(env), "--json"):
             return bench.skip("check", "gpumend has no such command")
         clean = store.clean_environment()
         measured = in_turns({
