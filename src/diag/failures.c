@@ -79,6 +79,31 @@ static size_t telling_load(const struct ldso_process *p, const struct model_atte
     return best;
 }
 
+/* The driver's own libraries come with the driver: where none is installed that is a fact about
+ * the machine, and no fault of the environment. */
+static bool is_driver_library(struct diag *d, const char *name)
+{
+    const struct kb_families *families = &d->m->families;
+    for (size_t i = 0; i < families->n; i++) {
+        const struct kb_family *f = &families->rows[i];
+        for (size_t k = 0; k < f->members.n && strcmp(f->id, "driver") == 0; k++) {
+            if (str_glob(f->members.items[k], name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void keep_unless_driver(struct diag *d, failure_list *out)
+{
+    const struct diag_failure *last = out->n ? &out->items[out->n - 1] : NULL;
+    if (last && last->request && last->request->outcome == LDSO_NOT_FOUND &&
+        is_driver_library(d, last->request->name)) {
+        out->n--;
+    }
+}
+
 size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_failure **ret)
 {
     failure_list out = {0};
@@ -90,6 +115,7 @@ size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_
         if (r->load < 0 && r->kind == LDSO_NEEDED && request_failed(r)) {
             VEC_PUSH(d->a, &out, (struct diag_failure){.process = p, .request = r, .name = r->name,
                                                        .says = r->glibc_says});
+            keep_unless_driver(d, &out);
         }
     }
     const struct ldso_defect *defect = fatal_defect(p->ldso, -1);
@@ -105,6 +131,7 @@ size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_
         }
         struct diag_failure f = {.process = p, .attempt = at, .name = representative(at)};
         failure_of_load(d, f, telling_load(p->ldso, at), &out);
+        keep_unless_driver(d, &out);
     }
     *ret = out.items;
     return out.n;
@@ -141,16 +168,17 @@ static void common_evidence(struct diag *d, struct diag_finding *f, const struct
 {
     diag_seen_in(d, f, x->process);
     if (x->request) {
-        diag_evidence(d, f, "%s asks for %s", caller_of(x), x->request->name);
+        diag_evidence(d, f, "%s is asked for by %s", x->request->name, caller_of(x));
     }
     if (x->says) {
         diag_evidence(d, f, "the loader says: %s", x->says);
     }
     if (x->attempt && x->attempt->says && *x->attempt->says) {
-        diag_evidence(d, f, "the program shows: %s", x->attempt->says);
+        diag_evidence(d, f, "the program then says: %s", x->attempt->says);
     }
     if (x->attempt && x->attempt->row) {
-        diag_evidence(d, f, "known from: knowledge base row %s", x->attempt->row);
+        diag_evidence(d, f, "that it is asked for is known from knowledge base row %s",
+                      x->attempt->row);
     } else if (x->attempt && x->attempt->source == MODEL_FROM_NOTE) {
         diag_evidence(d, f, "known from: the object's .note.dlopen");
     }
@@ -402,12 +430,6 @@ static void find_rest_of_cudnn(struct diag *d, const char *name, struct places *
     }
 }
 
-static const char *package_name(struct diag *d, const char *owner)
-{
-    const char *blank = strchr(owner, ' ');
-    return blank ? arena_strndup(d->a, owner, (size_t)(blank - owner)) : owner;
-}
-
 static void rule_not_found(struct diag *d, const struct diag_failure *x)
 {
     bool cudnn = in_cudnn(x) && strchr(x->name, '_');
@@ -415,13 +437,12 @@ static void rule_not_found(struct diag *d, const struct diag_failure *x)
     const char *who = who_asks(d, x);
     const char *key = arena_printf(d->a, "%s|%s", cudnn ? "cudnn" : x->name, caller_of(x));
     struct diag_finding *f;
+    size_t known = d->report->findings.n;
     if (p.exact) {
         const char *owner = p.exact->package ? p.exact->package : p.exact->where;
         f = diag_add(d, DIAG_LIBRARY_NOT_ON_PATH, key, x->name,
                      arena_printf(d->a, "%s is installed (%s), in a folder where %s does not look.",
                                   x->name, owner, who));
-        diag_evidence(d, f, "it is at %s%s%s", p.exact->path, p.exact->package ? ", of " : "",
-                      p.exact->package ? p.exact->package : "");
     } else if (cudnn) {
         find_rest_of_cudnn(d, x->name, &p);
         f = diag_add(d, DIAG_CUDNN_SUBLIBRARY_MISSING, key, x->name,
@@ -435,15 +456,23 @@ static void rule_not_found(struct diag *d, const struct diag_failure *x)
                      arena_printf(d->a, "%s needs %s; installed is %s (%s).", who, x->name,
                                   p.other->name,
                                   p.other->package ? p.other->package : p.other->path));
-        diag_evidence(d, f, "other major version at %s", p.other->path);
     } else {
         f = diag_add(d, DIAG_LIBRARY_MISSING, key, x->name,
                      arena_printf(d->a, "%s, which %s needs, is not installed.", x->name, who));
     }
+    if (d->report->findings.n == known) { // one more symptom of a cause that is known already
+        diag_seen_in(d, f, x->process);
+        diag_likewise(d, f, x->name);
+        return;
+    }
     common_evidence(d, f, x);
     steps_evidence(d, f, x->request);
-    if (p.exact && p.exact->package) {
-        diag_evidence(d, f, "owned by the package %s", package_name(d, p.exact->package));
+    if (p.exact) {
+        diag_evidence(d, f, "%s is at %s%s%s", x->name, p.exact->path,
+                      p.exact->package ? ", of the package " : "",
+                      p.exact->package ? p.exact->package : "");
+    } else if (p.other) {
+        diag_evidence(d, f, "the other major version is at %s", p.other->path);
     }
     diag_repair_missing(d, f, x, p.exact);
 }

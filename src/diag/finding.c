@@ -24,6 +24,7 @@ const char *diag_verdict_name(enum diag_verdict verdict)
 struct keyed {
     struct diag_finding finding; // first member: the report points at it
     const char *key;
+    size_t order; // of discovery
 };
 
 struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char *key,
@@ -37,6 +38,7 @@ struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char 
     }
     struct keyed *k = arena_alloc(d->a, sizeof *k);
     k->key = key;
+    k->order = d->report->findings.n;
     k->finding.cause = cause;
     k->finding.class = diag_causes[cause].class;
     k->finding.severity = diag_causes[cause].severity;
@@ -84,6 +86,18 @@ const char *diag_script_text(struct diag *d, const struct model_process *p)
     return *text ? text : "start";
 }
 
+void diag_likewise(struct diag *d, struct diag_finding *f, const char *name)
+{
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        if (strcmp(f->likewise.items[i], name) == 0) {
+            return;
+        }
+    }
+    if (strcmp(f->culprit, name) != 0) {
+        VEC_PUSH(d->a, &f->likewise, name);
+    }
+}
+
 void diag_seen_in(struct diag *d, struct diag_finding *f, const struct model_process *p)
 {
     const char *text = diag_script_text(d, p);
@@ -107,8 +121,8 @@ static int by_weight(const void *x, const void *y)
     if (a->cause != b->cause) {
         return (int)a->cause - (int)b->cause;
     }
-    int order = strcmp(a->culprit ? a->culprit : "", b->culprit ? b->culprit : "");
-    return order ? order : strcmp(a->summary, b->summary);
+    size_t x_order = ((const struct keyed *)a)->order, y_order = ((const struct keyed *)b)->order;
+    return (x_order > y_order) - (x_order < y_order);
 }
 
 static void say_what_is_fine(struct diag *d)

@@ -23,6 +23,7 @@ struct diag_finding {
     const char *culprit; // the library, package, variable or file at fault
     const char *summary; // one sentence about this very case
     VEC(const char *) evidence;
+    VEC(const char *) likewise; // further libraries with the same fault
     VEC(struct diag_repair) repairs;
     VEC(const char *) scripts; // in which programs it shows: "import a; use a"
 };

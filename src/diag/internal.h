@@ -29,6 +29,7 @@ void diag_evidence(struct diag *d, struct diag_finding *f, const char *fmt, ...)
 void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind kind,
                  const char *command, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void diag_seen_in(struct diag *d, struct diag_finding *f, const struct model_process *p);
+void diag_likewise(struct diag *d, struct diag_finding *f, const char *name);
 const char *diag_script_text(struct diag *d, const struct model_process *p);
 
 /* Collects what failed in a process; optional attempts and guesses are left out. */

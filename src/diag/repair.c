@@ -94,8 +94,8 @@ static void repair_by_path(struct diag *d, struct diag_finding *f, const struct 
         diag_repair(d, f, DIAG_REPAIR_ENV,
                     arena_printf(d->a, "export LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
                                  path),
-                    "Set LD_LIBRARY_PATH before the program starts; the model finds %s with it.",
-                    x->name);
+                    "Set LD_LIBRARY_PATH before the program starts; replayed in the model, %s is then "
+                    "found.", x->name);
     }
 }
 
@@ -177,19 +177,26 @@ static bool ends_with_cuda(const char *package, int major)
                                                : true;
 }
 
-static const struct kb_provide *provide_of(struct diag *d, const char *name)
+/* The row for a library; of several (libcurand.so.10 serves CUDA 11, 12 and 13) the one of the CUDA
+ * that the asking package was built for. */
+static const struct kb_provide *provide_of(struct diag *d, const char *name, int major)
 {
     struct kb_provides provides;
     struct gm_err err;
+    const struct kb_provide *first = NULL;
     if (kb_provides(d->m->kb, &provides, &err) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < provides.n; i++) {
-        if (str_glob(provides.rows[i].soname, name)) {
-            return &provides.rows[i];
+        const struct kb_provide *row = &provides.rows[i];
+        if (str_glob(row->soname, name)) {
+            if (row->cuda_major == major) {
+                return row;
+            }
+            first = first ? first : row;
         }
     }
-    return NULL;
+    return first;
 }
 
 static bool uses_manager(const struct diag *d, enum kb_manager manager)
@@ -205,8 +212,8 @@ static bool uses_manager(const struct diag *d, enum kb_manager manager)
 
 static void repair_by_package(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
-    const struct kb_provide *row = provide_of(d, x->name);
     int major = cuda_major(d, x->attempt ? x->attempt->package : NULL);
+    const struct kb_provide *row = provide_of(d, x->name, major);
     bool said[KB_MANAGER_DRIVER + 1] = {false};
     for (size_t i = 0; row && i < row->n_providers; i++) {
         const struct kb_provider *v = &row->providers[i];

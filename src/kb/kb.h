@@ -84,6 +84,7 @@ struct kb_dlopen {
     struct kb_strs objects;       // globs on the object's SONAME or file name
     const char *package;          // only if the object belongs to it; NULL: any
     const char *package_versions; // or NULL
+    const char *beside;           // only in a process with such an object; NULL: any
     const char *object_version;   // only for these versions of the object itself; NULL: any
     enum kb_version_from version_from;
     enum kb_phase phase;

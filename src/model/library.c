@@ -142,7 +142,7 @@ const char *model_owner(struct model *m, const char *path)
     if (!f.dist) {
         return NULL;
     }
-    return arena_printf(m->arena, "%s %s", f.dist->name, f.dist->version ? f.dist->version : "");
+    return arena_printf(m->arena, "%s %s", f.dist->name_normal, f.dist->version ? f.dist->version : "");
 }
 
 size_t model_libraries(struct model *m, const char *name, struct model_library **ret)

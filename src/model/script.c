@@ -487,6 +487,9 @@ static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_
     if (!named || !belongs_to(r, o, row->package, row->package_versions)) {
         return false;
     }
+    if (row->beside && !object_matching(r, row->beside)) {
+        return false;
+    }
     return !row->object_version ||
            model_version_fits(r->m->arena, row->object_version, object_version(r, row, o));
 }
@@ -516,6 +519,28 @@ static size_t fill_names(struct run *r, const struct kb_dlopen *row, struct ldso
     return n;
 }
 
+/* The message with the version of the object and the stem of the library in it. */
+static const char *fill_says(struct run *r, const struct kb_dlopen *row, struct ldso_object *o,
+                             const struct kb_request *q)
+{
+    struct arena *a = r->m->arena;
+    const char *text = row->says;
+    const char *stem = q->names.n ? str_dup(a, model_stem(q->names.items[0])) : NULL;
+    const char *version = object_version(r, row, o);
+    static const char *const keys[] = {"{maj}", "{min}", "{pat}"};
+    for (int rounds = 0; text && rounds < 8 && strstr(text, "libcudnn_SUB"); rounds++) {
+        text = fill(a, text, "libcudnn_SUB", stem);
+    }
+    struct str rest = str_of(version);
+    for (size_t i = 0; i < 3; i++) {
+        const char *part = rest.s ? str_dup(a, str_cut(&rest, '.')) : NULL;
+        for (int rounds = 0; text && part && rounds < 8 && strstr(text, keys[i]); rounds++) {
+            text = fill(a, text, keys[i], part);
+        }
+    }
+    return text;
+}
+
 static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *row,
                     struct ldso_object *o)
 {
@@ -531,7 +556,7 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
                            .phase = row->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
                            .caller = o, .names = names, .n = fill_names(r, row, o, q, names),
                            .required = q->required, .feature = q->feature, .family = q->family,
-                           .says = q->required ? row->says : NULL,
+                           .says = q->required ? fill_says(r, row, o, q) : NULL,
                            .mode = (q->lazy ? 0 : LDSO_NOW) | (q->global ? LDSO_GLOBAL_SCOPE : 0)};
         (void)attempt(r, by, &w); // kept in the attempts
     }

@@ -137,6 +137,7 @@ static json_t *finding_json(const struct model *m, const struct diag_finding *f)
     set(o, "culprit", text(m, f->culprit));
     set(o, "summary", text(m, f->summary));
     set(o, "evidence", texts_json(m, f->evidence.items, f->evidence.n));
+    set(o, "likewise", texts_json(m, f->likewise.items, f->likewise.n));
     set(o, "scripts", texts_json(m, f->scripts.items, f->scripts.n));
     json_t *repairs = json_array();
     for (size_t i = 0; i < f->repairs.n; i++) {
@@ -235,6 +236,14 @@ static void finding_text(const struct out *o, const struct model *m, const struc
     if (f->scripts.n) {
         fprintf(o->file, "  in      %s%s\n", f->scripts.items[0],
                 f->scripts.n > 1 ? arena_printf(m->arena, " (and %zu more)", f->scripts.n - 1) : "");
+    }
+    if (f->likewise.n) {
+        const char *names = "";
+        for (size_t i = 0; i < f->likewise.n; i++) {
+            names = arena_printf(m->arena, "%s%s%s", names, i ? ", " : "", f->likewise.items[i]);
+        }
+        fprintf(o->file, "  likewise ");
+        out_wrap(o, 11, str_printable(m->arena, names));
     }
     for (size_t i = 0; i < f->evidence.n; i++) {
         fprintf(o->file, "  %-8s", i ? "" : "because");
