@@ -26,7 +26,10 @@ struct ldso_file {
     uid_t uid;
     gid_t gid;
     unsigned mark;            // scratch for walks over a symbol scope, see process.c
+    unsigned seen;            // scratch for collecting, see symbols.c
     struct ldso_file **providers; // by undefined symbol: who defined it last time; or NULL
+    VEC(struct ldso_file *) served_by; // the providers, each once
+    bool served_complete;              // ... and no symbol was missing
 };
 
 /* What one path leads to. */

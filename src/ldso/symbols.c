@@ -296,11 +296,40 @@ static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
     return fatal ? text : NULL;
 }
 
+/* Whether every library that defined one of the object's symbols last time is in the scope again:
+ * then nothing is missing, and the symbols need not be visited. */
+static bool served_as_before(const struct ldso_file *f, unsigned mark)
+{
+    for (size_t i = 0; i < f->served_by.n; i++) {
+        if (f->served_by.items[i]->mark != mark) {
+            return false;
+        }
+    }
+    return f->served_complete;
+}
+
+static void remember_providers(struct ldso_process *p, struct ldso_file *f, uint32_t n)
+{
+    unsigned seen = ++p->store->mark;
+    f->served_by.n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct ldso_file *provider = f->providers[i];
+        if (provider && provider->seen != seen) {
+            provider->seen = seen;
+            VEC_PUSH(p->store->arena, &f->served_by, provider);
+        }
+    }
+    f->served_complete = true;
+}
+
 static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                 const struct scope *scopes, size_t n_scopes, unsigned mark,
                                 bool now)
 {
     const struct elf_image *e = &o->file->image;
+    if (served_as_before(o->file, mark)) {
+        return NULL;
+    }
     struct references references = references_of(p, o);
     uint32_t n = elf_symbol_undef_count(e);
     if (!o->file->providers) {
@@ -325,6 +354,10 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
         } else {
             VEC_PUSH(p->arena, &missing, (struct missing){i, how});
         }
+    }
+    o->file->served_complete = false;
+    if (missing.n == 0) {
+        remember_providers(p, o->file, n);
     }
     return missing.n ? report_missing(p, o, &references, missing.items, missing.n, now) : NULL;
 }
