@@ -362,6 +362,10 @@ static int run_with(struct why *w)
     if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
         return cli_fail(CLI_CANNOT, "why: %s", err.text);
     }
+    char *cwd = NULL; // a process knows its working directory without links, dots and doubled slashes
+    if (root_realpath(&w->root, &w->arena, w->cwd, &cwd) == 0) {
+        w->cwd = cwd;
+    }
     ldso_store_open(&w->store, &w->root, &w->arena);
     int rc = w->batch ? batch(w) : answer(w);
     ldso_store_close(&w->store);

@@ -23,6 +23,8 @@ struct ldso_verdict {
     bool fatal;         // the search ends; otherwise it goes on
     bool other_class;   // glibc remembers this and says so if nothing else is found
     bool crash;         // accepted, then the process is killed (SIGBUS)
+    bool at_map;        // refused by _dl_map_object_from_fd(), after a look at the inode
+    int error;          // errno that belongs to `says`, 0 if none
     const char *says;   // glibc's words without the file's name
     const char *detail; // ours
 };
@@ -56,9 +58,15 @@ struct ldso_found {
     struct ldso_object *via_object;
     bool fatal;       // refused; says is the complete text
     bool crash;
-    const char *says;      // on failure: the loader's complete text
-    const char *errstring; // ... and its middle part
+    const char *says;
+    const char *errstring; // see ldso_request
+    const char *refused;   // entry is set, and mapping it fails with these words
 };
+
+/* "NAME: ERRSTRING: reason", as the loader composes it: at start with the few reasons that ld.so
+ * itself knows (elf/dl-minimal.c, __strerror_r), later with the C library's. */
+const char *ldso_error_text(struct ldso_process *p, const char *name, const char *errstring,
+                            int error);
 
 /* The search of section "order for a name without a slash", or the one open of a path. Appends
  * the steps to the request. */

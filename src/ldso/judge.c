@@ -106,11 +106,13 @@ static bool judge_segments(const struct elf_image *e, int glibc_minor, struct ld
             continue;
         }
         loads++;
-        if (s->align & (PAGE - 1) && glibc_minor < 42) {
+        /* Since 2.35 p_align may be anything, the page size decides (bug 28676). */
+        if (glibc_minor < 35 && s->align & (PAGE - 1)) {
             *ret = refuse("ELF load command alignment not page-aligned", NULL);
             return false;
         }
-        if (s->align && ((s->vaddr - s->offset) & (s->align - 1))) {
+        uint64_t align = glibc_minor < 35 ? s->align : PAGE;
+        if (align && ((s->vaddr - s->offset) & (align - 1))) {
             *ret = refuse(glibc_minor >= 35 ? "ELF load command address/offset not page-aligned"
                                             : "ELF load command address/offset not properly aligned",
                           NULL);
@@ -148,29 +150,45 @@ static bool page_missing(const struct elf_image *e)
     return false;
 }
 
+static bool judge_mapping(const struct ldso_process *p, const struct elf_image *e, bool dlopened,
+                          bool opens_exec, struct ldso_verdict *ret)
+{
+    if (!judge_segments(e, p->glibc_minor, ret)) {
+        return false;
+    }
+    if (e->type == ET_EXEC && !opens_exec) {
+        *ret = refuse("cannot dynamically load executable", NULL);
+        return false;
+    }
+    if (empty_dynamic(e) && e->type == ET_DYN) {
+        *ret = refuse("object file has no dynamic section", e->has_dynamic
+                          ? "it holds debugging information only" : "it has no dynamic section");
+        return false;
+    }
+    if (e->flags_1 & DF_1_PIE && !opens_exec) {
+        *ret = refuse("cannot dynamically load position-independent executable", NULL);
+        return false;
+    }
+    if (e->flags_1 & DF_1_NOOPEN && dlopened) {
+        *ret = refuse("shared object cannot be dlopen()ed", NULL);
+        return false;
+    }
+    return true;
+}
+
 struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_file *f,
                                bool dlopened, bool opens_exec)
 {
     const struct elf_image *e = &f->image;
     struct ldso_verdict v = {.result = LDSO_TAKEN};
-    if (!judge_header(p, e, &v) || !judge_segments(e, p->glibc_minor, &v)) {
+    if (!judge_header(p, e, &v)) {
         return v;
     }
-    if (e->type == ET_EXEC && !opens_exec) {
-        return refuse("cannot dynamically load executable", NULL);
+    if (!judge_mapping(p, e, dlopened, opens_exec, &v)) {
+        v.at_map = true;
+        return v;
     }
-    if (empty_dynamic(e) && e->type == ET_DYN) {
-        return refuse("object file has no dynamic section", e->has_dynamic
-                          ? "it holds debugging information only" : "it has no dynamic section");
-    }
-    bool crash = e->dynamic_bad || (page_missing(e) && (e->rel || e->jmprel || e->has_relr));
-    if (e->flags_1 & DF_1_PIE && !opens_exec) {
-        return refuse("cannot dynamically load position-independent executable", NULL);
-    }
-    if (e->flags_1 & DF_1_NOOPEN && dlopened) {
-        return refuse("shared object cannot be dlopen()ed", NULL);
-    }
-    if (crash) {
+    if (e->dynamic_bad || (page_missing(e) && (e->rel || e->jmprel || e->has_relr))) {
         v.crash = true;
         v.detail = "the file is cut off: the loader maps it and the process is killed (SIGBUS) "
                    "when it reads the missing part";

@@ -48,11 +48,23 @@ static bool musl_accepts(const struct elf_image *e)
     return e->state == ELF_STATE_OK && (e->type == ET_DYN || e->type == ET_EXEC) && e->has_dynamic;
 }
 
+/* musl's own words (src/errno/__strerror.h) where they differ from glibc's. */
+static const char *musl_strerror(int error)
+{
+    switch (error) {
+    case 0: return "No such file or directory"; // a name that was looked for nowhere
+    case ELOOP: return "Symbolic link loop";
+    case ENAMETOOLONG: return "Filename too long";
+    default: return strerror(error);
+    }
+}
+
 struct musl_found {
     struct ldso_entry *entry;
     const char *path;
     enum ldso_via via;
     struct ldso_object *via_object;
+    int error; // of the last file that could not be opened
     bool stop; // an open error that ends the search
 };
 
@@ -64,6 +76,7 @@ static bool try_open(struct ldso_process *p, struct ldso_request *r, const char 
     int error = e->open_errno;
     bool go_on = error == ENOENT || error == ENOTDIR || error == EACCES || error == ENAMETOOLONG;
     if (error) {
+        f->error = error;
         step.result = error == EACCES ? LDSO_DENIED : go_on ? LDSO_ABSENT : LDSO_UNREADABLE;
         step.fatal = !go_on;
         f->stop = !go_on;
@@ -194,7 +207,7 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
         r->outcome = f.path ? LDSO_REFUSED : LDSO_NOT_FOUND;
         r->path = f.path;
         ldso_explain_failure(p, r);
-        const char *what = f.path ? "Exec format error" : strerror(ENOENT);
+        const char *what = f.path ? "Exec format error" : musl_strerror(f.error);
         const char *by = needed_by ? needed_by->path : p->main->path;
         r->glibc_says = arena_printf(p->arena, "Error loading shared library %s: %s%s", r->name, what,
                                      r->kind == LDSO_NEEDED
@@ -249,7 +262,7 @@ void ldso_musl_start(struct ldso_process *p)
         size_t n = strcspn(s, " \t\n:");
         struct ldso_request *r =
             ldso_request_new(p, p->main, arena_strndup(p->arena, s, n), LDSO_PRELOAD);
-        struct ldso_object *o = load_library(p, r, p->main);
+        struct ldso_object *o = load_library(p, r, NULL); // no rpath: load_preload()
         if (o) {
             o->via = LDSO_VIA_PRELOAD;
         }

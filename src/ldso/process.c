@@ -154,10 +154,11 @@ static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
     return NULL;
 }
 
-/* The program started by the kernel and the loader have no inode on record in glibc. */
+/* The program and the loader have no inode on record in glibc, the program not even when it was
+ * started by an explicit loader (_dl_map_object_from_fd: __RTLD_OPENEXEC). */
 static bool has_inode(const struct ldso_process *p, const struct ldso_object *o)
 {
-    return o != p->interp && (o != p->main || p->explicit_loader);
+    return o != p->interp && o != p->main;
 }
 
 static struct ldso_object *find_inode(struct ldso_process *p, const struct ldso_file *file)
@@ -254,6 +255,13 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
         request_took(r, o, LDSO_REUSED, &found);
         return o;
     }
+    if (found.refused) {
+        (void)refuse(r, LDSO_REFUSED, found.path,
+                     ldso_error_text(p, r->name, found.refused, 0));
+        r->errstring = found.refused;
+        ldso_explain_failure(p, r);
+        return NULL;
+    }
     if (p->objects.n >= OBJECTS_MAX) {
         (void)refuse(r, LDSO_REFUSED, found.path, "gpumend: too many objects in one process");
         return NULL;
@@ -325,6 +333,7 @@ static const char *map_deps(struct ldso_process *p, struct ldso_object *root,
 {
     const char *error = NULL;
     unsigned mark = ++p->mark;
+    p->ld_errno = 0;
     root->scope.n = 0;
     VEC_PUSH(p->arena, &root->scope, root);
     root->mark = mark;
@@ -343,7 +352,7 @@ static const char *map_deps(struct ldso_process *p, struct ldso_object *root,
                 return error;
             }
             if (p->dead) {
-                return "killed by SIGBUS";
+                return error ? error : "killed by SIGBUS";
             }
         }
         for (size_t k = 0; k < o->deps.n; k++) {
@@ -376,9 +385,11 @@ static object_list relocation_order(struct ldso_process *p, struct ldso_object *
 {
     object_list out = {0};
     unsigned mark = ++p->mark;
+    root->mark = mark; // its own list is not filled in yet, and it is put last (force_first)
     for (size_t i = root->scope.n; i-- > 0;) {
         postorder(p, root->scope.items[i], mark, &out, 0);
     }
+    VEC_PUSH(p->arena, &out, root);
     return out;
 }
 
@@ -548,9 +559,6 @@ static void find_origin(struct ldso_process *p, const char *absolute)
     } else {
         p->main->origin = path_dir(p->arena, absolute);
     }
-    if (p->explicit_loader) {
-        add_name(p, p->main, p->main->path);
-    }
 }
 
 static void add_interp(struct ldso_process *p)
@@ -586,10 +594,7 @@ static void check_start(struct ldso_process *p)
     if (p->start_failed) {
         return; // symbols of an incomplete set say nothing
     }
-    object_list order = {0};
-    for (size_t i = p->objects.n; i-- > 0;) {
-        VEC_PUSH(p->arena, &order, p->objects.items[i]);
-    }
+    object_list order = relocation_order(p, p->main);
     const char *now = ldso_getenv(p, "LD_BIND_NOW");
     text = ldso_check_symbols(p, order.items, order.n, NULL, now && *now);
     if (text) {
@@ -648,6 +653,11 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     }
     find_origin(p, absolute);
     find_secure(p, absolute);
+    struct ldso_verdict v = ldso_judge(p, e->file, false, true);
+    if (p->explicit_loader && v.fatal) {
+        start_fails(p, ldso_error_text(p, path, v.says, v.error));
+        return 0;
+    }
     if (!p->loader.file) {
         start_fails(p, arena_printf(p->arena, "%s: cannot be started, its loader %s: %s", path,
                                     p->loader.path, p->loader.missing));

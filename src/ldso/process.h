@@ -175,6 +175,7 @@ struct ldso_process {
     struct ldso_list *library_path, *system;
     const char *preload_notes; // LD_PRELOAD entries that are ignored; or NULL
     int current_load;
+    int ld_errno; // errno of the loader's own, which some of its texts end in
     unsigned mark;
 };
 

@@ -28,7 +28,8 @@ static size_t token_length(const char *in, const char *ref)
         return 0;
     }
     char next = in[n];
-    if (!curly && ((next >= 'A' && next <= 'Z') || (next >= 'a' && next <= 'z') || next == '_')) {
+    if (!curly && ((next >= 'A' && next <= 'Z') || (next >= 'a' && next <= 'z') ||
+                   (next >= '0' && next <= '9') || next == '_')) {
         return 0;
     }
     return n + (curly ? 2 : 0);
@@ -219,7 +220,6 @@ struct search {
     struct ldso_request *r;
     bool dlopened;
     bool other_class; // a file of the other class was seen
-    int last_errno;
     struct ldso_found found;
 };
 
@@ -249,7 +249,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     struct ldso_process *p = s->p;
     struct ldso_entry *e = ldso_store_get(p->store, ldso_absolute(p, path));
     if (e->open_errno) {
-        s->last_errno = e->open_errno;
+        p->ld_errno = e->open_errno;
         enum ldso_result result = errno_result(e->open_errno);
         if (!quiet || result != LDSO_ABSENT) {
             add_step(s, path, via, via_object, result, false,
@@ -260,7 +260,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     struct ldso_verdict v;
     if (e->is_dir) {
         v = (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .detail = "a folder",
-                                  .says = "cannot read file data: Is a directory"};
+                                  .error = EISDIR, .says = "cannot read file data"};
     } else if (e->is_special) {
         v = (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .says = "file too short",
                                   .detail = "not a regular file; the loader may hang here"};
@@ -268,15 +268,17 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
         v = ldso_judge(p, e->file, s->dlopened, false);
     }
     add_step(s, path, via, via_object, v.result, v.fatal, v.detail);
-    if (v.result == LDSO_TAKEN) {
-        s->found = (struct ldso_found){e, path, via, via_object, false, v.crash, NULL, NULL};
+    p->ld_errno = v.result == LDSO_TAKEN || v.fatal ? v.error : ENOENT;
+    if (v.result == LDSO_TAKEN || v.at_map) {
+        s->found = (struct ldso_found){.entry = e, .path = path, .via = via, .crash = v.crash,
+                                       .via_object = via_object, .refused = v.says};
         return true;
     }
     s->other_class |= v.other_class;
-    s->last_errno = ENOENT;
     if (v.fatal) {
-        s->found = (struct ldso_found){NULL, path, via, via_object, true, false,
-                                       arena_printf(p->arena, "%s: %s", path, v.says), v.says};
+        s->found = (struct ldso_found){.path = path, .via = via, .via_object = via_object,
+                                       .fatal = true, .errstring = v.says,
+                                       .says = ldso_error_text(p, path, v.says, v.error)};
     }
     return v.fatal;
 }
@@ -311,11 +313,15 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
     for (size_t i = 0; i < list->dirs.n; i++) {
         struct ldso_dir *d = list->dirs.items[i];
         bool here = false;
-        s->last_errno = ENOENT;
         for (size_t k = 0; k < p->n_subdirs; k++) {
             bool base = p->subdirs[k][0] == '\0';
             if (d->status[k] == DIR_UNKNOWN) {
                 probe_dir(p, d, k);
+                if (d->status[k] == DIR_MISSING) { // the file was tried first
+                    p->ld_errno = ldso_store_get(p->store, arena_printf(p->arena, "%s%s%s", d->text,
+                                                                        p->subdirs[k], s->r->name))
+                                      ->open_errno;
+                }
             }
             if (d->status[k] == DIR_MISSING) {
                 if (base) {
@@ -331,8 +337,8 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
                 return true;
             }
         }
-        bool go_on = s->last_errno == ENOENT || s->last_errno == EACCES ||
-                     (s->last_errno == ENOTDIR && p->glibc_minor >= 39);
+        bool go_on = p->ld_errno == ENOENT || p->ld_errno == EACCES ||
+                     (p->ld_errno == ENOTDIR && p->glibc_minor >= 39);
         if (here && !go_on) {
             return false; // ends this list, the next stage still runs
         }
@@ -483,27 +489,39 @@ static bool try_stages(struct search *s, struct ldso_object *loader)
     return try_list(s, p->system, LDSO_VIA_DEFAULT, NULL);
 }
 
+const char *ldso_error_text(struct ldso_process *p, const char *name, const char *errstring,
+                            int error)
+{
+    bool at_start = p->current_load < 0;
+    bool known = error == ENOENT || error == EACCES || error == ENOMEM || error == EINVAL ||
+                 error == EPERM || error == EIO;
+    if (error == 0) {
+        return arena_printf(p->arena, "%s: %s", name, errstring);
+    }
+    if (at_start && !known) {
+        return arena_printf(p->arena, "%s: %s: Error %d", name, errstring, error);
+    }
+    return arena_printf(p->arena, "%s: %s: %s", name, errstring, strerror(error));
+}
+
 struct ldso_found ldso_search(struct ldso_process *p, struct ldso_request *r, bool dlopened)
 {
-    struct search s = {.p = p, .r = r, .dlopened = dlopened, .last_errno = ENOENT};
+    struct search s = {.p = p, .r = r, .dlopened = dlopened};
     struct ldso_object *loader = r->caller ? r->caller : p->main;
     bool ended;
     if (strchr(r->name, '/')) {
         const char *path = ldso_expand(p, loader, r->name);
-        ended = path && try_file(&s, path, LDSO_VIA_PATH, NULL, false);
+        ended = try_file(&s, path ? path : "", LDSO_VIA_PATH, NULL, false);
     } else {
         ended = try_stages(&s, loader);
-        s.last_errno = ended ? s.last_errno : ENOENT;
     }
     if (ended) {
         return s.found;
     }
-    bool is64 = p->main->file->image.is64;
-    const char *errstring = !s.other_class ? "cannot open shared object file"
-                            : is64         ? "wrong ELF class: ELFCLASS32"
-                                           : "wrong ELF class: ELFCLASS64";
+    const char *text = !s.other_class                ? "cannot open shared object file"
+                       : p->main->file->image.is64 ? "wrong ELF class: ELFCLASS32"
+                                                   : "wrong ELF class: ELFCLASS64";
     return (struct ldso_found){
-        .errstring = errstring,
-        .says = arena_printf(p->arena, "%s: %s%s%s", r->name, errstring, s.other_class ? "" : ": ",
-                             s.other_class ? "" : strerror(s.last_errno))};
+        .errstring = text,
+        .says = ldso_error_text(p, r->name, text, s.other_class ? 0 : p->ld_errno)};
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -138,7 +139,8 @@ static void look(struct ldso_store *s, struct ldso_entry *e)
     if (rc < 0) {
         e->open_errno = -rc;
     } else if (S_ISDIR(st.st_mode)) {
-        e->is_dir = true;
+        e->is_dir = true; // the loader opens it like a file, and may not be allowed to
+        e->open_errno = -root_access(s->root, e->path, R_OK);
     } else if (!S_ISREG(st.st_mode)) {
         e->is_special = true;
     } else {

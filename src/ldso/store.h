@@ -36,7 +36,7 @@ struct ldso_file {
 struct ldso_entry {
     const char *path;       // absolute inside the root
     int open_errno;         // 0, or why open() for reading fails
-    bool is_dir;            // the path is a folder (open succeeds, read does not)
+    bool is_dir;            // the path is a folder (open may succeed, read does not)
     bool is_special;        // FIFO, device, socket: never opened, the loader would block or read it
     struct ldso_file *file; // with open_errno 0 and neither of the above
 };

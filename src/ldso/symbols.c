@@ -141,7 +141,8 @@ struct match {
 static const struct elf_version_def *def_at(const struct elf_versions *v, uint16_t index)
 {
     for (size_t i = 0; i < v->n_defs; i++) {
-        if (v->defs[i].index == index) {
+        /* The base version's name does not serve (dl-version.c). */
+        if (v->defs[i].index == index && !(v->defs[i].flags & VER_FLG_BASE)) {
             return &v->defs[i];
         }
     }
@@ -166,7 +167,7 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
     bool hidden = sym->versym >> 15;
     if (!m->want.version) {
         if (index >= 3) {
-            m->hidden_n += !hidden && m->hidden_n == 0;
+            m->hidden_n += !hidden;
             return false;
         }
         return true;
@@ -191,7 +192,8 @@ static enum lookup lookup_in(struct ldso_process *p, struct ldso_object *o,
     }
     /* "If this current map is the one mentioned in the verneed entry and we have not found a weak
      * entry, it is a bug." (do_lookup_x) */
-    return want->file && ldso_has_name(o, want->file) ? LOOKUP_BUG : LOOKUP_MISSING;
+    return p->glibc_minor < 30 && want->file && ldso_has_name(o, want->file) ? LOOKUP_BUG
+                                                                             : LOOKUP_MISSING;
 }
 
 struct scope {
