@@ -169,12 +169,13 @@ static const char *pinned(struct diag *d, const struct diag_failure *x, const ch
     return name;
 }
 
+/* Whether a package name may serve a program of that CUDA major: "-cu12" at its end binds it to one,
+ * a name without such an end is bound to none. */
 static bool ends_with_cuda(const char *package, int major)
 {
-    return major > 0 && strstr(package, "-cu") ? ends_with(package, major == 11   ? "-cu11"
-                                                                    : major == 12 ? "-cu12"
-                                                                                  : "-cu13")
-                                               : true;
+    size_t n = strlen(package);
+    bool bound = n > 5 && starts_with(package + n - 5, "-cu1");
+    return major <= 0 || !bound || package[n - 1] == '0' + major % 10;
 }
 
 /* The row for a library; of several (libcurand.so.10 serves CUDA 11, 12 and 13) the one of the CUDA
