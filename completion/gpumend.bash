@@ -12,7 +12,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | why:--root | why:--cwd)
+    check:--root | check:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -23,16 +23,16 @@ _gpumend()
         done
         return
         ;;
-    why:--cpu)
+    check:--cpu | why:--cpu)
         mapfile -t COMPREPLY < <(
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
         return
         ;;
-    why:--unset)
+    check:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
-    check:--import | why:--env | why:--glibc)
+    check:--import | check:--env | check:--glibc | why:--env | why:--glibc)
         return
         ;;
     esac
@@ -43,13 +43,13 @@ _gpumend()
         return
         ;;
     check)
-        word="--pid --root --import --json --help"
+        word="--import --pid --root --env --unset --glibc --cpu --kb --json --help"
         ;;
     why)
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"
         ;;
     explain)
-        word="--help"
+        word="--list --json --help"
         ;;
     *)
         return
@@ -57,7 +57,10 @@ _gpumend()
     esac
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
-    elif [[ $command != explain ]]; then
+    elif [[ $command == explain ]]; then
+        mapfile -t COMPREPLY < <(
+            compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+    else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     fi

@@ -45,7 +45,7 @@ def manual_section(command):
 def completes(words):
     """What the completion offers for a command line whose last word is being typed."""
     script = ("source completion/gpumend.bash; compopt() { :; }; COMP_WORDS=(\"$@\"); "
-              "COMP_CWORD=$(($# - 1)); _gpumend; printf '%s\\n' \"${COMPREPLY[@]}\"")
+              "COMP_CWORD=$(($# - 1)); _gpumend \"$1\"; printf '%s\\n' \"${COMPREPLY[@]}\"")
     return set(output("bash", "-c", script, "bash", *words)[1].split())
 
 
@@ -110,9 +110,14 @@ def manual_formats():
         yield f"groff: status {status}: {errors[:400]}"
 
 
-def completion_completes():
+def completion_completes(exe):
+    causes = set(re.findall(r"^(\S+) ", output(exe, "explain", "--list")[1], re.MULTILINE))
+    if completes([str(exe), "explain", ""]) != causes or not causes:
+        yield "explain: the causes offered are not those of --list"
     for words, expected in ((["gpumend", "wh"], {"why"}), (["gpumend", "why", "--cp"], {"--cpu"}),
                             (["gpumend", "why", "--cpu", "x86-64-v3"], {"x86-64-v3"}),
+                            (["gpumend", "check", "--cpu", "x86-64-v3"], {"x86-64-v3"}),
+                            ([str(exe), "explain", "import-o"], {"import-order"}),
                             (["gpumend", "check", "/et"], {"/etc"}),
                             (["gpumend", "check", "--root", "/et"], {"/etc"}),
                             (["gpumend", "check", "--pid", "1"], {"1"})):
@@ -125,7 +130,7 @@ def main():
     exe = Path(sys.argv[1]).resolve()
     passed = failed = 0
     for check in (lambda: options_agree(exe), lambda: version_agrees(exe), links_lead_somewhere,
-                  scripts_parse, manual_formats, completion_completes):
+                  scripts_parse, manual_formats, lambda: completion_completes(exe)):
         faults = list(check())
         for fault in faults:
             print(f"FAIL {fault}")
