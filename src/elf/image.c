@@ -134,8 +134,10 @@ static void read_property_note(const struct elf_note *note, void *arg)
 
 static void read_segment_facts(struct elf_image *e)
 {
+    bool loads = false;
     for (size_t i = 0; i < e->n_segments; i++) {
         const struct elf_segment *s = &e->segments[i];
+        loads |= s->type == PT_LOAD;
         if (s->type == PT_INTERP && !e->interp) {
             e->interp = text_at(e, s->offset, s->filesz < 4096 ? s->filesz : 4096);
         } else if (s->type == PT_GNU_STACK) {
@@ -147,6 +149,10 @@ static void read_segment_facts(struct elf_image *e)
     }
     if (!e->stack_known) {
         e->stack_exec = true;
+    }
+    if (!loads && e->state == ELF_STATE_OK && (e->type == ET_EXEC || e->type == ET_DYN)) {
+        e->state = ELF_STATE_BAD;
+        e->defect = "no segment of the file is to be loaded (PT_LOAD)";
     }
     if (e->machine == EM_X86_64 || e->machine == EM_386) {
         elf_notes(e, read_property_note, e);
