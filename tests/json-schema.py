@@ -146,7 +146,8 @@ def main():
         except jsonschema.SchemaError as e:
             count(name, [e.message])
     with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
-        cannot = [("why", ["--exe", Path(folder) / "short.so"])]
+        short = Path(folder) / "short.so"
+        cannot = [("why", ["--exe", short]), ("check", [short])]
         for command, arguments in cases(Path(folder)):
             status, output, errors = run(exe, [command, *arguments])
             what = " ".join(map(ascii, map(str, [command, *arguments])))

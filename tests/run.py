@@ -41,6 +41,7 @@ SUITES = [
     Suite("test", "unit-clang", 900,
           "CC=clang tests/meson-suite {build}-clang --werror"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py"),
+    Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
