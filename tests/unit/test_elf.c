@@ -1,0 +1,361 @@
+/* One ELF image: elf/image.h, over files made in memory in both classes and byte orders. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "elf/image.h"
+#include "elfmake.h"
+
+static struct arena arena;
+
+static const struct elfmake full = {
+    .interp = "/lib64/ld-linux-x86-64.so.2",
+    .soname = "libfull.so.1",
+    .rpath = "$ORIGIN/a",
+    .runpath = "$ORIGIN/b:/c",
+    .needs = {"libone.so.1", "libtwo.so.2"},
+    .symbols = {{"wanted", "ONE_1.0", false}, {"also_wanted", NULL, false},
+                {"given", "FULL_1", true}, {"given_too", "FULL_2", true}, {"plain", NULL, true}},
+    .version_file = "libone.so.1",
+    .note = "[{\"soname\":[\"libx.so.1\"]}]",
+};
+
+/* The four kinds of file, with each kind of hash table. */
+static struct elfmake variant(unsigned i)
+{
+    struct elfmake s = full;
+    s.is32 = i & 1, s.big_endian = i & 2, s.sysv_hash = i & 4;
+    s.machine = s.is32 ? (s.big_endian ? EM_PPC : EM_386) : s.big_endian ? EM_S390 : EM_X86_64;
+    return s;
+}
+enum { VARIANTS = 8 };
+
+static struct elf_image parse(struct str file)
+{
+    struct elf_image e;
+    elf_image_parse(&arena, file.s, file.n, &e);
+    return e;
+}
+
+static bool count_symbol(const struct elf_symbol *sym, void *arg)
+{
+    *(struct elf_symbol *)arg = *sym;
+    return true;
+}
+
+static bool find(const struct elf_image *e, const char *name, struct elf_symbol *ret)
+{
+    struct elf_lookup_key key = elf_lookup_key(name);
+    return elf_symbol_find(e, &key, count_symbol, ret);
+}
+
+static void see_note(const struct elf_note *note, void *arg)
+{
+    assert_int_equal(note->type, NOTE_DLOPEN);
+    assert_true(str_is(note->owner, "FDO"));
+    assert_string_equal(note->desc.s, full.note);
+    ++*(size_t *)arg;
+}
+
+static void sum_relocation(uint32_t symbol, bool lazy, void *arg)
+{
+    assert_false(lazy);
+    *(uint32_t *)arg = *(uint32_t *)arg * 10 + symbol;
+}
+
+static void reads_one(const struct elf_image *e, const struct elfmake *s)
+{
+    assert_int_equal(e->state, ELF_STATE_OK);
+    assert_null(e->defect);
+    assert_int_equal(e->is64, !s->is32);
+    assert_int_equal(e->big_endian, s->big_endian);
+    assert_int_equal(e->machine, s->machine);
+    assert_false(e->dynamic_bad || e->cut || e->segments_cut || e->stack_exec);
+    assert_true(e->has_dynamic && e->stack_known);
+    assert_string_equal(e->interp, s->interp);
+    assert_string_equal(e->soname, s->soname);
+    assert_string_equal(e->rpath, s->rpath);
+    assert_string_equal(e->runpath, s->runpath);
+    assert_int_equal(e->n_needs, 2);
+    assert_string_equal(e->needs[0].name, "libone.so.1");
+    assert_string_equal(e->needs[1].name, "libtwo.so.2");
+    size_t notes = 0;
+    elf_notes(e, see_note, &notes);
+    assert_int_equal(notes, 1);
+}
+
+static void reads_versions(const struct elf_image *e)
+{
+    struct elf_versions v;
+    elf_versions_read(&arena, e, &v);
+    assert_false(v.damaged);
+    assert_int_equal(v.n_needs, 1);
+    assert_string_equal(v.needs[0].name, "ONE_1.0");
+    assert_string_equal(v.needs[0].file, "libone.so.1");
+    assert_int_equal(v.needs[0].hash, elf_sysv_hash("ONE_1.0"));
+    assert_int_equal(v.n_defs, 2);
+    assert_string_equal(v.defs[0].name, "FULL_1");
+    assert_string_equal(v.defs[1].name, "FULL_2");
+    struct elf_symbol given, wanted;
+    assert_true(find(e, "given", &given));
+    assert_int_equal(given.versym, v.defs[0].index);
+    assert_true(elf_symbol_at(e, 1, &wanted));
+    assert_int_equal(wanted.versym, v.needs[0].index);
+}
+
+static void reads_symbols(const struct elf_image *e, const struct elfmake *s)
+{
+    static const char *const defined[] = {"given", "given_too", "plain"};
+    struct elf_symbol sym;
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(find(e, defined[i], &sym));
+        assert_string_equal(sym.name, defined[i]);
+        assert_true(sym.value == 0x40 && sym.size == 8 && sym.shndx == 1);
+        assert_true(sym.type == STT_FUNC && sym.bind == STB_GLOBAL);
+    }
+    assert_false(find(e, "given_", &sym));
+    assert_false(find(e, "", &sym));
+    /* DT_GNU_HASH holds what is defined; DT_HASH all symbols. */
+    assert_int_equal(find(e, "wanted", &sym), s->sysv_hash);
+    assert_int_equal(elf_symbol_undef_count(e), s->sysv_hash ? 6 : 3);
+    assert_false(elf_symbol_at(e, UINT32_MAX, &sym));
+    uint32_t relocations = 0;
+    assert_true(elf_relocations(e, sum_relocation, &relocations));
+    assert_int_equal(relocations, 12); // symbol 1, then symbol 2
+}
+
+static void reads_every_kind(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct elfmake s = variant(i);
+        struct elf_image e = parse(elfmake(&arena, &s));
+        reads_one(&e, &s);
+        reads_versions(&e);
+        reads_symbols(&e, &s);
+    }
+}
+
+/* ------------------------------------------------------------------ damage */
+
+static void ignore_note(const struct elf_note *note, void *arg)
+{
+    *(size_t *)arg += note->desc.n;
+}
+
+static void ignore_relocation(uint32_t symbol, bool lazy, void *arg)
+{
+    *(size_t *)arg += symbol + lazy;
+}
+
+/* Everything that can be asked of an image is asked. With AddressSanitizer or valgrind a read
+ * behind the end of the copy is seen. */
+static void ask_all(const struct elf_image *e)
+{
+    struct elf_versions v;
+    elf_versions_read(&arena, e, &v);
+    struct elf_symbol sym;
+    size_t sum = 0;
+    for (uint32_t i = 0; i < elf_symbol_undef_count(e) && i < 100; i++) {
+        sum += elf_symbol_at(e, i, &sym);
+    }
+    sum += find(e, "given", &sym) + find(e, "malloc", &sym);
+    sum += elf_relocations(e, ignore_relocation, &sum);
+    elf_notes(e, ignore_note, &sum);
+    for (size_t i = 0; i < e->n_needs; i++) {
+        sum += strlen(e->needs[i].name);
+    }
+    assert_true(sum < SIZE_MAX);
+}
+
+/* Parses a copy of exactly n bytes. */
+static enum elf_state parse_copy(const char *data, size_t n)
+{
+    unsigned char *copy = malloc(n ? n : 1);
+    assert_non_null(copy);
+    memcpy(copy, data, n);
+    struct elf_image e;
+    elf_image_parse(&arena, n ? copy : NULL, n, &e);
+    ask_all(&e);
+    free(copy);
+    return e.state;
+}
+
+static void cut_at_every_byte(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct elfmake s = variant(i);
+        struct str file = elfmake(&arena, &s);
+        size_t header = s.is32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
+        for (size_t n = 0; n < file.n; n++) {
+            enum elf_state got = parse_copy(file.s, n);
+            if (n < header) {
+                assert_int_equal(got, ELF_STATE_TOO_SHORT);
+            }
+        }
+        assert_int_equal(parse_copy(file.s, file.n), ELF_STATE_OK);
+    }
+}
+
+/* Each byte in turn becomes the values at which arithmetic goes wrong. */
+static void spoilt_at_every_byte(void **state)
+{
+    (void)state;
+    static const unsigned char values[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct elfmake s = variant(i);
+        struct str file = elfmake(&arena, &s);
+        char *data = (char *)(uintptr_t)file.s; // our own
+        for (size_t at = 0; at < file.n; at++) {
+            char old = data[at];
+            for (size_t k = 0; k < sizeof values; k++) {
+                data[at] = (char)values[k];
+                (void)parse_copy(data, file.n); // only that it ends matters here
+            }
+            data[at] = old;
+        }
+        arena_release(&arena);
+        arena_init(&arena, 0, NULL, NULL);
+    }
+}
+
+static void store(struct str file, size_t at, uint64_t value, size_t n)
+{
+    memcpy((char *)(uintptr_t)file.s + at, &value, n); // x86-64 files are little-endian
+}
+
+/* Offsets of fields of a 64-bit little-endian file, values that lie outside, and what is said. */
+static void wild_headers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t at, n;
+        uint64_t value;
+        enum elf_state state;
+        bool cut, dynamic_bad;
+    } cases[] = {
+        {"e_phoff behind the end", 32, 8, 1 << 20, ELF_STATE_BAD, false, false},
+        {"e_phoff that wraps", 32, 8, UINT64_MAX - 8, ELF_STATE_BAD, false, false},
+        {"e_phnum", 56, 2, 0xffff, ELF_STATE_BAD, false, false},
+        {"no program headers", 56, 2, 0, ELF_STATE_BAD, false, false},
+        {"e_phentsize", 54, 2, 8, ELF_STATE_BAD, false, false},
+        {"p_filesz of PT_LOAD", 64 + 32, 8, UINT64_MAX, ELF_STATE_OK, true, false},
+        {"p_offset of PT_LOAD", 64 + 8, 8, UINT64_MAX - 4, ELF_STATE_OK, true, true},
+        {"p_vaddr of PT_DYNAMIC", 64 + 56 + 16, 8, UINT64_MAX - 64, ELF_STATE_OK, false, false},
+        {"PT_LOAD is none", 64, 4, PT_NULL, ELF_STATE_BAD, false, true},
+        {"magic", 0, 4, 0x464c457e, ELF_STATE_NOT_ELF, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct str file = elfmake(&arena, &full);
+        store(file, cases[i].at, cases[i].value, cases[i].n);
+        struct elf_image e = parse(file);
+        ask_all(&e);
+        if (e.state != cases[i].state || e.cut != cases[i].cut ||
+            e.dynamic_bad != cases[i].dynamic_bad ||
+            (e.state == ELF_STATE_BAD || e.dynamic_bad) != (e.defect != NULL)) {
+            fail_msg("%s: state %d, cut %d, dynamic_bad %d (%s)", cases[i].name, e.state, e.cut,
+                     e.dynamic_bad, e.defect ? e.defect : "no defect");
+        }
+    }
+}
+
+/* A dynamic tag whose value points outside is told, and the others are still read. */
+static void wild_dynamic_tags(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t tag;
+        bool dynamic_bad;
+    } cases[] = {{DT_NEEDED, true}, {DT_SONAME, true},  {DT_RUNPATH, true}, {DT_SYMTAB, false},
+                 {DT_STRTAB, true}, {DT_GNU_HASH, false}, {DT_VERNEED, false}, {DT_RELASZ, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct str file = elfmake(&arena, &full);
+        struct elf_image before = parse(file);
+        uint64_t offset = before.segments[1].offset, tag = UINT64_MAX;
+        for (; tag != (uint64_t)cases[i].tag && tag; offset += 16) {
+            memcpy(&tag, file.s + offset, sizeof tag);
+        }
+        assert_int_equal(tag, cases[i].tag);
+        store(file, offset - 8, 0x7fffffffffff, 8);
+        struct elf_image e = parse(file);
+        ask_all(&e);
+        if (e.dynamic_bad != cases[i].dynamic_bad) {
+            fail_msg("tag %lld: dynamic_bad %d", (long long)cases[i].tag, e.dynamic_bad);
+        }
+    }
+}
+
+static void no_loadable_segment(void **state)
+{
+    (void)state;
+    struct elfmake s = {.no_load = true};
+    struct elf_image e = parse(elfmake(&arena, &s));
+    assert_int_equal(e.state, ELF_STATE_BAD);
+    assert_non_null(strstr(e.defect, "PT_LOAD"));
+    s.type = ET_REL; // an object file has none
+    e = parse(elfmake(&arena, &s));
+    assert_int_equal(e.state, ELF_STATE_OK);
+}
+
+static void what_is_no_elf(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        enum elf_state state;
+    } cases[] = {
+        {"", 0, ELF_STATE_TOO_SHORT},
+        {"\x7f" "EL", 3, ELF_STATE_TOO_SHORT},
+        {"\x7f" "ELF", 4, ELF_STATE_TOO_SHORT},
+        {"#!/b", 4, ELF_STATE_NOT_ELF},
+        {"INPUT(libx.so.1)    \n", 21, ELF_STATE_NOT_ELF},
+        {"\x7f" "ELF\2\1\1\0\0\0\0\0\0\0\0\0", 16, ELF_STATE_TOO_SHORT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(parse_copy(cases[i].bytes, cases[i].n), cases[i].state);
+    }
+}
+
+static void stack_and_machines(void **state)
+{
+    (void)state;
+    struct elfmake s = {.exec_stack = true, .machine = EM_AARCH64};
+    struct elf_image e = parse(elfmake(&arena, &s));
+    assert_true(e.stack_known && e.stack_exec);
+    assert_string_equal(elf_machine_name(&arena, e.machine), "aarch64");
+    assert_string_equal(elf_machine_name(&arena, EM_X86_64), "x86-64");
+    assert_string_equal(elf_machine_name(&arena, 60000), "machine 60000");
+}
+
+static int start(void **state)
+{
+    (void)state;
+    arena_init(&arena, 0, NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_every_kind),    cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
+        cmocka_unit_test(wild_dynamic_tags),   cmocka_unit_test(no_loadable_segment),
+        cmocka_unit_test(what_is_no_elf),      cmocka_unit_test(stack_and_machines),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
