@@ -1,0 +1,273 @@
+/* What is read from a loader's file, and what the CPU decides: ldso/loader.h, ldso/cpu.h. The
+ * loaders of this machine are asked themselves for comparison. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "elfmake.h"
+#include "ldso/cpu.h"
+#include "ldso/loader.h"
+
+static struct arena arena;
+
+/* What a loader says of itself; empty where it cannot run here. */
+static char *ask(const char *command)
+{
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    char *text = arena_alloc(&arena, 1 << 20);
+    size_t n = fread(text, 1, (1 << 20) - 1, pipe);
+    text[n] = '\0';
+    (void)pclose(pipe); // what it printed is judged, whatever its status
+    return text;
+}
+
+static struct root root;
+static struct ldso_store store;
+
+/* Valid until close_store(). */
+static struct ldso_loader read_loader(const char *below, const char *path, uint16_t machine)
+{
+    struct ldso_loader loader;
+    struct gm_err err;
+    assert_int_equal(root_open(&root, below, &err), 0);
+    ldso_store_open(&store, &root, &arena);
+    ldso_loader_read(&store, path, machine, machine == EM_X86_64, &loader);
+    if (loader.file) {
+        assert_int_equal(loader.file->image.machine, machine);
+    }
+    return loader;
+}
+
+static void close_store(void)
+{
+    ldso_store_close(&store);
+    root_close(&root);
+}
+
+/* `path.system_dirs[0x0]="/lib/x86_64-linux-gnu/"` of ld.so --list-diagnostics (since 2.33). */
+static void compare_glibc(const char *path, uint16_t machine)
+{
+    if (access(path, R_OK) != 0) {
+        print_message("%s is not here: not compared\n", path);
+        return;
+    }
+    struct ldso_loader l = read_loader("/", path, machine);
+    assert_int_equal(l.kind, LDSO_GLIBC);
+    assert_false(l.dirs_assumed);
+    assert_true(l.n_dirs >= 2);
+    const char *said = ask(arena_printf(&arena, "%s --list-diagnostics 2>/dev/null", path));
+    if (!strstr(said, "path.system_dirs")) {
+        print_message("%s does not describe itself: not compared\n", path);
+        close_store();
+        return;
+    }
+    for (size_t i = 0; i < l.n_dirs; i++) {
+        const char *line = arena_printf(&arena, "path.system_dirs[0x%zx]=\"%s\"", i, l.dirs[i]);
+        assert_non_null(strstr(said, line));
+    }
+    assert_null(strstr(said, arena_printf(&arena, "path.system_dirs[0x%zx]=", l.n_dirs)));
+    assert_non_null(strstr(said, arena_printf(&arena, "version.version=\"%s\"", l.version)));
+    close_store();
+}
+
+static void loaders_of_this_machine(void **state)
+{
+    (void)state;
+    compare_glibc("/lib64/ld-linux-x86-64.so.2", EM_X86_64);
+    compare_glibc("/lib/ld-linux.so.2", EM_386);
+}
+
+static void musl_of_this_machine(void **state)
+{
+    (void)state;
+    static const char path[] = "/lib/ld-musl-x86_64.so.1";
+    if (access(path, R_OK) != 0) {
+        print_message("%s is not here: not compared\n", path);
+        return;
+    }
+    struct ldso_loader l = read_loader("/", path, EM_X86_64);
+    assert_int_equal(l.kind, LDSO_MUSL);
+    assert_int_equal(l.n_dirs, 3);
+    assert_non_null(l.version);
+    const char *said = ask(arena_printf(&arena, "%s 2>&1", path));
+    assert_non_null(strstr(said, arena_printf(&arena, "Version %s\n", l.version)));
+    close_store();
+}
+
+#define TEXT(s) {(s), sizeof(s) - 1}
+#define DIRS "\0/lib/test-linux-gnu/\0/usr/lib/test-linux-gnu/\0/lib/\0/usr/lib/\0"
+
+/* Loaders made here: what stands in the file counts, and what is missing is said to be assumed. */
+static void loaders_made_here(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *path, *private;
+        struct str constants;
+        enum ldso_kind kind;
+        size_t n_dirs;
+        bool assumed;
+        const char *version, *lib, *cache;
+    } cases[] = {
+        {"as Debian's", "/ld.so", "GLIBC_PRIVATE",
+         TEXT(DIRS "\0lib/test-linux-gnu\0stable release version 2.41.\0/etc/ld.so.cache\0"),
+         LDSO_GLIBC, 4, false, "2.41", "lib/test-linux-gnu", "/etc/ld.so.cache"},
+        {"another cache", "/ld.so", "GLIBC_PRIVATE",
+         TEXT("\0/lib64/\0/usr/lib64/\0\0lib64\0release version 2.31\0/var/x/ld.so.cache\0"),
+         LDSO_GLIBC, 2, false, "2.31", "lib64", "/var/x/ld.so.cache"},
+        {"nothing in it", "/ld.so", "GLIBC_PRIVATE", TEXT("\0nothing\0"), LDSO_GLIBC, 2, true, NULL,
+         "lib64", "/etc/ld.so.cache"},
+        {"a version that is no number", "/ld.so", "GLIBC_PRIVATE", TEXT("release version 2.x\0"),
+         LDSO_GLIBC, 2, true, NULL, "lib64", "/etc/ld.so.cache"},
+        {"no loader of glibc", "/ld.so", "OTHER_1", TEXT(DIRS), LDSO_OTHER, 4, false, NULL,
+         "lib/test-linux-gnu", "/etc/ld.so.cache"},
+        {"musl", "/ld-musl-x86_64.so.1", "OTHER_1",
+         TEXT("\0/lib:/usr/local/lib:/usr/lib\0\0001.2.5\0"), LDSO_MUSL, 3, false, "1.2.5", "lib",
+         "/etc/ld.so.cache"},
+    };
+    char top[] = "/tmp/gpumend-test-loader.XXXXXX";
+    assert_non_null(mkdtemp(top));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct elfmake spec = {.soname = "ld.so",
+                               .symbols = {{"_dl_x", cases[i].private, true}},
+                               .constants = cases[i].constants};
+        struct str bytes = elfmake(&arena, &spec);
+        const char *file = arena_printf(&arena, "%s%s", top, cases[i].path);
+        FILE *out = fopen(file, "w");
+        assert_non_null(out);
+        assert_int_equal(fwrite(bytes.s, 1, bytes.n, out), bytes.n);
+        assert_int_equal(fclose(out), 0);
+        struct ldso_loader l = read_loader(top, cases[i].path, EM_X86_64);
+        assert_int_equal(unlink(file), 0);
+        bool version_same = l.version && cases[i].version ? !strcmp(l.version, cases[i].version)
+                                                          : l.version == cases[i].version;
+        if (l.kind != cases[i].kind || l.n_dirs != cases[i].n_dirs || !version_same ||
+            l.dirs_assumed != cases[i].assumed) {
+            fail_msg("%s: kind %d, %zu folders, version %s, assumed %d", cases[i].name, l.kind,
+                     l.n_dirs, l.version ? l.version : "unknown", l.dirs_assumed);
+        }
+        assert_string_equal(l.lib_token, cases[i].lib);
+        assert_string_equal(l.cache_path, cases[i].cache);
+        close_store();
+    }
+    assert_int_equal(rmdir(top), 0);
+}
+
+/* A loader that is not there is said to be missing, and common folders are assumed. */
+static void missing_loader(void **state)
+{
+    (void)state;
+    struct ldso_loader l = read_loader("/", "/nowhere/ld-linux-aarch64.so.1", EM_AARCH64);
+    assert_null(l.file);
+    assert_non_null(strstr(l.missing, "No such file"));
+    assert_true(l.dirs_assumed && l.n_dirs == 2 && !l.version);
+    close_store();
+    l = read_loader("/", "/nowhere/ld-musl-aarch64.so.1", EM_AARCH64);
+    assert_int_equal(l.kind, LDSO_MUSL);
+    close_store();
+}
+
+/* ------------------------------------------------------------------ CPU */
+
+static const char *joined(const char *const *items, size_t n)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n; i++) {
+        text = arena_printf(&arena, "%s%s%s", text, i ? ":" : "", items[i]);
+    }
+    return text;
+}
+
+#define LEGACY "tls/x86_64/x86_64/:tls/x86_64/:tls/x86_64/:tls/:x86_64/x86_64/:x86_64/:x86_64/:"
+
+static void folders_of_a_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *level;
+        int glibc_minor;
+        const char *folders;
+    } cases[] = {
+        {"x86-64-v1", 40, ""},
+        {"x86-64-v2", 40, "glibc-hwcaps/x86-64-v2/:"},
+        {"x86-64-v3", 37, "glibc-hwcaps/x86-64-v3/:glibc-hwcaps/x86-64-v2/:"},
+        {"x86-64-v4", 40,
+         "glibc-hwcaps/x86-64-v4/:glibc-hwcaps/x86-64-v3/:glibc-hwcaps/x86-64-v2/:"},
+        {"x86-64-v2", 36, "glibc-hwcaps/x86-64-v2/:" LEGACY},
+        {"x86-64-v4", 32, LEGACY},
+        {"x86-64-v1", 31, LEGACY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ldso_cpu cpu;
+        size_t n = 0;
+        assert_true(ldso_cpu_parse(cases[i].level, &cpu));
+        const char *const *dirs = ldso_cpu_subdirs(&arena, &cpu, cases[i].glibc_minor, &n);
+        assert_string_equal(joined(dirs, n), cases[i].folders);
+    }
+}
+
+static void levels_that_are_none(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "x86-64", "x86-64-v", "x86-64-v0", "x86-64-v5",
+                                        "x86-64-v22", "X86-64-v2", "v2"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct ldso_cpu cpu;
+        if (ldso_cpu_parse(texts[i], &cpu)) {
+            fail_msg("%s was taken for a level", texts[i]);
+        }
+    }
+}
+
+/* The level of this CPU is what its own loader says ("x86-64-v3 (supported, searched)"). */
+static void this_cpu(void **state)
+{
+    (void)state;
+    const char *said = ask("/lib64/ld-linux-x86-64.so.2 --help 2>/dev/null");
+    struct ldso_cpu cpu;
+    ldso_cpu_host(EM_X86_64, &cpu);
+    if (!strstr(said, "x86-64-v2")) {
+        print_message("the loader does not tell the CPU's level: not compared\n");
+        return;
+    }
+    for (int level = 2; level <= 4; level++) {
+        const char *text = arena_printf(&arena, "x86-64-v%d (supported, searched)", level);
+        assert_int_equal(strstr(said, text) != NULL, cpu.level >= level);
+    }
+    ldso_cpu_host(EM_AARCH64, &cpu);
+    assert_int_equal(cpu.level, 0);
+    assert_string_equal(cpu.platform, "aarch64");
+}
+
+static int start(void **state)
+{
+    (void)state;
+    arena_init(&arena, 0, NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loaders_of_this_machine), cmocka_unit_test(musl_of_this_machine),
+        cmocka_unit_test(loaders_made_here),       cmocka_unit_test(missing_loader),
+        cmocka_unit_test(folders_of_a_cpu),        cmocka_unit_test(levels_that_are_none),
+        cmocka_unit_test(this_cpu),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
