@@ -59,13 +59,15 @@ void *arena_alloc(struct arena *a, size_t size)
     }
     struct arena_chunk *c = a->chunks;
     if (!c || c->size - c->used < size) {
-        size_t want = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
+        /* The first chunks are small: an arena for one small answer should not clear much memory. */
+        size_t chunk = a->used_bytes < CHUNK_BYTES ? CHUNK_BYTES / 8 : CHUNK_BYTES;
+        size_t want = size > chunk / 4 ? size : chunk;
         struct arena_chunk *fresh = calloc(1, sizeof *fresh + want);
         if (!fresh) {
             out_of_memory(a);
         }
         fresh->size = want;
-        if (c && want != CHUNK_BYTES) { // a large piece must not hide the room left in the newest
+        if (c && want == size) { // a large piece must not hide the room left in the newest
             fresh->next = c->next;
             c->next = fresh;
         } else {

@@ -7,6 +7,7 @@
 #include "ldso/process.h"
 #include "report/process.h"
 
+enum { LINE_MAX_BYTES = 64 << 10 };
 enum { O_EXE = 1, O_CALLER, O_LOAD, O_ENV, O_UNSET, O_CWD, O_ROOT, O_GLIBC, O_CPU, O_BATCH, O_JSON };
 
 static const struct cli_option options[] = {
@@ -283,12 +284,17 @@ static int answer(struct why *w)
     } else {
         print_text(w, p, n_loads);
     }
+    if (p->is_static && (w->name || w->loads.n)) {
+        return cli_fail(CLI_CANNOT, "why: %s is statically linked; nothing can be loaded into it",
+                        str_printable(&w->arena, exe));
+    }
     return any_failed(p) ? CLI_FINDINGS : CLI_OK;
 }
 
 /* ------------------------------------------------------------------ many objects */
 
-static void batch_one(struct why *w, const char *path)
+/* Returns whether the object and all it needs were found. */
+static bool batch_one(struct why *w, const char *path)
 {
     struct gm_err err = {.code = GM_OK};
     struct arena scratch;
@@ -320,30 +326,56 @@ static void batch_one(struct why *w, const char *path)
         }
     }
     arena_release(&scratch);
+    return !wrong;
+}
+
+/* The next line, at most LINE_MAX_BYTES long: 1 got one, 0 at the end, -1 too long or unreadable. */
+static int next_line(FILE *list, char *line)
+{
+    size_t n = 0;
+    int c;
+    while ((c = getc_unlocked(list)) != EOF && c != '\n') {
+        if (n == LINE_MAX_BYTES || c == '\0') {
+            return -1;
+        }
+        line[n++] = (char)c;
+    }
+    line[n] = '\0';
+    return ferror(list) ? -1 : c == EOF && n == 0 ? 0 : 1;
+}
+
+/* Opens the list: a regular file, or what stands on standard input. */
+static FILE *open_list(const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0) {
+        return stdin;
+    }
+    FILE *list = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
+    return list;
 }
 
 static int batch(struct why *w)
 {
-    FILE *list = strcmp(w->batch, "-") == 0 ? stdin : fopen(w->batch, "re");
+    FILE *list = open_list(w->batch);
     if (!list) {
-        return cli_fail(CLI_CANNOT, "why: cannot open %s", w->batch);
+        return cli_fail(CLI_CANNOT, "why: %s cannot be opened, or is not a regular file", w->batch);
     }
-    char *line = NULL;
-    size_t cap = 0;
-    for (ssize_t n; (n = getline(&line, &cap, list)) > 0;) {
-        if (line[n - 1] == '\n') {
-            line[--n] = '\0';
-        }
-        if (n) {
-            batch_one(w, line);
+    char line[LINE_MAX_BYTES + 1];
+    bool any_wrong = false;
+    int rc;
+    while ((rc = next_line(list, line)) > 0) {
+        if (*line) {
+            any_wrong |= !batch_one(w, line);
         }
     }
-    free(line);
-    bool failed = ferror(list);
     if (list != stdin) {
         (void)fclose(list); // only read from
     }
-    return failed ? cli_fail(CLI_CANNOT, "why: cannot read %s", w->batch) : CLI_OK;
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "why: %s is not a list of paths, one a line", w->batch);
+    }
+    return any_wrong ? CLI_FINDINGS : CLI_OK;
 }
 
 static int run_with(struct why *w)

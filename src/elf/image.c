@@ -4,33 +4,6 @@
 
 enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
 
-const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset, uint64_t size)
-{
-    if (offset > e->size || size > e->size - offset) {
-        return NULL;
-    }
-    return e->data + offset;
-}
-
-uint16_t elf_u16(const struct elf_image *e, const unsigned char *p)
-{
-    return e->big_endian ? (uint16_t)(p[0] << 8 | p[1]) : (uint16_t)(p[1] << 8 | p[0]);
-}
-
-uint32_t elf_u32(const struct elf_image *e, const unsigned char *p)
-{
-    uint32_t v;
-    memcpy(&v, p, sizeof v);
-    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap32(v);
-}
-
-uint64_t elf_u64(const struct elf_image *e, const unsigned char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap64(v);
-}
-
 /* A word of the file's class: 8 bytes or 4. */
 static uint64_t word(const struct elf_image *e, const unsigned char *p)
 {
@@ -63,6 +36,9 @@ const char *elf_string(const struct elf_image *e, uint64_t offset)
 {
     if (!e->strtab || offset >= e->strtab_size) {
         return NULL;
+    }
+    if (e->strtab_ends) {
+        return (const char *)e->data + e->strtab + offset;
     }
     return text_at(e, e->strtab + offset, e->strtab_size - offset);
 }
@@ -206,6 +182,34 @@ static uint64_t table(const struct elf_image *e, uint64_t vaddr)
     return vaddr && elf_offset_of(e, vaddr, &offset) ? offset : 0;
 }
 
+/*
+ * DT_GNU_HASH: nbuckets, symoffset, bloom_size, bloom_shift (4 bytes each), then bloom_size
+ * words of the class, nbuckets bucket heads, and one chain word for each hashed symbol whose low
+ * bit ends the chain.
+ */
+static void read_gnu_hash(struct elf_image *e)
+{
+    const unsigned char *h = e->gnu_hash ? elf_bytes(e, e->gnu_hash, 16) : NULL;
+    if (!h) {
+        return;
+    }
+    uint32_t nbuckets = elf_u32(e, h), bloom_size = elf_u32(e, h + 8);
+    uint64_t word_size = e->is64 ? 8 : 4, bloom_at = e->gnu_hash + 16;
+    uint64_t buckets_at = bloom_at + bloom_size * word_size;
+    const unsigned char *bloom = elf_bytes(e, bloom_at, bloom_size * word_size);
+    const unsigned char *buckets = elf_bytes(e, buckets_at, (uint64_t)nbuckets * 4);
+    if (!bloom || !buckets || nbuckets == 0 || bloom_size == 0 || (bloom_size & (bloom_size - 1))) {
+        return;
+    }
+    e->gnu.bloom = bloom;
+    e->gnu.buckets = buckets;
+    e->gnu.chains = buckets_at + (uint64_t)nbuckets * 4;
+    e->gnu.nbuckets = nbuckets;
+    e->gnu.symoffset = elf_u32(e, h + 4);
+    e->gnu.bloom_mask = bloom_size - 1;
+    e->gnu.shift = elf_u32(e, h + 12);
+}
+
 static void place_tables(struct elf_image *e, const struct dynamic *d)
 {
     e->strtab = table(e, d->strtab);
@@ -213,9 +217,13 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     if (e->strtab && e->strtab < e->size && d->strsz > e->size - e->strtab) {
         e->strtab_size = e->size - e->strtab;
     }
+    const unsigned char *last =
+        e->strtab && e->strtab_size ? elf_bytes(e, e->strtab + e->strtab_size - 1, 1) : NULL;
+    e->strtab_ends = last && *last == '\0';
     e->symtab = table(e, d->symtab);
     e->hash = table(e, d->hash);
     e->gnu_hash = table(e, d->gnu_hash);
+    read_gnu_hash(e);
     e->versym = table(e, d->versym);
     e->verneed = table(e, d->verneed);
     e->verneed_n = d->verneed_n;
@@ -483,13 +491,21 @@ uint32_t elf_symbol_undef_count(const struct elf_image *e)
 
 struct elf_lookup_key elf_lookup_key(const char *name)
 {
-    uint32_t gnu = 5381, sysv = 0;
+    uint32_t hash = 5381;
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
-        gnu = gnu * 33 + *p;
-        sysv = (sysv << 4) + *p;
-        sysv ^= (sysv >> 24) & 0xf0;
+        hash = hash * 33 + *p;
     }
-    return (struct elf_lookup_key){name, gnu, sysv & 0x0fffffff};
+    return (struct elf_lookup_key){name, hash};
+}
+
+uint32_t elf_sysv_hash(const char *name)
+{
+    uint32_t hash = 0;
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        hash = (hash << 4) + *p;
+        hash ^= (hash >> 24) & 0xf0;
+    }
+    return hash & 0x0fffffff;
 }
 
 static bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
@@ -499,53 +515,34 @@ static bool visit_if_named(const struct elf_image *e, uint32_t index, const char
     return elf_symbol_at(e, index, &sym) && strcmp(sym.name, name) == 0 && visit(&sym, arg);
 }
 
-/*
- * DT_GNU_HASH: nbuckets, symoffset, bloom_size, bloom_shift (4 bytes each), then bloom_size
- * words of the class, nbuckets bucket heads, and one chain word for each hashed symbol whose low
- * bit ends the chain.
- */
 static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    const unsigned char *h = elf_bytes(e, e->gnu_hash, 16);
-    if (!h) {
+    if (!e->gnu.bloom) {
         return false;
     }
-    uint32_t nbuckets = elf_u32(e, h), symoffset = elf_u32(e, h + 4);
-    uint32_t bloom_size = elf_u32(e, h + 8), shift = elf_u32(e, h + 12);
-    uint32_t bits = e->is64 ? 64 : 32;
-    if (nbuckets == 0 || bloom_size == 0 || (bloom_size & (bloom_size - 1))) {
+    uint32_t bits = e->is64 ? 64 : 32, hash = key->gnu_hash;
+    uint64_t filter =
+        word(e, e->gnu.bloom + (size_t)((hash / bits) & e->gnu.bloom_mask) * (bits / 8));
+    uint32_t second = e->gnu.shift < 32 ? hash >> e->gnu.shift : 0;
+    if (!(filter >> (hash % bits) & filter >> (second % bits) & 1)) {
         return false;
     }
-    uint64_t bloom_at = e->gnu_hash + 16;
-    const unsigned char *b = elf_bytes(
-        e, bloom_at + (uint64_t)((key->gnu_hash / bits) & (bloom_size - 1)) * (bits / 8), bits / 8);
-    if (!b) {
+    uint32_t index = elf_u32(e, e->gnu.buckets + (size_t)(hash % e->gnu.nbuckets) * 4);
+    if (index < e->gnu.symoffset || index == 0) {
         return false;
     }
-    uint64_t filter = word(e, b);
-    uint32_t second = shift < 32 ? key->gnu_hash >> shift : 0;
-    if (!(filter >> (key->gnu_hash % bits) & filter >> (second % bits) & 1)) {
-        return false;
-    }
-    uint64_t buckets_at = bloom_at + (uint64_t)bloom_size * (bits / 8);
-    const unsigned char *q =
-        elf_bytes(e, buckets_at + (uint64_t)(key->gnu_hash % nbuckets) * 4, 4);
-    uint32_t index = q ? elf_u32(e, q) : 0;
-    if (index < symoffset || index == 0) {
-        return false;
-    }
-    uint64_t chain_at = buckets_at + (uint64_t)nbuckets * 4;
     for (;; index++) { // ends at the chain's mark or the end of the file
-        const unsigned char *c = elf_bytes(e, chain_at + (uint64_t)(index - symoffset) * 4, 4);
+        const unsigned char *c =
+            elf_bytes(e, e->gnu.chains + (uint64_t)(index - e->gnu.symoffset) * 4, 4);
         if (!c) {
             return false;
         }
-        uint32_t hash = elf_u32(e, c);
-        if ((hash | 1) == (key->gnu_hash | 1) && visit_if_named(e, index, key->name, visit, arg)) {
+        uint32_t chain = elf_u32(e, c);
+        if ((chain | 1) == (hash | 1) && visit_if_named(e, index, key->name, visit, arg)) {
             return true;
         }
-        if (hash & 1) {
+        if (chain & 1) {
             return false;
         }
     }
@@ -561,7 +558,7 @@ static bool find_sysv(const struct elf_image *e, const struct elf_lookup_key *ke
     if (!h || nbucket == 0) {
         return false;
     }
-    uint32_t index = elf_u32(e, h + (size_t)(key->sysv_hash % nbucket) * 4);
+    uint32_t index = elf_u32(e, h + (size_t)(elf_sysv_hash(key->name) % nbucket) * 4);
     for (uint32_t left = nchain; index && index < nchain && left; left--) {
         if (visit_if_named(e, index, key->name, visit, arg)) {
             return true;

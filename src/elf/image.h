@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -71,10 +72,19 @@ struct elf_image {
 
     /* Where the tables lie, as offsets into the file; 0 means absent. */
     uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
+    bool strtab_ends; // the last byte of the string table is a NUL, so every string in it ends
     uint64_t verneed, verneed_n, verdef, verdef_n;
     uint64_t rel, rel_size, jmprel, jmprel_size;
     bool rel_is_rela, jmprel_is_rela;
     uint64_t rel_relative_n; // DT_RELACOUNT / DT_RELCOUNT: leading entries without a symbol
+
+    /* DT_GNU_HASH with its header read and its first two tables found inside the file; usable only
+     * if bloom is not NULL. */
+    struct {
+        const unsigned char *bloom, *buckets;
+        uint64_t chains; // offset of the chain words, which end with the file
+        uint32_t nbuckets, symoffset, bloom_mask, shift;
+    } gnu;
 };
 
 /* Reads the tables above out of `size` bytes. Never fails: what cannot be read is said in
@@ -82,10 +92,34 @@ struct elf_image {
 void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret);
 
 /* The one gate to the bytes: `size` bytes at `offset`, or NULL if they are not all inside. */
-const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset, uint64_t size);
-uint16_t elf_u16(const struct elf_image *e, const unsigned char *p);
-uint32_t elf_u32(const struct elf_image *e, const unsigned char *p);
-uint64_t elf_u64(const struct elf_image *e, const unsigned char *p);
+static inline const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset,
+                                             uint64_t size)
+{
+    if (offset > e->size || size > e->size - offset) {
+        return NULL;
+    }
+    return e->data + offset;
+}
+
+/* Numbers in the byte order of the file. */
+static inline uint16_t elf_u16(const struct elf_image *e, const unsigned char *p)
+{
+    return e->big_endian ? (uint16_t)(p[0] << 8 | p[1]) : (uint16_t)(p[1] << 8 | p[0]);
+}
+
+static inline uint32_t elf_u32(const struct elf_image *e, const unsigned char *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap32(v);
+}
+
+static inline uint64_t elf_u64(const struct elf_image *e, const unsigned char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap64(v);
+}
 
 /* A string of the dynamic string table whose NUL lies inside the table, else NULL. */
 const char *elf_string(const struct elf_image *e, uint64_t offset_in_table);
@@ -138,9 +172,12 @@ uint32_t elf_symbol_undef_count(const struct elf_image *e);
 
 struct elf_lookup_key {
     const char *name;
-    uint32_t gnu_hash, sysv_hash;
+    uint32_t gnu_hash; // the other hash is computed where an object has only DT_HASH
 };
 struct elf_lookup_key elf_lookup_key(const char *name);
+
+/* The hash of DT_HASH, which symbol versions carry as well (gABI, "Hash Table"). */
+uint32_t elf_sysv_hash(const char *name);
 
 /* Calls `visit` for each symbol in the object's hash table whose name is the key's, until it
  * returns true; returns whether one did. Chains are bounded by the table. */

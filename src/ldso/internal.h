@@ -84,6 +84,8 @@ const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const
 /* ---- process.c */
 
 bool ldso_has_name(const struct ldso_object *o, const char *name);
+bool ldso_has_name_key(const struct ldso_object *o, const struct elf_lookup_key *key);
+void ldso_add_name(struct ldso_process *p, struct ldso_object *o, const char *name);
 struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
                                     struct ldso_file *file, struct ldso_object *by,
                                     enum ldso_via via);

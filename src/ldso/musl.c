@@ -193,7 +193,7 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
             }
         }
         if (o && !explicit_path && o->names.n == 0) {
-            VEC_PUSH(p->arena, &o->names, path_base(o->path));
+            ldso_add_name(p, o, path_base(o->path));
         }
     }
     if (o) {
@@ -219,7 +219,7 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
     o->via_object = f.via_object;
     o->loader = needed_by; // for musl: needed_by, whose rpath is inherited
     if (!explicit_path) {
-        VEC_PUSH(p->arena, &o->names, path_base(f.path));
+        ldso_add_name(p, o, path_base(f.path));
     }
     VEC_PUSH(p->arena, &p->objects, o);
     r->outcome = LDSO_LOADED;

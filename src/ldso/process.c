@@ -83,20 +83,28 @@ struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *ar
 
 /* ------------------------------------------------------------------ objects */
 
-bool ldso_has_name(const struct ldso_object *o, const char *name)
+bool ldso_has_name_key(const struct ldso_object *o, const struct elf_lookup_key *key)
 {
     for (size_t i = 0; i < o->names.n; i++) {
-        if (strcmp(o->names.items[i], name) == 0) {
+        const struct ldso_name *n = &o->names.items[i];
+        if (n->hash == key->gnu_hash && strcmp(n->text, key->name) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static void add_name(struct ldso_process *p, struct ldso_object *o, const char *name)
+bool ldso_has_name(const struct ldso_object *o, const char *name)
 {
-    if (!ldso_has_name(o, name)) {
-        VEC_PUSH(p->arena, &o->names, name);
+    struct elf_lookup_key key = elf_lookup_key(name);
+    return ldso_has_name_key(o, &key);
+}
+
+void ldso_add_name(struct ldso_process *p, struct ldso_object *o, const char *name)
+{
+    struct elf_lookup_key key = elf_lookup_key(name);
+    if (!ldso_has_name_key(o, &key)) {
+        VEC_PUSH(p->arena, &o->names, (struct ldso_name){name, key.gnu_hash});
     }
 }
 
@@ -140,14 +148,15 @@ struct ldso_request *ldso_request_new(struct ldso_process *p, struct ldso_object
 /* Reuse: by a recorded name, else by DT_SONAME, in load order; no file is opened. */
 static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
 {
+    struct elf_lookup_key key = elf_lookup_key(name);
     for (size_t i = 0; i < p->objects.n; i++) {
         struct ldso_object *o = p->objects.items[i];
-        if (ldso_has_name(o, name)) {
+        if (ldso_has_name_key(o, &key)) {
             return o;
         }
         if (!o->soname_added && o->soname && strcmp(o->soname, name) == 0) {
             o->soname_added = true;
-            add_name(p, o, name);
+            ldso_add_name(p, o, name);
             return o;
         }
     }
@@ -251,7 +260,7 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     }
     o = find_inode(p, found.entry->file);
     if (o) {
-        add_name(p, o, r->name);
+        ldso_add_name(p, o, r->name);
         request_took(r, o, LDSO_REUSED, &found);
         return o;
     }
@@ -270,8 +279,8 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     o->via_object = found.via_object;
     o->loader = loader;
     o->origin = ldso_origin_of_file(p, found.path);
-    add_name(p, o, found.path);
-    add_name(p, o, r->name);
+    ldso_add_name(p, o, found.path);
+    ldso_add_name(p, o, r->name);
     if (wants_exec_stack(p, o, dlopened)) {
         const char *says = arena_printf(p->arena, "%s: cannot enable executable stack as shared "
                                         "object requires: Invalid argument", found.path);
@@ -566,7 +575,7 @@ static void add_interp(struct ldso_process *p)
     if (p->loader.file) {
         p->interp =
             ldso_object_new(p, p->loader.path, p->loader.file, p->main, LDSO_VIA_INTERP);
-        add_name(p, p->interp, p->loader.path);
+        ldso_add_name(p, p->interp, p->loader.path);
         p->interp->origin = ldso_origin_of_file(p, p->loader.path);
         VEC_PUSH(p->arena, &p->objects, p->interp);
     }
@@ -643,6 +652,13 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     }
     if (image->type != ET_DYN && image->type != ET_EXEC) {
         return gm_err_set(err, GM_ERR_FORMAT, "%s: neither a program nor a shared library", path);
+    }
+    bool loads = false;
+    for (size_t i = 0; i < image->n_segments; i++) {
+        loads |= image->segments[i].type == PT_LOAD;
+    }
+    if (!loads) {
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: has nothing that could be loaded (no PT_LOAD)", path);
     }
     if (image->dynamic_bad) {
         return gm_err_set(err, GM_ERR_FORMAT, "%s: %s", path, image->defect);

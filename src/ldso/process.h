@@ -60,11 +60,17 @@ const char *ldso_request_kind_name(enum ldso_request_kind kind);
 struct ldso_dir;  // an interned search directory
 struct ldso_list; // a path list of directories
 
+/* A name with its hash, since most comparisons of names are with another one. */
+struct ldso_name {
+    const char *text;
+    uint32_t hash; // elf_lookup_key(text).gnu_hash
+};
+
 struct ldso_object {
     const char *path; // link map name: as opened, links not resolved
     const char *soname;
     struct ldso_file *file;
-    VEC(const char *) names; // every name it was found under, the first is `path`
+    VEC(struct ldso_name) names; // every name it answers to
     const char *origin;      // $ORIGIN, or NULL while unknown
     struct ldso_object *loader; // whose RPATH is inherited; NULL for the program and for dlopen
     struct ldso_object *by;     // who asked first; NULL for the program

@@ -8,8 +8,9 @@
 /* find_needed(): the loaded object that answers to a Verneed's file name. */
 static struct ldso_object *provider_named(struct ldso_process *p, const char *file)
 {
+    struct elf_lookup_key key = elf_lookup_key(file);
     for (size_t i = 0; i < p->objects.n; i++) {
-        if (ldso_has_name(p->objects.items[i], file)) {
+        if (ldso_has_name_key(p->objects.items[i], &key)) {
             return p->objects.items[i];
         }
     }
@@ -91,6 +92,7 @@ struct reference {
     uint32_t hash;
     struct ldso_object *named; // who answers to the file's name, or NULL
     bool hidden;
+    bool settled; // a numbered version of glibc that its library defines: see is_settled()
 };
 
 /* The versions an object asks for, by their index in its version table. */
@@ -98,6 +100,27 @@ struct references {
     struct reference *items;
     uint32_t n;
 };
+
+/*
+ * The symbols of a numbered glibc version (GLIBC_2.17) never change once it is released: glibc's own
+ * build compares them with its abilist files. So where glibc's library defines the version it has
+ * the symbol, and most symbols of a process need no lookup. GLIBC_PRIVATE has no such promise.
+ */
+static bool is_settled(struct ldso_process *p, const struct elf_version_need *need,
+                       const struct ldso_object *named)
+{
+    static const char *const libraries[] = {"libc.so.6", "libm.so.6", "libpthread.so.0",
+                                            "libdl.so.2", "librt.so.1"};
+    if (!starts_with(need->name, "GLIBC_2.") || !named || !named->soname) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        if (strcmp(named->soname, libraries[i]) == 0) {
+            return defines_version(ldso_file_versions(p->store, named->file), need);
+        }
+    }
+    return false;
+}
 
 static struct references references_of(struct ldso_process *p, struct ldso_object *o)
 {
@@ -114,7 +137,8 @@ static struct references references_of(struct ldso_process *p, struct ldso_objec
                                         ? r.items[before->index].named
                                         : provider_named(p, need->file);
         r.items[need->index] =
-            (struct reference){need->name, need->file, need->hash, named, false};
+            (struct reference){need->name, need->file, need->hash, named, false,
+                               is_settled(p, need, named)};
     }
     return r;
 }
@@ -201,17 +225,37 @@ struct scope {
     size_t n;
 };
 
-/* Whether the symbol is found at all. The library that the reference names is asked first: if it
- * is in the scope and defines the symbol, no other library's answer can make the lookup fail. */
+/* Who defined the symbols before this one, the last first: most symbols of an object come from few
+ * libraries. */
+struct recent {
+    struct ldso_object *items[4];
+};
+
+static void remember_recent(struct recent *r, struct ldso_object *o)
+{
+    struct ldso_object *moved = o;
+    for (size_t i = 0; i < sizeof r->items / sizeof *r->items && moved; i++) {
+        struct ldso_object *next = r->items[i];
+        r->items[i] = moved;
+        moved = next == o ? NULL : next;
+    }
+}
+
+/* Whether the symbol is found at all. The library that the reference names, or for a reference
+ * without version those that served the symbols before it, are asked first: if one of them is in
+ * the scope and defines the symbol, no other library's answer can make the lookup fail. */
 static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, size_t n_scopes,
                           const char *name, const struct reference *want, unsigned mark,
-                          struct ldso_object **ret)
+                          struct recent *recent, struct ldso_object **ret)
 {
     struct elf_lookup_key key = elf_lookup_key(name);
-    if (want->named && want->named->file->mark == mark &&
-        lookup_in(p, want->named, &key, want) == LOOKUP_FOUND) {
-        *ret = want->named;
-        return LOOKUP_FOUND;
+    size_t n_first = want->version ? 1 : sizeof recent->items / sizeof *recent->items;
+    for (size_t i = 0; i < n_first; i++) {
+        struct ldso_object *first = want->version ? want->named : recent->items[i];
+        if (first && first->file->mark == mark && lookup_in(p, first, &key, want) == LOOKUP_FOUND) {
+            *ret = first;
+            return LOOKUP_FOUND;
+        }
     }
     for (size_t s = 0; s < n_scopes; s++) {
         for (size_t i = 0; i < scopes[s].n; i++) {
@@ -324,6 +368,14 @@ static void remember_providers(struct ldso_process *p, struct ldso_file *f, uint
     f->served_complete = true;
 }
 
+/* Whether symbol i asks for a settled version. */
+static bool symbol_is_settled(const struct elf_image *e, const struct references *r, uint32_t i)
+{
+    const unsigned char *v = e->versym ? elf_bytes(e, e->versym + (uint64_t)i * 2, 2) : NULL;
+    uint16_t index = v ? elf_u16(e, v) & 0x7fff : 0;
+    return index >= 2 && index < r->n && r->items[index].settled;
+}
+
 static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                 const struct scope *scopes, size_t n_scopes, unsigned mark,
                                 bool now)
@@ -338,20 +390,24 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
         o->file->providers = arena_array(p->store->arena, n, sizeof(struct ldso_file *));
     }
     VEC(struct missing) missing = {0};
+    struct recent recent = {{NULL}};
     for (uint32_t i = 1; i < n; i++) {
         struct ldso_file *before = o->file->providers[i];
         struct elf_symbol sym;
         /* Who defined it in an earlier process still does if it is in the scope: only whether
          * the symbol is found matters here, not which definition wins. */
-        if ((before && before->mark == mark) || !elf_symbol_at(e, i, &sym) ||
+        if ((before && before->mark == mark) || symbol_is_settled(e, &references, i) ||
+            !elf_symbol_at(e, i, &sym) ||
             sym.shndx != SHN_UNDEF || sym.bind == STB_WEAK || sym.bind == STB_LOCAL ||
             !*sym.name) {
             continue;
         }
         struct reference want = version_of(&references, sym.versym);
         struct ldso_object *found = NULL;
-        enum lookup how = lookup(p, scopes, n_scopes, sym.name, &want, mark, &found);
+        enum lookup how =
+            lookup(p, scopes, n_scopes, sym.name, &want, mark, &recent, &found);
         if (how == LOOKUP_FOUND) {
+            remember_recent(&recent, found);
             o->file->providers[i] = found->file;
         } else {
             VEC_PUSH(p->arena, &missing, (struct missing){i, how});
