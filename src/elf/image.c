@@ -452,21 +452,67 @@ bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol 
     return true;
 }
 
+struct section_table {
+    const unsigned char *first;
+    uint16_t n, names; // number of headers, index of the one with the names
+    size_t size;       // of a header
+};
+
+static struct section_table sections_of(const struct elf_image *e)
+{
+    struct section_table t = {.size = e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)};
+    const unsigned char *p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
+    if (!p) {
+        return t;
+    }
+    t.n = elf_u16(e, p + (e->is64 ? 60 : 48));
+    t.names = elf_u16(e, p + (e->is64 ? 62 : 50));
+    t.first = elf_bytes(e, e->is64 ? elf_u64(e, p + 40) : elf_u32(e, p + 32), t.size * t.n);
+    t.n = t.first ? t.n : 0;
+    return t;
+}
+
+static void section_place(const struct elf_image *e, const unsigned char *header,
+                          uint64_t *ret_offset, uint64_t *ret_size)
+{
+    *ret_offset = e->is64 ? elf_u64(e, header + 24) : elf_u32(e, header + 16);
+    *ret_size = e->is64 ? elf_u64(e, header + 32) : elf_u32(e, header + 20);
+}
+
+bool elf_section(const struct elf_image *e, const char *name, uint64_t *ret_offset,
+                 uint64_t *ret_size)
+{
+    struct section_table t = sections_of(e);
+    uint64_t names_at = 0, names_size = 0;
+    if (t.names >= t.n) {
+        return false;
+    }
+    section_place(e, t.first + t.size * t.names, &names_at, &names_size);
+    for (uint16_t i = 0; i < t.n; i++) {
+        const unsigned char *header = t.first + t.size * i;
+        uint32_t at = elf_u32(e, header);
+        const char *text = at < names_size ? text_at(e, names_at + at, names_size - at) : NULL;
+        uint64_t offset = 0, size = 0;
+        section_place(e, header, &offset, &size);
+        if (text && strcmp(text, name) == 0 && elf_bytes(e, offset, size)) {
+            *ret_offset = offset;
+            *ret_size = size;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Symbols of an object without any hash table: only its section headers know. */
 static uint32_t symbols_by_section(const struct elf_image *e)
 {
-    const unsigned char *p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
-    if (!p || !e->symtab) {
-        return 0;
-    }
-    uint64_t shoff = e->is64 ? elf_u64(e, p + 40) : elf_u32(e, p + 32);
-    uint16_t shnum = elf_u16(e, p + (e->is64 ? 60 : 48));
-    size_t size = e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-    const unsigned char *s = elf_bytes(e, shoff, (uint64_t)shnum * size);
-    for (uint16_t i = 0; s && i < shnum; i++, s += size) {
-        if (elf_u32(e, s + 4) == SHT_DYNSYM) {
-            uint64_t bytes = e->is64 ? elf_u64(e, s + 32) : elf_u32(e, s + 20);
-            return (uint32_t)(bytes / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)));
+    struct section_table t = sections_of(e);
+    for (uint16_t i = 0; e->symtab && i < t.n; i++) {
+        const unsigned char *header = t.first + t.size * i;
+        if (elf_u32(e, header + 4) == SHT_DYNSYM) {
+            uint64_t offset = 0, size = 0;
+            section_place(e, header, &offset, &size);
+            return (uint32_t)(size / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)));
         }
     }
     return 0;

@@ -189,6 +189,11 @@ bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key
 bool elf_relocations(const struct elf_image *e,
                      void (*visit)(uint32_t symbol, bool lazy, void *arg), void *arg);
 
+/* Where the section of this name lies in the file; false if there is none, or no section headers.
+ * The loader ignores sections: only for finding data quickly, never for what it would do. */
+bool elf_section(const struct elf_image *e, const char *name, uint64_t *ret_offset,
+                 uint64_t *ret_size);
+
 /* ------------------------------------------------------------------ notes */
 
 struct elf_note {

@@ -179,7 +179,9 @@ static bool nvrtc_from_text(const struct elf_image *e, struct kb_libver *ret)
     static const char *const prefixes[] = {"libnvrtc-builtins.so.", "libnvrtc-builtins.alt.so."};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t length = strlen(prefixes[i]);
-        const unsigned char *p = e->data, *end = e->data + e->size;
+        uint64_t at = 0, size = e->size;
+        (void)elf_section(e, ".rodata", &at, &size); // else all of the file
+        const unsigned char *p = e->data + at, *end = p + size;
         while (p && p < end && (p = memmem(p, (size_t)(end - p), prefixes[i], length)) != NULL) {
             p += length;
             if (nvrtc_number(p, (size_t)(end - p), ret)) {
