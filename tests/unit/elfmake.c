@@ -263,7 +263,7 @@ static void put_headers(struct maker *m, struct span dynamic, struct span interp
     segment(m, s->no_load ? PT_NULL : PT_LOAD, PF_R | PF_X, 0, end, 0x1000);
     segment(m, dynamic.n ? PT_DYNAMIC : PT_NULL, PF_R, dynamic.at, dynamic.n, 8);
     segment(m, s->interp ? PT_INTERP : PT_NULL, PF_R, interp.at, interp.n, 1);
-    segment(m, s->note ? PT_NOTE : PT_NULL, PF_R, note.at, note.n, 4);
+    segment(m, s->note.s ? PT_NOTE : PT_NULL, PF_R, note.at, note.n, 4);
     segment(m, PT_GNU_STACK, PF_R | PF_W | (s->exec_stack ? PF_X : 0), 0, 0, 16);
     segment(m, PT_NULL, 0, 0, 0, 0);
     m->n = end;
@@ -282,10 +282,9 @@ struct str elfmake(struct arena *a, const struct elfmake *spec)
     bytes(m, spec->constants.s, spec->constants.n);
     align(m, 8);
     struct span note = {m->n, 0};
-    if (spec->note) {
-        size_t n = strlen(spec->note) + 1;
-        put(m, 4, 4), put(m, n, 4), put(m, NOTE_DLOPEN, 4), bytes(m, "FDO", 4);
-        bytes(m, spec->note, n);
+    if (spec->note.s) {
+        put(m, 4, 4), put(m, spec->note.n, 4), put(m, NOTE_DLOPEN, 4), bytes(m, "FDO", 4);
+        bytes(m, spec->note.s, spec->note.n);
         align(m, 4);
         note.n = m->n - note.at;
     }

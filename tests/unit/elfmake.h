@@ -28,13 +28,13 @@ struct elfmake {
     struct elfmake_symbol symbols[ELFMAKE_LIST]; // undefined ones first
     const char *version_file;                    // the object that wanted versions are wanted from
     bool sysv_hash;                              // DT_HASH, else DT_GNU_HASH
-    const char *note;                            // text of an "FDO" note of type NOTE_DLOPEN
+    struct str note;                             // text of an "FDO" note of type NOTE_DLOPEN
     bool exec_stack, no_load;
     uint64_t flags_1;
     struct str constants; // put into the file as they are
 };
 
-/* The bytes, in the arena. */
+/* The bytes, in the arena; 32 KiB at most. */
 struct str elfmake(struct arena *a, const struct elfmake *spec);
 
 #endif

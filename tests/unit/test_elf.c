@@ -22,7 +22,7 @@ static const struct elfmake full = {
     .symbols = {{"wanted", "ONE_1.0", false}, {"also_wanted", NULL, false},
                 {"given", "FULL_1", true}, {"given_too", "FULL_2", true}, {"plain", NULL, true}},
     .version_file = "libone.so.1",
-    .note = "[{\"soname\":[\"libx.so.1\"]}]",
+    .note = {"[{\"soname\":[\"libx.so.1\"]}]", 26},
 };
 
 /* The four kinds of file, with each kind of hash table. */
@@ -58,7 +58,7 @@ static void see_note(const struct elf_note *note, void *arg)
 {
     assert_int_equal(note->type, NOTE_DLOPEN);
     assert_true(str_is(note->owner, "FDO"));
-    assert_string_equal(note->desc.s, full.note);
+    assert_true(str_eq(note->desc, full.note));
     ++*(size_t *)arg;
 }
 

@@ -1,0 +1,25 @@
+/*
+ * A small root file system for fuzz targets whose code reads files: a program, its loader, a
+ * library, a Python environment. A target overwrites some of the files with its input and runs a
+ * whole `check` over it. Made once a process, in memory where /dev/shm is there.
+ */
+#ifndef GPUMEND_FUZZ_WORLD_H
+#define GPUMEND_FUZZ_WORLD_H
+
+#include <stddef.h>
+
+#include "unit/elfmake.h"
+
+#define WORLD_ENV     "/env"
+#define WORLD_SITE    WORLD_ENV "/lib/python3.11/site-packages"
+#define WORLD_PROGRAM "/bin/program" // needs libone.so.1, loader of glibc
+#define WORLD_MUSL    "/bin/musl"    // the same with musl's
+
+/* Writes a file of the world; folders are made as needed. */
+void world_write(const char *path, const void *data, size_t n);
+void world_write_elf(const char *path, const struct elfmake *spec);
+
+/* What `gpumend check --root WORLD TARGET` does, up to text and JSON that nobody reads. */
+void world_check(const char *target);
+
+#endif
