@@ -40,6 +40,7 @@ SUITES = [
           "-Db_sanitize=address,undefined"),
     Suite("test", "unit-clang", 900,
           "CC=clang tests/meson-suite {build}-clang --werror"),
+    Suite("test", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py"),
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
