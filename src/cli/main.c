@@ -8,7 +8,8 @@
 #include "cli/cli.h"
 #include "version.h"
 
-static const struct cli_command *const commands[] = {&cli_check, &cli_why, &cli_explain};
+static const struct cli_command *const commands[] = {&cli_check, &cli_why, &cli_explain,
+                                                   &cli_devices};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)

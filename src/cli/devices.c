@@ -1,0 +1,74 @@
+#include "cli/cli.h"
+#include "report/devices.h"
+
+enum { O_ROOT = 1, O_JSON };
+
+static const struct cli_option options[] = {
+    {"root", "DIR", "look at the file system below DIR (a captured tree, another machine's)", O_ROOT},
+    {"json", NULL, "print JSON (docs/json.md)", O_JSON},
+};
+
+static int look(struct arena *a, const char *root_path, bool json)
+{
+    struct root root = ROOT_EMPTY;
+    struct gm_err err;
+    struct host host;
+    struct out out;
+    if (root_open(&root, root_path, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "devices: %s", str_printable(a, err.text));
+    }
+    int rc = host_collect(&root, a, &host, &err);
+    root_close(&root);
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "devices: %s", str_printable(a, err.text));
+    }
+    host_judge(&host, a);
+    if (json) {
+        if (out_json_dump(stdout, report_devices_json(a, &host, root_path)) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+    } else {
+        out_init(&out, stdout);
+        report_devices_text(&out, a, &host);
+    }
+    if (host.gpus.n == 0 && host.pci.state == HOST_UNKNOWN) {
+        return CLI_CANNOT;
+    }
+    return report_devices_verdict(&host) == HOST_NO ? CLI_FINDINGS : CLI_OK;
+}
+
+static int run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    const char *root_path = "/";
+    bool json = false;
+    for (int id; (id = cli_next(&args)) != CLI_END;) {
+        switch (id) {
+        case O_ROOT: root_path = args.value; break;
+        case O_JSON: json = true; break;
+        case CLI_HELP: return CLI_OK;
+        case CLI_ARGUMENT:
+            return cli_fail(CLI_USAGE, "devices: takes no argument, but %s was given", args.value);
+        default: return CLI_USAGE;
+        }
+    }
+    struct arena arena;
+    arena_init(&arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    int status = look(&arena, root_path, json);
+    arena_release(&arena);
+    return status;
+}
+
+const struct cli_command cli_devices = {
+    .name = "devices",
+    .arguments = "[options]",
+    .summary = "every GPU in one sentence, and whether programs can use it here",
+    .text = "Says of each GPU what it is, whether programs can use it here, and what to do where\n"
+            "they cannot; then what the CPU offers. Only files are read: no vendor library is\n"
+            "loaded and no device is opened, so what only the driver could tell stays unknown.\n"
+            "Exit status 1: a GPU is there and cannot be used. Integrated graphics that the\n"
+            "vendors' own builds do not serve do not count.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = run,
+};

@@ -1,0 +1,213 @@
+/*
+ * What the machine is: its GPUs, their drivers, the libraries of the drivers, the container, the
+ * CPU. host_collect() reads it all below a root; host_judge() then says of each GPU whether
+ * programs can use it here, and what to do where they cannot.
+ *
+ * Nothing is executed, no vendor library is loaded, no socket and no device node is opened: a node
+ * is looked at with stat(2) and access(2). The kernel answers access(2) on a device node with
+ * EPERM where a device cgroup forbids it and with EACCES where mode, owner and lists do, as
+ * open(2) would.
+ *
+ * Every fact is yes, no or unknown, says where it was read, and says why where it is not yes.
+ * What cannot be told by files stays unknown: whether MIG mode is on while no instance exists, the
+ * memory of an NVIDIA GPU, what NVML or HSA would answer.
+ *
+ * A captured tree is read like the running system. What a tree of regular files cannot hold, it
+ * states in a file at its top, "/.gpumend-nodes", which is read for trees only:
+ *
+ *     PATH c|b MAJOR MINOR MODE UID GID ACCESS
+ *
+ * MODE in octal; ACCESS is what access(PATH, R_OK|W_OK) gave: "ok", "EACCES", "EPERM", or "-"
+ * where it was not asked. The identity of the user and the environment come from
+ * /proc/self/status and /proc/self/environ, in a tree too: those of who captured it.
+ *
+ * All texts live in the arena, or are constants.
+ */
+#ifndef GPUMEND_HOST_HOST_H
+#define GPUMEND_HOST_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/root.h"
+
+enum host_state { HOST_UNKNOWN, HOST_NO, HOST_YES };
+const char *host_state_name(enum host_state state); // "unknown", "no", "yes"
+
+struct host_fact {
+    enum host_state state;
+    const char *value; // as it was read, or NULL: only the state counts
+    uint64_t number;   // of facts that are amounts; their unit stands at the field
+    const char *where; // path below the root, or NULL
+    const char *why;   // a clause; set unless the state is yes
+};
+
+typedef VEC(const char *) host_texts;
+
+/* A device node, and whether this process may use it. */
+struct host_node {
+    const char *path;
+    struct host_fact present; // no: the folder was read and it is not there
+    uint64_t major, minor, mode, uid, gid;
+    const char *group; // name of gid below the root, or NULL
+    struct host_fact usable; // value: "EPERM", "EACCES" when no
+};
+
+/* A library of a driver. */
+struct host_library {
+    const char *name;    // "libcuda.so.1"
+    const char *path;    // first place it was found in, or NULL
+    const char *real;    // without links
+    const char *version; // of the real file's name, or NULL
+};
+
+enum host_vendor { HOST_NVIDIA, HOST_AMD, HOST_INTEL, HOST_OTHER };
+const char *host_vendor_name(enum host_vendor vendor);
+
+/* Something that stands in the way. `id` is stable; `state` no: cannot be used because of it;
+ * unknown: perhaps; yes: works, worth knowing. */
+struct host_problem {
+    const char *id, *text;
+    const char *step; // what to do next, or NULL
+    enum host_state state;
+};
+
+struct host_gpu {
+    enum host_vendor vendor;
+    const char *kind; // "pci", "wsl", "tegra"
+    const char *bdf;  // NULL without PCI
+    uint32_t vendor_id, device_id, subsystem_vendor_id, subsystem_device_id, revision, class_id;
+    const char *name; // "NVIDIA GeForce RTX 4090"
+    const char *chip; // "AD102", or NULL
+    bool integrated;
+    struct host_fact driver;             // value: the bound driver; no: none is bound
+    struct host_fact architecture;       // value: "Ada Lovelace", "RDNA 2"
+    struct host_fact compute_capability; // value: "8.9"; NVIDIA
+    struct host_fact gfx;                // value: "gfx1030"; AMD
+    struct host_fact compute_units;      // number; AMD
+    struct host_fact memory;             // number: bytes
+    struct host_fact numa_node;          // number
+    struct host_fact minor;              // number: of /dev/nvidiaN, or of the render node
+    struct host_fact uuid;               // value
+    struct host_fact model;              // value: as the driver calls it
+    struct host_fact partitions;         // number of compute partitions; value: their mode; AMD
+    host_texts mig;                      // "gi1/ci0"; NVIDIA
+    VEC(struct host_node) nodes;
+    enum host_state usable; // by host_judge()
+    VEC(struct host_problem) problems;
+};
+
+struct host_nvidia {
+    struct host_fact module;          // the nvidia module is loaded; value: its version
+    struct host_fact module_on_disk;  // for the running kernel
+    struct host_fact flavour;         // value: "open" or "proprietary"
+    struct host_fact uvm;             // the nvidia_uvm module is loaded
+    struct host_fact modify_nodes;    // ModifyDeviceFiles of the driver's parameters
+    struct host_fact modprobe;        // nvidia-modprobe is installed: it makes nodes on demand
+    struct host_fact persistence;     // nvidia-persistenced runs
+    struct host_fact nvswitch;        // number of NVSwitch devices
+    struct host_fact fabric_manager;  // it runs
+    struct host_fact fabric_installed;
+    VEC(struct host_library) libraries; // the first of each name, in search order
+    VEC(struct host_library) shadowed;  // further copies of libcuda.so.1
+    VEC(struct host_library) compat;    // forward-compatibility libraries
+    struct host_fact versions_match;    // of libcuda and the module; value: libcuda's version
+    VEC(struct host_node) nodes;        // nvidiactl, nvidia-uvm, nvidia-uvm-tools
+    VEC(struct host_node) cap_nodes;    // /dev/nvidia-caps/nvidia-capN
+};
+
+struct host_rocm {
+    const char *prefix, *version; // version NULL: not stated
+    host_texts gfx;               // targets of its rocBLAS kernels
+};
+
+struct host_amd {
+    struct host_fact module; // amdgpu is live; value: its version where it states one
+    struct host_fact kfd;    // the compute driver's topology is there
+    struct host_node kfd_node;
+    VEC(struct host_rocm) rocm;
+    host_texts pip_rocm; // "/usr/local/lib/python3.12/site-packages/rocm_sdk_core"
+    VEC(struct host_library) libraries;
+};
+
+struct host_intel {
+    struct host_fact i915, xe;
+    VEC(struct host_library) libraries; // the Level Zero chain, from the loader down
+};
+
+struct host_wsl {
+    struct host_fact is_wsl;
+    struct host_fact dxg;    // /dev/dxg
+    struct host_fact driver; // value: the driver store folder with the NVIDIA driver
+    struct host_library libcuda; // in /usr/lib/wsl/lib
+    host_texts shadows;          // libcuda outside /usr/lib/wsl
+};
+
+struct host_tegra {
+    struct host_fact is_tegra;
+    struct host_fact release; // value: "R36, REVISION: 3.0"
+    struct host_fact soc;     // value: "tegra234"
+};
+
+struct host_container {
+    struct host_fact inside; // value: "docker", "podman", "kubernetes", "lxc", ...
+    struct host_fact rootless; // in a user namespace of its own
+    host_texts injected_devices, injected_libraries; // mount points of the driver's parts
+    struct host_fact device_cgroup; // version 1: its list can be read; value: "1" or "2"
+};
+
+struct host_cpu {
+    struct host_fact model;
+    struct host_fact cores_online, cores_affinity; // number
+    struct host_fact quota;                        // number: thousandths of a core; no: no limit
+    struct host_fact cores;                        // number: usable by the above
+    struct host_fact isa;                          // value: "x86-64-v3"; number: 3
+    struct host_fact vectors;                      // value: "AVX2", "AVX-512", "NEON", "SVE"
+    struct host_fact memory_total;                 // number: bytes
+    struct host_fact memory_limit;                 // number: bytes; no: no limit
+};
+
+struct host_user {
+    struct host_fact uid; // number: effective
+    VEC(uint64_t) groups; // effective and supplementary
+    struct host_fact dac_override; // root's right to ignore modes
+};
+
+/* A variable of the environment. */
+struct host_setting {
+    const char *name, *value;
+};
+
+struct host {
+    struct host_fact pci; // yes: the PCI bus was read
+    struct host_fact kernel; // value: release
+    struct host_cpu cpu;
+    struct host_user user;
+    struct host_container container;
+    struct host_nvidia nvidia;
+    struct host_amd amd;
+    struct host_intel intel;
+    struct host_wsl wsl;
+    struct host_tegra tegra;
+    VEC(struct host_gpu) gpus;   // by PCI address; WSL's and Tegra's last
+    host_texts other_displays;   // adapters that compute nothing: "ASPEED ... at 0000:05:00.0"
+    struct host_fact environment; // /proc/self/environ could be read
+    VEC(struct host_setting) variables; // those that matter to GPUs
+    host_texts notes; // bounds that were reached, files that could not be read
+};
+
+/* Reads everything. GM_ERR_LOOK when nothing of the machine can be seen below the root: neither
+ * /proc nor /sys (the file system of an image). */
+int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_err *err) GM_CHECK;
+
+/* Fills usable and problems of every GPU. No I/O. */
+void host_judge(struct host *h, struct arena *a);
+
+/* The first GPU that programs can use by host_judge(), or NULL. */
+const struct host_gpu *host_usable_gpu(const struct host *h);
+
+/* The variable's value, or NULL when it is unset or not known. */
+const char *host_variable(const struct host *h, const char *name);
+
+#endif

@@ -1,0 +1,75 @@
+/* What the files of this room share: how a path becomes a fact. */
+#ifndef GPUMEND_HOST_INTERNAL_H
+#define GPUMEND_HOST_INTERNAL_H
+
+#include "host/host.h"
+#include "host/parse.h"
+#include "ldso/cache.h"
+
+enum {
+    HOST_TEXT_MAX = 1 << 20,  // bytes of one file of /proc or /sys
+    HOST_NODES_MAX = 4096,    // entries of a folder of devices
+    HOST_SWITCHES_MAX = 1024, // entries of other folders
+};
+
+struct host_look {
+    struct root *root;
+    struct arena *arena;
+    struct host *host;
+    struct str nodes_list; // of a captured tree; s NULL without
+    bool dev_seen;         // the device nodes of the machine can be seen
+    struct str devices;    // /proc/devices, or s NULL
+    struct str status;     // /proc/self/status
+    struct str environ;    // /proc/self/environ
+    struct ldso_cache cache;
+    bool has_cache;
+    VEC(struct host_library) cached; // driver libraries of ld.so.cache: name and path
+};
+
+struct host_fact host_yes(const char *where, const char *value);
+struct host_fact host_amount(const char *where, uint64_t number);
+struct host_fact host_no(const char *where, const char *why);
+struct host_fact host_unknown(const char *where, const char *why);
+
+/* "cannot be read: Permission denied" and the like. */
+const char *host_why(struct host_look *l, int rc);
+
+/* The whole of a small text file; a negative errno. */
+int host_read(struct host_look *l, const char *path, struct str *ret) GM_CHECK;
+
+/* The trimmed text of a file as a fact: no when it is not there though `parent` is, unknown when
+ * neither is or it cannot be read. */
+struct host_fact host_text_fact(struct host_look *l, const char *path, const char *parent);
+
+/* Whether `path` is there: no only when `parent` could be seen. */
+struct host_fact host_presence(struct host_look *l, const char *path, const char *parent);
+
+/* The entries of a folder that match a pattern; an empty list when it cannot be read. */
+struct root_dir host_entries(struct host_look *l, const char *path, const char *pattern);
+
+struct host_node host_node_at(struct host_look *l, const char *path);
+/* Paths of the nodes in a folder of /dev whose names match. */
+host_texts host_nodes_in(struct host_look *l, const char *folder, const char *pattern);
+
+/* Every file of this name that a 64-bit process could find, by ld.so.cache and in the usual
+ * folders, the first of them the one that is used. Each file once. */
+struct host_libraries {
+    VEC(struct host_library) found;
+};
+void host_find_library(struct host_look *l, const char *name, struct host_libraries *ret);
+
+void host_collect_base(struct host_look *l);
+void host_collect_cpu(struct host_look *l);
+void host_collect_container(struct host_look *l);
+void host_collect_pci(struct host_look *l);
+void host_collect_nvidia(struct host_look *l);
+void host_collect_amd(struct host_look *l);
+void host_collect_intel(struct host_look *l);
+void host_collect_platforms(struct host_look *l); // WSL and Tegra
+
+/* The parts of host_judge(). */
+void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g);
+void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g);
+void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g);
+
+#endif

@@ -1,0 +1,652 @@
+/*
+ * Whether programs can use a GPU here. Each vendor has a table of questions; each question may add
+ * a problem. The worst of the problems is the answer: one that says no, then one that leaves it
+ * unknown. Without either the answer is yes.
+ */
+#include "host/internal.h"
+#include "host/names.h"
+
+#include <string.h>
+
+struct judge {
+    const struct host *h;
+    struct arena *arena;
+    struct host_gpu *g;
+};
+
+static void add(struct judge *j, const char *id, enum host_state state, const char *text,
+                const char *step)
+{
+    VEC_PUSH(j->arena, &j->g->problems,
+             (struct host_problem){.id = id, .text = text, .step = step, .state = state});
+}
+
+static bool bound_to(const struct host_gpu *g, const char *driver)
+{
+    return g->driver.state == HOST_YES && g->driver.value && strcmp(g->driver.value, driver) == 0;
+}
+
+static bool in_container(const struct judge *j)
+{
+    return j->h->container.inside.state == HOST_YES;
+}
+
+/* ------------------------------------------------------------------ all vendors */
+
+static void ask_passed_through(struct judge *j)
+{
+    if (bound_to(j->g, "vfio-pci") || bound_to(j->g, "pci-stub")) {
+        add(j, "reserved-for-vm", HOST_NO,
+            arena_printf(j->arena, "it is set aside for a virtual machine (bound to %s)",
+                         j->g->driver.value),
+            "if no virtual machine should have it: take its id out of the vfio-pci options (kernel "
+            "command line, /etc/modprobe.d) and reboot");
+    }
+}
+
+/* One node that is there and may not be used. */
+static bool ask_rights(struct judge *j, const struct host_node *n)
+{
+    if (n->present.state != HOST_YES || n->usable.state == HOST_YES) {
+        return false;
+    }
+    if (n->usable.state == HOST_UNKNOWN) {
+        add(j, "permission-unknown", HOST_UNKNOWN,
+            arena_printf(j->arena, "whether %s may be used cannot be told: %s", n->path,
+                         n->usable.why),
+            NULL);
+        return true;
+    }
+    if (strcmp(n->usable.value, "EPERM") == 0) {
+        add(j, "device-cgroup", HOST_NO,
+            arena_printf(j->arena, "%s is there, and the device cgroup forbids it (EPERM)", n->path),
+            in_container(j)
+                ? "start the container again; to keep it from happening: "
+                  "nvidia-ctk system create-dev-char-symlinks --create-all on the host, or CDI, or "
+                  "name the nodes with --device"
+                : "allow it in the service or job that this runs in (systemd: DeviceAllow=)");
+        return true;
+    }
+    const char *group = n->group ? n->group : arena_printf(j->arena, "%u", (unsigned)n->gid);
+    bool group_has = (n->mode & 060) == 060 && n->gid != 0;
+    add(j, "permission", HOST_NO,
+        arena_printf(j->arena, "%s may not be used by this user (mode %04o, group %s)", n->path,
+                     (unsigned)n->mode, group),
+        !group_has ? arena_printf(j->arena, "give the group of users a right to it: a udev rule "
+                                            "for %s with GROUP and MODE=\"0660\"", n->path)
+        : in_container(j)
+            ? arena_printf(j->arena, "start the container with --group-add %u%s",
+                           (unsigned)n->gid,
+                           j->h->container.rootless.state == HOST_YES
+                               ? " (rootless podman: --group-add keep-groups)"
+                               : "")
+            : arena_printf(j->arena, "sudo usermod -aG %s $USER, then log in again", group));
+    return true;
+}
+
+static void ask_all_rights(struct judge *j)
+{
+    for (size_t i = 0; i < j->g->nodes.n; i++) {
+        if (ask_rights(j, &j->g->nodes.items[i])) {
+            return;
+        }
+    }
+}
+
+static void ask_hidden(struct judge *j, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *value = host_variable(j->h, names[i]);
+        if (value && (!*value || strcmp(value, "-1") == 0 || strcmp(value, "NoDevFiles") == 0)) {
+            add(j, "hidden", HOST_NO,
+                arena_printf(j->arena, "%s=%s hides every GPU from programs started here",
+                             names[i], *value ? value : "\"\""),
+                arena_printf(j->arena, "unset %s", names[i]));
+        } else if (value) {
+            add(j, "filtered", HOST_YES,
+                arena_printf(j->arena, "%s=%s chooses the GPUs that programs started here see",
+                             names[i], value),
+                NULL);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ NVIDIA */
+
+static const struct host_library *library(const struct host_nvidia *n, const char *name)
+{
+    for (size_t i = 0; i < n->libraries.n; i++) {
+        if (strcmp(n->libraries.items[i].name, name) == 0) {
+            return &n->libraries.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void nvidia_driver(struct judge *j)
+{
+    const struct host_fact *driver = &j->g->driver;
+    if (driver->state == HOST_UNKNOWN) {
+        add(j, "driver-unknown", HOST_UNKNOWN,
+            arena_printf(j->arena, "which driver is bound cannot be told: %s", driver->why), NULL);
+    } else if (bound_to(j->g, "nouveau")) {
+        add(j, "nouveau", HOST_NO, "the nouveau driver is bound, which cannot run CUDA",
+            "install NVIDIA's driver (it switches nouveau off), then reboot");
+    } else if (driver->state == HOST_YES && !bound_to(j->g, "nvidia") &&
+               !bound_to(j->g, "vfio-pci") && !bound_to(j->g, "pci-stub")) {
+        add(j, "other-driver", HOST_NO,
+            arena_printf(j->arena, "the driver bound to it is %s, not nvidia", driver->value),
+            "install NVIDIA's driver, then reboot");
+    }
+}
+
+static void nvidia_not_loaded(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (j->g->driver.state != HOST_NO) {
+        return;
+    }
+    if (n->module.state == HOST_YES) {
+        add(j, "not-bound", HOST_NO,
+            arena_printf(j->arena, "the NVIDIA driver%s%s is loaded and does not serve this GPU",
+                         n->module.value ? " " : "", n->module.value ? n->module.value : ""),
+            "read why with: sudo dmesg | grep NVRM (the GPU may be too old or too new for this "
+            "driver)");
+    } else if (n->module_on_disk.state == HOST_YES) {
+        add(j, "not-loaded", HOST_NO, "the NVIDIA driver is installed and not loaded",
+            "sudo modprobe nvidia; where that fails, sudo dmesg says why (Secure Boot wants a "
+            "signed module)");
+    } else if (n->module_on_disk.state == HOST_NO && library(n, "libcuda.so.1")) {
+        add(j, "no-module", HOST_NO,
+            arena_printf(j->arena, "the driver's libraries are installed, and no kernel module was "
+                                   "built for the running kernel %s", j->h->kernel.value),
+            "install the headers of this kernel and rebuild the module (sudo dkms autoinstall), or "
+            "boot the kernel it was built for");
+    } else {
+        add(j, "no-driver", HOST_NO, "no driver is loaded for it",
+            "install NVIDIA's driver from the distribution, then reboot");
+    }
+}
+
+static bool any_node(const struct judge *j)
+{
+    return j->g->nodes.n && j->g->nodes.items[0].present.state == HOST_YES;
+}
+
+static void nvidia_nodes(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    bool seen = n->nodes.n && n->nodes.items[0].present.state != HOST_UNKNOWN;
+    if (!bound_to(j->g, "nvidia")) {
+        return;
+    }
+    if (!seen) {
+        add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
+        return;
+    }
+    bool control = n->nodes.items[0].present.state == HOST_YES;
+    bool uvm = n->nodes.items[1].present.state == HOST_YES;
+    if (in_container(j) && (!control || (j->g->nodes.n && !any_node(j)))) {
+        add(j, "not-injected", HOST_NO, "this container was not given it (no device nodes)",
+            "docker run --gpus all (NVIDIA Container Toolkit on the host), or podman run --device "
+            "nvidia.com/gpu=all; a pod asks for nvidia.com/gpu");
+    } else if (in_container(j) && !uvm) {
+        add(j, "uvm-not-injected", HOST_NO, "/dev/nvidia-uvm was not given to this container",
+            "add --device /dev/nvidia-uvm, or let the container toolkit do it (--gpus all)");
+    } else if (!control && n->modprobe.state == HOST_YES) {
+        add(j, "nodes-on-demand", HOST_YES,
+            "its device nodes are made when the first program asks for them", NULL);
+    } else if (!control) {
+        add(j, "nodes-missing", HOST_NO,
+            "there is no /dev/nvidiactl, and no nvidia-modprobe that would make it",
+            "install nvidia-modprobe, or run nvidia-smi once as root");
+    } else if (j->g->nodes.n == 0) {
+        add(j, "node-unmatched", HOST_UNKNOWN, "which of the device nodes is its own cannot be told",
+            NULL);
+    }
+}
+
+static void nvidia_rights(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (!bound_to(j->g, "nvidia")) {
+        return;
+    }
+    for (size_t i = 0; i < j->g->nodes.n; i++) {
+        if (ask_rights(j, &j->g->nodes.items[i])) {
+            return;
+        }
+    }
+    for (size_t i = 0; i < n->nodes.n && i < 2; i++) { // nvidiactl and nvidia-uvm
+        if (ask_rights(j, &n->nodes.items[i])) {
+            return;
+        }
+    }
+}
+
+static void nvidia_uvm(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (!bound_to(j->g, "nvidia") || n->uvm.state != HOST_NO || in_container(j)) {
+        return;
+    }
+    bool on_demand = n->modprobe.state == HOST_YES;
+    add(j, "uvm-not-loaded", on_demand ? HOST_YES : HOST_NO,
+        on_demand ? "nvidia_uvm is not loaded yet; CUDA loads it through nvidia-modprobe"
+                  : "the module nvidia_uvm is not loaded (CUDA then fails with error 999)",
+        on_demand ? NULL : "sudo modprobe nvidia_uvm, or sudo nvidia-modprobe -u -c=0");
+}
+
+static void nvidia_libraries(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (!bound_to(j->g, "nvidia")) {
+        return;
+    }
+    if (!library(n, "libcuda.so.1")) {
+        bool inside = in_container(j);
+        add(j, "no-libraries", HOST_NO,
+            inside ? "this container has the devices and not the driver's libraries (no "
+                     "libcuda.so.1)"
+                   : "the kernel module is loaded, and libcuda.so.1 is not in the usual places",
+            inside ? "let the NVIDIA Container Toolkit start the container (--gpus all) with "
+                     "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+                   : arena_printf(j->arena, "install the driver's libraries of version %s (Debian: "
+                                            "libcuda1)",
+                                  n->module.value ? n->module.value : "of the module"));
+    } else if (n->versions_match.state == HOST_NO) {
+        add(j, "version-mismatch", HOST_NO,
+            arena_printf(j->arena, "the driver's parts differ: %s", n->versions_match.why),
+            in_container(j) ? "start the container again, so that it gets the host's libraries"
+                            : "reboot, or unload the nvidia modules and load them again");
+    } else if (n->versions_match.state == HOST_UNKNOWN) {
+        add(j, "version-unknown", HOST_YES,
+            arena_printf(j->arena, "whether libcuda fits the kernel module was not told by files: "
+                                   "%s", n->versions_match.why),
+            NULL);
+    }
+}
+
+static void nvidia_fabric(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (!bound_to(j->g, "nvidia") || n->nvswitch.number == 0 ||
+        n->fabric_manager.state == HOST_YES) {
+        return;
+    }
+    if (n->fabric_manager.state == HOST_UNKNOWN) {
+        add(j, "fabric-unknown", in_container(j) ? HOST_YES : HOST_UNKNOWN,
+            "it hangs on NVSwitch, and whether the fabric manager runs cannot be seen", NULL);
+        return;
+    }
+    bool installed = n->fabric_installed.state == HOST_YES;
+    add(j, "fabric-manager", HOST_NO,
+        "it hangs on NVSwitch, and the fabric manager does not run (CUDA then fails with error 802)",
+        installed ? "sudo systemctl enable --now nvidia-fabricmanager"
+                  : arena_printf(j->arena, "install the fabric manager of version %s, then sudo "
+                                           "systemctl enable --now nvidia-fabricmanager",
+                                 n->module.value ? n->module.value : "of the driver"));
+}
+
+static void nvidia_compat(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    for (size_t i = 0; i < n->libraries.n; i++) {
+        const struct host_library *lib = &n->libraries.items[i];
+        if (strcmp(lib->name, "libcuda.so.1") == 0 && strstr(lib->real, "/compat/")) {
+            add(j, "forward-compatibility", HOST_YES,
+                arena_printf(j->arena, "libcuda comes from a forward-compatibility package: %s",
+                             lib->real),
+                NULL);
+        }
+    }
+}
+
+static void nvidia_hidden(struct judge *j)
+{
+    static const char *const names[] = {"CUDA_VISIBLE_DEVICES"};
+    ask_hidden(j, names, 1);
+}
+
+/* WSL: the libraries stand in for the kernel module. */
+static void wsl_state(struct judge *j)
+{
+    const struct host_wsl *w = &j->h->wsl;
+    if (w->dxg.state == HOST_NO) {
+        add(j, "no-dxg", HOST_NO, "/dev/dxg is missing, through which WSL reaches the GPU",
+            "use WSL 2 with its own kernel: wsl --update, then wsl --shutdown (in Windows)");
+    } else if (w->dxg.state == HOST_UNKNOWN) {
+        add(j, "nodes-unknown", HOST_UNKNOWN, "whether /dev/dxg is there cannot be told", NULL);
+    }
+    if (w->driver.state == HOST_NO) {
+        add(j, "no-windows-driver", HOST_NO, "Windows' driver store holds no NVIDIA driver",
+            "install NVIDIA's driver in Windows");
+    }
+    if (!w->libcuda.path) {
+        add(j, "no-libraries", HOST_NO, "there is no libcuda.so.1 in /usr/lib/wsl/lib",
+            "wsl --shutdown (in Windows), and start again; install NVIDIA's driver in Windows");
+    }
+    if (w->shadows.n) {
+        add(j, "wsl-shadowed", HOST_NO,
+            arena_printf(j->arena, "a Linux driver's libcuda (%s) stands beside the one of WSL",
+                         w->shadows.items[0]),
+            "remove the Linux driver packages: in WSL the driver is Windows' own");
+    }
+    ask_all_rights(j);
+    nvidia_hidden(j);
+}
+
+static void tegra_state(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (j->g->driver.state == HOST_NO) {
+        add(j, "not-loaded", HOST_NO, "the module nvgpu is not loaded", "sudo modprobe nvgpu");
+    }
+    if (j->g->nodes.n == 0) {
+        bool inside = in_container(j);
+        add(j, inside ? "not-injected" : "nodes-missing", inside ? HOST_NO : HOST_UNKNOWN,
+            inside ? "this container was not given it (no device nodes)"
+                   : "none of its device nodes was found",
+            inside ? "docker run --runtime nvidia" : NULL);
+    }
+    if (!library(n, "libcuda.so.1")) {
+        add(j, "no-libraries", HOST_NO, "libcuda.so.1 is not in the usual places",
+            in_container(j) ? "docker run --runtime nvidia" : "install the package nvidia-l4t-cuda");
+    }
+    ask_all_rights(j);
+    nvidia_hidden(j);
+}
+
+typedef void question(struct judge *j);
+
+void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g)
+{
+    static question *const pci[] = {ask_passed_through, nvidia_driver,  nvidia_not_loaded,
+                                    nvidia_nodes,       nvidia_rights,  nvidia_uvm,
+                                    nvidia_libraries,   nvidia_fabric,  nvidia_compat,
+                                    nvidia_hidden};
+    struct judge j = {h, a, g};
+    if (strcmp(g->kind, "wsl") == 0) {
+        wsl_state(&j);
+        return;
+    }
+    if (strcmp(g->kind, "tegra") == 0) {
+        tegra_state(&j);
+        return;
+    }
+    for (size_t i = 0; i < sizeof pci / sizeof *pci; i++) {
+        pci[i](&j);
+    }
+}
+
+/* ------------------------------------------------------------------ AMD */
+
+static void amd_driver(struct judge *j)
+{
+    const struct host_amd *amd = &j->h->amd;
+    if (j->g->driver.state == HOST_UNKNOWN) {
+        add(j, "driver-unknown", HOST_UNKNOWN,
+            arena_printf(j->arena, "which driver is bound cannot be told: %s", j->g->driver.why),
+            NULL);
+    } else if (j->g->driver.state == HOST_NO) {
+        add(j, "no-driver", HOST_NO,
+            amd->module.state == HOST_YES ? "the amdgpu driver is loaded and does not serve this GPU"
+                                          : "no driver is loaded for it",
+            "sudo modprobe amdgpu; sudo dmesg | grep amdgpu says why it fails (firmware, kernel too "
+            "old)");
+    } else if (!bound_to(j->g, "amdgpu") && !bound_to(j->g, "vfio-pci") &&
+               !bound_to(j->g, "pci-stub")) {
+        add(j, "other-driver", HOST_NO,
+            arena_printf(j->arena, "the driver bound to it is %s, not amdgpu", j->g->driver.value),
+            NULL);
+    }
+}
+
+static void amd_kfd(struct judge *j)
+{
+    const struct host_amd *amd = &j->h->amd;
+    if (!bound_to(j->g, "amdgpu")) {
+        return;
+    }
+    if (amd->kfd.state == HOST_NO) {
+        add(j, "no-kfd", HOST_NO, "the kernel has no compute driver for AMD (KFD)",
+            "use a kernel with CONFIG_HSA_AMD, as the distributions build it");
+    } else if (amd->kfd.state == HOST_UNKNOWN) {
+        add(j, "kfd-unknown", HOST_UNKNOWN, "the topology of the compute driver cannot be seen",
+            NULL);
+    } else if (j->g->partitions.state != HOST_YES) {
+        add(j, "not-in-kfd", HOST_NO, "the kernel's compute driver (KFD) does not serve it",
+            "sudo dmesg | grep kfd says why");
+    }
+}
+
+static void amd_nodes(struct judge *j)
+{
+    const struct host_node *kfd = &j->h->amd.kfd_node;
+    if (!bound_to(j->g, "amdgpu") || j->g->partitions.state != HOST_YES) {
+        return;
+    }
+    bool missing = kfd->present.state == HOST_NO ||
+                   (j->g->nodes.n && j->g->nodes.items[0].present.state == HOST_NO);
+    const char *gone = kfd->present.state == HOST_NO ? "/dev/kfd"
+                       : j->g->nodes.n               ? j->g->nodes.items[0].path
+                                                     : "/dev/kfd";
+    if (missing && in_container(j)) {
+        add(j, "not-injected", HOST_NO,
+            arena_printf(j->arena, "this container was not given it (no %s)", gone),
+            "start the container with --device /dev/kfd --device /dev/dri and --group-add with the "
+            "number of the group that owns them on the host");
+    } else if (missing) {
+        add(j, "nodes-missing", HOST_NO, arena_printf(j->arena, "%s is missing", gone),
+            "sudo udevadm trigger; sudo dmesg | grep -e amdgpu -e kfd");
+    } else if (kfd->present.state == HOST_UNKNOWN) {
+        add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
+    } else if (!ask_rights(j, kfd)) {
+        ask_all_rights(j);
+    }
+}
+
+static void amd_gfx(struct judge *j)
+{
+    const struct host_gpu *g = j->g;
+    if (g->partitions.state == HOST_YES && starts_with(g->gfx.where ? g->gfx.where : "", "pci")) {
+        add(j, "old-kernel", HOST_YES,
+            "the kernel is too old to tell the gfx target: it was taken from the PCI id",
+            "kernel 5.14 or newer tells it; ROCm 5 and newer ask for it");
+    }
+}
+
+static bool has_kernels(const struct host_rocm *r, const char *gfx)
+{
+    for (size_t i = 0; i < r->gfx.n; i++) {
+        if (strcmp(r->gfx.items[i], gfx) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "10.3.0" -> "gfx1030" */
+static const char *gfx_of_override(struct arena *a, const char *text)
+{
+    struct str rest = str_of(text);
+    uint64_t part[3];
+    for (size_t i = 0; i < 3; i++) {
+        if (!str_u64(str_cut(&rest, '.'), &part[i]) || part[i] > 15) {
+            return NULL;
+        }
+    }
+    return rest.s ? NULL : host_parse_gfx(a, part[0] * 10000 + part[1] * 100 + part[2]);
+}
+
+static void amd_override(struct judge *j, const char *value)
+{
+    const struct host_gfx *own = host_gfx(j->g->gfx.value);
+    const char *gfx = gfx_of_override(j->arena, value);
+    if (!gfx) {
+        add(j, "override-unreadable", HOST_YES,
+            arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s is not of the form 10.3.0", value),
+            "unset HSA_OVERRIDE_GFX_VERSION");
+    } else if (strcmp(gfx, j->g->gfx.value) == 0) {
+        return;
+    } else if (own && own->same_isa && strcmp(value, own->same_isa) == 0) {
+        add(j, "override", HOST_YES,
+            arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
+                                   "code it executes", value, gfx),
+            NULL);
+    } else {
+        add(j, "override-wrong", HOST_YES,
+            arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
+                                   "code is not made for it: expect crashes or wrong results",
+                         value, gfx),
+            "unset HSA_OVERRIDE_GFX_VERSION");
+    }
+}
+
+static void amd_kernels(struct judge *j)
+{
+    const struct host_amd *amd = &j->h->amd;
+    const char *gfx = j->g->gfx.state == HOST_YES ? j->g->gfx.value : NULL;
+    const struct host_gfx *target = host_gfx(gfx);
+    const char *override = host_variable(j->h, "HSA_OVERRIDE_GFX_VERSION");
+    if (!gfx || !bound_to(j->g, "amdgpu")) {
+        return;
+    }
+    if (override) {
+        amd_override(j, override);
+    }
+    for (size_t i = 0; i < amd->rocm.n; i++) {
+        const struct host_rocm *r = &amd->rocm.items[i];
+        if (r->gfx.n && !has_kernels(r, gfx)) {
+            add(j, "no-rocblas-kernels", HOST_YES,
+                arena_printf(j->arena, "rocBLAS of %s carries no kernels for %s", r->prefix, gfx),
+                NULL);
+        }
+    }
+    if (target && !target->official && !override) {
+        const char *step =
+            target->same_isa
+                ? arena_printf(j->arena, "try HSA_OVERRIDE_GFX_VERSION=%s", target->same_isa)
+                : "use a build made for it (a distribution's, or one of your own)";
+        add(j, "no-official-kernels", HOST_YES,
+            arena_printf(j->arena, "official ROCm builds carry no kernels for %s", gfx), step);
+    }
+}
+
+static void amd_rocm(struct judge *j)
+{
+    const struct host_amd *amd = &j->h->amd;
+    if (bound_to(j->g, "amdgpu") && amd->rocm.n == 0 && amd->pip_rocm.n == 0 &&
+        amd->libraries.n == 0) {
+        add(j, "no-rocm", HOST_YES,
+            "no ROCm installation was found: programs that bring their own can use it", NULL);
+    }
+}
+
+static void amd_hidden(struct judge *j)
+{
+    static const char *const names[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                        "CUDA_VISIBLE_DEVICES"};
+    ask_hidden(j, names, sizeof names / sizeof *names);
+}
+
+void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g)
+{
+    static question *const questions[] = {ask_passed_through, amd_driver,  amd_kfd,
+                                          amd_nodes,          amd_gfx,     amd_kernels,
+                                          amd_rocm,           amd_hidden};
+    struct judge j = {h, a, g};
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+        questions[i](&j);
+    }
+}
+
+/* ------------------------------------------------------------------ Intel */
+
+static bool intel_bound(const struct judge *j)
+{
+    return bound_to(j->g, "i915") || bound_to(j->g, "xe");
+}
+
+static void intel_driver(struct judge *j)
+{
+    if (j->g->driver.state == HOST_UNKNOWN) {
+        add(j, "driver-unknown", HOST_UNKNOWN,
+            arena_printf(j->arena, "which driver is bound cannot be told: %s", j->g->driver.why),
+            NULL);
+    } else if (j->g->driver.state == HOST_NO) {
+        add(j, "no-driver", HOST_NO, "no driver is loaded for it",
+            "use a kernel that knows it (i915 or xe); sudo dmesg says why it fails");
+    } else if (!intel_bound(j) && !bound_to(j->g, "vfio-pci") && !bound_to(j->g, "pci-stub")) {
+        add(j, "other-driver", HOST_NO,
+            arena_printf(j->arena, "the driver bound to it is %s, not i915 or xe",
+                         j->g->driver.value),
+            NULL);
+    }
+}
+
+static void intel_nodes(struct judge *j)
+{
+    if (!intel_bound(j)) {
+        return;
+    }
+    if (j->g->nodes.n == 0) {
+        add(j, "nodes-unknown", HOST_UNKNOWN, "its render node cannot be told", NULL);
+        return;
+    }
+    const struct host_node *n = &j->g->nodes.items[0];
+    if (n->present.state == HOST_NO) {
+        add(j, in_container(j) ? "not-injected" : "nodes-missing", HOST_NO,
+            in_container(j) ? arena_printf(j->arena, "this container was not given it (no %s)",
+                                           n->path)
+                            : arena_printf(j->arena, "%s is missing", n->path),
+            in_container(j) ? "start the container with --device /dev/dri" : NULL);
+    } else if (n->present.state == HOST_UNKNOWN) {
+        add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
+    } else {
+        ask_all_rights(j);
+    }
+}
+
+static bool has(const struct host_intel *intel, const char *name)
+{
+    for (size_t i = 0; i < intel->libraries.n; i++) {
+        if (starts_with(intel->libraries.items[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void intel_chain(struct judge *j)
+{
+    static const char *const links[][3] = {
+        {"libze_loader.so", "the Level Zero loader", "libze1 (or level-zero)"},
+        {"libze_intel_gpu.so", "Level Zero's driver for Intel GPUs",
+         "libze-intel-gpu1 (or intel-level-zero-gpu)"},
+        {"libigc.so", "Intel's graphics compiler", "libigc2 (or intel-igc-core)"},
+        {"libigdgmm.so", "Intel's graphics memory library", "libigdgmm12"},
+    };
+    if (!intel_bound(j)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        if (!has(&j->h->intel, links[i][0])) {
+            add(j, "level-zero", HOST_NO,
+                arena_printf(j->arena, "%s (%s) is not in the usual places, without which SYCL and "
+                                       "PyTorch find no Intel GPU", links[i][1], links[i][0]),
+                arena_printf(j->arena, "install %s", links[i][2]));
+            return;
+        }
+    }
+}
+
+void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g)
+{
+    static question *const questions[] = {ask_passed_through, intel_driver, intel_nodes,
+                                          intel_chain};
+    struct judge j = {h, a, g};
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+        questions[i](&j);
+    }
+}

@@ -1,0 +1,51 @@
+/*
+ * Names of GPUs by PCI id, and what follows from the chip: architecture, compute capability, gfx
+ * target. The ids come from pci.ids (pciutils), embedded at build time by scripts/pci-embed;
+ * src/host/newer.ids adds what the distribution's copy lacks, and names by PCI revision.
+ */
+#ifndef GPUMEND_HOST_NAMES_H
+#define GPUMEND_HOST_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+struct host_pci_name {
+    uint16_t vendor, device;
+    int16_t revision; // -1: any
+    const char *name; // "AD102 [GeForce RTX 4090]"
+};
+
+/* Embedded: sorted by vendor, device, revision. */
+extern const struct host_pci_name host_pci_names[];
+extern const size_t host_pci_names_n;
+
+/* The row's name, or NULL. A row of this very revision wins. */
+const char *host_pci_name(uint32_t vendor, uint32_t device, uint32_t revision);
+
+/* "AD102 [GeForce RTX 4090]" -> "NVIDIA GeForce RTX 4090" and "AD102". */
+const char *host_marketing_name(struct arena *a, const char *vendor, const char *name);
+const char *host_chip_name(struct arena *a, const char *name);
+
+/* What a chip is, by its name in pci.ids; NULL for chips that are not in the table. */
+struct host_nvidia_chip {
+    const char *prefix, *architecture, *capability; // capability NULL: before CUDA
+};
+const struct host_nvidia_chip *host_nvidia_chip(const char *chip);
+
+/* gfx target by the chip's name, for kernels that do not tell it; or NULL. */
+const char *host_amd_chip_gfx(const char *chip);
+
+/* What a gfx target is. */
+struct host_gfx {
+    const char *gfx, *architecture;
+    bool apu;             // part of a processor
+    const char *same_isa; // target whose code it executes too, as HSA_OVERRIDE_GFX_VERSION, or NULL
+    bool official;        // PyTorch's and AMD's own ROCm builds carry kernels for it
+};
+const struct host_gfx *host_gfx(const char *gfx);
+
+#endif

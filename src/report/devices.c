@@ -1,0 +1,524 @@
+#include "report/devices.h"
+
+#include <string.h>
+
+#include "host/names.h"
+
+/* ------------------------------------------------------------------ words */
+
+/* Integrated graphics count where AMD's own builds serve them, and as the GPU of a Tegra. */
+static bool counts(const struct host_gpu *g)
+{
+    const struct host_gfx *target = g->gfx.state == HOST_YES ? host_gfx(g->gfx.value) : NULL;
+    return !g->integrated || strcmp(g->kind, "pci") != 0 || (target && target->official);
+}
+
+enum host_state report_devices_verdict(const struct host *h)
+{
+    enum host_state verdict =
+        h->pci.state == HOST_UNKNOWN && h->gpus.n == 0 ? HOST_UNKNOWN : HOST_YES;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        if (counts(g) && g->usable == HOST_NO) {
+            return HOST_NO;
+        }
+        if (counts(g) && g->usable == HOST_UNKNOWN) {
+            verdict = HOST_UNKNOWN;
+        }
+    }
+    return verdict;
+}
+
+static const char *gib(struct arena *a, uint64_t bytes)
+{
+    double value = (double)bytes / (1024.0 * 1024 * 1024);
+    uint64_t tenths = (uint64_t)(value * 10 + 0.5);
+    return value >= 10 || tenths % 10 == 0
+               ? arena_printf(a, "%.0f GiB", value)
+               : arena_printf(a, "%.1f GiB", value);
+}
+
+/* "gfx1030, RDNA 2", "Ampere, compute capability 8.6", "integrated" */
+static const char *nature(struct arena *a, const struct host_gpu *g)
+{
+    const char *parts[4];
+    size_t n = 0;
+    if (g->gfx.state == HOST_YES) {
+        parts[n++] = g->gfx.value;
+    }
+    if (g->architecture.state == HOST_YES) {
+        parts[n++] = g->architecture.value;
+    }
+    if (g->compute_capability.state == HOST_YES) {
+        parts[n++] = arena_printf(a, "compute capability %s", g->compute_capability.value);
+    }
+    if (g->integrated) {
+        parts[n++] = "integrated";
+    }
+    const char *text = "";
+    for (size_t i = 0; i < n; i++) {
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", parts[i]);
+    }
+    return n ? arena_printf(a, " (%s)", text) : "";
+}
+
+static const char *amounts(struct arena *a, const struct host_gpu *g)
+{
+    const char *text = "";
+    if (g->memory.state == HOST_YES) {
+        text = arena_printf(a, ", %s", gib(a, g->memory.number));
+    }
+    if (g->partitions.state == HOST_YES && g->partitions.number > 1) {
+        text = arena_printf(a, "%s in %u partitions%s%s%s", text, (unsigned)g->partitions.number,
+                            g->partitions.value ? " (" : "",
+                            g->partitions.value ? g->partitions.value : "",
+                            g->partitions.value ? ")" : "");
+    }
+    if (g->mig.n) {
+        text = arena_printf(a, "%s with %zu MIG instance%s", text, g->mig.n, g->mig.n > 1 ? "s" : "");
+    }
+    return text;
+}
+
+static const char *ready(struct arena *a, const struct host *h, const struct host_gpu *g)
+{
+    const char *version = NULL;
+    if (g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0) {
+        version = h->nvidia.module.value;
+    } else if (g->vendor == HOST_AMD) {
+        version = h->amd.module.value;
+    }
+    const char *text = version ? arena_printf(a, "driver %s ready", version) : "driver ready";
+    for (size_t i = 0; i < g->problems.n; i++) {
+        text = arena_printf(a, "%s; %s", text, g->problems.items[i].text);
+    }
+    return text;
+}
+
+static const char *state_text(struct arena *a, const struct host *h, const struct host_gpu *g)
+{
+    switch (g->usable) {
+    case HOST_YES: return ready(a, h, g);
+    case HOST_NO: return arena_printf(a, "cannot be used: %s", g->problems.items[0].text);
+    case HOST_UNKNOWN: break;
+    }
+    return arena_printf(a, "cannot tell whether it can be used: %s", g->problems.items[0].text);
+}
+
+static const char *place(struct arena *a, const struct host_gpu *g)
+{
+    return g->bdf ? arena_printf(a, " at %s", g->bdf) : "";
+}
+
+const char *report_device_sentence(struct arena *a, const struct host *h, const struct host_gpu *g)
+{
+    return arena_printf(a, "%s%s%s%s: %s", g->name, nature(a, g), amounts(a, g), place(a, g),
+                        state_text(a, h, g));
+}
+
+static const char *cores_text(struct arena *a, const struct host_cpu *c)
+{
+    const char *cores = c->cores.state != HOST_YES
+                            ? "an unknown number of cores"
+                            : arena_printf(a, "%u core%s", (unsigned)c->cores.number,
+                                           c->cores.number == 1 ? "" : "s");
+    return c->vectors.state == HOST_YES ? arena_printf(a, "%s, %s", cores, c->vectors.value) : cores;
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void paragraph(const struct out *o, struct arena *a, enum out_style style, const char *label,
+                      const char *text)
+{
+    if (*label) {
+        out_print(o, style, "    %s: ", label);
+    }
+    out_wrap(o, *label ? (unsigned)strlen(label) + 6 : 0, str_printable(a, text));
+}
+
+/* Devices that differ in their address alone are told in one sentence. */
+static bool alike(struct arena *a, const struct host *h, const struct host_gpu *x,
+                  const struct host_gpu *y)
+{
+    return strcmp(x->kind, y->kind) == 0 && x->usable == y->usable &&
+           strcmp(x->name, y->name) == 0 && strcmp(nature(a, x), nature(a, y)) == 0 &&
+           strcmp(amounts(a, x), amounts(a, y)) == 0 &&
+           strcmp(state_text(a, h, x), state_text(a, h, y)) == 0;
+}
+
+static void device_text(const struct out *o, struct arena *a, const struct host *h, size_t first,
+                        size_t n)
+{
+    static const enum out_style styles[] = {
+        [HOST_YES] = OUT_GREEN, [HOST_NO] = OUT_RED, [HOST_UNKNOWN] = OUT_YELLOW};
+    const struct host_gpu *g = &h->gpus.items[first];
+    const char *count = n > 1 ? arena_printf(a, "%zu x ", n) : "";
+    const char *where = place(a, g);
+    for (size_t i = first + 1; i < first + n; i++) {
+        where = arena_printf(a, "%s, %s", where, h->gpus.items[i].bdf ? h->gpus.items[i].bdf : "-");
+    }
+    paragraph(o, a, OUT_PLAIN, "",
+              arena_printf(a, "%s%s%s%s%s: %s.", count, g->name, nature(a, g), amounts(a, g), where,
+                           state_text(a, h, g)));
+    for (size_t i = 0; i < g->problems.n; i++) {
+        const struct host_problem *p = &g->problems.items[i];
+        if (i > 0 && g->usable != HOST_YES) {
+            paragraph(o, a, OUT_DIM, "also", p->text);
+        }
+        if (p->step) {
+            paragraph(o, a, styles[p->state], "next", p->step);
+        }
+    }
+}
+
+static void cpu_text(const struct out *o, struct arena *a, const struct host_cpu *c)
+{
+    const char *text = cores_text(a, c);
+    if (c->cores.state == HOST_YES && c->cores_online.state == HOST_YES &&
+        c->cores.number < c->cores_online.number) {
+        text = arena_printf(a, "%s (of %u", text, (unsigned)c->cores_online.number);
+        text = c->quota.state == HOST_YES
+                   ? arena_printf(a, "%s; the cgroup allows the time of %.1f)", text,
+                                  (double)c->quota.number / 1000)
+                   : arena_printf(a, "%s)", text);
+    }
+    if (c->memory_total.state == HOST_YES) {
+        text = arena_printf(a, "%s, %s of memory", text, gib(a, c->memory_total.number));
+    }
+    if (c->memory_limit.state == HOST_YES &&
+        (c->memory_total.state != HOST_YES || c->memory_limit.number < c->memory_total.number)) {
+        text = arena_printf(a, "%s (limit %s)", text, gib(a, c->memory_limit.number));
+    }
+    if (c->model.state == HOST_YES) {
+        text = arena_printf(a, "%s: %s", c->model.value, text);
+    }
+    paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "CPU: %s.", text));
+}
+
+static void summary_text(const struct out *o, struct arena *a, const struct host *h)
+{
+    bool perhaps = false;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        perhaps |= h->gpus.items[i].usable == HOST_UNKNOWN;
+    }
+    const char *cpu = cores_text(a, &h->cpu);
+    const char *text = NULL;
+    if (h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN) {
+        text = arena_printf(a, "Cannot tell which GPUs this machine has: %s: %s.", h->pci.where,
+                            h->pci.why);
+    } else if (h->gpus.n == 0) {
+        text = arena_printf(a, "No supported GPU found: programs will use the CPU (%s).", cpu);
+    } else if (!host_usable_gpu(h) && !perhaps) {
+        text = arena_printf(a, "No GPU can be used as things are: programs will use the CPU (%s).",
+                            cpu);
+    }
+    if (text) {
+        paragraph(o, a, OUT_PLAIN, "", text);
+    }
+}
+
+void report_devices_text(const struct out *o, struct arena *a, const struct host *h)
+{
+    for (size_t i = 0; i < h->gpus.n;) {
+        size_t n = 1;
+        while (i + n < h->gpus.n && alike(a, h, &h->gpus.items[i], &h->gpus.items[i + n])) {
+            n++;
+        }
+        device_text(o, a, h, i, n);
+        i += n;
+    }
+    summary_text(o, a, h);
+    for (size_t i = 0; i < h->other_displays.n; i++) {
+        paragraph(o, a, OUT_PLAIN, "",
+                  arena_printf(a, "%s: a display adapter, which computes nothing.",
+                               h->other_displays.items[i]));
+    }
+    if (h->container.inside.state == HOST_YES) {
+        paragraph(o, a, OUT_PLAIN, "",
+                  arena_printf(a, "Container: %s%s.", h->container.inside.value,
+                               h->container.rootless.state == HOST_YES ? ", rootless" : ""));
+    }
+    cpu_text(o, a, &h->cpu);
+    for (size_t i = 0; i < h->notes.n; i++) {
+        paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
+    }
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value);
+}
+
+static json_t *fact_with(struct arena *a, const struct host_fact *f, json_t *value)
+{
+    json_t *o = json_object();
+    set(o, "state", out_json_text(a, host_state_name(f->state)));
+    set(o, "value", value);
+    set(o, "where", out_json_text(a, f->where));
+    set(o, "why", out_json_text(a, f->state == HOST_YES ? NULL : f->why));
+    return o;
+}
+
+static void set_fact(struct arena *a, json_t *o, const char *key, const struct host_fact *f)
+{
+    set(o, key, fact_with(a, f, out_json_text(a, f->value)));
+}
+
+static void set_number(struct arena *a, json_t *o, const char *key, const struct host_fact *f)
+{
+    set(o, key, fact_with(a, f, f->state == HOST_YES ? json_integer((json_int_t)f->number)
+                                                     : json_null()));
+}
+
+struct named_fact {
+    const char *key;
+    const struct host_fact *fact;
+    bool is_number;
+};
+
+static void set_facts(struct arena *a, json_t *o, const struct named_fact *facts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (facts[i].is_number) {
+            set_number(a, o, facts[i].key, facts[i].fact);
+        } else {
+            set_fact(a, o, facts[i].key, facts[i].fact);
+        }
+    }
+}
+#define SET_FACTS(a, o, ...)                                                                       \
+    do {                                                                                           \
+        const struct named_fact list_[] = {__VA_ARGS__};                                           \
+        set_facts((a), (o), list_, sizeof list_ / sizeof *list_);                                  \
+    } while (0)
+
+static json_t *texts_json(struct arena *a, const host_texts *texts)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < texts->n; i++) {
+        (void)json_array_append_new(list, out_json_text(a, texts->items[i]));
+    }
+    return list;
+}
+
+static json_t *node_json(struct arena *a, const struct host_node *n)
+{
+    json_t *o = json_object();
+    bool there = n->present.state == HOST_YES;
+    set(o, "path", out_json_text(a, n->path));
+    set_fact(a, o, "present", &n->present);
+    set_fact(a, o, "usable", &n->usable);
+    set(o, "major", there ? json_integer((json_int_t)n->major) : json_null());
+    set(o, "minor", there ? json_integer((json_int_t)n->minor) : json_null());
+    set(o, "mode", there ? out_json_text(a, arena_printf(a, "%04o", (unsigned)n->mode))
+                         : json_null());
+    set(o, "uid", there ? json_integer((json_int_t)n->uid) : json_null());
+    set(o, "gid", there ? json_integer((json_int_t)n->gid) : json_null());
+    set(o, "group", out_json_text(a, n->group));
+    return o;
+}
+
+static json_t *nodes_json(struct arena *a, const struct host_node *nodes, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        (void)json_array_append_new(list, node_json(a, &nodes[i]));
+    }
+    return list;
+}
+
+static json_t *libraries_json(struct arena *a, const struct host_library *libs, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *o = json_object();
+        set(o, "name", out_json_text(a, libs[i].name));
+        set(o, "path", out_json_text(a, libs[i].path));
+        set(o, "real", out_json_text(a, libs[i].real));
+        set(o, "version", out_json_text(a, libs[i].version));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *problems_json(struct arena *a, const struct host_gpu *g)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->problems.n; i++) {
+        const struct host_problem *p = &g->problems.items[i];
+        json_t *o = json_object();
+        set(o, "id", out_json_text(a, p->id));
+        set(o, "usable", out_json_text(a, host_state_name(p->state)));
+        set(o, "text", out_json_text(a, p->text));
+        set(o, "step", out_json_text(a, p->step));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *hex(struct arena *a, uint32_t value, int digits)
+{
+    return out_json_text(a, arena_printf(a, "%0*x", digits, value));
+}
+
+static json_t *pci_json(struct arena *a, const struct host_gpu *g)
+{
+    if (!g->bdf) {
+        return json_null();
+    }
+    json_t *o = json_object();
+    set(o, "address", out_json_text(a, g->bdf));
+    set(o, "vendor_id", hex(a, g->vendor_id, 4));
+    set(o, "device_id", hex(a, g->device_id, 4));
+    set(o, "subsystem_vendor_id", hex(a, g->subsystem_vendor_id, 4));
+    set(o, "subsystem_device_id", hex(a, g->subsystem_device_id, 4));
+    set(o, "revision", g->revision <= 0xff ? hex(a, g->revision, 2) : json_null());
+    set(o, "class", hex(a, g->class_id, 6));
+    return o;
+}
+
+static json_t *gpu_json(struct arena *a, const struct host *h, const struct host_gpu *g)
+{
+    json_t *o = json_object();
+    set(o, "vendor", out_json_text(a, host_vendor_name(g->vendor)));
+    set(o, "name", out_json_text(a, g->name));
+    set(o, "chip", out_json_text(a, g->chip));
+    set(o, "kind", out_json_text(a, g->kind));
+    set(o, "integrated", json_boolean(g->integrated));
+    set(o, "usable", out_json_text(a, host_state_name(g->usable)));
+    set(o, "sentence", out_json_text(a, report_device_sentence(a, h, g)));
+    set(o, "problems", problems_json(a, g));
+    set(o, "pci", pci_json(a, g));
+    SET_FACTS(a, o, {"driver", &g->driver, false}, {"architecture", &g->architecture, false},
+              {"compute_capability", &g->compute_capability, false}, {"gfx", &g->gfx, false},
+              {"compute_units", &g->compute_units, true}, {"memory_bytes", &g->memory, true},
+              {"partitions", &g->partitions, true}, {"numa_node", &g->numa_node, true},
+              {"minor", &g->minor, true}, {"uuid", &g->uuid, false}, {"model", &g->model, false});
+    set(o, "mig", texts_json(a, &g->mig));
+    set(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
+    return o;
+}
+
+static json_t *nvidia_json(struct arena *a, const struct host_nvidia *n)
+{
+    json_t *o = json_object();
+    SET_FACTS(a, o, {"module", &n->module, false}, {"flavour", &n->flavour, false},
+              {"module_on_disk", &n->module_on_disk, false}, {"uvm", &n->uvm, false},
+              {"modify_nodes", &n->modify_nodes, false},
+              {"nvidia_modprobe", &n->modprobe, false}, {"persistence", &n->persistence, false},
+              {"nvswitches", &n->nvswitch, true}, {"fabric_manager", &n->fabric_manager, false},
+              {"fabric_manager_installed", &n->fabric_installed, false},
+              {"versions_match", &n->versions_match, false});
+    set(o, "libraries", libraries_json(a, n->libraries.items, n->libraries.n));
+    set(o, "shadowed", libraries_json(a, n->shadowed.items, n->shadowed.n));
+    set(o, "compat", libraries_json(a, n->compat.items, n->compat.n));
+    set(o, "nodes", nodes_json(a, n->nodes.items, n->nodes.n));
+    set(o, "cap_nodes", nodes_json(a, n->cap_nodes.items, n->cap_nodes.n));
+    return o;
+}
+
+static json_t *amd_json(struct arena *a, const struct host_amd *amd)
+{
+    json_t *o = json_object(), *rocm = json_array();
+    SET_FACTS(a, o, {"module", &amd->module, false}, {"kfd", &amd->kfd, false});
+    set(o, "kfd_node", node_json(a, &amd->kfd_node));
+    for (size_t i = 0; i < amd->rocm.n; i++) {
+        json_t *item = json_object();
+        set(item, "prefix", out_json_text(a, amd->rocm.items[i].prefix));
+        set(item, "version", out_json_text(a, amd->rocm.items[i].version));
+        set(item, "rocblas_targets", texts_json(a, &amd->rocm.items[i].gfx));
+        (void)json_array_append_new(rocm, item);
+    }
+    set(o, "rocm", rocm);
+    set(o, "pip_rocm", texts_json(a, &amd->pip_rocm));
+    set(o, "libraries", libraries_json(a, amd->libraries.items, amd->libraries.n));
+    return o;
+}
+
+static json_t *intel_json(struct arena *a, const struct host_intel *intel)
+{
+    json_t *o = json_object();
+    SET_FACTS(a, o, {"i915", &intel->i915, false}, {"xe", &intel->xe, false});
+    set(o, "libraries", libraries_json(a, intel->libraries.items, intel->libraries.n));
+    return o;
+}
+
+static json_t *platforms_json(struct arena *a, const struct host *h)
+{
+    json_t *o = json_object();
+    const struct host_wsl *w = &h->wsl;
+    const struct host_tegra *t = &h->tegra;
+    SET_FACTS(a, o, {"kernel", &h->kernel, false}, {"wsl", &w->is_wsl, false},
+              {"wsl_dxg", &w->dxg, false}, {"wsl_driver", &w->driver, false},
+              {"tegra", &t->is_tegra, false}, {"tegra_release", &t->release, false},
+              {"tegra_soc", &t->soc, false});
+    set(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
+    set(o, "wsl_shadows", texts_json(a, &w->shadows));
+    return o;
+}
+
+static json_t *container_json(struct arena *a, const struct host_container *c)
+{
+    json_t *o = json_object();
+    SET_FACTS(a, o, {"inside", &c->inside, false}, {"rootless", &c->rootless, false},
+              {"device_cgroup", &c->device_cgroup, false});
+    set(o, "injected_devices", texts_json(a, &c->injected_devices));
+    set(o, "injected_libraries", texts_json(a, &c->injected_libraries));
+    return o;
+}
+
+static json_t *cpu_json(struct arena *a, const struct host_cpu *c)
+{
+    json_t *o = json_object();
+    SET_FACTS(a, o, {"model", &c->model, false}, {"isa", &c->isa, false},
+              {"vectors", &c->vectors, false}, {"cores", &c->cores, true},
+              {"cores_online", &c->cores_online, true},
+              {"cores_affinity", &c->cores_affinity, true},
+              {"quota_thousandths", &c->quota, true}, {"memory_bytes", &c->memory_total, true},
+              {"memory_limit_bytes", &c->memory_limit, true});
+    return o;
+}
+
+static json_t *user_json(struct arena *a, const struct host_user *u)
+{
+    json_t *o = json_object(), *groups = json_array();
+    set_number(a, o, "uid", &u->uid);
+    for (size_t i = 0; i < u->groups.n; i++) {
+        (void)json_array_append_new(groups, json_integer((json_int_t)u->groups.items[i]));
+    }
+    set(o, "groups", groups);
+    set_fact(a, o, "dac_override", &u->dac_override);
+    return o;
+}
+
+json_t *report_devices_json(struct arena *a, const struct host *h, const char *root)
+{
+    static const char *const verdicts[] = {
+        [HOST_YES] = "ok", [HOST_NO] = "broken", [HOST_UNKNOWN] = "unknown"};
+    json_t *doc = json_object(), *gpus = json_array(), *variables = json_object();
+    set(doc, "schema", json_integer(1));
+    set(doc, "root", out_json_text(a, root));
+    set(doc, "verdict", out_json_text(a, verdicts[report_devices_verdict(h)]));
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        (void)json_array_append_new(gpus, gpu_json(a, h, &h->gpus.items[i]));
+    }
+    set(doc, "gpus", gpus);
+    set(doc, "other_displays", texts_json(a, &h->other_displays));
+    set_fact(a, doc, "pci", &h->pci);
+    set(doc, "nvidia", nvidia_json(a, &h->nvidia));
+    set(doc, "amd", amd_json(a, &h->amd));
+    set(doc, "intel", intel_json(a, &h->intel));
+    set(doc, "platform", platforms_json(a, h));
+    set(doc, "container", container_json(a, &h->container));
+    set(doc, "cpu", cpu_json(a, &h->cpu));
+    set(doc, "user", user_json(a, &h->user));
+    set_fact(a, doc, "environment", &h->environment);
+    for (size_t i = 0; i < h->variables.n; i++) {
+        set(variables, h->variables.items[i].name, out_json_text(a, h->variables.items[i].value));
+    }
+    set(doc, "variables", variables);
+    set(doc, "notes", texts_json(a, &h->notes));
+    return doc;
+}

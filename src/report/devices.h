@@ -1,0 +1,23 @@
+/*
+ * The machine's devices as one plain sentence each, and as JSON (docs/json.md).
+ */
+#ifndef GPUMEND_REPORT_DEVICES_H
+#define GPUMEND_REPORT_DEVICES_H
+
+#include "base/out.h"
+#include "host/host.h"
+
+/* After host_judge(): no when a GPU that counts cannot be used, unknown when that cannot be told of
+ * one, or when the bus could not be looked at; else yes. */
+enum host_state report_devices_verdict(const struct host *h);
+
+/* "NVIDIA GeForce RTX 4090 (Ada Lovelace, compute capability 8.9) at 0000:01:00.0: driver
+ * 550.90.07 ready" */
+const char *report_device_sentence(struct arena *a, const struct host *h, const struct host_gpu *g);
+
+void report_devices_text(const struct out *o, struct arena *a, const struct host *h);
+
+/* A new reference. */
+json_t *report_devices_json(struct arena *a, const struct host *h, const char *root);
+
+#endif
