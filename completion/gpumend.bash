@@ -12,7 +12,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | devices:--root | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -39,7 +39,7 @@ _gpumend()
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check why explain --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check why explain devices --help --version" -- "$cur")
         return
         ;;
     check)
@@ -51,6 +51,9 @@ _gpumend()
     explain)
         word="--list --json --help"
         ;;
+    devices)
+        word="--root --json --help"
+        ;;
     *)
         return
         ;;
@@ -60,7 +63,7 @@ _gpumend()
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
-    else
+    elif [[ $command != devices ]]; then
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     fi

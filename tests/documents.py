@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-COMMANDS = ("check", "why", "explain")
+COMMANDS = ("check", "why", "explain", "devices")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 

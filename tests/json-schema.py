@@ -58,6 +58,10 @@ def faults_of(command, status, document):
     if faults:
         yield from faults
         return
+    if command == "devices":
+        if (status == 1) != (document["verdict"] == "broken"):
+            yield f"status {status} with verdict {document['verdict']}"
+        return
     if command == "why":
         requests, expected = document["requests"], None
         if any(o["by"] is None for o in document["objects"][1:]):
@@ -98,11 +102,18 @@ def cases(top):
     tree.library(top / "gone/libgone.so.1", "libgone.so.1")
     tree.library(lost, None, [top / "gone/libgone.so.1"])
     (top / "gone/libgone.so.1").unlink()
+    gpu = top / "gpu"
+    device = gpu / "sys/bus/pci/devices/0000:01:00.0"
+    device.mkdir(parents=True)
+    (gpu / "proc").mkdir()
+    for name, text in (("vendor", "0x10de"), ("device", "0x2684"), ("class", "0x030000")):
+        (device / name).write_text(text + "\n")
     python = "/usr/bin/python3"
     return [("check", []), ("check", [env]), ("check", [env / "bin/python"]), ("check", [bare]),
             ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
             ("check", [python]), ("check", ["--pid", os.getpid()]),
             ("check", [env, "--import", "ctranslate2"]),
+            ("devices", []), ("devices", ["--root", gpu]),
             ("why", ["--exe", python]), ("why", ["--exe", lost]), ("why", ["--exe", odd]),
             ("why", ["--exe", short]),
             ("why", ["libcudnn_ops.so.9", "--exe", python, "--load", cudnn]),

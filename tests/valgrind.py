@@ -65,7 +65,8 @@ def commands(top):
             ["why", "libz.so.1", "--exe", python, "--glibc", "2.31", "--cpu", "x86-64-v2"],
             ["why", "--batch", top / "list"], ["why", "--batch", top / "list", "--json"],
             ["why", "--exe", top / "short.so"], ["explain", "cudnn-sublibrary-missing"],
-            ["explain", "--list", "--json"], ["explain", "no-such-cause"], ["--help"]]
+            ["explain", "--list", "--json"], ["explain", "no-such-cause"],
+            ["devices"], ["devices", "--root", env, "--json"], ["--help"]]
 
 
 def main():

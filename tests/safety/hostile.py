@@ -188,6 +188,8 @@ class Tester:
         if not output.strip():
             return "said nothing"
         plain = COLOUR.sub(b"", output)
+        if b"--json" in arguments:
+            plain = plain.replace(b"\x7f", b"")  # DEL may stand in JSON as it is (RFC 8259, 7)
         if CONTROL.search(plain):
             return "control characters in the output"
         try:
@@ -292,6 +294,33 @@ def as_system_file(t):
                 os.rename(aside, path)
 
 
+def as_device_file(t):
+    """The hostile file stands where the kernel would describe a GPU, its driver, or the CPU."""
+    root = t.top / "devices"
+    pieces = {"sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
+              "sys/bus/pci/devices/0000:01:00.0/device": "0x2684\n",
+              "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n",
+              "sys/module/nvidia/version": "550.90.07\n",
+              "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.90\n",
+              "proc/cpuinfo": "model name : a CPU\nflags : fpu avx2\n",
+              "proc/self/environ": "HOME=/x\0", "proc/self/status": "Uid: 1 1 1 1\n",
+              ".gpumend-nodes": "/dev/nvidia0 c 195 0 0666 0 0 ok\n"}
+    for piece, content in pieces.items():
+        (root / piece).parent.mkdir(parents=True, exist_ok=True)
+        (root / piece).write_text(content)
+    t.run("devices of a tree", ["devices", "--root", root], (0, 1))
+    for piece in [*pieces, "sys/bus/pci/devices", "proc"]:
+        path, aside = root / piece, t.top / "aside"
+        for kind in KINDS:
+            os.rename(path, aside)
+            kind(path)
+            t.run(f"devices with {kind.__name__} as {piece}", ["devices", "--root", root])
+            t.run(f"devices --json with {kind.__name__} as {piece}",
+                  ["devices", "--root", root, "--json"])
+            remove(path)
+            os.rename(aside, path)
+
+
 def names_and_depth(t, env, files):
     """Names that are not text, folders within folders, and a folder of very many files."""
     site = env / "lib/python3.11/site-packages"
@@ -366,6 +395,7 @@ def main():
         as_argument(t)
         env = as_piece(t)
         as_system_file(t)
+        as_device_file(t)
         names_and_depth(t, env, args.files)
         subprocess.run(["rm", "-rf", "--", str(env)], check=False)
     print(f"slowest: {t.slowest[0]:.2f} s, {t.slowest[1]}")

@@ -108,6 +108,8 @@ def main():
             "why NAME": ["why", "libcudnn.so.9", "--caller", extension],
             "why NAME --load --json": ["why", "libcudnn_ops.so.9", "--exe", python, "--load",
                                        site / "nvidia/cudnn/lib/libcudnn.so.9", "--json"],
+            "devices": ["devices"],
+            "devices --root --json": ["devices", "--root", "/", "--json"],
             "explain CAUSE": ["explain", "cudnn-sublibrary-missing"],
         }
         before = snapshot(env)
