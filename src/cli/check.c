@@ -191,8 +191,9 @@ static int print(struct check *c)
         out_init(&out, stdout);
         report_check_text(&out, &c->model, &report, &c->shown);
     }
-    bool nothing = report.verdict == DIAG_CANNOT_TELL && c->shown.kind[0] != 'm';
-    return report.verdict == DIAG_BROKEN ? CLI_FINDINGS : nothing ? CLI_CANNOT : CLI_OK;
+    static const enum cli_status status[] = {
+        [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
+    return status[report.verdict];
 }
 
 static int run_with(struct check *c)

@@ -27,10 +27,11 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "To do: give read permission to files, read and search permission to folders."},
     [DIAG_LIBRARY_WRONG_ARCHITECTURE] = {
         "library-wrong-architecture", "lib-missing", DIAG_ERROR,
-        "The library that is there is built for another kind of processor or word size.",
+        "The library that is there is built for another processor, word size or operating system.",
         "The loader passes over files of another architecture silently and over files of the other\n"
         "word size with \"wrong ELF class\"; if nothing else is found it says that the library is\n"
-        "missing.\n\n"
+        "missing. At a file for another operating system (\"ELF file OS ABI invalid\") it stops.\n\n"
+        "To see it: file PATH, or readelf -h PATH.\n\n"
         "To do: install the build for this machine."},
     [DIAG_CUDNN_SUBLIBRARY_MISSING] = {
         "cudnn-sublibrary-missing", "partial-cudnn", DIAG_ERROR,
@@ -83,6 +84,14 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "order: with a change of one import line, or of the tool that sorts them.\n\n"
         "To do: import the package that brings the library first, or make the library findable\n"
         "(LD_LIBRARY_PATH), which does not depend on the order."},
+    [DIAG_LDCONFIG_NOT_RUN] = {
+        "ldconfig-not-run", "lib-not-on-path", DIAG_ERROR,
+        "The library is in a folder that ld.so.conf names, and not in ld.so.cache.",
+        "The loader never reads /etc/ld.so.conf: it reads ld.so.cache, which ldconfig makes from it.\n"
+        "A library that was copied into such a folder, or a file added to /etc/ld.so.conf.d, counts\n"
+        "only after ldconfig has run. In an image built in steps the cache may be older than both.\n\n"
+        "To see it: ldconfig -p | grep NAME\n\n"
+        "To do: run ldconfig as root; in a Dockerfile, in the step that installs the library."},
     [DIAG_LIBRARY_NOT_ON_PATH] = {
         "library-not-on-path", "lib-not-on-path", DIAG_ERROR,
         "The library is installed in a folder that the loader does not search.",
@@ -167,6 +176,15 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "A library in LD_PRELOAD cannot be loaded and is ignored.",
         "The loader prints \"cannot be preloaded: ignored\" and goes on without it.\n\n"
         "To do: correct the path."},
+    [DIAG_RELATIVE_SEARCH_PATH] = {
+        "relative-search-path", "lib-not-on-path", DIAG_WARNING,
+        "A library is found only because the program starts in a certain folder.",
+        "An RPATH or RUNPATH without $ORIGIN and without a leading '/' counts from the working\n"
+        "directory. Started from elsewhere, the program does not find the library, or finds another\n"
+        "file of that name: whoever can write to the working directory decides what is loaded.\n\n"
+        "To see it: readelf -d FILE | grep -E 'RPATH|RUNPATH'\n\n"
+        "To do: put the folder's absolute path in LD_LIBRARY_PATH, or correct the file:\n"
+        "patchelf --set-rpath '$ORIGIN/...' FILE."},
     [DIAG_LIBRARY_PATH_ELEMENT] = {
         "library-path-element", "ld-library-path-shadow", DIAG_WARNING,
         "LD_LIBRARY_PATH has an element that does not mean what it seems to.",

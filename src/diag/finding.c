@@ -48,6 +48,21 @@ struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char 
     return &k->finding;
 }
 
+struct diag_finding *diag_find(struct diag *d, enum diag_cause cause, const char *library)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        bool named = f->cause == cause && strcmp(f->culprit, library) == 0;
+        for (size_t k = 0; k < f->likewise.n && f->cause == cause && !named; k++) {
+            named = strcmp(f->likewise.items[k], library) == 0;
+        }
+        if (named) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
 void diag_evidence(struct diag *d, struct diag_finding *f, const char *fmt, ...)
 {
     va_list ap;
@@ -77,13 +92,18 @@ void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind k
     VEC_PUSH(d->a, &f->repairs, (struct diag_repair){kind, text, command});
 }
 
+/* "import a, import b, then use them": the uses follow in the same order. */
 const char *diag_script_text(struct diag *d, const struct model_process *p)
 {
     const char *text = "";
-    for (size_t i = 0; i < p->n_script; i++) {
-        text = arena_printf(d->a, "%s%s%s", text, i ? ", " : "", p->script[i]);
+    size_t n = 0;
+    while (n < p->n_script && starts_with(p->script[n], "import ")) {
+        text = arena_printf(d->a, "%s%s%s", text, n ? ", " : "", p->script[n]);
+        n++;
     }
-    return *text ? text : "start";
+    return n == 0             ? "start"
+           : n == p->n_script ? text
+                              : arena_printf(d->a, "%s, then use %s", text, n > 1 ? "them" : "it");
 }
 
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name)
@@ -125,30 +145,101 @@ static int by_weight(const void *x, const void *y)
     return (x_order > y_order) - (x_order < y_order);
 }
 
+static bool has_error(struct diag *d, const struct model_process *p)
+{
+    const char *text = diag_script_text(d, p);
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        const struct diag_finding *f = d->report->findings.items[i];
+        for (size_t k = 0; k < f->scripts.n && f->severity == DIAG_ERROR; k++) {
+            if (strcmp(f->scripts.items[k], text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_fine(struct diag *d, const struct model_process *p)
+{
+    struct diag_failure *failures = NULL;
+    return p->ldso && !p->error && !p->unknown.n && !p->ldso->start_failed &&
+           !p->ldso->loader.missing && diag_failures(d, p, &failures) == 0 && !has_error(d, p);
+}
+
+/* One sentence for each package or file, and one for all pairs. */
 static void say_what_is_fine(struct diag *d)
 {
-    struct model *m = d->m;
+    size_t pairs = 0, fine_pairs = 0;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        bool pair = p->n_script > 2 && d->m->processes.n > 1, fine = is_fine(d, p);
+        pairs += pair;
+        fine_pairs += pair && fine;
+        if (fine && !pair && (p->n_script || d->m->target_file || d->m->pid)) {
+            VEC_PUSH(d->a, &d->report->fine,
+                     arena_printf(d->a, "%s: %zu objects, every library it asks for is found",
+                                  p->n_script ? diag_script_text(d, p)
+                                              : path_base(p->ldso->main->path),
+                                  p->ldso->objects.n));
+        }
+    }
+    if (fine_pairs) {
+        VEC_PUSH(d->a, &d->report->fine,
+                 arena_printf(d->a, "packages that share libraries: %zu of %zu orders of two imports "
+                                    "find every library", fine_pairs, pairs));
+    }
+}
+
+/* Names in the constants of a file that nothing answers: worth a line, never a finding. */
+static void note_guesses(struct diag *d, const struct model_process *p)
+{
+    const char *names = "";
+    for (size_t i = 0; i < p->attempts.n; i++) {
+        const struct model_attempt *at = &p->attempts.items[i];
+        if (at->source == MODEL_FROM_GUESS && at->failed) {
+            names = arena_printf(d->a, "%s%s%s", names, *names ? ", " : "", at->names[0]);
+        }
+    }
+    if (*names) {
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a, "names in its constants that the loader would not find (guesses: "
+                                    "it may never ask for them): %s", names));
+    }
+}
+
+static void say_notes(struct diag *d)
+{
+    for (size_t i = 0; i < d->m->notes.n; i++) {
+        VEC_PUSH(d->a, &d->report->notes, d->m->notes.items[i]);
+    }
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        for (size_t k = 0; k < p->unknown.n; k++) {
+            VEC_PUSH(d->a, &d->report->notes, p->unknown.items[k]);
+        }
+        if (p->error) {
+            VEC_PUSH(d->a, &d->report->notes, p->error);
+        }
+        note_guesses(d, p);
+    }
+}
+
+/* Whether there was something to judge: a process, and in it one import that is known. */
+static bool looked(const struct model *m)
+{
+    bool looked = m->processes.n == 0; // a machine without any target: nothing was asked
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct model_process *p = m->processes.items[i];
-        struct diag_failure *failures = NULL;
-        if (!p->ldso || p->error || p->n_script == 0 || diag_failures(d, p, &failures)) {
-            continue;
-        }
-        size_t loaded = 0;
-        for (size_t k = 0; k < p->attempts.n; k++) {
-            loaded += !p->attempts.items[k].failed;
-        }
-        VEC_PUSH(d->a, &d->report->fine,
-                 arena_printf(d->a, "%s: %zu objects, every library it asks for is found",
-                              diag_script_text(d, p), p->ldso->objects.n));
+        looked |= p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);
     }
+    return looked;
 }
 
 void diag_run(struct model *m, struct diag_report *ret)
 {
     static void (*const rules[])(struct diag *) = {
-        diag_rule_start, diag_rule_failures,    diag_rule_families, diag_rule_stub,
-        diag_rule_extension, diag_rule_environment, diag_rule_live,
+        diag_rule_start,    diag_rule_failures,  diag_rule_families,    diag_rule_stub,
+        diag_rule_relative, diag_rule_extension, diag_rule_environment, diag_rule_live,
     };
     struct diag_report report = {0};
     struct diag d = {.m = m, .a = m->arena, .report = &report};
@@ -159,13 +250,10 @@ void diag_run(struct model *m, struct diag_report *ret)
         qsort(report.findings.items, report.findings.n, sizeof *report.findings.items, by_weight);
     }
     say_what_is_fine(&d);
-    bool looked = false;
-    for (size_t i = 0; i < m->processes.n; i++) {
-        looked |= m->processes.items[i]->ldso && !m->processes.items[i]->error;
-    }
+    say_notes(&d);
     report.verdict = report.findings.n && report.findings.items[0]->severity == DIAG_ERROR
                          ? DIAG_BROKEN
-                     : looked ? DIAG_OK
-                              : DIAG_CANNOT_TELL;
+                     : looked(m) ? DIAG_OK
+                                 : DIAG_CANNOT_TELL;
     *ret = report;
 }

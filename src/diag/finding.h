@@ -33,6 +33,7 @@ enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };
 struct diag_report {
     VEC(struct diag_finding *) findings; // errors first, the one to act on first
     VEC(const char *) fine;              // what is in order, one sentence each
+    VEC(const char *) notes;             // what could not be looked at, or is only a guess
     enum diag_verdict verdict;
 };
 

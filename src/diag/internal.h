@@ -4,12 +4,6 @@
 
 #include "diag/finding.h"
 
-struct diag {
-    struct model *m;
-    struct arena *a;
-    struct diag_report *report;
-};
-
 /* One thing that went wrong in one process: a request nobody could serve, or a defect of the set
  * that was chosen. */
 struct diag_failure {
@@ -19,11 +13,30 @@ struct diag_failure {
     const struct ldso_defect *defect;    // the defect, or NULL
     const char *name;                    // library in question, as a soname with one version number
     const char *says;                    // the words the user sees
+    bool wish; // recommended only: worth a warning
 };
+
+/* A library that is not found, whose repairs wait until all of its likes are known. */
+struct diag_pending {
+    struct diag_finding *finding;
+    struct diag_failure failure;
+    const struct model_library *elsewhere; // or NULL
+};
+
+struct diag {
+    struct model *m;
+    struct arena *a;
+    struct diag_report *report;
+    VEC(struct diag_pending) pending;
+};
+
+/* ---- findings (finding.c) */
 
 /* A finding with this cause and culprit, new or merged with an earlier one of the same `key`. */
 struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char *key,
                               const char *culprit, const char *summary);
+/* The finding of this cause that names the library as culprit or likewise, or NULL. */
+struct diag_finding *diag_find(struct diag *d, enum diag_cause cause, const char *library);
 void diag_evidence(struct diag *d, struct diag_finding *f, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind kind,
@@ -32,20 +45,78 @@ void diag_seen_in(struct diag *d, struct diag_finding *f, const struct model_pro
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name);
 const char *diag_script_text(struct diag *d, const struct model_process *p);
 
-/* Collects what failed in a process; optional attempts and guesses are left out. */
+/* ---- what failed (failures.c) */
+
+/* Collects what failed in a process; optional attempts and guesses are left out, wishes too. */
 size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_failure **ret);
 
-/* The rules. Each looks at the whole model and adds what it finds. */
+/* Whether a library comes with the driver: that none is installed is a fact about the machine. */
+bool diag_is_driver_library(struct diag *d, const char *name);
+
+/* Path of the object that asks, and how a sentence names it: "ctranslate2 (libctranslate2.so.4)". */
+const char *diag_caller(const struct diag_failure *x);
+const char *diag_asker(struct diag *d, const struct diag_failure *x);
+/* "LD_LIBRARY_PATH", "the RPATH of libfoo.so", "ld.so.cache", ... */
+const char *diag_via(struct diag *d, enum ldso_via via, const struct ldso_object *via_object);
+/* Who asks, the loader's words, the program's words, and how gpumend knows of the request. */
+void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+/* Whether the search for the request passed this folder. */
+bool diag_searched(struct diag *d, const struct ldso_request *r, const char *dir);
+
+/* ---- other start environments, tried in the model (replay.c) */
+
+/* A variable of the start environment, or NULL. */
+const char *diag_getenv(const struct diag *d, const char *name);
+/* The process with another LD_LIBRARY_PATH ("": unset); NULL if it cannot be tried. */
+const struct model_process *diag_replay(struct diag *d, const struct model_process *p,
+                                        const char *library_path);
+/* LD_LIBRARY_PATH without one folder; "" if nothing is left. */
+const char *diag_path_without(struct diag *d, const char *dir);
+/* "export LD_LIBRARY_PATH=..." or "unset LD_LIBRARY_PATH", as a shell takes it. */
+const char *diag_path_command(struct diag *d, const char *library_path);
+/* The same with what is in the variable already kept behind it. */
+const char *diag_prepend_command(struct diag *d, const char *folders);
+/* A text as one word of a shell. */
+const char *diag_quote(struct diag *d, const char *text);
+/* Offers to take `dir` off LD_LIBRARY_PATH if the process is then in order. */
+bool diag_repair_without(struct diag *d, struct diag_finding *f, const struct model_process *p,
+                         const char *dir);
+
+/* ---- packages (install.c) */
+
+/* Install the owner of this file again; without an owner, replace it by hand. */
+void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path);
+/* Install what brings the libraries, and say which folders must be made findable. */
+void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+/* A release of the asking package that does not need cuDNN. */
+void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+/* "PYTHON -m pip install ARGUMENTS", or uv's words where there is no pip. */
+const char *diag_pip(struct diag *d, const char *arguments);
+
+/* Repairs for a library that is not found (repair.c). */
+void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                         const struct model_library *elsewhere);
+
+/* ---- rules. Each of the first group is told of one failure and says whether it was its case. */
+bool diag_rule_order(struct diag *d, const struct diag_failure *x);
+bool diag_rule_bad_file(struct diag *d, const struct diag_failure *x);
+bool diag_rule_defect(struct diag *d, const struct diag_failure *x);
+bool diag_rule_not_found(struct diag *d, const struct diag_failure *x);
+
+/* These look at the whole model. */
 void diag_rule_start(struct diag *d);
 void diag_rule_failures(struct diag *d);
 void diag_rule_families(struct diag *d);
 void diag_rule_stub(struct diag *d);
+void diag_rule_relative(struct diag *d);
 void diag_rule_extension(struct diag *d);
 void diag_rule_environment(struct diag *d);
 void diag_rule_live(struct diag *d);
 
-/* Adds the repairs for a library that is not found: search path, packages, order of imports. */
-void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *failure,
-                         const struct model_library *elsewhere);
+/* A defect between two cuDNN libraries of different releases: true if it was one. */
+bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x);
+
+/* Whether cuDNN's libraries in the process come from different releases, in a way that fails. */
+bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p);
 
 #endif

@@ -1,258 +1,98 @@
-/* Repairs for a library that is not found. A search path is offered only after the same script was
+/* Repairs for a library that is not found. A search path is offered only after the same process was
  * replayed in the model with it and the request was served. */
 #include <string.h>
 
 #include "diag/internal.h"
-#include "py/dist.h"
 
-static const char *python_of(const struct diag *d)
-{
-    return d->m->env && d->m->env->executable ? d->m->env->executable : "python3";
-}
-
-static const char *current_path(const struct diag *d)
-{
-    for (size_t i = 0; i < d->m->config.n_env; i++) {
-        if (starts_with(d->m->config.env[i], "LD_LIBRARY_PATH=")) {
-            return d->m->config.env[i] + strlen("LD_LIBRARY_PATH=");
-        }
-    }
-    return "";
-}
+enum { TRIES_MAX = 12 };
 
 /* ------------------------------------------------------------------ search path */
 
-/* The folders in which the process's missing libraries lie, joined by colons; "" if any of them is
- * nowhere to be found. */
-static const char *folders_for(struct diag *d, const struct model_process *p)
+/* The folder of a usable file with this name, or NULL. A stub is no copy of a library. */
+static const char *folder_of(struct diag *d, const char *name)
 {
-    struct diag_failure *list = NULL;
-    size_t n = diag_failures(d, p, &list);
-    const char *path = "";
+    struct model_library *list = NULL;
+    size_t n = model_libraries(d->m, name, &list);
     for (size_t i = 0; i < n; i++) {
-        struct model_library *found = NULL;
-        size_t n_found = model_libraries(d->m, list[i].name, &found);
-        for (size_t k = 0; k < n_found; k++) {
-            const char *dir = path_dir(d->a, found[k].path);
-            if (found[k].usable && strcmp(found[k].name, list[i].name) == 0) {
-                if (!strstr(arena_printf(d->a, ":%s:", path), arena_printf(d->a, ":%s:", dir))) {
-                    path = arena_printf(d->a, "%s%s%s", path, *path ? ":" : "", dir);
-                }
-                break;
-            }
-        }
-    }
-    return path;
-}
-
-/* Whether the script has no failure over one of these names when it runs with that search path.
- * A failure that only then comes up is searched for as well, a few times over. */
-static const char *path_that_serves(struct diag *d, const struct diag_failure *x)
-{
-    const struct model_process *p = x->process;
-    const char *path = folders_for(d, p);
-    for (int tries = 0; tries < 4 && *path; tries++) {
-        VEC(const char *) env = {0};
-        for (size_t i = 0; i < d->m->config.n_env; i++) {
-            if (!starts_with(d->m->config.env[i], "LD_LIBRARY_PATH=")) {
-                VEC_PUSH(d->a, &env, d->m->config.env[i]);
-            }
-        }
-        const char *rest = current_path(d);
-        VEC_PUSH(d->a, &env, arena_printf(d->a, "LD_LIBRARY_PATH=%s%s%s", path, *rest ? ":" : "", rest));
-        const struct model_process *tried =
-            model_try_script(d->m, p->script, p->n_script, env.items, env.n);
-        struct diag_failure *left = NULL;
-        size_t n = diag_failures(d, tried, &left);
-        bool served = true;
-        for (size_t i = 0; i < n; i++) {
-            served &= strcmp(left[i].name, x->name) != 0 && !left[i].defect;
-        }
-        const char *more = n ? folders_for(d, tried) : "";
-        if (n == 0 || (served && !*more)) {
-            return served ? path : "";
-        }
-        const char *joined = path;
-        if (*more && !strstr(path, more)) {
-            joined = arena_printf(d->a, "%s:%s", path, more);
-        }
-        if (strcmp(joined, path) == 0) {
-            return served ? path : "";
-        }
-        path = joined;
-    }
-    return "";
-}
-
-static void repair_by_path(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
-{
-    if (!x->process->ldso || x->process->ldso->secure || x->process->n_script == 0) {
-        return;
-    }
-    const char *path = path_that_serves(d, x);
-    if (*path) {
-        diag_repair(d, f, DIAG_REPAIR_ENV,
-                    arena_printf(d->a, "export LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
-                                 path),
-                    "Set LD_LIBRARY_PATH before the program starts; replayed in the model, %s is then "
-                    "found.", x->name);
-    }
-}
-
-/* ------------------------------------------------------------------ packages */
-
-static const struct kb_compat *compat_of(struct diag *d, const char *package)
-{
-    struct kb_compats compats;
-    struct gm_err err;
-    const struct py_dist *dist = package && d->m->env ? py_env_by_dist(d->m->env, package) : NULL;
-    if (!dist || kb_compats(d->m->kb, &compats, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < compats.n; i++) {
-        if (strcmp(compats.rows[i].package, dist->name_normal) == 0 &&
-            model_version_fits(d->a, compats.rows[i].versions, dist->version)) {
-            return &compats.rows[i];
+        if (list[i].usable && strcmp(list[i].name, name) == 0 && !strstr(list[i].path, "/stubs/")) {
+            return path_dir(d->a, list[i].path);
         }
     }
     return NULL;
 }
 
-/* A later release of the package that was built without cuDNN. */
-static void repair_by_release(struct diag *d, struct diag_finding *f, const char *package)
+static const char *with_folder(struct diag *d, const char *path, const char *name)
 {
-    const struct kb_compat *now = compat_of(d, package);
-    struct kb_compats compats;
-    struct gm_err err;
-    if (!now || !now->cudnn || kb_compats(d->m->kb, &compats, &err) < 0) {
-        return;
+    const char *dir = folder_of(d, name);
+    if (!dir || strstr(arena_printf(d->a, ":%s:", path), arena_printf(d->a, ":%s:", dir))) {
+        return path;
     }
-    for (size_t i = 0; i < compats.n; i++) {
-        const struct kb_compat *c = &compats.rows[i];
-        bool later = starts_with(c->versions, ">=") && !strchr(c->versions, ',');
-        if (strcmp(c->package, now->package) == 0 && !c->cudnn && later &&
-            c->cuda_major == now->cuda_major) {
-            diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                        arena_printf(d->a, "%s -m pip install '%s%s'", python_of(d), c->package,
-                                     c->versions),
-                        "Update %s: releases %s need no cuDNN.", c->package, c->versions);
-        }
-    }
+    return arena_printf(d->a, "%s%s%s", path, *path ? ":" : "", dir);
 }
 
-/* The CUDA major version that the asking package was built for; -1 if not known. */
-static int cuda_major(struct diag *d, const char *package)
+static bool names_library(const struct diag_finding *f, const char *name)
 {
-    const struct kb_compat *c = compat_of(d, package);
-    return c ? c->cuda_major : -1;
-}
-
-/* "nvidia-cudnn-cu12==9.1.0.70" where a row of the asking package or the version of the library
- * that asks says which, else the bare name. */
-static const char *pinned(struct diag *d, const struct diag_failure *x, const char *name)
-{
-    const char *package = x->attempt ? x->attempt->package : NULL;
-    const struct kb_compat *c = compat_of(d, package);
-    bool cudnn = strstr(name, "cudnn") != NULL;
-    if (cudnn && c && c->cudnn && strchr(c->cudnn, '.')) {
-        size_t dots = 0;
-        for (const char *s = c->cudnn; *s; s++) {
-            dots += *s == '.';
-        }
-        return arena_printf(d->a, dots >= 3 ? "%s==%s" : "%s==%s.*", name, c->cudnn);
-    }
-    for (size_t i = 0; c && i < c->n_needs; i++) {
-        if (strcmp(c->needs[i].package, name) == 0 && c->needs[i].versions) {
-            return arena_printf(d->a, "%s%s", name, c->needs[i].versions);
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        if (strcmp(f->likewise.items[i], name) == 0) {
+            return true;
         }
     }
-    return name;
+    return strcmp(f->culprit, name) == 0;
 }
 
-/* Whether a package name may serve a program of that CUDA major: "-cu12" at its end binds it to one,
- * a name without such an end is bound to none. */
-static bool ends_with_cuda(const char *package, int major)
+/* Whether the finding is gone, and nothing worse came in its place. */
+static bool serves(struct diag *d, const struct diag_finding *f, const struct model_process *tried)
 {
-    size_t n = strlen(package);
-    bool bound = n > 5 && starts_with(package + n - 5, "-cu1");
-    return major <= 0 || !bound || package[n - 1] == '0' + major % 10;
-}
-
-/* The row for a library; of several (libcurand.so.10 serves CUDA 11, 12 and 13) the one of the CUDA
- * that the asking package was built for. */
-static const struct kb_provide *provide_of(struct diag *d, const char *name, int major)
-{
-    struct kb_provides provides;
-    struct gm_err err;
-    const struct kb_provide *first = NULL;
-    if (kb_provides(d->m->kb, &provides, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < provides.n; i++) {
-        const struct kb_provide *row = &provides.rows[i];
-        if (str_glob(row->soname, name)) {
-            if (row->cuda_major == major) {
-                return row;
-            }
-            first = first ? first : row;
+    struct diag_failure *left = NULL;
+    size_t n = diag_failures(d, tried, &left);
+    for (size_t i = 0; i < n; i++) {
+        if (left[i].defect || names_library(f, left[i].name)) {
+            return false;
         }
     }
-    return first;
+    return !diag_cudnn_is_mixed(d, tried);
 }
 
-static bool uses_manager(const struct diag *d, enum kb_manager manager)
+/* Folders that serve the finding's libraries, joined by colons; what is missing only then is looked
+ * for as well. "" if there are none, or if they do not help. */
+static const char *path_that_serves(struct diag *d, const struct diag_finding *f,
+                                    const struct model_process *p)
 {
-    if (manager == KB_MANAGER_PIP) {
-        return d->m->env != NULL;
+    const char *path = with_folder(d, "", f->culprit);
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        path = with_folder(d, path, f->likewise.items[i]);
     }
-    if (manager == KB_MANAGER_CONDA) {
-        return d->m->env && d->m->env->kind == PY_ENV_CONDA;
+    const char *old = diag_getenv(d, "LD_LIBRARY_PATH");
+    const struct model_process *tried = NULL;
+    for (int tries = 0; tries < TRIES_MAX && *path; tries++) {
+        struct diag_failure *left = NULL;
+        tried = diag_replay(d, p, old && *old ? arena_printf(d->a, "%s:%s", path, old) : path);
+        size_t n = tried ? diag_failures(d, tried, &left) : 0;
+        const char *more = path;
+        for (size_t i = 0; i < n; i++) {
+            more = with_folder(d, more, left[i].name);
+        }
+        if (strcmp(more, path) == 0) {
+            break;
+        }
+        path = more;
     }
-    return d->m->env == NULL;
+    return tried && serves(d, f, tried) ? path : "";
 }
 
-static void repair_by_package(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+static void repair_by_path(struct diag *d, struct diag_finding *f, const struct model_process *p)
 {
-    int major = cuda_major(d, x->attempt ? x->attempt->package : NULL);
-    const struct kb_provide *row = provide_of(d, x->name, major);
-    bool said[KB_MANAGER_DRIVER + 1] = {false};
-    for (size_t i = 0; row && i < row->n_providers; i++) {
-        const struct kb_provider *v = &row->providers[i];
-        if (v->manager == KB_MANAGER_DRIVER) {
-            diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s comes with the driver: install that.",
-                        x->name);
-            continue;
-        }
-        if (said[v->manager] || !uses_manager(d, v->manager) ||
-            (v->manager == KB_MANAGER_PIP && !ends_with_cuda(v->package, major))) {
-            continue;
-        }
-        said[v->manager] = true;
-        const char *spec =
-            v->manager == KB_MANAGER_PIP ? pinned(d, x, v->package) : v->package;
-        static const char *const forms[] = {
-            [KB_MANAGER_PIP] = "%s -m pip install '%s'",
-            [KB_MANAGER_APT] = "%sapt-get install %s",
-            [KB_MANAGER_DNF] = "%sdnf install %s",
-            [KB_MANAGER_CONDA] = "%sconda install -c conda-forge %s",
-        };
-        const char *command =
-            arena_printf(d->a, forms[v->manager], v->manager == KB_MANAGER_PIP ? python_of(d) : "", spec);
-        bool own_folder = v->manager == KB_MANAGER_PIP && v->folder && x->process->n_script;
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command,
-                    own_folder ? "Install %s, which provides %s in %s below site-packages; where the "
-                                 "loader does not look there, LD_LIBRARY_PATH has to name that folder."
-                               : "Install %s, which provides %s%s.",
-                    spec, x->name, own_folder ? v->folder : "");
-    }
-    if (!row) {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s.", x->name);
+    const char *path = p->ldso->secure ? "" : path_that_serves(d, f, p);
+    if (*path) {
+        diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, path),
+                    "Set LD_LIBRARY_PATH before the program starts (tried in the model: %s then "
+                    "found).", f->likewise.n ? "they are" : "it is");
     }
 }
 
 /* ------------------------------------------------------------------ order of imports */
 
-static bool imports(const struct model_process *p, const char *line)
+static bool has_step(const struct model_process *p, const char *line)
 {
     for (size_t i = 0; i < p->n_script; i++) {
         if (strcmp(p->script[i], line) == 0) {
@@ -270,7 +110,7 @@ static void repair_by_order(struct diag *d, struct diag_finding *f, const struct
     for (size_t i = 0; package && i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         struct diag_failure *none = NULL;
-        if (p != x->process && p->n_script == 4 && imports(p, line) &&
+        if (p != x->process && p->n_script == 4 && has_step(p, line) &&
             diag_failures(d, p, &none) == 0) {
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                         "Put \"%s\" before \"%s\": what it has loaded serves both.", p->script[0],
@@ -283,22 +123,18 @@ static void repair_by_order(struct diag *d, struct diag_finding *f, const struct
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere)
 {
-    const char *package = x->attempt ? x->attempt->package : NULL;
-    repair_by_path(d, f, x);
+    repair_by_path(d, f, x->process);
     repair_by_order(d, f, x);
     if (strstr(x->name, "cudnn")) {
-        repair_by_release(d, f, package);
+        diag_repair_release(d, f, x);
     }
     if (!elsewhere) {
-        repair_by_package(d, f, x);
+        diag_repair_install(d, f, x);
     }
-    if (f->repairs.n == 0 && elsewhere) {
+    if (f->repairs.n == 0) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Make %s findable for the program: its folder in LD_LIBRARY_PATH at start.",
-                    elsewhere->path);
-    }
-    if (!elsewhere && x->process->n_script && f->repairs.n && strstr(x->name, "cudnn")) {
-        diag_repair(d, f, DIAG_REPAIR_ENV, NULL,
-                    "With a cuDNN installed, its folder must be in LD_LIBRARY_PATH at start.");
+                    "Make %s findable at the start of the program: name its folder in "
+                    "LD_LIBRARY_PATH, or in a file of /etc/ld.so.conf.d and run ldconfig.",
+                    elsewhere ? elsewhere->path : x->name);
     }
 }

@@ -54,6 +54,8 @@ static void note_entry(struct note_list *list, const json_t *entry)
                   (struct model_attempt){.source = MODEL_FROM_NOTE, .phase = MODEL_USE,
                                          .caller = list->caller, .names = names, .n_names = kept,
                                          .required = priority && strcmp(priority, "required") == 0,
+                                         .recommended = !priority ||
+                                                        strcmp(priority, "recommended") == 0,
                                          .feature = feature ? arena_strdup(a, feature) : NULL});
     }
 }
@@ -147,7 +149,7 @@ static void read_guesses(struct model *m, struct model_process *out)
         struct str rest = {(const char *)p, s->filesz};
         for (size_t at; (at = str_find(rest, "lib")) < rest.n && found < GUESSES_MAX;) {
             struct str text = {rest.s + at, rest.n - at};
-            bool bounded = rest.s + at > (const char *)p && rest.s[at - 1] == '\0';
+            bool bounded = rest.s + at == (const char *)p || rest.s[at - 1] == '\0';
             text.n = str_find_char(text, '\0');
             if (bounded && is_library_text(text) && !is_needed(e, text)) {
                 guess(m, out, text);
@@ -158,15 +160,13 @@ static void read_guesses(struct model *m, struct model_process *out)
     }
 }
 
-struct model_process *model_add_file(struct model *m)
+void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config)
 {
     struct gm_err err;
-    struct model_process *out = arena_alloc(m->arena, sizeof *out);
-    VEC_PUSH(m->arena, &m->processes, out);
-    struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
+    struct ldso_process *p = ldso_process_new(m->store, m->arena, config);
     if (ldso_start(p, m->target_file, &err) < 0) {
         out->error = arena_strdup(m->arena, err.text);
-        return out;
+        return;
     }
     out->ldso = p;
     if (!p->is_static && !p->start_failed) {
@@ -175,5 +175,12 @@ struct model_process *model_add_file(struct model *m)
         read_guesses(m, out);
     }
     model_settle(out);
+}
+
+struct model_process *model_add_file(struct model *m)
+{
+    struct model_process *out = arena_alloc(m->arena, sizeof *out);
+    VEC_PUSH(m->arena, &m->processes, out);
+    model_run_file(m, out, &m->config);
     return out;
 }

@@ -120,6 +120,38 @@ static void read_folders(struct model *m)
         add_folder(m, path_join(m->arena, m->env->prefix, "lib"), "conda");
     }
     add_system(m);
+    ldso_conf_read(m->root, m->arena, &m->conf);
+    for (size_t i = 0; i < m->conf.dirs.n; i++) {
+        add_folder(m, m->conf.dirs.items[i].dir, "ld.so.conf");
+    }
+}
+
+const char *model_conf_naming(const struct model *m, const char *dir)
+{
+    for (size_t i = 0; i < m->conf.dirs.n; i++) {
+        if (strcmp(m->conf.dirs.items[i].dir, dir) == 0) {
+            return m->conf.dirs.items[i].file;
+        }
+    }
+    return NULL;
+}
+
+const char *model_folder_with(const struct model *m, const char *pattern, size_t *ret_n)
+{
+    const char *best = NULL;
+    *ret_n = 0;
+    for (size_t i = 0; i < m->folders.n; i++) {
+        const struct model_folder *f = &m->folders.items[i];
+        size_t n = 0;
+        for (size_t k = 0; k < f->n; k++) {
+            n += str_glob(pattern, f->names[k]);
+        }
+        if (n > *ret_n) {
+            *ret_n = n;
+            best = f->dir;
+        }
+    }
+    return best;
 }
 
 struct str model_stem(const char *name)
@@ -138,11 +170,28 @@ const char *model_owner(struct model *m, const char *path)
     if (!m->env) {
         return NULL;
     }
-    struct py_owned_file f = py_owner(m->env, path);
+    struct py_owned_file f = py_owner(m->env, model_absolute(m, path));
     if (!f.dist) {
         return NULL;
     }
     return arena_printf(m->arena, "%s %s", f.dist->name_normal, f.dist->version ? f.dist->version : "");
+}
+
+/* Whether the programs of the target could load it. */
+static bool is_usable(const struct model *m, const struct ldso_entry *e)
+{
+    const struct elf_image *image = e->file ? &e->file->image : NULL;
+    if (!image || image->state != ELF_STATE_OK || image->type != ET_DYN || image->dynamic_bad) {
+        return false;
+    }
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        if (p) {
+            const struct elf_image *main = &p->main->file->image;
+            return image->machine == main->machine && image->is64 == main->is64;
+        }
+    }
+    return true;
 }
 
 size_t model_libraries(struct model *m, const char *name, struct model_library **ret)
@@ -160,13 +209,11 @@ size_t model_libraries(struct model *m, const char *name, struct model_library *
             }
             const char *path = path_join(m->arena, f->dir, f->names[k]);
             struct ldso_entry *e = ldso_store_get(m->store, path);
-            bool usable = e->file && e->file->image.state == ELF_STATE_OK &&
-                          e->file->image.type == ET_DYN && !e->file->image.dynamic_bad;
             VEC_PUSH(m->arena, &found,
                      (struct model_library){.path = path, .name = f->names[k], .where = f->where,
                                             .package = model_owner(m, path),
                                             .soname = e->file ? e->file->image.soname : NULL,
-                                            .usable = usable});
+                                            .usable = is_usable(m, e)});
         }
     }
     *ret = found.items;

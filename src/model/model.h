@@ -13,6 +13,7 @@
 #define GPUMEND_MODEL_MODEL_H
 
 #include "kb/kb.h"
+#include "ldso/conf.h"
 #include "ldso/process.h"
 #include "py/env.h"
 
@@ -34,7 +35,8 @@ struct model_attempt {
     struct ldso_object *caller;
     const char *const *names; // candidates, in the order tried
     size_t n_names;
-    bool required;
+    bool required;    // the feature fails without it
+    bool recommended; // only with MODEL_FROM_NOTE: its absence is worth a warning
     const char *feature, *family; // or NULL
     const char *says;             // what the user sees when it fails, or NULL
     const struct ldso_load *load; // the one that succeeded, else the first that failed
@@ -48,7 +50,7 @@ struct model_process {
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
     const char *error;
     VEC(struct model_attempt) attempts;
-    VEC(const char *) unknown;  // packages whose imports the knowledge base does not know
+    VEC(const char *) unknown;  // imports that could not be modelled, one sentence each
     VEC(const char *) imported; // distributions, in the order of their import
     bool fatal;                 // something at import failed: later steps do not happen
 };
@@ -94,6 +96,7 @@ struct model {
     struct ldso_cpu cpu;
     VEC(struct model_process *) processes;
     VEC(struct model_folder) folders;
+    struct ldso_conf conf; // with folders_read
     bool folders_read;
     VEC(const struct py_dist *) known; // installed GPU packages that kb/ knows, by name
     VEC(struct model_foreign) foreign;
@@ -110,9 +113,10 @@ int model_open(struct model *m, struct gm_err *err) GM_CHECK;
  * appends it. Never fails: what goes wrong is said in the process. */
 struct model_process *model_add_script(struct model *m, const char *const *script, size_t n);
 
-/* The same in a changed start environment, and not appended: for trying a repair out. */
-struct model_process *model_try_script(struct model *m, const char *const *script, size_t n,
-                                       const char *const *env, size_t n_env);
+/* The same process in another start environment, and not appended: for trying a repair out. NULL
+ * if it cannot be tried (a live process, or one that could not be modelled). */
+struct model_process *model_try(struct model *m, const struct model_process *p,
+                                const char *const *env, size_t n_env);
 
 /* The scripts that a check runs by default: every known GPU package alone, and every ordered pair
  * of those that share a library family. With `imports` (n > 0): these in this order. */
@@ -120,6 +124,9 @@ void model_add_default_scripts(struct model *m, const char *const *imports, size
 
 /* The program or library `target_file` on its own, its notes and its guesses. */
 struct model_process *model_add_file(struct model *m);
+
+/* What model_add_file() does, into a process that is not appended. */
+void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config);
 
 /* Applies the rows of what objects open by themselves to every object of the process. */
 void model_run_object_rows(struct model *m, struct model_process *out);
@@ -131,6 +138,12 @@ void model_settle(struct model_process *out);
  * ("libcublas.so.11" for "libcublas.so.12"). */
 size_t model_libraries(struct model *m, const char *name, struct model_library **ret);
 
+/* The folder of these that holds most files whose names fit the pattern; NULL if none does. */
+const char *model_folder_with(const struct model *m, const char *pattern, size_t *ret_n);
+
+/* The ld.so.conf file that names the folder; NULL if none does. Asked after model_libraries(). */
+const char *model_conf_naming(const struct model *m, const char *dir);
+
 /* "libcublas" of "libcublas.so.12", "libcudnn" of "libcudnn-74a4c495.so.9.1.0"; n is its length. */
 struct str model_stem(const char *name);
 
@@ -141,5 +154,13 @@ bool model_version_fits(struct arena *a, const char *set, const char *version);
 const char *model_owner(struct model *m, const char *path);
 
 const char *model_source_name(enum model_source source);
+
+/* What a rule may ask about one path. A relative one counts from the working directory. */
+const char *model_absolute(struct model *m, const char *path);
+bool model_is_folder(struct model *m, const char *path);
+const char *model_real_path(struct model *m, const char *path);   // links resolved, or NULL
+const char *model_link_target(struct model *m, const char *path); // as written, or NULL
+/* The file or the folder above it that this user may not read or search; NULL if there is none. */
+const char *model_denied_at(struct model *m, const char *path);
 
 #endif

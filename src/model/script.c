@@ -4,6 +4,7 @@
 #include "model/family.h"
 #include "py/dist.h"
 #include "py/module.h"
+#include "py/owner.h"
 #include "py/requirement.h"
 #include "py/version.h"
 
@@ -192,7 +193,7 @@ static unsigned mode_of(const struct kb_step *s)
 
 /* ------------------------------------------------------------------ steps of an import */
 
-static bool do_import(struct run *r, const char *name, bool optional);
+static bool do_import(struct run *r, const char *name);
 
 static void note_foreign(struct model *m, const struct imported *by, const char *module,
                          const char *file)
@@ -433,7 +434,7 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
             ok = step_cdll(r, by, s, retry_follows(by->row, i), &state);
             break;
         case KB_STEP_PRELOAD: ok = step_preload(r, by, s, &state); break;
-        case KB_STEP_IMPORT: ok = do_import(r, s->package, s->optional) || s->optional; break;
+        case KB_STEP_IMPORT: ok = do_import(r, s->package) || s->optional; break;
         case KB_STEP_DLOPEN:
             ok = step_dlopen(r, by, s);
             if (!ok && s->missing == KB_MISSING_STOP) {
@@ -615,26 +616,69 @@ static struct imported *find_imported(struct run *r, const struct py_dist *dist)
     return NULL;
 }
 
-static bool do_import(struct run *r, const char *name, bool optional)
+/* Whether a distribution records a compiled file. A RECORD that cannot be read may list one. */
+static bool has_compiled_file(struct model *m, const struct py_dist *dist)
+{
+    struct str text;
+    struct py_record_row row;
+    if (dist->kind != PY_DIST_INFO ||
+        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"),
+                  PY_RECORD_BYTES_MAX, &text) < 0) {
+        return true;
+    }
+    while (py_record_next(m->arena, &text, &row)) {
+        if (str_ends(row.path, ".so") || str_find(row.path, ".so.") < row.path.n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an installed requirement is a package whose imports the knowledge base knows. */
+static bool requires_known(struct model *m, struct py_dist *dist)
+{
+    const struct py_metadata *meta = py_dist_metadata(m->env, dist);
+    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+        struct py_requirement q;
+        struct gm_err err;
+        const struct kb_import *row = NULL;
+        if (py_requirement_parse(m->arena, meta->requires_dist[i], &q, &err) == 0 &&
+            find_import(m, str_dup(m->arena, q.name), &row) && row) {
+            return true;
+        }
+    }
+    return !meta;
+}
+
+/* An import without a row: pure Python that needs no GPU package loads nothing of interest. */
+static void import_unknown(struct run *r, const char *name)
+{
+    struct model *m = r->m;
+    struct py_dist *dist = py_env_by_dist(m->env, name);
+    struct py_module module;
+    py_module_find(m->env, name, &module);
+    if (!dist && module.kind == PY_MODULE_NONE) {
+        VEC_PUSH(m->arena, &r->out->unknown, arena_printf(m->arena, "%s is not installed", name));
+    } else if (!dist || has_compiled_file(m, dist) || requires_known(m, dist)) {
+        VEC_PUSH(m->arena, &r->out->unknown,
+                 arena_printf(m->arena, "%s is installed, and what its import loads is not known; "
+                                        "name the GPU packages that it imports instead", name));
+    } else {
+        VEC_PUSH(m->arena, &r->out->imported, dist->name);
+    }
+}
+
+static bool do_import(struct run *r, const char *name)
 {
     const struct kb_import *row = NULL;
     const struct py_dist *dist = find_import(r->m, name, &row);
-    if (!dist) {
-        if (!optional && r->depth == 0) {
-            VEC_PUSH(r->m->arena, &r->out->unknown,
-                     arena_printf(r->m->arena, "%s is not installed", name));
+    if (!dist || !row) {
+        if (r->depth == 0) {
+            import_unknown(r, name);
         }
-        return true; // what is absent loads nothing; a requirement of a package is not judged here
+        return true; // a requirement of a package is not judged here
     }
     if (find_imported(r, dist) || r->depth >= DEPTH_MAX) {
-        return true;
-    }
-    if (!row) {
-        if (r->depth == 0) {
-            VEC_PUSH(r->m->arena, &r->out->unknown,
-                     arena_printf(r->m->arena, "%s %s: what its import loads is not known",
-                                  dist->name, dist->version ? dist->version : ""));
-        }
         return true;
     }
     struct imported *by = arena_alloc(r->m->arena, sizeof *by);
@@ -695,7 +739,7 @@ static void run_script(struct model *m, struct model_process *out, const struct 
     out->ldso = r.p;
     for (size_t i = 0; i < out->n_script && ready(&r); i++) {
         if (starts_with(out->script[i], "import ")) {
-            out->fatal = !do_import(&r, out->script[i] + 7, false);
+            out->fatal = !do_import(&r, out->script[i] + 7);
         } else if (starts_with(out->script[i], "use ")) {
             do_use(&r, out->script[i] + 4);
         }
@@ -743,15 +787,22 @@ struct model_process *model_add_script(struct model *m, const char *const *scrip
     return out;
 }
 
-struct model_process *model_try_script(struct model *m, const char *const *script, size_t n,
-                                       const char *const *env, size_t n_env)
+struct model_process *model_try(struct model *m, const struct model_process *p,
+                                const char *const *env, size_t n_env)
 {
     struct ldso_config config = m->config;
     config.env = env;
     config.n_env = n_env;
-    struct model_process *out = new_process(m, script, n);
-    run_script(m, out, &config);
-    return out;
+    if (m->pid || !p->ldso) {
+        return NULL;
+    }
+    struct model_process *out = new_process(m, (const char *const *)p->script, p->n_script);
+    if (m->env) {
+        run_script(m, out, &config);
+    } else {
+        model_run_file(m, out, &config);
+    }
+    return out->ldso ? out : NULL;
 }
 
 /* ------------------------------------------------------------------ the default scripts */

@@ -170,17 +170,44 @@ json_t *report_check_json(const struct model *m, const struct diag_report *r,
     }
     set(doc, "findings", findings);
     set(doc, "fine", texts_json(m, r->fine.items, r->fine.n));
-    set(doc, "notes", texts_json(m, m->notes.items, m->notes.n));
+    set(doc, "notes", texts_json(m, r->notes.items, r->notes.n));
     set(doc, "verdict", text(m, diag_verdict_name(r->verdict)));
     return doc;
 }
 
 /* ------------------------------------------------------------------ text */
 
-static void line(const struct out *o, const struct model *m, const char *label, const char *value)
+/* Long folders are written in the head once and shortened below it; commands keep them whole. */
+struct page {
+    const struct out *o;
+    const struct model *m;
+    const char *site, *prefix; // "<site>" and "<env>"; NULL: not shortened
+};
+
+static void line(const struct page *p, const char *label, const char *value)
 {
-    fprintf(o->file, "%-12s", label);
-    out_wrap(o, 12, str_printable(m->arena, value));
+    fprintf(p->o->file, "%-12s", label);
+    out_wrap(p->o, 12, str_printable(p->m->arena, value));
+}
+
+/* A folder stands for itself only at the end of a word or before a slash. */
+static const char *shorten_one(struct arena *a, const char *text, const char *folder,
+                               const char *name)
+{
+    const char *out = "";
+    size_t n = folder ? strlen(folder) : 0;
+    for (const char *at; n && (at = strstr(text, folder)) != NULL; text = at + n) {
+        bool whole = !at[n] || strchr("/ :,;)'", at[n]);
+        out = arena_printf(a, "%s%.*s%s", out, (int)(at - text), text, whole ? name : folder);
+    }
+    return arena_printf(a, "%s%s", out, text);
+}
+
+static const char *shorten(const struct page *p, const char *text)
+{
+    struct arena *a = p->m->arena;
+    return str_printable(a, shorten_one(a, shorten_one(a, text, p->site, "<site>"), p->prefix,
+                                        "<env>"));
 }
 
 static const char *known_packages(const struct model *m)
@@ -194,107 +221,171 @@ static const char *known_packages(const struct model *m)
     return list;
 }
 
-static void head_text(const struct out *o, const struct model *m, const struct report_target *t)
+static const char *version_of(const struct model *m)
 {
     const struct py_env *e = m->env;
-    if (e) {
-        const char *version = e->major < 0   ? "of unknown version"
-                              : e->micro < 0 ? arena_printf(m->arena, "%d.%d", e->major, e->minor)
-                                             : arena_printf(m->arena, "%d.%d.%d", e->major, e->minor,
-                                                            e->micro);
-        line(o, m, "Python", arena_printf(m->arena, "%s (%s, %s)",
-                                          e->executable ? e->executable : "no interpreter found",
-                                          version, py_env_kind_name(e->kind)));
-        const char *known = known_packages(m);
-        line(o, m, "packages", *known ? known : "no GPU package that gpumend knows");
-    } else if (t->path) {
-        line(o, m, t->kind, t->path);
+    return e->major < 0   ? "of unknown version"
+           : e->micro < 0 ? arena_printf(m->arena, "%d.%d", e->major, e->minor)
+                          : arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro);
+}
+
+static void head_python(struct page *p)
+{
+    const struct model *m = p->m;
+    const struct py_env *e = m->env;
+    line(p, "Python", arena_printf(m->arena, "%s (%s, %s)",
+                                   e->executable ? e->executable : "no interpreter found",
+                                   version_of(m), py_env_kind_name(e->kind)));
+    if (e->kind != PY_ENV_SYSTEM && e->prefix && strlen(e->prefix) > 5) {
+        p->prefix = e->prefix;
+        line(p, "<env>", p->prefix);
     }
-    const struct ldso_process *p = first_process(m);
-    if (p && p->is_static) {
-        line(o, m, "loader", "none: statically linked");
-    } else if (p) {
-        line(o, m, "loader",
-             arena_printf(m->arena, "%s (%s %s)", p->loader.path,
-                          p->loader.kind == LDSO_MUSL ? "musl" : "glibc",
-                          p->loader.version ? p->loader.version : "of unknown version"));
+    for (size_t i = 0; i < e->paths_n && !p->site; i++) {
+        if (e->paths[i].is_dir && e->paths[i].origin == PY_PATH_SITE) {
+            p->site = e->paths[i].dir;
+            line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
+        }
     }
-    if (strcmp(t->root, "/") != 0) {
-        line(o, m, "below", t->root);
+    const char *known = known_packages(m);
+    line(p, "packages", *known ? known
+                               : "none that gpumend knows to use a GPU: only the interpreter was "
+                                 "looked at");
+}
+
+static void head_loader(const struct page *p)
+{
+    const struct ldso_process *l = first_process(p->m);
+    if (l && l->is_static) {
+        line(p, "loader", "none: statically linked");
+    } else if (l && l->loader.path) {
+        line(p, "loader",
+             arena_printf(p->m->arena, "%s (%s %s)", l->loader.path,
+                          l->loader.kind == LDSO_MUSL ? "musl" : "glibc",
+                          l->loader.version ? l->loader.version : "of unknown version"));
     }
 }
 
-static void finding_text(const struct out *o, const struct model *m, const struct diag_finding *f)
+static void head_text(struct page *p, const struct report_target *t)
+{
+    if (p->m->env) {
+        head_python(p);
+    } else if (p->m->pid) {
+        const struct ldso_process *l = first_process(p->m);
+        line(p, "process", arena_printf(p->m->arena, "%d, %s", p->m->pid,
+                                        l ? l->main->path : "of an unknown program"));
+    } else if (t->path) {
+        line(p, t->kind, t->path);
+    } else {
+        line(p, "Python", "none found: no package was looked at");
+    }
+    head_loader(p);
+    if (strcmp(t->root, "/") != 0) {
+        line(p, "below", t->root);
+    }
+}
+
+static const char *joined(const struct model *m, const char *const *items, size_t n)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n; i++) {
+        text = arena_printf(m->arena, "%s%s%s", text, i ? ", " : "", items[i]);
+    }
+    return text;
+}
+
+static void item(const struct page *p, const char *label, const char *value)
+{
+    fprintf(p->o->file, "  %-10s", label);
+    out_wrap(p->o, 12, value);
+}
+
+static void repairs_text(const struct page *p, const struct diag_finding *f)
+{
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        const struct diag_repair *r = &f->repairs.items[i];
+        item(p, i ? "or" : "to do", shorten(p, r->text));
+        if (r->command) {
+            out_print(p->o, OUT_BOLD, "              %s\n", str_printable(p->m->arena, r->command));
+        }
+    }
+}
+
+static void finding_text(const struct page *p, const struct diag_finding *f)
 {
     static const enum out_style styles[] = {
         [DIAG_NOTE] = OUT_DIM, [DIAG_WARNING] = OUT_YELLOW, [DIAG_ERROR] = OUT_RED};
     const char *severity = diag_severity_name(f->severity);
-    fputc('\n', o->file);
-    out_print(o, styles[f->severity], "%s", severity);
-    fprintf(o->file, "  ");
-    out_wrap(o, (unsigned)strlen(severity) + 2, str_printable(m->arena, f->summary));
-    if (f->scripts.n) {
-        fprintf(o->file, "  in      %s%s\n", f->scripts.items[0],
-                f->scripts.n > 1 ? arena_printf(m->arena, " (and %zu more)", f->scripts.n - 1) : "");
-    }
+    fputc('\n', p->o->file);
+    out_print(p->o, styles[f->severity], "%s", severity);
+    fprintf(p->o->file, "%*s", (int)(9 - strlen(severity)), "");
+    out_wrap(p->o, 9, shorten(p, f->summary));
     if (f->likewise.n) {
-        const char *names = "";
-        for (size_t i = 0; i < f->likewise.n; i++) {
-            names = arena_printf(m->arena, "%s%s%s", names, i ? ", " : "", f->likewise.items[i]);
-        }
-        fprintf(o->file, "  likewise ");
-        out_wrap(o, 11, str_printable(m->arena, names));
+        item(p, "likewise", shorten(p, joined(p->m, f->likewise.items, f->likewise.n)));
     }
+    repairs_text(p, f);
     for (size_t i = 0; i < f->evidence.n; i++) {
-        fprintf(o->file, "  %-8s", i ? "" : "because");
-        out_wrap(o, 10, str_printable(m->arena, f->evidence.items[i]));
+        item(p, i ? "" : "because", shorten(p, f->evidence.items[i]));
     }
-    for (size_t i = 0; i < f->repairs.n; i++) {
-        fprintf(o->file, "  %-8s", i ? "or" : "to do");
-        out_wrap(o, 10, str_printable(m->arena, f->repairs.items[i].text));
-        if (f->repairs.items[i].command) {
-            out_print(o, OUT_BOLD, "            %s\n",
-                      str_printable(m->arena, f->repairs.items[i].command));
-        }
+    if (f->scripts.n) {
+        item(p, "seen in",
+             shorten(p, f->scripts.n > 1 ? arena_printf(p->m->arena, "%s (and %zu more)",
+                                                        f->scripts.items[0], f->scripts.n - 1)
+                                         : f->scripts.items[0]));
     }
-    out_print(o, OUT_DIM, "  more    gpumend explain %s\n", diag_causes[f->cause].id);
+    item(p, "more", arena_printf(p->m->arena, "gpumend explain %s", diag_causes[f->cause].id));
+}
+
+static void remarks_text(const struct page *p, const struct diag_report *r)
+{
+    if (r->fine.n || r->notes.n) {
+        fputc('\n', p->o->file);
+    }
+    for (size_t i = 0; i < r->fine.n; i++) {
+        out_print(p->o, OUT_GREEN, "fine");
+        fprintf(p->o->file, "     ");
+        out_wrap(p->o, 9, shorten(p, r->fine.items[i]));
+    }
+    for (size_t i = 0; i < r->notes.n; i++) {
+        out_print(p->o, OUT_DIM, "note");
+        fprintf(p->o->file, "     ");
+        out_wrap(p->o, 9, shorten(p, r->notes.items[i]));
+    }
+}
+
+static void verdict_text(const struct page *p, const struct diag_report *r)
+{
+    size_t errors = 0;
+    while (errors < r->findings.n && r->findings.items[errors]->severity == DIAG_ERROR) {
+        errors++;
+    }
+    fputc('\n', p->o->file);
+    switch (r->verdict) {
+    case DIAG_OK:
+        out_print(p->o, OUT_GREEN, "ok");
+        fprintf(p->o->file, "       no error in what was looked at\n");
+        break;
+    case DIAG_BROKEN:
+        out_print(p->o, OUT_RED, "broken");
+        fprintf(p->o->file, "   %s\n", errors > 1 ? "more than one error: begin with the first"
+                                                  : "see the error above");
+        break;
+    case DIAG_CANNOT_TELL:
+        out_print(p->o, OUT_YELLOW, "unknown");
+        fprintf(p->o->file, "  nothing could be judged; the notes say why\n");
+        break;
+    }
 }
 
 void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
                        const struct report_target *target)
 {
-    head_text(o, m, target);
+    struct page p = {.o = o, .m = m};
+    head_text(&p, target);
     for (size_t i = 0; i < r->findings.n; i++) {
-        finding_text(o, m, r->findings.items[i]);
+        finding_text(&p, r->findings.items[i]);
     }
-    if (r->fine.n || m->notes.n) {
-        fputc('\n', o->file);
-    }
-    for (size_t i = 0; i < r->fine.n; i++) {
-        out_print(o, OUT_GREEN, "fine");
-        fprintf(o->file, "  ");
-        out_wrap(o, 6, str_printable(m->arena, r->fine.items[i]));
-    }
-    for (size_t i = 0; i < m->notes.n; i++) {
-        out_print(o, OUT_DIM, "note");
-        fprintf(o->file, "  ");
-        out_wrap(o, 6, str_printable(m->arena, m->notes.items[i]));
-    }
-    fputc('\n', o->file);
-    switch (r->verdict) {
-    case DIAG_OK:
-        out_print(o, OUT_GREEN, "ok");
-        fprintf(o->file, "  no error found in what was looked at\n");
-        break;
-    case DIAG_BROKEN:
-        out_print(o, OUT_RED, "broken");
-        fprintf(o->file, "  the first error is the one to act on\n");
-        break;
-    case DIAG_CANNOT_TELL:
-        out_print(o, OUT_YELLOW, "cannot tell");
-        fprintf(o->file, "  nothing could be modelled\n");
-        break;
-    }
+    remarks_text(&p, r);
+    verdict_text(&p, r);
 }
 
 void report_cause_text(const struct out *o, const struct diag_cause_row *cause)

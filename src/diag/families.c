@@ -1,0 +1,238 @@
+/* cuDNN: libraries of one family that must come from one release. */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "model/family.h"
+
+struct member {
+    const struct ldso_object *object;
+    const char *version; // NULL: cannot be told
+    struct str stem;
+    bool sub;
+};
+
+typedef VEC(struct member) member_list;
+
+static member_list cudnn_members(struct diag *d, const struct ldso_process *p)
+{
+    member_list list = {0};
+    for (size_t i = 0; i < p->objects.n; i++) {
+        const struct ldso_object *o = p->objects.items[i];
+        const char *name = path_base(o->path);
+        if (starts_with(name, "libcudnn") && !starts_with(name, "libcudnn_frontend")) {
+            const char *path = model_absolute(d->m, o->path);
+            VEC_PUSH(d->a, &list,
+                     (struct member){o, model_object_version(d->m, o->file, path, KB_VERSION_CUDNN),
+                                     model_stem(name), starts_with(name, "libcudnn_")});
+        }
+    }
+    return list;
+}
+
+static bool differs(const struct member *m, const char *version)
+{
+    return m->version && strcmp(m->version, version) != 0;
+}
+
+/* The version that most sub-libraries have; NULL if none tells. */
+static const char *common_version(const member_list *list)
+{
+    const char *best = NULL;
+    size_t best_n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct member *m = &list->items[i];
+        size_t n = 0;
+        for (size_t k = 0; m->sub && m->version && k < list->n; k++) {
+            n += list->items[k].sub && list->items[k].version && !differs(&list->items[k], m->version);
+        }
+        if (n > best_n) {
+            best_n = n;
+            best = m->version;
+        }
+    }
+    return best;
+}
+
+/* A member with another version than the rest: a sub-library, or the main library. */
+static const struct member *odd_one(const member_list *list, const char *common, bool sub)
+{
+    for (size_t i = 0; common && i < list->n; i++) {
+        if (list->items[i].sub == sub && differs(&list->items[i], common)) {
+            return &list->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Two files of one sub-library in a process: the second was asked for by its full version. */
+static bool find_twice(const member_list *list, const struct member **ret_first,
+                       const struct member **ret_second)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        for (size_t k = i + 1; k < list->n; k++) {
+            const struct member *a = &list->items[i], *b = &list->items[k];
+            bool same = a->version && b->version && strcmp(a->version, b->version) == 0;
+            if (a->sub && b->sub && str_eq(a->stem, b->stem) && !same) {
+                *ret_first = a;
+                *ret_second = b;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p)
+{
+    const struct member *a = NULL, *b = NULL;
+    if (!p->ldso) {
+        return false;
+    }
+    member_list list = cudnn_members(d, p->ldso);
+    return find_twice(&list, &a, &b) || odd_one(&list, common_version(&list), true);
+}
+
+/* ------------------------------------------------------------------ findings */
+
+static const char *version_text(const struct member *m)
+{
+    return m->version ? m->version : "of unknown version";
+}
+
+/* The files, those of one folder and version together. */
+static void list_members(struct diag *d, struct diag_finding *f, const member_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct member *m = &list->items[i];
+        const char *dir = path_normal(d->a, path_dir(d->a, m->object->path));
+        const char *names = "";
+        bool told = false;
+        for (size_t k = 0; k < list->n && !told; k++) {
+            const struct member *x = &list->items[k];
+            bool same = strcmp(path_normal(d->a, path_dir(d->a, x->object->path)), dir) == 0 &&
+                        strcmp(version_text(x), version_text(m)) == 0 &&
+                        x->object->via == m->object->via;
+            told = same && k < i;
+            names = same ? arena_printf(d->a, "%s%s%s", names, *names ? ", " : "",
+                                        path_base(x->object->path)) : names;
+        }
+        if (!told) {
+            diag_evidence(d, f, "cuDNN %s in %s, found through %s: %s", version_text(m), dir,
+                          diag_via(d, m->object->via, m->object->via_object), names);
+        }
+    }
+}
+
+static void repair_mixed(struct diag *d, struct diag_finding *f, const struct model_process *p,
+                         const struct ldso_object *odd)
+{
+    const char *dir = path_normal(d->a, path_dir(d->a, odd->path));
+    if (odd->via == LDSO_VIA_LIBRARY_PATH && diag_repair_without(d, f, p, dir)) {
+        return;
+    }
+    const char *path = odd->path;
+    size_t n = 0;
+    const char *complete = model_owner(d->m, path) ? NULL
+                                                   : model_folder_with(d->m, "libcudnn_*.so.*", &n);
+    if (complete && strcmp(complete, dir) == 0) {
+        path = path_join(d->a, complete, "libcudnn.so.9"); // who owns the folder's set
+    }
+    diag_repair_reinstall(d, f, path);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Keep one complete cuDNN release where the loader looks, and take others away.");
+}
+
+static void add_finding(struct diag *d, const struct model_process *p, const member_list *list,
+                        const struct member *odd, enum diag_cause cause, const char *summary)
+{
+    const char *path = odd->object->path;
+    struct diag_finding *f = diag_add(d, cause, path, path_base(path), summary);
+    diag_seen_in(d, f, p);
+    list_members(d, f, list);
+    if (cause == DIAG_CUDNN_OLDER_SHIM) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Nothing, unless cuDNN reports errors; then use one release for both.");
+    } else {
+        repair_mixed(d, f, p, odd->object);
+    }
+}
+
+static void rule_cudnn(struct diag *d, const struct model_process *p)
+{
+    member_list list = cudnn_members(d, p->ldso);
+    const char *common = common_version(&list);
+    const struct member *first = NULL, *odd = NULL;
+    if (find_twice(&list, &first, &odd)) {
+        add_finding(d, p, &list, odd, DIAG_FULL_VERSION_SHADOW,
+                    arena_printf(d->a, "%s (cuDNN %s) is loaded although %s (%s) is there already: "
+                                       "cuDNN asks for the name with the full version first.",
+                                 odd->object->path, version_text(odd), first->object->path,
+                                 version_text(first)));
+    } else if ((odd = odd_one(&list, common, true)) != NULL) {
+        add_finding(d, p, &list, odd, DIAG_CUDNN_MIXED_VERSIONS,
+                    arena_printf(d->a, "%s is cuDNN %s, the other sub-libraries are %s.",
+                                 odd->object->path, odd->version, common));
+    } else if ((odd = odd_one(&list, common, false)) != NULL) {
+        add_finding(d, p, &list, odd, DIAG_CUDNN_OLDER_SHIM,
+                    arena_printf(d->a, "%s is of cuDNN %s, the sub-libraries that serve it are of "
+                                       "%s.", path_base(odd->object->path), odd->version, common));
+    }
+}
+
+static const char *version_of(struct diag *d, const struct ldso_object *o)
+{
+    return model_object_version(d->m, o->file, model_absolute(d->m, o->path), KB_VERSION_CUDNN);
+}
+
+/* Whether the package that records the file is of another version than the file itself. */
+static bool is_foreign(struct diag *d, const struct ldso_object *o)
+{
+    const char *owner = model_owner(d->m, o->path), *version = version_of(d, o);
+    const char *blank = owner ? strchr(owner, ' ') : NULL;
+    return !blank || !version || !starts_with(blank + 1, version);
+}
+
+/* Who should have what is missing: the provider, else the first cuDNN library among the needs. */
+static const struct ldso_object *provider_of(const struct ldso_defect *e)
+{
+    for (size_t i = 0; !e->provider && i < e->object->deps.n; i++) {
+        if (starts_with(path_base(e->object->deps.items[i]->path), "libcudnn")) {
+            return e->object->deps.items[i];
+        }
+    }
+    return e->provider;
+}
+
+/* The one that does not belong: not of its package's version, else the one that asks. */
+bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_object *a = x->defect->object, *b = provider_of(x->defect);
+    const char *a_version = b ? version_of(d, a) : NULL, *b_version = b ? version_of(d, b) : NULL;
+    if (!b || !starts_with(path_base(a->path), "libcudnn") ||
+        !starts_with(path_base(b->path), "libcudnn") || !a_version || !b_version ||
+        strcmp(a_version, b_version) == 0) {
+        return false;
+    }
+    bool other = is_foreign(d, b) && !is_foreign(d, a);
+    const struct ldso_object *odd = other ? b : a;
+    struct diag_finding *f = diag_add(
+        d, DIAG_CUDNN_MIXED_VERSIONS, odd->path, path_base(odd->path),
+        arena_printf(d->a, "%s is cuDNN %s, and %s is cuDNN %s: they do not fit.", odd->path,
+                     other ? b_version : a_version, other ? a->path : b->path,
+                     other ? a_version : b_version));
+    diag_evidence(d, f, "%s was found through %s", odd->path,
+                  diag_via(d, odd->via, odd->via_object));
+    diag_evidence(d, f, "the loader says: %s", x->defect->text);
+    diag_failure_evidence(d, f, x);
+    repair_mixed(d, f, x->process, odd);
+    return true;
+}
+
+void diag_rule_families(struct diag *d)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        if (d->m->processes.items[i]->ldso) {
+            rule_cudnn(d, d->m->processes.items[i]);
+        }
+    }
+}

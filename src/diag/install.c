@@ -1,0 +1,331 @@
+/* Which packages to install, with which words, and where their libraries will lie. */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "py/dist.h"
+
+/* ------------------------------------------------------------------ pip */
+
+const char *diag_pip(struct diag *d, const char *arguments)
+{
+    struct py_env *env = d->m->env;
+    const char *python = env && env->executable ? env->executable : "python3";
+    bool uv = env && env->kind != PY_ENV_SYSTEM && !py_env_by_dist(env, "pip");
+    return uv ? arena_printf(d->a, "uv pip install --python %s %s", diag_quote(d, python), arguments)
+              : arena_printf(d->a, "%s -m pip install %s", diag_quote(d, python), arguments);
+}
+
+/* "nvidia-cudnn-cu12 9.1.0.70" -> "nvidia-cudnn-cu12==9.1.0.70" */
+static const char *pin_of(struct diag *d, const char *owner)
+{
+    const char *blank = strchr(owner, ' ');
+    return blank && blank[1] ? arena_printf(d->a, "%.*s==%s", (int)(blank - owner), owner, blank + 1)
+                             : owner;
+}
+
+void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path)
+{
+    const char *owner = model_owner(d->m, path);
+    if (!owner) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Replace or remove %s; no package of this environment records it.", path);
+        return;
+    }
+    diag_evidence(d, f, "the file is recorded by %s", owner);
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s",
+                                         diag_quote(d, pin_of(d, owner)))),
+                "Install %s again.", owner);
+}
+
+/* ------------------------------------------------------------------ what a release was built for */
+
+static const struct kb_compat *compat_of(struct diag *d, const char *package)
+{
+    struct kb_compats compats;
+    struct gm_err err;
+    const struct py_dist *dist = package && d->m->env ? py_env_by_dist(d->m->env, package) : NULL;
+    if (!dist || kb_compats(d->m->kb, &compats, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < compats.n; i++) {
+        if (strcmp(compats.rows[i].package, dist->name_normal) == 0 &&
+            model_version_fits(d->a, compats.rows[i].versions, dist->version)) {
+            return &compats.rows[i];
+        }
+    }
+    return NULL;
+}
+
+void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+{
+    const struct kb_compat *now = compat_of(d, x->attempt ? x->attempt->package : NULL);
+    struct kb_compats compats;
+    struct gm_err err;
+    if (!now || !now->cudnn || kb_compats(d->m->kb, &compats, &err) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < compats.n; i++) {
+        const struct kb_compat *c = &compats.rows[i];
+        bool later = starts_with(c->versions, ">=") && !strchr(c->versions, ',');
+        if (strcmp(c->package, now->package) == 0 && !c->cudnn && later &&
+            c->cuda_major == now->cuda_major) {
+            const char *spec = arena_printf(d->a, "%s%s", c->package, c->versions);
+            diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
+                        "Update %s: releases %s need no cuDNN.", c->package, c->versions);
+        }
+    }
+}
+
+/* The version to ask for: what a row of the asking package says, else what provides the name. */
+static const char *pinned(struct diag *d, const struct kb_compat *c, const struct kb_provider *v)
+{
+    const char *package = v->package;
+    if (strstr(package, "cudnn") && c && c->cudnn && strchr(c->cudnn, '.')) {
+        size_t dots = 0;
+        for (const char *s = c->cudnn; *s; s++) {
+            dots += *s == '.';
+        }
+        return arena_printf(d->a, dots >= 3 ? "%s==%s" : "%s==%s.*", package, c->cudnn);
+    }
+    for (size_t i = 0; c && i < c->n_needs; i++) {
+        if (strcmp(c->needs[i].package, package) == 0 && c->needs[i].versions) {
+            return arena_printf(d->a, "%s%s", package, c->needs[i].versions);
+        }
+    }
+    return v->versions ? arena_printf(d->a, "%s%s", package, v->versions) : package;
+}
+
+/* ------------------------------------------------------------------ who provides a library */
+
+struct wanted {
+    struct diag *d;
+    const struct diag_failure *x;
+    const struct kb_compat *compat; // of the asking package, or NULL
+    struct kb_provides provides;
+    int cuda_major; // -1: not known
+    VEC(const char *) names;
+};
+
+/* The one CUDA major version of which the knowledge base knows the name; -1 if there are several
+ * (libcurand.so.10 serves CUDA 11, 12 and 13) or none. */
+static int major_by_name(const struct wanted *w, const char *name)
+{
+    int major = -1;
+    for (size_t i = 0; i < w->provides.n; i++) {
+        const struct kb_provide *row = &w->provides.rows[i];
+        if (row->cuda_major > 0 && str_glob(row->soname, name)) {
+            if (major > 0 && major != row->cuda_major) {
+                return -1;
+            }
+            major = row->cuda_major;
+        }
+    }
+    return major;
+}
+
+static bool want(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                 struct wanted *w)
+{
+    struct gm_err err;
+    *w = (struct wanted){.d = d, .x = x, .cuda_major = -1,
+                         .compat = compat_of(d, x->attempt ? x->attempt->package : NULL)};
+    if (kb_provides(d->m->kb, &w->provides, &err) < 0) {
+        return false;
+    }
+    VEC_PUSH(d->a, &w->names, f->culprit);
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        VEC_PUSH(d->a, &w->names, f->likewise.items[i]);
+    }
+    w->cuda_major = w->compat ? w->compat->cuda_major : -1;
+    for (size_t i = 0; i < w->names.n && w->cuda_major < 0; i++) {
+        w->cuda_major = major_by_name(w, w->names.items[i]);
+    }
+    return true;
+}
+
+static const struct kb_provide *provide_of(const struct wanted *w, const char *name)
+{
+    const struct kb_provide *first = NULL;
+    for (size_t i = 0; i < w->provides.n; i++) {
+        const struct kb_provide *row = &w->provides.rows[i];
+        if (str_glob(row->soname, name)) {
+            if (row->cuda_major == w->cuda_major) {
+                return row;
+            }
+            first = first ? first : row;
+        }
+    }
+    return first;
+}
+
+/* "nvidia-cudnn-cu12" does not serve CUDA 13. */
+static bool for_this_cuda(const struct wanted *w, const char *package)
+{
+    const char *suffix = w->cuda_major == 11   ? "-cu11"
+                         : w->cuda_major == 12 ? "-cu12"
+                                               : "-cu13";
+    return w->cuda_major < 0 || !strstr(package, "-cu1") || ends_with(package, suffix);
+}
+
+static const struct kb_provider *provider_of(const struct wanted *w, const struct kb_provide *row,
+                                             enum kb_manager manager)
+{
+    for (size_t i = 0; row && i < row->n_providers; i++) {
+        const struct kb_provider *v = &row->providers[i];
+        if (v->manager == manager &&
+            (manager != KB_MANAGER_PIP || for_this_cuda(w, v->package))) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static bool uses_manager(const struct diag *d, enum kb_manager manager)
+{
+    const struct py_env *env = d->m->env;
+    bool apt = model_real_path(d->m, "/usr/bin/apt-get"), dnf = model_real_path(d->m, "/usr/bin/dnf");
+    switch (manager) {
+    case KB_MANAGER_PIP: return env != NULL;
+    case KB_MANAGER_CONDA: return env && env->kind == PY_ENV_CONDA;
+    case KB_MANAGER_APT: return !env && (apt || !dnf);
+    case KB_MANAGER_DNF: return !env && (dnf || !apt);
+    case KB_MANAGER_DRIVER: break;
+    }
+    return false;
+}
+
+/* Appends a word once. */
+static const char *with_word(struct diag *d, const char *list, const char *separator,
+                             const char *word)
+{
+    const char *fence = arena_printf(d->a, "%s%s%s", separator, list, separator);
+    return strstr(fence, arena_printf(d->a, "%s%s%s", separator, word, separator))
+               ? list
+               : arena_printf(d->a, "%s%s%s", list, *list ? separator : "", word);
+}
+
+static const char *command_of(struct diag *d, enum kb_manager manager, const char *packages)
+{
+    switch (manager) {
+    case KB_MANAGER_PIP: return diag_pip(d, packages);
+    case KB_MANAGER_CONDA:
+        return arena_printf(d->a, "conda install -p %s -c conda-forge %s",
+                            diag_quote(d, d->m->env->prefix), packages);
+    case KB_MANAGER_APT: return arena_printf(d->a, "apt-get install %s", packages);
+    case KB_MANAGER_DNF: return arena_printf(d->a, "dnf install %s", packages);
+    case KB_MANAGER_DRIVER: break;
+    }
+    return NULL;
+}
+
+/* The site folder that pip will use: that of the asking package, else the environment's first. */
+static const char *site_of(const struct diag *d, const struct diag_failure *x)
+{
+    const struct py_env *env = d->m->env;
+    const struct py_dist *dist =
+        x->attempt && x->attempt->package ? py_env_by_dist(d->m->env, x->attempt->package) : NULL;
+    for (size_t i = 0; !dist && env && i < env->paths_n; i++) {
+        if (env->paths[i].origin == PY_PATH_SITE) {
+            return env->paths[i].dir;
+        }
+    }
+    return dist ? dist->site : NULL;
+}
+
+/* Packages of one manager for the names; those that none is known for go into ret_unknown. */
+static void collect(const struct wanted *w, enum kb_manager manager, const char **ret_packages,
+                    const char **ret_folders, const char **ret_unknown)
+{
+    struct diag *d = w->d;
+    const char *site = manager == KB_MANAGER_PIP ? site_of(d, w->x) : NULL;
+    *ret_packages = *ret_folders = *ret_unknown = "";
+    for (size_t i = 0; i < w->names.n; i++) {
+        const struct kb_provider *v =
+            provider_of(w, provide_of(w, w->names.items[i]), manager);
+        if (!v) {
+            *ret_unknown = with_word(d, *ret_unknown, " ", w->names.items[i]);
+            continue;
+        }
+        const char *spec =
+            manager == KB_MANAGER_PIP ? pinned(d, w->compat, v) : v->package;
+        *ret_packages = with_word(d, *ret_packages, " ", diag_quote(d, spec));
+        const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
+        if (folder && !diag_searched(d, w->x->request, folder)) {
+            *ret_folders = with_word(d, *ret_folders, ":", folder);
+        }
+    }
+}
+
+static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
+                              enum kb_manager manager)
+{
+    struct diag *d = w->d;
+    const char *packages = "", *folders = "", *unknown = "";
+    if (uses_manager(d, manager)) {
+        collect(w, manager, &packages, &folders, &unknown);
+    }
+    if (!*packages) {
+        return;
+    }
+    if (*unknown) {
+        diag_evidence(d, f, "which package brings %s is not known", unknown);
+    }
+    const char *command = command_of(d, manager, packages);
+    const char *them = strchr(packages, ' ') ? "them" : "it";
+    const char *package = w->x->attempt ? w->x->attempt->package : NULL;
+    if (*folders) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                    arena_printf(d->a, "%s && %s", command, diag_prepend_command(d, folders)),
+                    "Install what is missing, and make %s findable before the program starts: %s "
+                    "does not look where pip puts %s.", them,
+                    package ? package : path_base(diag_caller(w->x)), them);
+    } else {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing.");
+    }
+}
+
+/* Where pip would put the library, if an installed package records a file there: installing that
+ * one would change nothing, it must be installed again. */
+static const char *recorded_place(const struct wanted *w)
+{
+    const struct kb_provide *row = provide_of(w, w->x->name);
+    const char *site = site_of(w->d, w->x);
+    for (size_t i = 0; row && site && i < row->n_providers; i++) {
+        const struct kb_provider *v = &row->providers[i];
+        const char *path =
+            v->manager == KB_MANAGER_PIP && v->folder
+                ? path_join(w->d->a, path_join(w->d->a, site, v->folder), w->x->name) : NULL;
+        if (path && model_owner(w->d->m, path)) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
+void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+{
+    struct wanted w;
+    size_t before = f->repairs.n;
+    if (!want(d, f, x, &w)) {
+        return;
+    }
+    const char *place = recorded_place(&w);
+    if (place) {
+        diag_repair_reinstall(d, f, place);
+        return;
+    }
+    static const enum kb_manager managers[] = {KB_MANAGER_CONDA, KB_MANAGER_PIP, KB_MANAGER_APT,
+                                               KB_MANAGER_DNF};
+    for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
+        repair_by_manager(f, &w, managers[i]);
+    }
+    if (provider_of(&w, provide_of(&w, x->name), KB_MANAGER_DRIVER)) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s comes with the driver: install that.", x->name);
+    }
+    if (f->repairs.n == before) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s.", x->name);
+    }
+}

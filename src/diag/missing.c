@@ -1,0 +1,232 @@
+/* A library that is not found: nowhere, elsewhere, in another major version, or not in the cache. */
+#include <string.h>
+
+#include "diag/internal.h"
+
+struct places {
+    const struct model_library *exact; // usable, with the very name
+    const struct model_library *other; // another major version
+    const char *conf;                  // ld.so.conf file that names the folder of `exact`, or NULL
+};
+
+/* The major version in a library's file name, "" without one. */
+static struct str major_of(const char *name)
+{
+    const char *so = strstr(name, ".so.");
+    struct str s = so ? str_of(so + 4) : STR("");
+    s.n = str_find_char(s, '.');
+    return s;
+}
+
+static struct places find_places(struct diag *d, const char *name)
+{
+    struct places p = {0};
+    struct model_library *list = NULL;
+    size_t n = model_libraries(d->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        struct str major = major_of(list[i].name);
+        if (!list[i].usable) {
+            continue;
+        }
+        if (strcmp(list[i].name, name) == 0) {
+            const char *conf = model_conf_naming(d->m, path_dir(d->a, list[i].path));
+            if (!p.exact || (conf && !p.conf)) {
+                p.exact = &list[i];
+                p.conf = conf;
+            }
+        } else if (!p.other && major.n && major_of(name).n && !str_eq(major, major_of(name))) {
+            p.other = &list[i];
+        }
+    }
+    return p;
+}
+
+/* ------------------------------------------------------------------ what else is missing */
+
+static bool is_loaded(const struct ldso_process *p, const char *name)
+{
+    for (size_t i = 0; i < p->requests.n; i++) {
+        const struct ldso_request *r = p->requests.items[i];
+        if (strcmp(r->name, name) == 0 &&
+            (r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED)) {
+            return true;
+        }
+    }
+    return ldso_find_object(p, name) != NULL;
+}
+
+/* A library is findable for the asker if a copy lies where the failed search went, or where the
+ * system's own are. */
+static bool is_findable(struct diag *d, const struct ldso_request *r, const char *name)
+{
+    struct model_library *list = NULL;
+    size_t n = model_libraries(d->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable && strcmp(list[i].name, name) == 0 &&
+            (strcmp(list[i].where, "system") == 0 ||
+             diag_searched(d, r, path_dir(d->a, list[i].path)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The loader stops at the first library that is missing. The asker's DT_NEEDED names the others:
+ * those of which no copy is where the loader looks have the same cause. */
+static void other_needs(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                        bool installed)
+{
+    const struct ldso_request *r = x->request;
+    if (r->kind != LDSO_NEEDED || !r->caller) {
+        return;
+    }
+    const struct elf_image *image = &r->caller->file->image;
+    for (size_t i = 0; i < image->n_needs; i++) {
+        const char *name = image->needs[i].name;
+        if (strchr(name, '/') || diag_is_driver_library(d, name) || is_loaded(x->process->ldso, name) ||
+            is_findable(d, r, name) || (find_places(d, name).exact != NULL) != installed) {
+            continue;
+        }
+        diag_likewise(d, f, name);
+    }
+}
+
+/* ------------------------------------------------------------------ where the loader looked */
+
+static void relative_evidence(struct diag *d, struct diag_finding *f, const struct ldso_step *s)
+{
+    bool path = s->via == LDSO_VIA_RPATH || s->via == LDSO_VIA_RUNPATH;
+    if (path && s->path && s->path[0] != '/') {
+        diag_evidence(d, f, "%s names %s, which is relative: it counts from the working directory, "
+                            "here %s", diag_via(d, s->via, s->via_object), path_dir(d->a, s->path),
+                      d->m->config.cwd);
+    }
+}
+
+/* One clause for each place. */
+static void steps_evidence(struct diag *d, struct diag_finding *f, const struct ldso_request *r)
+{
+    const char *places = "", *last = "";
+    for (size_t i = 0; i < r->steps.n; i++) {
+        const struct ldso_step *s = &r->steps.items[i];
+        bool cache = s->via == LDSO_VIA_CACHE && !s->path;
+        const char *place = cache     ? "ld.so.cache (not listed)"
+                            : s->path ? diag_via(d, s->via, s->via_object)
+                                      : last;
+        if (strcmp(place, last) != 0) {
+            places = arena_printf(d->a, "%s%s%s", places, *places ? ", " : "", place);
+        }
+        last = place;
+        relative_evidence(d, f, s);
+    }
+    if (*places) {
+        diag_evidence(d, f, "looked in: %s", places);
+    }
+}
+
+/* ------------------------------------------------------------------ the cause */
+
+static bool is_cudnn_part(const char *name)
+{
+    return starts_with(name, "libcudnn_");
+}
+
+static enum diag_cause cause_of(const struct diag_failure *x, const struct places *p)
+{
+    return p->conf                  ? DIAG_LDCONFIG_NOT_RUN
+           : p->exact               ? DIAG_LIBRARY_NOT_ON_PATH
+           : is_cudnn_part(x->name) ? DIAG_CUDNN_SUBLIBRARY_MISSING
+           : p->other               ? DIAG_LIBRARY_WRONG_MAJOR
+                                    : DIAG_LIBRARY_MISSING;
+}
+
+static const char *cudnn_summary(struct diag *d, const struct diag_failure *x)
+{
+    size_t n = 0;
+    const char *pattern = arena_printf(d->a, "libcudnn_*.so." STR_FMT "*",
+                                       STR_ARG(major_of(x->name)));
+    const char *dir = model_folder_with(d->m, pattern, &n);
+    return n ? arena_printf(d->a, "%s is missing from the cuDNN in %s.", x->name, dir)
+             : arena_printf(d->a, "%s has only the main cuDNN library; %s, which that one opens, is "
+                                  "not installed.", diag_asker(d, x), x->name);
+}
+
+static const char *summary_of(struct diag *d, const struct diag_failure *x, enum diag_cause cause,
+                              const struct places *p)
+{
+    const char *who = diag_asker(d, x);
+    if (cause == DIAG_LDCONFIG_NOT_RUN) {
+        return arena_printf(d->a, "%s is in %s, which %s names, but not in ld.so.cache: ldconfig was "
+                                  "not run.", x->name, path_dir(d->a, p->exact->path), p->conf);
+    }
+    if (cause == DIAG_LIBRARY_NOT_ON_PATH) {
+        return arena_printf(d->a, "%s is installed (%s), in a folder where %s does not look.",
+                            x->name, p->exact->package ? p->exact->package : p->exact->where, who);
+    }
+    if (cause == DIAG_CUDNN_SUBLIBRARY_MISSING) {
+        return cudnn_summary(d, x);
+    }
+    if (cause == DIAG_LIBRARY_WRONG_MAJOR) {
+        return arena_printf(d->a, "%s needs %s; installed is %s (%s).", who, x->name, p->other->name,
+                            p->other->package ? p->other->package : p->other->path);
+    }
+    return arena_printf(d->a, "%s, which %s needs, is not installed.", x->name, who);
+}
+
+static void place_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
+                           const struct places *p)
+{
+    if (p->exact) {
+        diag_evidence(d, f, "%s is at %s%s%s", x->name, p->exact->path,
+                      p->exact->package ? ", of the package " : "",
+                      p->exact->package ? p->exact->package : "");
+    } else if (p->other) {
+        diag_evidence(d, f, "the other major version is at %s", p->other->path);
+    }
+}
+
+/* One more symptom of a cause that is known already: another library of the same asker, or the
+ * same library for another asker. */
+static bool is_known(struct diag *d, const struct diag_failure *x, enum diag_cause cause,
+                     const char *key)
+{
+    struct diag_finding *f = diag_find(d, cause, x->name);
+    size_t known = d->report->findings.n;
+    f = f ? f : diag_add(d, cause, key, x->name, "");
+    bool found = d->report->findings.n == known;
+    if (found) {
+        diag_seen_in(d, f, x->process);
+        diag_likewise(d, f, x->name);
+        f->severity = x->wish ? f->severity : diag_causes[cause].severity;
+    }
+    return found;
+}
+
+bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
+{
+    if (!x->request) {
+        return false;
+    }
+    struct places p = find_places(d, x->name);
+    enum diag_cause cause = cause_of(x, &p);
+    const char *key = is_cudnn_part(x->name)
+                          ? arena_printf(d->a, "cudnn|%s", diag_caller(x)) : diag_caller(x);
+    if (is_known(d, x, cause, key)) {
+        return true;
+    }
+    struct diag_finding *f = diag_add(d, cause, key, x->name, "");
+    f->summary = summary_of(d, x, cause, &p);
+    f->severity = x->wish ? DIAG_WARNING : f->severity;
+    place_evidence(d, f, x, &p);
+    diag_failure_evidence(d, f, x);
+    steps_evidence(d, f, x->request);
+    if (cause == DIAG_LIBRARY_MISSING || cause == DIAG_LIBRARY_NOT_ON_PATH) {
+        other_needs(d, f, x, cause == DIAG_LIBRARY_NOT_ON_PATH);
+    }
+    if (cause == DIAG_LDCONFIG_NOT_RUN) {
+        diag_repair(d, f, DIAG_REPAIR_FILE, "ldconfig", "Write the cache again, as root.");
+    } else {
+        VEC_PUSH(d->a, &d->pending, (struct diag_pending){f, *x, p.exact});
+    }
+    return true;
+}

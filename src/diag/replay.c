@@ -1,0 +1,100 @@
+/* Other start environments, tried in the model, and the words of a shell that make them. */
+#include <string.h>
+
+#include "diag/internal.h"
+
+const char *diag_getenv(const struct diag *d, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < d->m->config.n_env; i++) {
+        const char *entry = d->m->config.env[i];
+        if (strncmp(entry, name, n) == 0 && entry[n] == '=') {
+            return entry + n + 1;
+        }
+    }
+    return NULL;
+}
+
+const struct model_process *diag_replay(struct diag *d, const struct model_process *p,
+                                        const char *library_path)
+{
+    VEC(const char *) env = {0};
+    for (size_t i = 0; i < d->m->config.n_env; i++) {
+        if (!starts_with(d->m->config.env[i], "LD_LIBRARY_PATH=")) {
+            VEC_PUSH(d->a, &env, d->m->config.env[i]);
+        }
+    }
+    if (*library_path) {
+        VEC_PUSH(d->a, &env, arena_printf(d->a, "LD_LIBRARY_PATH=%s", library_path));
+    }
+    return model_try(d->m, p, env.items, env.n);
+}
+
+const char *diag_path_without(struct diag *d, const char *dir)
+{
+    const char *out = "";
+    for (struct str rest = str_of(diag_getenv(d, "LD_LIBRARY_PATH")); rest.s;) {
+        const char *element = str_dup(d->a, str_cut(&rest, ':'));
+        if (*element && strcmp(path_normal(d->a, model_absolute(d->m, element)), dir) != 0) {
+            out = arena_printf(d->a, "%s%s%s", out, *out ? ":" : "", element);
+        }
+    }
+    return out;
+}
+
+/* ------------------------------------------------------------------ shell */
+
+const char *diag_quote(struct diag *d, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_@%+=:,./-";
+    if (*text && strspn(text, plain) == strlen(text)) {
+        return text;
+    }
+    const char *out = "'";
+    for (struct str rest = str_of(text); rest.s;) {
+        struct str part = str_cut(&rest, '\'');
+        out = arena_printf(d->a, "%s" STR_FMT "%s", out, STR_ARG(part), rest.s ? "'\\''" : "'");
+    }
+    return out;
+}
+
+const char *diag_path_command(struct diag *d, const char *library_path)
+{
+    return *library_path
+               ? arena_printf(d->a, "export LD_LIBRARY_PATH=%s", diag_quote(d, library_path))
+               : "unset LD_LIBRARY_PATH";
+}
+
+const char *diag_prepend_command(struct diag *d, const char *folders)
+{
+    return arena_printf(d->a, "export LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
+                        diag_quote(d, folders));
+}
+
+/* ------------------------------------------------------------------ a folder too many */
+
+static bool loads_stub(const struct model_process *p)
+{
+    for (size_t i = 0; i < p->ldso->objects.n; i++) {
+        if (strstr(p->ldso->objects.items[i]->path, "/stubs/")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool diag_repair_without(struct diag *d, struct diag_finding *f, const struct model_process *p,
+                         const char *dir)
+{
+    struct diag_failure *left = NULL;
+    const char *path = diag_path_without(d, dir);
+    const struct model_process *tried = diag_replay(d, p, path);
+    if (!tried || diag_failures(d, tried, &left) || diag_cudnn_is_mixed(d, tried) ||
+        loads_stub(tried)) {
+        return false;
+    }
+    diag_repair(d, f, DIAG_REPAIR_ENV, diag_path_command(d, path),
+                "Start the program without %s in LD_LIBRARY_PATH (tried in the model).", dir);
+    return true;
+}

@@ -1,0 +1,211 @@
+/* Libraries that are found and do not fit together, or not this system. */
+#include <string.h>
+
+#include "diag/internal.h"
+
+static bool is_runtime_version(const char *version)
+{
+    return version && (starts_with(version, "GLIBC_") || starts_with(version, "GLIBCXX_") ||
+                       starts_with(version, "CXXABI_") || starts_with(version, "GCC_"));
+}
+
+/* A provider that a search path brought in: neither the system's, nor of the asker's own folder. */
+static bool brought_in(struct diag *d, const struct ldso_defect *e)
+{
+    const struct ldso_object *provider = e->provider;
+    if (!provider || strcmp(path_normal(d->a, path_dir(d->a, provider->path)),
+                            path_normal(d->a, path_dir(d->a, e->object->path))) == 0) {
+        return false;
+    }
+    return provider->via == LDSO_VIA_LIBRARY_PATH || provider->via == LDSO_VIA_RPATH ||
+           provider->via == LDSO_VIA_RUNPATH || provider->via == LDSO_VIA_PRELOAD;
+}
+
+static const char *owner_or_name(struct diag *d, const char *path)
+{
+    const char *owner = model_owner(d->m, path);
+    return owner ? owner : path_base(path);
+}
+
+/* ------------------------------------------------------------------ the wrong copy */
+
+/* A RUNPATH comes after LD_LIBRARY_PATH, so another copy's folder there wins, if it fits. */
+static void repair_by_other_copy(struct diag *d, struct diag_finding *f,
+                                 const struct diag_failure *x, const struct ldso_object *provider)
+{
+    struct model_library *list = NULL;
+    const char *name = provider->soname ? provider->soname : path_base(provider->path);
+    size_t n = model_libraries(d->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        struct diag_failure *left = NULL;
+        const char *dir = path_dir(d->a, list[i].path);
+        if (!list[i].usable || strcmp(list[i].name, name) != 0 ||
+            strcmp(list[i].path, provider->path) == 0) {
+            continue;
+        }
+        const char *old = diag_getenv(d, "LD_LIBRARY_PATH");
+        const struct model_process *tried = diag_replay(
+            d, x->process, old && *old ? arena_printf(d->a, "%s:%s", dir, old) : dir);
+        if (tried && diag_failures(d, tried, &left) == 0) {
+            diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, dir),
+                        "Put the folder of the copy that fits first (tried in the model).");
+            return;
+        }
+    }
+}
+
+static void repair_wrong_copy(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+{
+    const struct ldso_object *provider = x->defect->provider;
+    const char *dir = path_dir(d->a, provider->path);
+    if (provider->via == LDSO_VIA_LIBRARY_PATH &&
+        diag_repair_without(d, f, x->process, path_normal(d->a, dir))) {
+        return;
+    }
+    repair_by_other_copy(d, f, x, provider);
+    const struct ldso_object *from = provider->via_object ? provider->via_object : x->defect->object;
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                "Install releases of %s and %s that belong together, or remove the copy in %s.",
+                owner_or_name(d, from->path), path_base(provider->path), dir);
+}
+
+static bool via_path_of_object(const struct ldso_object *o)
+{
+    return o->via == LDSO_VIA_RPATH || o->via == LDSO_VIA_RUNPATH;
+}
+
+/* ------------------------------------------------------------------ a version or a symbol */
+
+static enum diag_cause cause_of(struct diag *d, const struct ldso_defect *e)
+{
+    if (brought_in(d, e)) {
+        return DIAG_LIBRARY_WRONG_COPY;
+    }
+    if (is_runtime_version(e->version)) {
+        return DIAG_GLIBC_TOO_OLD;
+    }
+    return e->version && e->provider ? DIAG_SYMBOL_VERSION_MISSING : DIAG_UNDEFINED_SYMBOL;
+}
+
+static const char *lack_summary(struct diag *d, const struct ldso_defect *e)
+{
+    const char *object = path_base(e->object->path);
+    if (!e->provider) {
+        return arena_printf(d->a, "%s needs the symbol %s%s%s, and no loaded library defines it.",
+                            object, e->symbol, e->version ? ", version " : "",
+                            e->version ? e->version : "");
+    }
+    const char *what = !e->version  ? e->symbol
+                       : !e->symbol ? e->version
+                                    : arena_printf(d->a, "%s (%s)", e->version, e->symbol);
+    return arena_printf(d->a, "%s needs %s from %s; the copy that is loaded, %s, does not have it.",
+                        object, what, path_base(e->provider->path), e->provider->path);
+}
+
+static void repair_lack(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+{
+    const struct ldso_defect *e = x->defect;
+    const char *who = owner_or_name(d, e->object->path);
+    if (f->cause == DIAG_LIBRARY_WRONG_COPY) {
+        repair_wrong_copy(d, f, x);
+    } else if (f->cause == DIAG_GLIBC_TOO_OLD) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                    "Install a build of %s for older systems, or use a newer system or container.",
+                    who);
+    } else {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                    "Install releases that belong together: %s was built against another release "
+                    "of %s.", who,
+                    e->provider ? owner_or_name(d, e->provider->path) : "what it is linked with");
+    }
+}
+
+static struct diag_finding *rule_lack(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_defect *e = x->defect;
+    enum diag_cause cause = cause_of(d, e);
+    const char *culprit = path_base(e->provider ? e->provider->path : e->object->path);
+    const char *key = arena_printf(d->a, "%s|%s", e->provider ? e->provider->path : "",
+                                   cause == DIAG_LIBRARY_WRONG_COPY ? "" : e->object->path);
+    struct diag_finding *f = diag_add(d, cause, key, culprit, lack_summary(d, e));
+    if (e->provider) {
+        const char *owner = model_owner(d->m, e->provider->path);
+        diag_evidence(d, f, "%s was found through %s%s%s", e->provider->path,
+                      diag_via(d, e->provider->via, e->provider->via_object),
+                      owner ? " and belongs to " : "", owner ? owner : "");
+    }
+    if (cause == DIAG_LIBRARY_WRONG_COPY) {
+        f->class = via_path_of_object(e->provider) ? "rpath-shadow" : "ld-library-path-shadow";
+    }
+    repair_lack(d, f, x);
+    return f;
+}
+
+/* ------------------------------------------------------------------ one object alone */
+
+static struct diag_finding *rule_exec_stack(struct diag *d, const struct diag_failure *x)
+{
+    const char *path = path_normal(d->a, model_absolute(d->m, x->defect->object->path));
+    const struct ldso_process *p = x->process->ldso;
+    struct diag_finding *f = diag_add(
+        d, DIAG_EXEC_STACK, path, path_base(path),
+        arena_printf(d->a, "%s asks for an executable stack, which this glibc (2.%d) refuses.",
+                     path_base(path), p->glibc_minor));
+    if (p->glibc_minor >= 42) {
+        diag_repair(d, f, DIAG_REPAIR_ENV, "export GLIBC_TUNABLES=glibc.rtld.execstack=2",
+                    "Allow it at the start of the program.");
+    }
+    diag_repair(d, f, DIAG_REPAIR_FILE,
+                arena_printf(d->a, "patchelf --clear-execstack %s", diag_quote(d, path)),
+                "Clear the mark in the file, or install a release of %s without it.",
+                owner_or_name(d, path));
+    return f;
+}
+
+static struct diag_finding *rule_cpu(struct diag *d, const struct diag_failure *x)
+{
+    const char *path = x->defect->object->path;
+    struct diag_finding *f =
+        diag_add(d, DIAG_CPU_LEVEL, path, path_base(path),
+                 arena_printf(d->a, "%s is built for a newer processor than this one.",
+                              path_base(path)));
+    if (x->process->ldso->cpu.level) {
+        diag_evidence(d, f, "this processor has the level x86-64-v%d", x->process->ldso->cpu.level);
+    }
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL, "Install a build of %s for any x86-64 processor.",
+                owner_or_name(d, path));
+    return f;
+}
+
+static struct diag_finding *rule_cut(struct diag *d, const struct diag_failure *x)
+{
+    const char *path = path_normal(d->a, model_absolute(d->m, x->defect->object->path));
+    struct diag_finding *f =
+        diag_add(d, DIAG_LIBRARY_UNUSABLE_FILE, path, path_base(path),
+                 arena_printf(d->a, "%s is cut off: the process dies when it is loaded.", path));
+    diag_repair_reinstall(d, f, path);
+    return f;
+}
+
+bool diag_rule_defect(struct diag *d, const struct diag_failure *x)
+{
+    if (!x->defect || x->request) {
+        return false;
+    }
+    if (diag_rule_cudnn_defect(d, x)) {
+        return true;
+    }
+    struct diag_finding *f = NULL;
+    switch (x->defect->kind) {
+    case LDSO_EXEC_STACK: f = rule_exec_stack(d, x); break;
+    case LDSO_ISA_LEVEL: f = rule_cpu(d, x); break;
+    case LDSO_FILE_CUT: f = rule_cut(d, x); break;
+    case LDSO_VERSION_MISSING:
+    case LDSO_SYMBOL_MISSING:
+    case LDSO_SYMBOL_MISSING_LAZY:
+    case LDSO_NO_VERSIONS: f = rule_lack(d, x); break;
+    }
+    diag_evidence(d, f, "the loader says: %s", x->defect->text);
+    diag_failure_evidence(d, f, x);
+    return true;
+}

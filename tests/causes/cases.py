@@ -1,0 +1,476 @@
+"""The cases: for each cause a tree that has the fault and its twin that does not.
+
+A case is a function `build(t, bad)` that fills the Tree `t`, with the fault if `bad`, and returns
+what it wants changed in the call of gpumend: {"args": [...], "env": {...}, "target": PATH or None,
+"as_nobody": bool}. Nothing else may differ between the two.
+"""
+
+import dataclasses
+import os
+
+import tree
+from tree import LOADER, MUSL_LOADER, ORT_NEEDS, SHIM, SYSTEM, TAG, cudnn_library, elf
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    build: callable
+    cause: str
+    cls: str
+    culprit: str
+    severity: str = "error"
+    repair: str = ""    # pattern: must be in a repair's text or command
+    evidence: str = ""  # pattern: must be in the summary, the evidence or the likewise names
+    prefix: str = "/opt/venv"
+
+
+CASES = []
+
+
+def case(cause, cls, culprit, name=None, **more):
+    def add(build):
+        CASES.append(Case(name or build.__name__.replace("_", "-"), build, cause, cls, culprit,
+                          **more))
+        return build
+    return add
+
+
+# ---- not there, or not where the loader looks -----------------------------------------------
+
+@case("library-missing", "lib-missing", "libcublas.so.12",
+      repair=r"pip install nvidia-cublas-cu12 && export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib")
+def missing_dlopen(t, bad):
+    t.python().ctranslate2()
+    if not bad:
+        t.system_cublas()
+
+
+@case("library-missing", "lib-missing", "libcublasLt.so.12",
+      repair=r"nvidia-cublas-cu12.*nvidia-curand-cu12", evidence="libcurand.so.10")
+def missing_family_of_one_asker(t, bad):
+    t.python().onnxruntime()
+    for name in () if bad else ORT_NEEDS:
+        t.lib(SYSTEM + "/" + name)
+
+
+@case("library-missing", "lib-missing", "libcublasLt.so.13",
+      repair=r"nvidia-cublas nvidia-curand nvidia-cuda-runtime && export.*/nvidia/cu13/lib\$")
+def missing_for_cuda_13(t, bad):
+    """The packages of CUDA 13 have no suffix; the driver's library is none of this finding."""
+    needs = ["libcublasLt.so.13", "libcurand.so.10", "libcudart.so.13"]
+    t.python().onnxruntime("1.31.1", needed=[*needs, "libcuda.so.1"] if bad else needs)
+    for name in () if bad else needs:
+        t.lib(SYSTEM + "/" + name)
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", repair="apt-get install libcublas-12")
+def missing_for_a_file(t, bad):
+    t.loader()
+    t.lib("/opt/app/app", soname=None, interp=LOADER,
+          needed=["libcublas.so.12", "libcublasLt.so.12"])
+    if not bad:
+        t.system_cublas()
+    return {"target": "/opt/app/app"}
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12",
+      repair=r"export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib",
+      evidence="nvidia/cublas/lib/libcublas.so.12.*nvidia-cublas-cu12 12.4.5.8")
+def not_on_path(t, bad):
+    t.python().ctranslate2()
+    t.pip_cublas()
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": t.cublas}}
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", prefix="/opt/my $venv's",
+      repair=r"export LD_LIBRARY_PATH='")
+def not_on_path_with_blanks(t, bad):
+    return not_on_path(t, bad)
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcudnn_*.so.9", repair="export LD_LIBRARY_PATH",
+      evidence=r"ctranslate2\.libs.*relative")
+def not_on_path_cudnn(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.lib("%s/ctranslate2.libs/%s" % (t.site, SHIM), rpath="ctranslate2.libs")
+    t.pip_cudnn()
+    t.system_cublas()
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": t.cudnn}}
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublasLt.so.12",
+      repair="export LD_LIBRARY_PATH=", evidence="libcurand.so.10")
+def not_on_path_toolkit(t, bad):
+    t.python().onnxruntime()
+    for name in ORT_NEEDS:
+        t.lib("/usr/local/cuda-12.4/lib64/" + name)
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": "/usr/local/cuda-12.4/lib64"}}
+
+
+@case("ldconfig-not-run", "lib-not-on-path", "libcublas.so.12", repair="ldconfig",
+      evidence="/etc/ld.so.conf.d/cuda.conf")
+def ldconfig_not_run(t, bad):
+    t.python().ctranslate2()
+    lib = "/opt/vendor/lib/libcublas.so.12"
+    t.lib(lib)
+    t.put("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
+    t.put("/etc/ld.so.conf.d/cuda.conf", "# toolkit\n/opt/vendor/lib\n")
+    rows = [] if bad else [{"key": "libcublas.so.12", "path": lib}]
+    t.put("/etc/ld.so.cache", tree.elfgen.cache({"entries": rows}))
+
+
+@case("library-wrong-major", "wrong-major", "libcublas.so.12", repair="nvidia-cublas-cu12",
+      evidence="libcublas.so.13")
+def wrong_major(t, bad):
+    t.python().ctranslate2()
+    t.lib(t.site + "/nvidia/cu13/lib/libcublas.so.13")
+    t.dist("nvidia-cublas", "13.0.2.14", ["nvidia/cu13/lib/libcublas.so.13"])
+    if not bad:
+        t.system_cublas()
+
+
+@case("relative-search-path", "lib-not-on-path", "libcublas.so.12", severity="warning")
+def found_by_working_directory(t, bad):
+    t.python().ctranslate2(rpath="opt/vendor" if bad else "/opt/vendor")
+    t.lib("/opt/vendor/libcublas.so.12")
+
+
+# ---- cuDNN ----------------------------------------------------------------------------------
+
+@case("cudnn-sublibrary-missing", "partial-cudnn", "libcudnn_graph.so.9",
+      repair=r"ctranslate2>=4\.6\.3", evidence="libcudnn_ops.so.9")
+def cudnn_main_library_alone(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    if not bad:
+        t.pip_cudnn(folder=SYSTEM)
+
+
+@case("cudnn-sublibrary-missing", "partial-cudnn", "libcudnn_cnn.so.9",
+      repair=r"force-reinstall.* nvidia-cudnn-cu12==9\.1\.0\.70")
+def cudnn_one_sublibrary_deleted(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    t.pip_cudnn()
+    if bad:
+        t.remove(t.cudnn + "/libcudnn_cnn.so.9")
+    return {"env": {"LD_LIBRARY_PATH": t.cudnn}}
+
+
+@case("cudnn-mixed-versions", "sublib-version-mismatch", "libcudnn_ops.so.9",
+      repair=r"force-reinstall.* nvidia-cudnn-cu12==9\.1\.0\.70", evidence=r"9\.10\.2")
+def cudnn_two_releases_in_one_folder(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    t.pip_cudnn(**({"ops": "9.10.2"} if bad else {}))
+    return {"env": {"LD_LIBRARY_PATH": t.cudnn}}
+
+
+@case("cudnn-mixed-versions", "sublib-version-mismatch", "libcudnn_ops.so.9",
+      repair=r"export LD_LIBRARY_PATH=\S*/nvidia/cudnn/lib$", evidence="/opt/newer")
+def cudnn_part_of_another_release_first(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    t.pip_cudnn()
+    t.put("/opt/newer/libcudnn_ops.so.9",
+          cudnn_library("libcudnn_ops.so.9", "9.10.2" if bad else "9.1.0"))
+    return {"env": {"LD_LIBRARY_PATH": "/opt/newer:" + t.cudnn}}
+
+
+@case("cudnn-mixed-versions", "sublib-version-mismatch", "libcudnn_ops.so.9",
+      repair=r"force-reinstall.* nvidia-cudnn-cu12==9\.1\.0\.70", evidence="undefined symbol")
+def cudnn_symbol_of_another_release(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    t.pip_cudnn()
+    symbol = {"name": "_ZN5cudnn5graph13LibraryLoader11getInstanceEv"}
+    t.put(t.cudnn + "/libcudnn_ops.so.9", cudnn_library(
+        "libcudnn_ops.so.9", "9.10.2" if bad else "9.1.0", runpath="$ORIGIN",
+        needed=["libcudnn_graph.so.9"], undef=[{**symbol, "lazy": False}] if bad else []))
+    return {"env": {"LD_LIBRARY_PATH": t.cudnn}}
+
+
+@case("cudnn-older-main-library", "sublib-version-mismatch", SHIM, severity="warning",
+      evidence=r"9\.10\.2")
+def cudnn_newer_set(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    t.pip_cudnn("9.10.2.21" if bad else "9.1.0.70")
+    return {"env": {"LD_LIBRARY_PATH": t.cudnn}}
+
+
+@case("full-version-shadow", "sublib-version-mismatch", "libcudnn_ops.so.9.1.0",
+      evidence="/nvidia/cudnn/lib/libcudnn_ops.so.9")
+def full_version_name_beats_preload(t, bad):
+    t.python().ctranslate2("4.5.0")
+    t.system_cublas()
+    t.pip_cudnn()
+    own = t.site + "/nvidia/cudnn/lib/libcudnn%s.so.9"
+    other = "9.1.1" if bad else "9.1.0"
+    t.put("/opt/dist/libcudnn_ops.so.9.1.0", cudnn_library("libcudnn_ops.so.9", other))
+    if not bad:  # the link collapses by inode onto the preloaded file
+        t.remove("/opt/dist/libcudnn_ops.so.9.1.0")
+        t.link("/opt/dist/libcudnn_ops.so.9.1.0", own % "_ops")
+    preload = " ".join(own % ("_" + s) for s in tree.SUBS)
+    return {"env": {"LD_LIBRARY_PATH": "/opt/dist", "LD_PRELOAD": preload}}
+
+
+# ---- the wrong copy -------------------------------------------------------------------------
+
+def versioned(t, path, *versions):
+    """libcublas.so.12 with these symbol versions."""
+    t.lib(path, verdef=list(versions), defs=[{"name": "cublasCreate", "version": versions[0]}])
+
+
+WANTS_NEW = {"needed": ["libcublas.so.12"],
+             "verneed": [{"file": "libcublas.so.12", "versions": [{"name": "CUBLAS_12.4"}]}]}
+
+
+@case("library-wrong-copy", "ld-library-path-shadow", "libcublas.so.12",
+      repair=r"LD_LIBRARY_PATH", evidence="/opt/old/libcublas.so.12")
+def wrong_copy_by_library_path(t, bad):
+    t.python().ctranslate2(**WANTS_NEW)
+    versioned(t, "/opt/old/libcublas.so.12", "CUBLAS_12.0")
+    versioned(t, SYSTEM + "/libcublas.so.12", "CUBLAS_12.0", "CUBLAS_12.4")
+    return {"env": {"LD_LIBRARY_PATH": "/opt/old"} if bad else {}}
+
+
+@case("library-wrong-copy", "rpath-shadow", "libcublas.so.12", evidence="RPATH of libctranslate2")
+def wrong_copy_by_rpath(t, bad):
+    t.python().ctranslate2(rpath="/opt/old" if bad else "/opt/none", **WANTS_NEW)
+    versioned(t, "/opt/old/libcublas.so.12", "CUBLAS_12.0")
+    versioned(t, SYSTEM + "/libcublas.so.12", "CUBLAS_12.0", "CUBLAS_12.4")
+
+
+@case("library-wrong-copy", "ld-library-path-shadow", "libstdc++.so.6", evidence="GLIBCXX_3.4.30")
+def wrong_copy_of_libstdcxx(t, bad):
+    t.python().ctranslate2(
+        needed=["libstdc++.so.6"],
+        verneed=[{"file": "libstdc++.so.6", "versions": [{"name": "GLIBCXX_3.4.30"}]}])
+    t.system_cublas()
+    t.lib("/opt/conda/lib/libstdc++.so.6", verdef=["GLIBCXX_3.4"])
+    t.lib(SYSTEM + "/libstdc++.so.6", verdef=["GLIBCXX_3.4", "GLIBCXX_3.4.30"])
+    return {"env": {"LD_LIBRARY_PATH": "/opt/conda/lib"} if bad else {}}
+
+
+@case("import-order", "sublib-version-mismatch", "libcublas.so.12",
+      repair="import torch, import ctranslate2")
+def import_order(t, bad):
+    t.python().ctranslate2(needed=["libcublas.so.12"], runpath="/opt/old")
+    versioned(t, "/opt/old/libcublas.so.12", "CUBLAS_12.0", *([] if bad else ["CUBLAS_12.4"]))
+    t.torch(runpath="/opt/new", **WANTS_NEW)
+    versioned(t, "/opt/new/libcublas.so.12", "CUBLAS_12.0", "CUBLAS_12.4")
+
+
+@case("stub-libcuda", "ld-library-path-shadow", "libcuda.so.1", repair="LD_LIBRARY_PATH")
+def stub_libcuda(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.lib("/usr/local/cuda/lib64/stubs/libcuda.so", soname="libcuda.so.1")
+    t.link("/usr/local/cuda/lib64/stubs/libcuda.so.1", "libcuda.so")
+    t.lib(SYSTEM + "/libcuda.so.1")
+    return {"env": {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64" + ("/stubs" if bad else "")}}
+
+
+@case("stub-libcuda", "ld-library-path-shadow", "libcuda.so.1", repair="/usr/lib/libcuda.so.1")
+def stub_libcuda_behind_a_link(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    stub = "/usr/local/cuda/lib64/stubs/libcuda.so"
+    t.lib(stub, soname="libcuda.so.1")
+    t.lib("/usr/lib/nvidia/libcuda.so.1")
+    t.link("/usr/lib/libcuda.so.1", stub if bad else "/usr/lib/nvidia/libcuda.so.1")
+
+
+@case("stub-libcuda", "rpath-shadow", "libcuda.so.1")
+def stub_libcuda_by_rpath(t, bad):
+    t.loader()
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=["libcuda.so.1"],
+          runpath="/usr/local/cuda/lib64/stubs" if bad else "/opt/none")
+    t.lib("/usr/local/cuda/lib64/stubs/libcuda.so.1")
+    t.lib(SYSTEM + "/libcuda.so.1")
+    return {"target": "/opt/app/app"}
+
+
+# ---- files that cannot be used --------------------------------------------------------------
+
+def damaged(name, cause, cls, kind, evidence="", **more):
+    def build(t, bad):
+        t.python().ctranslate2()
+        t.pip_cublas()
+        path = t.cublas + "/libcublas.so.12"
+        if bad and callable(kind):
+            kind(t, path)
+        elif bad:
+            t.damage(path, kind)
+        return {"env": {"LD_LIBRARY_PATH": t.cublas}}
+    case(cause, cls, "libcublas.so.12", name=name, evidence=evidence,
+         repair=more.pop("repair", r"force-reinstall --no-deps nvidia-cublas-cu12==12\.4\.5\.8"),
+         **more)(build)
+
+
+damaged("empty-file", "library-unusable-file", "lib-missing", "truncate:0", "too short|empty")
+damaged("truncated-header", "library-unusable-file", "lib-missing", "truncate:40", "too short")
+damaged("truncated-body", "library-unusable-file", "lib-missing", "truncate:4200", "cut off")
+damaged("text-file", "library-unusable-file", "lib-missing",
+        lambda t, p: t.put(p, "version https://git-lfs.github.com/spec/v1\n" * 3),
+        "invalid ELF header")
+damaged("wrong-class", "library-wrong-architecture", "lib-missing", "class32-386", "32-bit")
+damaged("wrong-machine", "library-wrong-architecture", "lib-missing", "machine", "aarch64")
+damaged("wrong-osabi", "library-wrong-architecture", "lib-missing", "osabi", "OS ABI")
+
+
+def dangle(t, path):
+    t.remove(path)
+    t.link(path, "libcublas.so.12.4.5.8")
+
+
+damaged("dangling-link", "library-dangling-link", "lib-missing", dangle, "libcublas.so.12.4.5.8")
+
+
+@case("library-unreadable", "permission", "libcublas.so.12", repair="chmod a\\+rX .*libcublas.so.12")
+def unreadable_file(t, bad):
+    t.python().ctranslate2()
+    t.pip_cublas()
+    t.real(t.cublas + "/libcublas.so.12").chmod(0o600 if bad else 0o644)
+    return {"env": {"LD_LIBRARY_PATH": t.cublas}, "as_nobody": True}
+
+
+# ---- versions and symbols -------------------------------------------------------------------
+
+@case("glibc-too-old", "glibc-too-old", "libc.so.6", evidence="GLIBC_2.99")
+def glibc_version_missing(t, bad):
+    t.python().ctranslate2(needed=["libc.so.6"], verneed=[
+        {"file": "libc.so.6", "versions": [{"name": "GLIBC_2.99" if bad else "GLIBC_2.2.5"}]}])
+    t.system_cublas()
+    t.lib(SYSTEM + "/libc.so.6", verdef=["GLIBC_2.2.5"])
+
+
+@case("glibc-too-old", "glibc-too-old", "libstdc++.so.6", evidence="GLIBCXX_3.4.30")
+def glibcxx_version_missing(t, bad):
+    t.python().ctranslate2(needed=["libstdc++.so.6"], verneed=[
+        {"file": "libstdc++.so.6",
+         "versions": [{"name": "GLIBCXX_3.4.30" if bad else "GLIBCXX_3.4"}]}])
+    t.system_cublas()
+    t.lib(SYSTEM + "/libstdc++.so.6", verdef=["GLIBCXX_3.4"])
+
+
+@case("symbol-version-missing", "symbol-missing", "libcublas.so.12", evidence="CUBLAS_12.4")
+def cuda_version_missing(t, bad):
+    t.python().ctranslate2(**WANTS_NEW)
+    versioned(t, SYSTEM + "/libcublas.so.12", "CUBLAS_12.0", *([] if bad else ["CUBLAS_12.4"]))
+
+
+@case("undefined-symbol", "symbol-missing", "libctranslate2-01234567.so.4",
+      evidence="__nvJitLinkAddData_12_1")
+def undefined_symbol(t, bad):
+    name = {"name": "__nvJitLinkAddData_12_1"}
+    t.python().ctranslate2(needed=["libnvJitLink.so.12"], undef=[{**name, "lazy": False}])
+    t.system_cublas()
+    t.lib(SYSTEM + "/libnvJitLink.so.12", defs=[] if bad else [name])
+
+
+@case("exec-stack", "exec-stack", "libctranslate2-01234567.so.4", repair="--clear-execstack")
+def exec_stack(t, bad):
+    t.python().ctranslate2(stack="rwx" if bad else "rw")
+    t.system_cublas()
+    return {"args": ["--glibc", "2.41"]}
+
+
+@case("exec-stack", "exec-stack", "libctranslate2-01234567.so.4")
+def exec_stack_newer_glibc(t, bad):
+    t.python().ctranslate2(stack="rwx")
+    t.system_cublas()
+    return {"args": ["--glibc", "2.41" if bad else "2.40"]}
+
+
+@case("cpu-level", "not-gpu-runtime", "libcublas.so.12", evidence="x86-64-v1")
+def cpu_level(t, bad):
+    t.python().ctranslate2()
+    t.put(SYSTEM + "/libcublas.so.12", tree.compiled(
+        "int here(void); int here(void) { return 1; }", "-Wl,-soname,libcublas.so.12",
+        "-Wl,-z,x86-64-v3"))
+    return {"args": ["--cpu", "x86-64-v1" if bad else "x86-64-v3"]}
+
+
+# ---- the program and its start --------------------------------------------------------------
+
+@case("extension-other-python", "python-dep-conflict", "ctranslate2", repair="force-reinstall")
+def extension_other_python(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    if bad:
+        os.rename(t.real("%s/ctranslate2/_ext.%s.so" % (t.site, TAG)),
+                  t.real(t.site + "/ctranslate2/_ext.cpython-310-x86_64-linux-gnu.so"))
+
+
+@case("secure-execution", "env-set-too-late", "python3.11", severity="warning", repair="chmod")
+def secure_execution(t, bad):
+    t.python().ctranslate2(ext={"rpath": t.site + "/ctranslate2.libs"})
+    t.system_cublas()
+    program = t.real("/usr/bin/python3.11")
+    os.chown(program, 65534, 65534)
+    program.chmod(0o4755 if bad else 0o755)
+    return {"env": {"LD_LIBRARY_PATH": "/opt"}}
+
+
+@case("preload-ignored", "env-set-too-late", "/opt/hook.so", severity="warning")
+def preload_ignored(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    if not bad:
+        t.lib("/opt/hook.so")
+    return {"env": {"LD_PRELOAD": "/opt/hook.so"}}
+
+
+def element(name, text, severity="warning"):
+    def build(t, bad):
+        t.python().ctranslate2()
+        t.system_cublas()
+        t.lib("/opt/here/libother.so.1")
+        t.lib("/here/libother.so.1")
+        return {"env": {"LD_LIBRARY_PATH": text if bad else "/opt/here"}}
+    case("library-path-element", "ld-library-path-shadow", "LD_LIBRARY_PATH", name=name,
+         severity=severity, repair="LD_LIBRARY_PATH")(build)
+
+
+element("empty-element", "/opt/here:")
+element("relative-element", "here:/opt/here")
+element("tilde-element", "/opt/here:~/lib")
+element("missing-element", "/opt/here:/opt/gone", severity="note")
+
+
+@case("musl", "platform-unsupported", MUSL_LOADER)
+def musl(t, bad):
+    t.python(interp=MUSL_LOADER if bad else LOADER)
+    t.lib(MUSL_LOADER, soname="ld-musl-x86_64.so.1")
+    t.ctranslate2()
+    t.lib("/usr/lib/libcublas.so.12")
+    t.lib("/usr/lib/libcublasLt.so.12")
+
+
+@case("loader-missing", "lib-missing", LOADER)
+def loader_missing(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    if bad:
+        t.remove(LOADER)
+
+
+# ---- a file's own notes ---------------------------------------------------------------------
+
+def noted(priority, severity):
+    def build(t, bad):
+        t.loader()
+        t.put("/opt/app/libapp.so", tree.compiled(tree.dlopen_note(
+            (priority, ["libwanted.so.3", "libwanted.so.2"])), "-Wl,-soname,libapp.so"))
+        if not bad:
+            t.lib(SYSTEM + "/libwanted.so.2")
+        return {"target": "/opt/app/libapp.so"}
+    case("library-missing", "lib-missing", "libwanted.so.3", name="note-" + priority,
+         severity=severity, evidence=r"\.note\.dlopen")(build)
+
+
+noted("required", "error")
+noted("recommended", "warning")

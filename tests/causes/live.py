@@ -1,0 +1,261 @@
+"""Running processes, the targets in which there is nothing to find, and `explain`."""
+
+import dataclasses
+import fnmatch
+import json
+import os
+import subprocess
+import time
+
+from tree import Tree, compiled, dlopen_note
+
+CASES = []
+ANSWERS = {}
+START_LIMIT_S = 20
+
+
+class Skip(Exception):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Live:
+    name: str
+    cause: str
+    cls: str
+    severity: str
+    script: str      # of the process; prints a line when it is ready, then waits
+    before: callable  # (folder): before the process starts
+    after: callable   # (folder, bad): once it is ready
+    culprit: str
+
+
+def run(exe, args, env=None):
+    done = subprocess.run([exe, *args], env={"PATH": "/usr/bin:/bin", **(env or {})}, cwd="/",
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+# ---- a live process -------------------------------------------------------------------------
+
+WAIT = "print('ready', flush=True)\nsys.stdin.read()\n"
+LIBRARY = "int here(void); int here(void) { return 1; }"
+
+
+def put_library(folder):
+    (folder / "libused.so.1").write_bytes(compiled(LIBRARY, "-Wl,-soname,libused.so.1"))
+
+
+def replace_library(folder, bad):
+    if bad:
+        (folder / "libused.so.1").unlink()
+        put_library(folder)
+
+
+CASES.append(Live(
+    "live-library-replaced", "mapped-file-deleted", "python-dep-conflict", "warning",
+    "import ctypes, sys\nctypes.CDLL(sys.argv[1] + '/libused.so.1')\n" + WAIT,
+    put_library, replace_library, "libused.so.1"))
+
+
+def make_late(folder, bad):
+    if bad:
+        time.sleep(2.5)  # the start time of a process is known to the second
+        (folder / "late").mkdir()
+        put_library(folder / "late")
+
+
+def nothing(folder):
+    pass
+
+
+CASES.append(Live(
+    "live-folder-made-later", "folder-created-late", "env-set-too-late", "warning",
+    "import ctypes, sys\n" + WAIT, nothing, make_late, "*/late"))
+
+
+def start(case, folder):
+    python = "/usr/bin/python3"
+    if not os.path.exists(python):
+        raise Skip("no /usr/bin/python3 to start")
+    child = subprocess.Popen([python, "-c", case.script, str(folder)], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, cwd="/",
+                             env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": f"{folder}/late"})
+    if child.stdout.readline() != "ready\n":
+        child.kill()
+        raise RuntimeError("the process did not start")
+    return child
+
+
+def look(exe, case, folder, bad, show):
+    folder.mkdir()
+    case.before(folder)
+    child = start(case, folder)
+    try:
+        case.after(folder, bad)
+        status, text, error = run(exe, ["check", "--pid", str(child.pid), "--json"])
+        if show and bad:
+            print(run(exe, ["check", "--pid", str(child.pid)])[1])
+    finally:
+        child.stdin.close()
+        child.wait(START_LIMIT_S)
+        child.stdout.close()
+    if error or status not in (0, 1):
+        raise RuntimeError("status %d: %s" % (status, error))
+    return [f for f in json.loads(text)["findings"] if f["severity"] != "note"]
+
+
+def run_case(exe, case, folder, show):
+    found = look(exe, case, folder / "bad", True, show)
+    told = ["%s %s %s %s" % (f["cause"], f["class"], f["severity"], f["culprit"]) for f in found]
+    wrong = []
+    if len(found) != 1 or found[0]["cause"] != case.cause or found[0]["class"] != case.cls \
+            or found[0]["severity"] != case.severity or not found[0]["repairs"] \
+            or not fnmatch.fnmatch(found[0]["culprit"], case.culprit):
+        wrong.append("found: %s" % told)
+    healthy = look(exe, case, folder / "good", False, show)
+    wrong += ["the healthy twin has: " + f["summary"] for f in healthy]
+    return wrong
+
+
+# ---- answers that are no findings -----------------------------------------------------------
+
+def answer(function):
+    ANSWERS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def expect(exe, args, status, *words, show=False, verdict=None, env=None):
+    """What is wrong with the text and the JSON of a check."""
+    got, text, error = run(exe, args, env)
+    if show:
+        print(text)
+    if got != status:
+        yield "status %d, not %d: %s" % (got, status, (text + error)[-400:])
+    yield from ("the text does not say %r:\n%s" % (w, text) for w in words if w not in text)
+    if verdict:
+        document = json.loads(run(exe, args + ["--json"], env)[1])
+        if document["verdict"] != verdict:
+            yield "verdict %s, not %s" % (document["verdict"], verdict)
+        yield from ("found: " + f["summary"] for f in document["findings"]
+                    if f["severity"] != "note")
+
+
+@answer
+def machine_without_python(exe, folder, show):
+    tree = Tree(folder / "root")
+    return list(expect(exe, ["check", "--root", str(tree.top)], 0, "no package was looked at",
+                       show=show, verdict="ok"))
+
+
+@answer
+def environment_without_gpu_package(exe, folder, show):
+    tree = Tree(folder / "root").python()
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix], 0,
+                       "only the interpreter was looked at", show=show, verdict="ok"))
+
+
+@answer
+def import_not_installed(exe, folder, show):
+    tree = Tree(folder / "root").python()
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix, "--import", "torch"], 3,
+                       "torch is not installed", show=show, verdict="unknown"))
+
+
+@answer
+def import_not_known(exe, folder, show):
+    tree = Tree(folder / "root").python()
+    tree.lib(tree.site + "/other/core.so")
+    tree.put(tree.site + "/other/__init__.py", "")
+    tree.dist("other", "1.0", ["other/__init__.py", "other/core.so"])
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix, "--import", "other"], 3,
+                       "what its import loads is not known", show=show, verdict="unknown"))
+
+
+@answer
+def import_of_pure_python(exe, folder, show):
+    tree = Tree(folder / "root").python()
+    tree.put(tree.site + "/plain/__init__.py", "")
+    tree.dist("plain", "1.0", ["plain/__init__.py"], ["packaging"])
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix, "--import", "plain"], 0,
+                       show=show, verdict="ok"))
+
+
+@answer
+def import_of_an_application(exe, folder, show):
+    """Pure Python that needs a GPU package: what it imports of it, and when, is not known."""
+    tree = Tree(folder / "root").python()
+    tree.ctranslate2()
+    tree.put(tree.site + "/app/__init__.py", "")
+    tree.dist("app", "1.0", ["app/__init__.py"], ["ctranslate2>=4"])
+    base = ["check", "--root", str(tree.top), tree.prefix, "--import"]
+    wrong = list(expect(exe, base + ["app"], 3, "what its import loads is not known", show=show,
+                        verdict="unknown"))
+    tree.system_cublas()
+    return wrong + list(expect(exe, base + ["app,ctranslate2"], 0, "is not known",
+                               verdict="ok"))
+
+
+@answer
+def suggested_and_guessed(exe, folder, show):
+    """A suggestion and a name among the constants are never findings; both keep their source."""
+    tree = Tree(folder / "root")
+    tree.loader()
+    tree.put("/opt/app/libapp.so", compiled(
+        dlopen_note(("suggested", ["libwanted.so.3"]))
+        + 'const char *guess(void); const char *guess(void) { return "libguessed.so.5"; }',
+        "-Wl,-soname,libapp.so"))
+    args = ["check", "--root", str(tree.top), "/opt/app/libapp.so"]
+    wrong = list(expect(exe, args, 0, "libguessed.so.5", "guesses", show=show, verdict="ok"))
+    process = json.loads(run(exe, args + ["--json"])[1])["processes"][0]
+    sources = {(a["names"][0], a["source"]) for a in process["attempts"]}
+    for want in (("libwanted.so.3", ".note.dlopen"), ("libguessed.so.5", "guess")):
+        if want not in sources:
+            wrong.append("no attempt %s in %s" % (want, sources))
+    return wrong
+
+
+@answer
+def several_fault_free_orders(exe, folder, show):
+    """A healthy pair: both orders are modelled and neither is complained of."""
+    tree = Tree(folder / "root").python()
+    tree.ctranslate2()
+    tree.torch(needed=["libcublas.so.12"])
+    tree.system_cublas()
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix], 0,
+                       "2 of 2 orders", show=show, verdict="ok"))
+
+
+@answer
+def commands_keep_whole_paths(exe, folder, show):
+    """Text shortens the environment's folder, but not in what is pasted."""
+    tree = Tree(folder / "root").python()
+    tree.ctranslate2()
+    tree.pip_cublas()
+    status, text, _ = run(exe, ["check", "--root", str(tree.top), tree.prefix])
+    commands = [l for l in text.splitlines() if "export LD_LIBRARY_PATH" in l]
+    wrong = [] if commands and tree.cublas in commands[0] else ["no whole path: %s" % commands]
+    if any("<env>" in c or "<site>" in c for c in commands):
+        wrong.append("shortened: %s" % commands)
+    if "<site>/nvidia/cublas/lib/libcublas.so.12" not in text:
+        wrong.append("evidence is not shortened")
+    if "\x1b" in text:
+        wrong.append("colours without a terminal")
+    return wrong
+
+
+@answer
+def explain_pages(exe, folder, show):
+    """Every page says what to do; no cause and an unknown one are wrong usage, with help."""
+    wrong = []
+    for row in json.loads(run(exe, ["explain", "--list", "--json"])[1])["causes"]:
+        status, text, error = run(exe, ["explain", row["cause"]])
+        if status or error or row["title"] not in text or "To do:" not in text:
+            wrong.append("page of %s: %s" % (row["cause"], text))
+        wrong += ["%s: a line of %d columns" % (row["cause"], len(l))
+                  for l in row["page"].splitlines() if len(l) > 100]
+    for args in (["explain"], ["explain", "no-such-cause"]):
+        status, text, error = run(exe, args)
+        if status != 2 or text or "--list" not in error:
+            wrong.append("%s: status %d, %r" % (args, status, text + error))
+    return wrong

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Every cause: a captured tree that has it, and a twin that differs in the fault alone.
+
+    tests/causes/run.py [--only PATTERN] [--show] [GPUMEND]
+
+The faulty tree must give exactly the finding of the case (identifier, class, culprit, severity, a
+repair), and no other of severity error or warning; the twin must give none. A repair that sets
+LD_LIBRARY_PATH is carried out in a shell, and the finding must then be gone. --show prints the
+text output.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+import cases  # noqa: E402
+import live  # noqa: E402
+from tree import Tree  # noqa: E402
+
+EXPECTED_STATUS = {"ok": 0, "broken": 1, "unknown": 3}
+
+
+class Wrong(Exception):
+    pass
+
+
+def gpumend(exe, args, as_nobody=False):
+    """Status and output of a run, with an environment that holds nothing of ours."""
+    command = [exe, *args]
+    if as_nobody and os.geteuid() == 0:
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
+    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin"}, cwd="/", timeout=60,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    if done.stderr or done.returncode not in (0, 1, 3):
+        raise Wrong("status %d: %s" % (done.returncode, done.stderr.decode(errors="replace")))
+    return done.returncode, done.stdout.decode()
+
+
+def arguments(tree, wants, env):
+    args = ["check", "--root", str(tree.top), wants.get("target", tree.prefix)]
+    for name, value in env.items():
+        args += ["--env", "%s=%s" % (name, value)]
+    return args + wants.get("args", [])
+
+
+def check(exe, tree, wants, env=None):
+    env = wants.get("env", {}) if env is None else env
+    status, text = gpumend(exe, arguments(tree, wants, env) + ["--json"], wants.get("as_nobody"))
+    document = json.loads(text)
+    if EXPECTED_STATUS[document["verdict"]] != status:
+        raise Wrong("status %d with verdict %s" % (status, document["verdict"]))
+    return document
+
+
+def serious(document):
+    return [f for f in document["findings"] if f["severity"] != "note"]
+
+
+def told(finding):
+    return " ".join([finding["cause"], finding["severity"], finding["summary"]])
+
+
+def judge(case, document):
+    """What is wrong with the findings of a faulty tree."""
+    found = [f for f in document["findings"] if f["cause"] == case.cause]
+    others = [f for f in serious(document) if f["cause"] != case.cause]
+    yield from ("also found: " + told(f) for f in others)
+    if len(found) != 1:
+        yield "found %d times: %s" % (len(found), [told(f) for f in document["findings"]])
+        return
+    f = found[0]
+    for key, want in (("class", case.cls), ("severity", case.severity)):
+        if f[key] != want:
+            yield "%s is %s, not %s" % (key, f[key], want)
+    if not fnmatch.fnmatch(f["culprit"], case.culprit):
+        yield "culprit is %s, not %s" % (f["culprit"], case.culprit)
+    repairs = "\n".join("%s\n%s" % (r["text"], r["command"] or "") for r in f["repairs"])
+    if not f["repairs"] or not re.search(case.repair, repairs, re.M):
+        yield "no repair says %r: %s" % (case.repair, repairs)
+    evidence = "\n".join([f["summary"], *f["evidence"], *f["likewise"]])
+    if not re.search(case.evidence, evidence, re.S):
+        yield "no evidence says %r: %s" % (case.evidence, evidence)
+    for repair in f["repairs"]:
+        if repair["command"] and subprocess.run(["sh", "-n", "-c", repair["command"]]).returncode:
+            yield "no shell takes: " + repair["command"]
+
+
+def after_export(command, env):
+    """The variables as a shell has them after the command."""
+    done = subprocess.run(["sh", "-c", command + '\nprintf %s "$LD_LIBRARY_PATH"'],
+                          env={"PATH": "/usr/bin:/bin", **env}, capture_output=True, text=True,
+                          check=True)
+    return {**env, "LD_LIBRARY_PATH": done.stdout} if done.stdout else {
+        k: v for k, v in env.items() if k != "LD_LIBRARY_PATH"}
+
+
+def repaired(exe, case, tree, wants, document):
+    """Carries the environment's repairs out; yields those that repair nothing."""
+    for f in document["findings"]:
+        for repair in f["repairs"]:
+            command = repair["command"] or ""
+            if f["cause"] != case.cause or not re.match(r"(export|unset) LD_LIBRARY_PATH", command):
+                continue
+            after = check(exe, tree, wants, after_export(command, wants.get("env", {})))
+            if serious(after):
+                yield "after %s: %s" % (command, [told(x) for x in serious(after)])
+
+
+def run_case(exe, case, folder, show):
+    tree = Tree(folder / "bad" , case.prefix)
+    wants = case.build(tree, True) or {}
+    document = check(exe, tree, wants)
+    if show:
+        args = arguments(tree, wants, wants.get("env", {}))
+        print(gpumend(exe, args, wants.get("as_nobody"))[1])
+    wrong = list(judge(case, document))
+    wrong += repaired(exe, case, tree, wants, document)
+    twin = Tree(folder / "good", case.prefix)
+    wants = case.build(twin, False) or {}
+    wrong += ["the healthy twin has: " + told(f) for f in serious(check(exe, twin, wants))]
+    return wrong
+
+
+def every_cause(exe):
+    """Each cause has a case, and its row in docs/causes.md."""
+    listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
+    rows = (TOP / "docs/causes.md").read_text().splitlines()
+    tested = {c.cause for c in cases.CASES} | {c.cause for c in live.CASES}
+    for row in listed:
+        if row["cause"] not in tested:
+            yield "no case for " + row["cause"]
+        text = "| `%s` | `%s` | %s | %s |" % (row["cause"], row["class"], row["severity"],
+                                              row["title"])
+        if text not in rows:
+            yield "not in docs/causes.md: " + text
+    if sum(r.startswith("| `") for r in rows) != len(listed):
+        yield "docs/causes.md has rows of causes that are not known"
+
+
+def tests(exe, show):
+    """(name, function of a folder that returns what is wrong)."""
+    yield "every-cause", lambda folder: list(every_cause(exe))
+    for case in cases.CASES:
+        yield case.name, lambda folder, c=case: run_case(exe, c, folder, show)
+    for case in live.CASES:
+        yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
+    for name, test in live.ANSWERS.items():
+        yield name, lambda folder, f=test: f(exe, folder, show)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("exe", nargs="?", default=str(TOP / "build/gpumend"), metavar="GPUMEND")
+    parser.add_argument("--only", action="append", metavar="PATTERN")
+    parser.add_argument("--show", action="store_true", help="print the text output as well")
+    args = parser.parse_args()
+    counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+    with tempfile.TemporaryDirectory(prefix="gpumend-causes-") as folder:
+        os.chmod(folder, 0o755)
+        for name, test in tests(os.path.abspath(args.exe), args.show):
+            if args.only and not any(fnmatch.fnmatch(name, p) for p in args.only):
+                continue
+            if args.show:
+                print("=" * 20, name, flush=True)
+            place = Path(folder) / name
+            place.mkdir()
+            try:
+                wrong = test(place)
+                state = "FAIL" if wrong else "PASS"
+            except live.Skip as reason:
+                state, wrong = "SKIP", [str(reason)]
+            except Exception as error:  # a broken test is a failure, the others go on
+                state, wrong = "FAIL", ["%s: %s" % (type(error).__name__, error)]
+            counts[state] += 1
+            if state != "PASS" or args.show:
+                print("%s %s" % (state, name) + "".join("\n     " + w for w in wrong), flush=True)
+    print("%d passed, %d failed, %d skipped" % tuple(counts.values()))
+    return 1 if counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

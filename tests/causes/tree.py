@@ -1,0 +1,192 @@
+"""Captured trees for the tests of causes: a root file system with a Python environment in it.
+
+The files have the names and the dynamic sections of real GPU packages and nothing else in them
+(tests/differential/elfgen.py writes them); the dynamic loader is this machine's own. Nothing of a
+tree is ever run.
+"""
+
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/differential"))
+import elfgen  # noqa: E402
+
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+MUSL_LOADER = "/lib/ld-musl-x86_64.so.1"
+SYSTEM = "/lib/x86_64-linux-gnu"
+TAG = "cpython-311-x86_64-linux-gnu"
+SUBS = ("graph", "ops", "cnn", "adv", "heuristic", "engines_precompiled",
+        "engines_runtime_compiled")
+SHIM = "libcudnn-74a4c495.so.9.1.0"
+ORT_NEEDS = ("libcublasLt.so.12", "libcublas.so.12", "libcurand.so.10", "libcufft.so.11",
+             "libcudart.so.12", "libcudnn.so.9")
+
+
+def elf(name=None, **spec):
+    """The bytes of a library whose SONAME is `name`."""
+    return elfgen.library({"soname": name, **spec})
+
+
+def cudnn_library(name, version, **spec):
+    """A cuDNN library that says its version as the real ones do: in an object of four bytes."""
+    symbol = {"name": "cudnn_graph_version", "kind": "object"}
+    raw = bytearray(elf(name, defs=[symbol, *spec.pop("defs", ())], **spec))
+    at = raw.find(struct.pack("<QQ", elfgen.DATA_AT, 8))
+    assert at > 0, "the symbol's value and size"
+    struct.pack_into("<Q", raw, at + 8, 4)
+    major, minor, patch = map(int, version.split("."))
+    struct.pack_into("<I", raw, elfgen.DATA_AT, major << 16 | minor << 8 | patch)
+    return bytes(raw)
+
+
+def compiled(source, *options):
+    """The bytes of a shared object made by cc, for what elfgen does not write."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "made.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-nostdlib", "-x", "c", "-", "-o", str(out),
+                        *options], input=source.encode(), check=True)
+        return out.read_bytes()
+
+
+def dlopen_note(*entries):
+    """Assembly in C for a .note.dlopen with these (priority, sonames)."""
+    array = ",".join('{"feature":"f%d","priority":"%s","soname":[%s]}' % (
+        i, priority, ",".join('"%s"' % n for n in names))
+        for i, (priority, names) in enumerate(entries))
+    text = "[" + array + "]"
+    escaped = text.replace('"', '\\\\\\"')
+    return ('__asm__(".section .note.dlopen,\\"a\\",@note\\n.balign 4\\n.long 4\\n'
+            '.long %d\\n.long 0x407c0c0a\\n.asciz \\"FDO\\"\\n.asciz \\"%s\\"\\n.balign 4\\n'
+            '.previous\\n");\nint here(void);\nint here(void) { return 1; }\n'
+            % (len(text) + 1, escaped))
+
+
+class Tree:
+    """A root folder. Paths given to its functions are absolute inside it."""
+
+    def __init__(self, top, prefix="/opt/venv"):
+        self.top = Path(top)
+        self.prefix = prefix
+        self.site = prefix + "/lib/python3.11/site-packages"
+        self.cudnn = self.site + "/nvidia/cudnn/lib"
+        self.cublas = self.site + "/nvidia/cublas/lib"
+        self.top.mkdir(parents=True)
+        self.files = {}  # of distributions: name -> [(path below site, size)]
+
+    def real(self, path):
+        return self.top / path.lstrip("/")
+
+    def put(self, path, data):
+        target = self.real(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data.encode() if isinstance(data, str) else data)
+        target.chmod(0o755)
+        return path
+
+    def lib(self, path, **spec):
+        """A library whose SONAME is its file name unless the spec says otherwise."""
+        name = spec.pop("soname", os.path.basename(path))
+        return self.put(path, elf(name, **spec))
+
+    def link(self, path, target):
+        self.real(path).parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(target, self.real(path))
+
+    def remove(self, path):
+        self.real(path).unlink()
+
+    def damage(self, path, kind):
+        self.put(path, elfgen.damage(self.real(path).read_bytes(), kind))
+
+    def loader(self):
+        target = self.real(LOADER)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.realpath(LOADER), target)
+
+    def python(self, interp=LOADER, **spec):
+        """A virtual environment over /usr/bin/python3.11."""
+        if interp == LOADER:
+            self.loader()
+        self.put("/usr/bin/python3.11", elf(None, interp=interp, **spec))
+        self.link("/usr/bin/python3", "python3.11")
+        self.put("/usr/lib/python3.11/os.py", "")
+        self.put(self.prefix + "/pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n"
+                 "include-system-site-packages = false\n")
+        self.link(self.prefix + "/bin/python", "/usr/bin/python3.11")
+        self.real(self.site).mkdir(parents=True)
+        self.dist("pip", "23.0.1", [])
+        return self
+
+    def dist(self, name, version, paths, requires=()):
+        """dist-info whose RECORD lists paths below site-packages with their sizes."""
+        folder = "%s/%s-%s.dist-info" % (self.site, name.replace("-", "_"), version)
+        self.put(folder + "/METADATA", "Metadata-Version: 2.1\nName: %s\nVersion: %s\n%s\n" % (
+            name, version, "".join("Requires-Dist: %s\n" % r for r in requires)))
+        rows = ["%s,,%d\n" % (p, self.real(self.site + "/" + p).stat().st_size) for p in paths]
+        self.put(folder + "/RECORD", "".join(rows))
+
+    # ---- packages
+
+    def ctranslate2(self, version="4.8.5", ext=None, **spec):
+        """ctranslate2; before 4.6.3 with the bundled main cuDNN library of 9.1.0."""
+        bundled = version in ("4.5.0", "4.6.0", "4.6.2")
+        needed = [SHIM] if bundled else []
+        paths = ["ctranslate2.libs/libctranslate2-01234567.so.4",
+                 "ctranslate2/_ext.%s.so" % TAG]
+        self.lib(self.site + "/" + paths[0], needed=needed + list(spec.pop("needed", ())), **spec)
+        self.lib(self.site + "/" + paths[1], soname=None,
+                 **{"needed": ["libctranslate2-01234567.so.4"],
+                    "rpath": "$ORIGIN/../ctranslate2.libs", **(ext or {})})
+        if bundled:
+            paths.append("ctranslate2.libs/" + SHIM)
+            self.lib(self.site + "/" + paths[2])
+        self.put(self.site + "/ctranslate2/__init__.py", "")
+        self.dist("ctranslate2", version, paths)
+
+    def torch(self, version="2.5.1", **ext):
+        """torch, as a build for CUDA 12.4."""
+        self.put(self.site + "/torch/version.py", "cuda: Optional[str] = '12.4'\n")
+        self.put(self.site + "/torch/__init__.py", "")
+        self.lib(self.site + "/torch/lib/libtorch_global_deps.so")
+        self.lib(self.site + "/torch/_C.%s.so" % TAG, soname=None, **ext)
+        self.dist("torch", version, ["torch/lib/libtorch_global_deps.so", "torch/_C.%s.so" % TAG])
+
+    def onnxruntime(self, version="1.23.2", needed=ORT_NEEDS, **spec):
+        capi = self.site + "/onnxruntime/capi/"
+        self.put(self.site + "/onnxruntime/__init__.py", "")
+        self.put(capi + "__init__.py", "")
+        names = ["onnxruntime_pybind11_state.%s.so" % TAG, "libonnxruntime_providers_shared.so",
+                 "libonnxruntime_providers_cuda.so"]
+        self.lib(capi + names[0], soname=None)
+        self.lib(capi + names[1])
+        self.lib(capi + names[2], needed=list(needed), **spec)
+        self.dist("onnxruntime-gpu", version, ["onnxruntime/capi/" + n for n in names])
+
+    def pip_cublas(self, version="12.4.5.8"):
+        names = ["libcublas.so.12", "libcublasLt.so.12"]
+        for name in names:
+            self.lib(self.cublas + "/" + name)
+        self.dist("nvidia-cublas-cu12", version, ["nvidia/cublas/lib/" + n for n in names])
+
+    def pip_cudnn(self, version="9.1.0.70", folder=None, **others):
+        """A complete cuDNN; `others` maps a sub-library to another version of it."""
+        folder = folder or self.cudnn
+        plain = version.rsplit(".", 1)[0]
+        names = []
+        for sub in ("", *SUBS):
+            name = "libcudnn%s.so.9" % ("_" + sub if sub else "")
+            self.put(folder + "/" + name,
+                     cudnn_library(name, others.get(sub, plain), runpath="$ORIGIN"))
+            names.append("nvidia/cudnn/lib/" + name)
+        if folder == self.cudnn:
+            self.dist("nvidia-cudnn-cu12", version, names)
+
+    def system_cublas(self):
+        self.lib(SYSTEM + "/libcublas.so.12")
+        self.lib(SYSTEM + "/libcublasLt.so.12")
