@@ -104,7 +104,8 @@ static inline const unsigned char *elf_bytes(const struct elf_image *e, uint64_t
 /* Numbers in the byte order of the file. */
 static inline uint16_t elf_u16(const struct elf_image *e, const unsigned char *p)
 {
-    return e->big_endian ? (uint16_t)(p[0] << 8 | p[1]) : (uint16_t)(p[1] << 8 | p[0]);
+    unsigned value = e->big_endian ? (unsigned)p[0] << 8 | p[1] : (unsigned)p[1] << 8 | p[0];
+    return (uint16_t)value;
 }
 
 static inline uint32_t elf_u32(const struct elf_image *e, const unsigned char *p)
