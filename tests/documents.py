@@ -21,10 +21,11 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
 def tracked(*patterns):
-    done = subprocess.run(["git", "ls-files", *patterns], cwd=TOP, capture_output=True, text=True,
-                          check=False)
-    if done.returncode == 0 and done.stdout:
-        return [TOP / line for line in done.stdout.splitlines() if (TOP / line).exists()]
+    if shutil.which("git"):
+        done = subprocess.run(["git", "ls-files", *patterns], cwd=TOP, capture_output=True,
+                              text=True, check=False)
+        if done.returncode == 0 and done.stdout:
+            return [TOP / line for line in done.stdout.splitlines() if (TOP / line).exists()]
     return [p for pattern in patterns for p in TOP.rglob(pattern)
             if not p.relative_to(TOP).parts[0].startswith(("build", ".git"))]
 
