@@ -1,0 +1,395 @@
+#include "gpu/code.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "elf/image.h"
+#include "gpu/internal.h"
+
+enum { SECTIONS_MAX = 65536, EM_CUDA_MACHINE = 190, EM_AMDGPU_MACHINE = 224 };
+
+/* ------------------------------------------------------------------ bytes */
+
+const unsigned char *gpu_bytes(const struct gpu_span *s, uint64_t offset, uint64_t n)
+{
+    if (offset > s->size || n > s->size - offset) {
+        return NULL;
+    }
+    return s->data + offset;
+}
+
+uint16_t gpu_u16(const unsigned char *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+uint32_t gpu_u32(const unsigned char *p)
+{
+    return (uint32_t)gpu_u16(p) | (uint32_t)gpu_u16(p + 2) << 16;
+}
+
+uint64_t gpu_u64(const unsigned char *p)
+{
+    return (uint64_t)gpu_u32(p) | (uint64_t)gpu_u32(p + 4) << 32;
+}
+
+/* ------------------------------------------------------------------ the sets while they grow */
+
+void gpu_note(struct gpu_builder *b, const char *fmt, ...)
+{
+    if (b->notes.n == GPU_NOTES_MAX) {
+        return;
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_vprintf(b->arena, fmt, ap);
+    va_end(ap);
+    for (size_t i = 0; i < b->notes.n; i++) {
+        if (strcmp(b->notes.items[i], text) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(b->arena, &b->notes, text);
+}
+
+/* The row of number and suffix, made if it is not there; GPU_ARCHS_MAX when the table is full. */
+static size_t arch_row(struct gpu_builder *b, struct gpu_cuda_arch **items, size_t *n, size_t *cap,
+                       struct gpu_cuda_arch key)
+{
+    for (size_t i = 0; i < *n; i++) {
+        if ((*items)[i].number == key.number && (*items)[i].suffix == key.suffix) {
+            return i;
+        }
+    }
+    if (*n == GPU_ARCHS_MAX) {
+        b->code->incomplete = true;
+        gpu_note(b, "more than %d architectures", GPU_ARCHS_MAX);
+        return GPU_ARCHS_MAX;
+    }
+    if (*n == *cap) {
+        *items = arena_grow(b->arena, *items, *n, cap, sizeof **items);
+    }
+    char suffix[2] = {key.suffix, 0};
+    key.name = arena_printf(b->arena, "%s%u%s", key.name, key.number, suffix);
+    (*items)[*n] = key;
+    return (*n)++;
+}
+
+void gpu_add_native(struct gpu_builder *b, struct gpu_cuda_sets *sets, unsigned number, char suffix)
+{
+    size_t i = arch_row(b, &sets->native.items, &sets->native.n, &sets->native.cap,
+                        (struct gpu_cuda_arch){"sm_", number, suffix, 0, 0, 0});
+    if (i < GPU_ARCHS_MAX) {
+        sets->native.items[i].n_entries++;
+        sets->open.native |= (uint64_t)1 << i;
+    }
+}
+
+void gpu_add_ptx(struct gpu_builder *b, struct gpu_cuda_sets *sets, unsigned number, char suffix,
+                 unsigned isa)
+{
+    size_t i = arch_row(b, &sets->ptx.items, &sets->ptx.n, &sets->ptx.cap,
+                        (struct gpu_cuda_arch){"compute_", number, suffix, 0, isa, isa});
+    if (i < GPU_ARCHS_MAX) {
+        struct gpu_cuda_arch *row = &sets->ptx.items[i];
+        row->n_entries++;
+        row->isa_min = isa < row->isa_min ? isa : row->isa_min;
+        row->isa_max = isa > row->isa_max ? isa : row->isa_max;
+        sets->open.ptx |= (uint64_t)1 << i;
+    }
+}
+
+void gpu_close_container(struct gpu_builder *b, struct gpu_cuda_sets *sets)
+{
+    struct gpu_cuda_group open = sets->open;
+    sets->open = (struct gpu_cuda_group){0};
+    sets->n_containers++;
+    for (size_t i = 0; i < sets->groups.n; i++) {
+        struct gpu_cuda_group *g = &sets->groups.items[i];
+        if (g->native == open.native && g->ptx == open.ptx) {
+            g->n_containers++;
+            return;
+        }
+    }
+    if (sets->groups.n == GPU_GROUPS_MAX) {
+        gpu_note(b, "more than %d different containers: not all are counted", GPU_GROUPS_MAX);
+        return;
+    }
+    open.n_containers = 1;
+    VEC_PUSH(b->arena, &sets->groups, open);
+}
+
+static bool target_is_plain(struct str s)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789+-:_";
+    for (size_t i = 0; i < s.n; i++) {
+        if (!s.s[i] || !strchr(allowed, s.s[i])) {
+            return false;
+        }
+    }
+    return s.n > 0 && s.n <= 64;
+}
+
+void gpu_add_target(struct gpu_builder *b, struct str name)
+{
+    for (size_t i = 0; i < b->targets.n; i++) {
+        if (str_is(name, b->targets.items[i].name)) {
+            b->targets.items[i].n_entries++;
+            return;
+        }
+    }
+    if (!target_is_plain(name) || b->targets.n == GPU_TARGETS_MAX) {
+        b->code->incomplete = true;
+        gpu_note(b, "a target that is none, or more than %d targets", GPU_TARGETS_MAX);
+        return;
+    }
+    VEC_PUSH(b->arena, &b->targets, (struct gpu_target){str_dup(b->arena, name), 1});
+}
+
+/* ------------------------------------------------------------------ sorted results */
+
+static int by_arch(const void *x, const void *y)
+{
+    const struct gpu_cuda_arch *a = x, *b = y;
+    if (a->number != b->number) {
+        return a->number < b->number ? -1 : 1;
+    }
+    return (a->suffix > b->suffix) - (a->suffix < b->suffix);
+}
+
+static int by_group(const void *x, const void *y)
+{
+    const struct gpu_cuda_group *a = x, *b = y;
+    if (a->native != b->native) {
+        return a->native < b->native ? -1 : 1;
+    }
+    return (a->ptx > b->ptx) - (a->ptx < b->ptx);
+}
+
+static int by_target(const void *x, const void *y)
+{
+    const struct gpu_target *a = x, *b = y;
+    return strcmp(a->name, b->name);
+}
+
+static int by_kind(const void *x, const void *y)
+{
+    const struct gpu_kind *a = x, *b = y;
+    return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+/* Sorts the rows and returns, for each old place, its new one. */
+static void sort_archs(struct gpu_cuda_arch *items, size_t n, size_t ret_place[GPU_ARCHS_MAX])
+{
+    struct gpu_cuda_arch old[GPU_ARCHS_MAX];
+    if (n == 0) {
+        return;
+    }
+    memcpy(old, items, n * sizeof *items);
+    qsort(items, n, sizeof *items, by_arch);
+    for (size_t i = 0; i < n; i++) {
+        const struct gpu_cuda_arch *at = bsearch(&old[i], items, n, sizeof *items, by_arch);
+        ret_place[i] = (size_t)(at - items);
+    }
+}
+
+static uint64_t moved(uint64_t mask, const size_t place[GPU_ARCHS_MAX], size_t n)
+{
+    uint64_t to = 0;
+    for (size_t i = 0; i < n; i++) {
+        to |= (mask >> i & 1) << place[i];
+    }
+    return to;
+}
+
+static void finish_cuda(struct gpu_cuda_sets *s, struct gpu_cuda *ret)
+{
+    size_t native[GPU_ARCHS_MAX], ptx[GPU_ARCHS_MAX];
+    sort_archs(s->native.items, s->native.n, native);
+    sort_archs(s->ptx.items, s->ptx.n, ptx);
+    for (size_t i = 0; i < s->groups.n; i++) {
+        struct gpu_cuda_group *g = &s->groups.items[i];
+        g->native = moved(g->native, native, s->native.n);
+        g->ptx = moved(g->ptx, ptx, s->ptx.n);
+    }
+    if (s->groups.n) {
+        qsort(s->groups.items, s->groups.n, sizeof *s->groups.items, by_group);
+    }
+    *ret = (struct gpu_cuda){s->native.items, s->ptx.items, s->native.n,    s->ptx.n,
+                             s->groups.items, s->groups.n,  s->n_containers};
+}
+
+static void finish(struct gpu_builder *b)
+{
+    struct gpu_code *code = b->code;
+    finish_cuda(&b->cuda, &code->cuda);
+    finish_cuda(&b->relocatable, &code->relocatable);
+    if (b->targets.n) {
+        qsort(b->targets.items, b->targets.n, sizeof *b->targets.items, by_target);
+    }
+    if (b->kinds.n) {
+        qsort(b->kinds.items, b->kinds.n, sizeof *b->kinds.items, by_kind);
+    }
+    code->targets = b->targets.items;
+    code->n_targets = b->targets.n;
+    code->kinds = b->kinds.items;
+    code->n_kinds = b->kinds.n;
+    code->notes = b->notes.items;
+    code->n_notes = b->notes.n;
+}
+
+/* ------------------------------------------------------------------ ELF files of a host */
+
+struct sections {
+    uint64_t offset, size_each, n, names, names_size;
+};
+
+static uint64_t word(const struct elf_image *e, const unsigned char *p)
+{
+    return e->is64 ? elf_u64(e, p) : elf_u32(e, p);
+}
+
+/* Offset and size in the file of section `i`, its name's place and its type. */
+static bool section_at(const struct elf_image *e, const struct sections *t, uint64_t i,
+                       uint32_t *ret_name, uint32_t *ret_type, uint64_t *ret_offset,
+                       uint64_t *ret_size)
+{
+    const unsigned char *p = elf_bytes(e, t->offset + i * t->size_each, t->size_each);
+    if (!p) {
+        return false;
+    }
+    *ret_name = elf_u32(e, p);
+    *ret_type = elf_u32(e, p + 4);
+    *ret_offset = word(e, p + (e->is64 ? 24 : 16));
+    *ret_size = word(e, p + (e->is64 ? 32 : 20));
+    return true;
+}
+
+/* The section header table; false if the file has none that can be read. */
+static bool find_sections(const struct elf_image *e, struct sections *ret)
+{
+    const unsigned char *p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
+    if (!p) {
+        return false;
+    }
+    const unsigned char *tail = p + (e->is64 ? 58 : 46); // e_shentsize, e_shnum, e_shstrndx
+    *ret = (struct sections){.offset = word(e, p + (e->is64 ? 40 : 32)),
+                             .size_each = elf_u16(e, tail),
+                             .n = elf_u16(e, tail + 2)};
+    size_t size = e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+    uint32_t name, type;
+    return ret->n && ret->size_each == size && ret->offset &&
+           elf_bytes(e, ret->offset, ret->n * ret->size_each) &&
+           section_at(e, ret, elf_u16(e, tail + 4), &name, &type, &ret->names, &ret->names_size);
+}
+
+static bool name_is(const struct elf_image *e, const struct sections *t, uint32_t name,
+                    const char *wanted)
+{
+    size_t n = strlen(wanted) + 1;
+    if (name >= t->names_size || n > t->names_size - name || t->names > UINT64_MAX - name) {
+        return false;
+    }
+    const unsigned char *p = elf_bytes(e, t->names + name, n);
+    return p && memcmp(p, wanted, n) == 0;
+}
+
+static void read_section(struct gpu_builder *b, const struct elf_image *e, const struct sections *t,
+                         uint32_t name, uint64_t offset, uint64_t size)
+{
+    bool cuda = name_is(e, t, name, ".nv_fatbin");
+    bool relocatable = name_is(e, t, name, "__nv_relfatbin");
+    bool hip = name_is(e, t, name, ".hip_fatbin");
+    if (!cuda && !relocatable && !hip) {
+        return;
+    }
+    if (offset > e->size || size > e->size - offset) {
+        b->code->incomplete = true;
+        gpu_note(b, "a section of GPU code reaches behind the end of the file");
+        size = offset > e->size ? 0 : e->size - offset;
+    }
+    if (size && hip) {
+        gpu_bundle_walk(b, offset, offset + size, false);
+    } else if (size) {
+        gpu_fatbin_walk(b, cuda ? &b->cuda : &b->relocatable, offset, offset + size, false);
+    }
+}
+
+static void read_host(struct gpu_builder *b, const struct elf_image *e)
+{
+    struct sections t;
+    if (find_sections(e, &t)) {
+        for (uint64_t i = 0; i < t.n && i < SECTIONS_MAX; i++) {
+            uint32_t name = 0, type = 0;
+            uint64_t offset = 0, size = 0;
+            if (section_at(e, &t, i, &name, &type, &offset, &size) && type != SHT_NOBITS) {
+                read_section(b, e, &t, name, offset, size);
+            }
+        }
+        return;
+    }
+    for (size_t i = 0; i < e->n_segments; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        if (s->type == PT_LOAD && s->offset < e->size) {
+            uint64_t room = e->size - s->offset;
+            uint64_t to = s->offset + (s->filesz < room ? s->filesz : room);
+            gpu_fatbin_walk(b, &b->cuda, s->offset, to, true);
+            gpu_bundle_walk(b, s->offset, to, true);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ any file */
+
+static void read_elf(struct gpu_builder *b, const struct elf_image *e)
+{
+    struct str target;
+    if (e->machine == EM_CUDA_MACHINE) {
+        gpu_cubin_read(b);
+    } else if (e->machine != EM_AMDGPU_MACHINE) {
+        read_host(b, e);
+    } else if (gpu_amdgpu_target(b, 0, &target)) {
+        gpu_add_target(b, target);
+    }
+}
+
+void gpu_code_read(struct arena *a, const void *data, size_t size, struct gpu_code *ret)
+{
+    *ret = (struct gpu_code){0};
+    struct gpu_builder b = {.arena = a, .file = {data, size}, .code = ret};
+    struct elf_image e;
+    elf_image_parse(a, data, size, &e);
+    if (e.state == ELF_STATE_OK || e.state == ELF_STATE_BAD) {
+        read_elf(&b, &e);
+    } else if (gpu_bundle_starts(&b.file, 0)) {
+        gpu_bundle_walk(&b, 0, size, false);
+    } else if (size >= 4 && gpu_u32(data) == 0xBA55ED50u) {
+        gpu_fatbin_walk(&b, &b.cuda, 0, size, false);
+    }
+    finish(&b);
+}
+
+int gpu_code_read_file(struct root *r, struct arena *a, const char *path, struct gpu_code *ret,
+                       struct gm_err *err)
+{
+    const void *data = NULL;
+    size_t size = 0;
+    struct stat st;
+    int rc = root_map(r, path, &data, &size, &st);
+    if (rc < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
+    }
+    if (size) {
+        /* One page here, one there: reading ahead would fetch payloads. */
+        (void)madvise((void *)(uintptr_t)data, size, MADV_RANDOM);
+    }
+    gpu_code_read(a, data, size, ret);
+    if (size) {
+        (void)munmap((void *)(uintptr_t)data, size);
+    }
+    return 0;
+}
