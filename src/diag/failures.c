@@ -217,8 +217,10 @@ void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct 
         diag_evidence(d, f, "%s is asked for by %s", x->request->name,
                       path_normal(d->a, model_absolute(d->m, diag_caller(x))));
     }
-    if (x->says) {
-        diag_evidence(d, f, "the loader says: %s", x->says);
+    const char *says = x->defect && !x->request ? x->defect->text : x->says;
+    bool cut = x->defect && x->defect->kind == LDSO_FILE_CUT;
+    if (says) {
+        diag_evidence(d, f, "%s: %s", cut ? "what happens" : "the loader says", says);
     }
     if (x->attempt && x->attempt->says && *x->attempt->says) {
         diag_evidence(d, f, "the program then says: %s", x->attempt->says);

@@ -222,7 +222,6 @@ bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x)
                      other ? a_version : b_version));
     diag_evidence(d, f, "%s was found through %s", odd->path,
                   diag_via(d, odd->via, odd->via_object));
-    diag_evidence(d, f, "the loader says: %s", x->defect->text);
     diag_failure_evidence(d, f, x);
     repair_mixed(d, f, x->process, odd);
     return true;

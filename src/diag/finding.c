@@ -177,7 +177,7 @@ static void say_what_is_fine(struct diag *d)
         fine_pairs += pair && fine;
         if (fine && !pair && (p->n_script || d->m->target_file || d->m->pid)) {
             VEC_PUSH(d->a, &d->report->fine,
-                     arena_printf(d->a, "%s: %zu objects, every library it asks for is found",
+                     arena_printf(d->a, "%s: every library that it requires is found (%zu loaded)",
                                   p->n_script ? diag_script_text(d, p)
                                               : path_base(p->ldso->main->path),
                                   p->ldso->objects.n));

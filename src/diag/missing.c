@@ -170,7 +170,8 @@ static const char *summary_of(struct diag *d, const struct diag_failure *x, enum
         return arena_printf(d->a, "%s needs %s; installed is %s (%s).", who, x->name, p->other->name,
                             p->other->package ? p->other->package : p->other->path);
     }
-    return arena_printf(d->a, "%s, which %s needs, is not installed.", x->name, who);
+    return arena_printf(d->a, "%s, which %s %s, is not installed.", x->name, who,
+                        x->wish ? "would use" : "needs");
 }
 
 static void place_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x,

@@ -87,8 +87,10 @@ static void rule_stub(struct diag *d, const struct model_process *p, const struc
     }
     struct diag_finding *f =
         diag_add(d, DIAG_STUB_LIBCUDA, o->path, "libcuda.so.1",
-                 arena_printf(d->a, "%s is the toolkit's stub (%s), not the driver's library.",
-                              o->path, stub));
+                 arena_printf(d->a, "%s is the toolkit's stub%s%s%s, not the driver's library.",
+                              o->path, strcmp(stub, o->path) ? " (" : "",
+                              strcmp(stub, o->path) ? stub : "",
+                              strcmp(stub, o->path) ? ")" : ""));
     bool path = o->via == LDSO_VIA_RPATH || o->via == LDSO_VIA_RUNPATH;
     f->class = path ? "rpath-shadow" : "ld-library-path-shadow";
     diag_seen_in(d, f, p);
@@ -157,6 +159,14 @@ static void rule_extension(struct diag *d, const struct model_foreign *x)
         arena_printf(d->a, "%s was built for another Python: this is %d.%d, and %s is there as %s "
                            "only.", x->package, env->major, env->minor, x->module,
                      path_base(x->file)));
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        for (size_t k = 0; k < p->imported.n; k++) {
+            if (strcmp(p->imported.items[k], x->package) == 0) {
+                diag_seen_in(d, f, p);
+            }
+        }
+    }
     diag_evidence(d, f, "the file is %s", x->file);
     diag_evidence(d, f, "this interpreter looks for %s%s", x->module, env->suffixes[0]);
     const char *spec = dist && dist->version

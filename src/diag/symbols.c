@@ -205,7 +205,6 @@ bool diag_rule_defect(struct diag *d, const struct diag_failure *x)
     case LDSO_SYMBOL_MISSING_LAZY:
     case LDSO_NO_VERSIONS: f = rule_lack(d, x); break;
     }
-    diag_evidence(d, f, "the loader says: %s", x->defect->text);
     diag_failure_evidence(d, f, x);
     return true;
 }

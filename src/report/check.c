@@ -326,7 +326,7 @@ static void finding_text(const struct page *p, const struct diag_finding *f)
     for (size_t i = 0; i < f->evidence.n; i++) {
         item(p, i ? "" : "because", shorten(p, f->evidence.items[i]));
     }
-    if (f->scripts.n) {
+    if (f->scripts.n && p->m->processes.n > 1) {
         item(p, "seen in",
              shorten(p, f->scripts.n > 1 ? arena_printf(p->m->arena, "%s (and %zu more)",
                                                         f->scripts.items[0], f->scripts.n - 1)
@@ -354,15 +354,17 @@ static void remarks_text(const struct page *p, const struct diag_report *r)
 
 static void verdict_text(const struct page *p, const struct diag_report *r)
 {
-    size_t errors = 0;
-    while (errors < r->findings.n && r->findings.items[errors]->severity == DIAG_ERROR) {
-        errors++;
+    size_t errors = 0, warnings = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        errors += r->findings.items[i]->severity == DIAG_ERROR;
+        warnings += r->findings.items[i]->severity == DIAG_WARNING;
     }
     fputc('\n', p->o->file);
     switch (r->verdict) {
     case DIAG_OK:
         out_print(p->o, OUT_GREEN, "ok");
-        fprintf(p->o->file, "       no error in what was looked at\n");
+        fprintf(p->o->file, "       no error in what was looked at%s\n",
+                warnings ? "; see the warning above" : "");
         break;
     case DIAG_BROKEN:
         out_print(p->o, OUT_RED, "broken");

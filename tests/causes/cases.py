@@ -55,7 +55,7 @@ def missing_family_of_one_asker(t, bad):
 
 
 @case("library-missing", "lib-missing", "libcublasLt.so.13",
-      repair=r"nvidia-cublas nvidia-curand nvidia-cuda-runtime && export.*/nvidia/cu13/lib\$")
+      repair=r"nvidia-cublas nvidia-curand nvidia-cuda-runtime && export.*/nvidia/cu13/lib\"\$")
 def missing_for_cuda_13(t, bad):
     """The packages of CUDA 13 have no suffix; the driver's library is none of this finding."""
     needs = ["libcublasLt.so.13", "libcurand.so.10", "libcudart.so.13"]
