@@ -49,6 +49,7 @@ SUITES = [
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container.sh {exe}"),
+    Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "machine", 600,
           "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
     Suite("test", "worlds", 900,

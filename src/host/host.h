@@ -17,8 +17,8 @@
  *
  *     PATH c|b MAJOR MINOR MODE UID GID ACCESS
  *
- * MODE in octal; ACCESS is what access(PATH, R_OK|W_OK) gave: "ok", "EACCES", "EPERM", or "-"
- * where it was not asked. The identity of the user and the environment come from
+ * MODE in octal; ACCESS is what access(PATH, R_OK|W_OK) gave (below /dev/nvidia-caps, whose nodes
+ * are only read, R_OK): "ok", "EACCES", "EPERM", or "-" where it was not asked. The identity of the user and the environment come from
  * /proc/self/status and /proc/self/environ, in a tree too: those of who captured it.
  *
  * All texts live in the arena, or are constants.

@@ -245,6 +245,9 @@ static void nvidia_libraries(struct judge *j)
     }
     if (!library(n, "libcuda.so.1")) {
         bool inside = in_container(j);
+        if (inside && j->g->problems.n) {
+            return; // without the devices, that the libraries are missing too says nothing new
+        }
         add(j, "no-libraries", HOST_NO,
             inside ? "this container has the devices and not the driver's libraries (no "
                      "libcuda.so.1)"
@@ -326,10 +329,13 @@ static void wsl_state(struct judge *j)
         add(j, "no-libraries", HOST_NO, "there is no libcuda.so.1 in /usr/lib/wsl/lib",
             "wsl --shutdown (in Windows), and start again; install NVIDIA's driver in Windows");
     }
-    if (w->shadows.n) {
-        add(j, "wsl-shadowed", HOST_NO,
-            arena_printf(j->arena, "a Linux driver's libcuda (%s) stands beside the one of WSL",
-                         w->shadows.items[0]),
+    const struct host_library *first = library(&j->h->nvidia, "libcuda.so.1");
+    if (w->shadows.n && first) {
+        bool wins = !starts_with(first->real, "/usr/lib/wsl/");
+        add(j, "wsl-shadowed", wins ? HOST_NO : HOST_YES,
+            arena_printf(j->arena, "a Linux driver's libcuda (%s) %s", w->shadows.items[0],
+                         wins ? "is found before the one of WSL, and finds no GPU there"
+                              : "stands beside the one of WSL, which is found first"),
             "remove the Linux driver packages: in WSL the driver is Windows' own");
     }
     ask_all_rights(j);
@@ -452,7 +458,7 @@ static void amd_gfx(struct judge *j)
     if (g->partitions.state == HOST_YES && starts_with(g->gfx.where ? g->gfx.where : "", "pci")) {
         add(j, "old-kernel", HOST_YES,
             "the kernel is too old to tell the gfx target: it was taken from the PCI id",
-            "kernel 5.14 or newer tells it; ROCm 5 and newer ask for it");
+            "a newer kernel tells it");
     }
 }
 
@@ -479,7 +485,8 @@ static const char *gfx_of_override(struct arena *a, const char *text)
     return rest.s ? NULL : host_parse_gfx(a, part[0] * 10000 + part[1] * 100 + part[2]);
 }
 
-static void amd_override(struct judge *j, const char *value)
+/* Says what an override does; returns the target that ROCm then takes the GPU for. */
+static const char *amd_override(struct judge *j, const char *value)
 {
     const struct host_gfx *own = host_gfx(j->g->gfx.value);
     const char *gfx = gfx_of_override(j->arena, value);
@@ -487,9 +494,12 @@ static void amd_override(struct judge *j, const char *value)
         add(j, "override-unreadable", HOST_YES,
             arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s is not of the form 10.3.0", value),
             "unset HSA_OVERRIDE_GFX_VERSION");
-    } else if (strcmp(gfx, j->g->gfx.value) == 0) {
-        return;
-    } else if (own && own->same_isa && strcmp(value, own->same_isa) == 0) {
+        return j->g->gfx.value;
+    }
+    if (strcmp(gfx, j->g->gfx.value) == 0) {
+        return gfx;
+    }
+    if (own && own->same_isa && strcmp(value, own->same_isa) == 0) {
         add(j, "override", HOST_YES,
             arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
                                    "code it executes", value, gfx),
@@ -501,6 +511,7 @@ static void amd_override(struct judge *j, const char *value)
                          value, gfx),
             "unset HSA_OVERRIDE_GFX_VERSION");
     }
+    return gfx;
 }
 
 static void amd_kernels(struct judge *j)
@@ -512,22 +523,23 @@ static void amd_kernels(struct judge *j)
     if (!gfx || !bound_to(j->g, "amdgpu")) {
         return;
     }
-    if (override) {
-        amd_override(j, override);
-    }
+    gfx = override ? amd_override(j, override) : gfx;
+    const char *step =
+        override ? NULL
+        : target && target->same_isa
+            ? arena_printf(j->arena, "try HSA_OVERRIDE_GFX_VERSION=%s", target->same_isa)
+            : "use a build made for it (a distribution's, or one of your own)";
+    bool told = override != NULL;
     for (size_t i = 0; i < amd->rocm.n; i++) {
         const struct host_rocm *r = &amd->rocm.items[i];
         if (r->gfx.n && !has_kernels(r, gfx)) {
             add(j, "no-rocblas-kernels", HOST_YES,
                 arena_printf(j->arena, "rocBLAS of %s carries no kernels for %s", r->prefix, gfx),
-                NULL);
+                told ? NULL : step);
+            told = true;
         }
     }
-    if (target && !target->official && !override) {
-        const char *step =
-            target->same_isa
-                ? arena_printf(j->arena, "try HSA_OVERRIDE_GFX_VERSION=%s", target->same_isa)
-                : "use a build made for it (a distribution's, or one of your own)";
+    if (target && !target->official && !told) {
         add(j, "no-official-kernels", HOST_YES,
             arena_printf(j->arena, "official ROCm builds carry no kernels for %s", gfx), step);
     }

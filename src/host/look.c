@@ -127,26 +127,34 @@ static bool in_group(const struct host *h, uint64_t gid)
 
 enum { OVERFLOW_ID = 65534 }; // what an unmapped id looks like in a user namespace
 
+/* The rights that a program needs: 6, read and write; the nodes of capabilities are only read. */
+static unsigned rights_needed(const struct host_node *n)
+{
+    return starts_with(n->path, "/dev/nvidia-caps/") ? 4 : 6;
+}
+
 /* The kernel's answer was not asked: by mode, owner and groups (Linux fs/namei.c,
  * generic_permission). Access lists and device cgroups cannot be seen this way. */
 static struct host_fact usable_by_mode(const struct host *h, const struct host_node *n)
 {
     const struct host_user *u = &h->user;
-    if ((n->mode & 06) == 06) {
+    uint64_t others = rights_needed(n), group = others << 3, owner = others << 6;
+    if ((n->mode & others) == others) {
         return host_yes(n->path, NULL);
     }
     if (u->uid.state != HOST_YES) {
         return host_unknown(n->path, "whose rights count cannot be told");
     }
-    if ((u->uid.number == n->uid && (n->mode & 0600) == 0600) ||
-        (in_group(h, n->gid) && n->gid != OVERFLOW_ID && (n->mode & 060) == 060)) {
+    if ((u->uid.number == n->uid && (n->mode & owner) == owner) ||
+        (in_group(h, n->gid) && n->gid != OVERFLOW_ID && (n->mode & group) == group)) {
         return host_yes(n->path, NULL);
     }
     bool mapped = n->uid != OVERFLOW_ID && n->gid != OVERFLOW_ID;
     if (u->dac_override.state == HOST_YES && (mapped || h->container.rootless.state == HOST_NO)) {
         return host_yes(n->path, NULL);
     }
-    if (n->gid == OVERFLOW_ID && in_group(h, OVERFLOW_ID) && (n->mode & 060) == 060) {
+    if (n->gid == OVERFLOW_ID && in_group(h, OVERFLOW_ID) &&
+        (n->mode & group) == group) {
         return host_unknown(n->path, "its group has no number in this user namespace");
     }
     struct host_fact fact = host_no(n->path, "neither owner, group nor others give the right");
@@ -165,7 +173,7 @@ static bool refused_by_cgroup(struct host_look *l, const struct host_node *n)
 
 static struct host_fact usable_here(struct host_look *l, const struct host_node *n)
 {
-    int rc = root_access(l->root, n->path, R_OK | W_OK);
+    int rc = root_access(l->root, n->path, rights_needed(n) == 4 ? R_OK : R_OK | W_OK);
     if (rc == 0) {
         return host_yes(n->path, NULL);
     }

@@ -110,6 +110,11 @@ static void read_gpu(struct host_look *l, struct host_gpu *g)
         return;
     }
     g->model = key_fact(l, path, text, "Model");
+    if (g->model.state == HOST_YES) { // the driver's own name is the more exact one
+        g->name = starts_with(g->model.value, "NVIDIA")
+                      ? g->model.value
+                      : arena_printf(l->arena, "NVIDIA %s", g->model.value);
+    }
     g->uuid = key_fact(l, path, text, "GPU UUID");
     if (g->uuid.state == HOST_YES && strchr(g->uuid.value, '?')) {
         g->uuid = host_unknown(path, "the GPU has not been used since the driver was loaded");

@@ -82,6 +82,10 @@ static void collect_wsl(struct host_look *l)
     w->driver = store_driver(l);
     read_wsl_libraries(l);
     if (w->driver.state != HOST_YES && !w->libcuda.path) {
+        if (w->dxg.state != HOST_NO) {
+            VEC_PUSH(l->arena, &h->notes,
+                     "WSL may reach a GPU that is not NVIDIA's, which no file here tells");
+        }
         return;
     }
     struct host_gpu g = platform_gpu(HOST_NVIDIA, "wsl", "NVIDIA GPU through WSL",
@@ -179,9 +183,11 @@ static void collect_tegra(struct host_look *l)
     struct host_tegra *t = &h->tegra;
     t->release = tegra_release(l);
     size_t soc = soc_index(l, &t->soc);
-    t->is_tegra = t->soc.state == HOST_YES || t->release.state == HOST_YES
-                      ? host_yes(t->soc.state == HOST_YES ? t->soc.where : t->release.where, NULL)
-                      : host_no(t->release.where, "there is no sign of a Tegra processor");
+    t->is_tegra = t->soc.state == HOST_YES       ? host_yes(t->soc.where, NULL)
+                  : t->release.state == HOST_YES ? host_yes(t->release.where, NULL)
+                  : t->release.state == HOST_NO
+                      ? host_no(t->release.where, "there is no sign of a Tegra processor")
+                      : host_unknown(t->release.where, t->release.why);
     if (t->is_tegra.state != HOST_YES || on_pci(h)) {
         return;
     }

@@ -116,13 +116,18 @@ const char *report_device_sentence(struct arena *a, const struct host *h, const 
                         state_text(a, h, g));
 }
 
+static const char *with_vectors(struct arena *a, const struct host_cpu *c, const char *cores)
+{
+    return c->vectors.state == HOST_YES ? arena_printf(a, "%s, %s", cores, c->vectors.value) : cores;
+}
+
 static const char *cores_text(struct arena *a, const struct host_cpu *c)
 {
-    const char *cores = c->cores.state != HOST_YES
+    return with_vectors(a, c,
+                        c->cores.state != HOST_YES
                             ? "an unknown number of cores"
                             : arena_printf(a, "%u core%s", (unsigned)c->cores.number,
-                                           c->cores.number == 1 ? "" : "s");
-    return c->vectors.state == HOST_YES ? arena_printf(a, "%s, %s", cores, c->vectors.value) : cores;
+                                           c->cores.number == 1 ? "" : "s"));
 }
 
 /* ------------------------------------------------------------------ text */
@@ -176,11 +181,13 @@ static void cpu_text(const struct out *o, struct arena *a, const struct host_cpu
     const char *text = cores_text(a, c);
     if (c->cores.state == HOST_YES && c->cores_online.state == HOST_YES &&
         c->cores.number < c->cores_online.number) {
-        text = arena_printf(a, "%s (of %u", text, (unsigned)c->cores_online.number);
-        text = c->quota.state == HOST_YES
-                   ? arena_printf(a, "%s; the cgroup allows the time of %.1f)", text,
-                                  (double)c->quota.number / 1000)
-                   : arena_printf(a, "%s)", text);
+        text = arena_printf(a, "%u of %u cores", (unsigned)c->cores.number,
+                            (unsigned)c->cores_online.number);
+        if (c->quota.state == HOST_YES) {
+            text = arena_printf(a, "%s (the cgroup allows the time of %.1f)", text,
+                                (double)c->quota.number / 1000);
+        }
+        text = with_vectors(a, c, text);
     }
     if (c->memory_total.state == HOST_YES) {
         text = arena_printf(a, "%s, %s of memory", text, gib(a, c->memory_total.number));
