@@ -4,7 +4,8 @@
 enum { O_ROOT = 1, O_JSON };
 
 static const struct cli_option options[] = {
-    {"root", "DIR", "look at the file system below DIR (a captured tree, another machine's)", O_ROOT},
+    {"root", "DIR", "look at the file system below DIR (a captured tree, another machine's)",
+     O_ROOT},
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
@@ -44,12 +45,18 @@ static int run(const struct cli_command *self, int argc, char **argv)
     bool json = false;
     for (int id; (id = cli_next(&args)) != CLI_END;) {
         switch (id) {
-        case O_ROOT: root_path = args.value; break;
-        case O_JSON: json = true; break;
-        case CLI_HELP: return CLI_OK;
+        case O_ROOT:
+            root_path = args.value;
+            break;
+        case O_JSON:
+            json = true;
+            break;
+        case CLI_HELP:
+            return CLI_OK;
         case CLI_ARGUMENT:
             return cli_fail(CLI_USAGE, "devices: takes no argument, but %s was given", args.value);
-        default: return CLI_USAGE;
+        default:
+            return CLI_USAGE;
         }
     }
     struct arena arena;

@@ -116,7 +116,8 @@ static void read_topology(struct host_look *l)
     }
 }
 
-/* What amdgpu itself tells: memory, partitions, the render node of a GPU that KFD does not serve. */
+/* What amdgpu itself tells: memory, partitions, the render node of a GPU that KFD does not serve.
+ */
 static void read_sysfs(struct host_look *l, struct host_gpu *g)
 {
     const char *dir = arena_printf(l->arena, "/sys/bus/pci/devices/%s", g->bdf);
@@ -159,8 +160,8 @@ static void read_kernels(struct host_look *l, struct host_rocm *rocm)
     for (size_t i = 0; i < files.n; i++) {
         struct str name = str_of(files.names[i]);
         size_t at = str_find(name, "gfx"), n = at + 3;
-        while (n < name.n && ((name.s[n] >= '0' && name.s[n] <= '9') ||
-                              (name.s[n] >= 'a' && name.s[n] <= 'f'))) {
+        while (n < name.n &&
+               ((name.s[n] >= '0' && name.s[n] <= '9') || (name.s[n] >= 'a' && name.s[n] <= 'f'))) {
             n++;
         }
         if (n > at + 5) {
@@ -205,8 +206,8 @@ static void read_pip_rocm(struct host_look *l)
     for (size_t i = 0; i < sizeof libs / sizeof *libs; i++) {
         struct root_dir pythons = host_entries(l, libs[i], "python3*");
         for (size_t k = 0; k < pythons.n * 2; k++) {
-            const char *site = arena_printf(l->arena, "%s/%s/%s", libs[i], pythons.names[k / 2],
-                                            sites[k % 2]);
+            const char *site =
+                arena_printf(l->arena, "%s/%s/%s", libs[i], pythons.names[k / 2], sites[k % 2]);
             struct root_dir found = host_entries(l, site, "*rocm_sdk*");
             for (size_t n = 0; n < found.n; n++) {
                 VEC_PUSH(l->arena, &l->host->amd.pip_rocm,

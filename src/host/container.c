@@ -43,7 +43,9 @@ static struct host_fact by_sign(struct host_look *l, size_t first, size_t end)
 static struct host_fact by_cgroup(struct host_look *l)
 {
     static const char *const words[][2] = {
-        {"kubepods", "kubernetes"}, {"/docker", "docker"}, {"/lxc", "lxc"},
+        {"kubepods", "kubernetes"},
+        {"/docker", "docker"},
+        {"/lxc", "lxc"},
         {"/machine.slice/libpod", "podman"},
     };
     static const char path[] = "/proc/1/cgroup";
@@ -92,7 +94,7 @@ static void note_injected(struct host_look *l, const struct host_mount *m)
 
 struct mounts {
     bool seen;
-    bool root_is_disk;         // the whole of a block device's file system
+    bool root_is_disk;          // the whole of a block device's file system
     struct host_fact container; // what the root's mount says
 };
 

@@ -83,8 +83,7 @@ static bool memory_max(struct host_look *l, const char *folder, uint64_t *ret, c
 }
 
 /* Version 1 writes "no limit" as the largest multiple of the page size. */
-static bool memory_limit(struct host_look *l, const char *folder, uint64_t *ret,
-                         const char **where)
+static bool memory_limit(struct host_look *l, const char *folder, uint64_t *ret, const char **where)
 {
     return number_in(l, folder, "memory.limit_in_bytes", ret, where) &&
            *ret < (uint64_t)INT64_MAX - (1 << 20);
@@ -99,7 +98,7 @@ static void collect_limits(struct host_look *l)
     struct host_fact memory1 = host_presence(l, "/sys/fs/cgroup/memory", top);
     c->quota = host_no(top, "no cgroup sets a quota");
     c->memory_limit = host_no(top, "no cgroup sets a limit");
-    uint64_t value;
+    uint64_t value = 0;
     const char *where = NULL;
     bool seen_cpu = false, seen_memory = false;
     if (v2.state == HOST_YES) {

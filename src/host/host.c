@@ -25,7 +25,8 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     if (!sys && !proc) {
         return gm_err_set(err, GM_ERR_LOOK,
                           "neither /sys nor /proc can be seen below %s: its devices cannot be told "
-                          "(the files of an image have none)", r->path);
+                          "(the files of an image have none)",
+                          r->path);
     }
     struct host_look look = {.root = r, .arena = a, .host = ret};
     host_collect_base(&look);
@@ -65,10 +66,17 @@ void host_judge(struct host *h, struct arena *a)
     for (size_t i = 0; i < h->gpus.n; i++) {
         struct host_gpu *g = &h->gpus.items[i];
         switch (g->vendor) {
-        case HOST_NVIDIA: host_judge_nvidia(h, a, g); break;
-        case HOST_AMD: host_judge_amd(h, a, g); break;
-        case HOST_INTEL: host_judge_intel(h, a, g); break;
-        case HOST_OTHER: break;
+        case HOST_NVIDIA:
+            host_judge_nvidia(h, a, g);
+            break;
+        case HOST_AMD:
+            host_judge_amd(h, a, g);
+            break;
+        case HOST_INTEL:
+            host_judge_intel(h, a, g);
+            break;
+        case HOST_OTHER:
+            break;
         }
         sort_problems(g);
         g->usable = g->problems.n ? g->problems.items[0].state : HOST_YES;

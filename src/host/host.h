@@ -18,8 +18,9 @@
  *     PATH c|b MAJOR MINOR MODE UID GID ACCESS
  *
  * MODE in octal; ACCESS is what access(PATH, R_OK|W_OK) gave (below /dev/nvidia-caps, whose nodes
- * are only read, R_OK): "ok", "EACCES", "EPERM", or "-" where it was not asked. The identity of the user and the environment come from
- * /proc/self/status and /proc/self/environ, in a tree too: those of who captured it.
+ * are only read, R_OK): "ok", "EACCES", "EPERM", or "-" where it was not asked. The identity of the
+ * user and the environment come from /proc/self/status and /proc/self/environ, in a tree too: those
+ * of who captured it.
  *
  * All texts live in the arena, or are constants.
  */
@@ -50,7 +51,7 @@ struct host_node {
     const char *path;
     struct host_fact present; // no: the folder was read and it is not there
     uint64_t major, minor, mode, uid, gid;
-    const char *group; // name of gid below the root, or NULL
+    const char *group;       // name of gid below the root, or NULL
     struct host_fact usable; // value: "EPERM", "EACCES" when no
 };
 
@@ -99,15 +100,15 @@ struct host_gpu {
 };
 
 struct host_nvidia {
-    struct host_fact module;          // the nvidia module is loaded; value: its version
-    struct host_fact module_on_disk;  // for the running kernel
-    struct host_fact flavour;         // value: "open" or "proprietary"
-    struct host_fact uvm;             // the nvidia_uvm module is loaded
-    struct host_fact modify_nodes;    // ModifyDeviceFiles of the driver's parameters
-    struct host_fact modprobe;        // nvidia-modprobe is installed: it makes nodes on demand
-    struct host_fact persistence;     // nvidia-persistenced runs
-    struct host_fact nvswitch;        // number of NVSwitch devices
-    struct host_fact fabric_manager;  // it runs
+    struct host_fact module;         // the nvidia module is loaded; value: its version
+    struct host_fact module_on_disk; // for the running kernel
+    struct host_fact flavour;        // value: "open" or "proprietary"
+    struct host_fact uvm;            // the nvidia_uvm module is loaded
+    struct host_fact modify_nodes;   // ModifyDeviceFiles of the driver's parameters
+    struct host_fact modprobe;       // nvidia-modprobe is installed: it makes nodes on demand
+    struct host_fact persistence;    // nvidia-persistenced runs
+    struct host_fact nvswitch;       // number of NVSwitch devices
+    struct host_fact fabric_manager; // it runs
     struct host_fact fabric_installed;
     VEC(struct host_library) libraries; // the first of each name, in search order
     VEC(struct host_library) shadowed;  // further copies of libcuda.so.1
@@ -138,8 +139,8 @@ struct host_intel {
 
 struct host_wsl {
     struct host_fact is_wsl;
-    struct host_fact dxg;    // /dev/dxg
-    struct host_fact driver; // value: the driver store folder with the NVIDIA driver
+    struct host_fact dxg;        // /dev/dxg
+    struct host_fact driver;     // value: the driver store folder with the NVIDIA driver
     struct host_library libcuda; // in /usr/lib/wsl/lib
     host_texts shadows;          // libcuda outside /usr/lib/wsl
 };
@@ -151,7 +152,7 @@ struct host_tegra {
 };
 
 struct host_container {
-    struct host_fact inside; // value: "docker", "podman", "kubernetes", "lxc", ...
+    struct host_fact inside;   // value: "docker", "podman", "kubernetes", "lxc", ...
     struct host_fact rootless; // in a user namespace of its own
     host_texts injected_devices, injected_libraries; // mount points of the driver's parts
     struct host_fact device_cgroup; // version 1: its list can be read; value: "1" or "2"
@@ -169,8 +170,8 @@ struct host_cpu {
 };
 
 struct host_user {
-    struct host_fact uid; // number: effective
-    VEC(uint64_t) groups; // effective and supplementary
+    struct host_fact uid;          // number: effective
+    VEC(uint64_t) groups;          // effective and supplementary
     struct host_fact dac_override; // root's right to ignore modes
 };
 
@@ -180,7 +181,7 @@ struct host_setting {
 };
 
 struct host {
-    struct host_fact pci; // yes: the PCI bus was read
+    struct host_fact pci;    // yes: the PCI bus was read
     struct host_fact kernel; // value: release
     struct host_cpu cpu;
     struct host_user user;
@@ -190,11 +191,11 @@ struct host {
     struct host_intel intel;
     struct host_wsl wsl;
     struct host_tegra tegra;
-    VEC(struct host_gpu) gpus;   // by PCI address; WSL's and Tegra's last
-    host_texts other_displays;   // adapters that compute nothing: "ASPEED ... at 0000:05:00.0"
+    VEC(struct host_gpu) gpus;    // by PCI address; WSL's and Tegra's last
+    host_texts other_displays;    // adapters that compute nothing: "ASPEED ... at 0000:05:00.0"
     struct host_fact environment; // /proc/self/environ could be read
     VEC(struct host_setting) variables; // those that matter to GPUs
-    host_texts notes; // bounds that were reached, files that could not be read
+    host_texts notes;                   // bounds that were reached, files that could not be read
 };
 
 /* Reads everything. GM_ERR_LOOK when nothing of the machine can be seen below the root: neither

@@ -12,8 +12,7 @@ static void read_gpu(struct host_look *l, struct host_gpu *g)
     const char *drm = arena_printf(l->arena, "/sys/bus/pci/devices/%s/drm", g->bdf);
     struct root_dir nodes = host_entries(l, drm, "renderD*");
     for (size_t i = 0; i < nodes.n; i++) {
-        struct host_node node =
-            host_node_at(l, path_join(l->arena, "/dev/dri", nodes.names[i]));
+        struct host_node node = host_node_at(l, path_join(l->arena, "/dev/dri", nodes.names[i]));
         VEC_PUSH(l->arena, &g->nodes, node);
     }
 }

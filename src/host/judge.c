@@ -59,7 +59,8 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     }
     if (strcmp(n->usable.value, "EPERM") == 0) {
         add(j, "device-cgroup", HOST_NO,
-            arena_printf(j->arena, "%s is there, and the device cgroup forbids it (EPERM)", n->path),
+            arena_printf(j->arena, "%s is there, and the device cgroup forbids it (EPERM)",
+                         n->path),
             in_container(j)
                 ? "start the container again; to keep it from happening: "
                   "nvidia-ctk system create-dev-char-symlinks --create-all on the host, or CDI, or "
@@ -72,11 +73,12 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     add(j, "permission", HOST_NO,
         arena_printf(j->arena, "%s may not be used by this user (mode %04o, group %s)", n->path,
                      (unsigned)n->mode, group),
-        !group_has ? arena_printf(j->arena, "give the group of users a right to it: a udev rule "
-                                            "for %s with GROUP and MODE=\"0660\"", n->path)
+        !group_has ? arena_printf(j->arena,
+                                  "give the group of users a right to it: a udev rule "
+                                  "for %s with GROUP and MODE=\"0660\"",
+                                  n->path)
         : in_container(j)
-            ? arena_printf(j->arena, "start the container with --group-add %u%s",
-                           (unsigned)n->gid,
+            ? arena_printf(j->arena, "start the container with --group-add %u%s", (unsigned)n->gid,
                            j->h->container.rootless.state == HOST_YES
                                ? " (rootless podman: --group-add keep-groups)"
                                : "")
@@ -99,8 +101,8 @@ static void ask_hidden(struct judge *j, const char *const *names, size_t n)
         const char *value = host_variable(j->h, names[i]);
         if (value && (!*value || strcmp(value, "-1") == 0 || strcmp(value, "NoDevFiles") == 0)) {
             add(j, "hidden", HOST_NO,
-                arena_printf(j->arena, "%s=%s hides every GPU from programs started here",
-                             names[i], *value ? value : "\"\""),
+                arena_printf(j->arena, "%s=%s hides every GPU from programs started here", names[i],
+                             *value ? value : "\"\""),
                 arena_printf(j->arena, "unset %s", names[i]));
         } else if (value) {
             add(j, "filtered", HOST_YES,
@@ -158,8 +160,10 @@ static void nvidia_not_loaded(struct judge *j)
             "signed module)");
     } else if (n->module_on_disk.state == HOST_NO && library(n, "libcuda.so.1")) {
         add(j, "no-module", HOST_NO,
-            arena_printf(j->arena, "the driver's libraries are installed, and no kernel module was "
-                                   "built for the running kernel %s", j->h->kernel.value),
+            arena_printf(j->arena,
+                         "the driver's libraries are installed, and no kernel module was "
+                         "built for the running kernel %s",
+                         j->h->kernel.value),
             "install the headers of this kernel and rebuild the module (sudo dkms autoinstall), or "
             "boot the kernel it was built for");
     } else {
@@ -201,8 +205,8 @@ static void nvidia_nodes(struct judge *j)
             "there is no /dev/nvidiactl, and no nvidia-modprobe that would make it",
             "install nvidia-modprobe, or run nvidia-smi once as root");
     } else if (j->g->nodes.n == 0) {
-        add(j, "node-unmatched", HOST_UNKNOWN, "which of the device nodes is its own cannot be told",
-            NULL);
+        add(j, "node-unmatched", HOST_UNKNOWN,
+            "which of the device nodes is its own cannot be told", NULL);
     }
 }
 
@@ -254,8 +258,9 @@ static void nvidia_libraries(struct judge *j)
                    : "the kernel module is loaded, and libcuda.so.1 is not in the usual places",
             inside ? "let the NVIDIA Container Toolkit start the container (--gpus all) with "
                      "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-                   : arena_printf(j->arena, "install the driver's libraries of version %s (Debian: "
-                                            "libcuda1)",
+                   : arena_printf(j->arena,
+                                  "install the driver's libraries of version %s (Debian: "
+                                  "libcuda1)",
                                   n->module.value ? n->module.value : "of the module"));
     } else if (n->versions_match.state == HOST_NO) {
         add(j, "version-mismatch", HOST_NO,
@@ -264,8 +269,10 @@ static void nvidia_libraries(struct judge *j)
                             : "reboot, or unload the nvidia modules and load them again");
     } else if (n->versions_match.state == HOST_UNKNOWN) {
         add(j, "version-unknown", HOST_YES,
-            arena_printf(j->arena, "whether libcuda fits the kernel module was not told by files: "
-                                   "%s", n->versions_match.why),
+            arena_printf(j->arena,
+                         "whether libcuda fits the kernel module was not told by files: "
+                         "%s",
+                         n->versions_match.why),
             NULL);
     }
 }
@@ -284,10 +291,12 @@ static void nvidia_fabric(struct judge *j)
     }
     bool installed = n->fabric_installed.state == HOST_YES;
     add(j, "fabric-manager", HOST_NO,
-        "it hangs on NVSwitch, and the fabric manager does not run (CUDA then fails with error 802)",
+        "it hangs on NVSwitch, and the fabric manager does not run (CUDA then fails with error "
+        "802)",
         installed ? "sudo systemctl enable --now nvidia-fabricmanager"
-                  : arena_printf(j->arena, "install the fabric manager of version %s, then sudo "
-                                           "systemctl enable --now nvidia-fabricmanager",
+                  : arena_printf(j->arena,
+                                 "install the fabric manager of version %s, then sudo "
+                                 "systemctl enable --now nvidia-fabricmanager",
                                  n->module.value ? n->module.value : "of the driver"));
 }
 
@@ -357,7 +366,8 @@ static void tegra_state(struct judge *j)
     }
     if (!library(n, "libcuda.so.1")) {
         add(j, "no-libraries", HOST_NO, "libcuda.so.1 is not in the usual places",
-            in_container(j) ? "docker run --runtime nvidia" : "install the package nvidia-l4t-cuda");
+            in_container(j) ? "docker run --runtime nvidia"
+                            : "install the package nvidia-l4t-cuda");
     }
     ask_all_rights(j);
     nvidia_hidden(j);
@@ -367,10 +377,9 @@ typedef void question(struct judge *j);
 
 void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g)
 {
-    static question *const pci[] = {ask_passed_through, nvidia_driver,  nvidia_not_loaded,
-                                    nvidia_nodes,       nvidia_rights,  nvidia_uvm,
-                                    nvidia_libraries,   nvidia_fabric,  nvidia_compat,
-                                    nvidia_hidden};
+    static question *const pci[] = {
+        ask_passed_through, nvidia_driver,    nvidia_not_loaded, nvidia_nodes,  nvidia_rights,
+        nvidia_uvm,         nvidia_libraries, nvidia_fabric,     nvidia_compat, nvidia_hidden};
     struct judge j = {h, a, g};
     if (strcmp(g->kind, "wsl") == 0) {
         wsl_state(&j);
@@ -396,9 +405,11 @@ static void amd_driver(struct judge *j)
             NULL);
     } else if (j->g->driver.state == HOST_NO) {
         add(j, "no-driver", HOST_NO,
-            amd->module.state == HOST_YES ? "the amdgpu driver is loaded and does not serve this GPU"
-                                          : "no driver is loaded for it",
-            "sudo modprobe amdgpu; sudo dmesg | grep amdgpu says why it fails (firmware, kernel too "
+            amd->module.state == HOST_YES
+                ? "the amdgpu driver is loaded and does not serve this GPU"
+                : "no driver is loaded for it",
+            "sudo modprobe amdgpu; sudo dmesg | grep amdgpu says why it fails (firmware, kernel "
+            "too "
             "old)");
     } else if (!bound_to(j->g, "amdgpu") && !bound_to(j->g, "vfio-pci") &&
                !bound_to(j->g, "pci-stub")) {
@@ -501,13 +512,16 @@ static const char *amd_override(struct judge *j, const char *value)
     }
     if (own && own->same_isa && strcmp(value, own->same_isa) == 0) {
         add(j, "override", HOST_YES,
-            arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
-                                   "code it executes", value, gfx),
+            arena_printf(j->arena,
+                         "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
+                         "code it executes",
+                         value, gfx),
             NULL);
     } else {
         add(j, "override-wrong", HOST_YES,
-            arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
-                                   "code is not made for it: expect crashes or wrong results",
+            arena_printf(j->arena,
+                         "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
+                         "code is not made for it: expect crashes or wrong results",
                          value, gfx),
             "unset HSA_OVERRIDE_GFX_VERSION");
     }
@@ -564,8 +578,8 @@ static void amd_hidden(struct judge *j)
 
 void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g)
 {
-    static question *const questions[] = {ask_passed_through, amd_driver,  amd_kfd,
-                                          amd_nodes,          amd_gfx,     amd_kernels,
+    static question *const questions[] = {ask_passed_through, amd_driver, amd_kfd,
+                                          amd_nodes,          amd_gfx,    amd_kernels,
                                           amd_rocm,           amd_hidden};
     struct judge j = {h, a, g};
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
@@ -609,9 +623,9 @@ static void intel_nodes(struct judge *j)
     const struct host_node *n = &j->g->nodes.items[0];
     if (n->present.state == HOST_NO) {
         add(j, in_container(j) ? "not-injected" : "nodes-missing", HOST_NO,
-            in_container(j) ? arena_printf(j->arena, "this container was not given it (no %s)",
-                                           n->path)
-                            : arena_printf(j->arena, "%s is missing", n->path),
+            in_container(j)
+                ? arena_printf(j->arena, "this container was not given it (no %s)", n->path)
+                : arena_printf(j->arena, "%s is missing", n->path),
             in_container(j) ? "start the container with --device /dev/dri" : NULL);
     } else if (n->present.state == HOST_UNKNOWN) {
         add(j, "nodes-unknown", HOST_UNKNOWN, "the device nodes cannot be seen", NULL);
@@ -645,8 +659,10 @@ static void intel_chain(struct judge *j)
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         if (!has(&j->h->intel, links[i][0])) {
             add(j, "level-zero", HOST_NO,
-                arena_printf(j->arena, "%s (%s) is not in the usual places, without which SYCL and "
-                                       "PyTorch find no Intel GPU", links[i][1], links[i][0]),
+                arena_printf(j->arena,
+                             "%s (%s) is not in the usual places, without which SYCL and "
+                             "PyTorch find no Intel GPU",
+                             links[i][1], links[i][0]),
                 arena_printf(j->arena, "install %s", links[i][2]));
             return;
         }

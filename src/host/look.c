@@ -17,8 +17,10 @@ const char *host_state_name(enum host_state state)
 
 const char *host_vendor_name(enum host_vendor vendor)
 {
-    static const char *const names[] = {
-        [HOST_NVIDIA] = "NVIDIA", [HOST_AMD] = "AMD", [HOST_INTEL] = "Intel", [HOST_OTHER] = "other"};
+    static const char *const names[] = {[HOST_NVIDIA] = "NVIDIA",
+                                        [HOST_AMD] = "AMD",
+                                        [HOST_INTEL] = "Intel",
+                                        [HOST_OTHER] = "other"};
     return names[vendor];
 }
 
@@ -153,8 +155,7 @@ static struct host_fact usable_by_mode(const struct host *h, const struct host_n
     if (u->dac_override.state == HOST_YES && (mapped || h->container.rootless.state == HOST_NO)) {
         return host_yes(n->path, NULL);
     }
-    if (n->gid == OVERFLOW_ID && in_group(h, OVERFLOW_ID) &&
-        (n->mode & group) == group) {
+    if (n->gid == OVERFLOW_ID && in_group(h, OVERFLOW_ID) && (n->mode & group) == group) {
         return host_unknown(n->path, "its group has no number in this user namespace");
     }
     struct host_fact fact = host_no(n->path, "neither owner, group nor others give the right");
@@ -342,8 +343,8 @@ void host_find_library(struct host_look *l, const char *name, struct host_librar
 static void read_cache(struct host_look *l)
 {
     enum { CACHE_BYTES_MAX = 16 << 20, CACHED_MAX = 256 };
-    static const char *const kept[] = {"libcuda*",    "libnvidia-*", "libze_*",
-                                       "libigc*",     "libigdgmm*",  "libhsa-runtime64*",
+    static const char *const kept[] = {"libcuda*",     "libnvidia-*", "libze_*",
+                                       "libigc*",      "libigdgmm*",  "libhsa-runtime64*",
                                        "libamdhip64*", "libdxcore*"};
     struct str bytes;
     if (root_read(l->root, l->arena, "/etc/ld.so.cache", CACHE_BYTES_MAX, &bytes) < 0) {
@@ -367,9 +368,9 @@ static void read_cache(struct host_look *l)
 /* ------------------------------------------------------------------ who and where */
 
 static const char *const variables[] = {
-    "CUDA_VISIBLE_DEVICES",       "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
-    "HIP_VISIBLE_DEVICES",        "ROCR_VISIBLE_DEVICES",   "GPU_DEVICE_ORDINAL",
-    "HSA_OVERRIDE_GFX_VERSION",   "ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK",
+    "CUDA_VISIBLE_DEVICES",     "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
+    "HIP_VISIBLE_DEVICES",      "ROCR_VISIBLE_DEVICES",   "GPU_DEVICE_ORDINAL",
+    "HSA_OVERRIDE_GFX_VERSION", "ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK",
     "CUDA_DEVICE_ORDER",
 };
 

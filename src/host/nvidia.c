@@ -72,8 +72,8 @@ static struct host_fact module_on_disk(struct host_look *l)
 
 static void read_mig(struct host_look *l, struct host_gpu *g)
 {
-    const char *mig = arena_printf(l->arena, "%s/capabilities/gpu%u/mig", proc,
-                                   (unsigned)g->minor.number);
+    const char *mig =
+        arena_printf(l->arena, "%s/capabilities/gpu%u/mig", proc, (unsigned)g->minor.number);
     struct root_dir instances = host_entries(l, mig, "gi[0-9]*");
     for (size_t i = 0; i < instances.n; i++) {
         const char *folder = path_join(l->arena, mig, instances.names[i]);
@@ -187,8 +187,7 @@ static void read_compat(struct host_look *l)
 {
     struct root_dir toolkits = host_entries(l, "/usr/local", "cuda*");
     for (size_t i = 0; i < toolkits.n; i++) {
-        const char *folder =
-            arena_printf(l->arena, "/usr/local/%s/compat", toolkits.names[i]);
+        const char *folder = arena_printf(l->arena, "/usr/local/%s/compat", toolkits.names[i]);
         struct root_dir files = host_entries(l, folder, "libcuda.so.[0-9]*.*");
         for (size_t k = 0; k < files.n; k++) {
             struct host_library lib = {.name = "libcuda.so.1",

@@ -79,11 +79,9 @@ static void describe_chip(struct host_gpu *g)
     const char *gfx = g->vendor == HOST_AMD ? host_amd_chip_gfx(g->chip) : NULL;
     const struct host_gfx *target = host_gfx(gfx);
     g->architecture = host_unknown(where, "this PCI id is not in the table");
-    g->compute_capability = g->vendor == HOST_NVIDIA
-                                ? g->architecture
-                                : host_no(NULL, "only NVIDIA's GPUs have one");
-    g->gfx = g->vendor == HOST_AMD ? g->architecture
-                                   : host_no(NULL, "only AMD's GPUs have one");
+    g->compute_capability =
+        g->vendor == HOST_NVIDIA ? g->architecture : host_no(NULL, "only NVIDIA's GPUs have one");
+    g->gfx = g->vendor == HOST_AMD ? g->architecture : host_no(NULL, "only AMD's GPUs have one");
     if (n) {
         g->architecture = host_yes(where, n->architecture);
         g->compute_capability = host_yes(where, n->capability);
@@ -93,7 +91,8 @@ static void describe_chip(struct host_gpu *g)
         g->architecture = host_yes(where, target->architecture);
         g->integrated = target->apu;
     }
-    g->compute_units = g->partitions = host_unknown(NULL, "only the compute driver of AMD tells it");
+    g->compute_units = g->partitions =
+        host_unknown(NULL, "only the compute driver of AMD tells it");
     g->memory = host_unknown(NULL, "no file tells it without the vendor's library");
     g->minor = g->uuid = g->model = host_unknown(NULL, "no driver tells it");
     // Intel's integrated graphics are device 2 of the first bus.

@@ -1,7 +1,7 @@
 /*
- * GPUs that are not on a PCI bus: through WSL (the kernel of WSL names itself "microsoft"; /dev/dxg;
- * the driver's libraries are Windows' driver store, mounted below /usr/lib/wsl), and in the Tegra
- * processors of the Jetson boards (/etc/nv_tegra_release, the device tree).
+ * GPUs that are not on a PCI bus: through WSL (the kernel of WSL names itself "microsoft";
+ * /dev/dxg; the driver's libraries are Windows' driver store, mounted below /usr/lib/wsl), and in
+ * the Tegra processors of the Jetson boards (/etc/nv_tegra_release, the device tree).
  */
 #include "host/internal.h"
 #include "host/names.h"
@@ -16,7 +16,8 @@ static struct host_fact is_wsl(const struct host *h)
         return host_unknown("/proc/sys/kernel/osrelease", "the kernel is not known");
     }
     struct str release = str_of(h->kernel.value);
-    bool yes = str_find(release, "microsoft") < release.n || str_find(release, "Microsoft") < release.n;
+    bool yes =
+        str_find(release, "microsoft") < release.n || str_find(release, "Microsoft") < release.n;
     return yes ? host_yes("/proc/sys/kernel/osrelease", NULL)
                : host_no("/proc/sys/kernel/osrelease", "the kernel is not WSL's");
 }
@@ -124,8 +125,8 @@ static struct host_fact tegra_release(struct host_look *l)
     struct str release = str_trim(str_cut(&line, ' '));
     (void)str_cut(&line, ',');
     struct str revision = str_trim(str_cut(&line, ','));
-    return host_yes(path, arena_printf(l->arena, STR_FMT ", " STR_FMT, STR_ARG(release),
-                                       STR_ARG(revision)));
+    return host_yes(
+        path, arena_printf(l->arena, STR_FMT ", " STR_FMT, STR_ARG(release), STR_ARG(revision)));
 }
 
 /* The device tree's "compatible": texts that end in NUL, the most exact one first. */

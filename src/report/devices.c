@@ -33,9 +33,8 @@ static const char *gib(struct arena *a, uint64_t bytes)
 {
     double value = (double)bytes / (1024.0 * 1024 * 1024);
     uint64_t tenths = (uint64_t)(value * 10 + 0.5);
-    return value >= 10 || tenths % 10 == 0
-               ? arena_printf(a, "%.0f GiB", value)
-               : arena_printf(a, "%.1f GiB", value);
+    return value >= 10 || tenths % 10 == 0 ? arena_printf(a, "%.0f GiB", value)
+                                           : arena_printf(a, "%.1f GiB", value);
 }
 
 /* "gfx1030, RDNA 2", "Ampere, compute capability 8.6", "integrated" */
@@ -75,7 +74,8 @@ static const char *amounts(struct arena *a, const struct host_gpu *g)
                             g->partitions.value ? ")" : "");
     }
     if (g->mig.n) {
-        text = arena_printf(a, "%s with %zu MIG instance%s", text, g->mig.n, g->mig.n > 1 ? "s" : "");
+        text =
+            arena_printf(a, "%s with %zu MIG instance%s", text, g->mig.n, g->mig.n > 1 ? "s" : "");
     }
     return text;
 }
@@ -98,9 +98,12 @@ static const char *ready(struct arena *a, const struct host *h, const struct hos
 static const char *state_text(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
     switch (g->usable) {
-    case HOST_YES: return ready(a, h, g);
-    case HOST_NO: return arena_printf(a, "cannot be used: %s", g->problems.items[0].text);
-    case HOST_UNKNOWN: break;
+    case HOST_YES:
+        return ready(a, h, g);
+    case HOST_NO:
+        return arena_printf(a, "cannot be used: %s", g->problems.items[0].text);
+    case HOST_UNKNOWN:
+        break;
     }
     return arena_printf(a, "cannot tell whether it can be used: %s", g->problems.items[0].text);
 }
@@ -118,7 +121,8 @@ const char *report_device_sentence(struct arena *a, const struct host *h, const 
 
 static const char *with_vectors(struct arena *a, const struct host_cpu *c, const char *cores)
 {
-    return c->vectors.state == HOST_YES ? arena_printf(a, "%s, %s", cores, c->vectors.value) : cores;
+    return c->vectors.state == HOST_YES ? arena_printf(a, "%s, %s", cores, c->vectors.value)
+                                        : cores;
 }
 
 static const char *cores_text(struct arena *a, const struct host_cpu *c)
@@ -275,8 +279,8 @@ static void set_fact(struct arena *a, json_t *o, const char *key, const struct h
 
 static void set_number(struct arena *a, json_t *o, const char *key, const struct host_fact *f)
 {
-    set(o, key, fact_with(a, f, f->state == HOST_YES ? json_integer((json_int_t)f->number)
-                                                     : json_null()));
+    set(o, key,
+        fact_with(a, f, f->state == HOST_YES ? json_integer((json_int_t)f->number) : json_null()));
 }
 
 struct named_fact {
@@ -319,8 +323,8 @@ static json_t *node_json(struct arena *a, const struct host_node *n)
     set_fact(a, o, "usable", &n->usable);
     set(o, "major", there ? json_integer((json_int_t)n->major) : json_null());
     set(o, "minor", there ? json_integer((json_int_t)n->minor) : json_null());
-    set(o, "mode", there ? out_json_text(a, arena_printf(a, "%04o", (unsigned)n->mode))
-                         : json_null());
+    set(o, "mode",
+        there ? out_json_text(a, arena_printf(a, "%04o", (unsigned)n->mode)) : json_null());
     set(o, "uid", there ? json_integer((json_int_t)n->uid) : json_null());
     set(o, "gid", there ? json_integer((json_int_t)n->gid) : json_null());
     set(o, "group", out_json_text(a, n->group));
@@ -413,9 +417,9 @@ static json_t *nvidia_json(struct arena *a, const struct host_nvidia *n)
     json_t *o = json_object();
     SET_FACTS(a, o, {"module", &n->module, false}, {"flavour", &n->flavour, false},
               {"module_on_disk", &n->module_on_disk, false}, {"uvm", &n->uvm, false},
-              {"modify_nodes", &n->modify_nodes, false},
-              {"nvidia_modprobe", &n->modprobe, false}, {"persistence", &n->persistence, false},
-              {"nvswitches", &n->nvswitch, true}, {"fabric_manager", &n->fabric_manager, false},
+              {"modify_nodes", &n->modify_nodes, false}, {"nvidia_modprobe", &n->modprobe, false},
+              {"persistence", &n->persistence, false}, {"nvswitches", &n->nvswitch, true},
+              {"fabric_manager", &n->fabric_manager, false},
               {"fabric_manager_installed", &n->fabric_installed, false},
               {"versions_match", &n->versions_match, false});
     set(o, "libraries", libraries_json(a, n->libraries.items, n->libraries.n));
@@ -479,12 +483,11 @@ static json_t *container_json(struct arena *a, const struct host_container *c)
 static json_t *cpu_json(struct arena *a, const struct host_cpu *c)
 {
     json_t *o = json_object();
-    SET_FACTS(a, o, {"model", &c->model, false}, {"isa", &c->isa, false},
-              {"vectors", &c->vectors, false}, {"cores", &c->cores, true},
-              {"cores_online", &c->cores_online, true},
-              {"cores_affinity", &c->cores_affinity, true},
-              {"quota_thousandths", &c->quota, true}, {"memory_bytes", &c->memory_total, true},
-              {"memory_limit_bytes", &c->memory_limit, true});
+    SET_FACTS(
+        a, o, {"model", &c->model, false}, {"isa", &c->isa, false}, {"vectors", &c->vectors, false},
+        {"cores", &c->cores, true}, {"cores_online", &c->cores_online, true},
+        {"cores_affinity", &c->cores_affinity, true}, {"quota_thousandths", &c->quota, true},
+        {"memory_bytes", &c->memory_total, true}, {"memory_limit_bytes", &c->memory_limit, true});
     return o;
 }
 

@@ -11,8 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* A slice that a parser gave out lies inside its input. */
 static void inside(struct str text, struct str part)
 {
-    assert(!part.s || (part.s >= text.s && part.n <= text.n &&
-                       (size_t)(part.s - text.s) <= text.n - part.n));
+    assert(!part.s ||
+           (part.s >= text.s && part.n <= text.n && (size_t)(part.s - text.s) <= text.n - part.n));
 }
 
 static void lines(struct str text)

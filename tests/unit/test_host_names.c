@@ -36,7 +36,8 @@ static void the_table_is_sorted(void **state)
         long x = (long)a->vendor << 32 | (long)a->device << 9 | (a->revision + 1);
         long y = (long)b->vendor << 32 | (long)b->device << 9 | (b->revision + 1);
         if (x >= y) {
-            fail_msg("%04x:%04x stands after %04x:%04x", b->vendor, b->device, a->vendor, a->device);
+            fail_msg("%04x:%04x stands after %04x:%04x", b->vendor, b->device, a->vendor,
+                     a->device);
         }
         assert_true(b->name[0] != '\0');
     }
@@ -59,8 +60,7 @@ static void names_by_revision(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *name =
-            host_pci_name(cases[i].vendor, cases[i].device, cases[i].revision);
+        const char *name = host_pci_name(cases[i].vendor, cases[i].device, cases[i].revision);
         if (!name != !cases[i].name || (name && strcmp(name, cases[i].name) != 0)) {
             fail_msg("%04x:%04x is %s", cases[i].vendor, cases[i].device, name ? name : "nothing");
         }
@@ -98,15 +98,15 @@ static void capabilities(void **state)
         uint32_t device;
         const char *capability;
     } cases[] = {
-        {0x2c02, "12.0"}, {0x2bb1, "12.0"}, {0x31c2, "10.3"}, {0x2331, "9.0"}, {0x2335, "9.0"},
+        {0x2c02, "12.0"}, {0x2bb1, "12.0"}, {0x31c2, "10.3"}, {0x2331, "9.0"},  {0x2335, "9.0"},
         {0x2342, "9.0"},  {0x2e12, "12.1"}, {0x2901, "10.0"}, {0x2b00, "11.0"},
     };
     // These rows are in the distribution's pci.ids alone.
     static const char *const chips[][2] = {
-        {"AD102GL", "8.9"}, {"AD104", "8.9"}, {"GA102GL", "8.6"}, {"GA104", "8.6"},
-        {"GA100", "8.0"},   {"TU104GL", "7.5"}, {"TU116", "7.5"}, {"GV100GL", "7.0"},
+        {"AD102GL", "8.9"}, {"AD104", "8.9"},   {"GA102GL", "8.6"}, {"GA104", "8.6"},
+        {"GA100", "8.0"},   {"TU104GL", "7.5"}, {"TU116", "7.5"},   {"GV100GL", "7.0"},
         {"GP106", "6.1"},   {"GP100GL", "6.0"}, {"GM204GL", "5.2"}, {"GM107", "5.0"},
-        {"GK210GL", "3.7"}, {"GK110", "3.5"}, {"GK104", "3.0"},
+        {"GK210GL", "3.7"}, {"GK110", "3.5"},   {"GK104", "3.0"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -129,9 +129,9 @@ static void capabilities(void **state)
 /* A chip's target is in the table of targets; an override leads to an official target. */
 static void gfx_targets(void **state)
 {
-    static const char *const chips[] = {"Vega 10 XL/XT", "Vega 20", "Arcturus GL-XL",
-                                        "Aldebaran/MI200", "Navi 10", "Navi 22", "Navi 31",
-                                        "Aqua Vanjaram", "Raphael", "Navi 48", "Phoenix1"};
+    static const char *const chips[] = {
+        "Vega 10 XL/XT", "Vega 20",       "Arcturus GL-XL", "Aldebaran/MI200", "Navi 10", "Navi 22",
+        "Navi 31",       "Aqua Vanjaram", "Raphael",        "Navi 48",         "Phoenix1"};
     (void)state;
     for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
         assert_non_null(host_gfx(host_amd_chip_gfx(chips[i])));

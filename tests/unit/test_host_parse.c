@@ -37,8 +37,10 @@ static void nvrm_lines(void **state)
         const char *text, *version; // NULL: none is found
         bool open;
     } cases[] = {
-        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 16:30:26 UTC 2024\n"
-         "GCC version:  gcc version 12.2.0\n", "550.127.05", false},
+        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 16:30:26 UTC "
+         "2024\n"
+         "GCC version:  gcc version 12.2.0\n",
+         "550.127.05", false},
         {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  555.58.02  Release Build  (x)\n",
          "555.58.02", true},
         {"NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  TempVersion  Release Build\n",
@@ -65,17 +67,18 @@ static void gfx_names(void **state)
         uint64_t version;
         const char *name;
     } cases[] = {
-        {80003, "gfx803"},    {90000, "gfx900"},    {90010, "gfx90a"},    {90012, "gfx90c"},
-        {90402, "gfx942"},    {90500, "gfx950"},    {100100, "gfx1010"},  {100302, "gfx1032"},
-        {100306, "gfx1036"},  {110003, "gfx1103"},  {110501, "gfx1151"},  {120001, "gfx1201"},
-        {0, NULL},            {99, NULL},           {90016, NULL},        {91600, NULL},
-        {1000000, NULL},      {UINT64_MAX, NULL},
+        {80003, "gfx803"},   {90000, "gfx900"},   {90010, "gfx90a"},   {90012, "gfx90c"},
+        {90402, "gfx942"},   {90500, "gfx950"},   {100100, "gfx1010"}, {100302, "gfx1032"},
+        {100306, "gfx1036"}, {110003, "gfx1103"}, {110501, "gfx1151"}, {120001, "gfx1201"},
+        {0, NULL},           {99, NULL},          {90016, NULL},       {91600, NULL},
+        {1000000, NULL},     {UINT64_MAX, NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *name = host_parse_gfx(&arena, cases[i].version);
         if (!name != !cases[i].name || (name && strcmp(name, cases[i].name) != 0)) {
-            fail_msg("%llu gives %s", (unsigned long long)cases[i].version, name ? name : "nothing");
+            fail_msg("%llu gives %s", (unsigned long long)cases[i].version,
+                     name ? name : "nothing");
         }
     }
 }
@@ -86,9 +89,10 @@ static void cpu_lists(void **state)
         const char *text;
         uint64_t count; // 0: refused
     } cases[] = {
-        {"0", 1},     {"0-3", 4},      {"0-3,8,10-11\n", 7}, {"0-65535", 65536}, {"", 0},
-        {"3-0", 0},   {"0-65536", 0},  {"a", 0},             {"0-", 0},          {"0,,1", 0},
-        {"-1", 0},    {"0-65535,0", 0},
+        {"0", 1},           {"0-3", 4}, {"0-3,8,10-11\n", 7},
+        {"0-65535", 65536}, {"", 0},    {"3-0", 0},
+        {"0-65536", 0},     {"a", 0},   {"0-", 0},
+        {"0,,1", 0},        {"-1", 0},  {"0-65535,0", 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -111,8 +115,14 @@ static void isa_levels(void **state)
         const char *flags;
         int level;
     } cases[] = {
-        {"", 0}, {V1, 1}, {V2, 2}, {V3, 3}, {V4, 4}, {V2 " avx512f avx512bw", 2},
-        {V1 " avx avx2", 1}, {"sse", 0},
+        {"", 0},
+        {V1, 1},
+        {V2, 2},
+        {V3, 3},
+        {V4, 4},
+        {V2 " avx512f avx512bw", 2},
+        {V1 " avx avx2", 1},
+        {"sse", 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -140,9 +150,9 @@ static void bdfs(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct host_bdf b = {0};
         if (host_parse_bdf(str_of(cases[i].text), &b) != cases[i].fits ||
-            (cases[i].fits && (b.domain != cases[i].bdf.domain || b.bus != cases[i].bdf.bus ||
-                               b.device != cases[i].bdf.device ||
-                               b.function != cases[i].bdf.function))) {
+            (cases[i].fits &&
+             (b.domain != cases[i].bdf.domain || b.bus != cases[i].bdf.bus ||
+              b.device != cases[i].bdf.device || b.function != cases[i].bdf.function))) {
             fail_msg("%s", cases[i].text);
         }
     }
@@ -151,9 +161,12 @@ static void bdfs(void **state)
 static void so_versions(void **state)
 {
     static const char *const cases[][2] = {
-        {"libcuda.so.550.90.07", "550.90.07"}, {"libcuda.so.1", NULL},
-        {"libcuda.so", NULL},                  {"libze_loader.so.1.17.6", "1.17.6"},
-        {"libcuda.so.550.90.07.bak", NULL},    {"libcuda.so..1", NULL},
+        {"libcuda.so.550.90.07", "550.90.07"},
+        {"libcuda.so.1", NULL},
+        {"libcuda.so", NULL},
+        {"libze_loader.so.1.17.6", "1.17.6"},
+        {"libcuda.so.550.90.07.bak", NULL},
+        {"libcuda.so..1", NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -171,7 +184,8 @@ static void mounts(void **state)
     struct host_mount m;
     (void)state;
     assert_true(host_parse_mount(STR("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 "
-                                     "/dev/root rw,errors=continue"), &m));
+                                     "/dev/root rw,errors=continue"),
+                                 &m));
     assert_true(same(m.root, "/mnt1") && same(m.point, "/mnt2") && same(m.type, "ext3"));
     assert_true(same(m.source, "/dev/root") && same(m.options, "rw,errors=continue"));
     assert_false(host_parse_mount(STR("36 35 98:0 /mnt1 /mnt2 rw,noatime"), &m));
@@ -184,8 +198,12 @@ static void cgroups_and_quotas(void **state)
     static const struct {
         const char *text;
         uint64_t millis; // 0: no limit
-    } quotas[] = {{"max 100000\n", 0}, {"150000 100000\n", 1500}, {"50000 100000", 500},
-                  {"1 0", 0},          {"", 0},                   {"100000", 0},
+    } quotas[] = {{"max 100000\n", 0},
+                  {"150000 100000\n", 1500},
+                  {"50000 100000", 500},
+                  {"1 0", 0},
+                  {"", 0},
+                  {"100000", 0},
                   {"18446744073709551615 1", 0}};
     struct host_cgroup_line line;
     (void)state;
@@ -211,9 +229,15 @@ static void devices_lists(void **state)
         const char *list;
         bool allowed; // of c 195:255
     } cases[] = {
-        {"a *:* rwm\n", true},         {"c 195:* rw\n", true},  {"c 195:255 rwm\n", true},
-        {"c 195:0 rwm\n", false},      {"c 195:* r\n", false},  {"b 195:255 rwm\n", false},
-        {"c 1:3 rwm\nc *:255 rw", true}, {"", false},           {"c 195 rw", false},
+        {"a *:* rwm\n", true},
+        {"c 195:* rw\n", true},
+        {"c 195:255 rwm\n", true},
+        {"c 195:0 rwm\n", false},
+        {"c 195:* r\n", false},
+        {"b 195:255 rwm\n", false},
+        {"c 1:3 rwm\nc *:255 rw", true},
+        {"", false},
+        {"c 195 rw", false},
         {"c 195:25 rw\n", false},
     };
     (void)state;
@@ -226,9 +250,13 @@ static void devices_lists(void **state)
 
 static void node_lines(void **state)
 {
-    static const char *const refused[] = {
-        "", "dev/kfd c 1 2 660 0 0 ok", "/dev/kfd x 1 2 660 0 0 ok", "/dev/kfd c 1 2 680 0 0 ok",
-        "/dev/kfd c 1 2 660 0", "/dev/kfd c -1 2 660 0 0 ok", "/dev/kfd c 1 2 6600000 0 0 ok"};
+    static const char *const refused[] = {"",
+                                          "dev/kfd c 1 2 660 0 0 ok",
+                                          "/dev/kfd x 1 2 660 0 0 ok",
+                                          "/dev/kfd c 1 2 680 0 0 ok",
+                                          "/dev/kfd c 1 2 660 0",
+                                          "/dev/kfd c -1 2 660 0 0 ok",
+                                          "/dev/kfd c 1 2 6600000 0 0 ok"};
     struct host_node_line n;
     (void)state;
     assert_true(host_parse_node(STR("/dev/kfd c 234 7 660 1 105 EPERM"), &n));
@@ -249,16 +277,16 @@ static void keys_and_tables(void **state)
     uint64_t number = 0;
     uint32_t major = 0;
     (void)state;
-    assert_true(host_parse_key(STR("Model: \t\t NVIDIA A10G\nDevice Minor: \t 3\n"), "Model", ':',
-                               &value));
+    assert_true(
+        host_parse_key(STR("Model: \t\t NVIDIA A10G\nDevice Minor: \t 3\n"), "Model", ':', &value));
     assert_true(same(value, "NVIDIA A10G"));
     assert_false(host_parse_key(STR("Model: x\n"), "Mode", ':', &value));
     assert_true(host_parse_property(STR("a 1\nsimd_count 40\n"), "simd_count", &number));
     assert_int_equal(number, 40);
     assert_false(host_parse_property(STR("simd_count x\n"), "simd_count", &number));
     assert_true(host_parse_major(STR("Character devices:\n  1 mem\n195 nvidia-frontend\n508 "
-                                     "nvidia-uvm\n\nBlock devices:\n  7 nvidia\n"), "nvidia-uvm",
-                                 &major));
+                                     "nvidia-uvm\n\nBlock devices:\n  7 nvidia\n"),
+                                 "nvidia-uvm", &major));
     assert_int_equal(major, 508);
     assert_false(host_parse_major(STR("1 mem\nBlock devices:\n  7 loop\n"), "loop", &major));
     static const char environ[] = "PATH=/bin\0CUDA_VISIBLE_DEVICES=\0X=a=b";
@@ -275,11 +303,16 @@ static void keys_and_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nvrm_lines),    cmocka_unit_test(gfx_names),
-        cmocka_unit_test(cpu_lists),     cmocka_unit_test(isa_levels),
-        cmocka_unit_test(bdfs),          cmocka_unit_test(so_versions),
-        cmocka_unit_test(mounts),        cmocka_unit_test(cgroups_and_quotas),
-        cmocka_unit_test(devices_lists), cmocka_unit_test(node_lines),
+        cmocka_unit_test(nvrm_lines),
+        cmocka_unit_test(gfx_names),
+        cmocka_unit_test(cpu_lists),
+        cmocka_unit_test(isa_levels),
+        cmocka_unit_test(bdfs),
+        cmocka_unit_test(so_versions),
+        cmocka_unit_test(mounts),
+        cmocka_unit_test(cgroups_and_quotas),
+        cmocka_unit_test(devices_lists),
+        cmocka_unit_test(node_lines),
         cmocka_unit_test(keys_and_tables),
     };
     return cmocka_run_group_tests(tests, start, stop);
