@@ -73,6 +73,7 @@ def validate_object(value, schema, root, where, problems):
 # ---------------------------------------------------------------- version sets
 
 SPECIFIER = re.compile(r"^(==|!=|~=|<=|>=|<|>)([0-9]+(?:\.[0-9]+)*)(\.\*)?$")
+DECLARED = re.compile(r"^(==|!=|~=|<=|>=|<|>)[0-9][0-9A-Za-z.+!*-]*$")
 BOTTOM, TOP = (), (float("inf"),)
 
 
@@ -175,6 +176,7 @@ def check_row(row, before, problems):
         if not source.strip():
             problems.append("%s: an empty source" % where)
     if row["evidence"] == "ran" and not any("LD_DEBUG" in s or "loadLibraries" in s or "strace" in s
+                                            or s.endswith(", called")
                                             for s in row["source"]) and "recipe" not in row:
         problems.append("%s: says it was run, and not how" % where)
 
@@ -258,8 +260,144 @@ def check_compat(rows, areas, problems):
                 problems.append("%s: %r is no version set" % (row["id"], need["versions"]))
 
 
-CHECKS = {"compat": check_compat, "dlopen": check_dlopen, "families": check_families,
-          "imports": check_imports, "provides": check_provides}
+def numbers(version):
+    return [int(part) for part in version.split(".")]
+
+
+def check_ascending(texts, where, problems):
+    """Architectures ascend and stand once."""
+    values = [int(re.sub(r"\D", "", text)) for text in texts]
+    if values != sorted(set(values)):
+        problems.append("%s: %s do not ascend" % (where, texts))
+
+
+def check_drivers(rows, areas, problems):
+    toolkits = sorted((numbers(r["cuda"]), numbers(r["linux"]), r["id"]) for r in rows
+                      if r["kind"] == "toolkit")
+    for (_, one, first), (_, two, second) in zip(toolkits, toolkits[1:]):
+        if two < one:
+            problems.append("%s needs an older driver than %s" % (second, first))
+    floors = {r["cuda"]: numbers(r["linux"]) for r in rows if r["kind"] == "minor-version"}
+    for version, driver, name in toolkits:
+        # CUDA 11.0 came with an older driver than the floor that 11.x got afterwards.
+        if str(version[0]) in floors and version[1] > 0 and driver < floors[str(version[0])]:
+            problems.append("%s: its driver is below the floor of its major" % name)
+    for row in rows:
+        if (row["kind"] == "branch") == ("cuda" in row):
+            problems.append("%s: a toolkit or a floor has a CUDA release, a branch none" % row["id"])
+
+
+def check_toolkits(rows, areas, problems):
+    ordered = sorted(rows, key=lambda r: numbers(r["cuda"]))
+    for row in rows:
+        check_ascending(row["sm"], row["id"], problems)
+    for one, two in zip(ordered, ordered[1:]):
+        if numbers(two["ptx"]) < numbers(one["ptx"]):
+            problems.append("%s: its PTX is older than that of %s" % (two["id"], one["id"]))
+    names = {".".join(r["cuda"].split(".")[:2]) for r in areas["drivers"] if r["kind"] == "toolkit"}
+    for row in rows:
+        if row["cuda"] not in names:
+            problems.append("%s: no driver is known for this toolkit" % row["id"])
+
+
+def check_gpus(rows, areas, problems):
+    known = {name for toolkit in areas["toolkits"] for name in toolkit["sm"]}
+    targets = {r["gfx"][0] for r in areas["rocm"] if r["kind"] == "target"}
+    by_id, chips = {}, {}
+    for row in rows:
+        value = row.get("capability") or row.get("gfx")
+        if (row["vendor"] == "nvidia") != ("capability" in row) or ("capability" in row) == ("gfx" in row):
+            problems.append("%s: NVIDIA has a capability, AMD a gfx target" % row["id"])
+        if "capability" in row and "sm_" + value.replace(".", "") not in known:
+            problems.append("%s: no toolkit compiles for %s" % (row["id"], value))
+        if "gfx" in row and value not in targets:
+            problems.append("%s: %s is no target of kb/rocm.json" % (row["id"], value))
+        for device in row["pci"]:
+            other = by_id.setdefault((row["vendor"], device), row["id"])
+            if other != row["id"]:
+                problems.append("%s and %s have the device id %s" % (other, row["id"], device))
+        for chip in row["chips"]:
+            if row["vendor"] == "nvidia" and chips.setdefault(chip, value) != value:
+                problems.append("%s: %s has %s elsewhere" % (row["id"], chip, chips[chip]))
+
+
+def check_builds(rows, areas, problems):
+    check_sets(rows, lambda r: (r["package"], r["build"]), lambda r: r["versions"], problems)
+    defaults = [r for r in rows if r["default"]]
+    check_sets(defaults, lambda r: r["package"], lambda r: r["versions"], problems)
+    toolkits = {row["cuda"]: row["sm"] for row in areas["toolkits"]}
+    for row in rows:
+        check_ascending(row.get("sm", []), row["id"], problems)
+        missing = set(row.get("sm", [])) - set(toolkits.get(row.get("cuda"), row.get("sm", [])))
+        if missing:
+            problems.append("%s: CUDA %s does not compile for %s" % (row["id"], row["cuda"], missing))
+        if ("cuda" in row) == ("rocm" in row):
+            problems.append("%s: a build is for CUDA or for ROCm" % row["id"])
+
+
+def check_releases(rows, areas, problems):
+    for row in rows:
+        if row["id"] != "%s-%s" % (row["package"], row["version"]):
+            problems.append("%s: is not PACKAGE-VERSION" % row["id"])
+        for need in row["needs"]:
+            for part in need.get("versions", "").split(","):
+                if part and not DECLARED.match(part):
+                    problems.append("%s: %r is no version set" % (row["id"], need["versions"]))
+    for package, version in (("torch", "2.15"), ("ctranslate2", "4.8.5"), ("whisperx", "3.8.6"),
+                             ("onnxruntime-gpu", "1.31"), ("vllm", "0.33"),
+                             ("bitsandbytes", "0.50"), ("nvidia-cudnn-cu13", "9.28")):
+        if not any(r["package"] == package and r["version"].startswith(version) for r in rows):
+            problems.append("releases: nothing about %s %s" % (package, version))
+
+
+def check_errors(rows, areas, problems):
+    seen = {}
+    for row in rows:
+        key = (row["api"], row["code"], row.get("versions", "").startswith("<"))
+        if seen.setdefault(key, row["id"]) != row["id"]:
+            problems.append("%s and %s are the same code" % (seen[key], row["id"]))
+        if not row["id"].endswith("-%d" % row["code"]):
+            problems.append("%s: the id does not end with the code" % row["id"])
+
+
+def check_rocm(rows, areas, problems):
+    targets = {}
+    for row in rows:
+        if row["kind"] == "target":
+            targets[row["gfx"][0]] = row
+            major, rest = divmod(row["kfd"], 10000)
+            name = "gfx%d%x%x" % (major, rest // 100, rest % 100)
+            if [name] != row["gfx"] or row["id"] != name:
+                problems.append("%s: gfx_target_version %d is %s" % (row["id"], row["kfd"], name))
+    for row in rows:
+        for name in row["gfx"]:
+            if name not in targets:
+                problems.append("%s: %s is no target here" % (row["id"], name))
+        if (row["kind"] == "override") != ("override" in row and "verdict" in row):
+            problems.append("%s: an override has a value and a verdict" % row["id"])
+
+
+def check_models(rows, areas, problems):
+    for row in rows:
+        if (row["kind"] == "compute-type") != ("runs" in row):
+            problems.append("%s: compute types have what they run as" % row["id"])
+        if row["kind"] in ("model", "measured") and "memory_mib" not in row:
+            problems.append("%s: without memory" % row["id"])
+    for device in ("cuda", "cpu"):
+        check_sets([r for r in rows if r["kind"] == "compute-type" and r["device"] == device and
+                    len(r["runs"]) > 1 and r["applies"][0] in "<>="],
+                   lambda r: (r["engine"], r["device"]), lambda r: r["applies"], problems)
+
+
+def check_nothing(rows, areas, problems):
+    """The schema says it all."""
+
+
+CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing,
+          "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
+          "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
+          "imports": check_imports, "models": check_models, "provides": check_provides,
+          "releases": check_releases, "rocm": check_rocm, "toolkits": check_toolkits}
 
 
 def load(path):

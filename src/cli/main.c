@@ -9,7 +9,7 @@
 #include "version.h"
 
 static const struct cli_command *const commands[] = {&cli_check, &cli_why, &cli_explain,
-                                                   &cli_devices};
+                                                   &cli_devices, &cli_kb};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)

@@ -3,16 +3,26 @@
  *
  *   kb/AREA.json  ->  scripts/kb-embed  ->  C data in the executable  ->  kb_AREA()
  *
- * Five areas, each an array of rows sorted by id. An area is parsed when it is first asked for and
+ * Each area is an array of rows sorted by id. An area is parsed when it is first asked for and
  * then kept in the arena. With a folder (--kb DIR), DIR/AREA.json replaces the embedded area; an
  * area without a file there stays the embedded one. The files are foreign input: every value is
  * checked, and the error names the file and the row.
  *
- *   dlopens   what one *object* opens by itself, wherever it was loaded from
- *   imports   what `import PACKAGE` does, step by step, per version of the package
- *   provides  which package brings a library, and in which folder
- *   families  libraries that must match one another
+ *   builds    which CUDA, cuDNN, ROCm and architectures a build of a package has
  *   compat    which CUDA and cuDNN a release of a package was built for, and what it pins
+ *   cudnn     which CUDA, drivers and GPUs a cuDNN release supports
+ *   dlopen    what one *object* opens by itself, wherever it was loaded from
+ *   drivers   which driver a CUDA toolkit needs
+ *   errors    the codes of CUDA, cuDNN, cuBLAS, NVRTC, NVML and HIP
+ *   families  libraries that must match one another
+ *   glibc     what a wheel's platform tag promises, which system has which glibc
+ *   gpus      the compute capability or gfx target of a GPU
+ *   imports   what `import PACKAGE` does, step by step, per version of the package
+ *   models    memory and compute types of speech models
+ *   provides  which package brings a library, and in which folder
+ *   releases  what the releases of packages declare (written by scripts/kb-refresh)
+ *   rocm      gfx targets, which ROCm release supports which, overrides
+ *   toolkits  architectures and PTX version of a CUDA toolkit
  *
  * Version sets are texts as PEP 440 has them (py/version.h matches them); globs are for
  * str_glob(). Everything handed out lives in the arena. What the values mean is in
@@ -21,6 +31,7 @@
 #ifndef GPUMEND_KB_KB_H
 #define GPUMEND_KB_KB_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -222,6 +233,190 @@ struct kb_compat {
     struct kb_origin origin;
 };
 
+/* ------------------------------------------------------------------ drivers, toolkits */
+
+enum kb_driver_kind {
+    KB_DRIVER_TOOLKIT, // the driver that goes with one toolkit release
+    KB_DRIVER_MINOR,   // the floor of minor-version compatibility of a CUDA major
+    KB_DRIVER_BRANCH,  // a driver branch and when it ends
+};
+
+struct kb_driver {
+    const char *id;
+    enum kb_driver_kind kind;
+    const char *cuda;  // "12.4.1", "12"; NULL for a branch
+    const char *title; // "CUDA 12.4 Update 1"
+    const char *linux_min, *windows_min; // windows_min: or NULL
+    const char *ends;  // "2028-08", or NULL
+    struct kb_origin origin;
+};
+
+struct kb_toolkit {
+    const char *id;
+    const char *cuda;  // "12.8"
+    const char *ptx;   // PTX ISA version, "8.7"
+    struct kb_strs sm; // real architectures it compiles for, ascending: "sm_75"
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ gpus */
+
+enum kb_gpu_kind {
+    KB_GPU_CARD,
+    KB_GPU_CHIP,   // "GA106": every card with it has the same capability
+    KB_GPU_MODULE, // Jetson
+};
+
+enum kb_vendor { KB_VENDOR_NVIDIA, KB_VENDOR_AMD };
+
+struct kb_gpu {
+    const char *id;
+    enum kb_gpu_kind kind;
+    enum kb_vendor vendor;
+    const char *name;
+    struct kb_strs chips;
+    const char *generation;  // "Ampere", "RDNA 2"
+    struct kb_strs pci;      // device ids, four hexadecimal digits; may be empty
+    const char *capability;  // NVIDIA: "8.6"
+    const char *gfx;         // AMD: "gfx1030"
+    int memory_gib;          // 0: not known
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ cudnn */
+
+struct kb_cudnn {
+    const char *id;
+    const char *cudnn; // "9.17.0"
+    int cuda_major;
+    struct kb_strs cuda; // the releases it is listed for
+    const char *linux_min, *windows_min; // or NULL
+    struct kb_strs sm; // compute capabilities: "8.6"
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ releases, builds */
+
+struct kb_release_need {
+    const char *package;
+    const char *versions; // or NULL: any
+    const char *extra;    // only with this extra, or NULL
+    const char *when;     // condition on the Python version, or NULL
+};
+
+struct kb_release {
+    const char *id;
+    const char *package, *version;
+    const char *python;     // Requires-Python, or NULL
+    struct kb_strs pythons; // CPython versions that have a wheel for Linux x86-64
+    const char *glibc;      // floor that the wheel's tag promises; NULL: any
+    const char *cuda;       // release or major of the CUDA it requires, or NULL
+    const char *cudnn;      // version or set that it requires, or NULL
+    const char *numpy;      // set, or NULL
+    const struct kb_release_need *needs;
+    size_t n_needs;
+    struct kb_origin origin;
+};
+
+enum kb_status { KB_STATUS_STABLE, KB_STATUS_EXPERIMENTAL };
+
+struct kb_build {
+    const char *id;
+    const char *package, *versions;
+    const char *build;                // "cu126", "rocm7.1"
+    const char *cuda, *cudnn, *rocm;  // or NULL
+    const char *python;               // "3.10-3.14", or NULL
+    enum kb_status status;
+    bool is_default; // what the plain package index serves for Linux x86-64
+    struct kb_strs sm, ptx, gfx; // empty: not known
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ errors */
+
+enum kb_api {
+    KB_API_CUDA_RUNTIME,
+    KB_API_CUDA_DRIVER,
+    KB_API_CUDNN,
+    KB_API_CUBLAS,
+    KB_API_NVRTC,
+    KB_API_NVML,
+    KB_API_HIP,
+};
+
+struct kb_error {
+    const char *id;
+    enum kb_api api;
+    int code;
+    const char *name;
+    const char *versions; // of the library that has this number, or NULL: any
+    const char *meaning;  // or NULL: the name says it
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ rocm */
+
+enum kb_rocm_kind {
+    KB_ROCM_RELEASE,  // the targets that a release officially supports
+    KB_ROCM_TARGET,   // one gfx target
+    KB_ROCM_OVERRIDE, // what HSA_OVERRIDE_GFX_VERSION does on a target
+};
+
+enum kb_verdict {
+    KB_VERDICT_NONE,
+    KB_VERDICT_SAME_ISA, // same instruction set; a run still has to confirm it
+    KB_VERDICT_UNSAFE,   // wrong results or hangs
+};
+
+struct kb_rocm {
+    const char *id;
+    enum kb_rocm_kind kind;
+    const char *rocm; // release
+    struct kb_strs gfx;
+    int kfd; // gfx_target_version of the kernel, 0: none
+    const char *generation, *products;
+    const char *override; // "10.3.0"
+    enum kb_verdict verdict;
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ models, glibc */
+
+enum kb_model_kind {
+    KB_MODEL_MODEL,    // parameters and memory as its authors give them
+    KB_MODEL_MEASURED, // memory of one run
+    KB_MODEL_ALIAS,
+    KB_MODEL_COMPUTE, // what a compute type runs as on a class of devices
+    KB_MODEL_DEFAULT,
+};
+
+struct kb_compute {
+    const char *asked, *runs_as;
+};
+
+struct kb_model {
+    const char *id;
+    enum kb_model_kind kind;
+    const char *engine;
+    const char *model, *alias; // or NULL
+    const char *device;        // "cuda", "cpu" or NULL
+    const char *applies;       // set of compute capabilities, or a kind of CPU; or NULL
+    const char *compute;       // compute type, or NULL
+    int parameters_m, memory_mib; // 0: not known
+    const struct kb_compute *runs;
+    size_t n_runs;
+    struct kb_origin origin;
+};
+
+struct kb_glibc {
+    const char *id;
+    const char *tag; // of a wheel, or NULL
+    const char *glibc;
+    const char *pip, *image; // of a tag: the pip that knows it, what its build image is
+    const char *systems;     // that have this glibc, or NULL
+    struct kb_origin origin;
+};
+
 /* ------------------------------------------------------------------ the areas */
 
 struct kb_dlopens {
@@ -244,17 +439,82 @@ struct kb_compats {
     const struct kb_compat *rows;
     size_t n;
 };
+struct kb_builds {
+    const struct kb_build *rows;
+    size_t n;
+};
+struct kb_cudnns {
+    const struct kb_cudnn *rows;
+    size_t n;
+};
+struct kb_drivers {
+    const struct kb_driver *rows;
+    size_t n;
+};
+struct kb_errors {
+    const struct kb_error *rows;
+    size_t n;
+};
+struct kb_glibcs {
+    const struct kb_glibc *rows;
+    size_t n;
+};
+struct kb_gpus {
+    const struct kb_gpu *rows;
+    size_t n;
+};
+struct kb_models {
+    const struct kb_model *rows;
+    size_t n;
+};
+struct kb_releases {
+    const struct kb_release *rows;
+    size_t n;
+};
+struct kb_rocms {
+    const struct kb_rocm *rows;
+    size_t n;
+};
+struct kb_toolkits {
+    const struct kb_toolkit *rows;
+    size_t n;
+};
+
+enum kb_area {
+    KB_AREA_BUILDS,
+    KB_AREA_COMPATS,
+    KB_AREA_CUDNNS,
+    KB_AREA_DLOPENS,
+    KB_AREA_DRIVERS,
+    KB_AREA_ERRORS,
+    KB_AREA_FAMILIES,
+    KB_AREA_GLIBCS,
+    KB_AREA_GPUS,
+    KB_AREA_IMPORTS,
+    KB_AREA_MODELS,
+    KB_AREA_PROVIDES,
+    KB_AREA_RELEASES,
+    KB_AREA_ROCMS,
+    KB_AREA_TOOLKITS,
+    KB_AREAS, // their number
+};
+
+/* The rows of an area whatever its type: n structs of `size` bytes each. */
+struct kb_rows {
+    const void *items;
+    size_t n, size;
+};
+
+struct kb_loaded {
+    bool is_loaded;
+    struct kb_rows rows;
+};
 
 struct kb {
     struct arena *arena;
     struct root *root;  // where `folder` is looked for
     const char *folder; // NULL: the embedded areas only
-    struct kb_dlopens dlopens;
-    struct kb_imports imports;
-    struct kb_provides provides;
-    struct kb_families families;
-    struct kb_compats compats;
-    bool has_dlopens, has_imports, has_provides, has_families, has_compats;
+    struct kb_loaded areas[KB_AREAS];
 };
 
 /* Starts a knowledge base whose rows go into `a`. `folder` may be NULL; it is an absolute path
@@ -269,5 +529,25 @@ int kb_imports(struct kb *kb, struct kb_imports *ret, struct gm_err *err) GM_CHE
 int kb_provides(struct kb *kb, struct kb_provides *ret, struct gm_err *err) GM_CHECK;
 int kb_families(struct kb *kb, struct kb_families *ret, struct gm_err *err) GM_CHECK;
 int kb_compats(struct kb *kb, struct kb_compats *ret, struct gm_err *err) GM_CHECK;
+int kb_builds(struct kb *kb, struct kb_builds *ret, struct gm_err *err) GM_CHECK;
+int kb_cudnns(struct kb *kb, struct kb_cudnns *ret, struct gm_err *err) GM_CHECK;
+int kb_drivers(struct kb *kb, struct kb_drivers *ret, struct gm_err *err) GM_CHECK;
+int kb_errors(struct kb *kb, struct kb_errors *ret, struct gm_err *err) GM_CHECK;
+int kb_glibcs(struct kb *kb, struct kb_glibcs *ret, struct gm_err *err) GM_CHECK;
+int kb_gpus(struct kb *kb, struct kb_gpus *ret, struct gm_err *err) GM_CHECK;
+int kb_models(struct kb *kb, struct kb_models *ret, struct gm_err *err) GM_CHECK;
+int kb_releases(struct kb *kb, struct kb_releases *ret, struct gm_err *err) GM_CHECK;
+int kb_rocms(struct kb *kb, struct kb_rocms *ret, struct gm_err *err) GM_CHECK;
+int kb_toolkits(struct kb *kb, struct kb_toolkits *ret, struct gm_err *err) GM_CHECK;
+
+/* The same for an area by its number. */
+int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err *err) GM_CHECK;
+
+/* "drivers": the name of the area and of its file. */
+const char *kb_area_name(enum kb_area area);
+
+/* One row as the JSON object it was made from; a new reference. Its id. */
+json_t *kb_row_json(enum kb_area area, const void *row);
+const char *kb_row_id(const void *row);
 
 #endif

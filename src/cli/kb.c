@@ -1,0 +1,117 @@
+#include "base/str.h"
+#include "cli/cli.h"
+#include "report/kb.h"
+
+enum { O_JSON = 1, O_KB, O_FORMS };
+
+static const struct cli_option options[] = {
+    {"json", NULL, "print JSON (docs/kb.md)", O_JSON},
+    {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    {"forms", NULL, "print an example of each form of question", O_FORMS},
+};
+
+struct kb_arguments {
+    const char *question, *folder;
+    bool json, forms;
+};
+
+static int read_arguments(struct arena *a, struct cli_args *args, struct kb_arguments *ret)
+{
+    for (int option; (option = cli_next(args)) != CLI_END;) {
+        switch (option) {
+        case CLI_HELP:
+        case CLI_WRONG:
+            return option;
+        case O_JSON:
+            ret->json = true;
+            break;
+        case O_FORMS:
+            ret->forms = true;
+            break;
+        case O_KB:
+            ret->folder = args->value[0] == '/' ? args->value
+                                                : path_join(a, cli_cwd(a), args->value);
+            break;
+        default:
+            ret->question = ret->question ? arena_printf(a, "%s %s", ret->question, args->value)
+                                          : args->value;
+        }
+    }
+    return CLI_END;
+}
+
+static int print_forms(bool json)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; kb_form_example(i); i++) {
+        (void)json_array_append_new(list, json_string(kb_form_example(i)));
+        if (!json) {
+            printf("%s\n", kb_form_example(i));
+        }
+    }
+    json_t *doc = json_pack("{s:i, s:o}", "schema", 1, "forms", list);
+    if (!json) {
+        json_decref(doc);
+        return CLI_OK;
+    }
+    return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
+                                          : CLI_OK;
+}
+
+static int answer(struct arena *a, struct root *root, const struct kb_arguments *arguments)
+{
+    struct kb kb;
+    struct kb_answer answer;
+    struct gm_err err;
+    if (kb_open(&kb, a, root, arguments->folder, &err) < 0 ||
+        kb_ask(&kb, arguments->question, &answer, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "kb: %s", str_printable(a, err.text));
+    }
+    if (arguments->json) {
+        if (out_json_dump(stdout, report_kb_json(&answer)) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+    } else {
+        struct out out;
+        out_init(&out, stdout);
+        report_kb_text(&out, a, &answer);
+    }
+    return answer.known ? CLI_OK : CLI_CANNOT;
+}
+
+static int kb_run(const struct cli_command *self, int argc, char **argv)
+{
+    struct arena arena;
+    struct root root;
+    struct gm_err err;
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct kb_arguments arguments = {.question = NULL};
+    arena_init(&arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    int rc = read_arguments(&arena, &args, &arguments);
+    if (rc != CLI_END) {
+        rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;
+    } else if (arguments.forms) {
+        rc = print_forms(arguments.json);
+    } else if (!arguments.question) {
+        rc = cli_fail(CLI_USAGE, "kb: ask a question (gpumend kb --forms shows examples)");
+    } else if (root_open(&root, "/", &err) < 0) {
+        rc = cli_fail(CLI_CANNOT, "kb: %s", err.text);
+    } else {
+        rc = answer(&arena, &root, &arguments);
+        root_close(&root);
+    }
+    arena_release(&arena);
+    return rc;
+}
+
+const struct cli_command cli_kb = {
+    .name = "kb",
+    .arguments = "QUESTION [options]",
+    .summary = "what goes with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
+    .text = "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
+            "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver\n"
+            "535\". What the base does not hold is answered \"not known\", with exit status 3.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = kb_run,
+};

@@ -1,0 +1,101 @@
+#include "report/kb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* Sources shown to people; the rest is in the JSON. */
+enum { SOURCES_SHOWN = 4 };
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value);
+}
+
+static json_t *row_json(const struct kb_hit *hit)
+{
+    json_t *item = json_object();
+    json_t *row = kb_row_json(hit->area, hit->row);
+    set(item, "area", json_string_nocheck(kb_area_name(hit->area)));
+    (void)json_object_update(item, row);
+    json_decref(row);
+    return item;
+}
+
+static bool listed(const json_t *list, const char *text)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)list, i, item)
+    {
+        if (strcmp(json_string_value(item), text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where the rows come from, each source once, in the order of the rows. */
+static json_t *sources_json(const struct kb_answer *answer)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < answer->hits.n; i++) {
+        const struct kb_origin *origin = answer->hits.items[i].origin;
+        for (size_t s = 0; origin && s < origin->sources.n; s++) {
+            if (!listed(list, origin->sources.items[s])) {
+                (void)json_array_append_new(list, json_string_nocheck(origin->sources.items[s]));
+            }
+        }
+    }
+    return list;
+}
+
+json_t *report_kb_json(const struct kb_answer *answer)
+{
+    json_t *doc = json_object();
+    json_t *rows = json_array();
+    for (size_t i = 0; i < answer->hits.n; i++) {
+        (void)json_array_append_new(rows, row_json(&answer->hits.items[i]));
+    }
+    set(doc, "schema", json_integer(1));
+    set(doc, "known", json_boolean(answer->known));
+    set(doc, "answer", json_string_nocheck(answer->text));
+    set(doc, "source", sources_json(answer));
+    set(doc, "rows", rows);
+    return doc;
+}
+
+static void rows_text(const struct out *o, struct arena *a, const struct kb_answer *answer)
+{
+    for (size_t i = 0; i < answer->hits.n; i++) {
+        const struct kb_hit *hit = &answer->hits.items[i];
+        json_t *row = kb_row_json(hit->area, hit->row);
+        char *line = json_dumps(row, JSON_COMPACT);
+        fprintf(o->file, "%s\n", line ? str_printable(a, line) : "");
+        free(line);
+        json_decref(row);
+    }
+}
+
+void report_kb_text(const struct out *o, struct arena *a, const struct kb_answer *answer)
+{
+    if (answer->hits.n && !answer->hits.items[0].origin) {
+        rows_text(o, a, answer); // rows were asked for, not an answer
+        return;
+    }
+    out_wrap(o, 0, str_printable(a, answer->text));
+    json_t *sources = sources_json(answer);
+    size_t i;
+    json_t *source;
+    json_array_foreach(sources, i, source)
+    {
+        if (i < SOURCES_SHOWN) {
+            out_print(o, OUT_DIM, "  source: %s\n", str_printable(a, json_string_value(source)));
+        }
+    }
+    if (i > SOURCES_SHOWN) {
+        out_print(o, OUT_DIM, "  and %zu more sources (--json)\n", i - SOURCES_SHOWN);
+    }
+    json_decref(sources);
+}
