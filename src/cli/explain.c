@@ -9,19 +9,22 @@ static const struct cli_option options[] = {
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
+static void list_text(FILE *file)
+{
+    for (size_t i = 0; i < DIAG_CAUSES; i++) {
+        fprintf(file, "%-28s %s\n", diag_causes[i].id, diag_causes[i].title);
+    }
+}
+
 static int list_causes(bool json)
 {
+    if (!json) {
+        list_text(stdout);
+        return CLI_OK;
+    }
     json_t *list = json_array();
     for (size_t i = 0; i < DIAG_CAUSES; i++) {
-        if (json) {
-            (void)json_array_append_new(list, report_cause_json(&diag_causes[i]));
-        } else {
-            printf("%-28s %s\n", diag_causes[i].id, diag_causes[i].title);
-        }
-    }
-    if (!json) {
-        json_decref(list);
-        return CLI_OK;
+        (void)json_array_append_new(list, report_cause_json(&diag_causes[i]));
     }
     json_t *doc = json_pack("{s:i, s:o}", "schema", 1, "causes", list);
     return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : CLI_OK;
@@ -50,9 +53,11 @@ static int explain_run(const struct cli_command *self, int argc, char **argv)
     }
     const struct diag_cause_row *cause = id ? diag_cause_by_id(id) : NULL;
     if (!cause) {
-        return id ? cli_fail(CLI_USAGE, "explain: no cause is called %s (gpumend explain --list "
-                                        "prints them)", id)
-                  : cli_fail(CLI_USAGE, "explain: say which CAUSE (gpumend explain --list prints them)");
+        (void)(id ? cli_fail(CLI_USAGE, "explain: no cause is called %s; those that --list prints are:",
+                             id)
+                  : cli_fail(CLI_USAGE, "explain: say which CAUSE, one of those that --list prints:"));
+        list_text(stderr);
+        return CLI_USAGE;
     }
     if (json) {
         return out_json_dump(stdout, report_cause_json(cause)) < 0
