@@ -26,6 +26,7 @@ from machines import MACHINES  # noqa: E402
 
 SCHEMA = HERE.parent.parent / "docs/json/devices.schema.json"
 LINE = 160
+PCI_IDS = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/usr/share/pci.ids")
 
 
 def laid_out(value, indent=""):
@@ -130,6 +131,10 @@ def main():
     except ImportError:
         print("SKIP schema: python3-jsonschema is not installed")
         skipped += 1
+    if not any(Path(p).exists() for p in PCI_IDS):
+        print("SKIP trees: there is no pci.ids, without which gpumend knows few names of GPUs")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
     unknown = set(args.names) - set(MACHINES)
     if unknown:
         sys.exit(f"no such machine: {', '.join(sorted(unknown))}")
