@@ -100,15 +100,16 @@ struct host_gpu {
 };
 
 struct host_nvidia {
-    struct host_fact module;         // the nvidia module is loaded; value: its version
-    struct host_fact module_on_disk; // for the running kernel
-    struct host_fact flavour;        // value: "open" or "proprietary"
-    struct host_fact uvm;            // the nvidia_uvm module is loaded
-    struct host_fact modify_nodes;   // ModifyDeviceFiles of the driver's parameters
-    struct host_fact modprobe;       // nvidia-modprobe is installed: it makes nodes on demand
-    struct host_fact persistence;    // nvidia-persistenced runs
-    struct host_fact nvswitch;       // number of NVSwitch devices
-    struct host_fact fabric_manager; // it runs
+    struct host_fact module;           // the nvidia module is loaded; value: its version
+    struct host_fact module_on_disk;   // for the running kernel
+    struct host_fact flavour;          // value: "open" or "proprietary"
+    struct host_fact uvm;              // the nvidia_uvm module is loaded
+    struct host_fact modify_nodes;     // ModifyDeviceFiles of the driver's parameters
+    struct host_fact major, uvm_major; // numbers: of the device drivers, by /proc/devices
+    struct host_fact modprobe;         // nvidia-modprobe is installed: it makes nodes on demand
+    struct host_fact persistence;      // nvidia-persistenced runs
+    struct host_fact nvswitch;         // number of NVSwitch devices
+    struct host_fact fabric_manager;   // it runs
     struct host_fact fabric_installed;
     VEC(struct host_library) libraries; // the first of each name, in search order
     VEC(struct host_library) shadowed;  // further copies of libcuda.so.1

@@ -210,6 +210,34 @@ static void nvidia_nodes(struct judge *j)
     }
 }
 
+/* The major number of nvidia-uvm is given out anew with each loading of the module. */
+static void ask_major(struct judge *j, const struct host_node *n, const struct host_fact *major)
+{
+    if (n->present.state == HOST_YES && major->state == HOST_YES && n->major != major->number) {
+        add(j, "stale-node", HOST_NO,
+            arena_printf(j->arena,
+                         "%s is the node of another driver (major %u, the driver's is %u)", n->path,
+                         (unsigned)n->major, (unsigned)major->number),
+            in_container(j)
+                ? "start the container again"
+                : arena_printf(j->arena, "sudo rm %s, then run nvidia-modprobe -u -c=0", n->path));
+    }
+}
+
+static void nvidia_majors(struct judge *j)
+{
+    const struct host_nvidia *n = &j->h->nvidia;
+    if (!bound_to(j->g, "nvidia")) {
+        return;
+    }
+    for (size_t i = 0; i < j->g->nodes.n; i++) {
+        ask_major(j, &j->g->nodes.items[i], &n->major);
+    }
+    for (size_t i = 0; i < n->nodes.n && i < 2; i++) { // nvidiactl and nvidia-uvm
+        ask_major(j, &n->nodes.items[i], i == 0 ? &n->major : &n->uvm_major);
+    }
+}
+
 static void nvidia_rights(struct judge *j)
 {
     const struct host_nvidia *n = &j->h->nvidia;
@@ -377,9 +405,10 @@ typedef void question(struct judge *j);
 
 void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g)
 {
-    static question *const pci[] = {
-        ask_passed_through, nvidia_driver,    nvidia_not_loaded, nvidia_nodes,  nvidia_rights,
-        nvidia_uvm,         nvidia_libraries, nvidia_fabric,     nvidia_compat, nvidia_hidden};
+    static question *const pci[] = {ask_passed_through, nvidia_driver,    nvidia_not_loaded,
+                                    nvidia_nodes,       nvidia_majors,    nvidia_rights,
+                                    nvidia_uvm,         nvidia_libraries, nvidia_fabric,
+                                    nvidia_compat,      nvidia_hidden};
     struct judge j = {h, a, g};
     if (strcmp(g->kind, "wsl") == 0) {
         wsl_state(&j);

@@ -43,6 +43,20 @@ static void read_module(struct host_look *l)
     }
 }
 
+/* The driver's name in /proc/devices was nvidia-frontend until release 550. */
+static struct host_fact major_of(struct host_look *l, const char *name, const char *older)
+{
+    static const char path[] = "/proc/devices";
+    uint32_t number;
+    if (!l->devices.s) {
+        return host_unknown(path, "it cannot be read");
+    }
+    return host_parse_major(l->devices, name, &number) ||
+                   (older && host_parse_major(l->devices, older, &number))
+               ? host_amount(path, number)
+               : host_no(path, arena_printf(l->arena, "it does not list %s", name));
+}
+
 /* modules.dep of the running kernel, depmod(8): "path: dependencies". */
 static struct host_fact module_on_disk(struct host_look *l)
 {
@@ -298,6 +312,8 @@ void host_collect_nvidia(struct host_look *l)
                                         "/dev/nvidia-uvm-tools"};
     read_module(l);
     n->module_on_disk = module_on_disk(l);
+    n->major = major_of(l, "nvidia", "nvidia-frontend");
+    n->uvm_major = major_of(l, "nvidia-uvm", NULL);
     n->modprobe = host_presence(l, "/usr/bin/nvidia-modprobe", "/usr/bin");
     n->persistence = host_unknown(NULL, "the driver is not loaded");
     n->fabric_manager = n->fabric_installed = host_unknown(NULL, "there is no NVSwitch");

@@ -417,7 +417,8 @@ static json_t *nvidia_json(struct arena *a, const struct host_nvidia *n)
     json_t *o = json_object();
     SET_FACTS(a, o, {"module", &n->module, false}, {"flavour", &n->flavour, false},
               {"module_on_disk", &n->module_on_disk, false}, {"uvm", &n->uvm, false},
-              {"modify_nodes", &n->modify_nodes, false}, {"nvidia_modprobe", &n->modprobe, false},
+              {"modify_nodes", &n->modify_nodes, false}, {"major", &n->major, true},
+              {"uvm_major", &n->uvm_major, true}, {"nvidia_modprobe", &n->modprobe, false},
               {"persistence", &n->persistence, false}, {"nvswitches", &n->nvswitch, true},
               {"fabric_manager", &n->fabric_manager, false},
               {"fabric_manager_installed", &n->fabric_installed, false},

@@ -151,6 +151,9 @@ MACHINES = {
     "vfio": (1, merged(system(), nvidia_gpus(RTX4090, driver="vfio-pci"))),
     "uvm-missing": (1, without(merged(system(), nvidia("550.90.07", RTX4090, uvm=False)),
                                "/sys/module/nvidia_uvm", "/usr/bin/nvidia-modprobe")),
+    # The module was loaded anew under a container, and has another number now.
+    "docker-stale-uvm-node": (1, merged(DOCKER, {
+        "/proc/devices": "Character devices:\n195 nvidia\n195 nvidiactl\n511 nvidia-uvm\n"})),
     "no-libraries": (1, without(merged(system(), nvidia("550.90.07", RTX4090)),
                                 "/usr/lib/x86_64-linux-gnu/lib")),
     "node-without-rights": (1, merged(system(groups=(1000,)), nvidia(
