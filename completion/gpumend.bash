@@ -12,7 +12,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | devices:--root | why:--root | why:--cwd)
+    check:--root | check:--kb | devices:--root | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -39,7 +39,7 @@ _gpumend()
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check why explain devices --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check why explain devices kb --help --version" -- "$cur")
         return
         ;;
     check)
@@ -54,6 +54,9 @@ _gpumend()
     devices)
         word="--root --json --help"
         ;;
+    kb)
+        word="--forms --kb --json --help"
+        ;;
     *)
         return
         ;;
@@ -63,7 +66,7 @@ _gpumend()
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
-    elif [[ $command != devices ]]; then
+    elif [[ $command != devices && $command != kb ]]; then
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     fi

@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-COMMANDS = ("check", "why", "explain", "devices")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
@@ -51,7 +50,16 @@ def completes(words):
 
 
 def options_agree(exe):
-    for command in COMMANDS:
+    status, text, _ = output(exe, "--help")
+    commands = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
+    if status != 0 or not {"check", "why"} <= set(commands):
+        yield f"--help: status {status}, commands {commands}"
+    if completes(["gpumend", ""]) - {"--help", "--version"} != set(commands):
+        yield f"the completion does not offer the commands {commands}"
+    readme = (TOP / "README.md").read_text()
+    for command in commands:
+        if not re.search(rf"^    gpumend {command} ", readme, re.MULTILINE):
+            yield f"README.md does not list {command}"
         status, text, errors = output(exe, command, "--help")
         if status != 0 or not text or errors:
             yield f"{command} --help: status {status}, {len(text)} bytes, on stderr: {errors[:200]}"
@@ -63,10 +71,6 @@ def options_agree(exe):
             yield f"{command}: help and manual page differ in {sorted(told ^ manual)}"
         if told != offered:
             yield f"{command}: help and completion differ in {sorted(told ^ offered)}"
-    status, text, _ = output(exe, "--help")
-    named = set(re.findall(r"^\s+(?:gpumend )?([a-z]+)\b", text, re.MULTILINE))
-    if status != 0 or not named.issuperset(COMMANDS):
-        yield f"--help: status {status}, commands {sorted(named)}"
 
 
 def version_agrees(exe):
