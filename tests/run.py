@@ -43,6 +43,7 @@ SUITES = [
     Suite("test", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py"),
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
+    Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),

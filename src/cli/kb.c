@@ -29,12 +29,12 @@ static int read_arguments(struct arena *a, struct cli_args *args, struct kb_argu
             ret->forms = true;
             break;
         case O_KB:
-            ret->folder = args->value[0] == '/' ? args->value
-                                                : path_join(a, cli_cwd(a), args->value);
+            ret->folder =
+                args->value[0] == '/' ? args->value : path_join(a, cli_cwd(a), args->value);
             break;
         default:
-            ret->question = ret->question ? arena_printf(a, "%s %s", ret->question, args->value)
-                                          : args->value;
+            ret->question =
+                ret->question ? arena_printf(a, "%s %s", ret->question, args->value) : args->value;
         }
     }
     return CLI_END;
@@ -108,9 +108,10 @@ const struct cli_command cli_kb = {
     .name = "kb",
     .arguments = "QUESTION [options]",
     .summary = "what goes with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
-    .text = "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
-            "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver\n"
-            "535\". What the base does not hold is answered \"not known\", with exit status 3.",
+    .text =
+        "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
+        "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver\n"
+        "535\". What the base does not hold is answered \"not known\", with exit status 3.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = kb_run,

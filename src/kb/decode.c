@@ -40,7 +40,8 @@ static int decode_list(struct arena *a, const struct field *f, const json_t *v, 
     size_t n = json_array_size(v);
     char *items = arena_array(a, n, f->record->size);
     for (size_t i = 0; i < n; i++) {
-        if (kb_decode(a, f->record, json_array_get(v, i), NULL, items + i * f->record->size, err) < 0) {
+        if (kb_decode(a, f->record, json_array_get(v, i), NULL, items + i * f->record->size, err) <
+            0) {
             return gm_err_wrap(err, "entry %zu", i + 1);
         }
     }

@@ -244,10 +244,10 @@ enum kb_driver_kind {
 struct kb_driver {
     const char *id;
     enum kb_driver_kind kind;
-    const char *cuda;  // "12.4.1", "12"; NULL for a branch
-    const char *title; // "CUDA 12.4 Update 1"
+    const char *cuda;                    // "12.4.1", "12"; NULL for a branch
+    const char *title;                   // "CUDA 12.4 Update 1"
     const char *linux_min, *windows_min; // windows_min: or NULL
-    const char *ends;  // "2028-08", or NULL
+    const char *ends;                    // "2028-08", or NULL
     struct kb_origin origin;
 };
 
@@ -275,11 +275,11 @@ struct kb_gpu {
     enum kb_vendor vendor;
     const char *name;
     struct kb_strs chips;
-    const char *generation;  // "Ampere", "RDNA 2"
-    struct kb_strs pci;      // device ids, four hexadecimal digits; may be empty
-    const char *capability;  // NVIDIA: "8.6"
-    const char *gfx;         // AMD: "gfx1030"
-    int memory_gib;          // 0: not known
+    const char *generation; // "Ampere", "RDNA 2"
+    struct kb_strs pci;     // device ids, four hexadecimal digits; may be empty
+    const char *capability; // NVIDIA: "8.6"
+    const char *gfx;        // AMD: "gfx1030"
+    int memory_gib;         // 0: not known
     struct kb_origin origin;
 };
 
@@ -289,9 +289,9 @@ struct kb_cudnn {
     const char *id;
     const char *cudnn; // "9.17.0"
     int cuda_major;
-    struct kb_strs cuda; // the releases it is listed for
+    struct kb_strs cuda;                 // the releases it is listed for
     const char *linux_min, *windows_min; // or NULL
-    struct kb_strs sm; // compute capabilities: "8.6"
+    struct kb_strs sm;                   // compute capabilities: "8.6"
     struct kb_origin origin;
 };
 
@@ -323,11 +323,11 @@ enum kb_status { KB_STATUS_STABLE, KB_STATUS_EXPERIMENTAL };
 struct kb_build {
     const char *id;
     const char *package, *versions;
-    const char *build;                // "cu126", "rocm7.1"
-    const char *cuda, *cudnn, *rocm;  // or NULL
-    const char *python;               // "3.10-3.14", or NULL
+    const char *build;               // "cu126", "rocm7.1"
+    const char *cuda, *cudnn, *rocm; // or NULL
+    const char *python;              // "3.10-3.14", or NULL
     enum kb_status status;
-    bool is_default; // what the plain package index serves for Linux x86-64
+    bool is_default;             // what the plain package index serves for Linux x86-64
     struct kb_strs sm, ptx, gfx; // empty: not known
     struct kb_origin origin;
 };
@@ -398,10 +398,10 @@ struct kb_model {
     const char *id;
     enum kb_model_kind kind;
     const char *engine;
-    const char *model, *alias; // or NULL
-    const char *device;        // "cuda", "cpu" or NULL
-    const char *applies;       // set of compute capabilities, or a kind of CPU; or NULL
-    const char *compute;       // compute type, or NULL
+    const char *model, *alias;    // or NULL
+    const char *device;           // "cuda", "cpu" or NULL
+    const char *applies;          // set of compute capabilities, or a kind of CPU; or NULL
+    const char *compute;          // compute type, or NULL
     int parameters_m, memory_mib; // 0: not known
     const struct kb_compute *runs;
     size_t n_runs;

@@ -116,8 +116,7 @@ static int form_rows(struct ask *k, struct gm_err *err)
         for (size_t i = 0; i < rows.n; i++) {
             const void *row = (const char *)rows.items + i * rows.size;
             if (k->q->n_rest == 0 || str_glob(k->q->rest[0], kb_row_id(row))) {
-                VEC_PUSH(k->a, &k->answer->hits,
-                         ((struct kb_hit){(enum kb_area)area, row, NULL}));
+                VEC_PUSH(k->a, &k->answer->hits, ((struct kb_hit){(enum kb_area)area, row, NULL}));
                 found++;
             }
         }
@@ -131,9 +130,12 @@ static int form_rows(struct ask *k, struct gm_err *err)
 /* ------------------------------------------------------------------ errors */
 
 static const char *const api_titles[] = {
-    [KB_API_CUDA_RUNTIME] = "CUDA runtime", [KB_API_CUDA_DRIVER] = "CUDA driver API",
-    [KB_API_CUDNN] = "cuDNN",               [KB_API_CUBLAS] = "cuBLAS",
-    [KB_API_NVRTC] = "NVRTC",               [KB_API_NVML] = "NVML",
+    [KB_API_CUDA_RUNTIME] = "CUDA runtime",
+    [KB_API_CUDA_DRIVER] = "CUDA driver API",
+    [KB_API_CUDNN] = "cuDNN",
+    [KB_API_CUBLAS] = "cuBLAS",
+    [KB_API_NVRTC] = "NVRTC",
+    [KB_API_NVML] = "NVML",
     [KB_API_HIP] = "HIP",
 };
 
@@ -207,9 +209,10 @@ static void say_providers(struct ask *k, const struct kb_provide *p)
     const char *list = "";
     for (size_t i = 0; i < p->n_providers; i++) {
         const struct kb_provider *v = &p->providers[i];
-        list = arena_printf(k->a, "%s%s%s %s%s%s%s%s", list, i ? "; " : "", manager_titles[v->manager],
-                            v->package, v->versions ? " " : "", v->versions ? v->versions : "",
-                            v->folder ? ", in " : "", v->folder ? v->folder : "");
+        list =
+            arena_printf(k->a, "%s%s%s %s%s%s%s%s", list, i ? "; " : "", manager_titles[v->manager],
+                         v->package, v->versions ? " " : "", v->versions ? v->versions : "",
+                         v->folder ? ", in " : "", v->folder ? v->folder : "");
     }
     HIT(k, KB_AREA_PROVIDES, p);
     say(k, "%s (%s): %s.", k->q->library ? k->q->library : p->soname, p->library, list);
@@ -242,7 +245,8 @@ static int form_library(struct ask *k, struct gm_err *err)
         size_t n = strcspn(p->library, " ,");
         for (size_t w = 0; w < k->q->n; w++) {
             bool named = str_eq_nocase(str_of(k->q->words[w]), (struct str){p->library, n});
-            if (named && strcmp(k->q->words[w], "cuda") != 0 && (!k->q->cuda || atoi(k->q->cuda) == p->cuda_major)) {
+            if (named && strcmp(k->q->words[w], "cuda") != 0 &&
+                (!k->q->cuda || atoi(k->q->cuda) == p->cuda_major)) {
                 say_providers(k, p);
             }
         }
@@ -696,7 +700,8 @@ static const struct kb_release *release_of(struct ask *k, const struct kb_releas
     const struct kb_release *best = NULL;
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_release *row = &r->rows[i];
-        if (strcmp(row->package, q->package) != 0 || (q->version && !within(row->version, q->version))) {
+        if (strcmp(row->package, q->package) != 0 ||
+            (q->version && !within(row->version, q->version))) {
             continue;
         }
         if (q->version && strcmp(row->version, q->version) == 0) {
@@ -709,11 +714,11 @@ static const struct kb_release *release_of(struct ask *k, const struct kb_releas
 
 /* Everything known of one release: its own row, the builds and the compat row of its version. */
 struct release {
-    const char *name;    // "torch 2.5.1"
-    const char *version; // as precise as known, or NULL
-    const struct kb_release *row; // or NULL
+    const char *name;               // "torch 2.5.1"
+    const char *version;            // as precise as known, or NULL
+    const struct kb_release *row;   // or NULL
     const struct kb_compat *compat; // or NULL
-    const struct kb_build *build; // the default one, or NULL
+    const struct kb_build *build;   // the default one, or NULL
     struct kb_builds builds;
 };
 
@@ -777,9 +782,8 @@ static const char *cuda_of(struct ask *k, const struct release *r)
     if (r->row && r->row->cuda) {
         return r->row->cuda;
     }
-    return r->compat && r->compat->cuda_major > 0
-               ? arena_printf(k->a, "%d", r->compat->cuda_major)
-               : NULL;
+    return r->compat && r->compat->cuda_major > 0 ? arena_printf(k->a, "%d", r->compat->cuda_major)
+                                                  : NULL;
 }
 
 static const char *cudnn_of(const struct release *r)
@@ -797,8 +801,9 @@ static const char *cudnn_of(const struct release *r)
 static bool build_asked(struct ask *k, const struct release *r, const struct kb_build *b)
 {
     const struct question *q = k->q;
-    return r->version && strcmp(b->package, q->package) == 0 && admits(k, b->versions, r->version) &&
-           (!q->cuda || within(b->cuda, q->cuda)) && (!q->rocm || within(b->rocm, q->rocm));
+    return r->version && strcmp(b->package, q->package) == 0 &&
+           admits(k, b->versions, r->version) && (!q->cuda || within(b->cuda, q->cuda)) &&
+           (!q->rocm || within(b->rocm, q->rocm));
 }
 
 static void say_build(struct ask *k, const struct release *r, const struct kb_build *b)
@@ -830,8 +835,8 @@ static int say_cudnn(struct ask *k, const struct release *r)
     if (cudnn) {
         say(k, "%s goes with cuDNN %s.", r->name, cudnn);
         say_builds_of(k, r, false, false);
-    } else if (r->compat && r->compat->cuda_major > 0) {
-        say(k, "%s does not load cuDNN.", r->name);
+    } else if (r->build && r->build->origin.note) {
+        say(k, "%s: %s", r->name, r->build->origin.note); // a row without cuDNN says why
     }
     return k->answer->known;
 }
@@ -984,24 +989,54 @@ static int form_release(struct ask *k, struct gm_err *err)
     return 1;
 }
 
-/* "which ctranslate2 does whisperx 3.8.6 need" */
+static bool say_need(struct ask *k, const struct release *r, const char *other)
+{
+    bool found = false;
+    for (size_t i = 0; i < r->row->n_needs; i++) {
+        if (strcmp(r->row->needs[i].package, other) == 0) {
+            say(k, "%s requires %s.", r->name, need_text(k, &r->row->needs[i]));
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* The other way round: which releases of `other` admit this one. */
+static bool say_needed_by(struct ask *k, const struct kb_releases *all, const struct release *r,
+                          const char *other)
+{
+    enum { SHOWN = 6 };
+    size_t found = 0;
+    for (size_t i = all->n; i-- > 0;) {
+        const struct kb_release *row = &all->rows[i];
+        for (size_t n = 0; strcmp(row->package, other) == 0 && n < row->n_needs; n++) {
+            const struct kb_release_need *need = &row->needs[n];
+            if (strcmp(need->package, k->q->package) == 0 && need->versions &&
+                admits(k, need->versions, r->version) && found++ < SHOWN) {
+                HIT(k, KB_AREA_RELEASES, row);
+                say(k, "%s %s requires %s.", other, row->version, need_text(k, need));
+            }
+        }
+    }
+    if (found > SHOWN) {
+        say(k, "So do %zu more releases of %s.", found - SHOWN, other);
+    }
+    return found > 0;
+}
+
+/* "which ctranslate2 does whisperx 3.8.6 need", "which torchvision goes with torch 2.5.1" */
 static int form_need(struct ask *k, struct gm_err *err)
 {
+    struct kb_releases all;
     struct release r;
-    int rc = release_find(k, &r, err);
-    if (rc < 0) {
+    int rc = kb_releases(k->kb, &all, err);
+    rc = rc < 0 ? rc : release_find(k, &r, err);
+    if (rc < 0 || !r.row) {
         return rc;
     }
     bool asked = k->q->version || strcmp(k->q->words[0], "does") == 0;
-    for (size_t o = 0; r.row && asked && o < k->q->n_others; o++) {
-        bool found = false;
-        for (size_t i = 0; i < r.row->n_needs; i++) {
-            if (strcmp(r.row->needs[i].package, k->q->others[o]) == 0) {
-                say(k, "%s requires %s.", r.name, need_text(k, &r.row->needs[i]));
-                found = true;
-            }
-        }
-        if (!found) {
+    for (size_t o = 0; asked && o < k->q->n_others; o++) {
+        if (!say_need(k, &r, k->q->others[o]) && !say_needed_by(k, &all, &r, k->q->others[o])) {
             say(k, "%s does not declare %s among what is gathered here.", r.name, k->q->others[o]);
         }
     }
@@ -1068,8 +1103,8 @@ struct wanted {
 };
 
 /* PY_UNKNOWN when the build does not say what it has kernels for. */
-static enum py_answer build_fits(struct ask *k, const struct kb_drivers *d, const struct kb_build *b,
-                                 const struct wanted *w)
+static enum py_answer build_fits(struct ask *k, const struct kb_drivers *d,
+                                 const struct kb_build *b, const struct wanted *w)
 {
     if ((w->cuda && !within(b->cuda, w->cuda)) || (w->rocm && !within(b->rocm, w->rocm)) ||
         (w->sm && !b->cuda) || (w->gfx && !b->rocm) || (w->driver && !b->cuda)) {
@@ -1154,8 +1189,8 @@ static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb
     for (size_t i = 0; i < fits.n; i++) {
         const struct kb_build *b = fits.items[i].build;
         HIT(k, KB_AREA_BUILDS, b);
-        list = arena_printf(k->a, "%s%s%s (%s%s)", list, i ? ", " : "", fits.items[i].series, b->build,
-                            b->is_default ? ", default" : "");
+        list = arena_printf(k->a, "%s%s%s (%s%s)", list, i ? ", " : "", fits.items[i].series,
+                            b->build, b->is_default ? ", default" : "");
     }
     say(k, "%s builds%s, newest first: %s.", k->q->package, wanted_text(k, w), list);
     if (unknown > 0) {
@@ -1271,7 +1306,8 @@ static void say_override(struct ask *k, const struct kb_rocm *row)
 {
     HIT(k, KB_AREA_ROCMS, row);
     say(k, "HSA_OVERRIDE_GFX_VERSION=%s is %s: %s", row->override,
-        row->verdict == KB_VERDICT_UNSAFE ? "wrong here" : "an override to the same instruction set",
+        row->verdict == KB_VERDICT_UNSAFE ? "wrong here"
+                                          : "an override to the same instruction set",
         row->origin.note);
 }
 
@@ -1436,7 +1472,8 @@ static bool names_model(const struct question *q, const struct kb_model *m)
         bool alias = strcmp(word, "turbo") == 0 && strcmp(m->model, "large-v3-turbo") == 0;
         bool size = m->kind == KB_MODEL_MODEL && strcmp(m->model, "large") == 0 &&
                     starts_with(word, "large-v") && !ends_with(word, "turbo");
-        if (strcmp(word, m->model) == 0 || alias || size || (m->alias && strcmp(word, m->alias) == 0)) {
+        if (strcmp(word, m->model) == 0 || alias || size ||
+            (m->alias && strcmp(word, m->alias) == 0)) {
             return true;
         }
     }
@@ -1477,10 +1514,10 @@ static int form_model(struct ask *k, struct gm_err *err)
 
 struct form {
     const char *example;
-    unsigned named;     // all of these must be named (enum named)
-    unsigned any;       // and one of these, if any are given
-    unsigned not_named; // and none of these
-    const char *words;  // and one of these words, or NULL
+    unsigned named;                                   // all of these must be named (enum named)
+    unsigned any;                                     // and one of these, if any are given
+    unsigned not_named;                               // and none of these
+    const char *words;                                // and one of these words, or NULL
     int (*answer)(struct ask *k, struct gm_err *err); // 1: answered, 0: not by this form
 };
 
@@ -1498,8 +1535,7 @@ static const struct form forms[] = {
     {"int8_float16 on sm_61", NAMED_COMPUTE, 0, 0, NULL, form_compute},
     {"does torch 2.5.1 have wheels for Python 3.13", NAMED_PACKAGE | NAMED_PYTHON, 0, 0, NULL,
      form_python},
-    {"which is the newest ctranslate2 3.x", NAMED_PACKAGE, 0, 0, "last latest newest",
-     form_newest},
+    {"which is the newest ctranslate2 3.x", NAMED_PACKAGE, 0, 0, "last latest newest", form_newest},
     {"which cuDNN does torch 2.5.1 use", NAMED_PACKAGE, 0,
      NAMED_SM | NAMED_GFX | NAMED_DRIVER | NAMED_PCI,
      "cudnn architecture architectures arch archs kernels", form_property},

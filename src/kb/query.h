@@ -24,8 +24,8 @@ struct kb_hit {
 
 struct kb_answer {
     bool known;
-    const char *form; // which form answered, as `gpumend kb --forms` shows it; NULL: none
-    const char *text; // one or more sentences; "not known" if !known
+    const char *form;        // which form answered, as `gpumend kb --forms` shows it; NULL: none
+    const char *text;        // one or more sentences; "not known" if !known
     VEC(struct kb_hit) hits; // the rows it rests on, the most important first
 };
 

@@ -20,9 +20,14 @@ static const char *const filler[] = {
 
 /* Other spellings of packages. */
 static const char *const aliases[][2] = {
-    {"ct2", "ctranslate2"},         {"cupy", "cupy-cuda12x"},     {"fasterwhisper", "faster-whisper"},
-    {"onnxruntime", "onnxruntime-gpu"}, {"ort", "onnxruntime-gpu"}, {"pytorch", "torch"},
-    {"pyav", "av"},                 {"tf", "tensorflow"},
+    {"ct2", "ctranslate2"},
+    {"cupy", "cupy-cuda12x"},
+    {"fasterwhisper", "faster-whisper"},
+    {"onnxruntime", "onnxruntime-gpu"},
+    {"ort", "onnxruntime-gpu"},
+    {"pytorch", "torch"},
+    {"pyav", "av"},
+    {"tf", "tensorflow"},
 };
 
 static const char *const compute_types[] = {"int8_float32", "int8_float16", "int8_bfloat16",
@@ -135,7 +140,8 @@ static const char *number_in(const char *word, const char *prefix)
 }
 
 /* The number that belongs to the keyword words[i]: inside the word, or the word behind it. */
-static const char *number_of(const struct question *q, size_t i, const char *keyword, size_t *ret_used)
+static const char *number_of(const struct question *q, size_t i, const char *keyword,
+                             size_t *ret_used)
 {
     const char *inside = number_in(q->words[i], keyword);
     *ret_used = 1;
@@ -158,8 +164,7 @@ static const char *capability_of(struct arena *a, const char *digits)
     if (strchr(digits, '.')) {
         return digits;
     }
-    return n < 2 || n > 3 ? NULL
-                          : arena_printf(a, "%.*s.%c", (int)n - 1, digits, digits[n - 1]);
+    return n < 2 || n > 3 ? NULL : arena_printf(a, "%.*s.%c", (int)n - 1, digits, digits[n - 1]);
 }
 
 struct keyword {
@@ -208,7 +213,8 @@ static bool is_hex4(const char *s, size_t n)
 static bool read_pci(struct arena *a, struct question *q, const char *word)
 {
     const char *colon = strchr(word, ':');
-    if (!colon || !is_hex4(word, (size_t)(colon - word)) || !is_hex4(colon + 1, strlen(colon + 1))) {
+    if (!colon || !is_hex4(word, (size_t)(colon - word)) ||
+        !is_hex4(colon + 1, strlen(colon + 1))) {
         return false;
     }
     q->pci_vendor = arena_strndup(a, word, 4);
@@ -224,7 +230,7 @@ static bool set(struct question *q, const char **field, enum named named, const 
     return true;
 }
 
-static const char *const error_prefixes[] = {"cuda_error_",   "cudaerror",    "cudnn_status_",
+static const char *const error_prefixes[] = {"cuda_error_",    "cudaerror",    "cudnn_status_",
                                              "cublas_status_", "nvrtc_error_", "nvml_error_",
                                              "hiperror"};
 
@@ -261,7 +267,9 @@ static bool read_shape(struct arena *a, struct question *q, size_t i)
         return set(q, &q->tag, NAMED_TAG, word);
     }
     if (in_list(compute_types, sizeof compute_types / sizeof *compute_types, word)) {
-        const char *full = strcmp(word, "fp16") == 0 ? "float16" : strcmp(word, "bf16") == 0 ? "bfloat16" : word;
+        const char *full = strcmp(word, "fp16") == 0   ? "float16"
+                           : strcmp(word, "bf16") == 0 ? "bfloat16"
+                                                       : word;
         return set(q, &q->compute, NAMED_COMPUTE, full);
     }
     if (is_error_name(word)) {
@@ -382,8 +390,8 @@ static void read_loose_version(struct question *q)
     }
 }
 
-void question_read(struct arena *a, const char *text,
-                   bool (*known)(void *arg, const char *package), void *arg, struct question *ret)
+void question_read(struct arena *a, const char *text, bool (*known)(void *arg, const char *package),
+                   void *arg, struct question *ret)
 {
     *ret = (struct question){.n = 0};
     split(a, text, ret);

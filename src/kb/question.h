@@ -39,7 +39,7 @@ struct question {
     size_t n;
     const char *rest[QUESTION_WORDS_MAX]; // words that name nothing else: a GPU or model, perhaps
     size_t n_rest;
-    unsigned named; // enum named
+    unsigned named;                // enum named
     const char *package, *version; // of several packages the one with a version, or the first
     const char *others[QUESTION_LIST_MAX];
     size_t n_others;
@@ -53,8 +53,8 @@ struct question {
 };
 
 /* Reads a question. `known` says whether a text is the name of a package that has rows. */
-void question_read(struct arena *a, const char *text,
-                   bool (*known)(void *arg, const char *package), void *arg, struct question *ret);
+void question_read(struct arena *a, const char *text, bool (*known)(void *arg, const char *package),
+                   void *arg, struct question *ret);
 
 /* Whether one of the words, separated by blanks, occurs in the question. */
 bool question_has(const struct question *q, const char *words);

@@ -213,22 +213,16 @@ static const char *const model_words[] = {"model",        "measured", "alias",
                                           "compute-type", "default",  NULL};
 
 static const struct field driver_fields[] = {
-    TEXT(struct kb_driver, "id", id),
-    WORD(struct kb_driver, "kind", kind, driver_words),
-    TEXT_OPT(struct kb_driver, "cuda", cuda),
-    TEXT(struct kb_driver, "title", title),
-    TEXT(struct kb_driver, "linux", linux_min),
-    TEXT_OPT(struct kb_driver, "windows", windows_min),
-    TEXT_OPT(struct kb_driver, "ends", ends),
-    ORIGIN(struct kb_driver),
+    TEXT(struct kb_driver, "id", id),           WORD(struct kb_driver, "kind", kind, driver_words),
+    TEXT_OPT(struct kb_driver, "cuda", cuda),   TEXT(struct kb_driver, "title", title),
+    TEXT(struct kb_driver, "linux", linux_min), TEXT_OPT(struct kb_driver, "windows", windows_min),
+    TEXT_OPT(struct kb_driver, "ends", ends),   ORIGIN(struct kb_driver),
 };
 static const struct record driver_record = RECORD(struct kb_driver, driver_fields);
 
 static const struct field toolkit_fields[] = {
-    TEXT(struct kb_toolkit, "id", id),
-    TEXT(struct kb_toolkit, "cuda", cuda),
-    TEXT(struct kb_toolkit, "ptx", ptx),
-    TEXTS(struct kb_toolkit, "sm", sm),
+    TEXT(struct kb_toolkit, "id", id),   TEXT(struct kb_toolkit, "cuda", cuda),
+    TEXT(struct kb_toolkit, "ptx", ptx), TEXTS(struct kb_toolkit, "sm", sm),
     ORIGIN(struct kb_toolkit),
 };
 static const struct record toolkit_record = RECORD(struct kb_toolkit, toolkit_fields);

@@ -1,0 +1,260 @@
+#!/usr/bin/python3
+"""Questions to the knowledge base, answered by the executable.
+
+    tests/kb/run.py GPUMEND
+
+queries.json holds questions with parts of their answers and rows that they rest on, and questions
+whose answer must be "not known". Beside it: text and JSON agree, another folder of data replaces
+an area and nothing else, damaged data is refused with the file and the reason, and kb-refresh
+reads requirements and markers as the packaging specifications have them.
+"""
+import importlib.machinery
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+DATA = TOP / "kb"
+
+
+def ask(exe, *words):
+    done = subprocess.run([exe, "kb", *words], capture_output=True, text=True, timeout=30,
+                          check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def document(exe, question, *options):
+    status, out, err = ask(exe, "--json", *options, "--", question)
+    return status, json.loads(out) if out else None, err
+
+
+def shape_faults(status, doc):
+    if doc is None or set(doc) != {"schema", "known", "answer", "source", "rows"}:
+        yield f"the document has {sorted(doc or [])}"
+        return
+    if doc["schema"] != 1 or doc["known"] != (status == 0):
+        yield f"schema {doc['schema']}, known {doc['known']}, status {status}"
+    if doc["known"] and not (doc["rows"] and doc["answer"]):
+        yield "an answer without rows"
+    for row in doc["rows"]:
+        if not (row["area"] and row["id"] and row["source"] and row["date"]):
+            yield f"a row without origin: {row.get('id')}"
+        if doc["source"] and not set(row["source"]) <= set(doc["source"]):
+            yield f"{row['id']}: its source is not among those of the answer"
+
+
+def known_faults(exe, case):
+    status, doc, err = document(exe, case["ask"])
+    faults = list(shape_faults(status, doc))
+    if faults or err:
+        yield from faults + [err] * bool(err)
+        return
+    rows = {f"{r['area']}/{r['id']}" for r in doc["rows"]}
+    for text in case["says"]:
+        if text not in doc["answer"]:
+            yield f"does not say {text!r}: {doc['answer'][:300]}"
+    for row in case.get("rows", []):
+        if row not in rows:
+            yield f"does not rest on {row}, but {sorted(rows)[:8]}"
+    for row in case.get("not", []):
+        if row in rows:
+            yield f"rests on {row}"
+    text = ask(exe, "--", case["ask"])[1]
+    if not case["ask"].startswith("rows ") and \
+            doc["answer"].split() != text.split("\n  source:")[0].split():
+        yield f"text and JSON differ: {text[:200]}"
+
+
+def not_known_faults(exe, question):
+    status, doc, err = document(exe, question) if question else document(exe, " ")
+    yield from shape_faults(status, doc)
+    if status != 3 or doc["answer"] != "not known" or doc["rows"] or doc["source"] or err:
+        yield f"status {status}: {doc['answer'][:200]}"
+
+
+def command_faults(exe):
+    for words, status in (((), 2), (("--nothing",), 2), (("--help",), 0), (("--forms",), 0),
+                          (("--kb", "/nowhere", "cuda", "12.4"), 3)):
+        got, out, err = ask(exe, *words)
+        if got != status or bool(err) != (status != 0) or bool(out) != (status == 0):
+            yield f"{words}: status {got}, {out[:80]!r}, {err[:80]!r}"
+    for example in ask(exe, "--forms")[1].splitlines():
+        if ask(exe, *example.split())[0] != 0:
+            yield f"the example {example!r} is not answered"
+        if example not in (TOP / "docs/kb.md").read_text(encoding="utf-8"):
+            yield f"docs/kb.md does not show {example!r}"
+
+
+# ---------------------------------------------------------------- another folder
+
+ROW = {"id": "cuda-12.4.0", "kind": "toolkit", "cuda": "12.4.0", "title": "CUDA 12.4",
+       "linux": "999.1", "evidence": "read", "source": ["here"], "date": "2026-01-01"}
+
+
+def areas(rows, **more):
+    return dict({"schema": 1, "area": "drivers", "rows": rows}, **more)
+
+
+def folder_faults(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "drivers.json")
+        path.write_text(json.dumps(areas([ROW])))
+        doc = document(exe, "which driver does CUDA 12.4 need", "--kb", folder)[1]
+        if "999.1" not in doc["answer"] or doc["source"] != ["here"]:
+            yield f"the folder's area is not used: {doc['answer']}"
+        if not document(exe, "cuda error 35", "--kb", folder)[1]["known"]:
+            yield "an area without a file in the folder is lost"
+        if document(exe, "which driver does CUDA 12.5 need", "--kb", folder)[1]["known"]:
+            yield "rows of the built-in area are mixed with those of the folder"
+        short = {k: v for k, v in ROW.items() if k not in ("source", "date")}
+        path.write_text(json.dumps(areas([short], defaults={"source": ["x"], "date": "2026-01-01"})))
+        if document(exe, "which driver does CUDA 12.4 need", "--kb", folder)[1]["source"] != ["x"]:
+            yield "defaults of the document are not taken"
+
+
+def damaged():
+    good = json.dumps(areas([ROW]))
+    yield "empty", ""
+    yield "no JSON", "{"
+    yield "not an object", "[]"
+    yield "another schema", good.replace('"schema": 1', '"schema": 2')
+    yield "another area", good.replace('"area": "drivers"', '"area": "gpus"')
+    yield "rows are no list", json.dumps(areas({}))
+    yield "a row is no object", json.dumps(areas([7]))
+    yield "a key twice", good.replace('"linux"', '"linux": "1", "linux"')
+    yield "an unknown key", json.dumps(areas([dict(ROW, colour="red")]))
+    yield "no source", json.dumps(areas([dict(ROW, source=[])]))
+    yield "a number for a text", json.dumps(areas([dict(ROW, linux=550)]))
+    yield "an unknown word", json.dumps(areas([dict(ROW, kind="other")]))
+    yield "twice the same id", json.dumps(areas([ROW, ROW]))
+    yield "ids descend", json.dumps(areas([dict(ROW, id="b"), dict(ROW, id="a")]))
+    yield "deep", "[" * 100000
+    yield "a zero in a text", good.replace("CUDA 12.4", "CUDA\\u0000")
+    yield "not UTF-8", good.encode().replace(b"CUDA 12.4", b"CUDA \xff")
+    for end in range(0, len(good), 7):
+        yield f"cut at {end}", good[:end]
+
+
+def damage_faults(exe):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "drivers.json")
+        for name, content in damaged():
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            status, out, err = ask(exe, "--kb", folder, "which driver does CUDA 12.4 need")
+            if status != 3 or out or "drivers.json" not in err or len(err.splitlines()) != 1:
+                yield f"{name}: status {status}, {out[:60]!r}, {err[:200]!r}"
+
+
+# ---------------------------------------------------------------- what kb-refresh reads
+
+def refresh_module():
+    loader = importlib.machinery.SourceFileLoader("kb_refresh", str(TOP / "scripts/kb-refresh"))
+    spec = importlib.util.spec_from_loader("kb_refresh", loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+REQUIREMENTS = {
+    "nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == \"Linux\" and platform_machine == \"x86_64\"":
+        {"package": "nvidia-cudnn-cu12", "versions": "==9.1.0.70"},
+    "cuda-toolkit[cublas,cudart]==13.2.2; platform_system == \"Linux\"":
+        {"package": "cuda-toolkit", "versions": "==13.2.2"},
+    "triton~=3.9.0; platform_system == \"Linux\" and python_version < \"3.16\"":
+        {"package": "triton", "versions": "~=3.9.0", "when": "python_version < '3.16'"},
+    "pywin32; sys_platform == 'win32'": None,
+    "x; sys_platform == 'win32' and python_version < '3.9'": None,
+    "x; sys_platform != 'darwin' or platform_machine == 'arm64'": {"package": "x"},
+    "x; (platform_machine == 'aarch64' or platform_machine == 'x86_64') and os_name == 'posix'":
+        {"package": "x"},
+    "nvidia-cublas-cu12>=12.1.3.1 ; extra == 'with_cuda'":
+        {"package": "nvidia-cublas-cu12", "versions": ">=12.1.3.1", "extra": "with_cuda"},
+    "Huggingface_Hub (>=0.13, <1)": {"package": "huggingface-hub", "versions": "<1,>=0.13"},
+    "x @ https://example.org/x.whl": None,
+}
+WHEELS = {"torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl": "2.28",
+          "ctranslate2-4.5.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl": "2.17",
+          "torch-2.5.1-cp311-cp311-manylinux1_x86_64.whl": "2.5",
+          "x-1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl": "2.27",
+          "faster_whisper-1.2.1-py3-none-any.whl": None}
+
+
+def refresh_faults(_exe):
+    module = refresh_module()
+    for text, expected in REQUIREMENTS.items():
+        if module.requirement(text) != expected:
+            yield f"{text}: {module.requirement(text)}"
+    for name, expected in WHEELS.items():
+        if module.glibc_of(name) != expected:
+            yield f"{name}: glibc {module.glibc_of(name)}"
+    path = DATA / "releases.json"
+    rows = {r["id"]: r for r in json.loads(path.read_text(encoding="utf-8"))["rows"]}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "releases.json")
+        module.write(str(copy), rows)
+        if copy.read_bytes() != path.read_bytes():
+            yield "kb/releases.json is not as kb-refresh writes it"
+    for row in rows.values():
+        derived = (module.cuda_of(row["package"], row["needs"]),
+                   module.pinned(row["needs"], r"nvidia-cudnn(-cu\d+)?$"))
+        if derived != (row.get("cuda"), row.get("cudnn")):
+            yield f"{row['id']}: {derived} follows from its needs"
+        if not set(row["pythons"]) <= set(module.PYTHONS):
+            yield f"{row['id']}: {row['pythons']}"
+
+
+# ---------------------------------------------------------------- the data itself
+
+def spoiled_faults(_exe):
+    """kb-check.py refuses what it promises to refuse; else it would prove nothing."""
+    spoil = {
+        "drivers": lambda rows: rows[40].update(linux="9999.1") or rows,
+        "toolkits": lambda rows: rows[3]["sm"].reverse() or rows,
+        "gpus": lambda rows: rows[5].update(capability="8.8", vendor="amd") or rows,
+        "builds": lambda rows: [dict(rows[0], id="aa-twin")] + rows,
+        "releases": lambda rows: [r for r in rows if r["package"] != "vllm"],
+        "errors": lambda rows: rows[7].update(code=9999) or rows,
+        "rocm": lambda rows: [dict(r, kfd=r["kfd"] + 1) if "kfd" in r else r for r in rows],
+        "models": lambda rows: [{k: v for k, v in r.items() if k != "memory_mib"} for r in rows],
+        "glibc": lambda rows: rows[0].update(source=[]) or rows,
+        "cudnn": lambda rows: list(reversed(rows)),
+    }
+    for area, change in spoil.items():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["cp", "-r", f"{DATA}/.", folder], check=True)
+            path = Path(folder, f"{area}.json")
+            data = json.loads(path.read_text(encoding="utf-8"))
+            data["rows"] = change(data["rows"])
+            path.write_text(json.dumps(data), encoding="utf-8")
+            done = subprocess.run([sys.executable, TOP / "tests/kb-check.py", folder],
+                                  capture_output=True, text=True, check=False)
+            if done.returncode == 0 or not re.search(rf"^kb/{area}\.json: ", done.stdout, re.M):
+                yield f"{area}: spoiled data passes: {done.stdout[:200]}"
+
+
+def main():
+    exe = str(Path(sys.argv[1]).resolve())
+    table = json.loads((HERE / "queries.json").read_text(encoding="utf-8"))
+    checks = [(case["ask"], lambda e, c=case: known_faults(e, c)) for case in table["known"]]
+    checks += [(q, lambda e, q=q: not_known_faults(e, q)) for q in table["not_known"]]
+    checks += [("the command", command_faults), ("another folder", folder_faults),
+               ("damaged data", damage_faults), ("kb-refresh", refresh_faults),
+               ("spoiled data", spoiled_faults)]
+    failed = 0
+    for name, check in checks:
+        faults = list(check(exe))
+        failed += bool(faults)
+        for fault in faults:
+            print(f"FAIL {name}: {fault}")
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
