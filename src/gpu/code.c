@@ -227,6 +227,7 @@ static void finish(struct gpu_builder *b)
 {
     struct gpu_code *code = b->code;
     finish_cuda(&b->cuda, &code->cuda);
+    finish_cuda(&b->embedded, &code->embedded);
     finish_cuda(&b->relocatable, &code->relocatable);
     if (b->targets.n) {
         qsort(b->targets.items, b->targets.n, sizeof *b->targets.items, by_target);
@@ -248,24 +249,28 @@ struct sections {
     uint64_t offset, size_each, n, names, names_size;
 };
 
+struct section {
+    uint32_t name, type;
+    uint64_t flags, offset, size;
+};
+
 static uint64_t word(const struct elf_image *e, const unsigned char *p)
 {
     return e->is64 ? elf_u64(e, p) : elf_u32(e, p);
 }
 
-/* Offset and size in the file of section `i`, its name's place and its type. */
 static bool section_at(const struct elf_image *e, const struct sections *t, uint64_t i,
-                       uint32_t *ret_name, uint32_t *ret_type, uint64_t *ret_offset,
-                       uint64_t *ret_size)
+                       struct section *ret)
 {
     const unsigned char *p = elf_bytes(e, t->offset + i * t->size_each, t->size_each);
     if (!p) {
         return false;
     }
-    *ret_name = elf_u32(e, p);
-    *ret_type = elf_u32(e, p + 4);
-    *ret_offset = word(e, p + (e->is64 ? 24 : 16));
-    *ret_size = word(e, p + (e->is64 ? 32 : 20));
+    *ret = (struct section){.name = elf_u32(e, p),
+                            .type = elf_u32(e, p + 4),
+                            .flags = word(e, p + 8),
+                            .offset = word(e, p + (e->is64 ? 24 : 16)),
+                            .size = word(e, p + (e->is64 ? 32 : 20))};
     return true;
 }
 
@@ -281,10 +286,15 @@ static bool find_sections(const struct elf_image *e, struct sections *ret)
                              .size_each = elf_u16(e, tail),
                              .n = elf_u16(e, tail + 2)};
     size_t size = e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
-    uint32_t name, type;
-    return ret->n && ret->size_each == size && ret->offset &&
-           elf_bytes(e, ret->offset, ret->n * ret->size_each) &&
-           section_at(e, ret, elf_u16(e, tail + 4), &name, &type, &ret->names, &ret->names_size);
+    struct section names;
+    if (!ret->n || ret->size_each != size || !ret->offset ||
+        !elf_bytes(e, ret->offset, ret->n * ret->size_each) ||
+        !section_at(e, ret, elf_u16(e, tail + 4), &names)) {
+        return false;
+    }
+    ret->names = names.offset;
+    ret->names_size = names.size;
+    return true;
 }
 
 static bool name_is(const struct elf_image *e, const struct sections *t, uint32_t name,
@@ -298,40 +308,43 @@ static bool name_is(const struct elf_image *e, const struct sections *t, uint32_
     return p && memcmp(p, wanted, n) == 0;
 }
 
-static void read_section(struct gpu_builder *b, const struct elf_image *e, const struct sections *t,
-                         uint32_t name, uint64_t offset, uint64_t size)
+/* The end of a section that lies at least partly in the file. */
+static uint64_t end_in_file(const struct elf_image *e, const struct section *s)
 {
-    bool cuda = name_is(e, t, name, ".nv_fatbin");
-    bool relocatable = name_is(e, t, name, "__nv_relfatbin");
-    bool hip = name_is(e, t, name, ".hip_fatbin");
-    if (!cuda && !relocatable && !hip) {
+    return s->size < e->size - s->offset ? s->offset + s->size : e->size;
+}
+
+static void read_section(struct gpu_builder *b, const struct elf_image *e, const struct sections *t,
+                         const struct section *s)
+{
+    bool cuda = name_is(e, t, s->name, ".nv_fatbin");
+    bool relocatable = name_is(e, t, s->name, "__nv_relfatbin");
+    bool hip = name_is(e, t, s->name, ".hip_fatbin");
+    bool data = b->code->searched && s->flags & SHF_ALLOC && !(s->flags & SHF_EXECINSTR);
+    if (!cuda && !relocatable && !hip && !data) {
         return;
     }
-    if (offset > e->size || size > e->size - offset) {
+    if (s->offset > e->size || s->size > e->size - s->offset) {
         b->code->incomplete = true;
-        gpu_note(b, "a section of GPU code reaches behind the end of the file");
-        size = offset > e->size ? 0 : e->size - offset;
+        gpu_note(b, "a section reaches behind the end of the file");
     }
-    if (size && hip) {
-        gpu_bundle_walk(b, offset, offset + size, false);
-    } else if (size) {
-        gpu_fatbin_walk(b, cuda ? &b->cuda : &b->relocatable, offset, offset + size, false);
+    if (s->offset >= e->size) {
+        return;
+    }
+    uint64_t end = end_in_file(e, s);
+    if (hip) {
+        gpu_bundle_walk(b, s->offset, end, false);
+    } else if (cuda || relocatable) {
+        gpu_fatbin_walk(b, cuda ? &b->cuda : &b->relocatable, s->offset, end, false);
+    } else {
+        gpu_fatbin_walk(b, &b->embedded, s->offset, end, true);
     }
 }
 
-static void read_host(struct gpu_builder *b, const struct elf_image *e)
+/* Without section headers what is registered cannot be told from what is not. */
+static void search_segments(struct gpu_builder *b, const struct elf_image *e)
 {
-    struct sections t;
-    if (find_sections(e, &t)) {
-        for (uint64_t i = 0; i < t.n && i < SECTIONS_MAX; i++) {
-            uint32_t name = 0, type = 0;
-            uint64_t offset = 0, size = 0;
-            if (section_at(e, &t, i, &name, &type, &offset, &size) && type != SHT_NOBITS) {
-                read_section(b, e, &t, name, offset, size);
-            }
-        }
-        return;
-    }
+    b->code->searched = true;
     for (size_t i = 0; i < e->n_segments; i++) {
         const struct elf_segment *s = &e->segments[i];
         if (s->type == PT_LOAD && s->offset < e->size) {
@@ -339,6 +352,21 @@ static void read_host(struct gpu_builder *b, const struct elf_image *e)
             uint64_t to = s->offset + (s->filesz < room ? s->filesz : room);
             gpu_fatbin_walk(b, &b->cuda, s->offset, to, true);
             gpu_bundle_walk(b, s->offset, to, true);
+        }
+    }
+}
+
+static void read_host(struct gpu_builder *b, const struct elf_image *e)
+{
+    struct sections t;
+    struct section s;
+    if (!find_sections(e, &t)) {
+        search_segments(b, e);
+        return;
+    }
+    for (uint64_t i = 0; i < t.n && i < SECTIONS_MAX; i++) {
+        if (section_at(e, &t, i, &s) && s.type != SHT_NOBITS && s.size) {
+            read_section(b, e, &t, &s);
         }
     }
 }
@@ -357,24 +385,27 @@ static void read_elf(struct gpu_builder *b, const struct elf_image *e)
     }
 }
 
-void gpu_code_read(struct arena *a, const void *data, size_t size, struct gpu_code *ret)
+void gpu_code_read(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
+                   struct gpu_code *ret)
 {
-    *ret = (struct gpu_code){0};
+    *ret = (struct gpu_code){.searched = reading == GPU_READ_ALL};
     struct gpu_builder b = {.arena = a, .file = {data, size}, .code = ret};
     struct elf_image e;
     elf_image_parse(a, data, size, &e);
     if (e.state == ELF_STATE_OK || e.state == ELF_STATE_BAD) {
+        ret->searched = ret->searched || e.machine == EM_CUDA_MACHINE;
         read_elf(&b, &e);
     } else if (gpu_bundle_starts(&b.file, 0)) {
         gpu_bundle_walk(&b, 0, size, false);
     } else if (size >= 4 && gpu_u32(data) == 0xBA55ED50u) {
+        ret->searched = true; // there is nothing else in it
         gpu_fatbin_walk(&b, &b.cuda, 0, size, false);
     }
     finish(&b);
 }
 
-int gpu_code_read_file(struct root *r, struct arena *a, const char *path, struct gpu_code *ret,
-                       struct gm_err *err)
+int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum gpu_reading reading,
+                       struct gpu_code *ret, struct gm_err *err)
 {
     const void *data = NULL;
     size_t size = 0;
@@ -383,11 +414,11 @@ int gpu_code_read_file(struct root *r, struct arena *a, const char *path, struct
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
     }
-    if (size) {
+    if (size && reading == GPU_READ_SECTIONS) {
         /* One page here, one there: reading ahead would fetch payloads. */
         (void)madvise((void *)(uintptr_t)data, size, MADV_RANDOM);
     }
-    gpu_code_read(a, data, size, ret);
+    gpu_code_read(a, data, size, reading, ret);
     if (size) {
         (void)munmap((void *)(uintptr_t)data, size);
     }

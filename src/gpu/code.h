@@ -3,15 +3,16 @@
  *
  *   bytes of a file  ->  gpu_code_read()  ->  struct gpu_code  ->  gpu_code_serves_cuda(), _amd()
  *
- * Read are: ELF files of a host (the sections .nv_fatbin, __nv_relfatbin and .hip_fatbin; where
- * the section headers are stripped, the PT_LOAD segments are searched for the containers), ELF
- * files of a device (cubin, AMDGPU code object), bare containers (.fatbin) and bare offload bundles
- * (.co, .hsaco). Only headers are touched, never a payload; of a compressed offload bundle the
- * first block is inflated, which holds its table.
+ * Read are: ELF files of a host (the sections .nv_fatbin, __nv_relfatbin and .hip_fatbin; on
+ * request also containers among the data, where cuFFT keeps nearly all of its code, and cuBLASLt,
+ * cuDNN, cuSPARSE and PyTorch a part; where the section headers are stripped, the PT_LOAD segments
+ * are searched), ELF files of a device (cubin, AMDGPU code object), bare containers (.fatbin) and
+ * bare offload bundles (.co, .hsaco). Only headers are touched, never a payload; of a compressed
+ * offload bundle the first block is inflated, which holds its table.
  *
- * Not seen: device code kept as plain data (an array of cubin bytes in .rodata), code that is
- * compiled while the program runs, host archives (.a), and offload packages of the new Clang driver
- * that were not linked yet (.llvm.offloading).
+ * Not seen: cubins and PTX that lie among the data without a container, code that is compiled while
+ * the program runs, host archives (.a), and offload packages of the new Clang driver that were not
+ * linked yet (.llvm.offloading).
  *
  * Everything in the result lives in the arena, is sorted, and depends on nothing but the bytes.
  * Formats and their sources: docs/gpu-code.md, fatbin.c, bundle.c, amdgpu.c.
@@ -61,15 +62,16 @@ struct gpu_target {
     size_t n_entries;
 };
 
-struct gpu_kind { // of container entries that are neither PTX, machine code nor a list of them
+struct gpu_kind { // of entries that are neither PTX, machine code nor a list; 8: for linking
     unsigned kind;
     size_t n_entries;
 };
 
 struct gpu_code {
     struct gpu_cuda cuda;        // what the CUDA runtime registers when the file is loaded
+    struct gpu_cuda embedded;    // containers among the data: modules that the library loads itself
     struct gpu_cuda relocatable; // __nv_relfatbin: input of a device link, not loaded as it is
-    size_t n_plain, n_lz4, n_zstd, n_other_packed; // entries of both, by compression
+    size_t n_plain, n_lz4, n_zstd, n_other_packed; // entries of all three, by compression
     const struct gpu_kind *kinds;
     size_t n_kinds;
 
@@ -80,15 +82,22 @@ struct gpu_code {
     const char *const *notes; // what could not be read, one sentence each; at most 16
     size_t n_notes;
     bool incomplete; // a note says that code may be there which was not read
+    bool searched;   // the data were searched for containers too
+};
+
+enum gpu_reading {
+    GPU_READ_SECTIONS, // a few milliseconds: what the CUDA and HIP runtimes register
+    GPU_READ_ALL,      // searches the data too: every page of theirs is read
 };
 
 /* Reads `size` bytes at `data`, a whole file. Never fails: a file without GPU code, or one that is
  * no ELF file at all, gives empty sets. */
-void gpu_code_read(struct arena *a, const void *data, size_t size, struct gpu_code *ret);
+void gpu_code_read(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
+                   struct gpu_code *ret);
 
 /* The same for a file below a root. Fails with GM_ERR_LOOK when the file cannot be opened. */
-int gpu_code_read_file(struct root *r, struct arena *a, const char *path, struct gpu_code *ret,
-                       struct gm_err *err) GM_CHECK;
+int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum gpu_reading reading,
+                       struct gpu_code *ret, struct gm_err *err) GM_CHECK;
 
 /* ------------------------------------------------------------------ against a device */
 
@@ -110,6 +119,10 @@ struct gpu_answer {
 };
 
 /*
+ * GPU_SERVES_NONE and GPU_SERVES_ABSENT are final only after GPU_READ_ALL: before that CUDA code
+ * for the device may lie among the data, so that NONE becomes UNKNOWN. ABSENT then says that the
+ * file has none of the sections.
+ *
  * A device of compute capability major.minor, with a driver that knows PTX ISA versions up to
  * ptx_isa_max (ten times the major version plus the minor; 0: not known). Rules and their sources
  * are with the functions in serves.c.

@@ -13,6 +13,9 @@
  *              40  u64 flags           48  u64 0           56  u64 size when inflated
  *   options     0  u32 72   4  u32 length   8  text or attributes; a NUL, and zeros to 8 bytes
  *
+ * Kind 1 is PTX, 2 machine code, 8 intermediate code for a link at run time (its options are those
+ * of the compiler's middle part, -ftz -prec_div; nvFatbin, nvFatbinAddLTOIR).
+ *
  * A list (kind 256) has at its options' offset: u32 number, u32 size, then for each member an
  * entry header (its header size replaced by the offset in the inflated payload) with its options.
  *
@@ -30,7 +33,8 @@
 #define FATBIN_MAGIC 0xBA55ED50u
 
 enum { CONTAINER_HEADER = 16, ENTRY_HEADER = 64, ENTRY_HEADER_MAX = 1 << 20, ALIGN = 8 };
-enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LIST = 256, KINDS_MAX = 32, MEMBERS_MAX = 4096 };
+enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8, KIND_LIST = 256 };
+enum { KINDS_MAX = 32, MEMBERS_MAX = 4096 };
 enum { ENTRY_VERSION = 0x0101 };
 
 enum {
@@ -97,8 +101,10 @@ static void count_kind(struct gpu_builder *b, unsigned kind)
     if (b->kinds.n < KINDS_MAX) {
         VEC_PUSH(b->arena, &b->kinds, (struct gpu_kind){kind, 1});
     }
-    b->code->incomplete = true;
-    gpu_note(b, "container entries of kind %u, which is not known", kind);
+    if (kind != KIND_LTO) {
+        b->code->incomplete = true;
+        gpu_note(b, "container entries of kind %u, which is not known", kind);
+    }
 }
 
 static void take_code(struct gpu_builder *b, struct gpu_cuda_sets *sets, const struct entry *e)

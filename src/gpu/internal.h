@@ -28,7 +28,7 @@ struct gpu_cuda_sets {
 struct gpu_builder {
     struct arena *arena;
     struct gpu_span file;
-    struct gpu_cuda_sets cuda, relocatable;
+    struct gpu_cuda_sets cuda, embedded, relocatable;
     VEC(struct gpu_kind) kinds;
     VEC(struct gpu_target) targets;
     VEC(const char *) notes;

@@ -144,25 +144,36 @@ static void best_of(const struct gpu_cuda *c, uint64_t native, uint64_t ptx, con
     }
 }
 
-void gpu_code_serves_cuda(const struct gpu_code *code, unsigned major, unsigned minor,
-                          unsigned ptx_isa_max, struct gpu_answer *ret)
+static void judge_set(const struct gpu_cuda *c, const struct device *d, struct gpu_answer *ret)
 {
-    const struct gpu_cuda *c = &code->cuda;
-    struct device d = {major, minor, ptx_isa_max};
-    *ret = (struct gpu_answer){.serves = GPU_SERVES_ABSENT, .why = "no CUDA code in the file"};
-    best_of(c, UINT64_MAX, UINT64_MAX, &d, ret);
+    best_of(c, UINT64_MAX, UINT64_MAX, d, ret);
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct gpu_cuda_group *g = &c->groups[i];
         struct gpu_answer one = {.serves = GPU_SERVES_ABSENT};
-        best_of(c, g->native, g->ptx, &d, &one);
+        best_of(c, g->native, g->ptx, d, &one);
         ret->n_native += one.serves == GPU_SERVES_NATIVE ? g->n_containers : 0;
         ret->n_jit += one.serves == GPU_SERVES_JIT ? g->n_containers : 0;
         ret->n_none += one.serves == GPU_SERVES_NONE ? g->n_containers : 0;
         ret->n_unknown += one.serves == GPU_SERVES_UNKNOWN ? g->n_containers : 0;
     }
+}
+
+void gpu_code_serves_cuda(const struct gpu_code *code, unsigned major, unsigned minor,
+                          unsigned ptx_isa_max, struct gpu_answer *ret)
+{
+    struct device d = {major, minor, ptx_isa_max};
+    *ret = (struct gpu_answer){.serves = GPU_SERVES_ABSENT, .why = "no CUDA code in the file"};
+    judge_set(&code->cuda, &d, ret);
+    judge_set(&code->embedded, &d, ret);
     if (code->incomplete && rank(ret->serves) <= rank(GPU_SERVES_NONE)) {
         ret->serves = GPU_SERVES_UNKNOWN;
         ret->why = "not all of the file's code could be read";
+    } else if (!code->searched && ret->serves == GPU_SERVES_NONE) {
+        ret->serves = GPU_SERVES_UNKNOWN;
+        ret->why = "none in the sections, and the data were not searched";
+    } else if (code->n_kinds && ret->serves == GPU_SERVES_NONE) {
+        ret->serves = GPU_SERVES_UNKNOWN;
+        ret->why = "none, but intermediate code that the library may link at run time";
     }
 }
 

@@ -40,9 +40,10 @@ static void read_twice(const uint8_t *data, size_t size)
     struct arena a;
     arena_init(&a, (size_t)64 << 20, NULL, NULL);
     struct gpu_code code, again;
-    gpu_code_read(&a, data, size, &code);
-    gpu_code_read(&a, data, size, &again);
+    gpu_code_read(&a, data, size, GPU_READ_ALL, &code);
+    gpu_code_read(&a, data, size, GPU_READ_ALL, &again);
     check_cuda(&code.cuda);
+    check_cuda(&code.embedded);
     check_cuda(&code.relocatable);
     assert(code.cuda.n_native == again.cuda.n_native && code.n_notes == again.n_notes);
     assert(code.n_plain == again.n_plain && code.incomplete == again.incomplete);
@@ -50,7 +51,7 @@ static void read_twice(const uint8_t *data, size_t size)
     gpu_code_serves_cuda(&code, 9, 0, 84, &answer);
     assert(answer.why);
     assert(answer.n_native + answer.n_jit + answer.n_none + answer.n_unknown <=
-           code.cuda.n_containers);
+           code.cuda.n_containers + code.embedded.n_containers);
     struct elf_image e;
     struct gpu_families families;
     elf_image_parse(&a, data, size, &e);

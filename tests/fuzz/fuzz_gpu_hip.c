@@ -20,8 +20,8 @@ static void check(const uint8_t *data, size_t size)
     struct arena a;
     arena_init(&a, (size_t)64 << 20, NULL, NULL);
     struct gpu_code code, again;
-    gpu_code_read(&a, data, size, &code);
-    gpu_code_read(&a, data, size, &again);
+    gpu_code_read(&a, data, size, GPU_READ_ALL, &code);
+    gpu_code_read(&a, data, size, GPU_READ_ALL, &again);
     assert(code.n_targets == again.n_targets && code.n_notes == again.n_notes);
     for (size_t i = 0; i < code.n_targets; i++) {
         assert(code.targets[i].n_entries > 0);

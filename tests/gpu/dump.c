@@ -1,7 +1,7 @@
 /*
  * What the room gpu reads from files, as JSON for compare.py; with --time, how long it took.
  *
- *     dump [--time] FILE...
+ *     dump [--time|--time-all] FILE...
  *
  * compare.py builds it against the rooms of a build folder. It is no part of the program.
  */
@@ -72,14 +72,14 @@ static void print_families(struct root *r, struct arena *a, const char *path)
     printf("]");
 }
 
-static int dump(struct root *r, const char *path, bool time_only)
+static int dump(struct root *r, const char *path, enum gpu_reading reading, bool time_only)
 {
     struct arena a;
     struct gpu_code code;
     struct gm_err err;
     arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
     double from = now_ms();
-    if (gpu_code_read_file(r, &a, path, &code, &err)) {
+    if (gpu_code_read_file(r, &a, path, reading, &code, &err)) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
@@ -91,6 +91,8 @@ static int dump(struct root *r, const char *path, bool time_only)
     }
     printf("{\"path\":\"%s\",", path);
     print_cuda("cuda", &code.cuda);
+    printf(",");
+    print_cuda("embedded", &code.embedded);
     printf(",");
     print_cuda("relocatable", &code.relocatable);
     printf(",\"packing\":{\"plain\":%zu,\"lz4\":%zu,\"zstd\":%zu,\"other\":%zu},", code.n_plain,
@@ -111,10 +113,11 @@ int main(int argc, char **argv)
 {
     struct root r;
     struct gm_err err;
-    bool time_only = argc > 1 && strcmp(argv[1], "--time") == 0;
+    bool quick = argc > 1 && strcmp(argv[1], "--time") == 0;
+    bool time_only = quick || (argc > 1 && strcmp(argv[1], "--time-all") == 0);
     int rc = root_open(&r, "/", &err);
     for (int i = 1 + time_only; i < argc && rc == 0; i++) {
-        rc = dump(&r, argv[i], time_only);
+        rc = dump(&r, argv[i], quick ? GPU_READ_SECTIONS : GPU_READ_ALL, time_only);
     }
     root_close(&r);
     return rc ? 1 : 0;

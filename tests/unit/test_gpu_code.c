@@ -103,7 +103,7 @@ static void read_copy(struct arena *a, const unsigned char *at, size_t n, struct
     unsigned char *copy = malloc(n ? n : 1);
     assert_non_null(copy);
     memcpy(copy, at, n);
-    gpu_code_read(a, copy, n, ret);
+    gpu_code_read(a, copy, n, GPU_READ_ALL, ret);
     free(copy);
 }
 
@@ -223,11 +223,11 @@ static void test_unknown_kind(void **state)
     struct arena *a = *state;
     struct bytes b = {0};
     struct gpu_code code;
-    put_container(&b, (struct entry[]){{8, 80, 0, 0, 0, 8, 0}, {ELF, 80, 1, 8, 0, 8, 0}}, 2);
+    put_container(&b, (struct entry[]){{9, 80, 0, 0, 0, 8, 0}, {ELF, 80, 1, 8, 0, 8, 0}}, 2);
     read_bytes(a, &b, &code);
     assert_string_equal(cuda_text(a, &code.cuda), "sm_80:1 |");
     assert_int_equal(code.n_kinds, 1);
-    assert_int_equal(code.kinds[0].kind, 8);
+    assert_int_equal(code.kinds[0].kind, 9);
     assert_true(code.incomplete);
 }
 
@@ -277,6 +277,7 @@ static void put_host(struct bytes *b, const struct section *sections, size_t n, 
         size_t at = b->n;
         put(b, i < n ? name_at[i] : 0, 4);
         put(b, 1, 4); // SHT_PROGBITS
+        put(b, 2, 8); // SHF_ALLOC
         b->n = at + 64;
         put_at(b, at + 24, i < n ? offsets[i] : names_at, 8);
         put_at(b, at + 32, i < n ? sections[i].bytes->n : names.n, 8);
@@ -347,6 +348,34 @@ static void test_sections(void **state)
         "amdgcnspirv:1 gfx1030:2 gfx11-generic:1 gfx906:1 gfx90a:sramecc+:xnack-:2");
     assert_int_equal(code.n_bundles, 2);
     assert_int_equal(code.n_notes, 0);
+}
+
+/* Containers among the data are found on request only, and kept apart. */
+static void test_embedded(void **state)
+{
+    struct arena *a = *state;
+    struct bytes cuda = {0}, data = {0}, b = {0};
+    struct gpu_code code;
+    put_container(&cuda, two_forms, 3);
+    put(&data, 0xBA55ED50, 8); // the magic alone
+    put(&data, 7, 8);
+    put_container(&data, other_forms, 4);
+    put(&data, 7, 8);
+    put_container(&data, (struct entry[]){{8, 75, 1, 61, LZ4, 8, 100}}, 1);
+    const struct section sections[] = {{".nv_fatbin", &cuda, 8}, {".rodata", &data, 8}};
+    put_host(&b, sections, 2, false);
+    read_bytes(a, &b, &code);
+    assert_string_equal(cuda_text(a, &code.cuda), "sm_75:1 sm_90a:1 | compute_90:1");
+    assert_string_equal(cuda_text(a, &code.embedded),
+                        "sm_75:1 sm_120f:1 | compute_90:1 compute_120a:1");
+    assert_int_equal(code.embedded.n_containers, 2);
+    assert_int_equal(code.n_kinds, 1); // 8, for linking
+    assert_int_equal(code.n_notes, 0);
+    assert_true(code.searched);
+    gpu_code_read(a, b.at, b.n, GPU_READ_SECTIONS, &code);
+    assert_int_equal(code.embedded.n_containers, 0);
+    assert_int_equal(code.cuda.n_containers, 1);
+    assert_false(code.searched);
 }
 
 static void test_stripped(void **state)
@@ -579,6 +608,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_kind, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut_containers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sections, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_embedded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stripped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_packed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_table, setup, teardown),

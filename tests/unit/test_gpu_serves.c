@@ -10,7 +10,11 @@
 #include "gpu/code.h"
 #include "gpu/datafile.h"
 
-enum { ABSENT = GPU_SERVES_ABSENT, NATIVE, JIT, NONE, UNKNOWN };
+#define ABSENT  GPU_SERVES_ABSENT
+#define NATIVE  GPU_SERVES_NATIVE
+#define JIT     GPU_SERVES_JIT
+#define NONE    GPU_SERVES_NONE
+#define UNKNOWN GPU_SERVES_UNKNOWN
 
 static const struct cuda_case {
     unsigned native, ptx; // architecture, or 0
@@ -57,7 +61,8 @@ static void test_cuda(void **state)
         struct gpu_cuda_group group = {c->native != 0, c->ptx != 0, 3};
         bool any = c->native || c->ptx;
         struct gpu_code code = {
-            .cuda = {&native, &ptx, c->native != 0, c->ptx != 0, &group, any, any ? 3 : 0}};
+            .cuda = {&native, &ptx, c->native != 0, c->ptx != 0, &group, any, any ? 3 : 0},
+            .searched = true};
         struct gpu_answer answer;
         gpu_code_serves_cuda(&code, c->major, c->minor, c->driver_isa, &answer);
         size_t counted = c->serves == NATIVE    ? answer.n_native
@@ -89,6 +94,31 @@ static void test_incomplete(void **state)
     assert_int_equal(answer.serves, UNKNOWN);
 }
 
+/* Nor of code that nobody looked for, or that is still to be linked. */
+static void test_not_searched(void **state)
+{
+    (void)state;
+    struct gpu_cuda_arch native = {"sm_75", 75, 0, 1, 0, 0}, data = {"sm_90", 90, 0, 4, 0, 0};
+    struct gpu_cuda_group group = {1, 0, 1}, data_group = {1, 0, 4};
+    struct gpu_kind lto = {8, 10};
+    struct gpu_code code = {.cuda = {&native, NULL, 1, 0, &group, 1, 1}};
+    struct gpu_answer answer;
+    gpu_code_serves_cuda(&code, 9, 0, 90, &answer);
+    assert_int_equal(answer.serves, UNKNOWN);
+    code.searched = true;
+    gpu_code_serves_cuda(&code, 9, 0, 90, &answer);
+    assert_int_equal(answer.serves, NONE);
+    code.kinds = &lto;
+    code.n_kinds = 1;
+    gpu_code_serves_cuda(&code, 9, 0, 90, &answer);
+    assert_int_equal(answer.serves, UNKNOWN);
+    code.embedded = (struct gpu_cuda){&data, NULL, 1, 0, &data_group, 1, 4};
+    gpu_code_serves_cuda(&code, 9, 0, 90, &answer);
+    assert_int_equal(answer.serves, NATIVE);
+    assert_int_equal(answer.n_native, 4);
+    assert_int_equal(answer.n_none, 1);
+}
+
 /* Containers are counted by what each of them has for the device. */
 static void test_containers(void **state)
 {
@@ -96,7 +126,7 @@ static void test_containers(void **state)
     struct gpu_cuda_arch native[] = {{"sm_75", 75, 0, 2, 0, 0}, {"sm_90", 90, 0, 5, 0, 0}};
     struct gpu_cuda_arch ptx = {"compute_75", 75, 0, 1, 64, 64};
     struct gpu_cuda_group groups[] = {{1, 0, 2}, {2, 0, 4}, {3, 0, 1}, {0, 1, 8}};
-    struct gpu_code code = {.cuda = {native, &ptx, 2, 1, groups, 4, 15}};
+    struct gpu_code code = {.cuda = {native, &ptx, 2, 1, groups, 4, 15}, .searched = true};
     struct gpu_answer answer;
     gpu_code_serves_cuda(&code, 9, 0, 80, &answer);
     assert_int_equal(answer.serves, NATIVE);
@@ -189,9 +219,9 @@ static void test_data_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuda),       cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_containers), cmocka_unit_test(test_amd),
-        cmocka_unit_test(test_data_names),
+        cmocka_unit_test(test_cuda),         cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_not_searched), cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_amd),          cmocka_unit_test(test_data_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
