@@ -284,7 +284,8 @@ def check_drivers(rows, areas, problems):
             problems.append("%s: its driver is below the floor of its major" % name)
     for row in rows:
         if (row["kind"] == "branch") == ("cuda" in row):
-            problems.append("%s: a toolkit or a floor has a CUDA release, a branch none" % row["id"])
+            problems.append("%s: a toolkit or a floor has a CUDA release, a branch none" %
+                            row["id"])
 
 
 def check_toolkits(rows, areas, problems):
@@ -306,7 +307,8 @@ def check_gpus(rows, areas, problems):
     by_id, chips = {}, {}
     for row in rows:
         value = row.get("capability") or row.get("gfx")
-        if (row["vendor"] == "nvidia") != ("capability" in row) or ("capability" in row) == ("gfx" in row):
+        is_nvidia = row["vendor"] == "nvidia"
+        if is_nvidia != ("capability" in row) or is_nvidia == ("gfx" in row):
             problems.append("%s: NVIDIA has a capability, AMD a gfx target" % row["id"])
         if "capability" in row and "sm_" + value.replace(".", "") not in known:
             problems.append("%s: no toolkit compiles for %s" % (row["id"], value))
@@ -330,7 +332,8 @@ def check_builds(rows, areas, problems):
         check_ascending(row.get("sm", []), row["id"], problems)
         missing = set(row.get("sm", [])) - set(toolkits.get(row.get("cuda"), row.get("sm", [])))
         if missing:
-            problems.append("%s: CUDA %s does not compile for %s" % (row["id"], row["cuda"], missing))
+            problems.append("%s: CUDA %s does not compile for %s" %
+                            (row["id"], row["cuda"], missing))
         if ("cuda" in row) == ("rocm" in row):
             problems.append("%s: a build is for CUDA or for ROCm" % row["id"])
 

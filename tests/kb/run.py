@@ -112,7 +112,8 @@ def folder_faults(exe):
         if document(exe, "which driver does CUDA 12.5 need", "--kb", folder)[1]["known"]:
             yield "rows of the built-in area are mixed with those of the folder"
         short = {k: v for k, v in ROW.items() if k not in ("source", "date")}
-        path.write_text(json.dumps(areas([short], defaults={"source": ["x"], "date": "2026-01-01"})))
+        defaults = {"source": ["x"], "date": "2026-01-01"}
+        path.write_text(json.dumps(areas([short], defaults=defaults)))
         if document(exe, "which driver does CUDA 12.4 need", "--kb", folder)[1]["source"] != ["x"]:
             yield "defaults of the document are not taken"
 
@@ -162,7 +163,8 @@ def refresh_module():
 
 
 REQUIREMENTS = {
-    "nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == \"Linux\" and platform_machine == \"x86_64\"":
+    "nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == \"Linux\" and "
+    "platform_machine == \"x86_64\"":
         {"package": "nvidia-cudnn-cu12", "versions": "==9.1.0.70"},
     "cuda-toolkit[cublas,cudart]==13.2.2; platform_system == \"Linux\"":
         {"package": "cuda-toolkit", "versions": "==13.2.2"},
