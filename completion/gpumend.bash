@@ -55,7 +55,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     kb)
-        word="--forms --kb --json --help"
+        word="arch --search --forms --kb --json --help"
         ;;
     *)
         return

@@ -1,18 +1,23 @@
+#include <string.h>
+
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/kb_arch.h"
 #include "report/kb.h"
 
-enum { O_JSON = 1, O_KB, O_FORMS };
+enum { O_JSON = 1, O_KB, O_FORMS, O_SEARCH };
 
 static const struct cli_option options[] = {
     {"json", NULL, "print JSON (docs/kb.md)", O_JSON},
     {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    {"search", NULL, "arch: search the files' data for code as well (slower)", O_SEARCH},
     {"forms", NULL, "print an example of each form of question", O_FORMS},
 };
 
 struct kb_arguments {
     const char *question, *folder;
-    bool json, forms;
+    VEC(const char *) files; // after "arch"
+    bool json, forms, arch, search;
 };
 
 static int read_arguments(struct arena *a, struct cli_args *args, struct kb_arguments *ret)
@@ -28,11 +33,22 @@ static int read_arguments(struct arena *a, struct cli_args *args, struct kb_argu
         case O_FORMS:
             ret->forms = true;
             break;
+        case O_SEARCH:
+            ret->search = true;
+            break;
         case O_KB:
             ret->folder =
                 args->value[0] == '/' ? args->value : path_join(a, cli_cwd(a), args->value);
             break;
         default:
+            if (!ret->question && !ret->arch && strcmp(args->value, "arch") == 0) {
+                ret->arch = true;
+                break;
+            }
+            if (ret->arch) {
+                VEC_PUSH(a, &ret->files, args->value);
+                break;
+            }
             ret->question =
                 ret->question ? arena_printf(a, "%s %s", ret->question, args->value) : args->value;
         }
@@ -92,12 +108,18 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
         rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;
     } else if (arguments.forms) {
         rc = print_forms(arguments.json);
-    } else if (!arguments.question) {
+    } else if (arguments.arch && arguments.files.n == 0) {
+        rc = cli_fail(CLI_USAGE, "kb arch: say which FILE");
+    } else if (arguments.search && !arguments.arch) {
+        rc = cli_fail(CLI_USAGE, "kb: --search belongs to arch");
+    } else if (!arguments.question && !arguments.arch) {
         rc = cli_fail(CLI_USAGE, "kb: ask a question (gpumend kb --forms shows examples)");
     } else if (root_open(&root, "/", &err) < 0) {
         rc = cli_fail(CLI_CANNOT, "kb: %s", err.text);
     } else {
-        rc = answer(&arena, &root, &arguments);
+        rc = arguments.arch ? cli_kb_arch(&arena, &root, arguments.files.items, arguments.files.n,
+                                          arguments.search, arguments.json)
+                            : answer(&arena, &root, &arguments);
         root_close(&root);
     }
     arena_release(&arena);
@@ -106,12 +128,13 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_kb = {
     .name = "kb",
-    .arguments = "QUESTION [options]",
+    .arguments = "QUESTION | arch FILE... [options]",
     .summary = "what goes with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
     .text =
         "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
         "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver\n"
-        "535\". What the base does not hold is answered \"not known\", with exit status 3.",
+        "535\". What the base does not hold is answered \"not known\", with exit status 3.\n"
+        "`kb arch` prints the GPU architectures that files carry code for.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = kb_run,
