@@ -22,21 +22,6 @@ const unsigned char *gpu_bytes(const struct gpu_span *s, uint64_t offset, uint64
     return s->data + offset;
 }
 
-uint16_t gpu_u16(const unsigned char *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-uint32_t gpu_u32(const unsigned char *p)
-{
-    return (uint32_t)gpu_u16(p) | (uint32_t)gpu_u16(p + 2) << 16;
-}
-
-uint64_t gpu_u64(const unsigned char *p)
-{
-    return (uint64_t)gpu_u32(p) | (uint64_t)gpu_u32(p + 4) << 32;
-}
-
 /* ------------------------------------------------------------------ the sets while they grow */
 
 void gpu_note(struct gpu_builder *b, const char *fmt, ...)

@@ -221,28 +221,51 @@ static uint64_t read_container(struct gpu_builder *b, struct gpu_cuda_sets *sets
     return at + header + size;
 }
 
+static bool all_zero(const struct gpu_builder *b, uint64_t from, uint64_t to)
+{
+    while (from < to && b->file.data[from] == 0) {
+        from++;
+    }
+    return from >= to;
+}
+
+/* The next place behind `at` where a container's magic stands, or `to`. */
+static uint64_t next_magic(const struct gpu_builder *b, uint64_t at, uint64_t to)
+{
+    const unsigned char *data = b->file.data;
+    for (at += ALIGN; at + CONTAINER_HEADER <= to; at += ALIGN) {
+        if (gpu_u32(data + at) == FATBIN_MAGIC) {
+            return at;
+        }
+    }
+    return to;
+}
+
 void gpu_fatbin_walk(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_t from, uint64_t to,
                      bool searching)
 {
     uint64_t at = (from + ALIGN - 1) / ALIGN * ALIGN, skipped = 0;
     while (at < to && to - at >= CONTAINER_HEADER) {
         uint64_t end = read_container(b, sets, at, to, searching);
-        skipped += end == at && gpu_u64(b->file.data + at) != 0;
-        at = end == at ? at + ALIGN : (end + ALIGN - 1) / ALIGN * ALIGN;
+        if (end == at) {
+            end = next_magic(b, at, to);
+            skipped += searching || all_zero(b, at, end) ? 0 : end - at;
+        }
+        at = (end + ALIGN - 1) / ALIGN * ALIGN;
     }
-    if (skipped && !searching) {
+    if (skipped) {
         b->code->incomplete = true;
         gpu_note(b, "section at offset 0x%llx: %llu bytes that belong to no container",
-                 (unsigned long long)from, (unsigned long long)skipped * ALIGN);
+                 (unsigned long long)from, (unsigned long long)skipped);
     }
 }
 
 /*
  * A cubin by itself. The processor is in e_flags: in its low byte up to ABI version 7 (CUDA 12,
- * with 0x800 for the suffix a), in the second byte from ABI version 8 on (CUDA 13, where no flag
- * tells the suffix; the note .note.nv.tkinfo repeats the compiler's "-arch sm_100f"). '?' where
- * nothing tells it. llvm/include/llvm/BinaryFormat/ELF.h, EF_CUDA_*; cubins of ptxas 12.4, 12.9
- * and 13.5.
+ * with 0x800 for the suffix a; cuBLAS has cubins for sm_50 with that bit), in the second byte from
+ * ABI version 8 on (CUDA 13, where no flag tells the suffix; the note .note.nv.tkinfo repeats the
+ * compiler's "-arch sm_100f"). '?' where nothing tells it. llvm/include/llvm/BinaryFormat/ELF.h,
+ * EF_CUDA_*; cubins of ptxas 12.4, 12.9 and 13.5.
  */
 static char suffix_in_note(const struct gpu_builder *b, unsigned number)
 {
@@ -268,7 +291,7 @@ void gpu_cubin_read(struct gpu_builder *b)
     uint32_t flags = gpu_u32(at);
     bool new_abi = p[EI_ABIVERSION] >= 8;
     unsigned number = new_abi ? flags >> 8 & 0xff : flags & 0xff;
-    char suffix = new_abi ? suffix_in_note(b, number) : flags & 0x800 ? 'a' : 0;
+    char suffix = new_abi ? suffix_in_note(b, number) : number >= 90 && (flags & 0x800) ? 'a' : 0;
     gpu_add_native(b, &b->cuda, number, suffix);
     gpu_close_container(b, &b->cuda);
     b->code->n_plain++;

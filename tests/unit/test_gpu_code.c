@@ -169,6 +169,7 @@ static void test_containers(void **state)
     struct bytes b = {0};
     struct gpu_code code;
     put_container(&b, two_forms, 3);
+    put(&b, 0, 8); // zeros between containers are padding
     put_container(&b, other_forms, 4);
     put_container(&b, other_forms, 4);
     read_bytes(a, &b, &code);
@@ -214,6 +215,22 @@ static void test_list(void **state)
     assert_int_equal(code.n_notes, 0);
     put_at(&b, start + 64, 3, 4); // one member more than there are
     read_bytes(a, &b, &code);
+    assert_true(code.incomplete);
+    assert_int_equal(code.n_notes, 1);
+}
+
+/* What else stands in the section is not passed over in silence. */
+static void test_foreign_bytes(void **state)
+{
+    struct arena *a = *state;
+    struct bytes b = {0};
+    struct gpu_code code;
+    put_container(&b, two_forms, 3);
+    put(&b, 1, 8);
+    put(&b, 0, 8);
+    put_container(&b, other_forms, 4);
+    read_bytes(a, &b, &code);
+    assert_int_equal(code.cuda.n_containers, 2);
     assert_true(code.incomplete);
     assert_int_equal(code.n_notes, 1);
 }
@@ -569,6 +586,7 @@ static void test_cubins(void **state)
         {7, 0x4b054b, "", "sm_75", 0},
         {7, 0x5a055a, "", "sm_90", 0},
         {7, 0x5a0d5a, "", "sm_90a", 'a'},
+        {7, 0x320d32, "", "sm_50", 0},
         {8, 0x6004b04, "", "sm_75", 0},
         {8, 0x6006402, "-arch sm_100 ", "sm_100", 0},
         {8, 0x6006402, "-arch sm_100f ", "sm_100f", 'f'},
@@ -605,6 +623,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_containers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_foreign_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown_kind, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut_containers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sections, setup, teardown),

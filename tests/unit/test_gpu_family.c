@@ -31,6 +31,8 @@ static const struct family_case {
      "the file does not say it in a known way"},
     {"no number", "cublasLtGetVersion", NULL, NULL, NULL, BYTES("\x31\xc0\xc3"), "cublasLt", NULL,
      "the file does not say it in a known way"},
+    {"mov eax, 100300; ret", "getInferLibVersion", NULL, NULL, NULL,
+     BYTES("\xb8\xcc\x87\x01\x00\xc3"), "tensorrt", "10.3.0", "constant in getInferLibVersion"},
     {"mov dword [rdi], 12200", "cufftGetVersion", NULL, NULL, NULL,
      BYTES("\xc7\x07\xa8\x2f\x00\x00\x31\xc0\xc3"), "cufft", "12.2.0",
      "constant in cufftGetVersion"},
