@@ -32,7 +32,7 @@ def build(folder):
     exe = folder / "gpumend-dynamic"
     objects = sorted(map(str, (folder / "gpumend.p").glob("*.o")))
     subprocess.run(["cc", "-o", str(exe), *objects, str(folder / "src/libgpumend-rooms.a"),
-                    "-ljansson"], check=True)
+                    "-ljansson", "-lzstd", "-lz"], check=True)
     return exe
 
 
