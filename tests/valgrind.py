@@ -9,6 +9,7 @@ so that gpumend is linked once more, dynamically, from the same objects.
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -29,10 +30,12 @@ def build(folder):
         subprocess.run(["meson", "setup", str(folder), "-Dbuildtype=debugoptimized"], cwd=TOP,
                        check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", str(folder)], check=True, stdout=subprocess.DEVNULL)
+    link = subprocess.run(["ninja", "-C", str(folder), "-t", "commands", "gpumend"], check=True,
+                          capture_output=True, text=True).stdout.strip().splitlines()[-1]
+    words = [w for w in shlex.split(link) if w != "-static"]
     exe = folder / "gpumend-dynamic"
-    objects = sorted(map(str, (folder / "gpumend.p").glob("*.o")))
-    subprocess.run(["cc", "-o", str(exe), *objects, str(folder / "src/libgpumend-rooms.a"),
-                    "-ljansson", "-lzstd", "-lz"], check=True)
+    words[words.index("-o") + 1] = exe.name
+    subprocess.run(words, cwd=folder, check=True)
     return exe
 
 
