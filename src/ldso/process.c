@@ -442,10 +442,13 @@ static void find_secure(struct ldso_process *p, const char *path)
     p->secure = p->secure_why != NULL;
 }
 
-static void preload_one(struct ldso_process *p, const char *name, object_list *preloads)
+/* The secure-execution rule for names with a slash is LD_PRELOAD's, not that of the file
+ * (elf/rtld.c, handle_preload_list). */
+static void preload_one(struct ldso_process *p, const char *name, bool from_env,
+                        object_list *preloads)
 {
     struct ldso_request *r = ldso_request_new(p, p->main, name, LDSO_PRELOAD);
-    if (p->secure && strchr(name, '/')) {
+    if (p->secure && from_env && strchr(name, '/')) {
         (void)refuse(r, LDSO_REFUSED, NULL,
                      "ignored in secure-execution mode: the name has a slash");
         return;
@@ -464,12 +467,12 @@ static void preload_one(struct ldso_process *p, const char *name, object_list *p
 }
 
 static void preload_list(struct ldso_process *p, const char *text, const char *separators,
-                         object_list *preloads)
+                         bool from_env, object_list *preloads)
 {
     for (const char *s = text; *s && !p->dead;) {
         size_t n = strcspn(s, separators);
         if (n) {
-            preload_one(p, arena_strndup(p->arena, s, n), preloads);
+            preload_one(p, arena_strndup(p->arena, s, n), from_env, preloads);
         }
         s += n + (s[n] != '\0');
     }
@@ -490,7 +493,7 @@ static void preload_file(struct ldso_process *p, object_list *preloads)
             s[i] = ' ';
         }
     }
-    preload_list(p, s, " \t\n:", preloads);
+    preload_list(p, s, " \t\n:", false, preloads);
 }
 
 /* The loader's object stands right behind the program while dependencies are mapped, and then
@@ -618,7 +621,7 @@ static void start_glibc(struct ldso_process *p)
     object_list preloads = {0};
     const char *env = ldso_getenv(p, "LD_PRELOAD");
     if (env) {
-        preload_list(p, env, " :", &preloads);
+        preload_list(p, env, " :", true, &preloads);
     }
     preload_file(p, &preloads);
     const char *text = map_deps(p, p->main, &preloads, false);
