@@ -62,21 +62,21 @@ static int walk(struct root *r, struct arena *a, const char *path, bool follow_l
     if (strlen(path) > PATH_BYTES_MAX) {
         return -ENAMETOOLONG;
     }
-    char *todo = arena_strdup(a, path);
+    char *rest = arena_strdup(a, path);
     char *done = arena_strdup(a, "");
     int links = 0;
     for (;;) {
-        while (*todo == '/') {
-            todo++;
+        while (*rest == '/') {
+            rest++;
         }
-        if (!*todo) {
+        if (!*rest) {
             break;
         }
-        size_t n = strcspn(todo, "/");
-        bool last = todo[n + strspn(todo + n, "/")] == '\0';
-        bool wants_dir = todo[n] == '/';
-        char *part = arena_strndup(a, todo, n);
-        todo += n;
+        size_t n = strcspn(rest, "/");
+        bool last = rest[n + strspn(rest + n, "/")] == '\0';
+        bool wants_dir = rest[n] == '/';
+        char *part = arena_strndup(a, rest, n);
+        rest += n;
         if (strcmp(part, ".") == 0) {
             continue;
         }
@@ -103,8 +103,8 @@ static int walk(struct root *r, struct arena *a, const char *path, bool follow_l
                 if (target[0] == '/') {
                     done = arena_strdup(a, "");
                 }
-                todo = arena_printf(a, "%s%s", target, todo);
-                rc = strlen(todo) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
+                rest = arena_printf(a, "%s%s", target, rest);
+                rc = strlen(rest) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
             }
         } else if (rc == 0) {
             rc = (!last || wants_dir) && !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
