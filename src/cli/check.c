@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,7 +5,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "diag/finding.h"
-#include "model/live.h"
+#include "model/target.h"
 #include "report/check.h"
 
 enum { O_IMPORT = 1, O_PID, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_JSON };
@@ -25,16 +24,11 @@ static const struct cli_option options[] = {
 
 struct check {
     struct arena arena;
-    struct root root;
-    struct ldso_store store;
-    struct kb kb;
-    struct py_env py;
-    struct model model;
+    struct model_target target;
+    struct model_target_options asked;
+    struct ldso_cpu cpu;
     struct cli_env env;
-    const char *target, *root_path, *kb_path, *import;
-    int pid;
     bool json;
-    struct report_target shown;
 };
 
 static bool parse_pid(const char *text, int *ret)
@@ -50,146 +44,55 @@ static bool parse_pid(const char *text, int *ret)
 static int take_option(struct check *c, int id, const char *value)
 {
     switch (id) {
-    case O_IMPORT: c->import = value; return CLI_OK;
-    case O_ROOT: c->root_path = value; return CLI_OK;
-    case O_KB: c->kb_path = value; return CLI_OK;
+    case O_IMPORT: c->asked.imports = value; return CLI_OK;
+    case O_ROOT: c->asked.root_path = value; return CLI_OK;
+    case O_KB: c->asked.kb_path = value; return CLI_OK;
     case O_JSON: c->json = true; return CLI_OK;
     case O_UNSET: cli_env_unset(&c->env, value); return CLI_OK;
     case O_PID:
-        return parse_pid(value, &c->pid) ? CLI_OK
-                                         : cli_fail(CLI_USAGE, "check: --pid wants a process id, not %s", value);
+        return parse_pid(value, &c->asked.pid) ? CLI_OK
+                                               : cli_fail(CLI_USAGE, "check: --pid wants a process id, not %s", value);
     case O_ENV:
         return cli_env_set(&c->env, &c->arena, value)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "check: --env wants NAME=VALUE, not %s", value);
     case O_GLIBC:
-        return cli_parse_glibc(value, &c->model.config.glibc_minor)
+        return cli_parse_glibc(value, &c->asked.glibc_minor)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "check: --glibc wants a version such as 2.41, not %s", value);
     case O_CPU:
-        if (!ldso_cpu_parse(value, &c->model.cpu)) {
+        if (!ldso_cpu_parse(value, &c->cpu)) {
             return cli_fail(CLI_USAGE, "check: --cpu wants x86-64-v1 to x86-64-v4, not %s", value);
         }
-        c->model.config.cpu = &c->model.cpu;
+        c->asked.cpu = &c->cpu;
         return CLI_OK;
     case CLI_ARGUMENT:
-        if (c->target) {
-            return cli_fail(CLI_USAGE, "check: one TARGET at a time (%s, %s)", c->target, value);
+        if (c->asked.target) {
+            return cli_fail(CLI_USAGE, "check: one TARGET at a time (%s, %s)", c->asked.target, value);
         }
-        c->target = value;
+        c->asked.target = value;
         return CLI_OK;
     default: return CLI_USAGE;
     }
 }
 
-/* A path of the caller's becomes absolute inside the root. */
-static const char *inside(struct check *c, const char *path)
-{
-    return path[0] == '/' ? path : path_join(&c->arena, c->model.config.cwd, path);
-}
-
-static struct py_env_hints hints_of(struct check *c)
-{
-    const struct cli_env *e = &c->env;
-    return (struct py_env_hints){
-        .path = cli_env_get(e, "PATH"),
-        .home = cli_env_get(e, "HOME"),
-        .virtual_env = cli_env_get(e, "VIRTUAL_ENV"),
-        .conda_prefix = cli_env_get(e, "CONDA_PREFIX"),
-        .pythonpath = cli_env_get(e, "PYTHONPATH"),
-        .pythonhome = cli_env_get(e, "PYTHONHOME"),
-        .pythonnousersite = cli_env_get(e, "PYTHONNOUSERSITE"),
-        .pythonuserbase = cli_env_get(e, "PYTHONUSERBASE"),
-        .pyenv_version = cli_env_get(e, "PYENV_VERSION"),
-        .pyenv_root = cli_env_get(e, "PYENV_ROOT"),
-        .cwd = c->model.config.cwd,
-    };
-}
-
-/* "torch,ctranslate2" */
-static void check_environment(struct check *c)
-{
-    VEC(const char *) imports = {0};
-    for (struct str rest = str_of(c->import); rest.s;) {
-        struct str name = str_trim(str_cut(&rest, ','));
-        if (name.n) {
-            VEC_PUSH(&c->arena, &imports, str_dup(&c->arena, name));
-        }
-    }
-    for (size_t i = 0; i < c->py.notes_n; i++) {
-        VEC_PUSH(&c->arena, &c->model.notes, c->py.notes[i]);
-    }
-    model_add_default_scripts(&c->model, imports.items, imports.n);
-}
-
-/* An environment, an interpreter, or any other ELF file. */
-static int find_target(struct check *c)
-{
-    struct gm_err err;
-    struct py_env_hints hints = hints_of(c);
-    const char *target = c->target;
-    struct stat st;
-    if (target && (strchr(target, '/') || root_stat(&c->root, inside(c, target), &st) == 0)) {
-        target = inside(c, target);
-    }
-    int rc = py_env_open(&c->root, &c->arena, target, &hints, &c->py, &err);
-    if (rc == 0) {
-        c->model.env = &c->py;
-        c->shown.kind = "environment";
-        return CLI_OK;
-    }
-    if (!c->target) {
-        c->shown.kind = "machine";
-        VEC_PUSH(&c->arena, &c->model.notes,
-                 arena_printf(&c->arena, "no Python environment: %s", err.text));
-        return CLI_OK;
-    }
-    if (rc != GM_ERR_UNSUPPORTED && rc != GM_ERR_FORMAT) {
-        return cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text));
-    }
-    c->shown.kind = "file";
-    c->model.target_file = target;
-    return CLI_OK;
-}
-
-static int look(struct check *c)
-{
-    struct model *m = &c->model;
-    struct gm_err err;
-    if (c->pid) {
-        c->shown.kind = "process";
-        if (model_add_live(m, c->pid, &err) < 0) {
-            return cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text));
-        }
-        return CLI_OK;
-    }
-    int rc = find_target(c);
-    if (rc != CLI_OK) {
-        return rc;
-    }
-    if (m->env) {
-        check_environment(c);
-    } else if (m->target_file) {
-        struct model_process *p = model_add_file(m);
-        if (p->error) {
-            return cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, p->error));
-        }
-    }
-    return CLI_OK;
-}
-
 static int print(struct check *c)
 {
     struct diag_report report;
-    diag_run(&c->model, &report);
+    struct report_target shown = {
+        .kind = c->target.kind,
+        .path = c->asked.target,
+        .root = c->asked.root_path ? c->asked.root_path : "/",
+    };
+    diag_run(&c->target.model, &report);
     if (c->json) {
-        if (out_json_dump(stdout, report_check_json(&c->model, &report, &c->shown)) < 0) {
+        if (out_json_dump(stdout, report_check_json(&c->target.model, &report, &shown)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else {
         struct out out;
         out_init(&out, stdout);
-        report_check_text(&out, &c->model, &report, &c->shown);
+        report_check_text(&out, &c->target.model, &report, &shown);
     }
     static const enum cli_status status[] = {
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
@@ -199,41 +102,16 @@ static int print(struct check *c)
 static int run_with(struct check *c)
 {
     struct gm_err err;
-    struct model *m = &c->model;
-    if (c->pid && (c->target || c->root_path || c->import)) {
+    if (c->asked.pid && (c->asked.target || c->asked.root_path || c->asked.imports)) {
         return cli_fail(CLI_USAGE, "check: --pid stands alone, without TARGET, --root and --import");
     }
-    m->config.cwd = c->root_path ? "/" : cli_cwd(&c->arena);
-    m->config.uid = getuid();
-    c->shown.root = c->root_path ? c->root_path : "/";
-    c->shown.path = c->target;
-    const char *root_path = c->pid ? arena_printf(&c->arena, "/proc/%d/root", c->pid)
-                                   : c->shown.root;
-    if (root_open(&c->root, root_path, &err) < 0) {
-        return cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text));
-    }
-    struct root host;
-    if (root_open(&host, "/", &err) < 0) {
-        return cli_fail(CLI_CANNOT, "check: %s", err.text);
-    }
-    const char *kb = c->kb_path && c->kb_path[0] != '/'
-                         ? path_join(&c->arena, cli_cwd(&c->arena), c->kb_path) : c->kb_path;
-    ldso_store_open(&c->store, &c->root, &c->arena);
-    m->root = &c->root;
-    m->arena = &c->arena;
-    m->store = &c->store;
-    m->kb = &c->kb;
-    m->config.env = c->env.vars.items;
-    m->config.n_env = c->env.vars.n;
-    int rc = CLI_OK;
-    if (kb_open(&c->kb, &c->arena, &host, kb, &err) < 0 || model_open(m, &err) < 0) {
-        rc = cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text));
-    }
-    rc = rc == CLI_OK ? look(c) : rc;
-    rc = rc == CLI_OK ? print(c) : rc;
-    ldso_store_close(&c->store);
-    root_close(&host);
-    root_close(&c->root);
+    c->asked.cwd = cli_cwd(&c->arena);
+    c->asked.uid = getuid();
+    c->asked.env = c->env.vars.items;
+    c->asked.n_env = c->env.vars.n;
+    int rc = model_target_open(&c->target, &c->arena, &c->asked, &err);
+    rc = rc < 0 ? cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text)) : print(c);
+    model_target_close(&c->target);
     return rc;
 }
 
@@ -254,7 +132,6 @@ static int check_run(const struct cli_command *self, int argc, char **argv)
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
-    c->root = ROOT_EMPTY;
     arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
     if (has_root_option(argc, argv)) {
         /* Another system's program does not start in this shell's environment. */

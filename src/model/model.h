@@ -12,6 +12,7 @@
 #ifndef GPUMEND_MODEL_MODEL_H
 #define GPUMEND_MODEL_MODEL_H
 
+#include "host/host.h"
 #include "kb/kb.h"
 #include "ldso/conf.h"
 #include "ldso/process.h"
@@ -90,10 +91,11 @@ struct model {
     struct kb_dlopens dlopens;
     struct kb_families families;
     struct py_env *env; // NULL: the target is no Python environment
+    const struct host *host; // judged; NULL: not looked at, and host_why says why
+    const char *host_why;
     struct ldso_config config;
     const char *target_file; // an ELF file as target, or NULL
     int pid;                 // live process, or 0
-    struct ldso_cpu cpu;
     VEC(struct model_process *) processes;
     VEC(struct model_folder) folders;
     struct ldso_conf conf; // with folders_read

@@ -1,0 +1,169 @@
+#include "model/target.h"
+
+#include <string.h>
+
+#include "model/live.h"
+
+/* The value of a variable of the start environment, or NULL. */
+static const char *variable(const struct model_target_options *o, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < o->n_env; i++) {
+        if (strncmp(o->env[i], name, n) == 0 && o->env[i][n] == '=') {
+            return o->env[i] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+static struct py_env_hints hints_of(const struct model_target *t,
+                                    const struct model_target_options *o)
+{
+    return (struct py_env_hints){
+        .path = variable(o, "PATH"),
+        .home = variable(o, "HOME"),
+        .virtual_env = variable(o, "VIRTUAL_ENV"),
+        .conda_prefix = variable(o, "CONDA_PREFIX"),
+        .pythonpath = variable(o, "PYTHONPATH"),
+        .pythonhome = variable(o, "PYTHONHOME"),
+        .pythonnousersite = variable(o, "PYTHONNOUSERSITE"),
+        .pythonuserbase = variable(o, "PYTHONUSERBASE"),
+        .pyenv_version = variable(o, "PYENV_VERSION"),
+        .pyenv_root = variable(o, "PYENV_ROOT"),
+        .cwd = t->model.config.cwd,
+    };
+}
+
+static void add_scripts(struct model_target *t, const struct model_target_options *o)
+{
+    struct arena *a = t->model.arena;
+    VEC(const char *) imports = {0};
+    for (struct str rest = str_of(o->imports); rest.s;) {
+        struct str name = str_trim(str_cut(&rest, ','));
+        if (name.n) {
+            VEC_PUSH(a, &imports, str_dup(a, name));
+        }
+    }
+    model_add_default_scripts(&t->model, imports.items, imports.n);
+}
+
+/* An environment, an interpreter, or any other ELF file. */
+static int find_target(struct model_target *t, const struct model_target_options *o,
+                       struct gm_err *err)
+{
+    struct model *m = &t->model;
+    struct py_env_hints hints = hints_of(t, o);
+    const char *target = o->target;
+    struct stat st;
+    if (target && target[0] != '/') {
+        const char *inside = path_join(m->arena, m->config.cwd, target);
+        if (strchr(target, '/') || root_stat(&t->root, inside, &st) == 0) {
+            target = inside;
+        }
+    }
+    int rc = py_env_open(&t->root, m->arena, target, &hints, &t->py, err);
+    if (rc == 0) {
+        m->env = &t->py;
+        t->kind = "environment";
+        for (size_t i = 0; i < t->py.notes_n; i++) {
+            VEC_PUSH(m->arena, &m->notes, t->py.notes[i]);
+        }
+        return 0;
+    }
+    if (!o->target) {
+        t->kind = "machine";
+        VEC_PUSH(m->arena, &m->notes,
+                 arena_printf(m->arena, "no Python environment: %s", err->text));
+        return 0;
+    }
+    if (rc != GM_ERR_UNSUPPORTED && rc != GM_ERR_FORMAT) {
+        return rc;
+    }
+    t->kind = "file";
+    m->target_file = target;
+    return 0;
+}
+
+static int look(struct model_target *t, const struct model_target_options *o, struct gm_err *err)
+{
+    struct model *m = &t->model;
+    if (o->pid) {
+        t->kind = "process";
+        return model_add_live(m, o->pid, err);
+    }
+    int rc = find_target(t, o, err);
+    if (rc < 0 || o->only_open) {
+        return rc;
+    }
+    if (m->env) {
+        add_scripts(t, o);
+    } else if (m->target_file) {
+        struct model_process *p = model_add_file(m);
+        if (p->error) {
+            return gm_err_set(err, GM_ERR_LOOK, "%s", p->error);
+        }
+    }
+    return 0;
+}
+
+static void look_at_host(struct model_target *t)
+{
+    struct model *m = &t->model;
+    struct gm_err err;
+    if (host_collect(&t->root, m->arena, &t->host, &err) < 0) {
+        m->host_why = arena_printf(m->arena, "%s", err.text);
+        return;
+    }
+    host_judge(&t->host, m->arena);
+    m->host = &t->host;
+}
+
+static int open_knowledge(struct model_target *t, const struct model_target_options *o,
+                          struct gm_err *err)
+{
+    struct arena *a = t->model.arena;
+    struct root host;
+    int rc = root_open(&host, "/", err);
+    if (rc < 0) {
+        return rc;
+    }
+    const char *path = o->kb_path && o->kb_path[0] != '/' ? path_join(a, o->cwd, o->kb_path)
+                                                          : o->kb_path;
+    rc = kb_open(&t->kb, a, &host, path, err);
+    root_close(&host);
+    return rc < 0 ? rc : model_open(&t->model, err);
+}
+
+int model_target_open(struct model_target *t, struct arena *a,
+                      const struct model_target_options *o, struct gm_err *err)
+{
+    *t = (struct model_target){.root = ROOT_EMPTY};
+    struct model *m = &t->model;
+    const char *root_path = o->pid         ? arena_printf(a, "/proc/%d/root", o->pid)
+                            : o->root_path ? o->root_path
+                                           : "/";
+    int rc = root_open(&t->root, root_path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    ldso_store_open(&t->store, &t->root, a);
+    m->root = &t->root;
+    m->arena = a;
+    m->store = &t->store;
+    m->kb = &t->kb;
+    m->config = (struct ldso_config){.cwd = o->root_path ? "/" : o->cwd, .env = o->env,
+                                     .n_env = o->n_env, .uid = o->uid,
+                                     .glibc_minor = o->glibc_minor, .cpu = o->cpu};
+    rc = open_knowledge(t, o, err);
+    if (rc < 0) {
+        return rc;
+    }
+    look_at_host(t);
+    return look(t, o, err);
+}
+
+void model_target_close(struct model_target *t)
+{
+    ldso_store_close(&t->store);
+    root_close(&t->root);
+}

@@ -1,0 +1,49 @@
+/*
+ * A target as the user names it, opened: an environment, an interpreter, a file, a live process or
+ * this machine; with its root, its knowledge base, what the host is, and the processes to judge.
+ *
+ *   model_target_open()  ->  t->model, for diag_run(), mend and the reports
+ *   model_target_close()
+ */
+#ifndef GPUMEND_MODEL_TARGET_H
+#define GPUMEND_MODEL_TARGET_H
+
+#include "host/host.h"
+#include "model/model.h"
+
+/* What is asked for. All texts must outlive the target; NULL and 0 mean "not given". */
+struct model_target_options {
+    const char *target;    // environment, interpreter or ELF file; NULL: the active environment
+    const char *root_path; // file system to look at; NULL: "/"
+    const char *kb_path;   // folder with files that replace the built-in knowledge base
+    const char *imports;   // "torch,ctranslate2": one script in this order, not every order
+    int pid;               // a live process, instead of a target
+    const char *const *env; // the start environment, "K=V"
+    size_t n_env;
+    const char *cwd; // the caller's working directory, absolute
+    uid_t uid;       // who would run it
+    int glibc_minor;
+    const struct ldso_cpu *cpu;
+    bool only_open; // model nothing yet: the caller adds the scripts
+};
+
+struct model_target {
+    struct root root;
+    struct ldso_store store;
+    struct kb kb;
+    struct py_env py;
+    struct host host;
+    struct model model;
+    const char *kind; // "environment", "machine", "file", "process"
+};
+
+/* GM_ERR_LOOK and others: the target cannot be looked at, the sentence says why. A host that
+ * cannot be read (the file system of an image) is no error: model.host is NULL then, and
+ * model.host_why says why. The arena must outlive the target. */
+int model_target_open(struct model_target *t, struct arena *a,
+                      const struct model_target_options *o, struct gm_err *err) GM_CHECK;
+
+/* For a target that was opened, or whose opening failed. */
+void model_target_close(struct model_target *t);
+
+#endif
