@@ -19,7 +19,8 @@ enum mend_step_kind {
     MEND_PRELOAD,  // libraries to load before anything else, dependencies first: paths
     MEND_SHADOW,   // a folder of links with full-version names, put first: folder, links
     MEND_LINK,     // links inside the environment: links
-    MEND_HOOK,     // the start-up hook of the environment, which preloads `paths`
+    MEND_HOOK,     // the start-up hook of the environment, which loads `paths` right before the
+                   // first import of one of `modules`
     MEND_EDIT_ELF, // the RPATH or RUNPATH of one file: file, old_path, new_path
     MEND_PACKAGES, // packages to install, exact: packages
     MEND_TEXT,     // what only a person can do: system packages, the driver
@@ -42,6 +43,8 @@ struct mend_step {
     const char *name, *value; // value NULL: the variable is taken away
     const char *const *paths;
     size_t n_paths;
+    const char *const *modules; // top-level import names
+    size_t n_modules;
     const char *folder;
     const struct mend_link *links;
     size_t n_links;
