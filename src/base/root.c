@@ -169,19 +169,10 @@ int root_lstat(struct root *r, const char *path, struct stat *ret)
     return stat_any(r, path, false, ret);
 }
 
-int root_open_file(struct root *r, const char *path, struct stat *ret_st)
+/* Opens what has just been seen to be a regular file. */
+static int open_regular(struct root *r, const char *path, struct stat *ret_st)
 {
     struct stat st;
-    int rc = root_stat(r, path, &st);
-    if (rc < 0) {
-        return rc;
-    }
-    if (S_ISDIR(st.st_mode)) {
-        return -EISDIR;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return -ENOTSUP;
-    }
     int fd = open_any(r, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return fd;
@@ -194,6 +185,19 @@ int root_open_file(struct root *r, const char *path, struct stat *ret_st)
         *ret_st = st;
     }
     return fd;
+}
+
+int root_open_file(struct root *r, const char *path, struct stat *ret_st)
+{
+    struct stat st;
+    int rc = root_stat(r, path, &st);
+    if (rc < 0) {
+        return rc;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return -EISDIR;
+    }
+    return S_ISREG(st.st_mode) ? open_regular(r, path, ret_st) : -ENOTSUP;
 }
 
 int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes, struct str *ret)
@@ -239,16 +243,11 @@ int root_read(struct root *r, struct arena *a, const char *path, size_t max_byte
     return rc;
 }
 
-int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
-             struct stat *ret_st)
+/* Maps the file behind fd, and closes it. */
+static int map_whole(int fd, const struct stat *st, const void **ret_data, size_t *ret_size)
 {
-    struct stat st;
-    int fd = root_open_file(r, path, &st);
-    if (fd < 0) {
-        return fd;
-    }
     void *data = NULL;
-    size_t size = (size_t)st.st_size;
+    size_t size = (size_t)st->st_size;
     int rc = 0;
     if (size) {
         data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -258,9 +257,22 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
     if (rc == 0) {
         *ret_data = data;
         *ret_size = size;
-        *ret_st = st;
     }
     return rc;
+}
+
+int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+             struct stat *ret_st)
+{
+    int fd = root_open_file(r, path, ret_st);
+    return fd < 0 ? fd : map_whole(fd, ret_st, ret_data, ret_size);
+}
+
+int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+                  struct stat *ret_st)
+{
+    int fd = open_regular(r, path, ret_st);
+    return fd < 0 ? fd : map_whole(fd, ret_st, ret_data, ret_size);
 }
 
 static int by_name(const void *x, const void *y)

@@ -49,6 +49,10 @@ int root_read(struct root *r, struct arena *a, const char *path, size_t max_byte
 int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
              struct stat *ret_st) GM_CHECK;
 
+/* The same for a path that root_stat() has just shown to be a regular file, without asking again. */
+int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+                  struct stat *ret_st) GM_CHECK;
+
 struct root_dir {
     char **names; // sorted by byte value, without "." and ".."
     size_t n;

@@ -62,11 +62,14 @@ static bool is_dir_text(const char *s, size_t n)
 static void find_dirs(struct arena *a, struct str file, struct ldso_loader *l)
 {
     const char *end = file.s + file.n;
-    for (const char *p = file.s; (p = memmem(p, (size_t)(end - p), "\0/", 2)); p++) {
+    for (const char *p = file.s; (p = memchr(p, '/', (size_t)(end - p))); p++) {
         const char *dirs[DIRS_MAX];
         size_t n = 0, len = 0;
         bool has_lib = false;
-        for (const char *at = p + 1; n < DIRS_MAX && (at = text_here(at, end, &len)) &&
+        if (p == file.s || p[-1] != '\0') {
+            continue;
+        }
+        for (const char *at = p; n < DIRS_MAX && (at = text_here(at, end, &len)) &&
                                      is_dir_text(at, len); at += len + 1) {
             dirs[n++] = at;
             has_lib |= memmem(at, len, "/lib", 4) != NULL;

@@ -112,7 +112,7 @@ static int file_of(struct ldso_store *s, const char *path, const struct stat *st
     const void *data = NULL;
     size_t size = 0;
     struct stat opened;
-    int rc = root_map(s->root, path, &data, &size, &opened);
+    int rc = root_map_seen(s->root, path, &data, &size, &opened);
     if (rc < 0) {
         return rc;
     }

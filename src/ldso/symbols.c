@@ -28,9 +28,9 @@ static bool defines_version(const struct elf_versions *v, const struct elf_versi
 }
 
 static const char *check_need(struct ldso_process *p, struct ldso_object *o,
-                              const struct elf_version_need *need, bool at_start)
+                              const struct elf_version_need *need, struct ldso_object *provider,
+                              bool at_start)
 {
-    struct ldso_object *provider = provider_named(p, need->file);
     struct ldso_defect d = {.object = o, .provider = provider, .version = need->name,
                             .load = p->current_load};
     if (!provider) {
@@ -73,8 +73,12 @@ const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *cons
         }
         o->versions_checked = true;
         const struct elf_versions *v = ldso_file_versions(p->store, o->file);
+        struct ldso_object *provider = NULL;
         for (size_t k = 0; k < v->n_needs; k++) {
-            const char *text = check_need(p, o, &v->needs[k], at_start);
+            if (k == 0 || v->needs[k].file != v->needs[k - 1].file) { // its versions stand together
+                provider = provider_named(p, v->needs[k].file);
+            }
+            const char *text = check_need(p, o, &v->needs[k], provider, at_start);
             first = first ? first : text;
             if (first && !at_start) {
                 return first;
@@ -162,11 +166,20 @@ struct match {
     unsigned hidden_n; // candidates whose version was not asked for
 };
 
+/* The base version's name does not serve (dl-version.c). */
+static bool is_def_of(const struct elf_version_def *d, uint16_t index)
+{
+    return d->index == index && !(d->flags & VER_FLG_BASE);
+}
+
 static const struct elf_version_def *def_at(const struct elf_versions *v, uint16_t index)
 {
+    /* Linkers write them in the order of their indices, from 1. */
+    if (index && index <= v->n_defs && is_def_of(&v->defs[index - 1], index)) {
+        return &v->defs[index - 1];
+    }
     for (size_t i = 0; i < v->n_defs; i++) {
-        /* The base version's name does not serve (dl-version.c). */
-        if (v->defs[i].index == index && !(v->defs[i].flags & VER_FLG_BASE)) {
+        if (is_def_of(&v->defs[i], index)) {
             return &v->defs[i];
         }
     }
@@ -368,11 +381,11 @@ static void remember_providers(struct ldso_process *p, struct ldso_file *f, uint
     f->served_complete = true;
 }
 
-/* Whether symbol i asks for a settled version. */
-static bool symbol_is_settled(const struct elf_image *e, const struct references *r, uint32_t i)
+/* Whether symbol i asks for a settled version; versions: the version table, or NULL. */
+static bool symbol_is_settled(const struct elf_image *e, const unsigned char *versions,
+                              const struct references *r, uint32_t i)
 {
-    const unsigned char *v = e->versym ? elf_bytes(e, e->versym + (uint64_t)i * 2, 2) : NULL;
-    uint16_t index = v ? elf_u16(e, v) & 0x7fff : 0;
+    unsigned index = versions ? elf_u16(e, versions + (size_t)i * 2) & 0x7fffu : 0;
     return index >= 2 && index < r->n && r->items[index].settled;
 }
 
@@ -391,12 +404,13 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
     }
     VEC(struct missing) missing = {0};
     struct recent recent = {{NULL}};
+    const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)n * 2) : NULL;
     for (uint32_t i = 1; i < n; i++) {
         struct ldso_file *before = o->file->providers[i];
         struct elf_symbol sym;
         /* Who defined it in an earlier process still does if it is in the scope: only whether
          * the symbol is found matters here, not which definition wins. */
-        if ((before && before->mark == mark) || symbol_is_settled(e, &references, i) ||
+        if ((before && before->mark == mark) || symbol_is_settled(e, versions, &references, i) ||
             !elf_symbol_at(e, i, &sym) ||
             sym.shndx != SHN_UNDEF || sym.bind == STB_WEAK || sym.bind == STB_LOCAL ||
             !*sym.name) {
