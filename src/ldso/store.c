@@ -32,6 +32,7 @@ void ldso_store_relax(struct ldso_store *s)
 /* The list is plain malloc memory so that closing works after an arena is gone. */
 bool ldso_store_keep(struct ldso_store *s, const void *data, size_t size)
 {
+    s = s->base ? s->base : s;
     if (!data) {
         return true;
     }
@@ -149,6 +150,108 @@ static void look(struct ldso_store *s, struct ldso_entry *e)
     }
 }
 
+/* ------------------------------------------------------------------ layers */
+
+unsigned ldso_store_mark(struct ldso_store *s)
+{
+    s = s->base ? s->base : s;
+    return ++s->mark;
+}
+
+/* The path with the links of its folders resolved, as far as the folders are there. */
+static const char *settled_path(struct ldso_store *s, const char *path)
+{
+    char *real = NULL;
+    return root_realpath(s->root, s->arena, path_dir(s->arena, path), &real) == 0
+               ? path_join(s->arena, real, path_base(path)) : path_normal(s->arena, path);
+}
+
+static const struct ldso_layer_link *layer_link(struct ldso_store *s, const char *path)
+{
+    const char *base = path_base(path), *settled = NULL;
+    for (size_t i = 0; i < s->layer_links.n; i++) {
+        const struct ldso_layer_link *link = &s->layer_links.items[i];
+        if (strcmp(link->base, base) == 0) {
+            settled = settled ? settled : settled_path(s, path);
+            if (strcmp(link->path, settled) == 0) {
+                return link;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Whether a link lies below the path, which is then a folder. */
+static bool holds_link(struct ldso_store *s, const char *path)
+{
+    const char *plain = path_normal(s->arena, path);
+    size_t n = strlen(plain);
+    for (size_t i = 0; i < s->layer_links.n; i++) {
+        const char *link = s->layer_links.items[i].path;
+        if (strncmp(link, plain, n) == 0 && link[n] == '/') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct ldso_file *edited(const struct ldso_store *s, struct ldso_file *file)
+{
+    for (size_t i = 0; i < s->layer_edits.n; i++) {
+        if (s->layer_edits.items[i].was == file) {
+            return s->layer_edits.items[i].now;
+        }
+    }
+    return file;
+}
+
+static void look_layered(struct ldso_store *s, struct ldso_entry *e)
+{
+    const char *path = e->path;
+    const struct ldso_layer_link *link = layer_link(s, path);
+    struct ldso_entry below = *ldso_store_get(s->base, link ? link->target : path);
+    below.path = path;
+    *e = below;
+    if (e->open_errno && holds_link(s, path)) {
+        e->open_errno = 0;
+        e->is_dir = true;
+    }
+    e->file = e->file ? edited(s, e->file) : NULL;
+}
+
+/* An edited file lives as long as the base: what the base remembers may point at it. */
+static void layer_edit(struct ldso_store *s, const struct ldso_overlay_edit *edit)
+{
+    struct ldso_file *was = ldso_store_get(s->base, edit->file)->file;
+    if (!was) {
+        return;
+    }
+    struct ldso_file *now = arena_alloc(s->base->arena, sizeof *now);
+    *now = (struct ldso_file){.dev = was->dev, .ino = was->ino, .image = was->image,
+                              .mode = was->mode, .uid = was->uid, .gid = was->gid};
+    now->image.rpath = edit->rpath;
+    now->image.runpath = edit->runpath;
+    VEC_PUSH(s->arena, &s->layer_edits, (struct ldso_layer_edit){was, now});
+}
+
+void ldso_store_layer(struct ldso_store *s, struct ldso_store *base,
+                      const struct ldso_overlay *overlay)
+{
+    *s = (struct ldso_store){.root = base->root, .arena = base->arena, .base = base};
+    for (size_t i = 0; i < overlay->links.n; i++) {
+        const struct ldso_overlay_link *x = &overlay->links.items[i];
+        const char *path = settled_path(s, x->path);
+        const char *target = x->target[0] == '/'
+                                 ? x->target
+                                 : path_join(s->arena, path_dir(s->arena, path), x->target);
+        VEC_PUSH(s->arena, &s->layer_links,
+                 (struct ldso_layer_link){path, path_base(path), path_normal(s->arena, target)});
+    }
+    for (size_t i = 0; i < overlay->edits.n; i++) {
+        layer_edit(s, &overlay->edits.items[i]);
+    }
+}
+
 struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path)
 {
     if (s->n_paths * 2 >= s->cap_paths) {
@@ -163,7 +266,11 @@ struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path)
     }
     struct ldso_entry *e = arena_alloc(s->arena, sizeof *e);
     e->path = arena_strdup(s->arena, path);
-    look(s, e);
+    if (s->base) {
+        look_layered(s, e);
+    } else {
+        look(s, e);
+    }
     s->paths[at] = e;
     s->n_paths++;
     return e;
@@ -180,6 +287,7 @@ const struct elf_versions *ldso_file_versions(struct ldso_store *s, struct ldso_
 
 void *ldso_store_recall(const struct ldso_store *s, const char *key)
 {
+    s = s->base ? s->base : s;
     for (size_t i = 0; i < s->memos.n; i++) {
         if (strcmp(s->memos.items[i].key, key) == 0) {
             return s->memos.items[i].value;
@@ -190,5 +298,6 @@ void *ldso_store_recall(const struct ldso_store *s, const char *key)
 
 void ldso_store_remember(struct ldso_store *s, const char *key, void *value)
 {
+    s = s->base ? s->base : s;
     VEC_PUSH(s->arena, &s->memos, (struct ldso_memo){arena_strdup(s->arena, key), value});
 }

@@ -46,9 +46,38 @@ struct ldso_memo {
     void *value;
 };
 
+/* What the file system would say after a repair that is only thought of. */
+struct ldso_overlay_link {
+    const char *path;   // absolute
+    const char *target; // as it would be written into the link
+};
+struct ldso_overlay_edit {
+    const char *file;    // absolute
+    const char *rpath;   // both tags as they would then be; NULL: none
+    const char *runpath;
+};
+struct ldso_overlay {
+    VEC(struct ldso_overlay_link) links;
+    VEC(struct ldso_overlay_edit) edits;
+};
+
+/* The same, looked up: a link by its last part and by its place without links in its folders. */
+struct ldso_layer_link {
+    const char *path;
+    const char *base;
+    const char *target; // absolute
+};
+struct ldso_layer_edit {
+    struct ldso_file *was;
+    struct ldso_file *now;
+};
+
 struct ldso_store {
     struct root *root;
     struct arena *arena;
+    struct ldso_store *base; // what this one lies over, or NULL
+    VEC(struct ldso_layer_link) layer_links; // with `base`
+    VEC(struct ldso_layer_edit) layer_edits;
     struct ldso_entry **paths; // open addressing, n_paths of cap_paths used
     size_t n_paths, cap_paths;
     struct ldso_file **files; // by inode, the same way
@@ -65,6 +94,14 @@ struct ldso_store {
 /* root and arena must outlive the store. */
 void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena);
 void ldso_store_close(struct ldso_store *s);
+
+/* A store that says what `base` says, with the changes of the overlay made. It shares all that the
+ * base has read, and needs no closing. Folders of links that do not exist count as made. */
+void ldso_store_layer(struct ldso_store *s, struct ldso_store *base,
+                      const struct ldso_overlay *overlay);
+
+/* A value for ldso_file.mark that was not given out before. */
+unsigned ldso_store_mark(struct ldso_store *s);
 
 /* Never NULL. `path` is absolute; it is copied. */
 struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path);

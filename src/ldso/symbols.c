@@ -369,7 +369,7 @@ static bool served_as_before(const struct ldso_file *f, unsigned mark)
 
 static void remember_providers(struct ldso_process *p, struct ldso_file *f, uint32_t n)
 {
-    unsigned seen = ++p->store->mark;
+    unsigned seen = ldso_store_mark(p->store);
     f->served_by.n = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct ldso_file *provider = f->providers[i];
@@ -442,7 +442,7 @@ const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const
     if (root) {
         scopes[n_scopes++] = (struct scope){root->scope.items, root->scope.n};
     }
-    unsigned mark = ++p->store->mark;
+    unsigned mark = ldso_store_mark(p->store);
     for (size_t s = 0; s < n_scopes; s++) {
         for (size_t i = 0; i < scopes[s].n; i++) {
             scopes[s].items[i]->file->mark = mark;

@@ -170,6 +170,7 @@ void model_run_file(struct model *m, struct model_process *out, const struct lds
     }
     out->ldso = p;
     if (!p->is_static && !p->start_failed) {
+        model_preload(m, out, p->main);
         read_notes(m, out);
         model_run_object_rows(m, out);
         read_guesses(m, out);

@@ -54,6 +54,7 @@ struct model_process {
     VEC(const char *) unknown;  // imports that could not be modelled, one sentence each
     VEC(const char *) imported; // distributions, in the order of their import
     bool fatal;                 // something at import failed: later steps do not happen
+    size_t first_preload, n_preloads; // in ldso->loads: what a replay loads by itself (replay.h)
 };
 
 /* A file with a library's name, found in one of the usual folders. */
@@ -82,6 +83,8 @@ struct model_mapping {
     bool deleted; // the file was replaced or removed since
 };
 
+struct model_change;
+
 struct model {
     struct root *root;
     struct arena *arena;
@@ -105,6 +108,7 @@ struct model {
     VEC(struct model_mapping) mappings;  // with a pid
     VEC(const char *) late_folders;      // search-path folders younger than the live process
     VEC(const char *) notes;             // what could not be looked at
+    const struct model_change *change;   // replay.h; NULL: the target as it is
 };
 
 /* Reads the areas of the knowledge base that scripts need. The caller has filled root, arena, store,
@@ -132,6 +136,9 @@ void model_run_file(struct model *m, struct model_process *out, const struct lds
 
 /* Applies the rows of what objects open by themselves to every object of the process. */
 void model_run_object_rows(struct model *m, struct model_process *out);
+
+/* Loads what the model's change loads first (replay.h); called by the scripts. */
+void model_preload(struct model *m, struct model_process *out, struct ldso_object *caller);
 
 /* Points each attempt at its load; for use after the last load. */
 void model_settle(struct model_process *out);

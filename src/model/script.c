@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "model/family.h"
+#include "model/replay.h"
 #include "py/dist.h"
 #include "py/module.h"
 #include "py/owner.h"
@@ -668,10 +669,24 @@ static void import_unknown(struct run *r, const char *name)
     }
 }
 
+/* The start-up hook of a change loads right before the first import of one of its modules. */
+static void preload_before(struct run *r, const char *module)
+{
+    const struct model_change *c = r->m->change;
+    for (size_t i = 0; c && i < c->n_modules && !r->out->n_preloads; i++) {
+        size_t n = strlen(c->modules[i]);
+        if (strncmp(module, c->modules[i], n) == 0 && (module[n] == '\0' || module[n] == '.')) {
+            model_preload(r->m, r->out, ctypes_object(r));
+            return;
+        }
+    }
+}
+
 static bool do_import(struct run *r, const char *name)
 {
     const struct kb_import *row = NULL;
     const struct py_dist *dist = find_import(r->m, name, &row);
+    preload_before(r, row ? row->module : name);
     if (!dist || !row) {
         if (r->depth == 0) {
             import_unknown(r, name);
@@ -737,6 +752,9 @@ static void run_script(struct model *m, struct model_process *out, const struct 
         return;
     }
     out->ldso = r.p;
+    if (m->change && m->change->n_preloads && !m->change->n_modules && ready(&r)) {
+        model_preload(m, out, ctypes_object(&r));
+    }
     for (size_t i = 0; i < out->n_script && ready(&r); i++) {
         if (starts_with(out->script[i], "import ")) {
             out->fatal = !do_import(&r, out->script[i] + 7);
@@ -745,6 +763,18 @@ static void run_script(struct model *m, struct model_process *out, const struct 
         }
     }
     model_settle(out);
+}
+
+void model_preload(struct model *m, struct model_process *out, struct ldso_object *caller)
+{
+    const struct model_change *c = m->change;
+    out->first_preload = out->ldso->loads.n;
+    for (size_t i = 0; c && i < c->n_preloads; i++) {
+        if (!ldso_dlopen(out->ldso, caller, c->preloads[i], LDSO_NOW)) {
+            break; // the process is dead
+        }
+    }
+    out->n_preloads = out->ldso->loads.n - out->first_preload;
 }
 
 /* The array of loads moves while it grows, so the pointers are set last. */
@@ -787,20 +817,16 @@ struct model_process *model_add_script(struct model *m, const char *const *scrip
     return out;
 }
 
-struct model_process *model_try(struct model *m, const struct model_process *p,
-                                const char *const *env, size_t n_env)
+struct model_process *model_again(struct model *m, const struct model_process *p)
 {
-    struct ldso_config config = m->config;
-    config.env = env;
-    config.n_env = n_env;
     if (m->pid || !p->ldso) {
         return NULL;
     }
     struct model_process *out = new_process(m, (const char *const *)p->script, p->n_script);
     if (m->env) {
-        run_script(m, out, &config);
+        run_script(m, out, &m->config);
     } else {
-        model_run_file(m, out, &config);
+        model_run_file(m, out, &m->config);
     }
     return out->ldso ? out : NULL;
 }

@@ -1,0 +1,39 @@
+#include "model/replay.h"
+
+struct model_process *model_try(struct model *m, const struct model_process *p,
+                                const char *const *env, size_t n_env)
+{
+    struct model other = *m;
+    other.config.env = env;
+    other.config.n_env = n_env;
+    return model_again(&other, p);
+}
+
+bool model_replay(const struct model *m, const struct model_change *change, const bool *only,
+                  struct model_replayed *ret)
+{
+    if (m->pid) {
+        return false;
+    }
+    ret->model = *m;
+    struct model *other = &ret->model;
+    other->processes.items = NULL;
+    other->processes.n = other->processes.cap = 0;
+    other->change = change;
+    if (change->env) {
+        other->config.env = change->env;
+        other->config.n_env = change->n_env;
+    }
+    if (change->overlay) {
+        ldso_store_layer(&ret->store, m->store, change->overlay);
+        other->store = &ret->store;
+    }
+    for (size_t i = 0; i < m->processes.n; i++) {
+        struct model_process *p =
+            only && !only[i] ? NULL : model_again(other, m->processes.items[i]);
+        if (p) {
+            VEC_PUSH(other->arena, &other->processes, p);
+        }
+    }
+    return true;
+}
