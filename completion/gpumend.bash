@@ -12,7 +12,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | devices:--root | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | fix:--root | fix:--kb | devices:--root | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -23,27 +23,30 @@ _gpumend()
         done
         return
         ;;
-    check:--cpu | why:--cpu)
+    check:--cpu | fix:--cpu | why:--cpu)
         mapfile -t COMPREPLY < <(
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
         return
         ;;
-    check:--unset | why:--unset)
+    check:--unset | fix:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
-    check:--import | check:--env | check:--glibc | why:--env | why:--glibc)
+    check:--import | check:--env | check:--glibc | fix:--import | fix:--env | fix:--glibc | why:--env | why:--glibc)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check why explain devices kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix why explain devices kb --help --version" -- "$cur")
         return
         ;;
     check)
         word="--import --pid --root --env --unset --glibc --cpu --kb --json --help"
+        ;;
+    fix)
+        word="--import --root --env --unset --glibc --cpu --kb --json --help"
         ;;
     why)
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"

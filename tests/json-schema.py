@@ -62,6 +62,16 @@ def faults_of(command, status, document):
         if (status == 1) != (document["verdict"] == "broken"):
             yield f"status {status} with verdict {document['verdict']}"
         return
+    if command == "fix":
+        if (status == 1) != bool(document["ways"] or document["left"]):
+            yield f"status {status} with {len(document['ways'])} ways"
+        numbers = [w["number"] for w in document["ways"]]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield f"the ways are numbered {numbers}"
+        for way in document["ways"]:
+            if (way["unproved"] is None) != bool(way["proof"]) and way["reach"] != "start":
+                yield f"way {way['number']} has neither a proof nor a reason, or both"
+        return
     if command == "why":
         requests, expected = document["requests"], None
         if any(o["by"] is None for o in document["objects"][1:]):
@@ -113,6 +123,8 @@ def cases(top):
             ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
             ("check", [python]), ("check", ["--pid", os.getpid()]),
             ("check", [env, "--import", "ctranslate2"]),
+            ("fix", [env]), ("fix", [bare]), ("fix", [lost]), ("fix", [short]), ("fix", [python]),
+            ("fix", [env, "--import", "ctranslate2"]), ("fix", [odd]),
             ("devices", []), ("devices", ["--root", gpu]),
             ("why", ["--exe", python]), ("why", ["--exe", lost]), ("why", ["--exe", odd]),
             ("why", ["--exe", short]),
@@ -158,7 +170,7 @@ def main():
             count(name, [e.message])
     with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
         short = Path(folder) / "short.so"
-        cannot = [("why", ["--exe", short]), ("check", [short])]
+        cannot = [("why", ["--exe", short]), ("check", [short]), ("fix", [short])]
         for command, arguments in cases(Path(folder)):
             status, output, errors = run(exe, [command, *arguments])
             what = " ".join(map(ascii, map(str, [command, *arguments])))

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "version.h"
 
-static const struct cli_command *const commands[] = {&cli_check, &cli_why, &cli_explain,
+static const struct cli_command *const commands[] = {&cli_check, &cli_fix, &cli_why, &cli_explain,
                                                    &cli_devices, &cli_kb};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

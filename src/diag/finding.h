@@ -40,6 +40,35 @@ struct diag_report {
 /* Judges the model. The report lives in the model's arena. */
 void diag_run(struct model *m, struct diag_report *ret);
 
+/* A library that a process lacks: a required request that fails. */
+struct diag_lack {
+    const char *name; // with one version number where there is a choice
+    const struct ldso_request *request;
+    const struct model_attempt *attempt; // NULL: the start itself
+};
+
+/* What a process lacks, in the order of the requests. Libraries of the driver and defects of files
+ * that are found are left out. */
+size_t diag_lacks(struct model *m, const struct model_process *p, struct diag_lack **ret);
+
+/* Whether the finding shows in this process. */
+bool diag_shows_in(struct model *m, const struct diag_finding *f, const struct model_process *p);
+
+/* "import a, import b, then use them" */
+const char *diag_script_words(struct model *m, const struct model_process *p);
+
+/* The variable that a repair of the environment sets: false if its command is none of `export
+ * NAME=VALUE` (one word of a shell, quoted or not) and `unset NAME`. */
+struct diag_variable {
+    const char *name;
+    const char *value; // NULL: taken away
+    bool prepend;      // what is in the variable already is kept behind it
+};
+bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct diag_variable *ret);
+
+/* A text as one word of a shell. */
+const char *diag_shell_word(struct arena *a, const char *text);
+
 const char *diag_repair_kind_name(enum diag_repair_kind kind);
 const char *diag_verdict_name(enum diag_verdict verdict);
 

@@ -77,6 +77,7 @@ struct mend_way {
     VEC(struct mend_request) proof;         // what failed or ended at a wrong file, and where it ends
     size_t n_kept;   // requests that were right and end at the same file as before
     size_t n_moved;  // requests that were right and end at another file, also right: in `proof`
+    VEC(const struct diag_finding *) leaves; // warnings that stand with it where an error stood
     const char *unproved; // why the model could not try it (packages, the driver), or NULL
 };
 
@@ -96,6 +97,8 @@ enum mend_manner {
 struct mend_options {
     enum mend_manner manner;
     bool launch_only; // only MEND_FOR_ONE_START: what `run` and gm_preload() need, and faster
+    /* Where the folder of MEND_SHADOW would be made, absolute; NULL: no such way is offered. */
+    const char *shadow_folder;
 };
 
 /* Never fails: what cannot be planned is said in the plan. Everything lives in the model's arena. */

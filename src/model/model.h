@@ -54,6 +54,7 @@ struct model_process {
     VEC(const char *) unknown;  // imports that could not be modelled, one sentence each
     VEC(const char *) imported; // distributions, in the order of their import
     bool fatal;                 // something at import failed: later steps do not happen
+    const struct model_process *again_of; // the process that this one replays, or NULL
     size_t first_preload, n_preloads; // in ldso->loads: what a replay loads by itself (replay.h)
 };
 

@@ -823,6 +823,7 @@ struct model_process *model_again(struct model *m, const struct model_process *p
         return NULL;
     }
     struct model_process *out = new_process(m, (const char *const *)p->script, p->n_script);
+    out->again_of = p;
     if (m->env) {
         run_script(m, out, &m->config);
     } else {

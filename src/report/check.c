@@ -210,6 +210,28 @@ static const char *shorten(const struct page *p, const char *text)
                                         "<env>"));
 }
 
+static const char *shown_prefix(const struct model *m)
+{
+    const struct py_env *e = m->env;
+    return e && e->kind != PY_ENV_SYSTEM && e->prefix && strlen(e->prefix) > 5 ? e->prefix : NULL;
+}
+
+static const char *shown_site(const struct model *m)
+{
+    for (size_t i = 0; m->env && i < m->env->paths_n; i++) {
+        if (m->env->paths[i].is_dir && m->env->paths[i].origin == PY_PATH_SITE) {
+            return m->env->paths[i].dir;
+        }
+    }
+    return NULL;
+}
+
+const char *report_shorten(const struct model *m, const char *text)
+{
+    struct page p = {.m = m, .site = shown_site(m), .prefix = shown_prefix(m)};
+    return shorten(&p, text);
+}
+
 static const char *known_packages(const struct model *m)
 {
     const char *list = "";
@@ -236,15 +258,13 @@ static void head_python(struct page *p)
     line(p, "Python", arena_printf(m->arena, "%s (%s, %s)",
                                    e->executable ? e->executable : "no interpreter found",
                                    version_of(m), py_env_kind_name(e->kind)));
-    if (e->kind != PY_ENV_SYSTEM && e->prefix && strlen(e->prefix) > 5) {
-        p->prefix = e->prefix;
+    p->prefix = shown_prefix(m);
+    p->site = shown_site(m);
+    if (p->prefix) {
         line(p, "<env>", p->prefix);
     }
-    for (size_t i = 0; i < e->paths_n && !p->site; i++) {
-        if (e->paths[i].is_dir && e->paths[i].origin == PY_PATH_SITE) {
-            p->site = e->paths[i].dir;
-            line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
-        }
+    if (p->site) {
+        line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
     }
     const char *known = known_packages(m);
     line(p, "packages", *known ? known
@@ -395,6 +415,23 @@ void report_cause_text(const struct out *o, const struct diag_cause_row *cause)
     out_print(o, OUT_BOLD, "%s", cause->id);
     fprintf(o->file, "  (%s, class %s)\n\n%s\n\n%s\n", diag_severity_name(cause->severity),
             cause->class, cause->title, cause->page);
+}
+
+void report_target_text(const struct out *o, const struct model *m,
+                        const struct report_target *target)
+{
+    struct page p = {.o = o, .m = m};
+    head_text(&p, target);
+}
+
+json_t *report_target_json(const struct model *m, const struct report_target *target)
+{
+    return target_json(m, target);
+}
+
+json_t *report_finding_json(const struct model *m, const struct diag_finding *f)
+{
+    return finding_json(m, f);
 }
 
 json_t *report_cause_json(const struct diag_cause_row *cause)

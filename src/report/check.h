@@ -17,6 +17,14 @@ json_t *report_check_json(const struct model *m, const struct diag_report *r,
 void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
                        const struct report_target *target);
 
+/* Parts of it, for the other reports over a target: the lines that say what was looked at, the same
+ * as JSON, one finding as JSON, and a text with the long folders written <env> and <site>. */
+void report_target_text(const struct out *o, const struct model *m,
+                        const struct report_target *target);
+json_t *report_target_json(const struct model *m, const struct report_target *target);
+json_t *report_finding_json(const struct model *m, const struct diag_finding *f);
+const char *report_shorten(const struct model *m, const char *text);
+
 /* One cause's page. */
 void report_cause_text(const struct out *o, const struct diag_cause_row *cause);
 json_t *report_cause_json(const struct diag_cause_row *cause);

@@ -1,0 +1,295 @@
+/* Libraries that are loaded before anything else, so that later requests find them by name. */
+#include <string.h>
+
+#include "mend/internal.h"
+
+/* ------------------------------------------------------------------ which file */
+
+static bool in_folder_of(struct mend *x, const char *path, const mend_texts *like)
+{
+    for (size_t i = 0; i < like->n; i++) {
+        if (strcmp(path_dir(x->a, like->items[i]), path_dir(x->a, path)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *mend_file_for(struct mend *x, const char *name, const mend_texts *like)
+{
+    struct model_library *list = NULL;
+    const char *first = NULL;
+    size_t n = model_libraries(x->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].usable || strcmp(list[i].name, name) != 0 || strstr(list[i].path, "/stubs/")) {
+            continue;
+        }
+        if (in_folder_of(x, list[i].path, like)) {
+            return list[i].path;
+        }
+        first = first ? first : list[i].path;
+    }
+    return first;
+}
+
+static bool has_name(const mend_texts *paths, const char *name)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strcmp(path_base(paths->items[i]), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ order */
+
+static const struct elf_image *image_of(struct mend *x, const char *path)
+{
+    const struct ldso_file *f = ldso_store_get(x->m->store, path)->file;
+    return f ? &f->image : NULL;
+}
+
+static bool needs(struct mend *x, const char *path, const char *other)
+{
+    const struct elf_image *image = image_of(x, path), *o = image_of(x, other);
+    const char *soname = o && o->soname ? o->soname : path_base(other);
+    for (size_t i = 0; image && i < image->n_needs; i++) {
+        if (strcmp(image->needs[i].name, soname) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a library needs goes before it, the rest stays in the order in which it was asked for. */
+static void visit(struct mend *x, const mend_texts *paths, size_t i, bool *done, mend_texts *out)
+{
+    if (done[i]) {
+        return;
+    }
+    done[i] = true;
+    for (size_t k = 0; k < paths->n; k++) {
+        if (!done[k] && needs(x, paths->items[i], paths->items[k])) {
+            visit(x, paths, k, done, out);
+        }
+    }
+    VEC_PUSH(x->a, out, paths->items[i]);
+}
+
+static mend_texts in_order(struct mend *x, const mend_texts *paths)
+{
+    mend_texts out = {0};
+    bool *done = arena_array(x->a, paths->n + 1, sizeof *done);
+    for (size_t i = 0; i < paths->n; i++) {
+        visit(x, paths, i, done, &out);
+    }
+    return out;
+}
+
+/* ------------------------------------------------------------------ the set */
+
+static struct model_change change_of(const mend_texts *paths)
+{
+    return (struct model_change){.preloads = paths->items, .n_preloads = paths->n};
+}
+
+/* Adds what the failing processes still lack, and what the libraries of the set need themselves,
+ * until nothing is added any more. */
+static mend_texts grow(struct mend *x, mend_texts paths)
+{
+    for (int tries = 0; tries < MEND_TRIES_MAX && paths.n < MEND_PRELOADS_MAX; tries++) {
+        mend_lacks lacks = {0};
+        struct model_replayed *replayed = NULL;
+        size_t known = paths.n;
+        paths = in_order(x, &paths);
+        struct model_change c = change_of(&paths);
+        if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
+            break;
+        }
+        for (size_t i = 0; i < lacks.n; i++) {
+            const char *name = lacks.items[i].lack.name;
+            const char *file = has_name(&paths, name) ? NULL : mend_file_for(x, name, &paths);
+            if (file) {
+                VEC_PUSH(x->a, &paths, file);
+            }
+        }
+        if (paths.n == known) {
+            break;
+        }
+    }
+    return in_order(x, &paths);
+}
+
+static const struct kb_family *family_of(const struct mend *x, const char *name)
+{
+    const struct kb_families *all = &x->m->families;
+    for (size_t i = 0; i < all->n; i++) {
+        for (size_t k = 0; k < all->rows[i].members.n; k++) {
+            if (str_glob(all->rows[i].members.items[k], name)) {
+                return &all->rows[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool in_family(const struct kb_family *f, const char *name)
+{
+    for (size_t i = 0; f && i < f->members.n; i++) {
+        if (str_glob(f->members.items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_from(struct mend *x, const char *dir, const char *name, mend_texts *paths)
+{
+    struct model_library *list = NULL;
+    size_t n = has_name(paths, name) ? 0 : model_libraries(x->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable && strcmp(list[i].name, name) == 0 &&
+            strcmp(path_dir(x->a, list[i].path), dir) == 0) {
+            VEC_PUSH(x->a, paths, list[i].path);
+            return;
+        }
+    }
+}
+
+/* The libraries of one folder that the failing processes ask for and that must match the culprit:
+ * its family's, or the culprit alone. */
+static mend_texts seeds(struct mend *x, const struct diag_finding *f, const char *dir,
+                        const char *name, const mend_texts *paths)
+{
+    mend_texts out = {0};
+    const struct kb_family *family = family_of(x, name);
+    for (size_t i = 0; i < paths->n; i++) {
+        if (!in_family(family, path_base(paths->items[i]))) {
+            VEC_PUSH(x->a, &out, paths->items[i]);
+        }
+    }
+    add_from(x, dir, name, &out);
+    for (size_t i = 0; family && i < x->m->processes.n; i++) {
+        const struct model_process *p = x->m->processes.items[i];
+        for (size_t k = 0; p->ldso && diag_shows_in(x->m, f, p) && k < p->ldso->requests.n; k++) {
+            if (in_family(family, p->ldso->requests.items[k]->name)) {
+                add_from(x, dir, p->ldso->requests.items[k]->name, &out);
+            }
+        }
+    }
+    return out;
+}
+
+static bool is_gone(const struct mend_verdict *v, const struct diag_finding *f)
+{
+    for (size_t i = 0; i < v->gone.n; i++) {
+        if (v->gone.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum { FOLDERS_MAX = 4 };
+
+/* Another copy of the culprit, with the likes of it from the same folder: kept if it mends more. */
+static void try_copies(struct mend *x, const struct diag_finding *f, mend_texts *best,
+                       struct mend_verdict *ret)
+{
+    struct model_library *list = NULL;
+    size_t n = strchr(f->culprit, ' ') ? 0 : model_libraries(x->m, path_base(f->culprit), &list);
+    mend_texts dirs = {0};
+    for (size_t i = 0; i < n && dirs.n < FOLDERS_MAX && !is_gone(ret, f); i++) {
+        const char *dir = path_dir(x->a, list[i].path);
+        const char *name = list[i].soname ? list[i].soname : list[i].name;
+        struct mend_verdict v;
+        if (!list[i].usable || mend_has(&dirs, dir) || strstr(dir, "/stubs")) {
+            continue;
+        }
+        VEC_PUSH(x->a, &dirs, dir);
+        mend_texts tried = grow(x, seeds(x, f, dir, name, best));
+        struct model_change c = change_of(&tried);
+        if (tried.n && mend_judge(x, &c, &v) && mend_is_better(&v, ret)) {
+            *best = tried;
+            *ret = v;
+        }
+    }
+}
+
+mend_texts mend_find_preloads(struct mend *x)
+{
+    mend_texts best = {0}, all = grow(x, (mend_texts){0});
+    struct mend_verdict found = {0}, v;
+    struct model_change c = change_of(&all);
+    if (all.n && mend_judge(x, &c, &v) && mend_is_better(&v, &found)) {
+        best = all;
+        found = v;
+    }
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        const struct diag_finding *f = x->report->findings.items[i];
+        if (f->severity == DIAG_ERROR && f->scripts.n && !is_gone(&found, f)) {
+            try_copies(x, f, &best, &found);
+        }
+    }
+    return best;
+}
+
+/* ------------------------------------------------------------------ the way */
+
+static const char *preload_value(struct mend *x, const mend_texts *paths)
+{
+    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strpbrk(paths->items[i], " :$")) {
+            return NULL;
+        }
+        out = arena_printf(x->a, "%s%s%s", out, i ? ":" : "", paths->items[i]);
+    }
+    return old && *old ? arena_printf(x->a, "%s:%s", out, old) : out;
+}
+
+struct mend_step mend_preload_step(struct mend *x, const mend_texts *paths)
+{
+    bool at_start = x->o->manner == MEND_AT_START;
+    const char *value = at_start ? preload_value(x, paths) : NULL;
+    return (struct mend_step){
+        .kind = MEND_PRELOAD,
+        .text = arena_printf(x->a, "Load %zu %s before anything else, dependencies first.", paths->n,
+                             paths->n == 1 ? "library" : "libraries"),
+        .command = value ? arena_printf(x->a, "export LD_PRELOAD=%s", diag_shell_word(x->a, value))
+                         : NULL,
+        .paths = paths->items, .n_paths = paths->n};
+}
+
+static bool at_start(struct mend *x, const mend_texts *paths, mend_texts *env,
+                     struct model_change *ret)
+{
+    const char *value = preload_value(x, paths);
+    if (!value) {
+        mend_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign in "
+                       "it, which the loader takes for something else.");
+        return false;
+    }
+    *env = mend_env(x);
+    mend_env_with(x, env, "LD_PRELOAD", value, env);
+    *ret = (struct model_change){.env = env->items, .n_env = env->n};
+    return true;
+}
+
+void mend_plan_preload(struct mend *x, const mend_texts *paths)
+{
+    mend_texts env = {0};
+    struct mend_verdict v;
+    struct model_change c = change_of(paths);
+    if (paths->n == 0 || (x->o->manner == MEND_AT_START && !at_start(x, paths, &env, &c)) ||
+        !mend_judge(x, &c, &v)) {
+        return;
+    }
+    struct mend_way *way =
+        mend_way_new(x, MEND_FOR_ONE_START, "Load the right libraries before anything else.");
+    VEC_PUSH(x->a, &way->steps, mend_preload_step(x, paths));
+    if (mend_prove(x, &v, way)) {
+        mend_way_add(x, way);
+    }
+}

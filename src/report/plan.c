@@ -1,0 +1,316 @@
+#include "report/plan.h"
+
+#include <string.h>
+
+static json_t *text(const struct model *m, const char *s)
+{
+    return out_json_text(m->arena, s);
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value);
+}
+
+static void append(json_t *list, json_t *value)
+{
+    (void)json_array_append_new(list, value);
+}
+
+const char *report_plan_verdict(const struct diag_report *r)
+{
+    for (size_t i = 0; i < r->findings.n; i++) {
+        if (r->findings.items[i]->severity == DIAG_ERROR) {
+            return "broken";
+        }
+    }
+    return diag_verdict_name(r->verdict);
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static json_t *texts_json(const struct model *m, const char *const *items, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        append(list, text(m, items[i]));
+    }
+    return list;
+}
+
+static json_t *links_json(const struct model *m, const struct mend_step *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_links; i++) {
+        json_t *o = json_object();
+        set(o, "path", text(m, s->links[i].path));
+        set(o, "target", text(m, s->links[i].target));
+        append(list, o);
+    }
+    return list;
+}
+
+static json_t *packages_json(const struct model *m, const struct mend_step *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_packages; i++) {
+        json_t *o = json_object();
+        set(o, "name", text(m, s->packages[i].name));
+        set(o, "from", text(m, s->packages[i].from));
+        set(o, "to", text(m, s->packages[i].to));
+        set(o, "why", text(m, s->packages[i].why));
+        append(list, o);
+    }
+    return list;
+}
+
+/* The keys that its kind has, and no others. */
+static json_t *step_json(const struct model *m, const struct mend_step *s)
+{
+    json_t *o = json_object();
+    set(o, "kind", text(m, mend_step_name(s->kind)));
+    set(o, "text", text(m, s->text));
+    set(o, "command", text(m, s->command));
+    switch (s->kind) {
+    case MEND_SET_ENV:
+        set(o, "name", text(m, s->name));
+        set(o, "value", text(m, s->value));
+        break;
+    case MEND_HOOK:
+        set(o, "modules", texts_json(m, s->modules, s->n_modules));
+        set(o, "paths", texts_json(m, s->paths, s->n_paths));
+        break;
+    case MEND_PRELOAD: set(o, "paths", texts_json(m, s->paths, s->n_paths)); break;
+    case MEND_SHADOW:
+        set(o, "folder", text(m, s->folder));
+        set(o, "links", links_json(m, s));
+        break;
+    case MEND_LINK: set(o, "links", links_json(m, s)); break;
+    case MEND_EDIT_ELF:
+        set(o, "file", text(m, s->file));
+        set(o, "tag", text(m, s->runpath ? "RUNPATH" : "RPATH"));
+        set(o, "old_path", text(m, s->old_path));
+        set(o, "new_path", text(m, s->new_path));
+        break;
+    case MEND_PACKAGES: set(o, "packages", packages_json(m, s)); break;
+    case MEND_TEXT: break;
+    }
+    return o;
+}
+
+/* Findings by their place in the report. */
+static json_t *indexes_json(const struct diag_report *r, const struct diag_finding *const *items,
+                            size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < r->findings.n; k++) {
+            if (r->findings.items[k] == items[i]) {
+                append(list, json_integer((json_int_t)k));
+            }
+        }
+    }
+    return list;
+}
+
+static json_t *proof_json(const struct model *m, const struct mend_way *way)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < way->proof.n; i++) {
+        const struct mend_request *r = &way->proof.items[i];
+        json_t *o = json_object();
+        set(o, "script", text(m, r->script));
+        set(o, "name", text(m, r->name));
+        set(o, "caller", text(m, r->caller));
+        set(o, "before", text(m, r->before));
+        set(o, "after", text(m, r->after));
+        append(list, o);
+    }
+    return list;
+}
+
+static json_t *way_json(const struct model *m, const struct diag_report *r,
+                        const struct mend_way *way, size_t number)
+{
+    json_t *o = json_object(), *steps = json_array(), *leaves = json_array();
+    set(o, "number", json_integer((json_int_t)number));
+    set(o, "reach", text(m, mend_reach_name(way->reach)));
+    set(o, "title", text(m, way->title));
+    for (size_t i = 0; i < way->steps.n; i++) {
+        append(steps, step_json(m, &way->steps.items[i]));
+    }
+    set(o, "steps", steps);
+    set(o, "mends", indexes_json(r, way->mends.items, way->mends.n));
+    for (size_t i = 0; i < way->leaves.n; i++) {
+        append(leaves, report_finding_json(m, way->leaves.items[i]));
+    }
+    set(o, "leaves", leaves);
+    set(o, "proof", proof_json(m, way));
+    set(o, "kept", json_integer((json_int_t)way->n_kept));
+    set(o, "moved", json_integer((json_int_t)way->n_moved));
+    set(o, "unproved", text(m, way->unproved));
+    return o;
+}
+
+json_t *report_plan_json(const struct model *m, const struct diag_report *r,
+                         const struct mend_plan *plan, const struct report_target *target)
+{
+    json_t *doc = json_object(), *findings = json_array(), *ways = json_array();
+    set(doc, "schema", json_integer(1));
+    set(doc, "target", report_target_json(m, target));
+    for (size_t i = 0; i < r->findings.n; i++) {
+        append(findings, report_finding_json(m, r->findings.items[i]));
+    }
+    set(doc, "findings", findings);
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        append(ways, way_json(m, r, &plan->ways.items[i], i + 1));
+    }
+    set(doc, "ways", ways);
+    set(doc, "left", indexes_json(r, plan->left.items, plan->left.n));
+    set(doc, "cannot", texts_json(m, plan->cannot.items, plan->cannot.n));
+    set(doc, "verdict", text(m, report_plan_verdict(r)));
+    return doc;
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void item(const struct out *o, const char *label, const char *value)
+{
+    fprintf(o->file, "  %-10s", label);
+    out_wrap(o, 12, value);
+}
+
+static const char *const reaches[] = {
+    [MEND_FOR_ONE_START] = "the start of the program only, nothing on disk",
+    [MEND_FILES] = "files in the environment",
+    [MEND_PIP] = "packages of the environment",
+    [MEND_BY_HAND] = "what it says below; gpumend does not do it by itself",
+};
+
+static void mends_text(const struct out *o, const struct model *m, const struct mend_way *way)
+{
+    const char *list = "";
+    for (size_t i = 0; i < way->mends.n; i++) {
+        list = arena_printf(m->arena, "%s%s%s", list, i ? ", " : "", way->mends.items[i]->culprit);
+    }
+    item(o, "mends", report_shorten(m, list));
+    for (size_t i = 0; i < way->leaves.n; i++) {
+        item(o, "leaves", report_shorten(m, way->leaves.items[i]->summary));
+    }
+}
+
+/* "libcudnn_ops.so.9: not found -> <site>/nvidia/cudnn/lib/libcudnn_ops.so.9" */
+static void proof_text(const struct out *o, const struct model *m, const struct mend_way *way)
+{
+    struct arena *a = m->arena;
+    const char *label = "proof";
+    for (size_t i = 0; i < way->proof.n; i++) {
+        const struct mend_request *r = &way->proof.items[i];
+        item(o, label,
+             report_shorten(m, arena_printf(a, "%s: %s -> %s", path_base(r->name),
+                                            r->before ? r->before : "not found",
+                                            r->after ? r->after : "not found")));
+        label = "";
+    }
+    if (way->unproved) {
+        item(o, label, arena_printf(a, "none: %s", way->unproved));
+    } else {
+        item(o, label, arena_printf(a, "%zu other request%s where %s did", way->n_kept,
+                                    way->n_kept == 1 ? " ends" : "s end",
+                                    way->n_kept == 1 ? "it" : "they"));
+    }
+}
+
+/* Each line of the command alone, unbroken, so that it can be pasted. */
+static void command_text(const struct out *o, const struct model *m, const char *command)
+{
+    struct str rest = str_of(command), line;
+    while (str_line(&rest, &line)) {
+        out_print(o, OUT_BOLD, "              %s\n",
+                  str_printable(m->arena, str_dup(m->arena, line)));
+    }
+}
+
+static void packages_text(const struct out *o, const struct model *m, const struct mend_step *s)
+{
+    for (size_t i = 0; i < s->n_packages; i++) {
+        const struct mend_package *p = &s->packages[i];
+        item(o, "", arena_printf(m->arena, "%s %s%s%s: %s", p->name, p->from ? p->from : "",
+                                 p->from ? " -> " : "", p->to, p->why));
+    }
+}
+
+void report_way_text(const struct out *o, const struct model *m, const struct mend_way *way,
+                     size_t number)
+{
+    fputc('\n', o->file);
+    out_print(o, OUT_GREEN, "%zu", number);
+    fprintf(o->file, "%*s", number < 10 ? 11 : 10, "");
+    out_wrap(o, 12, report_shorten(m, way->title));
+    item(o, "changes", reaches[way->reach]);
+    mends_text(o, m, way);
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const struct mend_step *s = &way->steps.items[i];
+        item(o, i ? "then" : "to do", report_shorten(m, s->text));
+        packages_text(o, m, s);
+        if (s->command) {
+            command_text(o, m, s->command);
+        }
+    }
+    proof_text(o, m, way);
+}
+
+static void findings_text(const struct out *o, const struct model *m, const struct diag_report *r)
+{
+    static const enum out_style styles[] = {
+        [DIAG_NOTE] = OUT_DIM, [DIAG_WARNING] = OUT_YELLOW, [DIAG_ERROR] = OUT_RED};
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        const char *severity = diag_severity_name(f->severity);
+        out_print(o, styles[f->severity], "%s", severity);
+        fprintf(o->file, "%*s", (int)(12 - strlen(severity)), "");
+        out_wrap(o, 12, report_shorten(m, f->summary));
+    }
+}
+
+static void rest_text(const struct out *o, const struct model *m, const struct mend_plan *plan)
+{
+    if (plan->left.n || plan->cannot.n) {
+        fputc('\n', o->file);
+    }
+    for (size_t i = 0; i < plan->left.n; i++) {
+        out_print(o, OUT_RED, "left");
+        fprintf(o->file, "        ");
+        out_wrap(o, 12, report_shorten(m, plan->left.items[i]->summary));
+    }
+    for (size_t i = 0; i < plan->cannot.n; i++) {
+        out_print(o, OUT_YELLOW, "cannot");
+        fprintf(o->file, "      ");
+        out_wrap(o, 12, report_shorten(m, plan->cannot.items[i]));
+    }
+}
+
+void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                      const struct mend_plan *plan, const struct report_target *target)
+{
+    report_target_text(o, m, target);
+    if (r->findings.n) {
+        fputc('\n', o->file);
+    }
+    findings_text(o, m, r);
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        report_way_text(o, m, &plan->ways.items[i], i + 1);
+    }
+    rest_text(o, m, plan);
+    fputc('\n', o->file);
+    const char *verdict = report_plan_verdict(r);
+    if (strcmp(verdict, "unknown") == 0) {
+        fprintf(o->file, "unknown     nothing could be judged; gpumend check says why\n");
+    } else if (plan->ways.n == 0) {
+        fprintf(o->file, strcmp(verdict, "ok") == 0 ? "ok          nothing to mend\n"
+                                                    : "broken      no way was found that mends it\n");
+    } else {
+        fprintf(o->file, "%zu way%s, the least invasive first; nothing was changed\n", plan->ways.n,
+                plan->ways.n == 1 ? "" : "s");
+    }
+}

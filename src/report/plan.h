@@ -1,0 +1,21 @@
+/* What `fix` prints: a plan as text with commands to paste, and as JSON (docs/json.md). */
+#ifndef GPUMEND_REPORT_PLAN_H
+#define GPUMEND_REPORT_PLAN_H
+
+#include "mend/plan.h"
+#include "report/check.h"
+
+/* A new reference. */
+json_t *report_plan_json(const struct model *m, const struct diag_report *r,
+                         const struct mend_plan *plan, const struct report_target *target);
+void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                      const struct mend_plan *plan, const struct report_target *target);
+
+/* One way, by its number from 1 on. */
+void report_way_text(const struct out *o, const struct model *m, const struct mend_way *way,
+                     size_t number);
+
+/* Nothing to mend, something, or nothing could be judged. */
+const char *report_plan_verdict(const struct diag_report *r);
+
+#endif
