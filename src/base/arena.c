@@ -130,15 +130,16 @@ char *arena_strdup(struct arena *a, const char *s)
 
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
+    char text[512]; // most texts are paths: they need no second pass
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
-    if (n < 0) {
-        va_end(again);
-        return arena_strdup(a, "");
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    char *s = n < 0 ? arena_strdup(a, "") : arena_alloc(a, (size_t)n + 1);
+    if (n >= 0 && (size_t)n < sizeof text) {
+        memcpy(s, text, (size_t)n);
+    } else if (n >= 0) {
+        (void)vsnprintf(s, (size_t)n + 1, fmt, again); // measured just above
     }
-    char *s = arena_alloc(a, (size_t)n + 1);
-    (void)vsnprintf(s, (size_t)n + 1, fmt, again); // measured just above
     va_end(again);
     return s;
 }

@@ -49,8 +49,14 @@ void py_note(struct py_env *env, const char *fmt, ...)
     }
     va_list ap;
     va_start(ap, fmt);
-    env->notes[env->notes_n++] = str_printable(env->arena, arena_vprintf(env->arena, fmt, ap));
+    const char *text = str_printable(env->arena, arena_vprintf(env->arena, fmt, ap));
     va_end(ap);
+    for (size_t i = 0; i < env->notes_n; i++) {
+        if (strcmp(env->notes[i], text) == 0) {
+            return; // said before
+        }
+    }
+    env->notes[env->notes_n++] = text;
 }
 
 bool py_is_dir(struct py_env *env, const char *path)

@@ -135,7 +135,7 @@ struct py_env {
     const char **notes;
     size_t notes_n, notes_cap;
 
-    struct py_owner_index *owners; // owner.h
+    struct py_owner_index *owners[2]; // owner.h: of libraries, of all files
 };
 
 /*

@@ -4,8 +4,12 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "py/internal.h"
+
+/* What the path of every shared library holds, and hardly another one. */
+#define LIBRARY_MARK ".so"
 
 enum { CONDA_META_BYTES_MAX = 8 << 20, SITES_MAX = 64, SCRATCH_BYTES_MAX = 1 << 20 };
 
@@ -20,6 +24,10 @@ struct slot {
     uint64_t hash;
     const struct owned *file;
 };
+
+/* Of a RECORD's thousands of rows a check asks for a few libraries: libraries have an index of their
+ * own, which is built without parsing the other rows. */
+enum owned_kind { OWNED_LIBRARIES, OWNED_ALL };
 
 struct py_owner_index {
     VEC(struct owned) files;
@@ -93,21 +101,80 @@ static int read_conda_files(struct py_env *env, const struct py_dist *dist, stru
     return doc ? 0 : -EINVAL;
 }
 
-static int read_rows(struct py_env *env, const struct py_dist *dist, struct str *ret)
+static bool is_library_name(const char *path)
+{
+    return strstr(path_base(path), LIBRARY_MARK) != NULL;
+}
+
+/* The lines that name libraries. A quoted row may hold line ends: then all of them. */
+static struct str library_lines(struct arena *a, struct str rows)
+{
+    if (memchr(rows.s, '"', rows.n)) {
+        return (struct str){arena_strndup(a, rows.s, rows.n), rows.n};
+    }
+    struct str kept = {0};
+    for (int pass = 0; pass < 2; pass++) { // measures, then copies
+        char *out = pass ? arena_alloc(a, kept.n + 1) : NULL;
+        size_t n = 0;
+        struct str rest = rows;
+        for (size_t at; (at = str_find(rest, LIBRARY_MARK)) < rest.n;) {
+            const char *start = memrchr(rest.s, '\n', at);
+            start = start ? start + 1 : rest.s;
+            const char *limit = rest.s + rest.n;
+            const char *end = memchr(rest.s + at, '\n', rest.n - at);
+            end = end ? end + 1 : limit;
+            if (out) {
+                memcpy(out + n, start, (size_t)(end - start));
+            }
+            n += (size_t)(end - start);
+            rest = (struct str){end, (size_t)(limit - end)};
+        }
+        kept = (struct str){out, n};
+    }
+    return kept;
+}
+
+static int read_library_rows(struct py_env *env, const char *path, struct str *ret)
+{
+    const void *data = NULL;
+    size_t size = 0;
+    struct stat st;
+    int rc = root_map(env->root, path, &data, &size, &st);
+    if (rc < 0) {
+        return rc;
+    }
+    if (size > PY_RECORD_BYTES_MAX) {
+        rc = -EFBIG;
+    } else if (size) {
+        *ret = library_lines(env->arena, (struct str){data, size});
+    }
+    if (data) {
+        (void)munmap((void *)(uintptr_t)data, size); // our own mapping
+    }
+    return rc;
+}
+
+static int read_rows(struct py_env *env, const struct py_dist *dist, enum owned_kind kind,
+                     struct str *ret)
 {
     if (dist->kind == PY_DIST_CONDA) {
         return read_conda_files(env, dist, ret);
     }
-    return root_read(env->root, env->arena, path_join(env->arena, dist->info, "RECORD"),
-                     PY_RECORD_BYTES_MAX, ret);
+    const char *path = path_join(env->arena, dist->info, "RECORD");
+    if (kind == OWNED_LIBRARIES) {
+        return read_library_rows(env, path, ret);
+    }
+    return root_read(env->root, env->arena, path, PY_RECORD_BYTES_MAX, ret);
 }
 
-static bool rows_of(struct py_env *env, const struct py_dist *dist, struct str *ret)
+static bool rows_of(struct py_env *env, const struct py_dist *dist, enum owned_kind kind,
+                    struct str *ret)
 {
+    *ret = (struct str){0};
     if (dist->kind == PY_DIST_EGG) {
         return false; // egg-info has no RECORD
     }
-    int rc = read_rows(env, dist, ret);
+    int rc = read_rows(env, dist, kind, ret);
     if (rc < 0 && rc != -ENOENT) {
         py_note(env, "%s: list of files: %s", dist->info, py_why(rc));
     }
@@ -150,17 +217,17 @@ static void index_sort(struct py_env *env, struct py_owner_index *index)
     qsort(index->sorted, index->files.n, sizeof *index->sorted, by_hash);
 }
 
-/* Built when the first question comes. */
-static struct py_owner_index *index_of(struct py_env *env)
+/* Built when the first question of its kind comes. */
+static struct py_owner_index *index_of(struct py_env *env, enum owned_kind kind)
 {
-    if (env->owners) {
-        return env->owners;
+    if (env->owners[kind]) {
+        return env->owners[kind];
     }
     struct py_owner_index *index = arena_alloc(env->arena, sizeof *index);
     index->bytes_left = PY_RECORDS_BYTES_MAX;
     for (size_t i = 0; i < env->dists_n; i++) {
         struct str rows;
-        if (!rows_of(env, &env->dists[i], &rows)) {
+        if (!rows_of(env, &env->dists[i], kind, &rows)) {
             continue;
         }
         bool too_large = rows.n > index->bytes_left;
@@ -175,7 +242,7 @@ static struct py_owner_index *index_of(struct py_env *env)
         }
     }
     index_sort(env, index);
-    env->owners = index;
+    env->owners[kind] = index;
     return index;
 }
 
@@ -196,7 +263,8 @@ static size_t lower_bound(const struct py_owner_index *index, uint64_t hash)
 
 static const struct owned *lookup(struct py_env *env, const char *normal)
 {
-    const struct py_owner_index *index = index_of(env);
+    const struct py_owner_index *index =
+        index_of(env, is_library_name(normal) ? OWNED_LIBRARIES : OWNED_ALL);
     uint64_t hash = str_hash(normal, strlen(normal));
     for (size_t i = lower_bound(index, hash); i < index->files.n; i++) {
         const struct owned *o = index->sorted[i].file;

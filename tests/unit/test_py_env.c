@@ -599,7 +599,8 @@ static void test_owner(void **state)
     put(t, SITE "/a-1.dist-info/RECORD",
         "a/lib/liba.so,sha256=h,12\n\"a/with,comma \"\"q\"\".so\",,\n../../../bin/a,,\n"
         "/etc/a.conf,,3\nshared,,1\nshared,,2\na//./odd,,\n");
-    put(t, SITE "/b-1.dist-info/RECORD", "b/libb.so,,\nshared,,3\n");
+    put(t, SITE "/b-1.dist-info/RECORD", "b/libb.so,,\nb/x.py,,7\nb/so.so.so.1.2,sha256=s,5\n"
+                                       "b/../b/./libdots.so.2,,9\nshared,,3\nb/last.so");
     put(t, SITE "/b/libb.so", "");
     put(t, SITE "/c-1.dist-info/METADATA", "");
     put_link(t, "lib", "/opt/v/lib64");
@@ -619,6 +620,10 @@ static void test_owner(void **state)
         {ALIAS "/a/odd", "a"},
         {SITE "/b/libb.so", "b"}, // by its place behind links
         {"/opt/v/lib64/python3.11/site-packages/b/libb.so", "b"},
+        {ALIAS "/b/x.py", "b"},
+        {ALIAS "/b/so.so.so.1.2", "b"},
+        {ALIAS "/b/libdots.so.2", "b"},
+        {ALIAS "/b/last.so", "b"},
         {ALIAS "/c/libc.so", NULL},
         {"/", NULL},
         {"", NULL},
