@@ -540,7 +540,7 @@ static int start_objects(struct ldso_process *p, const char *path, struct ldso_f
     if (p->config.cpu && p->config.cpu->machine == e->machine) {
         p->cpu = *p->config.cpu;
     } else {
-        ldso_cpu_host(e->machine, &p->cpu);
+        p->cpu = *ldso_store_cpu(p->store, e->machine);
     }
     const char *interp = e->interp ? e->interp : ldso_loader_default(e->machine, e->is64);
     if (!interp) {

@@ -276,6 +276,15 @@ struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path)
     return e;
 }
 
+const struct ldso_cpu *ldso_store_cpu(struct ldso_store *s, uint16_t machine)
+{
+    if (!s->cpu_read || s->cpu.machine != machine) {
+        ldso_cpu_host(machine, &s->cpu);
+        s->cpu_read = true;
+    }
+    return &s->cpu;
+}
+
 const struct elf_versions *ldso_file_versions(struct ldso_store *s, struct ldso_file *f)
 {
     if (!f->versions_read) {

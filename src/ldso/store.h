@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/root.h"
 #include "elf/image.h"
+#include "ldso/cpu.h"
 
 /* One inode that can be opened for reading. */
 struct ldso_file {
@@ -88,6 +89,8 @@ struct ldso_store {
     } *maps; // unmapped by ldso_store_close()
     size_t n_maps, cap_maps;
     unsigned mark; // last value given out for ldso_file.mark
+    struct ldso_cpu cpu; // see ldso_store_cpu()
+    bool cpu_read;
     VEC(struct ldso_memo) memos; // what was learnt from one file: loaders, caches
 };
 
@@ -102,6 +105,9 @@ void ldso_store_layer(struct ldso_store *s, struct ldso_store *base,
 
 /* A value for ldso_file.mark that was not given out before. */
 unsigned ldso_store_mark(struct ldso_store *s);
+
+/* ldso_cpu_host(), asked once: in a virtual machine each CPUID instruction costs microseconds. */
+const struct ldso_cpu *ldso_store_cpu(struct ldso_store *s, uint16_t machine);
 
 /* Never NULL. `path` is absolute; it is copied. */
 struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path);
