@@ -213,6 +213,7 @@ static void source_evidence(struct diag *d, struct diag_finding *f, const struct
 void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     diag_seen_in(d, f, x->process);
+    diag_stops(d, f, x);
     if (x->request) {
         diag_evidence(d, f, "%s is asked for by %s", x->request->name,
                       path_normal(d->a, model_absolute(d->m, diag_caller(x))));

@@ -129,6 +129,19 @@ void diag_seen_in(struct diag *d, struct diag_finding *f, const struct model_pro
     VEC_PUSH(d->a, &f->scripts, text);
 }
 
+void diag_stops(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
+{
+    const char *package = x->attempt ? x->attempt->package : NULL;
+    for (size_t i = 0; package && i < f->askers.n; i++) {
+        if (strcmp(f->askers.items[i], package) == 0) {
+            return;
+        }
+    }
+    if (package) {
+        VEC_PUSH(d->a, &f->askers, package);
+    }
+}
+
 /* Errors before warnings before notes; within one severity in the order of the causes, which is
  * that of what has to be mended first. */
 static int by_weight(const void *x, const void *y)

@@ -14,6 +14,7 @@ struct diag_repair {
     enum diag_repair_kind kind;
     const char *text;    // one sentence
     const char *command; // can be pasted; NULL if there is none
+    const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
 };
 
 struct diag_finding {
@@ -26,6 +27,7 @@ struct diag_finding {
     VEC(const char *) likewise; // further libraries with the same fault
     VEC(struct diag_repair) repairs;
     VEC(const char *) scripts; // in which programs it shows: "import a; use a"
+    VEC(const char *) askers;  // distributions whose import or use it stops, as far as known
 };
 
 enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };
@@ -66,7 +68,9 @@ struct diag_variable {
 };
 bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct diag_variable *ret);
 
-/* A text as one word of a shell. */
+/* "PYTHON -m pip install ARGUMENTS" for the model's environment, or uv's words where there is no
+ * pip; and a text as one word of a shell. */
+const char *diag_pip_command(struct model *m, const char *arguments);
 const char *diag_shell_word(struct arena *a, const char *text);
 
 const char *diag_repair_kind_name(enum diag_repair_kind kind);

@@ -6,13 +6,19 @@
 
 /* ------------------------------------------------------------------ pip */
 
+const char *diag_pip_command(struct model *m, const char *arguments)
+{
+    struct py_env *env = m->env;
+    const char *python =
+        diag_shell_word(m->arena, env && env->executable ? env->executable : "python3");
+    bool uv = env && env->kind != PY_ENV_SYSTEM && !py_env_by_dist(env, "pip");
+    return uv ? arena_printf(m->arena, "uv pip install --python %s %s", python, arguments)
+              : arena_printf(m->arena, "%s -m pip install %s", python, arguments);
+}
+
 const char *diag_pip(struct diag *d, const char *arguments)
 {
-    struct py_env *env = d->m->env;
-    const char *python = env && env->executable ? env->executable : "python3";
-    bool uv = env && env->kind != PY_ENV_SYSTEM && !py_env_by_dist(env, "pip");
-    return uv ? arena_printf(d->a, "uv pip install --python %s %s", diag_quote(d, python), arguments)
-              : arena_printf(d->a, "%s -m pip install %s", diag_quote(d, python), arguments);
+    return diag_pip_command(d->m, arguments);
 }
 
 /* "nvidia-cudnn-cu12 9.1.0.70" -> "nvidia-cudnn-cu12==9.1.0.70" */
@@ -32,10 +38,14 @@ void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *p
         return;
     }
     diag_evidence(d, f, "the file is recorded by %s", owner);
+    size_t before = f->repairs.n;
     diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                 diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s",
                                          diag_quote(d, pin_of(d, owner)))),
                 "Install %s again.", owner);
+    if (f->repairs.n > before) {
+        f->repairs.items[before].reinstall = owner;
+    }
 }
 
 /* ------------------------------------------------------------------ what a release was built for */

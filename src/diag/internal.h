@@ -43,6 +43,8 @@ void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind k
                  const char *command, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void diag_seen_in(struct diag *d, struct diag_finding *f, const struct model_process *p);
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name);
+/* Notes which distribution is stopped by it. */
+void diag_stops(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 const char *diag_script_text(struct diag *d, const struct model_process *p);
 
 /* ---- what failed (failures.c) */

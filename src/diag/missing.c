@@ -197,6 +197,7 @@ static bool is_known(struct diag *d, const struct diag_failure *x, enum diag_cau
     bool found = d->report->findings.n == known;
     if (found) {
         diag_seen_in(d, f, x->process);
+        diag_stops(d, f, x);
         diag_likewise(d, f, x->name);
         f->severity = x->wish ? f->severity : diag_causes[cause].severity;
     }

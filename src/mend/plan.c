@@ -227,6 +227,9 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
             plan_by_hand(&x, report->findings.items[i]);
         }
     }
+    if (!o->launch_only) {
+        mend_plan_packages(m, report, ret);
+    }
     put_in_order(ret);
     say_what_is_left(&x);
 }
