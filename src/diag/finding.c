@@ -89,7 +89,7 @@ void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind k
             return;
         }
     }
-    VEC_PUSH(d->a, &f->repairs, (struct diag_repair){kind, text, command});
+    VEC_PUSH(d->a, &f->repairs, (struct diag_repair){.kind = kind, .text = text, .command = command});
 }
 
 /* "import a, import b, then use them": the uses follow in the same order. */

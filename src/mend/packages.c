@@ -521,7 +521,7 @@ static const char *alternatives(struct planner *p, const struct found *f)
             }
         }
         if (shown) {
-            text = arena_printf(p->a, "%s Other releases of %s to consider: %s%s.", text, x->name,
+            text = arena_printf(p->a, "%s Other releases of %s that fit this machine: %s%s.", text, x->name,
                                 others, shown > ALTERNATIVES_MAX ? " and more" : "");
         }
     }
@@ -557,6 +557,26 @@ static void add_reinstalls(struct planner *p, struct mend_way *way, const struct
     }
 }
 
+/* What the versions were chosen for, and what of it is not known. */
+static const char *checked_against(struct planner *p)
+{
+    const struct knowledge_machine *k = &p->k.machine;
+    const char *text = "one another";
+    text = k->python ? arena_printf(p->a, "%s, Python %s", text, k->python) : text;
+    text = k->glibc_minor ? arena_printf(p->a, "%s, glibc 2.%d", text, k->glibc_minor) : text;
+    text = k->driver ? arena_printf(p->a, "%s, driver %s", text, k->driver) : text;
+    for (size_t i = 0; i < k->gpus.n; i++) {
+        text = arena_printf(p->a, "%s, sm_%u%u", text, k->gpus.items[i].major,
+                            k->gpus.items[i].minor);
+    }
+    return arena_printf(p->a, "These versions fit %s.%s", text,
+                        k->driver && k->gpus.n ? ""
+                        : k->gpus.n ? " No NVIDIA driver is seen here: what it admits was not asked."
+                        : k->driver ? " No NVIDIA GPU is seen here: what it admits was not asked."
+                                    : " No NVIDIA GPU and no driver of one are seen here: what they "
+                                      "admit was not asked.");
+}
+
 static void add_packages(struct planner *p, struct mend_way *way, const struct found *f)
 {
     const struct solve_answer *s = &f->answer;
@@ -572,7 +592,8 @@ static void add_packages(struct planner *p, struct mend_way *way, const struct f
     }
     VEC_PUSH(p->a, &way->steps,
              (struct mend_step){.kind = MEND_PACKAGES,
-                                .text = arena_printf(p->a, "%s%s", title_of(p, f), alternatives(p, f)),
+                                .text = arena_printf(p->a, "%s%s", checked_against(p),
+                                                     alternatives(p, f)),
                                 .command = diag_pip_command(p->m, pins),
                                 .packages = list, .n_packages = s->changes.n});
 }
@@ -607,7 +628,7 @@ static void add_way(struct planner *p, const struct found *f)
 {
     struct mend_way way = {.reach = MEND_PIP};
     way.unproved = "packages that are not installed cannot be tried in the model; the versions are "
-                   "from the knowledge base and from the metadata of what is installed";
+                   "from the knowledge base and the metadata of what is installed";
     add_reinstalls(p, &way, f);
     if (f) {
         add_packages(p, &way, f);

@@ -152,13 +152,31 @@ static const char *sentence(struct mend *x, const struct diag_finding *f)
     return arena_printf(x->a, "By hand: %s.", f->culprit);
 }
 
-/* What only a person can do, in the words of the finding. */
+static bool moves_packages_for(const struct mend *x, const struct diag_finding *f)
+{
+    for (size_t i = 0; i < x->plan->ways.n; i++) {
+        const struct mend_way *way = &x->plan->ways.items[i];
+        for (size_t k = 0; k < way->mends.n && way->reach == MEND_PIP; k++) {
+            if (way->mends.items[k] == f) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What only a person can do, in the words of the finding; packages that a way installs are none of
+ * it. */
 static void plan_by_hand(struct mend *x, const struct diag_finding *f)
 {
     struct mend_way *way = mend_way_new(x, MEND_BY_HAND, sentence(x, f));
+    bool packages = moves_packages_for(x, f);
     for (size_t i = 0; i < f->repairs.n; i++) {
         const struct diag_repair *r = &f->repairs.items[i];
         struct diag_variable v;
+        if (r->kind == DIAG_REPAIR_PACKAGE && packages) {
+            continue;
+        }
         if (!diag_repair_variable(x->a, r, &v)) {
             VEC_PUSH(x->a, &way->steps,
                      (struct mend_step){.kind = MEND_TEXT, .text = r->text, .command = r->command});
@@ -222,13 +240,13 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
     if (can_replay(&x)) {
         plan_what_can_be_tried(&x);
     }
+    if (!o->launch_only) {
+        mend_plan_packages(m, report, ret);
+    }
     for (size_t i = 0; i < report->findings.n && !o->launch_only; i++) {
         if (report->findings.items[i]->severity != DIAG_NOTE) {
             plan_by_hand(&x, report->findings.items[i]);
         }
-    }
-    if (!o->launch_only) {
-        mend_plan_packages(m, report, ret);
     }
     put_in_order(ret);
     say_what_is_left(&x);
