@@ -65,10 +65,39 @@ void mend_plan_environment(struct mend *x, const mend_texts *preloads);
 
 /* The file that serves a name, from a folder of `like` if there is one; NULL if there is none. */
 const char *mend_file_for(struct mend *x, const char *name, const mend_texts *like);
-/* Libraries to load first, dependencies first; empty: none helps. */
-mend_texts mend_find_preloads(struct mend *x);
-struct mend_step mend_preload_step(struct mend *x, const mend_texts *paths);
-void mend_plan_preload(struct mend *x, const mend_texts *paths);
+
+/* Libraries to load first, dependencies first, and links with the names that would be found before
+ * them (shadow.c). Empty: none helps. */
+typedef VEC(struct mend_link) mend_links;
+struct mend_set {
+    mend_texts paths;
+    mend_links links;
+};
+/* `ret` mends most without links; `ret_shadowed` more than that with links, or is empty. */
+void mend_find_preloads(struct mend *x, struct mend_set *ret, struct mend_set *ret_shadowed);
+void mend_plan_preload(struct mend *x, const struct mend_set *set);
+
+/* ---- shadow.c */
+
+mend_links mend_shadow_links(struct mend *x, const mend_texts *paths);
+struct ldso_overlay mend_overlay_of(struct mend *x, const mend_links *links);
+/* The search path with the shadow folder first; NULL if it cannot be written there. */
+const char *mend_shadow_path(struct mend *x);
+/* The steps that make the folder and put it on the path. */
+void mend_shadow_steps(struct mend *x, const mend_links *links, struct mend_way *way);
+
+/* ---- links.c, elf.c, hook.c: ways of the reach MEND_FILES */
+
+void mend_plan_links(struct mend *x);
+void mend_plan_edit(struct mend *x);
+void mend_plan_hook(struct mend *x, const mend_texts *paths);
+
+/* Whether a file lies in the environment, or beside the program that is the target. */
+bool mend_is_inside(struct mend *x, const char *path);
+/* The way from a folder to a path, "../nvidia/cudnn/lib"; links in `folder` are resolved first. */
+const char *mend_relative(struct mend *x, const char *folder, const char *path);
+/* "ln -s TARGET PATH" for each. */
+const char *mend_link_command(struct mend *x, const mend_links *links);
 
 /* ---- plan.c */
 

@@ -224,9 +224,16 @@ static bool find_failing(struct mend *x)
 
 static void plan_what_can_be_tried(struct mend *x)
 {
-    mend_texts preloads = mend_find_preloads(x);
-    mend_plan_environment(x, &preloads);
-    mend_plan_preload(x, &preloads);
+    struct mend_set set, shadowed;
+    mend_find_preloads(x, &set, &shadowed);
+    mend_plan_environment(x, &set.paths);
+    mend_plan_preload(x, &set);
+    mend_plan_preload(x, &shadowed);
+    if (!x->o->launch_only) {
+        mend_plan_links(x);
+        mend_plan_hook(x, &set.paths);
+        mend_plan_edit(x);
+    }
 }
 
 void mend_plan_make(struct model *m, const struct diag_report *report,

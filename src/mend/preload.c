@@ -191,48 +191,87 @@ static bool is_gone(const struct mend_verdict *v, const struct diag_finding *f)
     return false;
 }
 
+/* A set tried in a process that runs already; with links, as if their folder were on its path. */
+static bool judge_set(struct mend *x, const struct mend_set *set, struct mend_verdict *ret)
+{
+    struct model_change c = change_of(&set->paths);
+    struct ldso_overlay overlay = mend_overlay_of(x, &set->links);
+    mend_texts env = mend_env(x);
+    if (set->links.n) {
+        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+        c.env = env.items;
+        c.n_env = env.n;
+        c.overlay = &overlay;
+    }
+    return mend_judge(x, &c, ret);
+}
+
 enum { FOLDERS_MAX = 4 };
 
-/* Another copy of the culprit, with the likes of it from the same folder: kept if it mends more. */
-static void try_copies(struct mend *x, const struct diag_finding *f, mend_texts *best,
-                       struct mend_verdict *ret)
+struct search {
+    struct mend_set *best, *shadowed;
+    struct mend_verdict found, found_shadowed; // what they come to
+};
+
+/* A set is kept if it mends more; where names with the full version are found before what it has
+ * loaded, it is tried with links as well. */
+static void try_set(struct mend *x, const mend_texts *paths, struct search *s)
+{
+    struct mend_verdict v;
+    struct mend_set set = {.paths = *paths};
+    if (!judge_set(x, &set, &v)) {
+        return;
+    }
+    if (mend_is_better(&v, &s->found)) {
+        *s->best = set;
+        s->found = v;
+        return;
+    }
+    set.links = mend_shadow_path(x) ? mend_shadow_links(x, paths) : (mend_links){0};
+    if (set.links.n && judge_set(x, &set, &v) && mend_is_better(&v, &s->found) &&
+        mend_is_better(&v, &s->found_shadowed)) {
+        *s->shadowed = set;
+        s->found_shadowed = v;
+    }
+}
+
+/* Another copy of the culprit, with the likes of it from the same folder. */
+static void try_copies(struct mend *x, const struct diag_finding *f, struct search *s)
 {
     struct model_library *list = NULL;
     size_t n = strchr(f->culprit, ' ') ? 0 : model_libraries(x->m, path_base(f->culprit), &list);
     mend_texts dirs = {0};
-    for (size_t i = 0; i < n && dirs.n < FOLDERS_MAX && !is_gone(ret, f); i++) {
+    for (size_t i = 0; i < n && dirs.n < FOLDERS_MAX && !is_gone(&s->found, f); i++) {
         const char *dir = path_dir(x->a, list[i].path);
         const char *name = list[i].soname ? list[i].soname : list[i].name;
-        struct mend_verdict v;
         if (!list[i].usable || mend_has(&dirs, dir) || strstr(dir, "/stubs")) {
             continue;
         }
         VEC_PUSH(x->a, &dirs, dir);
-        mend_texts tried = grow(x, seeds(x, f, dir, name, best));
-        struct model_change c = change_of(&tried);
-        if (tried.n && mend_judge(x, &c, &v) && mend_is_better(&v, ret)) {
-            *best = tried;
-            *ret = v;
+        mend_texts tried = grow(x, seeds(x, f, dir, name, &s->best->paths));
+        if (tried.n) {
+            try_set(x, &tried, s);
         }
     }
 }
 
-mend_texts mend_find_preloads(struct mend *x)
+void mend_find_preloads(struct mend *x, struct mend_set *ret, struct mend_set *ret_shadowed)
 {
-    mend_texts best = {0}, all = grow(x, (mend_texts){0});
-    struct mend_verdict found = {0}, v;
-    struct model_change c = change_of(&all);
-    if (all.n && mend_judge(x, &c, &v) && mend_is_better(&v, &found)) {
-        best = all;
-        found = v;
+    struct search s = {0};
+    *ret = (struct mend_set){.paths = grow(x, (mend_texts){0})};
+    *ret_shadowed = (struct mend_set){0};
+    if (ret->paths.n == 0 || !judge_set(x, ret, &s.found) || s.found.worse) {
+        *ret = (struct mend_set){0};
+        s.found = (struct mend_verdict){0};
     }
+    s.best = ret;
+    s.shadowed = ret_shadowed;
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];
-        if (f->severity == DIAG_ERROR && f->scripts.n && !is_gone(&found, f)) {
-            try_copies(x, f, &best, &found);
+        if (f->severity != DIAG_NOTE && f->scripts.n && !is_gone(&s.found, f)) {
+            try_copies(x, f, &s);
         }
     }
-    return best;
 }
 
 /* ------------------------------------------------------------------ the way */
@@ -249,10 +288,9 @@ static const char *preload_value(struct mend *x, const mend_texts *paths)
     return old && *old ? arena_printf(x->a, "%s:%s", out, old) : out;
 }
 
-struct mend_step mend_preload_step(struct mend *x, const mend_texts *paths)
+static struct mend_step preload_step(struct mend *x, const mend_texts *paths)
 {
-    bool at_start = x->o->manner == MEND_AT_START;
-    const char *value = at_start ? preload_value(x, paths) : NULL;
+    const char *value = x->o->manner == MEND_AT_START ? preload_value(x, paths) : NULL;
     return (struct mend_step){
         .kind = MEND_PRELOAD,
         .text = arena_printf(x->a, "Load %zu %s before anything else, dependencies first.", paths->n,
@@ -262,33 +300,52 @@ struct mend_step mend_preload_step(struct mend *x, const mend_texts *paths)
         .paths = paths->items, .n_paths = paths->n};
 }
 
-static bool at_start(struct mend *x, const mend_texts *paths, mend_texts *env,
-                     struct model_change *ret)
+/* The start environment with the set in LD_PRELOAD, and the folder of its links on the path. */
+static bool start_with(struct mend *x, const struct mend_set *set, mend_texts *ret)
 {
-    const char *value = preload_value(x, paths);
+    const char *value = preload_value(x, &set->paths);
     if (!value) {
         mend_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign in "
                        "it, which the loader takes for something else.");
         return false;
     }
-    *env = mend_env(x);
-    mend_env_with(x, env, "LD_PRELOAD", value, env);
-    *ret = (struct model_change){.env = env->items, .n_env = env->n};
+    mend_texts env = mend_env(x);
+    mend_env_with(x, &env, "LD_PRELOAD", value, &env);
+    if (set->links.n) {
+        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+    }
+    *ret = env;
     return true;
 }
 
-void mend_plan_preload(struct mend *x, const mend_texts *paths)
+void mend_plan_preload(struct mend *x, const struct mend_set *set)
 {
     mend_texts env = {0};
     struct mend_verdict v;
-    struct model_change c = change_of(paths);
-    if (paths->n == 0 || (x->o->manner == MEND_AT_START && !at_start(x, paths, &env, &c)) ||
-        !mend_judge(x, &c, &v)) {
+    struct ldso_overlay overlay = mend_overlay_of(x, &set->links);
+    struct model_change c = change_of(&set->paths);
+    if (set->paths.n == 0 || (x->o->manner == MEND_IN_PROCESS && set->links.n)) {
         return;
     }
-    struct mend_way *way =
-        mend_way_new(x, MEND_FOR_ONE_START, "Load the right libraries before anything else.");
-    VEC_PUSH(x->a, &way->steps, mend_preload_step(x, paths));
+    if (x->o->manner == MEND_AT_START) {
+        if (!start_with(x, set, &env)) {
+            return;
+        }
+        c = (struct model_change){.env = env.items, .n_env = env.n};
+    }
+    c.overlay = set->links.n ? &overlay : NULL;
+    if (!mend_judge(x, &c, &v)) {
+        return;
+    }
+    struct mend_way *way = mend_way_new(
+        x, MEND_FOR_ONE_START,
+        set->links.n ? "Load the right libraries before anything else, and answer their full names "
+                       "from a folder of links."
+                     : "Load the right libraries before anything else.");
+    if (set->links.n) {
+        mend_shadow_steps(x, &set->links, way);
+    }
+    VEC_PUSH(x->a, &way->steps, preload_step(x, &set->paths));
     if (mend_prove(x, &v, way)) {
         mend_way_add(x, way);
     }

@@ -1,0 +1,149 @@
+/* Links inside the environment, where the failed searches have looked. */
+#include <errno.h>
+#include <string.h>
+
+#include "mend/internal.h"
+
+/* ------------------------------------------------------------------ places */
+
+static const char *own_folder(struct mend *x)
+{
+    const struct model *m = x->m;
+    return m->env           ? m->env->prefix
+           : m->target_file ? path_dir(x->a, model_absolute(x->m, m->target_file))
+                            : NULL;
+}
+
+bool mend_is_inside(struct mend *x, const char *path)
+{
+    const char *top = own_folder(x), *real = top ? model_real_path(x->m, top) : NULL;
+    const char *dir = model_real_path(x->m, path_dir(x->a, path));
+    size_t n = real ? strlen(real) : 0;
+    bool system = n == 0 || strcmp(real, "/") == 0 || strcmp(real, "/usr") == 0;
+    return !system && dir && strncmp(dir, real, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
+}
+
+const char *mend_relative(struct mend *x, const char *folder, const char *path)
+{
+    const char *real = model_real_path(x->m, folder);
+    const char *from = real ? real : path_normal(x->a, folder), *to = path_normal(x->a, path);
+    size_t same = 0, i = 0;
+    for (; from[i] && from[i] == to[i]; i++) {
+        same = from[i] == '/' ? i : same;
+    }
+    if (from[i] == '\0' && to[i] == '/') {
+        return to + i + 1;
+    }
+    if (to[i] == '\0' && from[i] == '/') {
+        same = i;
+    }
+    const char *out = "";
+    for (const char *s = from + same; *s; s++) {
+        out = *s == '/' ? arena_printf(x->a, "%s../", out) : out;
+    }
+    const char *rest = to[same] == '/' ? to + same + 1 : to + same;
+    size_t n = strlen(out);
+    return *rest || n == 0 ? arena_printf(x->a, "%s%s", out, rest) : arena_strndup(x->a, out, n - 1);
+}
+
+const char *mend_link_command(struct mend *x, const mend_links *links)
+{
+    const char *out = "";
+    for (size_t i = 0; i < links->n; i++) {
+        out = arena_printf(x->a, "%s%sln -s %s %s", out, i ? "\n" : "",
+                           diag_shell_word(x->a, links->items[i].target),
+                           diag_shell_word(x->a, links->items[i].path));
+    }
+    return out;
+}
+
+/* Where a link would answer the request: a folder that its search passed by RPATH or RUNPATH, that
+ * is there, and that holds nothing of the name. NULL: there is none in the environment. */
+static const char *place_for(struct mend *x, const struct ldso_request *r)
+{
+    for (size_t i = 0; i < r->steps.n; i++) {
+        const struct ldso_step *s = &r->steps.items[i];
+        struct stat st;
+        bool by_path = s->via == LDSO_VIA_RPATH || s->via == LDSO_VIA_RUNPATH;
+        if (s->path && s->path[0] == '/' && by_path && s->result == LDSO_ABSENT &&
+            mend_is_inside(x, s->path) && root_lstat(x->m->root, s->path, &st) == -ENOENT) {
+            return path_join(x->a, model_real_path(x->m, path_dir(x->a, s->path)),
+                             path_base(s->path));
+        }
+    }
+    return NULL;
+}
+
+static bool has_link(const mend_links *links, const char *path)
+{
+    for (size_t i = 0; i < links->n; i++) {
+        if (strcmp(links->items[i].path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ the set */
+
+static void add_links(struct mend *x, const mend_lacks *lacks, mend_links *links, mend_texts *files)
+{
+    for (size_t i = 0; i < lacks->n; i++) {
+        const struct ldso_request *r = lacks->items[i].lack.request;
+        const char *path = place_for(x, r);
+        const char *file = path && !has_link(links, path) ? mend_file_for(x, r->name, files) : NULL;
+        if (!file) {
+            continue;
+        }
+        bool inside = mend_is_inside(x, file);
+        const char *target = inside ? mend_relative(x, path_dir(x->a, path), file) : file;
+        VEC_PUSH(x->a, files, file);
+        VEC_PUSH(x->a, links, (struct mend_link){path, target});
+    }
+}
+
+/* One round after the other, since what a link leads to asks for more: its $ORIGIN is the folder of
+ * the link. */
+static mend_links find_links(struct mend *x)
+{
+    mend_links links = {0};
+    mend_texts files = {0};
+    for (int tries = 0; tries < MEND_TRIES_MAX; tries++) {
+        mend_lacks lacks = {0};
+        struct model_replayed *replayed = NULL;
+        struct ldso_overlay overlay = mend_overlay_of(x, &links);
+        struct model_change c = {.overlay = &overlay};
+        size_t known = links.n;
+        if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
+            break;
+        }
+        add_links(x, &lacks, &links, &files);
+        if (links.n == known) {
+            break;
+        }
+    }
+    return links;
+}
+
+void mend_plan_links(struct mend *x)
+{
+    mend_links links = find_links(x);
+    struct mend_verdict v;
+    struct ldso_overlay overlay = mend_overlay_of(x, &links);
+    struct model_change c = {.overlay = &overlay};
+    if (links.n == 0 || !mend_judge(x, &c, &v)) {
+        return;
+    }
+    struct mend_way *way = mend_way_new(
+        x, MEND_FILES, "Put links to the libraries where the program looks for them.");
+    VEC_PUSH(x->a, &way->steps,
+             (struct mend_step){
+                 .kind = MEND_LINK,
+                 .text = arena_printf(x->a, "Make %zu link%s inside the environment.", links.n,
+                                      links.n == 1 ? "" : "s"),
+                 .command = mend_link_command(x, &links), .links = links.items,
+                 .n_links = links.n});
+    if (mend_prove(x, &v, way)) {
+        mend_way_add(x, way);
+    }
+}
