@@ -2,11 +2,12 @@
 #include <string.h>
 
 #include "mend/internal.h"
+#include "py/requirement.h"
 
 static const char *module_of(const struct mend *x, const char *package)
 {
     for (size_t i = 0; i < x->m->imports.n; i++) {
-        if (strcmp(x->m->imports.rows[i].package, package) == 0) {
+        if (py_name_eq(str_of(x->m->imports.rows[i].package), str_of(package))) {
             const char *module = x->m->imports.rows[i].module;
             return arena_strndup(x->a, module, strcspn(module, "."));
         }
@@ -27,11 +28,10 @@ static mend_texts askers(struct mend *x)
 {
     mend_texts modules = {0};
     for (size_t i = 0; i < x->m->processes.n; i++) {
-        const struct model_process *p = x->m->processes.items[i];
-        for (size_t k = 0; x->failing[i] && k < p->attempts.n; k++) {
-            if (p->attempts.items[k].failed && p->attempts.items[k].required) {
-                add_module(x, p->attempts.items[k].package, &modules);
-            }
+        struct diag_lack *list = NULL;
+        size_t n = x->failing[i] ? diag_lacks(x->m, x->m->processes.items[i], &list) : 0;
+        for (size_t k = 0; k < n; k++) {
+            add_module(x, list[k].attempt ? list[k].attempt->package : NULL, &modules);
         }
     }
     return modules;

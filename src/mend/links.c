@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "mend/internal.h"
+#include "py/dist.h"
 
 /* ------------------------------------------------------------------ places */
 
@@ -104,10 +105,9 @@ static void add_links(struct mend *x, const mend_lacks *lacks, mend_links *links
 
 /* One round after the other, since what a link leads to asks for more: its $ORIGIN is the folder of
  * the link. */
-static mend_links find_links(struct mend *x)
+static mend_links find_links(struct mend *x, mend_texts *files)
 {
     mend_links links = {0};
-    mend_texts files = {0};
     for (int tries = 0; tries < MEND_TRIES_MAX; tries++) {
         mend_lacks lacks = {0};
         struct model_replayed *replayed = NULL;
@@ -117,7 +117,7 @@ static mend_links find_links(struct mend *x)
         if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
             break;
         }
-        add_links(x, &lacks, &links, &files);
+        add_links(x, &lacks, &links, files);
         if (links.n == known) {
             break;
         }
@@ -125,10 +125,67 @@ static mend_links find_links(struct mend *x)
     return links;
 }
 
+/* ------------------------------------------------------------------ what features open */
+
+/* All libraries beside the file, since they belong together and $ORIGIN is the folder of the links:
+ * NVRTC asks for its builtins. */
+static void link_folder(struct mend *x, const char *file, const char *into, mend_links *links)
+{
+    const char *dir = path_dir(x->a, file);
+    for (size_t i = 0; i < x->m->folders.n; i++) {
+        const struct model_folder *f = &x->m->folders.items[i];
+        for (size_t k = 0; strcmp(f->dir, dir) == 0 && k < f->n; k++) {
+            const char *path = path_join(x->a, into, f->names[k]);
+            struct stat st;
+            if (!has_link(links, path) && root_lstat(x->m->root, path, &st) == -ENOENT &&
+                strstr(f->names[k], ".so")) {
+                const char *target = path_join(x->a, dir, f->names[k]);
+                bool inside = mend_is_inside(x, target);
+                VEC_PUSH(x->a, links,
+                         (struct mend_link){path, inside ? mend_relative(x, into, target) : target});
+            }
+        }
+    }
+}
+
+static bool opens(const struct kb_dlopen *row, const char *name)
+{
+    for (size_t i = 0; i < row->objects.n; i++) {
+        if (str_glob(row->objects.items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the linked libraries open for some feature only is not replayed; from their own folder they
+ * would find it through their RUNPATH, so it is linked as well. */
+static void add_wishes(struct mend *x, const mend_texts *files, mend_links *links)
+{
+    size_t n = links->n;
+    for (size_t i = 0; i < n; i++) {
+        const char *into = path_dir(x->a, links->items[i].path);
+        for (size_t r = 0; r < x->m->dlopens.n; r++) {
+            const struct kb_dlopen *row = &x->m->dlopens.rows[r];
+            bool installed = !row->package || (x->m->env && py_env_by_dist(x->m->env, row->package));
+            bool asks = installed && opens(row, path_base(links->items[i].path));
+            for (size_t q = 0; asks && q < row->n_requests; q++) {
+                const struct kb_strs *names = &row->requests[q].names;
+                const char *file = names->n ? mend_file_for(x, names->items[0], files) : NULL;
+                if (file && mend_is_inside(x, file)) {
+                    link_folder(x, file, into, links);
+                }
+            }
+        }
+    }
+}
+
 void mend_plan_links(struct mend *x)
 {
-    mend_links links = find_links(x);
     struct mend_verdict v;
+    mend_texts files = {0};
+    mend_links links = find_links(x, &files);
+    add_wishes(x, &files, &links);
     struct ldso_overlay overlay = mend_overlay_of(x, &links);
     struct model_change c = {.overlay = &overlay};
     if (links.n == 0 || !mend_judge(x, &c, &v)) {

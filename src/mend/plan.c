@@ -147,16 +147,11 @@ static bool can_replay(struct mend *x)
 
 /* ------------------------------------------------------------------ by hand */
 
-static const char *sentence(struct mend *x, const struct diag_finding *f)
-{
-    return arena_printf(x->a, "By hand: %s.", f->culprit);
-}
-
-static bool moves_packages_for(const struct mend *x, const struct diag_finding *f)
+static bool is_mended_by_packages(const struct mend *x, const struct diag_finding *f)
 {
     for (size_t i = 0; i < x->plan->ways.n; i++) {
         const struct mend_way *way = &x->plan->ways.items[i];
-        for (size_t k = 0; k < way->mends.n && way->reach == MEND_PIP; k++) {
+        for (size_t k = 0; way->reach == MEND_PIP && k < way->mends.n; k++) {
             if (way->mends.items[k] == f) {
                 return true;
             }
@@ -165,24 +160,20 @@ static bool moves_packages_for(const struct mend *x, const struct diag_finding *
     return false;
 }
 
-/* What only a person can do, in the words of the finding; packages that a way installs are none of
- * it. */
+/* What only a person can do, in the words of the finding: each repair is a way of its own. */
 static void plan_by_hand(struct mend *x, const struct diag_finding *f)
 {
-    struct mend_way *way = mend_way_new(x, MEND_BY_HAND, sentence(x, f));
-    bool packages = moves_packages_for(x, f);
     for (size_t i = 0; i < f->repairs.n; i++) {
         const struct diag_repair *r = &f->repairs.items[i];
         struct diag_variable v;
-        if (r->kind == DIAG_REPAIR_PACKAGE && packages) {
+        bool advice = f->severity != DIAG_ERROR && !r->command;
+        if (diag_repair_variable(x->a, r, &v) || advice ||
+            (r->kind == DIAG_REPAIR_PACKAGE && is_mended_by_packages(x, f))) {
             continue;
         }
-        if (!diag_repair_variable(x->a, r, &v)) {
-            VEC_PUSH(x->a, &way->steps,
-                     (struct mend_step){.kind = MEND_TEXT, .text = r->text, .command = r->command});
-        }
-    }
-    if (way->steps.n) {
+        struct mend_way *way = mend_way_new(x, MEND_BY_HAND, r->text);
+        VEC_PUSH(x->a, &way->steps,
+                 (struct mend_step){.kind = MEND_TEXT, .text = r->text, .command = r->command});
         VEC_PUSH(x->a, &way->mends, f);
         way->unproved = "it is done outside of what the model can try";
         mend_way_add(x, way);

@@ -184,7 +184,7 @@ static const char *const reaches[] = {
     [MEND_FOR_ONE_START] = "the start of the program only, nothing on disk",
     [MEND_FILES] = "files in the environment",
     [MEND_PIP] = "packages of the environment",
-    [MEND_BY_HAND] = "what it says below; gpumend does not do it by itself",
+    [MEND_BY_HAND] = "what it says; gpumend does not do it by itself",
 };
 
 static void mends_text(const struct out *o, const struct model *m, const struct mend_way *way)
@@ -208,8 +208,8 @@ static void proof_text(const struct out *o, const struct model *m, const struct 
         const struct mend_request *r = &way->proof.items[i];
         item(o, label,
              report_shorten(m, arena_printf(a, "%s: %s -> %s", path_base(r->name),
-                                            r->before ? r->before : "not found",
-                                            r->after ? r->after : "not found")));
+                                            r->before ? path_normal(a, r->before) : "not found",
+                                            r->after ? path_normal(a, r->after) : "not found")));
         label = "";
     }
     if (way->unproved) {
@@ -251,7 +251,9 @@ void report_way_text(const struct out *o, const struct model *m, const struct me
     mends_text(o, m, way);
     for (size_t i = 0; i < way->steps.n; i++) {
         const struct mend_step *s = &way->steps.items[i];
-        item(o, i ? "then" : "to do", report_shorten(m, s->text));
+        if (strcmp(s->text, way->title) != 0) {
+            item(o, i ? "then" : "to do", report_shorten(m, s->text));
+        }
         packages_text(o, m, s);
         if (s->command) {
             command_text(o, m, s->command);
