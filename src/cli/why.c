@@ -399,8 +399,8 @@ static int run_with(struct why *w)
         w->cwd = cwd;
     }
     ldso_store_open(&w->store, &w->root, &w->arena);
-    /* The store is not closed: the process ends here, and hundreds of mappings go faster with it. */
     int rc = w->batch ? batch(w) : answer(w);
+    ldso_store_leave(&w->store);
     root_close(&w->root);
     return rc;
 }

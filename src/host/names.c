@@ -83,15 +83,15 @@ const struct host_nvidia_chip *host_nvidia_chip(const char *chip)
 const char *host_amd_chip_gfx(const char *chip)
 {
     static const char *const chips[][2] = {
-        {"Ellesmere", "gfx803"},  {"Baffin", "gfx803"},    {"Fiji", "gfx803"},
-        {"Vega 10", "gfx900"},    {"Vega 12", "gfx904"},   {"Vega 20", "gfx906"},
-        {"Arcturus", "gfx908"},   {"Aldebaran", "gfx90a"}, {"Renoir", "gfx90c"},
-        {"Aqua Van", "gfx942"},   {"Navi 10", "gfx1010"},  {"Navi 12", "gfx1011"},
-        {"Navi 14", "gfx1012"},   {"Navi 21", "gfx1030"},  {"Navi 22", "gfx1031"},
-        {"Navi 23", "gfx1032"},   {"VanGogh", "gfx1033"},  {"Navi 24", "gfx1034"},
-        {"Rembrandt", "gfx1035"}, {"Raphael", "gfx1036"},  {"Navi 31", "gfx1100"},
-        {"Navi 32", "gfx1101"},   {"Navi 33", "gfx1102"},  {"Phoenix", "gfx1103"},
-        {"Navi 44", "gfx1200"},   {"Navi 48", "gfx1201"},
+        {"Ellesmere", "gfx803"}, {"Baffin", "gfx803"},    {"Fiji", "gfx803"},
+        {"Vega 10", "gfx900"},   {"Vega 12", "gfx904"},   {"Vega 20", "gfx906"},
+        {"Arcturus", "gfx908"},  {"Aldebaran", "gfx90a"}, {"Renoir", "gfx90c"},
+        {"Navi 10", "gfx1010"},  {"Navi 12", "gfx1011"},  {"Navi 14", "gfx1012"},
+        {"Navi 21", "gfx1030"},  {"Navi 22", "gfx1031"},  {"Navi 23", "gfx1032"},
+        {"VanGogh", "gfx1033"},  {"Navi 24", "gfx1034"},  {"Rembrandt", "gfx1035"},
+        {"Raphael", "gfx1036"},  {"Navi 31", "gfx1100"},  {"Navi 32", "gfx1101"},
+        {"Navi 33", "gfx1102"},  {"Phoenix", "gfx1103"},  {"Navi 44", "gfx1200"},
+        {"Navi 48", "gfx1201"},
     };
     for (size_t i = 0; chip && i < sizeof chips / sizeof *chips; i++) {
         if (starts_with(chip, chips[i][0])) {
@@ -108,7 +108,7 @@ const char *host_amd_chip_gfx(const char *chip)
  * (pytorch/pytorch, pull request 164854).
  */
 static const struct host_gfx gfx_targets[] = {
-    {"gfx803", "GCN 4", false, NULL, false},       {"gfx900", "Vega", false, NULL, true},
+    {"gfx803", "GCN 3/4", false, NULL, false},     {"gfx900", "Vega", false, NULL, true},
     {"gfx902", "Vega", true, NULL, false},         {"gfx904", "Vega", false, NULL, false},
     {"gfx906", "Vega", false, NULL, true},         {"gfx908", "CDNA 1", false, NULL, true},
     {"gfx90a", "CDNA 2", false, NULL, true},       {"gfx90c", "Vega", true, NULL, false},

@@ -17,6 +17,11 @@ void ldso_store_close(struct ldso_store *s)
     for (size_t i = 0; i < s->n_maps; i++) {
         (void)munmap((void *)(uintptr_t)s->maps[i].data, s->maps[i].size); // our own mapping
     }
+    ldso_store_leave(s);
+}
+
+void ldso_store_leave(struct ldso_store *s)
+{
     free(s->maps);
     s->maps = NULL;
     s->n_maps = s->cap_maps = 0;

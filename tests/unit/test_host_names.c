@@ -131,12 +131,13 @@ static void gfx_targets(void **state)
 {
     static const char *const chips[] = {
         "Vega 10 XL/XT", "Vega 20",       "Arcturus GL-XL", "Aldebaran/MI200", "Navi 10", "Navi 22",
-        "Navi 31",       "Aqua Vanjaram", "Raphael",        "Navi 48",         "Phoenix1"};
+        "Navi 31",       "Raphael",        "Navi 48",         "Phoenix1"};
     (void)state;
     for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
         assert_non_null(host_gfx(host_amd_chip_gfx(chips[i])));
     }
     assert_null(host_amd_chip_gfx("Hawaii XT"));
+    assert_null(host_amd_chip_gfx("Aqua Vanjaram")); // MI300X is gfx942, MI350X gfx950
     const struct host_gfx *g = host_gfx("gfx1031");
     assert_non_null(g);
     assert_string_equal(g->same_isa, "10.3.0");
