@@ -119,8 +119,16 @@ static int walk(struct root *r, struct arena *a, const char *path, bool follow_l
     return 0;
 }
 
+static void tell(const struct root *r, const char *path)
+{
+    if (r->on_look) {
+        r->on_look(r->on_look_arg, path);
+    }
+}
+
 static int open_any(struct root *r, const char *path, int flags)
 {
+    tell(r, path);
     if (r->is_host) {
         int fd = open(path, flags | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
@@ -148,6 +156,7 @@ static int open_any(struct root *r, const char *path, int flags)
 static int stat_any(struct root *r, const char *path, bool follow, struct stat *ret)
 {
     if (r->is_host) {
+        tell(r, path);
         return (follow ? stat(path, ret) : lstat(path, ret)) ? -errno : 0;
     }
     int fd = open_any(r, path, O_PATH | (follow ? 0 : O_NOFOLLOW));
@@ -326,6 +335,7 @@ int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
     char target[4096];
     ssize_t n;
     if (r->is_host) {
+        tell(r, path);
         n = readlink(path, target, sizeof target - 1);
     } else {
         int fd = open_any(r, path, O_PATH | O_NOFOLLOW);
@@ -346,6 +356,7 @@ int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
 
 int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
 {
+    tell(r, path);
     return walk(r, a, path, true, ret);
 }
 
@@ -365,6 +376,7 @@ int root_has_capabilities(struct root *r, const char *path)
 int root_access(struct root *r, const char *path, int mode)
 {
     if (r->is_host) {
+        tell(r, path);
         return faccessat(AT_FDCWD, path, mode, AT_EACCESS) ? -errno : 0;
     }
     int fd = open_any(r, path, O_PATH);

@@ -25,6 +25,10 @@ struct root {
     const char *path; // as given; belongs to the caller and must outlive the root
     bool is_host;     // the root is "/": plain system calls will do
     bool no_openat2;  // kernel before 5.6 or a sandbox without it
+    /* Told every path that is asked about, found or not; may be NULL. For whoever keeps an answer
+     * and wants to know later whether it still holds. */
+    void (*on_look)(void *arg, const char *path);
+    void *on_look_arg;
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})

@@ -146,6 +146,8 @@ int model_target_open(struct model_target *t, struct arena *a,
     if (rc < 0) {
         return rc;
     }
+    t->root.on_look = o->on_look;
+    t->root.on_look_arg = o->on_look_arg;
     ldso_store_open(&t->store, &t->root, a);
     m->root = &t->root;
     m->arena = a;

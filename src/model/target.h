@@ -25,6 +25,8 @@ struct model_target_options {
     int glibc_minor;
     const struct ldso_cpu *cpu;
     bool only_open; // model nothing yet: the caller adds the scripts
+    void (*on_look)(void *arg, const char *path); // as in struct root; may be NULL
+    void *on_look_arg;
 };
 
 struct model_target {

@@ -1,0 +1,68 @@
+/*
+ * Plans kept from one start to the next. The first start looks at everything and writes down what
+ * it has looked at; a later one only asks whether all of that is as it was.
+ *
+ *     mend_seen_add()      every path that is asked about, found or not (struct root, on_look)
+ *     mend_cache_write()   their identities, the question, and its answer
+ *     mend_cache_read()    the answer, if the question is the same and every identity too
+ *
+ * An identity is device, inode, size, mode, and the times of change to the nanosecond. A path that
+ * leads nowhere stands for the nearest folder above it that exists, whose times change when
+ * something appears in it. Of device nodes only what they are counts, and /proc and /sys, whose
+ * files have no times, are left out: the caller puts what matters of them into the question.
+ *
+ * The file is this user's own (0600, in a folder of his own), and what it says decides what a
+ * program loads: whatever is wrong with it, of another owner, cut off or spoilt, it counts as absent.
+ *
+ *     "gpumend-plan 1\n", then fields, each LENGTH ":" BYTES "\n":
+ *     question, counts of all lists, identities, changes, links, findings, remarks; then a checksum
+ */
+#ifndef GPUMEND_MEND_CACHE_H
+#define GPUMEND_MEND_CACHE_H
+
+#include "base/root.h"
+#include "mend/launch.h"
+
+enum { MEND_SEEN_MAX = 65536 };
+
+struct mend_identity {
+    uint64_t v[9]; // errno, device, inode, size or node, mode, mtime s and ns, ctime s and ns
+};
+
+struct mend_seen {
+    const char *path;
+    struct mend_identity identity;
+};
+
+/* What was looked at: a set of paths. */
+struct mend_seen_set {
+    struct arena *a;
+    const char **slots; // open addressing
+    size_t n, cap;
+};
+
+/* An on_look function of struct root; arg is a struct mend_seen_set. */
+void mend_seen_add(void *arg, const char *path);
+
+/* A cached plan as it stands in a file. */
+struct mend_cached {
+    const char *question;
+    VEC(struct mend_seen) seen;
+    struct mend_launch launch;
+};
+
+/* GM_ERR_FORMAT: the bytes are no plan. Texts are copied into the arena. */
+int mend_cache_parse(struct arena *a, struct str bytes, struct mend_cached *ret,
+                     struct gm_err *err) GM_CHECK;
+
+/* The plan for this question, if the folder has one and nothing has changed since. */
+bool mend_cache_read(struct root *r, struct arena *a, const char *folder, const char *question,
+                     struct mend_launch *ret);
+
+/* Keeps a plan; 0, or why it is not kept: GM_ERR_LIMIT if something changed while it was made (it
+ * is younger than `began`), GM_ERR_LOOK if the folder or the file cannot be written. */
+int mend_cache_write(struct root *r, const char *folder, const char *question,
+                     const struct timespec *began, const struct mend_seen_set *seen,
+                     const struct mend_launch *launch, struct gm_err *err) GM_CHECK;
+
+#endif

@@ -1,0 +1,366 @@
+#include "mend/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mend/folder.h"
+#include "mend/imports.h"
+
+const char *mend_env_value(const char *const *env, size_t n_env, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < n_env; i++) {
+        if (strncmp(env[i], name, n) == 0 && env[i][n] == '=') {
+            return env[i] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+char **mend_launch_env(struct arena *a, const char *const *env, size_t n_env,
+                       const struct mend_change *changes, size_t n)
+{
+    VEC(char *) out = {0};
+    for (size_t i = 0; i < n_env; i++) {
+        bool changed = false;
+        for (size_t k = 0; k < n && !changed; k++) {
+            size_t len = strlen(changes[k].name);
+            changed = strncmp(env[i], changes[k].name, len) == 0 && env[i][len] == '=';
+        }
+        if (!changed) {
+            VEC_PUSH(a, &out, arena_strdup(a, env[i]));
+        }
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (changes[k].value) {
+            VEC_PUSH(a, &out, arena_printf(a, "%s=%s", changes[k].name, changes[k].value));
+        }
+    }
+    VEC_PUSH(a, &out, NULL);
+    return out.items;
+}
+
+/* ------------------------------------------------------------------ one way */
+
+struct builder {
+    struct arena *a;
+    const char *const *env;
+    size_t n_env;
+    const struct mend_launch_options *options;
+    struct mend_launch *out;
+};
+
+/* Sets a variable; a later step replaces what an earlier one has set. */
+static const char *set(struct builder *b, const char *name, const char *value)
+{
+    const char *old = mend_env_value(b->env, b->n_env, name);
+    if (old && b->options->keep_env) {
+        return arena_printf(b->a, "%s is set, and --keep-env leaves it as it is", name);
+    }
+    for (size_t i = 0; i < b->out->changes.n; i++) {
+        if (strcmp(b->out->changes.items[i].name, name) == 0) {
+            b->out->changes.items[i].value = value;
+            return NULL;
+        }
+    }
+    VEC_PUSH(b->a, &b->out->changes, (struct mend_change){name, value});
+    return NULL;
+}
+
+static const char *current(const struct builder *b, const char *name)
+{
+    for (size_t i = 0; i < b->out->changes.n; i++) {
+        if (strcmp(b->out->changes.items[i].name, name) == 0) {
+            return b->out->changes.items[i].value;
+        }
+    }
+    return mend_env_value(b->env, b->n_env, name);
+}
+
+/* LD_PRELOAD is split at blanks and colons, and has no way to quote them. */
+static const char *preload(struct builder *b, const struct mend_step *s)
+{
+    const char *list = "";
+    for (size_t i = 0; i < s->n_paths; i++) {
+        if (strpbrk(s->paths[i], " :\t\n")) {
+            return arena_printf(b->a, "LD_PRELOAD cannot name %s: it has a blank or a colon",
+                                str_printable(b->a, s->paths[i]));
+        }
+        list = arena_printf(b->a, "%s%s%s", list, *list ? ":" : "", s->paths[i]);
+    }
+    const char *old = current(b, "LD_PRELOAD");
+    return set(b, "LD_PRELOAD",
+               old && *old ? arena_printf(b->a, "%s:%s", list, old) : list);
+}
+
+static bool names_folder(const char *list, const char *folder)
+{
+    for (struct str rest = str_of(list); rest.s;) {
+        if (str_is(str_cut(&rest, ':'), folder)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The folder of links stands first in LD_LIBRARY_PATH, unless the way has put it there. */
+static const char *shadow(struct builder *b, const struct mend_step *s)
+{
+    const char *old = current(b, "LD_LIBRARY_PATH");
+    if (!b->options->shadow_folder || strcmp(s->folder, b->options->shadow_folder) != 0) {
+        return "there is no folder of the user's own for links (XDG_CACHE_HOME, HOME)";
+    }
+    for (size_t i = 0; i < s->n_links; i++) {
+        VEC_PUSH(b->a, &b->out->links, s->links[i]);
+    }
+    if (old && names_folder(old, s->folder)) {
+        return NULL;
+    }
+    return set(b, "LD_LIBRARY_PATH",
+               old && *old ? arena_printf(b->a, "%s:%s", s->folder, old) : s->folder);
+}
+
+static const char *take_step(struct builder *b, const struct mend_step *s)
+{
+    switch (s->kind) {
+    case MEND_SET_ENV:
+        return b->options->preload_only ? "--preload-only" : set(b, s->name, s->value);
+    case MEND_PRELOAD: return b->options->no_preload ? "--no-preload" : preload(b, s);
+    case MEND_SHADOW: return b->options->preload_only ? "--preload-only" : shadow(b, s);
+    case MEND_TEXT: return NULL;
+    case MEND_LINK:
+    case MEND_HOOK:
+    case MEND_EDIT_ELF:
+    case MEND_PACKAGES: break;
+    }
+    return "it is no matter of one start";
+}
+
+const char *mend_launch_way(struct arena *a, const struct mend_way *way, const char *const *env,
+                            size_t n_env, const struct mend_launch_options *options,
+                            struct mend_launch *ret)
+{
+    struct mend_launch out = {0};
+    struct builder b = {a, env, n_env, options, &out};
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const char *why = take_step(&b, &way->steps.items[i]);
+        if (why) {
+            return why;
+        }
+    }
+    *ret = out;
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+static bool has_preload(const struct mend_way *way)
+{
+    for (size_t i = 0; i < way->steps.n; i++) {
+        if (way->steps.items[i].kind == MEND_PRELOAD) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t errors_mended(const struct mend_way *way)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < way->mends.n; i++) {
+        n += way->mends.items[i]->severity == DIAG_ERROR;
+    }
+    return n;
+}
+
+static bool mends(const struct mend_way *way, const struct diag_finding *f)
+{
+    for (size_t i = 0; way && i < way->mends.n; i++) {
+        if (way->mends.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct mend_told told(const struct diag_finding *f)
+{
+    return (struct mend_told){diag_causes[f->cause].id, f->summary};
+}
+
+/* The way that mends most errors, of those the one without a preload, of those the plan's first. */
+static const struct mend_way *choose(const struct mend_plan *plan, struct builder *b,
+                                     struct mend_launch *ret)
+{
+    const struct mend_way *best = NULL;
+    const char *refused = NULL;
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        const struct mend_way *way = &plan->ways.items[i];
+        struct mend_launch launch;
+        if (way->reach != MEND_FOR_ONE_START || errors_mended(way) == 0) {
+            continue;
+        }
+        size_t n = errors_mended(way), n_best = best ? errors_mended(best) : 0;
+        if (n < n_best || (n == n_best && has_preload(best) <= has_preload(way))) {
+            continue;
+        }
+        const char *why = mend_launch_way(b->a, way, b->env, b->n_env, b->options, &launch);
+        if (why) {
+            refused = refused ? refused : why;
+            continue;
+        }
+        best = way;
+        *ret = launch;
+    }
+    if (!best && refused && refused[0] != '-') {
+        VEC_PUSH(b->a, &ret->remarks, refused);
+    }
+    return best;
+}
+
+static void tell_left(struct model *m, const struct diag_report *report, const struct mend_way *way,
+                      struct mend_launch *ret)
+{
+    for (size_t i = 0; i < report->findings.n; i++) {
+        const struct diag_finding *f = report->findings.items[i];
+        if (f->severity == DIAG_ERROR && !mends(way, f)) {
+            VEC_PUSH(m->arena, &ret->left, told(f));
+        }
+    }
+}
+
+static void choose_and_tell(struct model *m, const struct diag_report *report,
+                            const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    const struct mend_options o = {.manner = MEND_AT_START, .launch_only = true,
+                                   .shadow_folder = options->shadow_folder};
+    struct builder b = {m->arena, m->config.env, m->config.n_env, options, NULL};
+    struct mend_plan plan = {0};
+    mend_plan_make(m, report, &o, &plan);
+    const struct mend_way *way = choose(&plan, &b, ret);
+    for (size_t i = 0; way && i < way->mends.n; i++) {
+        VEC_PUSH(m->arena, &ret->mends, told(way->mends.items[i]));
+    }
+    tell_left(m, report, way, ret);
+    for (size_t i = 0; i < plan.cannot.n && ret->left.n; i++) {
+        VEC_PUSH(m->arena, &ret->remarks, plan.cannot.items[i]);
+    }
+}
+
+/* ------------------------------------------------------------------ the program in the model */
+
+/* What stands in the way of every variable. */
+static const char *hindrance(const struct model *m)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        if (p && p->is_static) {
+            return "the program is linked statically: no library can be preloaded, and no search "
+                   "path counts";
+        }
+        if (p && p->secure) {
+            return arena_printf(m->arena, "the program starts in secure mode (%s): the loader "
+                                          "ignores LD_PRELOAD and LD_LIBRARY_PATH",
+                                p->secure_why ? p->secure_why : "AT_SECURE");
+        }
+    }
+    return NULL;
+}
+
+static void look(struct model_target *t, const struct mend_program *p,
+                 const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct model *m = &t->model;
+    struct diag_report report;
+    if (m->env && p->kind == MEND_PYTHON) {
+        mend_imports_add(m, p);
+    } else if (m->env) {
+        model_add_default_scripts(m, NULL, 0);
+    } else if (m->target_file) {
+        const struct model_process *out = model_add_file(m);
+        if (out->error) {
+            VEC_PUSH(m->arena, &ret->remarks, out->error);
+            return;
+        }
+    } else {
+        return; // a starter, and no environment is active
+    }
+    diag_run(m, &report);
+    const char *why = p->clears ? p->clears : hindrance(m);
+    if (why) {
+        VEC_PUSH(m->arena, &ret->remarks, why);
+        tell_left(m, &report, NULL, ret);
+        return;
+    }
+    choose_and_tell(m, &report, options, ret);
+}
+
+/* Variables of Python that do not count, by the interpreter's own options. */
+static bool counts(const struct mend_program *p, const char *entry)
+{
+    return !p->ignores_python_variables || !starts_with(entry, "PYTHON");
+}
+
+void mend_launch_plan(struct model_target *t, struct arena *a,
+                      const struct model_target_options *o, const struct mend_program *p,
+                      const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct gm_err err;
+    struct model_target_options asked = *o;
+    VEC(const char *) env = {0};
+    for (size_t i = 0; i < o->n_env; i++) {
+        if (counts(p, o->env[i])) {
+            VEC_PUSH(a, &env, o->env[i]);
+        }
+    }
+    if (p->no_user_site) {
+        VEC_PUSH(a, &env, "PYTHONNOUSERSITE=1");
+    }
+    asked.env = env.items;
+    asked.n_env = env.n;
+    asked.only_open = true;
+    asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    *ret = (struct mend_launch){0};
+    if (model_target_open(t, a, &asked, &err) < 0) {
+        VEC_PUSH(a, &ret->remarks, arena_strdup(a, err.text));
+        return;
+    }
+    look(t, p, options, ret);
+}
+
+/* ------------------------------------------------------------------ the folder of links */
+
+static int make_link(int fd, const char *folder, const struct mend_link *link, struct gm_err *err)
+{
+    char now[4096], fresh[64];
+    const char *name = path_base(link->path);
+    ssize_t n = readlinkat(fd, name, now, sizeof now);
+    if (n >= 0 && (size_t)n == strlen(link->target) && memcmp(now, link->target, (size_t)n) == 0) {
+        return 0;
+    }
+    (void)snprintf(fresh, sizeof fresh, ".new-%ld", (long)getpid());
+    (void)unlinkat(fd, fresh, 0); // left by a process of that number that was killed
+    if (symlinkat(link->target, fd, fresh) < 0 || renameat(fd, fresh, fd, name) < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s/%s: %s", folder, name, strerror(errno));
+    }
+    return 0;
+}
+
+int mend_launch_folder(const char *folder, const struct mend_link *links, size_t n,
+                       struct gm_err *err)
+{
+    int fd = mend_own_folder(folder, err);
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = make_link(fd, folder, &links[i], err);
+    }
+    (void)close(fd); // a folder: nothing can be lost
+    return rc;
+}
