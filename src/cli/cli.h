@@ -36,7 +36,8 @@ struct cli_command {
     int (*run)(const struct cli_command *self, int argc, char **argv);
 };
 
-extern const struct cli_command cli_check, cli_fix, cli_why, cli_explain, cli_devices, cli_kb;
+extern const struct cli_command cli_check, cli_fix, cli_run, cli_why, cli_explain, cli_devices,
+    cli_kb;
 
 enum { CLI_END = -1, CLI_ARGUMENT = -2, CLI_WRONG = -3, CLI_HELP = -4 };
 
@@ -56,6 +57,9 @@ void cli_help(const struct cli_command *command);
 
 /* "gpumend: sentence" on stderr; returns status. */
 int cli_fail(enum cli_status status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Gives back the signals as main() found them, for a program that is about to take this process. */
+void cli_restore_signals(void);
 
 /* Checks that what was printed reached its destination. */
 int cli_finish(enum cli_status status);

@@ -8,8 +8,8 @@
 #include "cli/cli.h"
 #include "version.h"
 
-static const struct cli_command *const commands[] = {&cli_check, &cli_fix, &cli_why, &cli_explain,
-                                                   &cli_devices, &cli_kb};
+static const struct cli_command *const commands[] = {&cli_check, &cli_fix, &cli_run, &cli_why,
+                                                   &cli_explain, &cli_devices, &cli_kb};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)
@@ -193,9 +193,16 @@ static void on_sigbus(int signal_number)
     _exit(CLI_CANNOT);
 }
 
+static void (*sigbus_before)(int) = SIG_DFL;
+
+void cli_restore_signals(void)
+{
+    (void)signal(SIGBUS, sigbus_before); // cannot fail for a valid signal
+}
+
 int main(int argc, char **argv)
 {
-    (void)signal(SIGBUS, on_sigbus); // cannot fail for a valid signal
+    sigbus_before = signal(SIGBUS, on_sigbus); // cannot fail for a valid signal
     if (argc < 2) {
         usage(stderr);
         return CLI_USAGE;

@@ -54,7 +54,7 @@ const char *diag_quote(struct diag *d, const char *text)
     const char *out = "'";
     for (struct str rest = str_of(text); rest.s;) {
         struct str part = str_cut(&rest, '\'');
-        out = arena_printf(d->a, "%s" STR_FMT "%s", out, STR_ARG(part), rest.s ? "'\\''" : "'");
+        out = arena_printf(d->a, "%s%s%s", out, str_dup(d->a, part), rest.s ? "'\\''" : "'");
     }
     return out;
 }

@@ -63,6 +63,6 @@ bool mend_cache_read(struct root *r, struct arena *a, const char *folder, const 
  * is younger than `began`), GM_ERR_LOOK if the folder or the file cannot be written. */
 int mend_cache_write(struct root *r, const char *folder, const char *question,
                      const struct timespec *began, const struct mend_seen_set *seen,
-                     const struct mend_launch *launch, struct gm_err *err) GM_CHECK;
+                     const struct mend_launch *launch, struct gm_err *err);
 
 #endif

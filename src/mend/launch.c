@@ -86,8 +86,9 @@ static const char *preload(struct builder *b, const struct mend_step *s)
 {
     const char *list = "";
     for (size_t i = 0; i < s->n_paths; i++) {
-        if (strpbrk(s->paths[i], " :\t\n")) {
-            return arena_printf(b->a, "LD_PRELOAD cannot name %s: it has a blank or a colon",
+        if (strpbrk(s->paths[i], " :$\t\n")) {
+            return arena_printf(b->a, "LD_PRELOAD cannot name %s: it has a blank, a colon or a dollar "
+                                      "sign",
                                 str_printable(b->a, s->paths[i]));
         }
         list = arena_printf(b->a, "%s%s%s", list, *list ? ":" : "", s->paths[i]);
@@ -192,7 +193,17 @@ static struct mend_told told(const struct diag_finding *f)
     return (struct mend_told){diag_causes[f->cause].id, f->summary};
 }
 
-/* The way that mends most errors, of those the one without a preload, of those the plan's first. */
+/* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own
+ * order decides the rest. */
+static bool goes_before(const struct mend_way *a, const struct mend_way *b)
+{
+    if (!b || errors_mended(a) != errors_mended(b)) {
+        return !b || errors_mended(a) > errors_mended(b);
+    }
+    return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n
+                                      : has_preload(a) < has_preload(b);
+}
+
 static const struct mend_way *choose(const struct mend_plan *plan, struct builder *b,
                                      struct mend_launch *ret)
 {
@@ -201,11 +212,8 @@ static const struct mend_way *choose(const struct mend_plan *plan, struct builde
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct mend_way *way = &plan->ways.items[i];
         struct mend_launch launch;
-        if (way->reach != MEND_FOR_ONE_START || errors_mended(way) == 0) {
-            continue;
-        }
-        size_t n = errors_mended(way), n_best = best ? errors_mended(best) : 0;
-        if (n < n_best || (n == n_best && has_preload(best) <= has_preload(way))) {
+        if (way->reach != MEND_FOR_ONE_START || errors_mended(way) == 0 ||
+            !goes_before(way, best)) {
             continue;
         }
         const char *why = mend_launch_way(b->a, way, b->env, b->n_env, b->options, &launch);

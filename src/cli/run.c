@@ -1,0 +1,427 @@
+/* run: starts a program with its repairs. What is found out is kept, so that the next start of the
+ * same program asks only whether anything has changed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "mend/cache.h"
+#include "mend/device.h"
+#include "mend/folder.h"
+#include "mend/launch.h"
+#include "mend/program.h"
+#include "report/run.h"
+#include "version.h"
+
+enum { O_PRINT = 1, O_PRELOAD_ONLY, O_NO_PRELOAD, O_KEEP_ENV, O_DEVICE, O_REQUIRE_GPU, O_JSON };
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, GROUPS_MAX = 1024, REMARKS_MAX = 3 };
+
+static const struct cli_option options[] = {
+    {"print", NULL, "print the changes to the environment instead of starting CMD", O_PRINT},
+    {"preload-only", NULL, "mend by LD_PRELOAD alone", O_PRELOAD_ONLY},
+    {"no-preload", NULL, "mend by the search path alone", O_NO_PRELOAD},
+    {"keep-env", NULL, "leave variables that are set as they are", O_KEEP_ENV},
+    {"device", "D", "auto, cuda, cuda:N, rocm, rocm:N or cpu: what the program may see", O_DEVICE},
+    {"require-gpu", NULL, "do not start CMD where it could not use a GPU", O_REQUIRE_GPU},
+    {"json", NULL, "print JSON instead of starting CMD (docs/json.md)", O_JSON},
+};
+
+struct runner {
+    struct arena arena;
+    struct root host;
+    struct cli_env env;
+    struct model_target target;
+    bool opened; // target
+    char **words; // CMD and its arguments, ended by NULL
+    size_t n_words;
+    struct mend_program program;
+    int not_startable; // negative errno
+    struct mend_launch_options how;
+    struct mend_device device;
+    struct mend_launch launch;
+    const char *cwd, *cache; // cache: folder, or NULL
+    bool print, json, require_gpu, cached;
+};
+
+static int take_option(struct runner *c, int id, const char *value)
+{
+    switch (id) {
+    case O_PRINT: c->print = true; return CLI_OK;
+    case O_PRELOAD_ONLY: c->how.preload_only = true; return CLI_OK;
+    case O_NO_PRELOAD: c->how.no_preload = true; return CLI_OK;
+    case O_KEEP_ENV: c->how.keep_env = true; return CLI_OK;
+    case O_REQUIRE_GPU: c->require_gpu = true; return CLI_OK;
+    case O_JSON: c->json = c->print = true; return CLI_OK;
+    case O_DEVICE:
+        return mend_device_parse(value, &c->device)
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "run: --device wants auto, cuda, cuda:N, rocm, rocm:N or "
+                                         "cpu, not %s", str_printable(&c->arena, value));
+    default: return CLI_USAGE;
+    }
+}
+
+static int check_options(const struct runner *c)
+{
+    if (!c->n_words) {
+        return cli_fail(CLI_USAGE, "run: which command? (gpumend run [options] -- CMD ARGS)");
+    }
+    if (c->how.preload_only && c->how.no_preload) {
+        return cli_fail(CLI_USAGE, "run: --preload-only and --no-preload exclude one another");
+    }
+    if (c->require_gpu && c->device.kind == MEND_DEVICE_CPU) {
+        return cli_fail(CLI_USAGE, "run: --require-gpu and --device cpu exclude one another");
+    }
+    return CLI_OK;
+}
+
+/* ------------------------------------------------------------------ the question */
+
+/* Variables by whose values the answer may differ. */
+static const char *const prefixes[] = {
+    "LD_", "PYTHON", "VIRTUAL_ENV=", "CONDA_", "PYENV_", "PATH=", "HOME=", "XDG_CACHE_HOME=",
+    "GLIBC_TUNABLES=", "CUDA", "CUDNN", "NVIDIA_", "HIP_", "HSA_", "ROC", "GPU_", "__PYVENV"};
+
+/* What the kernel has loaded; /sys and /proc have no times by which a change could be seen. */
+static const char *const marks[] = {"/sys/module/nvidia", "/sys/module/nvidia_uvm",
+                                    "/sys/module/amdgpu", "/sys/module/i915", "/sys/module/xe"};
+static const char *const mark_files[] = {"/proc/sys/kernel/random/boot_id",
+                                         "/sys/module/nvidia/version"};
+
+struct question {
+    struct arena *a;
+    char *text;
+    size_t n, cap;
+};
+
+static void add(struct question *q, const char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    while (q->n + n + 32 > q->cap) {
+        size_t cap = q->cap ? q->cap * 2 : 4096;
+        char *more = arena_alloc(q->a, cap);
+        if (q->n) {
+            memcpy(more, q->text, q->n);
+        }
+        q->text = more, q->cap = cap;
+    }
+    q->n += (size_t)snprintf(q->text + q->n, 32, "%zd:", text ? (ssize_t)n : (ssize_t)-1);
+    if (n) {
+        memcpy(q->text + q->n, text, n);
+    }
+    q->n += n;
+    q->text[q->n] = '\0';
+}
+
+static void add_number(struct question *q, uint64_t value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%llx", (unsigned long long)value);
+    add(q, text);
+}
+
+/* This very executable: its version and its knowledge base. False if it cannot be told. */
+static bool add_self(struct question *q)
+{
+    struct stat st;
+    if (stat("/proc/self/exe", &st) < 0) {
+        return false;
+    }
+    add(q, GPUMEND_VERSION);
+    const uint64_t parts[] = {st.st_dev, st.st_ino, (uint64_t)st.st_size,
+                              (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        add_number(q, parts[i]);
+    }
+    return true;
+}
+
+static void add_user(struct question *q)
+{
+    gid_t groups[GROUPS_MAX];
+    int n = getgroups(GROUPS_MAX, groups);
+    add_number(q, geteuid());
+    add_number(q, getegid());
+    for (int i = 0; i < n; i++) {
+        add_number(q, groups[i]);
+    }
+}
+
+static void add_machine(struct question *q, struct root *host)
+{
+    struct stat st;
+    struct str text;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        add(q, root_stat(host, marks[i], &st) == 0 ? "y" : "n");
+    }
+    for (size_t i = 0; i < sizeof mark_files / sizeof *mark_files; i++) {
+        add(q, root_read(host, q->a, mark_files[i], 4096, &text) == 0 ? str_dup(q->a, text) : "");
+    }
+}
+
+static bool counts(const char *entry)
+{
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (starts_with(entry, prefixes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_program(struct question *q, const struct mend_program *p)
+{
+    const char *const texts[] = {mend_program_kind_name(p->kind), p->file, p->python, p->script,
+                                 p->module, p->code, p->clears};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        add(q, texts[i]);
+    }
+    add_number(q, p->ignores_python_variables);
+    add_number(q, p->no_user_site);
+}
+
+/* All that the answer depends on but for files; NULL if that cannot be told. */
+static const char *question_of(struct runner *c)
+{
+    struct question q = {.a = &c->arena};
+    if (!add_self(&q)) {
+        return NULL;
+    }
+    add_number(&q, c->how.preload_only);
+    add_number(&q, c->how.no_preload);
+    add_number(&q, c->how.keep_env);
+    add_user(&q);
+    add_machine(&q, &c->host);
+    add(&q, c->cwd);
+    add_program(&q, &c->program);
+    for (size_t i = 0; i < c->env.vars.n; i++) {
+        if (counts(c->env.vars.items[i])) {
+            add(&q, c->env.vars.items[i]);
+        }
+    }
+    return q.text;
+}
+
+/* ------------------------------------------------------------------ the answer */
+
+static void plan_new(struct runner *c, const char *question, const char *plans)
+{
+    struct mend_seen_set seen = {.a = &c->arena};
+    struct timespec began = {0};
+    struct gm_err err;
+    struct model_target_options asked = {.env = c->env.vars.items, .n_env = c->env.vars.n,
+                                         .cwd = c->cwd, .uid = getuid()};
+    (void)clock_gettime(CLOCK_REALTIME, &began); // cannot fail for this clock
+    asked.on_look = mend_seen_add;
+    asked.on_look_arg = &seen;
+    mend_launch_plan(&c->target, &c->arena, &asked, &c->program, &c->how, &c->launch);
+    c->opened = true;
+    if (question && plans) {
+        /* Without a cache the next start takes as long as this one: nothing to trouble a user. */
+        (void)mend_cache_write(&c->host, plans, question, &began, &seen, &c->launch, &err);
+    }
+}
+
+static void plan(struct runner *c)
+{
+    const char *question = question_of(c);
+    const char *plans = c->cache ? path_join(&c->arena, c->cache, "plans") : NULL;
+    if (c->cache && question) {
+        c->how.shadow_folder = arena_printf(
+            &c->arena, "%s/shadow/%016llx", c->cache,
+            (unsigned long long)str_hash(question, strlen(question)));
+    }
+    c->cached = question && plans &&
+                mend_cache_read(&c->host, &c->arena, plans, question, &c->launch);
+    if (!c->cached) {
+        plan_new(c, question, plans);
+    }
+}
+
+static void make_folder(struct runner *c)
+{
+    struct gm_err err;
+    if (c->launch.links.n &&
+        mend_launch_folder(c->how.shadow_folder, c->launch.links.items, c->launch.links.n,
+                           &err) < 0) {
+        VEC_PUSH(&c->arena, &c->launch.remarks, arena_strdup(&c->arena, err.text));
+    }
+}
+
+/* ------------------------------------------------------------------ the device */
+
+static bool needs_host(const struct runner *c)
+{
+    return c->require_gpu || c->device.kind == MEND_DEVICE_AUTO ||
+           c->device.kind == MEND_DEVICE_ROCM ||
+           (c->device.kind == MEND_DEVICE_CUDA && c->device.index < 0);
+}
+
+/* Never taken from the cache: whether a GPU can be used is a matter of this moment. */
+static int choose_device(struct runner *c)
+{
+    struct gm_err err = {0};
+    struct host host;
+    struct kb kb;
+    struct kb_rocms rocm = {0};
+    const char *why = NULL;
+    struct mend_device_question q = {.device = c->device, .rocm = &rocm,
+                                     .env = c->env.vars.items, .n_env = c->env.vars.n,
+                                     .keep_env = c->how.keep_env};
+    if (needs_host(c)) {
+        if (host_collect(&c->host, &c->arena, &host, &err) < 0) {
+            q.host_why = arena_strdup(&c->arena, err.text);
+        } else {
+            host_judge(&host, &c->arena);
+            q.host = &host;
+        }
+        if (kb_open(&kb, &c->arena, &c->host, NULL, &err) < 0 || kb_rocms(&kb, &rocm, &err) < 0) {
+            return cli_fail(CLI_CANNOT, "run: %s", err.text);
+        }
+    }
+    mend_device_set(&c->arena, &q, &c->launch);
+    if (!c->require_gpu) {
+        return CLI_OK;
+    }
+    enum host_state state = mend_device_usable(&c->arena, &q, &why);
+    if (state == HOST_UNKNOWN) {
+        return cli_fail(CLI_CANNOT, "run: not started: it cannot be told whether a GPU is usable: %s",
+                        str_printable(&c->arena, why));
+    }
+    if (state == HOST_NO) {
+        return cli_fail(CLI_FINDINGS, "run: not started: no GPU is usable: %s",
+                        str_printable(&c->arena, why));
+    }
+    return !c->launch.left.n
+               ? CLI_OK
+               : cli_fail(CLI_FINDINGS, "run: not started: its GPU libraries do not load: %s",
+                          str_printable(&c->arena, c->launch.left.items[0].text));
+}
+
+/* ------------------------------------------------------------------ the start */
+
+/* As shells have it: 127 for what is not there, 126 for what cannot be executed. */
+static int not_started(struct runner *c, int error)
+{
+    (void)cli_fail(CLI_CANNOT, "run: %s: %s", str_printable(&c->arena, c->words[0]),
+                   strerror(error));
+    return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+}
+
+static void tell(struct runner *c)
+{
+    const struct mend_launch *l = &c->launch;
+    for (size_t i = 0; i < l->remarks.n && i < REMARKS_MAX; i++) {
+        (void)cli_fail(CLI_OK, "run: %s", str_printable(&c->arena, l->remarks.items[i]));
+    }
+    if (l->left.n) {
+        (void)cli_fail(CLI_OK, "run: not mended by variables%s: %s (gpumend check says more)",
+                       l->left.n > 1 ? arena_printf(&c->arena, ", one of %zu errors", l->left.n) : "",
+                       str_printable(&c->arena, l->left.items[0].text));
+    }
+}
+
+static int print(struct runner *c)
+{
+    struct report_run r = {.program = c->not_startable ? NULL : &c->program,
+                           .launch = &c->launch, .cached = c->cached};
+    if (c->json) {
+        if (out_json_dump(stdout, report_run_json(&c->arena, &r)) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+        return CLI_OK;
+    }
+    report_run_shell(stdout, &c->arena, &c->launch);
+    return CLI_OK;
+}
+
+static int start(struct runner *c)
+{
+    char **env = mend_launch_env(&c->arena, c->env.vars.items, c->env.vars.n,
+                                 c->launch.changes.items, c->launch.changes.n);
+    cli_restore_signals();
+    (void)execvpe(c->words[0], c->words, env); // returns on failure only
+    return not_started(c, errno);
+}
+
+static int find_program(struct runner *c)
+{
+    struct mend_command command = {.words = (const char *const *)c->words, .n = c->n_words,
+                                   .path = cli_env_get(&c->env, "PATH"), .cwd = c->cwd};
+    return mend_program_find(&c->host, &c->arena, &command, &c->program);
+}
+
+static int run_with(struct runner *c)
+{
+    struct gm_err err;
+    c->cwd = cli_cwd(&c->arena);
+    c->cache = mend_cache_folder(&c->arena, cli_env_get(&c->env, "XDG_CACHE_HOME"),
+                                 cli_env_get(&c->env, "HOME"));
+    if (root_open(&c->host, "/", &err) < 0) {
+        return cli_fail(CLI_CANNOT, "run: %s", err.text);
+    }
+    c->not_startable = find_program(c);
+    if (c->not_startable && c->print) {
+        return not_started(c, -c->not_startable);
+    }
+    if (!c->not_startable) {
+        plan(c);
+        make_folder(c);
+    }
+    int rc = choose_device(c);
+    if (rc != CLI_OK) {
+        return rc;
+    }
+    tell(c);
+    return c->print ? print(c) : start(c);
+}
+
+static int run_run(const struct cli_command *self, int argc, char **argv)
+{
+    struct runner *c = calloc(1, sizeof *c);
+    if (!c) {
+        return cli_fail(CLI_CANNOT, "out of memory");
+    }
+    arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_env_init(&c->env, &c->arena);
+    c->host = ROOT_EMPTY;
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    int rc = CLI_OK, id = CLI_END;
+    while (rc == CLI_OK && (id = cli_next(&args)) >= 0) {
+        rc = take_option(c, id, args.value);
+    }
+    if (rc == CLI_OK && (id == CLI_ARGUMENT || id == CLI_END)) {
+        c->n_words = id == CLI_ARGUMENT ? (size_t)(argc - args.next + 1) : 0;
+        c->words = argv + (argc - (int)c->n_words);
+        rc = check_options(c);
+        rc = rc == CLI_OK ? run_with(c) : rc;
+    } else if (id == CLI_WRONG) {
+        rc = CLI_USAGE;
+    }
+    if (c->opened) {
+        model_target_close(&c->target);
+    }
+    root_close(&c->host);
+    arena_release(&c->arena);
+    free(c);
+    return rc;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .arguments = "[options] -- CMD [ARGS]",
+    .summary = "starts a program with the search path and preloads that it needs",
+    .text = "Works out in the model what CMD would have loaded, sets the variables that mend it, and\n"
+            "becomes CMD: process id, standard streams, signals and exit status are its own. CMD is a\n"
+            "Python script, python -m MODULE, a console script such as uvicorn, a program or a script\n"
+            "of a shell. What variables cannot mend is said on standard error in a line. CMD that is\n"
+            "not found gives status 127, that cannot be executed 126.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = run_run,
+};

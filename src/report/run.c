@@ -1,0 +1,80 @@
+#include "report/run.h"
+
+void report_run_shell(FILE *file, struct arena *a, const struct mend_launch *launch)
+{
+    for (size_t i = 0; i < launch->changes.n; i++) {
+        const struct mend_change *c = &launch->changes.items[i];
+        if (c->value) {
+            fprintf(file, "export %s=%s\n", c->name, diag_shell_word(a, c->value));
+        } else {
+            fprintf(file, "unset %s\n", c->name);
+        }
+    }
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value);
+}
+
+static json_t *changes_json(struct arena *a, const struct mend_launch *l)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < l->changes.n; i++) {
+        set(object, l->changes.items[i].name, out_json_text(a, l->changes.items[i].value));
+    }
+    return object;
+}
+
+static json_t *links_json(struct arena *a, const struct mend_launch *l)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->links.n; i++) {
+        json_t *link = json_object();
+        set(link, "path", out_json_text(a, l->links.items[i].path));
+        set(link, "target", out_json_text(a, l->links.items[i].target));
+        (void)json_array_append_new(list, link);
+    }
+    return list;
+}
+
+static json_t *told_json(struct arena *a, const struct mend_told *items, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *told = json_object();
+        set(told, "cause", out_json_text(a, items[i].cause));
+        set(told, "summary", out_json_text(a, items[i].text));
+        (void)json_array_append_new(list, told);
+    }
+    return list;
+}
+
+static json_t *program_json(struct arena *a, const struct mend_program *p)
+{
+    json_t *object = json_object();
+    set(object, "file", out_json_text(a, p->file));
+    set(object, "kind", json_string_nocheck(mend_program_kind_name(p->kind)));
+    set(object, "python", out_json_text(a, p->python));
+    set(object, "script", out_json_text(a, p->script));
+    set(object, "module", out_json_text(a, p->module));
+    return object;
+}
+
+json_t *report_run_json(struct arena *a, const struct report_run *r)
+{
+    json_t *doc = json_object();
+    json_t *remarks = json_array();
+    for (size_t i = 0; i < r->launch->remarks.n; i++) {
+        (void)json_array_append_new(remarks, out_json_text(a, r->launch->remarks.items[i]));
+    }
+    set(doc, "schema", json_integer(1));
+    set(doc, "program", r->program ? program_json(a, r->program) : json_null());
+    set(doc, "changes", changes_json(a, r->launch));
+    set(doc, "links", links_json(a, r->launch));
+    set(doc, "mends", told_json(a, r->launch->mends.items, r->launch->mends.n));
+    set(doc, "left", told_json(a, r->launch->left.items, r->launch->left.n));
+    set(doc, "remarks", remarks);
+    set(doc, "cached", json_boolean(r->cached));
+    return doc;
+}

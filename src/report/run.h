@@ -1,0 +1,20 @@
+/* What `run --print` prints: the changes to an environment as lines of a shell, and as JSON. */
+#ifndef GPUMEND_REPORT_RUN_H
+#define GPUMEND_REPORT_RUN_H
+
+#include "base/out.h"
+#include "mend/launch.h"
+
+struct report_run {
+    const struct mend_program *program; // NULL: the command was not found
+    const struct mend_launch *launch;
+    bool cached;
+};
+
+/* "export NAME=VALUE" and "unset NAME", every value quoted as a shell needs it, byte for byte. */
+void report_run_shell(FILE *file, struct arena *a, const struct mend_launch *launch);
+
+/* A new reference. */
+json_t *report_run_json(struct arena *a, const struct report_run *r);
+
+#endif
