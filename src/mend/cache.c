@@ -82,29 +82,6 @@ static void identify(struct root *r, const char *path, struct mend_identity *ret
     v[7] = (uint64_t)st.st_ctim.tv_sec, v[8] = (uint64_t)st.st_ctim.tv_nsec;
 }
 
-/* Paths that lead nowhere become the folder above them; a link that leads nowhere stays as well. */
-static void settle(struct root *r, const struct mend_seen_set *from, struct mend_seen_set *to)
-{
-    for (size_t i = 0; i < from->cap; i++) {
-        const char *path = from->slots[i];
-        struct stat st;
-        if (!path) {
-            continue;
-        }
-        int rc = root_stat(r, path, &st);
-        if (rc == 0 || (rc != -ENOENT && rc != -ENOTDIR) || root_lstat(r, path, &st) == 0) {
-            add_path(to, path);
-        }
-        while (rc == -ENOENT || rc == -ENOTDIR) {
-            path = path_dir(to->a, path);
-            rc = root_stat(r, path, &st);
-            if (rc != -ENOENT && rc != -ENOTDIR) {
-                add_path(to, path);
-            }
-        }
-    }
-}
-
 /* ------------------------------------------------------------------ writing */
 
 struct writer {
@@ -293,11 +270,9 @@ int mend_cache_write(struct root *r, const char *folder, const char *question,
         return fd;
     }
     arena_init(&scratch, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    struct mend_seen_set settled = {.a = &scratch};
-    settle(r, seen, &settled);
     int rc = seen->n >= MEND_SEEN_MAX
                  ? gm_err_set(err, GM_ERR_LIMIT, "more than %d paths", MEND_SEEN_MAX - 1)
-                 : write_in(r, fd, question, began, &settled, launch, err);
+                 : write_in(r, fd, question, began, seen, launch, err);
     if (rc == 0) {
         drop_oldest(r, &scratch, folder, fd);
     }

@@ -6,10 +6,9 @@
  *     mend_cache_write()   their identities, the question, and its answer
  *     mend_cache_read()    the answer, if the question is the same and every identity too
  *
- * An identity is device, inode, size, mode, and the times of change to the nanosecond. A path that
- * leads nowhere stands for the nearest folder above it that exists, whose times change when
- * something appears in it. Of device nodes only what they are counts, and /proc and /sys, whose
- * files have no times, are left out: the caller puts what matters of them into the question.
+ * An identity is device, inode, size, mode, and the times of change to the nanosecond; of a path that
+ * leads nowhere it is the errno. Of device nodes only what they are counts, and /proc and /sys,
+ * whose files have no times, are left out: the caller puts what matters of them into the question.
  *
  * The file is this user's own (0600, in a folder of his own), and what it says decides what a
  * program loads: whatever is wrong with it, of another owner, cut off or spoilt, it counts as absent.
