@@ -1,5 +1,24 @@
 # bash completion for gpumend
 
+# Completes CMD of `gpumend run` as if it stood alone; false while gpumend's own options are typed.
+_gpumend_run_offset()
+{
+    local i
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        --)
+            i=$((i + 1))
+            break
+            ;;
+        --device) i=$((i + 1)) ;;
+        -*) ;;
+        *) break ;;
+        esac
+    done
+    ((i <= COMP_CWORD)) && [[ ${COMP_WORDS[i]} != -* ]] && declare -F _command_offset >/dev/null &&
+        [[ ${COMP_WORDS[COMP_CWORD - 1]} != --device ]] && _command_offset "$i"
+}
+
 _gpumend()
 {
     local cur prev command word
@@ -9,6 +28,11 @@ _gpumend()
     command=
     if ((COMP_CWORD > 1)); then
         command=${COMP_WORDS[1]}
+    fi
+
+    # What follows CMD is the command's own.
+    if [[ $command == run ]] && _gpumend_run_offset; then
+        return
     fi
 
     case $command:$prev in
@@ -32,6 +56,10 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
+    run:--device)
+        mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
+        return
+        ;;
     check:--import | check:--env | check:--glibc | fix:--import | fix:--env | fix:--glibc | why:--env | why:--glibc)
         return
         ;;
@@ -39,7 +67,7 @@ _gpumend()
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix why explain devices kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix run why explain devices kb --help --version" -- "$cur")
         return
         ;;
     check)
@@ -47,6 +75,9 @@ _gpumend()
         ;;
     fix)
         word="--import --root --env --unset --glibc --cpu --kb --json --help"
+        ;;
+    run)
+        word="--print --preload-only --no-preload --keep-env --device --require-gpu --json --help"
         ;;
     why)
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"

@@ -32,6 +32,12 @@ TOP = HERE.parents[1]
 sys.path.insert(0, str(TOP / "tests/scenarios"))
 import store  # noqa: E402
 
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None   # json-schema.py needs it as well, and says so
+
+SCHEMA = json.loads((TOP / "docs/json/run.schema.json").read_text())
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 LIMIT_S = 60
 # A plan is kept only if nothing it looked at is younger than this (src/mend/cache.c).
@@ -85,7 +91,10 @@ class World:
     def told(self, *command, options=(), **more):
         done = self.run(*command, options=("--json", *options), **more)
         expect(done.returncode, 0, "status of --json: " + done.stderr.decode())
-        return json.loads(done.stdout)
+        document = json.loads(done.stdout)
+        if jsonschema:
+            jsonschema.validate(document, SCHEMA)
+        return document
 
     def cc(self, source, out, *options):
         subprocess.run(["cc", "-x", "c", "-", "-x", "none", "-o", str(out), *options], input=source.encode(),
@@ -564,6 +573,7 @@ def changes_end_a_kept_plan(w):
            lambda: (e.program.parent / "ctranslate2.py").write_text(""))
     (e.program.parent / "ctranslate2.py").unlink()
     e.settle()
+    w.told(e.python, e.program)
     (e.program.parent / "output.log").write_text("")
     expect(w.told(e.python, e.program)["cached"], True, "files that the program writes")
     change("a library is replaced", lambda: w.cc("int version = 13;", e.cublas / "new.so",
@@ -694,7 +704,7 @@ def main():
             except Wrong as wrong:
                 counts["failed"] += 1
                 print("FAIL %s: %s" % (name, wrong), flush=True)
-            except subprocess.TimeoutExpired as late:
+            except (subprocess.SubprocessError, OSError, ValueError) as late:
                 counts["failed"] += 1
                 print("FAIL %s: %s" % (name, late), flush=True)
     print("%d passed, %d failed, %d skipped" % tuple(counts.values()))
