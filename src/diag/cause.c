@@ -216,6 +216,227 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "the shell says \"No such file or directory\" of the program itself. It happens with programs\n"
         "for glibc on Alpine, with 32-bit programs on a 64-bit system, and in minimal containers.\n\n"
         "To do: install the C library the program was built for."},
+    [DIAG_GPU_RESERVED] = {
+        "gpu-reserved-for-vm", "driver-not-loaded", DIAG_ERROR,
+        "The GPU is set aside for a virtual machine.",
+        "A GPU that is bound to vfio-pci or pci-stub belongs to a virtual machine, running or not. No\n"
+        "driver of this system serves it until it is given back.\n\n"
+        "To see it: lspci -k, \"Kernel driver in use\".\n\n"
+        "To do: if no virtual machine should have it, take its id out of vfio-pci's options (kernel command\n"
+        "line, /etc/modprobe.d) and reboot."},
+    [DIAG_NOUVEAU] = {
+        "nouveau-bound", "driver-not-loaded", DIAG_ERROR,
+        "The nouveau driver has the GPU, which cannot run CUDA.",
+        "nouveau is the kernel's own driver for NVIDIA GPUs. It draws, and knows no CUDA; NVIDIA's module\n"
+        "cannot take a GPU that nouveau has.\n\n"
+        "To see it: lspci -k, \"Kernel driver in use: nouveau\".\n\n"
+        "To do: install NVIDIA's driver from the distribution, which switches nouveau off, and reboot. If it\n"
+        "is installed: nouveau must be on a blacklist and out of the initial RAM disk."},
+    [DIAG_DRIVER_MISSING] = {
+        "driver-missing", "driver-not-loaded", DIAG_ERROR,
+        "There is no driver for the GPU.",
+        "The GPU is on the PCI bus and no driver has it, or one that cannot compute. Programs then run on\n"
+        "the CPU, most of them without a word.\n\n"
+        "To see it: lspci -k; gpumend devices.\n\n"
+        "To do: install the vendor's driver from the distribution. For AMD and Intel the driver is part of\n"
+        "the kernel: sudo modprobe amdgpu, or a kernel that is new enough for the GPU; the firmware packages\n"
+        "belong to it."},
+    [DIAG_DRIVER_NOT_BUILT] = {
+        "driver-module-not-built", "driver-not-loaded", DIAG_ERROR,
+        "The driver's module was not built for the running kernel.",
+        "NVIDIA's libraries are installed, and /lib/modules of the running kernel has no nvidia.ko. After\n"
+        "an update of the kernel the module has to be built anew; DKMS does that only where the headers of\n"
+        "the new kernel are installed.\n\n"
+        "To see it: dkms status; uname -r.\n\n"
+        "To do: install the headers of this kernel and rebuild, or boot the kernel the module was built for."},
+    [DIAG_DRIVER_NOT_LOADED] = {
+        "driver-not-loaded", "driver-not-loaded", DIAG_ERROR,
+        "The driver is installed and its module is not loaded.",
+        "The module lies on the disk, and the kernel has not loaded it: \"Failed to initialize NVML: Driver\n"
+        "Not Loaded\", \"CUDA unknown error\". With Secure Boot the kernel refuses a module whose signature it\n"
+        "does not trust (\"Key was rejected by service\").\n\n"
+        "To see it: lsmod | grep nvidia; sudo dmesg | grep -i nvidia.\n\n"
+        "To do: sudo modprobe nvidia. Where the signature is refused: enrol the key that signs the module\n"
+        "(sudo mokutil --import FILE, then reboot and confirm), or switch Secure Boot off."},
+    [DIAG_DRIVER_REFUSES_GPU] = {
+        "driver-does-not-serve-gpu", "driver-not-loaded", DIAG_ERROR,
+        "The driver is loaded and does not serve this GPU.",
+        "The module serves other GPUs or none: this one is too old or too new for its branch, needs the\n"
+        "open or the proprietary flavour, or has failed.\n\n"
+        "To see it: sudo dmesg | grep NVRM (\"requires use of the NVIDIA open kernel modules\", \"is not\n"
+        "supported by this driver\", \"fallen off the bus\").\n\n"
+        "To do: a driver branch that serves it. R470 is the last for Kepler, R580 the last for Maxwell,\n"
+        "Pascal and Volta; Blackwell needs the open modules."},
+    [DIAG_KFD_MISSING] = {
+        "kfd-missing", "driver-not-loaded", DIAG_ERROR,
+        "The kernel's compute driver for AMD does not serve the GPU.",
+        "ROCm reaches AMD GPUs through KFD, a part of amdgpu. A kernel built without it, or a GPU that KFD\n"
+        "does not know, gives pictures and no computing.\n\n"
+        "To see it: ls /sys/class/kfd/kfd/topology/nodes; sudo dmesg | grep kfd.\n\n"
+        "To do: a kernel of the distribution, new enough for the GPU."},
+    [DIAG_GPU_EXCLUDED] = {
+        "gpu-excluded", "no-device", DIAG_ERROR,
+        "The driver was told to leave the GPU out.",
+        "\"GPU Excluded: Yes\" in /proc/driver/nvidia/gpus/*/information: the module's option\n"
+        "NVreg_ExcludedGpus names it.\n\n"
+        "To do: take it off that option (/etc/modprobe.d) and load the module anew."},
+    [DIAG_WSL_DRIVER_MISSING] = {
+        "wsl-driver-missing", "wsl-specific", DIAG_ERROR,
+        "WSL does not reach Windows' NVIDIA driver.",
+        "In WSL 2 the driver is Windows' own: /dev/dxg leads to it, and its libraries are mounted at\n"
+        "/usr/lib/wsl. No Linux driver has to be installed, or may be.\n\n"
+        "To see it: ls -l /dev/dxg /usr/lib/wsl/lib.\n\n"
+        "To do: install NVIDIA's driver in Windows; wsl --update and wsl --shutdown in Windows, then start\n"
+        "again."},
+    [DIAG_WSL_SHADOWED] = {
+        "wsl-libcuda-shadowed", "wsl-specific", DIAG_ERROR,
+        "A Linux driver's libcuda hides the one of WSL.",
+        "A package of the Linux driver inside WSL (libnvidia-compute-*, libcuda1, or as a dependency of\n"
+        "cuda-drivers) puts a libcuda.so.1 into the system's folders. It is found first and finds no GPU:\n"
+        "\"no CUDA-capable device is detected\".\n\n"
+        "To see it: ldconfig -p | grep libcuda.\n\n"
+        "To do: remove these packages; toolkits without a driver are fine (cuda-toolkit-*). Until then\n"
+        "/usr/lib/wsl/lib in front of LD_LIBRARY_PATH."},
+    [DIAG_CONTAINER_NO_GPU] = {
+        "container-without-gpu", "container-no-gpu", DIAG_ERROR,
+        "The container was started without the GPU.",
+        "The host has a GPU, as the PCI bus shows, and the container has no node of it in /dev. Images with\n"
+        "NVIDIA_VISIBLE_DEVICES=all get it only where the container runtime of NVIDIA is the one in use.\n\n"
+        "To do: docker run --gpus all, podman run --device nvidia.com/gpu=all, a pod that asks for\n"
+        "nvidia.com/gpu; AMD: --device /dev/kfd --device /dev/dri and --group-add; Intel: --device /dev/dri.\n"
+        "The host needs NVIDIA's Container Toolkit (nvidia-ctk runtime configure, then restart the engine)."},
+    [DIAG_CONTAINER_NO_LIBRARIES] = {
+        "container-without-driver-libraries", "container-lib-missing", DIAG_ERROR,
+        "The container has the devices and not the driver's libraries.",
+        "libcuda.so.1 belongs to the host's driver and is mounted into a container by NVIDIA's Container\n"
+        "Toolkit. With --device /dev/nvidia0 alone, with --privileged, or with NVIDIA_DRIVER_CAPABILITIES\n"
+        "without \"compute\" it is not there. Installing it in the image is no way out: its version has to be\n"
+        "that of the host's module.\n\n"
+        "To do: --gpus all with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or a CDI device."},
+    [DIAG_NODES_MISSING] = {
+        "device-nodes-missing", "driver-not-loaded", DIAG_ERROR,
+        "The device nodes of the GPU are missing.",
+        "The driver is loaded, and /dev has no node for it. NVIDIA's nodes are made by nvidia-modprobe or by\n"
+        "the first program of root; AMD's and Intel's by udev.\n\n"
+        "To see it: ls -l /dev/nvidia* /dev/kfd /dev/dri.\n\n"
+        "To do: install nvidia-modprobe, or run nvidia-smi once as root; AMD: sudo udevadm trigger."},
+    [DIAG_UVM_MISSING] = {
+        "uvm-missing", "uvm-not-loaded", DIAG_ERROR,
+        "nvidia_uvm is not loaded, or its node is not there.",
+        "CUDA needs the module nvidia_uvm and /dev/nvidia-uvm; nvidia-smi does not, and works without:\n"
+        "\"CUDA unknown error\" (999), \"no CUDA-capable device\". After a suspend the module has to be loaded\n"
+        "anew.\n\n"
+        "To do: sudo modprobe nvidia_uvm, or sudo nvidia-modprobe -u -c=0; after a suspend sudo rmmod\n"
+        "nvidia_uvm && sudo modprobe nvidia_uvm. In a container: pass /dev/nvidia-uvm."},
+    [DIAG_NODE_STALE] = {
+        "device-node-stale", "uvm-not-loaded", DIAG_ERROR,
+        "A device node has the number of another driver.",
+        "The kernel gives nvidia-uvm a new number with each loading of the module. A node that was made\n"
+        "before, or a container that was started before, keeps the old one.\n\n"
+        "To see it: ls -l /dev/nvidia-uvm; grep nvidia /proc/devices.\n\n"
+        "To do: make the node anew; start the container again."},
+    [DIAG_DEVICE_CGROUP] = {
+        "device-cgroup-lost", "cgroup-lost", DIAG_ERROR,
+        "The device cgroup forbids a device that is there.",
+        "The node is in /dev and opening it gives EPERM: \"Failed to initialize NVML: Unknown Error\" in a\n"
+        "container that worked before. systemctl daemon-reload on the host makes systemd write the\n"
+        "container's list of devices anew, without those that the container runtime had added.\n\n"
+        "To do: start the container again. To keep it from happening: sudo nvidia-ctk system\n"
+        "create-dev-char-symlinks --create-all on the host, CDI, or --device for each node."},
+    [DIAG_DEVICE_PERMISSION] = {
+        "device-permission", "permission", DIAG_ERROR,
+        "This user may not use the device node.",
+        "The node's mode, owner and group do not let this user in: \"Unable to open /dev/kfd read-write:\n"
+        "Permission denied\", or a GPU that only root sees. /dev/kfd and /dev/dri/renderD* belong to the group\n"
+        "render, or video on older systems.\n\n"
+        "To see it: ls -l /dev/kfd /dev/dri /dev/nvidia*; id.\n\n"
+        "To do: add the user to the node's group, and log in again (a running session keeps its groups); in a\n"
+        "container --group-add with the group's number, rootless podman --group-add keep-groups."},
+    [DIAG_DRIVER_LIBRARIES_MISSING] = {
+        "driver-libraries-missing", "lib-missing", DIAG_ERROR,
+        "The driver's module is loaded, and its libraries are not installed.",
+        "libcuda.so.1 is part of the driver, and a package of its own in most distributions (Debian\n"
+        "libcuda1, Ubuntu libnvidia-compute-NNN). A server install may leave it out.\n\n"
+        "To do: install it in the version of the module."},
+    [DIAG_DRIVER_MISMATCH] = {
+        "driver-version-mismatch", "driver-lib-mismatch", DIAG_ERROR,
+        "The driver's module and its libraries are of different versions.",
+        "The libraries were updated while the old module stayed loaded: \"Driver/library version mismatch\",\n"
+        "error 803. Unattended upgrades do that. In a container the libraries are those of the time it was\n"
+        "started.\n\n"
+        "To see it: cat /proc/driver/nvidia/version; ls -l /usr/lib/*/libcuda.so.1.\n\n"
+        "To do: reboot, or stop what uses the GPU and load the modules anew; start containers again."},
+    [DIAG_LEVEL_ZERO_MISSING] = {
+        "level-zero-missing", "lib-missing", DIAG_ERROR,
+        "A part of Intel's Level Zero is not installed.",
+        "SYCL and PyTorch reach Intel GPUs through a chain: libze_loader.so.1, libze_intel_gpu.so.1,\n"
+        "libigc.so, libigdgmm.so. Where one is missing there is no GPU, and no message says which:\n"
+        "ZE_ENABLE_LOADER_DEBUG_TRACE=1 makes the loader speak.\n\n"
+        "To do: install the package of the missing part."},
+    [DIAG_FABRIC_MANAGER] = {
+        "fabric-manager-not-running", "fabric-manager", DIAG_ERROR,
+        "The GPUs hang on NVSwitch and the fabric manager does not run.",
+        "On HGX and DGX boards CUDA waits until the fabric manager has set up NVSwitch: \"system not yet\n"
+        "initialized\" (802). Its version has to be the driver's. Cards without NVSwitch do not need it.\n\n"
+        "To see it: systemctl status nvidia-fabricmanager.\n\n"
+        "To do: sudo systemctl enable --now nvidia-fabricmanager."},
+    [DIAG_FORWARD_COMPAT] = {
+        "forward-compat-wrong", "forward-compat", DIAG_ERROR,
+        "A forward-compatibility libcuda is used where it must not be.",
+        "The packages cuda-compat-* bring a libcuda newer than the driver, for data-centre GPUs and for\n"
+        "certain driver branches; a note in the file lists them. On a GeForce it fails with error 804\n"
+        "(\"forward compatibility was attempted on non supported HW\"), with a driver that is as new or newer\n"
+        "with error 803. Images of NVIDIA carry it in /usr/local/cuda/compat; LD_LIBRARY_PATH or\n"
+        "ld.so.conf.d can bring it in.\n\n"
+        "To see it: readelf --notes FILE; ldconfig -p | grep libcuda.\n\n"
+        "To do: take its folder off the search path, or update the driver and do without it."},
+    [DIAG_DRIVER_LIBRARY_NOT_ON_PATH] = {
+        "driver-library-not-on-path", "lib-not-on-path", DIAG_ERROR,
+        "The driver's libcuda is in a folder where the loader does not look.",
+        "The driver is in order, and the program does not find libcuda.so.1: in WSL it is in\n"
+        "/usr/lib/wsl/lib, on NixOS in /run/opengl-driver/lib, on Jetson in a folder of its own. Usually a\n"
+        "file of ld.so.conf.d names it; in slim images and with another loader nothing does.\n\n"
+        "To do: LD_LIBRARY_PATH with that folder before the program starts, or a file in ld.so.conf.d and\n"
+        "ldconfig."},
+    [DIAG_DRIVER_TOO_OLD] = {
+        "driver-too-old", "driver-too-old", DIAG_ERROR,
+        "The NVIDIA driver is too old for the CUDA that is loaded.",
+        "Each major version of CUDA has a floor: 525.60.13 for 12.x, 580.65.06 for 13.x, 450.80.02 for 11.x\n"
+        "(`gpumend kb which driver does CUDA 12.4 need`). Below it every call fails: \"CUDA driver version is\n"
+        "insufficient for CUDA runtime version\" (35). nvidia-smi's \"CUDA Version\" is the newest that the\n"
+        "driver serves.\n\n"
+        "To do: a build of the program for an older CUDA, or a newer driver. For data-centre GPUs there are\n"
+        "forward-compatibility packages."},
+    [DIAG_GPU_HIDDEN] = {
+        "gpu-hidden", "no-device", DIAG_ERROR,
+        "A variable hides the GPUs from programs.",
+        "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and ZE_AFFINITY_MASK name the GPUs\n"
+        "that programs see, counted from 0. An empty value or -1 hides all; the list ends at the first entry\n"
+        "that does not exist, so \"2\" on a machine with one GPU leaves none.\n\n"
+        "To see it: env | grep -E 'VISIBLE_DEVICES|AFFINITY'.\n\n"
+        "To do: unset it, or name a GPU that is there."},
+    [DIAG_MIG_INSTANCE_MISSING] = {
+        "mig-instance-missing", "mig-config", DIAG_ERROR,
+        "A MIG instance is asked for, and there is none.",
+        "CUDA_VISIBLE_DEVICES names an instance (MIG-...), and no GPU has instances: they are lost with a\n"
+        "reset of the GPU or a reboot. With MIG mode on and no instance CUDA sees no device at all.\n\n"
+        "To see it: nvidia-smi -L.\n\n"
+        "To do: make them again (sudo nvidia-smi mig -cgi PROFILE -C), or switch MIG off (sudo nvidia-smi\n"
+        "-mig 0)."},
+    [DIAG_HSA_OVERRIDE] = {
+        "hsa-override-wrong", "gfx-unsupported", DIAG_WARNING,
+        "HSA_OVERRIDE_GFX_VERSION makes ROCm take the GPU for another kind.",
+        "ROCm then loads code for that kind. It works where both have the same instruction set (gfx1031 to\n"
+        "gfx1036 as 10.3.0, gfx1101 to gfx1103 as 11.0.0) and gives wrong results, hangs or crashes where they\n"
+        "have not: gfx1010 is RDNA 1, 10.3.0 is RDNA 2. The value is three numbers with dots. It holds for\n"
+        "every GPU of the machine, the integrated one too.\n\n"
+        "To do: unset it, or use a build for the GPU's own target."},
+    [DIAG_AMD_KERNEL_OLD] = {
+        "amd-kernel-old", "driver-too-old", DIAG_WARNING,
+        "The kernel is too old to tell what an AMD GPU is.",
+        "KFD of this kernel does not state gfx_target_version. Newer releases of ROCm read it, and may not\n"
+        "find the GPU, or wait for ever.\n\n"
+        "To do: a newer kernel, or the amdgpu driver of AMD's repository (amdgpu-dkms)."},
 };
 
 const struct diag_cause_row *diag_cause_by_id(const char *id)

@@ -212,6 +212,11 @@ static void source_evidence(struct diag *d, struct diag_finding *f, const struct
 
 void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
+    if (!x->attempt || x->attempt->phase == MODEL_IMPORT) {
+        f->stage = DIAG_STAGE_START;
+    } else if (f->scripts.n == 0) { // not seen before
+        f->stage = DIAG_STAGE_USE;
+    }
     diag_seen_in(d, f, x->process);
     diag_stops(d, f, x);
     if (x->request) {

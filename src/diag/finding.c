@@ -142,7 +142,7 @@ void diag_stops(struct diag *d, struct diag_finding *f, const struct diag_failur
     }
 }
 
-/* Errors before warnings before notes; within one severity in the order of the causes, which is
+/* Errors before warnings before notes; then by stage; then in the order of the causes, which is
  * that of what has to be mended first. */
 static int by_weight(const void *x, const void *y)
 {
@@ -150,6 +150,9 @@ static int by_weight(const void *x, const void *y)
     const struct diag_finding *b = *(struct diag_finding *const *)y;
     if (a->severity != b->severity) {
         return (int)b->severity - (int)a->severity;
+    }
+    if (a->stage != b->stage) {
+        return (int)a->stage - (int)b->stage;
     }
     if (a->cause != b->cause) {
         return (int)a->cause - (int)b->cause;
@@ -237,10 +240,22 @@ static void say_notes(struct diag *d)
     }
 }
 
-/* Whether there was something to judge: a process, and in it one import that is known. */
+/* Of a machine alone: whether its GPUs are known, and of each whether it can be used. */
+static bool devices_are_known(const struct model *m)
+{
+    const struct host *h = m->host;
+    bool known = h && (h->pci.state != HOST_UNKNOWN || h->gpus.n);
+    for (size_t i = 0; known && i < h->gpus.n; i++) {
+        known = !host_gpu_counts(&h->gpus.items[i]) || h->gpus.items[i].usable != HOST_UNKNOWN;
+    }
+    return known;
+}
+
+/* Whether there was something to judge: a process, and in it one import that is known; without a
+ * program the machine itself. */
 static bool looked(const struct model *m)
 {
-    bool looked = m->processes.n == 0; // a machine without any target: nothing was asked
+    bool looked = m->processes.n == 0 && devices_are_known(m);
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct model_process *p = m->processes.items[i];
         looked |= p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);
@@ -253,6 +268,7 @@ void diag_run(struct model *m, struct diag_report *ret)
     static void (*const rules[])(struct diag *) = {
         diag_rule_start,    diag_rule_failures,  diag_rule_families,    diag_rule_stub,
         diag_rule_relative, diag_rule_extension, diag_rule_environment, diag_rule_live,
+        diag_rule_devices,  diag_rule_drivers,
     };
     struct diag_report report = {0};
     struct diag d = {.m = m, .a = m->arena, .report = &report};

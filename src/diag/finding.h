@@ -17,8 +17,14 @@ struct diag_repair {
     const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
 };
 
+/* When a fault is met. A program that does not come through its imports serves nobody, on any
+ * device; without a device it runs on the CPU and never meets what only the GPU's use asks for. So
+ * errors are ordered: start, machine, use. */
+enum diag_stage { DIAG_STAGE_START, DIAG_STAGE_MACHINE, DIAG_STAGE_USE };
+
 struct diag_finding {
     enum diag_cause cause;
+    enum diag_stage stage;
     const char *class; // the cause's own, or a nearer one
     enum diag_severity severity;
     const char *culprit; // the library, package, variable or file at fault

@@ -114,6 +114,12 @@ void diag_rule_relative(struct diag *d);
 void diag_rule_extension(struct diag *d);
 void diag_rule_environment(struct diag *d);
 void diag_rule_live(struct diag *d);
+void diag_rule_devices(struct diag *d);
+void diag_rule_drivers(struct diag *d);
+
+/* Whether the target has a program that would use a GPU of this vendor; the first such package or
+ * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
+bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
 
 /* A defect between two cuDNN libraries of different releases: true if it was one. */
 bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x);

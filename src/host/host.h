@@ -63,6 +63,13 @@ struct host_library {
     const char *version; // of the real file's name, or NULL
 };
 
+/* What a forward-compatibility libcuda says of itself, in a note of its file. */
+struct host_compat {
+    bool has_note;
+    const char *cuda;        // "12.9", or NULL
+    VEC(uint64_t) branches;  // major numbers of the drivers it is for; empty: not stated
+};
+
 enum host_vendor { HOST_NVIDIA, HOST_AMD, HOST_INTEL, HOST_OTHER };
 const char *host_vendor_name(enum host_vendor vendor);
 
@@ -70,7 +77,9 @@ const char *host_vendor_name(enum host_vendor vendor);
  * unknown: perhaps; yes: works, worth knowing. */
 struct host_problem {
     const char *id, *text;
-    const char *step; // what to do next, or NULL
+    const char *step;    // what to do next, or NULL
+    const char *command; // the step, or its first part, as a shell takes it; or NULL
+    const char *culprit; // the node, variable or file at fault, or NULL: the driver, or the GPU
     enum host_state state;
 };
 
@@ -114,6 +123,7 @@ struct host_nvidia {
     VEC(struct host_library) libraries; // the first of each name, in search order
     VEC(struct host_library) shadowed;  // further copies of libcuda.so.1
     VEC(struct host_library) compat;    // forward-compatibility libraries
+    struct host_compat libcuda_compat;  // the note of the first libcuda.so.1
     struct host_fact versions_match;    // of libcuda and the module; value: libcuda's version
     VEC(struct host_node) nodes;        // nvidiactl, nvidia-uvm, nvidia-uvm-tools
     VEC(struct host_node) cap_nodes;    // /dev/nvidia-caps/nvidia-capN
@@ -184,6 +194,7 @@ struct host_setting {
 struct host {
     struct host_fact pci;    // yes: the PCI bus was read
     struct host_fact kernel; // value: release
+    struct host_fact os;     // value: ID of os-release, "debian"
     struct host_cpu cpu;
     struct host_user user;
     struct host_container container;
@@ -211,5 +222,33 @@ const struct host_gpu *host_usable_gpu(const struct host *h);
 
 /* The variable's value, or NULL when it is unset or not known. */
 const char *host_variable(const struct host *h, const char *name);
+
+/* Puts the variables of a start environment ("K=V") in the place of those that were read; to be
+ * called before host_judge(). `whole`: this is all of the environment, and what it does not name is
+ * unset; else what it does not name stays as it was read. The texts must outlive the host. */
+void host_set_environment(struct host *h, struct arena *a, const char *const *env, size_t n,
+                          bool whole);
+
+/* Whether people expect programs to use it: integrated graphics count where AMD's own builds serve
+ * them, and as the GPU of a Tegra. */
+bool host_gpu_counts(const struct host_gpu *g);
+
+/* The note of a libcuda; no note when the file cannot be read or has none. */
+void host_compat_read(struct root *r, struct arena *a, const char *path, struct host_compat *ret);
+
+/* Whether a path or a note says that a libcuda is one of forward compatibility. */
+bool host_compat_is(const char *real_path, const struct host_compat *c);
+
+/* Whether a forward-compatibility libcuda of this version may be used on this machine; *ret_why, if
+ * not yes, is a clause that says why not or why it cannot be told. */
+enum host_state host_compat_fits(const struct host *h, struct arena *a, const char *version,
+                                 const struct host_compat *c, const char **ret_why);
+
+/* How this machine's distribution installs NVIDIA's driver, as a shell takes it, by the
+ * distribution's own documentation; NULL: not known, or not to be done here (a container). */
+const char *host_install_nvidia(const struct host *h);
+
+/* Negative, 0 or positive: versions of digits and dots ("550.90.07"), part by part as numbers. */
+int host_version_cmp(const char *a, const char *b);
 
 #endif

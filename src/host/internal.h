@@ -26,6 +26,8 @@ struct host_look {
     VEC(struct host_library) cached; // driver libraries of ld.so.cache: name and path
 };
 
+extern const char *const host_variables[]; // names of those that matter to GPUs, up to NULL
+
 struct host_fact host_yes(const char *where, const char *value);
 struct host_fact host_amount(const char *where, uint64_t number);
 struct host_fact host_no(const char *where, const char *why);
@@ -66,6 +68,12 @@ void host_collect_nvidia(struct host_look *l);
 void host_collect_amd(struct host_look *l);
 void host_collect_intel(struct host_look *l);
 void host_collect_platforms(struct host_look *l); // WSL and Tegra
+
+/* Adds a problem to a GPU; the caller may complete it until the next one is added. */
+struct host_problem *host_add_problem(struct arena *a, struct host_gpu *g, const char *id,
+                                      enum host_state state, const char *text, const char *step);
+/* What the variables that choose GPUs do to this one (visible.c). */
+void host_judge_visible(const struct host *h, struct arena *a, struct host_gpu *g);
 
 /* The parts of host_judge(). */
 void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g);

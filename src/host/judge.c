@@ -14,11 +14,18 @@ struct judge {
     struct host_gpu *g;
 };
 
-static void add(struct judge *j, const char *id, enum host_state state, const char *text,
-                const char *step)
+struct host_problem *host_add_problem(struct arena *a, struct host_gpu *g, const char *id,
+                                      enum host_state state, const char *text, const char *step)
 {
-    VEC_PUSH(j->arena, &j->g->problems,
+    VEC_PUSH(a, &g->problems,
              (struct host_problem){.id = id, .text = text, .step = step, .state = state});
+    return &g->problems.items[g->problems.n - 1];
+}
+
+static struct host_problem *add(struct judge *j, const char *id, enum host_state state,
+                                const char *text, const char *step)
+{
+    return host_add_problem(j->arena, j->g, id, state, text, step);
 }
 
 static bool bound_to(const struct host_gpu *g, const char *driver)
@@ -29,6 +36,27 @@ static bool bound_to(const struct host_gpu *g, const char *driver)
 static bool in_container(const struct judge *j)
 {
     return j->h->container.inside.state == HOST_YES;
+}
+
+static bool on(const struct host *h, const char *os)
+{
+    return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0;
+}
+
+const char *host_install_nvidia(const struct host *h)
+{
+    static const char *const commands[][2] = {
+        {"ubuntu", "sudo ubuntu-drivers install && sudo reboot"},
+        {"debian", "sudo apt-get install nvidia-driver && sudo reboot"},
+        {"fedora", "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda && sudo reboot"},
+        {"arch", "sudo pacman -S nvidia-open nvidia-utils && sudo reboot"},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (h->container.inside.state != HOST_YES && on(h, commands[i][0])) {
+            return commands[i][1];
+        }
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ all vendors */
@@ -58,7 +86,8 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
         return true;
     }
     if (strcmp(n->usable.value, "EPERM") == 0) {
-        add(j, "device-cgroup", HOST_NO,
+        struct host_problem *p = add(
+            j, "device-cgroup", HOST_NO,
             arena_printf(j->arena, "%s is there, and the device cgroup forbids it (EPERM)",
                          n->path),
             in_container(j)
@@ -66,11 +95,13 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
                   "nvidia-ctk system create-dev-char-symlinks --create-all on the host, or CDI, or "
                   "name the nodes with --device"
                 : "allow it in the service or job that this runs in (systemd: DeviceAllow=)");
+        p->culprit = n->path;
         return true;
     }
     const char *group = n->group ? n->group : arena_printf(j->arena, "%u", (unsigned)n->gid);
     bool group_has = (n->mode & 060) == 060 && n->gid != 0;
-    add(j, "permission", HOST_NO,
+    struct host_problem *p = add(
+        j, "permission", HOST_NO,
         arena_printf(j->arena, "%s may not be used by this user (mode %04o, group %s)", n->path,
                      (unsigned)n->mode, group),
         !group_has ? arena_printf(j->arena,
@@ -83,6 +114,10 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
                                ? " (rootless podman: --group-add keep-groups)"
                                : "")
             : arena_printf(j->arena, "sudo usermod -aG %s $USER, then log in again", group));
+    p->culprit = n->path;
+    p->command = group_has && !in_container(j) && n->group
+                     ? arena_printf(j->arena, "sudo usermod -aG %s \"$USER\"", group)
+                     : NULL;
     return true;
 }
 
@@ -95,22 +130,9 @@ static void ask_all_rights(struct judge *j)
     }
 }
 
-static void ask_hidden(struct judge *j, const char *const *names, size_t n)
+static void ask_visible(struct judge *j)
 {
-    for (size_t i = 0; i < n; i++) {
-        const char *value = host_variable(j->h, names[i]);
-        if (value && (!*value || strcmp(value, "-1") == 0 || strcmp(value, "NoDevFiles") == 0)) {
-            add(j, "hidden", HOST_NO,
-                arena_printf(j->arena, "%s=%s hides every GPU from programs started here", names[i],
-                             *value ? value : "\"\""),
-                arena_printf(j->arena, "unset %s", names[i]));
-        } else if (value) {
-            add(j, "filtered", HOST_YES,
-                arena_printf(j->arena, "%s=%s chooses the GPUs that programs started here see",
-                             names[i], value),
-                NULL);
-        }
-    }
+    host_judge_visible(j->h, j->arena, j->g);
 }
 
 /* ------------------------------------------------------------------ NVIDIA */
@@ -133,12 +155,14 @@ static void nvidia_driver(struct judge *j)
             arena_printf(j->arena, "which driver is bound cannot be told: %s", driver->why), NULL);
     } else if (bound_to(j->g, "nouveau")) {
         add(j, "nouveau", HOST_NO, "the nouveau driver is bound, which cannot run CUDA",
-            "install NVIDIA's driver (it switches nouveau off), then reboot");
+            "install NVIDIA's driver (it switches nouveau off), then reboot")
+            ->command = host_install_nvidia(j->h);
     } else if (driver->state == HOST_YES && !bound_to(j->g, "nvidia") &&
                !bound_to(j->g, "vfio-pci") && !bound_to(j->g, "pci-stub")) {
         add(j, "other-driver", HOST_NO,
             arena_printf(j->arena, "the driver bound to it is %s, not nvidia", driver->value),
-            "install NVIDIA's driver, then reboot");
+            "install NVIDIA's driver, then reboot")
+            ->command = host_install_nvidia(j->h);
     }
 }
 
@@ -153,11 +177,13 @@ static void nvidia_not_loaded(struct judge *j)
             arena_printf(j->arena, "the NVIDIA driver%s%s is loaded and does not serve this GPU",
                          n->module.value ? " " : "", n->module.value ? n->module.value : ""),
             "read why with: sudo dmesg | grep NVRM (the GPU may be too old or too new for this "
-            "driver)");
+            "driver)")
+            ->command = "sudo dmesg | grep NVRM";
     } else if (n->module_on_disk.state == HOST_YES) {
         add(j, "not-loaded", HOST_NO, "the NVIDIA driver is installed and not loaded",
             "sudo modprobe nvidia; where that fails, sudo dmesg says why (Secure Boot wants a "
-            "signed module)");
+            "signed module)")
+            ->command = "sudo modprobe nvidia";
     } else if (n->module_on_disk.state == HOST_NO && library(n, "libcuda.so.1")) {
         add(j, "no-module", HOST_NO,
             arena_printf(j->arena,
@@ -165,10 +191,15 @@ static void nvidia_not_loaded(struct judge *j)
                          "built for the running kernel %s",
                          j->h->kernel.value),
             "install the headers of this kernel and rebuild the module (sudo dkms autoinstall), or "
-            "boot the kernel it was built for");
+            "boot the kernel it was built for")
+            ->command = on(j->h, "debian") || on(j->h, "ubuntu")
+                            ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms "
+                              "autoinstall"
+                            : "sudo dkms autoinstall";
     } else {
         add(j, "no-driver", HOST_NO, "no driver is loaded for it",
-            "install NVIDIA's driver from the distribution, then reboot");
+            "install NVIDIA's driver from the distribution, then reboot")
+            ->command = host_install_nvidia(j->h);
     }
 }
 
@@ -203,7 +234,8 @@ static void nvidia_nodes(struct judge *j)
     } else if (!control) {
         add(j, "nodes-missing", HOST_NO,
             "there is no /dev/nvidiactl, and no nvidia-modprobe that would make it",
-            "install nvidia-modprobe, or run nvidia-smi once as root");
+            "install nvidia-modprobe, or run nvidia-smi once as root")
+            ->command = "sudo nvidia-smi";
     } else if (j->g->nodes.n == 0) {
         add(j, "node-unmatched", HOST_UNKNOWN,
             "which of the device nodes is its own cannot be told", NULL);
@@ -214,13 +246,19 @@ static void nvidia_nodes(struct judge *j)
 static void ask_major(struct judge *j, const struct host_node *n, const struct host_fact *major)
 {
     if (n->present.state == HOST_YES && major->state == HOST_YES && n->major != major->number) {
-        add(j, "stale-node", HOST_NO,
+        struct host_problem *p = add(
+            j, "stale-node", HOST_NO,
             arena_printf(j->arena,
                          "%s is the node of another driver (major %u, the driver's is %u)", n->path,
                          (unsigned)n->major, (unsigned)major->number),
             in_container(j)
                 ? "start the container again"
                 : arena_printf(j->arena, "sudo rm %s, then run nvidia-modprobe -u -c=0", n->path));
+        p->culprit = n->path;
+        p->command = in_container(j) ? NULL
+                                     : arena_printf(j->arena,
+                                                    "sudo rm %s && sudo nvidia-modprobe -u -c=0",
+                                                    n->path);
     }
 }
 
@@ -266,7 +304,8 @@ static void nvidia_uvm(struct judge *j)
     add(j, "uvm-not-loaded", on_demand ? HOST_YES : HOST_NO,
         on_demand ? "nvidia_uvm is not loaded yet; CUDA loads it through nvidia-modprobe"
                   : "the module nvidia_uvm is not loaded (CUDA then fails with error 999)",
-        on_demand ? NULL : "sudo modprobe nvidia_uvm, or sudo nvidia-modprobe -u -c=0");
+        on_demand ? NULL : "sudo modprobe nvidia_uvm, or sudo nvidia-modprobe -u -c=0")
+        ->command = on_demand ? NULL : "sudo modprobe nvidia_uvm";
 }
 
 static void nvidia_libraries(struct judge *j)
@@ -290,11 +329,14 @@ static void nvidia_libraries(struct judge *j)
                                   "install the driver's libraries of version %s (Debian: "
                                   "libcuda1)",
                                   n->module.value ? n->module.value : "of the module"));
+    } else if (host_compat_is(library(n, "libcuda.so.1")->real, &n->libcuda_compat)) {
+        return; // it is newer than the module by design: nvidia_compat() judges it
     } else if (n->versions_match.state == HOST_NO) {
         add(j, "version-mismatch", HOST_NO,
             arena_printf(j->arena, "the driver's parts differ: %s", n->versions_match.why),
             in_container(j) ? "start the container again, so that it gets the host's libraries"
-                            : "reboot, or unload the nvidia modules and load them again");
+                            : "reboot, or unload the nvidia modules and load them again")
+            ->command = in_container(j) ? NULL : "sudo reboot";
     } else if (n->versions_match.state == HOST_UNKNOWN) {
         add(j, "version-unknown", HOST_YES,
             arena_printf(j->arena,
@@ -325,27 +367,31 @@ static void nvidia_fabric(struct judge *j)
                   : arena_printf(j->arena,
                                  "install the fabric manager of version %s, then sudo "
                                  "systemctl enable --now nvidia-fabricmanager",
-                                 n->module.value ? n->module.value : "of the driver"));
+                                 n->module.value ? n->module.value : "of the driver"))
+        ->command = installed ? "sudo systemctl enable --now nvidia-fabricmanager" : NULL;
 }
 
 static void nvidia_compat(struct judge *j)
 {
     const struct host_nvidia *n = &j->h->nvidia;
-    for (size_t i = 0; i < n->libraries.n; i++) {
-        const struct host_library *lib = &n->libraries.items[i];
-        if (strcmp(lib->name, "libcuda.so.1") == 0 && strstr(lib->real, "/compat/")) {
-            add(j, "forward-compatibility", HOST_YES,
-                arena_printf(j->arena, "libcuda comes from a forward-compatibility package: %s",
-                             lib->real),
-                NULL);
-        }
+    const struct host_library *lib = library(n, "libcuda.so.1");
+    const char *why = NULL;
+    if (!bound_to(j->g, "nvidia") || !lib || !host_compat_is(lib->real, &n->libcuda_compat)) {
+        return;
     }
-}
-
-static void nvidia_hidden(struct judge *j)
-{
-    static const char *const names[] = {"CUDA_VISIBLE_DEVICES"};
-    ask_hidden(j, names, 1);
+    if (host_compat_fits(j->h, j->arena, lib->version, &n->libcuda_compat, &why) == HOST_NO) {
+        add(j, "forward-compatibility-wrong", HOST_NO,
+            arena_printf(j->arena, "%s comes from a forward-compatibility package: %s", lib->real,
+                         why),
+            "take its folder off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, then "
+            "ldconfig), or remove the package cuda-compat")
+            ->culprit = lib->real;
+        return;
+    }
+    add(j, "forward-compatibility", HOST_YES,
+        arena_printf(j->arena, "libcuda comes from a forward-compatibility package: %s",
+                     lib->real),
+        NULL);
 }
 
 /* WSL: the libraries stand in for the kernel module. */
@@ -373,10 +419,11 @@ static void wsl_state(struct judge *j)
             arena_printf(j->arena, "a Linux driver's libcuda (%s) %s", w->shadows.items[0],
                          wins ? "is found before the one of WSL, and finds no GPU there"
                               : "stands beside the one of WSL, which is found first"),
-            "remove the Linux driver packages: in WSL the driver is Windows' own");
+            "remove the Linux driver packages: in WSL the driver is Windows' own")
+            ->culprit = w->shadows.items[0];
     }
     ask_all_rights(j);
-    nvidia_hidden(j);
+    ask_visible(j);
 }
 
 static void tegra_state(struct judge *j)
@@ -398,7 +445,7 @@ static void tegra_state(struct judge *j)
                             : "install the package nvidia-l4t-cuda");
     }
     ask_all_rights(j);
-    nvidia_hidden(j);
+    ask_visible(j);
 }
 
 typedef void question(struct judge *j);
@@ -408,7 +455,7 @@ void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g)
     static question *const pci[] = {ask_passed_through, nvidia_driver,    nvidia_not_loaded,
                                     nvidia_nodes,       nvidia_majors,    nvidia_rights,
                                     nvidia_uvm,         nvidia_libraries, nvidia_fabric,
-                                    nvidia_compat,      nvidia_hidden};
+                                    nvidia_compat,      ask_visible};
     struct judge j = {h, a, g};
     if (strcmp(g->kind, "wsl") == 0) {
         wsl_state(&j);
@@ -439,7 +486,8 @@ static void amd_driver(struct judge *j)
                 : "no driver is loaded for it",
             "sudo modprobe amdgpu; sudo dmesg | grep amdgpu says why it fails (firmware, kernel "
             "too "
-            "old)");
+            "old)")
+            ->command = "sudo modprobe amdgpu";
     } else if (!bound_to(j->g, "amdgpu") && !bound_to(j->g, "vfio-pci") &&
                !bound_to(j->g, "pci-stub")) {
         add(j, "other-driver", HOST_NO,
@@ -462,7 +510,8 @@ static void amd_kfd(struct judge *j)
             NULL);
     } else if (j->g->partitions.state != HOST_YES) {
         add(j, "not-in-kfd", HOST_NO, "the kernel's compute driver (KFD) does not serve it",
-            "sudo dmesg | grep kfd says why");
+            "sudo dmesg | grep kfd says why")
+            ->command = "sudo dmesg | grep kfd";
     }
 }
 
@@ -533,7 +582,8 @@ static const char *amd_override(struct judge *j, const char *value)
     if (!gfx) {
         add(j, "override-unreadable", HOST_YES,
             arena_printf(j->arena, "HSA_OVERRIDE_GFX_VERSION=%s is not of the form 10.3.0", value),
-            "unset HSA_OVERRIDE_GFX_VERSION");
+            "unset HSA_OVERRIDE_GFX_VERSION")
+            ->command = "unset HSA_OVERRIDE_GFX_VERSION";
         return j->g->gfx.value;
     }
     if (strcmp(gfx, j->g->gfx.value) == 0) {
@@ -552,7 +602,8 @@ static const char *amd_override(struct judge *j, const char *value)
                          "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
                          "code is not made for it: expect crashes or wrong results",
                          value, gfx),
-            "unset HSA_OVERRIDE_GFX_VERSION");
+            "unset HSA_OVERRIDE_GFX_VERSION")
+            ->command = "unset HSA_OVERRIDE_GFX_VERSION";
     }
     return gfx;
 }
@@ -598,18 +649,11 @@ static void amd_rocm(struct judge *j)
     }
 }
 
-static void amd_hidden(struct judge *j)
-{
-    static const char *const names[] = {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                        "CUDA_VISIBLE_DEVICES"};
-    ask_hidden(j, names, sizeof names / sizeof *names);
-}
-
 void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g)
 {
     static question *const questions[] = {ask_passed_through, amd_driver, amd_kfd,
                                           amd_nodes,          amd_gfx,    amd_kernels,
-                                          amd_rocm,           amd_hidden};
+                                          amd_rocm,           ask_visible};
     struct judge j = {h, a, g};
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         questions[i](&j);
@@ -701,7 +745,7 @@ static void intel_chain(struct judge *j)
 void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g)
 {
     static question *const questions[] = {ask_passed_through, intel_driver, intel_nodes,
-                                          intel_chain};
+                                          intel_chain, ask_visible};
     struct judge j = {h, a, g};
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         questions[i](&j);

@@ -367,11 +367,11 @@ static void read_cache(struct host_look *l)
 
 /* ------------------------------------------------------------------ who and where */
 
-static const char *const variables[] = {
+const char *const host_variables[] = {
     "CUDA_VISIBLE_DEVICES",     "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
     "HIP_VISIBLE_DEVICES",      "ROCR_VISIBLE_DEVICES",   "GPU_DEVICE_ORDINAL",
     "HSA_OVERRIDE_GFX_VERSION", "ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK",
-    "CUDA_DEVICE_ORDER",
+    "CUDA_DEVICE_ORDER",        NULL,
 };
 
 static void read_environment(struct host_look *l)
@@ -383,13 +383,30 @@ static void read_environment(struct host_look *l)
         return;
     }
     l->host->environment = host_yes(path, NULL);
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    for (const char *const *name = host_variables; *name; name++) {
         struct str value;
-        if (host_parse_environ(l->environ, variables[i], &value)) {
+        if (host_parse_environ(l->environ, *name, &value)) {
             VEC_PUSH(l->arena, &l->host->variables,
-                     (struct host_setting){variables[i], str_dup(l->arena, value)});
+                     (struct host_setting){*name, str_dup(l->arena, value)});
         }
     }
+}
+
+/* os-release(5); the second place is the file itself, where /etc has no link to it. */
+static void read_os(struct host_look *l)
+{
+    static const char *const paths[] = {"/etc/os-release", "/usr/lib/os-release"};
+    struct str text, value;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        if (host_read(l, paths[i], &text) == 0 && host_parse_key(text, "ID", '=', &value)) {
+            if (value.n > 1 && value.s[0] == '"') {
+                value = (struct str){value.s + 1, value.n - 2};
+            }
+            l->host->os = host_yes(paths[i], str_dup(l->arena, value));
+            return;
+        }
+    }
+    l->host->os = host_unknown(paths[0], "no os-release states it");
 }
 
 enum { CAP_DAC_OVERRIDE_BIT = 1 }; // linux/capability.h
@@ -448,6 +465,7 @@ void host_collect_base(struct host_look *l)
         l->devices = (struct str){0};
     }
     l->host->kernel = host_text_fact(l, "/proc/sys/kernel/osrelease", "/proc/sys");
+    read_os(l);
     read_user(l);
     read_environment(l);
     read_cache(l);

@@ -331,6 +331,10 @@ void host_collect_nvidia(struct host_look *l)
         VEC_PUSH(l->arena, &n->cap_nodes, host_node_at(l, caps.items[i]));
     }
     read_libraries(l);
+    const struct host_library *cuda = library(n, "libcuda.so.1");
+    if (cuda) {
+        host_compat_read(l->root, l->arena, cuda->real, &n->libcuda_compat);
+    }
     read_compat(l);
     n->versions_match = versions_match(l);
     read_daemons(l);

@@ -21,6 +21,11 @@ const char *model_real_path(struct model *m, const char *path)
     return root_realpath(m->root, m->arena, model_absolute(m, path), &real) == 0 ? real : NULL;
 }
 
+void model_compat_note(struct model *m, const char *path, struct host_compat *ret)
+{
+    host_compat_read(m->root, m->arena, path, ret);
+}
+
 const char *model_link_target(struct model *m, const char *path)
 {
     char *target = NULL;

@@ -76,10 +76,10 @@ static const struct py_dist *find_import(struct model *m, const char *name,
     return dist ? dist : py_env_by_dist(m->env, name);
 }
 
-/* The CUDA version a package was built for, from torch/version.py: cuda = '12.4'. */
-static const char *torch_cuda(struct model *m)
+/* A line of torch/version.py: "cuda: Optional[str] = '12.4'", or "cuda = '12.4'". */
+const char *model_torch_build(struct model *m, const char *key)
 {
-    const struct py_dist *torch = py_env_by_dist(m->env, "torch");
+    const struct py_dist *torch = m->env ? py_env_by_dist(m->env, "torch") : NULL;
     struct str text;
     if (!torch || root_read(m->root, m->arena,
                             path_join(m->arena, torch->site, "torch/version.py"), 1 << 20,
@@ -88,7 +88,7 @@ static const char *torch_cuda(struct model *m)
     }
     struct str line;
     while (str_line(&text, &line)) {
-        if (!str_starts(line, "cuda")) {
+        if (!str_starts(line, key) || !strchr(" :=", line.s[strlen(key)])) {
             continue;
         }
         size_t quote = str_find_char(line, '\'');
@@ -230,7 +230,7 @@ static const char *site_file(struct run *r, const struct imported *by, const cha
 {
     struct arena *a = r->m->arena;
     if (strstr(file, "{cuda")) {
-        file = fill(a, file, "{cuda}", without_dot(a, torch_cuda(r->m)));
+        file = fill(a, file, "{cuda}", without_dot(a, model_torch_build(r->m, "cuda")));
     }
     if (!file || strchr(file, '{')) {
         return NULL;
@@ -280,7 +280,7 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
 static const char *find_preload(struct run *r, const struct kb_preload *lib)
 {
     struct model *m = r->m;
-    const char *cuda = torch_cuda(m);
+    const char *cuda = model_torch_build(m, "cuda");
     const char *major =
         cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
     for (size_t i = 0; i < m->env->paths_n; i++) {

@@ -106,7 +106,8 @@ static int look(struct model_target *t, const struct model_target_options *o, st
     return 0;
 }
 
-static void look_at_host(struct model_target *t)
+/* Variables of a captured tree are those of who captured it, where the caller names no other. */
+static void look_at_host(struct model_target *t, const struct model_target_options *o)
 {
     struct model *m = &t->model;
     struct gm_err err;
@@ -114,6 +115,8 @@ static void look_at_host(struct model_target *t)
         m->host_why = arena_printf(m->arena, "%s", err.text);
         return;
     }
+    bool whole = !o->root_path || t->root.is_host;
+    host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
     host_judge(&t->host, m->arena);
     m->host = &t->host;
 }
@@ -160,8 +163,11 @@ int model_target_open(struct model_target *t, struct arena *a,
     if (rc < 0) {
         return rc;
     }
-    look_at_host(t);
-    return look(t, o, err);
+    rc = look(t, o, err);
+    if (rc == 0) {
+        look_at_host(t, o); // a live process brings its own environment
+    }
+    return rc;
 }
 
 void model_target_close(struct model_target *t)

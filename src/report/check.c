@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "report/devices.h"
 #include "report/process.h"
 
 static json_t *text(const struct model *m, const char *s)
@@ -44,6 +45,8 @@ static json_t *host_json(const struct model *m)
     set(o, "loader", p ? report_loader_json(p) : json_null());
     set(o, "cpu_level", p && p->cpu.level ? text(m, arena_printf(m->arena, "x86-64-v%d", p->cpu.level))
                                           : json_null());
+    set(o, "devices", m->host ? report_devices_facts(m->arena, m->host) : json_null());
+    set(o, "devices_why", text(m, m->host ? NULL : m->host_why));
     return o;
 }
 
@@ -285,6 +288,24 @@ static void head_loader(const struct page *p)
     }
 }
 
+static void head_devices(const struct page *p)
+{
+    enum { LINES_MAX = 3 };
+    struct arena *a = p->m->arena;
+    host_texts lines = {0};
+    if (!p->m->host) {
+        line(p, "GPU", arena_printf(a, "not looked at: %s", p->m->host_why));
+        return;
+    }
+    report_devices_head(a, p->m->host, &lines);
+    for (size_t i = 0; i < lines.n && i < LINES_MAX; i++) {
+        bool more = i == LINES_MAX - 1 && lines.n > LINES_MAX;
+        line(p, i ? "" : "GPU",
+             more ? arena_printf(a, "%s; and %zu more", lines.items[i], lines.n - LINES_MAX)
+                  : lines.items[i]);
+    }
+}
+
 static void head_text(struct page *p, const struct report_target *t)
 {
     if (p->m->env) {
@@ -299,6 +320,7 @@ static void head_text(struct page *p, const struct report_target *t)
         line(p, "Python", "none found: no package was looked at");
     }
     head_loader(p);
+    head_devices(p);
     if (strcmp(t->root, "/") != 0) {
         line(p, "below", t->root);
     }

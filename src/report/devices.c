@@ -6,23 +6,16 @@
 
 /* ------------------------------------------------------------------ words */
 
-/* Integrated graphics count where AMD's own builds serve them, and as the GPU of a Tegra. */
-static bool counts(const struct host_gpu *g)
-{
-    const struct host_gfx *target = g->gfx.state == HOST_YES ? host_gfx(g->gfx.value) : NULL;
-    return !g->integrated || strcmp(g->kind, "pci") != 0 || (target && target->official);
-}
-
 enum host_state report_devices_verdict(const struct host *h)
 {
     enum host_state verdict =
         h->pci.state == HOST_UNKNOWN && h->gpus.n == 0 ? HOST_UNKNOWN : HOST_YES;
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
-        if (counts(g) && g->usable == HOST_NO) {
+        if (host_gpu_counts(g) && g->usable == HOST_NO) {
             return HOST_NO;
         }
-        if (counts(g) && g->usable == HOST_UNKNOWN) {
+        if (host_gpu_counts(g) && g->usable == HOST_UNKNOWN) {
             verdict = HOST_UNKNOWN;
         }
     }
@@ -177,6 +170,51 @@ static void device_text(const struct out *o, struct arena *a, const struct host 
         if (p->step) {
             paragraph(o, a, styles[p->state], "next", p->step);
         }
+    }
+}
+
+/* "sm_86", "gfx1030"; NULL: not known */
+static const char *target_of(struct arena *a, const struct host_gpu *g)
+{
+    if (g->gfx.state == HOST_YES) {
+        return g->gfx.value;
+    }
+    const char *capability = g->compute_capability.state == HOST_YES ? g->compute_capability.value
+                                                                     : NULL;
+    const char *dot = capability ? strchr(capability, '.') : NULL;
+    return dot ? arena_printf(a, "sm_%.*s%s", (int)(dot - capability), capability, dot + 1) : NULL;
+}
+
+static const char *head_of(struct arena *a, const struct host *h, const struct host_gpu *g)
+{
+    const char *target = target_of(a, g);
+    const char *name = target ? arena_printf(a, "%s (%s)", g->name, target) : g->name;
+    const char *version = g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0
+                              ? h->nvidia.module.value
+                          : g->vendor == HOST_AMD ? h->amd.module.value
+                                                  : NULL;
+    name = version ? arena_printf(a, "%s, driver %s", name, version) : name;
+    return g->usable == HOST_YES ? name
+           : g->usable == HOST_NO
+               ? arena_printf(a, "%s: cannot be used", name)
+               : arena_printf(a, "%s: cannot tell whether it can be used", name);
+}
+
+void report_devices_head(struct arena *a, const struct host *h, host_texts *ret)
+{
+    for (size_t i = 0; i < h->gpus.n;) {
+        const char *text = head_of(a, h, &h->gpus.items[i]);
+        size_t n = 1;
+        while (i + n < h->gpus.n && strcmp(text, head_of(a, h, &h->gpus.items[i + n])) == 0) {
+            n++;
+        }
+        VEC_PUSH(a, ret, n > 1 ? arena_printf(a, "%zu x %s", n, text) : text);
+        i += n;
+    }
+    if (h->gpus.n == 0) {
+        VEC_PUSH(a, ret, h->pci.state == HOST_UNKNOWN
+                             ? arena_printf(a, "cannot tell: %s: %s", h->pci.where, h->pci.why)
+                             : "none found: programs use the CPU");
     }
 }
 
@@ -504,13 +542,11 @@ static json_t *user_json(struct arena *a, const struct host_user *u)
     return o;
 }
 
-json_t *report_devices_json(struct arena *a, const struct host *h, const char *root)
+static void set_machine(struct arena *a, json_t *doc, const struct host *h)
 {
     static const char *const verdicts[] = {
         [HOST_YES] = "ok", [HOST_NO] = "broken", [HOST_UNKNOWN] = "unknown"};
-    json_t *doc = json_object(), *gpus = json_array(), *variables = json_object();
-    set(doc, "schema", json_integer(1));
-    set(doc, "root", out_json_text(a, root));
+    json_t *gpus = json_array(), *variables = json_object();
     set(doc, "verdict", out_json_text(a, verdicts[report_devices_verdict(h)]));
     for (size_t i = 0; i < h->gpus.n; i++) {
         (void)json_array_append_new(gpus, gpu_json(a, h, &h->gpus.items[i]));
@@ -531,5 +567,20 @@ json_t *report_devices_json(struct arena *a, const struct host *h, const char *r
     }
     set(doc, "variables", variables);
     set(doc, "notes", texts_json(a, &h->notes));
+}
+
+json_t *report_devices_json(struct arena *a, const struct host *h, const char *root)
+{
+    json_t *doc = json_object();
+    set(doc, "schema", json_integer(1));
+    set(doc, "root", out_json_text(a, root));
+    set_machine(a, doc, h);
+    return doc;
+}
+
+json_t *report_devices_facts(struct arena *a, const struct host *h)
+{
+    json_t *doc = json_object();
+    set_machine(a, doc, h);
     return doc;
 }

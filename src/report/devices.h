@@ -20,4 +20,11 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
 /* A new reference. */
 json_t *report_devices_json(struct arena *a, const struct host *h, const char *root);
 
+/* The same without "schema" and "root", as a part of another document. A new reference. */
+json_t *report_devices_facts(struct arena *a, const struct host *h);
+
+/* "NVIDIA GeForce RTX 3060 (sm_86), driver 550.54.14" for the head of a report: what
+ * is there and whether it can be used, the GPUs of one kind together. */
+void report_devices_head(struct arena *a, const struct host *h, host_texts *ret);
+
 #endif

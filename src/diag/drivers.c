@@ -1,0 +1,375 @@
+/*
+ * What a process makes of the NVIDIA driver: which CUDA runtime it loads and whether the driver
+ * serves it, and which libcuda it ends at.
+ */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "host/parse.h"
+#include "py/dist.h"
+
+/* ------------------------------------------------------------------ which runtime */
+
+/* A library of the CUDA toolkit tells the major version by its name. Only loaded ones count. */
+static const char *const runtime_libraries[] = {"libcudart.so.", "libcublas.so.", "libcublasLt.so.",
+                                                "libnvrtc.so."};
+
+struct runtime {
+    const char *version;    // "12", "11.0", "12.4"
+    uint64_t major;
+    const char *from;       // a clause: where the version was read
+    const struct model_process *process;
+};
+
+static bool major_of(const char *version, uint64_t *ret)
+{
+    struct str rest = str_of(version);
+    return str_u64(str_cut(&rest, '.'), ret);
+}
+
+static bool runtime_of(struct diag *d, const struct model_process *p, const struct ldso_object *o,
+                       struct runtime *ret)
+{
+    const char *name = o->soname ? o->soname : path_base(o->path);
+    for (size_t i = 0; i < sizeof runtime_libraries / sizeof *runtime_libraries; i++) {
+        if (starts_with(name, runtime_libraries[i])) {
+            const char *version = name + strlen(runtime_libraries[i]);
+            *ret = (struct runtime){.version = version, .process = p,
+                                    .from = arena_printf(d->a, "%s is loaded", o->path)};
+            return major_of(version, &ret->major);
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ the driver's floor */
+
+/* The oldest driver for this CUDA: that of its major's minor-version compatibility, and before 11,
+ * where there is none, that of the toolkit itself. NULL: not known. */
+static const struct kb_driver *floor_of(struct diag *d, const struct runtime *x)
+{
+    struct kb_drivers drivers;
+    struct gm_err err;
+    const char *major = arena_printf(d->a, "%u", (unsigned)x->major);
+    const char *release = arena_printf(d->a, "%s.", x->version);
+    if (kb_drivers(d->m->kb, &drivers, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < drivers.n; i++) {
+        const struct kb_driver *row = &drivers.rows[i];
+        if ((row->kind == KB_DRIVER_MINOR && strcmp(row->cuda, major) == 0) ||
+            (row->kind == KB_DRIVER_TOOLKIT && x->major < 11 && strchr(x->version, '.') &&
+             starts_with(row->cuda, release))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ libcuda */
+
+static const struct ldso_object *libcuda_of(const struct model_process *p)
+{
+    for (size_t i = 0; p->ldso && i < p->ldso->objects.n; i++) {
+        const struct ldso_object *o = p->ldso->objects.items[i];
+        if (strcmp(o->soname ? o->soname : path_base(o->path), "libcuda.so.1") == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+struct compat {
+    const char *path;    // real path of a forward-compatibility libcuda
+    const char *version; // or NULL
+    struct host_compat note;
+};
+
+static bool compat_of(struct diag *d, const struct ldso_object *o, struct compat *ret)
+{
+    const char *real = o ? model_real_path(d->m, o->path) : NULL;
+    struct str version;
+    if (!real) {
+        return false;
+    }
+    *ret = (struct compat){.path = real};
+    model_compat_note(d->m, real, &ret->note);
+    if (host_parse_so_version(str_of(path_base(real)), &version)) {
+        ret->version = str_dup(d->a, version);
+    }
+    return host_compat_is(real, &ret->note);
+}
+
+/* The driver's version as the process meets it: that of a compatibility library where it may be
+ * used. The module's is known. */
+static const char *driver_for(struct diag *d, const struct model_process *p)
+{
+    const struct host *h = d->m->host;
+    struct compat c;
+    const char *why;
+    if (compat_of(d, libcuda_of(p), &c) &&
+        host_compat_fits(h, d->a, c.version, &c.note, &why) == HOST_YES) {
+        return c.version;
+    }
+    return h->nvidia.module.value;
+}
+
+/* ------------------------------------------------------------------ too old */
+
+/* NVIDIA, "CUDA and driver support for legacy GPUs": drivers after these serve the GPU no more. */
+static const struct {
+    const char *capability; // beginning
+    const char *branch;
+} last_branches[] = {{"2.", "390"}, {"3.", "470"}};
+
+/* The last branch for a GPU here that is older than the driver asked for, or NULL. */
+static const char *ends_before(const struct host *h, const char *driver_min)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        for (size_t k = 0; k < sizeof last_branches / sizeof *last_branches; k++) {
+            if (g->vendor == HOST_NVIDIA && g->compute_capability.state == HOST_YES &&
+                starts_with(g->compute_capability.value, last_branches[k].capability) &&
+                host_version_cmp(driver_min, last_branches[k].branch) > 0) {
+                return last_branches[k].branch;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A build of this release of torch for a CUDA that the driver serves, the newest; or NULL. */
+static const struct kb_build *older_build(struct diag *d, const char *version, const char *driver)
+{
+    struct kb_builds builds;
+    struct gm_err err;
+    const struct kb_build *best = NULL;
+    if (kb_builds(d->m->kb, &builds, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < builds.n; i++) {
+        const struct kb_build *row = &builds.rows[i];
+        struct runtime x = {.version = row->cuda};
+        if (strcmp(row->package, "torch") != 0 || !row->cuda || !major_of(row->cuda, &x.major) ||
+            !model_version_fits(d->a, row->versions, version)) {
+            continue;
+        }
+        const struct kb_driver *least = floor_of(d, &x);
+        if (least && host_version_cmp(driver, least->linux_min) >= 0 &&
+            (!best || host_version_cmp(row->cuda, best->cuda) > 0)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *driver)
+{
+    const struct py_dist *torch = d->m->env ? py_env_by_dist(d->m->env, "torch") : NULL;
+    if (!torch || !torch->version || !model_torch_build(d->m, "cuda")) {
+        return;
+    }
+    struct str rest = str_of(torch->version);
+    const char *release = str_dup(d->a, str_cut(&rest, '+'));
+    const struct kb_build *build = older_build(d, release, driver);
+    if (build) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                    diag_pip(d, arena_printf(d->a,
+                                             "--force-reinstall torch==%s --index-url "
+                                             "https://download.pytorch.org/whl/%s",
+                                             diag_quote(d, release), build->build)),
+                    "Install torch %s built for CUDA %s, which this driver serves.", release,
+                    build->cuda);
+    }
+}
+
+static void repair_by_driver(struct diag *d, struct diag_finding *f, const char *driver_min)
+{
+    const struct host *h = d->m->host;
+    const char *end = ends_before(h, driver_min);
+    if (end) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Use programs built for an older CUDA: R%s is the last driver branch that "
+                    "serves this GPU.", end);
+        return;
+    }
+    diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h), "Update the NVIDIA driver to %s or "
+                "newer%s.", driver_min,
+                h->container.inside.state == HOST_YES ? ", on the host of this container" : "");
+}
+
+static void judge_runtime(struct diag *d, const struct runtime *x)
+{
+    const struct kb_driver *least = floor_of(d, x);
+    const struct host_fact *module = &d->m->host->nvidia.module;
+    if (!least || !module->value || host_version_cmp(module->value, least->linux_min) >= 0) {
+        return;
+    }
+    const char *driver = driver_for(d, x->process);
+    if (host_version_cmp(driver, least->linux_min) >= 0) {
+        return;
+    }
+    struct diag_finding *f = diag_add(
+        d, DIAG_DRIVER_TOO_OLD, arena_printf(d->a, "%u", (unsigned)x->major),
+        arena_printf(d->a, "NVIDIA driver %s", driver),
+        arena_printf(d->a, "The NVIDIA driver %s is too old for CUDA %s: it needs %s or newer.",
+                     driver, x->version, least->linux_min));
+    f->stage = DIAG_STAGE_MACHINE;
+    diag_seen_in(d, f, x->process);
+    diag_evidence(d, f, "%s", x->from);
+    diag_evidence(d, f, "the driver is %s (%s)", driver, module->where);
+    diag_evidence(d, f, "known from: knowledge base, row %s: %s needs %s", least->id, least->title,
+                  least->linux_min);
+    repair_by_torch(d, f, driver);
+    repair_by_driver(d, f, least->linux_min);
+}
+
+static bool imports_torch(const struct model_process *p)
+{
+    for (size_t i = 0; i < p->imported.n; i++) {
+        if (strcmp(p->imported.items[i], "torch") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* torch says in a file which CUDA it was built for; the others by what they load. */
+static void judge_torch(struct diag *d, const struct model_process *p, const char *cuda)
+{
+    struct runtime x = {.version = cuda, .process = p};
+    if (cuda && imports_torch(p) && major_of(cuda, &x.major)) {
+        x.from = arena_printf(d->a, "torch was built for CUDA %s (torch/version.py)", cuda);
+        judge_runtime(d, &x);
+    }
+}
+
+/* ------------------------------------------------------------------ forward compatibility */
+
+static void rule_compat(struct diag *d, const struct model_process *p)
+{
+    const struct ldso_object *o = libcuda_of(p);
+    struct compat c;
+    const char *why = NULL;
+    if (!compat_of(d, o, &c) ||
+        host_compat_fits(d->m->host, d->a, c.version, &c.note, &why) != HOST_NO) {
+        return;
+    }
+    struct diag_finding *f = diag_add(
+        d, DIAG_FORWARD_COMPAT, c.path, c.path,
+        arena_printf(d->a, "%s is a forward-compatibility library that must not be used here: %s.",
+                     c.path, why));
+    f->stage = DIAG_STAGE_MACHINE;
+    diag_seen_in(d, f, p);
+    diag_evidence(d, f, "found through %s", diag_via(d, o->via, o->via_object));
+    if (c.note.has_note) {
+        diag_evidence(d, f, "its note says that it is for CUDA %s",
+                      c.note.cuda ? c.note.cuda : "(not stated)");
+    }
+    const char *dir = path_normal(d->a, path_dir(d->a, o->path));
+    if (o->via == LDSO_VIA_LIBRARY_PATH && diag_repair_without(d, f, p, dir)) {
+        return;
+    }
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Take %s off the loader's path (LD_LIBRARY_PATH; /etc/ld.so.conf.d, then ldconfig), "
+                "or remove the package cuda-compat.", dir);
+}
+
+/* ------------------------------------------------------------------ libcuda is not found */
+
+static bool failed(const struct model_process *p, const char *name)
+{
+    for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
+        const struct ldso_request *r = p->ldso->requests.items[i];
+        if (r->outcome == LDSO_NOT_FOUND && strcmp(r->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct host_library *driver_library(const struct host *h)
+{
+    for (size_t i = 0; i < h->nvidia.libraries.n; i++) {
+        if (strcmp(h->nvidia.libraries.items[i].name, "libcuda.so.1") == 0) {
+            return &h->nvidia.libraries.items[i];
+        }
+    }
+    return h->wsl.libcuda.path ? &h->wsl.libcuda : NULL;
+}
+
+/* Whether there is a GPU of NVIDIA of which nothing says that it cannot be used. */
+static bool may_be_used(const struct host *h)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == HOST_NVIDIA && h->gpus.items[i].usable != HOST_NO) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The driver is in order, and its library is where this program does not look. */
+static void rule_not_on_path(struct diag *d, const struct model_process *p)
+{
+    const struct host *h = d->m->host;
+    const struct host_library *lib = driver_library(h);
+    if (!lib || !may_be_used(h) || libcuda_of(p) || !failed(p, "libcuda.so.1")) {
+        return;
+    }
+    const char *dir = path_dir(d->a, lib->path);
+    struct diag_finding *f =
+        diag_add(d, DIAG_DRIVER_LIBRARY_NOT_ON_PATH, dir, "libcuda.so.1",
+                 arena_printf(d->a, "The driver's libcuda.so.1 lies in %s, where the loader does not "
+                                    "look.", dir));
+    bool wsl = h->wsl.is_wsl.state == HOST_YES;
+    f->class = wsl ? "wsl-specific" : f->class;
+    f->stage = DIAG_STAGE_MACHINE;
+    diag_seen_in(d, f, p);
+    diag_evidence(d, f, "the driver's library is %s", lib->path);
+    const char *old = diag_getenv(d, "LD_LIBRARY_PATH");
+    const struct model_process *tried =
+        diag_replay(d, p, old && *old ? arena_printf(d->a, "%s:%s", dir, old) : dir);
+    if (tried && libcuda_of(tried)) {
+        diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, dir),
+                    "Set LD_LIBRARY_PATH before the program starts (tried in the model: it is then "
+                    "found).");
+    }
+    diag_repair(d, f, DIAG_REPAIR_FILE,
+                arena_printf(d->a, "echo %s | sudo tee /etc/ld.so.conf.d/nvidia-driver.conf && sudo "
+                                   "ldconfig", diag_quote(d, dir)),
+                "Name the folder to the loader for all programs.");
+}
+
+/* ------------------------------------------------------------------ the rule */
+
+/* A GPU of NVIDIA on the bus or in WSL; a Jetson's driver has versions of its own. */
+static bool has_gpu(const struct host *h)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == HOST_NVIDIA && strcmp(h->gpus.items[i].kind, "tegra") != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void diag_rule_drivers(struct diag *d)
+{
+    if (!d->m->host || !has_gpu(d->m->host)) {
+        return;
+    }
+    const char *torch_cuda = d->m->processes.n ? model_torch_build(d->m, "cuda") : NULL;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        struct runtime x;
+        judge_torch(d, p, torch_cuda);
+        for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
+            if (runtime_of(d, p, p->ldso->objects.items[k], &x)) {
+                judge_runtime(d, &x);
+            }
+        }
+        rule_compat(d, p);
+        rule_not_on_path(d, p);
+    }
+}
