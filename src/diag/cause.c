@@ -426,10 +426,10 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_HSA_OVERRIDE] = {
         "hsa-override-wrong", "gfx-unsupported", DIAG_WARNING,
         "HSA_OVERRIDE_GFX_VERSION makes ROCm take the GPU for another kind.",
-        "ROCm then loads code for that kind. It works where both have the same instruction set (gfx1031 to\n"
-        "gfx1036 as 10.3.0, gfx1101 to gfx1103 as 11.0.0) and gives wrong results, hangs or crashes where they\n"
-        "have not: gfx1010 is RDNA 1, 10.3.0 is RDNA 2. The value is three numbers with dots. It holds for\n"
-        "every GPU of the machine, the integrated one too.\n\n"
+        "ROCm then loads code for that kind. It works where both have the same instruction set (gfx1031\n"
+        "to gfx1036 as 10.3.0, gfx1101 to gfx1103 as 11.0.0) and gives wrong results, hangs or crashes\n"
+        "where they have not: gfx1010 is RDNA 1, 10.3.0 is RDNA 2. The value is three numbers with\n"
+        "dots. It holds for every GPU of the machine, the integrated one too.\n\n"
         "To do: unset it, or use a build for the GPU's own target."},
     [DIAG_AMD_KERNEL_OLD] = {
         "amd-kernel-old", "driver-too-old", DIAG_WARNING,

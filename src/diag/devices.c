@@ -179,11 +179,13 @@ static bool severity_of(struct diag *d, const struct host_gpu *g, const struct h
     if (!host_gpu_counts(g) && (!who || another_counts(d->m->host, g))) {
         return false;
     }
-    *ret = !wanted                                                              ? DIAG_NOTE
-           : diag_causes[cause].severity != DIAG_ERROR                          ? diag_causes[cause].severity
-           : who && (another_serves(d->m->host, g) || !host_gpu_counts(g))      ? DIAG_WARNING
-           : p->state == HOST_NO                                                ? DIAG_ERROR
-                                                                                : DIAG_WARNING;
+    bool spare = who && (another_serves(d->m->host, g) || !host_gpu_counts(g));
+    *ret = diag_causes[cause].severity;
+    if (!wanted) {
+        *ret = DIAG_NOTE;
+    } else if (*ret == DIAG_ERROR && (spare || p->state != HOST_NO)) {
+        *ret = DIAG_WARNING;
+    }
     return true;
 }
 
@@ -194,14 +196,22 @@ static const char *placed(struct diag *d, const struct host_gpu *g)
     return g->bdf ? arena_printf(d->a, "%s at %s", g->name, g->bdf) : g->name;
 }
 
+static const struct host_problem *problem_of(const struct host_gpu *g, const char *id)
+{
+    for (size_t i = 0; i < g->problems.n; i++) {
+        if (strcmp(g->problems.items[i].id, id) == 0) {
+            return &g->problems.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* GPUs of the vendor with this problem. */
 static size_t sharing(const struct host *h, const struct host_gpu *g, const char *id)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->gpus.n; i++) {
-        const struct host_gpu *x = &h->gpus.items[i];
-        for (size_t k = 0; k < x->problems.n && x->vendor == g->vendor; k++) {
-            n += strcmp(x->problems.items[k].id, id) == 0;
-        }
+        n += h->gpus.items[i].vendor == g->vendor && problem_of(&h->gpus.items[i], id);
     }
     return n;
 }
@@ -209,11 +219,33 @@ static size_t sharing(const struct host *h, const struct host_gpu *g, const char
 static const char *summary_of(struct diag *d, const struct host_gpu *g, const struct host_problem *p)
 {
     size_t n = sharing(d->m->host, g, p->id);
-    const char *who = n > 1 ? arena_printf(d->a, "%zu %s GPUs", n, host_vendor_name(g->vendor))
-                            : g->name;
+    const char *who = n > 1 ? arena_printf(d->a, "%s (and %zu more)", g->name, n - 1) : g->name;
     return p->state == HOST_NO
                ? arena_printf(d->a, "%s cannot be used: %s.", who, p->text)
                : arena_printf(d->a, "%s: %s.", who, p->text);
+}
+
+/* The GPUs with the same words in one line; the words themselves where the summary has others. */
+static void gpu_evidence(struct diag *d, struct diag_finding *f, const struct host_gpu *g,
+                         const struct host_problem *p)
+{
+    const struct host *h = d->m->host;
+    const char *text = "";
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *x = &h->gpus.items[i];
+        const struct host_problem *own = problem_of(x, p->id);
+        if (x->vendor == g->vendor && own && strcmp(own->text, p->text) == 0) {
+            bool again = *text && x->bdf && strcmp(x->name, g->name) == 0;
+            text = arena_printf(d->a, "%s%s%s", text, *text ? ", " : "",
+                                again ? x->bdf : placed(d, x));
+        }
+    }
+    const char *driver = g->driver.state == HOST_YES && g->driver.value
+                             ? arena_printf(d->a, "; driver: %s", g->driver.value)
+                         : g->driver.state == HOST_NO ? "; driver: none"
+                                                      : "";
+    bool other = !strstr(f->summary, p->text);
+    diag_evidence(d, f, "%s%s%s%s", text, driver, other ? ": " : "", other ? p->text : "");
 }
 
 /* What the container was given, and what its environment says. */
@@ -237,20 +269,35 @@ static void container_evidence(struct diag *d, struct diag_finding *f)
     }
 }
 
+/* A step as a sentence: a command at its beginning keeps its small letter. */
+static const char *sentence(struct diag *d, const struct host_problem *p)
+{
+    static const char *const commands[] = {"sudo ", "docker ", "unset ", "export ", "wsl ",
+                                           "nvidia-"};
+    if (p->command && strcmp(p->step, p->command) == 0) {
+        return "Run this, and look again.";
+    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (starts_with(p->step, commands[i])) {
+            return arena_printf(d->a, "%s.", p->step);
+        }
+    }
+    char *text = arena_printf(d->a, "%s.", p->step);
+    text[0] = (char)(text[0] >= 'a' && text[0] <= 'z' ? text[0] - 'a' + 'A' : text[0]);
+    return text;
+}
+
 /* The less invasive way first: in WSL a folder at the front of the search is enough. */
 static void repairs(struct diag *d, struct diag_finding *f, const struct host_problem *p)
 {
-    bool is_setting = p->command && (starts_with(p->command, "unset ") ||
-                                     starts_with(p->command, "export "));
+    bool is_setting = p->command && starts_with(p->command, "unset ");
     if (f->cause == DIAG_WSL_SHADOWED) {
         diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, "/usr/lib/wsl/lib"),
                     "Let WSL's own libcuda come first.");
     }
     if (p->step) {
-        diag_repair(d, f, is_setting ? DIAG_REPAIR_ENV : DIAG_REPAIR_TEXT, p->command, "%c%s.",
-                    p->step[0] >= 'a' && p->step[0] <= 'z' && !p->command ? p->step[0] - 'a' + 'A'
-                                                                          : p->step[0],
-                    p->step + 1);
+        diag_repair(d, f, is_setting ? DIAG_REPAIR_ENV : DIAG_REPAIR_TEXT, p->command, "%s",
+                    sentence(d, p));
     }
 }
 
@@ -291,6 +338,23 @@ static void judge_override(struct diag *d, struct diag_finding *f, const struct 
 
 /* ------------------------------------------------------------------ the rule */
 
+/* The machine's search ends at the wrong libcuda; that of these programs may still be right, by
+ * LD_LIBRARY_PATH. */
+static bool finds_libcuda_of_wsl(struct diag *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        const struct ldso_object *o = p->ldso ? ldso_find_object(p->ldso, "libcuda.so.1") : NULL;
+        const char *real = o ? model_real_path(d->m, o->path) : NULL;
+        if (real && !starts_with(real, "/usr/lib/wsl/")) {
+            return false;
+        }
+        n += real != NULL;
+    }
+    return n > 0;
+}
+
 static struct diag_finding *add_problem(struct diag *d, const struct host_gpu *g,
                                         const struct host_problem *p)
 {
@@ -300,6 +364,9 @@ static struct diag_finding *add_problem(struct diag *d, const struct host_gpu *g
         return NULL; // a remark, or not known
     }
     enum diag_cause cause = cause_of(d->m->host, g, row);
+    if (cause == DIAG_WSL_SHADOWED && finds_libcuda_of_wsl(d)) {
+        return NULL;
+    }
     if (!severity_of(d, g, p, cause, &severity)) {
         return NULL;
     }
@@ -311,7 +378,7 @@ static struct diag_finding *add_problem(struct diag *d, const struct host_gpu *g
     bool is_new = f->evidence.n == 0;
     f->stage = DIAG_STAGE_MACHINE;
     f->severity = is_new || severity > f->severity ? severity : f->severity;
-    diag_evidence(d, f, "%s: %s", placed(d, g), p->text);
+    gpu_evidence(d, f, g, p);
     container_evidence(d, f);
     judge_override(d, f, g);
     const char *who = NULL;

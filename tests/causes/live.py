@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 
-from tree import Tree, compiled, dlopen_note
+from tree import MACHINES, Tree, compiled, dlopen_note
 
 CASES = []
 ANSWERS = {}
@@ -141,11 +141,55 @@ def expect(exe, args, status, *words, show=False, verdict=None, env=None):
                     if f["severity"] != "note")
 
 
+def order_faults(exe, tree, causes, show):
+    """What is wrong with the order of the errors."""
+    done = run(exe, ["check", "--root", str(tree.top), tree.prefix, "--json"])
+    found = [f["cause"] for f in json.loads(done[1])["findings"] if f["severity"] == "error"]
+    if show:
+        print(found)
+    if found != causes:
+        yield "errors are %s, not %s" % (found, causes)
+
+
 @answer
 def machine_without_python(exe, folder, show):
-    tree = Tree(folder / "root")
+    tree = Tree(folder / "root").machine(MACHINES["cpu-only"][1])
     return list(expect(exe, ["check", "--root", str(tree.top)], 0, "no package was looked at",
                        show=show, verdict="ok"))
+
+
+@answer
+def files_without_python(exe, folder, show):
+    """Neither a program nor devices: nothing was judged."""
+    tree = Tree(folder / "root")
+    return list(expect(exe, ["check", "--root", str(tree.top)], 3, "not looked at", show=show,
+                       verdict="unknown"))
+
+
+@answer
+def unknown_devices_are_no_fault(exe, folder, show):
+    """The file system of an image holds no devices: its programs are judged all the same."""
+    tree = Tree(folder / "root").python().torch_for("cuda", "12.4")
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix], 0, "not looked at",
+                       show=show, verdict="ok"))
+
+
+@answer
+def driver_comes_before_first_use(exe, folder, show):
+    """What stops the import comes first, then the machine, then what only the use asks for."""
+    tree = Tree(folder / "use").python().ctranslate2().machine(MACHINES["nouveau"][1])
+    wrong = list(order_faults(exe, tree, ["nouveau-bound", "library-missing"], show))
+    tree = Tree(folder / "import").python().torch_for("cuda", "12.4", needed=["libwanted.so.1"])
+    tree.machine(MACHINES["nouveau"][1])
+    return wrong + list(order_faults(exe, tree, ["library-missing", "nouveau-bound"], show))
+
+
+@answer
+def program_without_gpu_on_a_broken_machine(exe, folder, show):
+    """The machine's problem is a note: this program does not use a GPU."""
+    tree = Tree(folder / "root").python().machine(MACHINES["nouveau"][1])
+    return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix], 0,
+                       "the nouveau driver is bound", show=show, verdict="ok"))
 
 
 @answer

@@ -15,7 +15,10 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/differential"))
+sys.path.insert(0, str(TOP / "tests/trees"))
 import elfgen  # noqa: E402
+from build import Link  # noqa: E402
+from machines import MACHINES  # noqa: E402,F401  (for the cases)
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 MUSL_LOADER = "/lib/ld-musl-x86_64.so.1"
@@ -94,6 +97,29 @@ class Tree:
         name = spec.pop("soname", os.path.basename(path))
         return self.put(path, elf(name, **spec))
 
+    def machine(self, machine):
+        """A machine of tests/trees in this tree; its libraries, empty there, become real ones."""
+        machine = dict(machine)
+        nodes = machine.pop("nodes", None)
+        if nodes is not None:
+            self.put("/.gpumend-nodes", "".join(line + "\n" for line in nodes))
+        links = {os.path.join(os.path.dirname(path), text): os.path.basename(path)
+                 for path, text in machine.items() if isinstance(text, Link)}
+        for path, text in machine.items():
+            if text is None:
+                self.real(path).mkdir(parents=True, exist_ok=True)
+            elif isinstance(text, Link):
+                self.link(path, text)
+            elif ".so" in os.path.basename(path) and not path.endswith(".hsaco"):
+                name = links.get(path, os.path.basename(path))
+                self.lib(path, soname="libcuda.so.1" if name.startswith("libcuda.so") else name)
+            else:
+                self.put(path, text)
+        return self
+
+    def cudart(self, name="libcudart.so.12"):
+        return self.lib(SYSTEM + "/" + name)
+
     def link(self, path, target):
         self.real(path).parent.mkdir(parents=True, exist_ok=True)
         os.symlink(target, self.real(path))
@@ -148,6 +174,7 @@ class Tree:
             self.lib(self.site + "/" + paths[2])
         self.put(self.site + "/ctranslate2/__init__.py", "")
         self.dist("ctranslate2", version, paths)
+        return self
 
     def torch(self, version="2.5.1", **ext):
         """torch, as a build for CUDA 12.4."""
@@ -156,6 +183,14 @@ class Tree:
         self.lib(self.site + "/torch/lib/libtorch_global_deps.so")
         self.lib(self.site + "/torch/_C.%s.so" % TAG, soname=None, **ext)
         self.dist("torch", version, ["torch/lib/libtorch_global_deps.so", "torch/_C.%s.so" % TAG])
+
+    def torch_for(self, key, built_for, version="2.5.1", **ext):
+        """torch, built for a release of CUDA ("cuda") or of ROCm ("hip")."""
+        self.torch(version, **ext)
+        other = "hip" if key == "cuda" else "cuda"
+        self.put(self.site + "/torch/version.py", "%s: Optional[str] = '%s'\n"
+                 "%s: Optional[str] = None\n" % (key, built_for, other))
+        return self
 
     def onnxruntime(self, version="1.23.2", needed=ORT_NEEDS, **spec):
         capi = self.site + "/onnxruntime/capi/"
