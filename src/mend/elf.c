@@ -16,7 +16,8 @@ static struct ldso_overlay_edit *edit_of(struct mend *x, edit_list *edits,
         }
     }
     const struct ldso_file *f = path ? ldso_store_get(x->m->store, path)->file : NULL;
-    if (!f || !mend_is_inside(x, path) || o->path[0] != '/' || o->via == LDSO_VIA_MAIN) {
+    bool interpreter = o->via == LDSO_VIA_MAIN && x->m->env;
+    if (!f || !mend_is_inside(x, path) || o->path[0] != '/' || interpreter) {
         return NULL;
     }
     VEC_PUSH(x->a, edits, (struct ldso_overlay_edit){path, f->image.rpath, f->image.runpath});
@@ -50,7 +51,8 @@ static const char *element_for(struct mend *x, const char *file, const char *dir
 static bool add_folder(struct mend *x, struct ldso_overlay_edit *e, const char *dir, bool first)
 {
     const char **path = path_in_force(e), *old = *path, *element = element_for(x, e->file, dir);
-    if (has_element(old, element) || strpbrk(dir, ":$")) {
+    const char *rest = starts_with(element, "$ORIGIN") ? element + 7 : element;
+    if (has_element(old, element) || strpbrk(rest, ":$")) {
         return false;
     }
     *path = !old || !*old ? element
@@ -146,7 +148,7 @@ static bool take_folder(struct mend *x, struct ldso_overlay_edit *e, const char 
             out = arena_printf(x->a, "%s%s%s", out, *out ? ":" : "", element);
         }
     }
-    *path = out;
+    *path = *out ? out : NULL;
     return old && strcmp(out, old) != 0;
 }
 
@@ -155,16 +157,18 @@ static void mend_wrong(struct mend *x, const struct diag_finding *f, edit_list *
                        struct mend_verdict *found)
 {
     const struct ldso_object *o = blamed(x, f);
-    struct model_library *list = NULL;
-    size_t n = o ? model_libraries(x->m, o->soname ? o->soname : path_base(o->path), &list) : 0;
-    const char *dir = o ? path_normal(x->a, path_dir(x->a, o->path)) : NULL;
-    for (size_t i = 0; o && i <= n; i++) {
+    mend_copies copies = {0};
+    if (!o) {
+        return;
+    }
+    copies = mend_copies_of(x, o->soname ? o->soname : path_base(o->path));
+    const char *dir = path_normal(x->a, path_dir(x->a, model_absolute(x->m, o->path)));
+    for (size_t i = 0; i <= copies.n; i++) {
         struct mend_verdict v;
         edit_list tried = copy_of(x, best);
         struct ldso_overlay_edit *e = edit_of(x, &tried, o->via_object);
-        bool other = e && i < n && list[i].usable && strcmp(list[i].path, o->path) != 0;
-        bool changed = i < n ? other && add_folder(x, e, path_dir(x->a, list[i].path), true)
-                             : e && take_folder(x, e, dir);
+        bool changed = e && (i < copies.n ? add_folder(x, e, copies.items[i].dir, true)
+                                          : take_folder(x, e, dir));
         if (changed && judge(x, &tried, &v) && mend_is_better(&v, found)) {
             *best = tried;
             *found = v;
@@ -177,14 +181,14 @@ static void mend_wrong(struct mend *x, const struct diag_finding *f, edit_list *
 static struct mend_step step_of(struct mend *x, const struct ldso_overlay_edit *e)
 {
     const struct elf_image *was = &ldso_store_get(x->m->store, e->file)->file->image;
-    bool runpath = e->runpath != NULL;
+    bool runpath = e->runpath || was->runpath;
     const char *now = runpath ? e->runpath : e->rpath, *old = runpath ? was->runpath : was->rpath;
     const char *file = diag_shell_word(x->a, e->file);
     return (struct mend_step){
         .kind = MEND_EDIT_ELF,
-        .text = arena_printf(x->a, "Set the %s of %s (patchelf).", runpath ? "RUNPATH" : "RPATH",
-                             path_base(e->file)),
-        .command = *now ? arena_printf(x->a, "patchelf %s--set-rpath %s %s",
+        .text = arena_printf(x->a, "%s the %s of %s (patchelf).", now ? "Set" : "Remove",
+                             runpath ? "RUNPATH" : "RPATH", path_base(e->file)),
+        .command = now ? arena_printf(x->a, "patchelf %s--set-rpath %s %s",
                                        runpath ? "" : "--force-rpath ",
                                        diag_shell_word(x->a, now), file)
                         : arena_printf(x->a, "patchelf --remove-rpath %s", file),

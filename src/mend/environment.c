@@ -221,6 +221,33 @@ static void add_way(struct mend *x, const setting_list *list, const struct mend_
 
 /* ------------------------------------------------------------------ the search */
 
+/* LD_PRELOAD without the entry that cannot be loaded. */
+static bool without_preload(struct mend *x, const struct diag_finding *f, struct diag_variable *ret)
+{
+    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
+    if (f->cause != DIAG_PRELOAD_IGNORED || !old) {
+        return false;
+    }
+    for (struct str rest = str_of(old); rest.s;) {
+        const char *blank = str_dup(x->a, str_cut(&rest, ' '));
+        for (struct str part = str_of(blank); part.s;) {
+            const char *path = str_dup(x->a, str_cut(&part, ':'));
+            bool stays = *path && strcmp(path, f->culprit) != 0;
+            out = stays ? arena_printf(x->a, "%s%s%s", out, *out ? ":" : "", path) : out;
+        }
+    }
+    *ret = (struct diag_variable){.name = "LD_PRELOAD", .value = *out ? out : NULL};
+    return true;
+}
+
+/* The variable that a repair of a finding sets, if it sets one. */
+static bool wish_of(struct mend *x, const struct diag_finding *f, const struct diag_repair *r,
+                    struct diag_variable *ret)
+{
+    return diag_repair_variable(x->a, r, ret) ||
+           (r->kind == DIAG_REPAIR_ENV && without_preload(x, f, ret));
+}
+
 /* The wishes of the findings, one after the other, each kept if it mends more. */
 static setting_list by_repairs(struct mend *x, struct mend_verdict *ret)
 {
@@ -230,7 +257,7 @@ static setting_list by_repairs(struct mend *x, struct mend_verdict *ret)
         for (size_t k = 0; k < f->repairs.n; k++) {
             struct diag_variable v;
             struct mend_verdict verdict;
-            if (!diag_repair_variable(x->a, &f->repairs.items[k], &v) ||
+            if (!wish_of(x, f, &f->repairs.items[k], &v) ||
                 (x->o->manner == MEND_IN_PROCESS && is_loaders(v.name))) {
                 continue;
             }
@@ -277,7 +304,7 @@ static void plan_untried(struct mend *x, const struct diag_finding *f, const str
     setting_list none = {0};
     struct setting s = wanted(x, &none, v);
     setting_list list = with_setting(x, &none, s);
-    if (is_loaders(v->name) || !judge(x, &list, &verdict) || verdict.worse || verdict.gone.n) {
+    if (starts_with(v->name, "LD_") || !judge(x, &list, &verdict) || verdict.worse || verdict.gone.n) {
         return;
     }
     struct mend_way *way = mend_way_new(
@@ -285,8 +312,10 @@ static void plan_untried(struct mend *x, const struct diag_finding *f, const str
         arena_printf(x->a, "Start the program with another environment (%s).", v->name));
     VEC_PUSH(x->a, &way->steps, step_of(x, &s));
     VEC_PUSH(x->a, &way->mends, f);
-    way->unproved = "which GPUs a program sees, and what it makes of them, is decided by the "
-                    "driver, which the model does not run";
+    way->unproved = is_loaders(v->name)
+                        ? "the model does not follow the loader's tunables"
+                        : "which GPUs a program sees, and what it makes of them, is decided by the "
+                          "driver, which the model does not run";
     mend_way_add(x, way);
 }
 

@@ -66,6 +66,13 @@ void mend_plan_environment(struct mend *x, const mend_texts *preloads);
 /* The file that serves a name, from a folder of `like` if there is one; NULL if there is none. */
 const char *mend_file_for(struct mend *x, const char *name, const mend_texts *like);
 
+/* The folders that hold a usable copy: the usual ones, and wherever a process has found one. */
+struct mend_copy {
+    const char *dir, *soname;
+};
+typedef VEC(struct mend_copy) mend_copies;
+mend_copies mend_copies_of(struct mend *x, const char *name);
+
 /* Libraries to load first, dependencies first, and links with the names that would be found before
  * them (shadow.c). Empty: none helps. */
 typedef VEC(struct mend_link) mend_links;

@@ -21,7 +21,8 @@ enum mend_step_kind {
     MEND_LINK,     // links inside the environment: links
     MEND_HOOK,     // the start-up hook of the environment, which loads `paths` right before the
                    // first import of one of `modules`
-    MEND_EDIT_ELF, // the RPATH or RUNPATH of one file: file, old_path, new_path
+    MEND_EDIT_ELF, // the RPATH or RUNPATH of one file: file, old_path (NULL: it has none), new_path
+                   // (NULL: it is taken away)
     MEND_PACKAGES, // packages to install, exact: packages
     MEND_TEXT,     // what only a person can do: system packages, the driver
 };

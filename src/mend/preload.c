@@ -89,9 +89,66 @@ static mend_texts in_order(struct mend *x, const mend_texts *paths)
 
 /* ------------------------------------------------------------------ the set */
 
-static struct model_change change_of(const mend_texts *paths)
+/* LD_PRELOAD with the set first and what was there behind it; NULL if it cannot be written. */
+static const char *preload_value(struct mend *x, const mend_texts *paths)
 {
-    return (struct model_change){.preloads = paths->items, .n_preloads = paths->n};
+    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strpbrk(paths->items[i], " :$")) {
+            return NULL;
+        }
+        out = arena_printf(x->a, "%s%s%s", out, i ? ":" : "", paths->items[i]);
+    }
+    for (struct str rest = str_of(old); rest.s;) {
+        const char *blank = str_dup(x->a, str_cut(&rest, ' '));
+        for (struct str part = str_of(blank); part.s;) {
+            const char *path = str_dup(x->a, str_cut(&part, ':'));
+            out = *path && !mend_has(paths, path) ? arena_printf(x->a, "%s:%s", out, path) : out;
+        }
+    }
+    return out;
+}
+
+/* The set in the start environment, with the folder of its links first on the path. */
+static bool start_with(struct mend *x, const struct mend_set *set, struct model_change *ret)
+{
+    const char *value = preload_value(x, &set->paths);
+    mend_texts env = mend_env(x);
+    if (!value) {
+        return false;
+    }
+    mend_env_with(x, &env, "LD_PRELOAD", value, &env);
+    if (set->links.n) {
+        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+    }
+    ret->env = env.items;
+    ret->n_env = env.n;
+    return true;
+}
+
+/* The change by which a set is searched for: in a process that has just started, since dlopen says
+ * what each library lacks; a program that is no interpreter asks at its start already. */
+static struct model_change change_of(struct mend *x, const struct mend_set *set)
+{
+    struct model_change c = {0};
+    if (x->m->env || x->o->manner == MEND_IN_PROCESS) {
+        c.preloads = set->paths.items;
+        c.n_preloads = set->paths.n;
+    } else if (set->paths.n) {
+        (void)start_with(x, set, &c); // not possible: the change is none, and mends nothing
+    }
+    if (set->links.n && !c.env) {
+        mend_texts env = mend_env(x);
+        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+        c.env = env.items;
+        c.n_env = env.n;
+    }
+    if (set->links.n) {
+        struct ldso_overlay *overlay = arena_alloc(x->a, sizeof *overlay);
+        *overlay = mend_overlay_of(x, &set->links);
+        c.overlay = overlay;
+    }
+    return c;
 }
 
 /* Adds what the failing processes still lack, and what the libraries of the set need themselves,
@@ -103,7 +160,7 @@ static mend_texts grow(struct mend *x, mend_texts paths)
         struct model_replayed *replayed = NULL;
         size_t known = paths.n;
         paths = in_order(x, &paths);
-        struct model_change c = change_of(&paths);
+        struct model_change c = change_of(x, &(struct mend_set){.paths = paths});
         if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
             break;
         }
@@ -144,16 +201,17 @@ static bool in_family(const struct kb_family *f, const char *name)
     return false;
 }
 
+static bool is_library(struct mend *x, const char *path)
+{
+    const struct elf_image *image = image_of(x, path);
+    return image && image->state == ELF_STATE_OK && image->type == ET_DYN && !image->dynamic_bad;
+}
+
 static void add_from(struct mend *x, const char *dir, const char *name, mend_texts *paths)
 {
-    struct model_library *list = NULL;
-    size_t n = has_name(paths, name) ? 0 : model_libraries(x->m, name, &list);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].usable && strcmp(list[i].name, name) == 0 &&
-            strcmp(path_dir(x->a, list[i].path), dir) == 0) {
-            VEC_PUSH(x->a, paths, list[i].path);
-            return;
-        }
+    const char *path = path_join(x->a, dir, name);
+    if (!strchr(name, '/') && !has_name(paths, name) && is_library(x, path)) {
+        VEC_PUSH(x->a, paths, path);
     }
 }
 
@@ -191,18 +249,9 @@ static bool is_gone(const struct mend_verdict *v, const struct diag_finding *f)
     return false;
 }
 
-/* A set tried in a process that runs already; with links, as if their folder were on its path. */
 static bool judge_set(struct mend *x, const struct mend_set *set, struct mend_verdict *ret)
 {
-    struct model_change c = change_of(&set->paths);
-    struct ldso_overlay overlay = mend_overlay_of(x, &set->links);
-    mend_texts env = mend_env(x);
-    if (set->links.n) {
-        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
-        c.env = env.items;
-        c.n_env = env.n;
-        c.overlay = &overlay;
-    }
+    struct model_change c = change_of(x, set);
     return mend_judge(x, &c, ret);
 }
 
@@ -235,20 +284,53 @@ static void try_set(struct mend *x, const mend_texts *paths, struct search *s)
     }
 }
 
-/* Another copy of the culprit, with the likes of it from the same folder. */
+
+static void add_copy(struct mend *x, const char *path, const char *soname, mend_copies *out)
+{
+    const char *dir = path_normal(x->a, path_dir(x->a, model_absolute(x->m, path)));
+    for (size_t i = 0; i < out->n; i++) {
+        if (strcmp(out->items[i].dir, dir) == 0) {
+            return;
+        }
+    }
+    if (!strstr(path, "/stubs/") && out->n < FOLDERS_MAX) {
+        VEC_PUSH(x->a, out, (struct mend_copy){dir, soname ? soname : path_base(path)});
+    }
+}
+
+mend_copies mend_copies_of(struct mend *x, const char *name)
+{
+    mend_copies out = {0};
+    struct model_library *list = NULL;
+    size_t n = model_libraries(x->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable) {
+            add_copy(x, list[i].path, list[i].soname, &out);
+        }
+    }
+    for (size_t i = 0; i < x->m->processes.n; i++) {
+        const struct ldso_process *p = x->m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < p->objects.n; k++) {
+            const struct ldso_object *o = p->objects.items[k];
+            if ((o->soname && strcmp(o->soname, name) == 0) ||
+                strcmp(path_base(o->path), name) == 0) {
+                add_copy(x, o->path, o->soname, &out);
+            }
+        }
+    }
+    return out;
+}
+
+/* The copies of what a finding blames, each with the likes of it from the same folder. */
 static void try_copies(struct mend *x, const struct diag_finding *f, struct search *s)
 {
-    struct model_library *list = NULL;
-    size_t n = strchr(f->culprit, ' ') ? 0 : model_libraries(x->m, path_base(f->culprit), &list);
-    mend_texts dirs = {0};
-    for (size_t i = 0; i < n && dirs.n < FOLDERS_MAX && !is_gone(&s->found, f); i++) {
-        const char *dir = path_dir(x->a, list[i].path);
-        const char *name = list[i].soname ? list[i].soname : list[i].name;
-        if (!list[i].usable || mend_has(&dirs, dir) || strstr(dir, "/stubs")) {
-            continue;
-        }
-        VEC_PUSH(x->a, &dirs, dir);
-        mend_texts tried = grow(x, seeds(x, f, dir, name, &s->best->paths));
+    mend_copies copies = {0};
+    if (!strchr(f->culprit, ' ')) {
+        copies = mend_copies_of(x, path_base(f->culprit));
+    }
+    for (size_t i = 0; i < copies.n && !is_gone(&s->found, f); i++) {
+        mend_texts tried = grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname,
+                                         &s->best->paths));
         if (tried.n) {
             try_set(x, &tried, s);
         }
@@ -276,18 +358,6 @@ void mend_find_preloads(struct mend *x, struct mend_set *ret, struct mend_set *r
 
 /* ------------------------------------------------------------------ the way */
 
-static const char *preload_value(struct mend *x, const mend_texts *paths)
-{
-    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
-    for (size_t i = 0; i < paths->n; i++) {
-        if (strpbrk(paths->items[i], " :$")) {
-            return NULL;
-        }
-        out = arena_printf(x->a, "%s%s%s", out, i ? ":" : "", paths->items[i]);
-    }
-    return old && *old ? arena_printf(x->a, "%s:%s", out, old) : out;
-}
-
 static struct mend_step preload_step(struct mend *x, const mend_texts *paths)
 {
     const char *value = x->o->manner == MEND_AT_START ? preload_value(x, paths) : NULL;
@@ -300,40 +370,22 @@ static struct mend_step preload_step(struct mend *x, const mend_texts *paths)
         .paths = paths->items, .n_paths = paths->n};
 }
 
-/* The start environment with the set in LD_PRELOAD, and the folder of its links on the path. */
-static bool start_with(struct mend *x, const struct mend_set *set, mend_texts *ret)
-{
-    const char *value = preload_value(x, &set->paths);
-    if (!value) {
-        mend_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign in "
-                       "it, which the loader takes for something else.");
-        return false;
-    }
-    mend_texts env = mend_env(x);
-    mend_env_with(x, &env, "LD_PRELOAD", value, &env);
-    if (set->links.n) {
-        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
-    }
-    *ret = env;
-    return true;
-}
-
 void mend_plan_preload(struct mend *x, const struct mend_set *set)
 {
-    mend_texts env = {0};
     struct mend_verdict v;
-    struct ldso_overlay overlay = mend_overlay_of(x, &set->links);
-    struct model_change c = change_of(&set->paths);
+    struct model_change c = change_of(x, set);
     if (set->paths.n == 0 || (x->o->manner == MEND_IN_PROCESS && set->links.n)) {
         return;
     }
     if (x->o->manner == MEND_AT_START) {
-        if (!start_with(x, set, &env)) {
+        c.preloads = NULL;
+        c.n_preloads = 0;
+        if (!start_with(x, set, &c)) {
+            mend_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
+                           "in it, which the loader takes for something else.");
             return;
         }
-        c = (struct model_change){.env = env.items, .n_env = env.n};
     }
-    c.overlay = set->links.n ? &overlay : NULL;
     if (!mend_judge(x, &c, &v)) {
         return;
     }

@@ -22,7 +22,8 @@ static const struct diag_finding *counterpart(const struct diag_report *r,
 {
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *g = r->findings.items[i];
-        if (g->cause == f->cause && (names(g, f->culprit) || names(f, g->culprit))) {
+        if (g->severity != DIAG_NOTE && g->cause == f->cause &&
+            (names(g, f->culprit) || names(f, g->culprit))) {
             return g;
         }
     }

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""What `gpumend fix` offers on the tree of every cause, carried out on a copy.
+
+    tests/mend/plan.py [--only PATTERN] [--show] [GPUMEND]
+
+The trees are those of tests/causes. For each, the kinds of steps offered are the ones of OFFERED
+below (review a change of it; --show prints the plan). Every way that claims a proof is carried out
+on a copy of the tree: variables are set, links made, paths in files edited (patchelf), and `check`
+must then find none of what the way says it mends, nothing that is an error and was none before, and
+each request of the proof must end where the proof says. A start-up hook cannot be looked at by
+`check`; tests/mend/scenarios.py runs those. The healthy twin of a tree gets no plan.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+sys.path.insert(0, str(TOP / "tests/causes"))
+import cases  # noqa: E402
+import run as causes  # noqa: E402
+from tree import Tree  # noqa: E402
+
+# What is offered, by case: kinds of steps of each way in their order. Ways by hand and by packages
+# are left out: their words are the findings' own, and tests/mend/packages.py looks at packages.
+OFFERED = {
+    'not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
+    'not-on-path-with-blanks': ['env', 'link', 'hook', 'edit'],
+    'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
+    'not-on-path-toolkit': ['env', 'preload', 'hook', 'edit'],
+    'ldconfig-not-run': ['env', 'preload', 'link', 'hook', 'edit'],
+    'found-by-working-directory': ['preload', 'hook', 'edit'],
+    'cudnn-part-of-another-release-first': ['env', 'preload', 'hook'],
+    'full-version-name-beats-preload': ['env', 'shadow env preload'],
+    'wrong-copy-by-library-path': ['env', 'preload', 'hook'],
+    'wrong-copy-by-rpath': ['preload', 'hook', 'edit'],
+    'wrong-copy-of-libstdcxx': ['env', 'preload', 'hook'],
+    'import-order': ['env', 'preload', 'hook', 'edit'],
+    'stub-libcuda': ['env', 'preload', 'hook'],
+    'stub-libcuda-by-rpath': ['env', 'preload', 'edit'],
+    'preload-ignored': ['env'],
+    'empty-element': ['env'],
+    'relative-element': ['env'],
+    'tilde-element': ['env'],
+}
+
+
+class Wrong(Exception):
+    pass
+
+
+def fix(exe, tree, wants):
+    args = causes.arguments(tree, wants, {"HOME": "/root", **wants.get("env", {})})
+    status, text = causes.gpumend(exe, ["fix", *args[1:], "--json"], wants.get("as_nobody"))
+    document = json.loads(text)
+    expected = 1 if document["ways"] or document["left"] else 3 if (
+        document["verdict"] == "unknown") else 0
+    if status != expected:
+        raise Wrong("status %d with %d ways" % (status, len(document["ways"])))
+    return document
+
+
+def kinds(way):
+    return " ".join(s["kind"] for s in way["steps"])
+
+
+def shell_env(command, env):
+    """The variables as a shell has them after the command."""
+    done = subprocess.run(["sh", "-c", command + "\nenv -0"], env={"PATH": "/usr/bin:/bin", **env},
+                          capture_output=True, text=True, check=True)
+    after = dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry)
+    return {k: v for k, v in after.items() if k in env or k.startswith(("LD_", "GLIBC_"))}
+
+
+def make_links(tree, links):
+    for link in links:
+        place = tree.real(link["path"])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(link["target"], place)
+
+
+class Recorded(Tree):
+    """A tree that remembers what its libraries were made of."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.specs = {}
+
+    def lib(self, path, **spec):
+        super().lib(path, **spec)
+        self.specs[path] = dict(spec)
+        return path
+
+
+
+def edit(tree, step):
+    """The file written again with the path of the step: patchelf takes no file without sections,
+    which is what these trees have (real files are edited in tests/mend/scenarios.py)."""
+    spec = tree.specs.get(step["file"])
+    tag = step["tag"].lower()
+    if spec is None or spec.get(tag) != step["old_path"]:
+        raise Wrong("%s has not the %s %r" % (step["file"], tag, step["old_path"]))
+    spec = {k: v for k, v in spec.items() if k not in ("rpath", "runpath")}
+    tree.lib(step["file"], **spec, **({tag: step["new_path"]} if step["new_path"] else {}))
+
+
+def perform(tree, way, env):
+    """Carries out the steps; returns the start environment. None: a hook."""
+    for step in way["steps"]:
+        if step["kind"] in ("env", "preload"):
+            env = shell_env(step["command"], env)
+            if step["kind"] == "env" and env.get(step["name"]) != step["value"]:
+                raise Wrong("%s is %r after the command, not %r" % (
+                    step["name"], env.get(step["name"]), step["value"]))
+        elif step["kind"] in ("link", "shadow"):
+            make_links(tree, step["links"])
+        elif step["kind"] == "edit":
+            edit(tree, step)
+        elif step["kind"] == "hook":
+            return None
+        else:
+            raise Wrong("a %s step claims a proof" % step["kind"])
+    return env
+
+
+def key(finding):
+    return finding["cause"], finding["culprit"]
+
+
+def ends(document):
+    """Where the requests of every process end: (name, real caller) -> paths."""
+    found = {}
+    for process in document["processes"]:
+        for r in process["requests"]:
+            found.setdefault(os.path.basename(r["name"]), set()).add(r["path"])
+        for a in process["attempts"]:
+            for name in a["names"]:
+                found.setdefault(os.path.basename(name), set()).add(a["path"])
+    return found
+
+
+def judge_way(way, plan, after):
+    """What `check` says against, once the way was carried out."""
+    gone = {key(plan["findings"][i]) for i in way["mends"]}
+    before = {key(f) for f in plan["findings"]}
+    leaves = {key(f) for f in way["leaves"]}
+    for f in after["findings"]:
+        if key(f) in gone and f["severity"] != "note":
+            yield "still there: " + causes.told(f)
+        elif f["severity"] == "error" and key(f) not in before:
+            yield "new: " + causes.told(f)
+        elif f["severity"] == "warning" and key(f) not in before | leaves:
+            yield "new, and not told: " + causes.told(f)
+    where = ends(after)
+    for r in way["proof"]:
+        if r["after"] not in where.get(os.path.basename(r["name"]), ()):
+            yield "%s ends at %s, not at %s" % (
+                r["name"], where.get(os.path.basename(r["name"])), r["after"])
+
+
+def try_way(exe, case, way, plan, folder):
+    """Builds the tree again, carries the way out in it, and looks."""
+    tree = Recorded(folder, case.prefix)
+    wants = case.build(tree, True) or {}
+    env = perform(tree, way, wants.get("env", {}))
+    if env is None:
+        return []
+    return list(judge_way(way, plan, causes.check(exe, tree, wants, env)))
+
+
+def judge_shape(way):
+    if way["unproved"] is None and way["reach"] in ("packages", "hand"):
+        yield "no reason why it is not proved"
+    for step in way["steps"]:
+        if step["command"] and subprocess.run(["sh", "-n", "-c", step["command"]]).returncode:
+            yield "no shell takes: " + step["command"]
+
+
+def run_case(exe, case, folder, show):
+    tree = Tree(folder / "bad", case.prefix)
+    wants = case.build(tree, True) or {}
+    plan = fix(exe, tree, wants)
+    ways = [w for w in plan["ways"] if w["reach"] in ("start", "files")]
+    offered = [kinds(w) for w in ways]
+    wrong = []
+    if show:
+        print("    %r: %r," % (case.name, offered))
+    if offered != OFFERED.get(case.name, []):
+        wrong.append("offered are %r" % offered)
+    for way in plan["ways"]:
+        wrong += ["way %d: %s" % (way["number"], w) for w in judge_shape(way)]
+    for i, way in enumerate(ways):
+        if way["unproved"] is None:
+            place = folder / ("way%d" % i)
+            wrong += ["way %d (%s): %s" % (way["number"], kinds(way), w)
+                      for w in try_way(exe, case, way, plan, place)]
+    twin = Tree(folder / "good", case.prefix)
+    wants = case.build(twin, False) or {}
+    plan = fix(exe, twin, wants)
+    wrong += ["the healthy twin gets a way: " + w["title"] for w in plan["ways"]]
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("exe", nargs="?", default=str(TOP / "build/gpumend"), metavar="GPUMEND")
+    parser.add_argument("--only", action="append", metavar="PATTERN")
+    parser.add_argument("--show", action="store_true", help="print what is offered as well")
+    args = parser.parse_args()
+    counts = {"PASS": 0, "FAIL": 0}
+    with tempfile.TemporaryDirectory(prefix="gpumend-plan-") as folder:
+        os.chmod(folder, 0o755)
+        for case in cases.CASES:
+            if args.only and not any(fnmatch.fnmatch(case.name, p) for p in args.only):
+                continue
+            place = Path(folder) / case.name
+            place.mkdir()
+            try:
+                wrong = run_case(os.path.abspath(args.exe), case, place, args.show)
+                state = "FAIL" if wrong else "PASS"
+            except Exception as error:  # a broken test is a failure, the others go on
+                state, wrong = "FAIL", ["%s: %s" % (type(error).__name__, error)]
+            counts[state] += 1
+            if state != "PASS":
+                print("%s %s" % (state, case.name) + "".join("\n     " + w for w in wrong),
+                      flush=True)
+    print("%d passed, %d failed" % tuple(counts.values()))
+    return 1 if counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
