@@ -60,6 +60,9 @@ SUITES = [
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
     Suite("test-scenarios", "scenarios", 1800,
           "{py} tests/scenarios/run.py --gpumend {exe}"),
+    # After the scenarios, whose wheels it reads.
+    Suite("test-scenarios", "gpu-code", 900,
+          "{py} tests/gpu/compare.py --build {build}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),

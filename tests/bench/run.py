@@ -5,7 +5,7 @@
 
 Every figure comes from processes started for it here, one tool after the other in turns, with
 output to /dev/null and a warm page cache (each is run once before). A ratio is the other tool's
-median over gpumend's: 2.0 means gpumend is twice as fast. Three questions have a budget:
+median over gpumend's: 2.0 means gpumend is twice as fast. Four questions have a budget:
 
   why    one executable's closure: not slower than libtree; the loader's own trace beside it
   batch  the closure of every ELF file of the machine in one process: 10 times faster than
@@ -14,6 +14,8 @@ median over gpumend's: 2.0 means gpumend is twice as fast. Three questions have 
          does not answer the question for each file, stands beside it
   check  an environment with torch and ctranslate2: 50 times faster than
          `python -m torch.utils.collect_env`, under 100 ms, under 64 MiB
+
+  arch   the GPU architectures in libcublasLt: milliseconds; `cuobjdump -lelf` beside it
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
 a budget each; a missed one gives exit status 1 with --strict only.
@@ -259,12 +261,42 @@ def bench_check(bench, runs):
     return None
 
 
+# ---- arch --------------------------------------------------------------------------------------
+
+CUBLAS, TRITON = "nvidia-cublas-cu12==12.4.5.8", "triton==3.1.0"  # triton's wheel has cuobjdump
+
+
+def bench_arch(bench, runs):
+    wheels = store.Store(store.cache_folder(),
+                         store.read_pins(HERE.parent / "scenarios" / "wheels.txt"),
+                         lambda text: print("  " + text, flush=True))
+    try:
+        wheels.provide([CUBLAS, TRITON])
+    except store.Skip as reason:
+        return bench.skip("arch", str(reason))
+    library = wheels.wheel_folder(CUBLAS) / "nvidia/cublas/lib/libcublasLt.so.12"
+    cuobjdump = wheels.wheel_folder(TRITON) / "triton/backends/nvidia/bin/cuobjdump"
+    if not answers(bench.gpumend, b"sm_90", "kb", "arch", str(library)):
+        return bench.skip("arch", "gpumend has no such command")
+    with tempfile.TemporaryDirectory() as folder:
+        tool = shutil.copy(cuobjdump, folder)
+        os.chmod(tool, 0o700)
+        measured = in_turns({
+            "gpumend": ([bench.gpumend, "kb", "arch", str(library)], None),
+            "cuobjdump -lelf": ([tool, "-lelf", str(library)], None)}, min(runs, 9))
+    ours = measured["gpumend"]
+    print_table("arch: libcublasLt.so.12, %.0f MiB" % (library.stat().st_size / MIB), measured)
+    bench.budget("architectures of libcublasLt", milliseconds(ours.seconds), "< 10 ms",
+                 ours.seconds < 0.01)
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpumend", default=str(HERE.parent.parent / "build/gpumend"))
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--only", choices=("why", "batch", "check"))
+    parser.add_argument("--only", choices=("why", "batch", "check", "arch"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -276,6 +308,8 @@ def main():
         bench_batch(bench, args.runs, libtree)
     if args.only in (None, "check"):
         bench_check(bench, args.runs)
+    if args.only in (None, "arch"):
+        bench_arch(bench, args.runs)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 
