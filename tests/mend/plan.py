@@ -13,6 +13,7 @@ each request of the proof must end where the proof says. A start-up hook cannot 
 
 import argparse
 import fnmatch
+import importlib.util
 import json
 import os
 import subprocess
@@ -24,8 +25,12 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path.insert(0, str(TOP / "tests/causes"))
 import cases  # noqa: E402
-import run as causes  # noqa: E402
 from tree import Tree  # noqa: E402
+
+# By its path: other folders have a run.py as well.
+SPEC = importlib.util.spec_from_file_location("causes_run", TOP / "tests/causes/run.py")
+causes = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(causes)
 
 # What is offered, by case: kinds of steps of each way in their order. Ways by hand and by packages
 # are left out: their words are the findings' own, and tests/mend/packages.py looks at packages.
@@ -48,6 +53,25 @@ OFFERED = {
     'empty-element': ['env'],
     'relative-element': ['env'],
     'tilde-element': ['env'],
+    'wsl-shadowed': ['env'],
+    'wsl-library-not-on-path': ['env', 'preload', 'hook'],
+    'compat-on-geforce': ['env', 'preload', 'hook'],
+    'compat-branch-not-listed': ['env', 'preload', 'hook'],
+    'compat-older-than-driver': ['env', 'preload', 'hook'],
+    'hidden-by-nothing': ['env'],
+    'hidden-by-minus-one': ['env'],
+    'hidden-by-number': ['env'],
+    'hidden-by-first-of-list': ['env'],
+    'hidden-by-identifier': ['env'],
+    'hidden-by-hip': ['env'],
+    'hidden-by-rocr': ['env'],
+    'hidden-by-cuda-on-amd': ['env'],
+    'hidden-partition': ['env'],
+    'hidden-by-environment': ['env'],
+    'mig-instance-missing': ['env'],
+    'override-rdna1': ['env'],
+    'override-left-over': ['env'],
+    'override-unreadable': ['env'],
 }
 
 
