@@ -36,7 +36,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | fix:--root | fix:--kb | devices:--root | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | fix:--root | fix:--kb | devices:--root | choose:--root | choose:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -52,7 +52,20 @@ _gpumend()
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
         return
         ;;
-    check:--unset | fix:--unset | why:--unset)
+    choose:--app)
+        mapfile -t COMPREPLY < <(compgen -W "ctranslate2 torch onnxruntime" -- "$cur")
+        return
+        ;;
+    choose:--model)
+        mapfile -t COMPREPLY < <(
+            compgen -W "tiny base small medium large-v3 turbo distil-large-v3" -- "$cur")
+        return
+        ;;
+    choose:--export)
+        mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
+        return
+        ;;
+    check:--unset | choose:--unset | fix:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
@@ -60,14 +73,14 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | check:--glibc | fix:--import | fix:--env | fix:--glibc | why:--env | why:--glibc)
+    check:--import | check:--env | choose:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | why:--env | why:--glibc)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix run why explain devices kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix run why explain devices choose kb --help --version" -- "$cur")
         return
         ;;
     check)
@@ -87,6 +100,9 @@ _gpumend()
         ;;
     devices)
         word="--root --json --help"
+        ;;
+    choose)
+        word="--model --memory-gib --app --require-gpu --export --root --env --unset --kb --json --help"
         ;;
     kb)
         word="arch --search --forms --kb --json --help"

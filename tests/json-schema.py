@@ -58,7 +58,7 @@ def faults_of(command, status, document):
     if faults:
         yield from faults
         return
-    if command == "devices":
+    if command in ("devices", "choose"):
         if (status == 1) != (document["verdict"] == "broken"):
             yield f"status {status} with verdict {document['verdict']}"
         return
@@ -126,6 +126,9 @@ def cases(top):
             ("fix", [env]), ("fix", [bare]), ("fix", [lost]), ("fix", [short]), ("fix", [python]),
             ("fix", [env, "--import", "ctranslate2"]), ("fix", [odd]),
             ("devices", []), ("devices", ["--root", gpu]),
+            ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
+            ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
+            ("choose", [env, "--memory-gib", "1000000"]),
             ("why", ["--exe", python]), ("why", ["--exe", lost]), ("why", ["--exe", odd]),
             ("why", ["--exe", short]),
             ("why", ["libcudnn_ops.so.9", "--exe", python, "--load", cudnn]),

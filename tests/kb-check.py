@@ -384,8 +384,10 @@ def check_models(rows, areas, problems):
     for row in rows:
         if (row["kind"] == "compute-type") != ("runs" in row):
             problems.append("%s: compute types have what they run as" % row["id"])
-        if row["kind"] in ("model", "measured") and "memory_mib" not in row:
+        if row["kind"] == "measured" and "memory_mib" not in row:
             problems.append("%s: without memory" % row["id"])
+        if row["kind"] == "model" and "parameters_m" not in row:
+            problems.append("%s: without its size" % row["id"])
     for device in ("cuda", "cpu"):
         check_sets([r for r in rows if r["kind"] == "compute-type" and r["device"] == device and
                     len(r["runs"]) > 1 and r["applies"][0] in "<>="],

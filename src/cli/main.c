@@ -9,7 +9,8 @@
 #include "version.h"
 
 static const struct cli_command *const commands[] = {&cli_check, &cli_fix, &cli_run, &cli_why,
-                                                   &cli_explain, &cli_devices, &cli_kb};
+                                                   &cli_explain, &cli_devices,
+                                                   &cli_choose, &cli_kb};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)

@@ -279,7 +279,7 @@ struct kb_gpu {
     struct kb_strs pci;     // device ids, four hexadecimal digits; may be empty
     const char *capability; // NVIDIA: "8.6"
     const char *gfx;        // AMD: "gfx1030"
-    int memory_gib;         // 0: not known
+    int memory_gib;         // the smallest that it is sold with; 0: not known
     struct kb_origin origin;
 };
 
@@ -399,10 +399,11 @@ struct kb_model {
     enum kb_model_kind kind;
     const char *engine;
     const char *model, *alias;    // or NULL
-    const char *device;           // "cuda", "cpu" or NULL
+    const char *device;           // "cuda", "rocm", "cpu" or NULL
     const char *applies;          // set of compute capabilities, or a kind of CPU; or NULL
     const char *compute;          // compute type, or NULL
     int parameters_m, memory_mib; // 0: not known
+    int batch;                    // of a measurement; 0: 1
     const struct kb_compute *runs;
     size_t n_runs;
     struct kb_origin origin;

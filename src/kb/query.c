@@ -1436,7 +1436,7 @@ static bool device_applies(struct ask *k, const struct kb_model *m, const char *
     if (strcmp(m->device, "cpu") == 0) {
         return cpu;
     }
-    return !cpu && sm && admits(k, m->applies, sm);
+    return !cpu && strcmp(m->device, "cuda") == 0 && sm && admits(k, m->applies, sm);
 }
 
 /* "int8_float16 on sm_61", "bfloat16 on a GTX 1080" */
@@ -1483,9 +1483,11 @@ static bool names_model(const struct question *q, const struct kb_model *m)
 static void say_model(struct ask *k, const struct kb_model *m)
 {
     HIT(k, KB_AREA_MODELS, m);
-    if (m->kind == KB_MODEL_MODEL) {
+    if (m->kind == KB_MODEL_MODEL && m->memory_mib > 0) {
         say(k, "%s %s: %d million parameters, about %d GiB of GPU memory.", m->engine, m->model,
             m->parameters_m, m->memory_mib / 1024);
+    } else if (m->kind == KB_MODEL_MODEL) {
+        say(k, "%s %s: %d million parameters.", m->engine, m->model, m->parameters_m);
     } else if (m->kind == KB_MODEL_MEASURED) {
         say(k, "%s %s as %s on %s took %d MiB (%s)", m->engine, m->model, m->compute, m->device,
             m->memory_mib, m->origin.note);

@@ -338,6 +338,7 @@ static const struct field model_fields[] = {
     TEXT_OPT(struct kb_model, "compute", compute),
     NUMBER_OPT(struct kb_model, "parameters_m", parameters_m),
     NUMBER_OPT(struct kb_model, "memory_mib", memory_mib),
+    NUMBER_OPT(struct kb_model, "batch", batch),
     LIST_OPT(struct kb_model, "runs", runs, compute_record),
     ORIGIN(struct kb_model),
 };

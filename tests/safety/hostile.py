@@ -315,6 +315,8 @@ def as_device_file(t):
             os.rename(path, aside)
             kind(path)
             t.run(f"devices with {kind.__name__} as {piece}", ["devices", "--root", root])
+            t.run(f"choose with {kind.__name__} as {piece}",
+                  ["choose", "--root", root, "--model", "turbo"])
             t.run(f"devices --json with {kind.__name__} as {piece}",
                   ["devices", "--root", root, "--json"])
             remove(path)

@@ -110,6 +110,8 @@ def main():
                                        site / "nvidia/cudnn/lib/libcudnn.so.9", "--json"],
             "devices": ["devices"],
             "devices --root --json": ["devices", "--root", "/", "--json"],
+            "choose ENV": ["choose", env, "--model", "large-v3"],
+            "choose --json": ["choose", "--json"],
             "explain CAUSE": ["explain", "cudnn-sublibrary-missing"],
         }
         nothing_there = {"check --root"}  # neither a program nor devices below that folder

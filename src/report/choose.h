@@ -1,0 +1,19 @@
+/*
+ * A choice of device, compute type and threads as text, as JSON (docs/json.md), and as lines that a
+ * POSIX shell can eval.
+ */
+#ifndef GPUMEND_REPORT_CHOOSE_H
+#define GPUMEND_REPORT_CHOOSE_H
+
+#include "base/out.h"
+#include "mend/choose.h"
+
+void report_choose_text(const struct out *o, struct arena *a, const struct mend_choice *choice);
+
+/* "export NAME=VALUE" lines; none when nothing was chosen. */
+void report_choose_shell(const struct out *o, struct arena *a, const struct mend_choice *choice);
+
+/* A new reference. */
+json_t *report_choose_json(struct arena *a, const struct mend_choice *choice, const char *root);
+
+#endif

@@ -1,0 +1,179 @@
+"""The machines of tests/trees with an environment in them, and what must be chosen there.
+
+Each case: name, machine, what is installed (a function of tests/causes' Tree, or None), arguments,
+exit status, and the keys of the document that must have these values.
+"""
+
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "trees"), str(TESTS / "causes")]
+from build import (ROCM7, amd_nodes, merged, nvidia, rocm, system)  # noqa: E402
+from machines import MACHINES, rx  # noqa: E402
+
+MIXED = merged(system(), nvidia(
+    "580.95.05", ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"),
+    ("0000:65:00.0", 0x2503, "NVIDIA GeForce RTX 3060"),
+    ("0000:b3:00.0", 0x2684, "NVIDIA GeForce RTX 4090"), is_open=False))
+RTX3060 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x2503, "NVIDIA GeForce RTX 3060")))
+H100 = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0x2330, "NVIDIA H100 80GB HBM3"),
+                               pci_class=0x030200))
+QUOTA = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/cpu.max": "200000 100000\n"})
+SMALL = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/memory.max": f"{2 << 30}\n"})
+TINY = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/memory.max": f"{1 << 30}\n"})
+RX7800 = rx(0x747e, 0xc8, 110001, 120, 16, amd_nodes(), rocm("7.0.2", *ROCM7))
+
+
+def machine(name):
+    return MACHINES[name][1]
+
+
+def ct2(t):
+    t.python().ctranslate2()
+    t.system_cublas()
+
+
+def ct2_lost(t):
+    """cuBLAS is not where it is looked for: the import works, the first use of the GPU does not."""
+    t.python().ctranslate2()
+    t.pip_cublas()
+
+
+def ct2_broken(t):
+    """A library of its own is missing: the import fails."""
+    t.python().ctranslate2(needed=["libgone.so.1"])
+
+
+def torch(version):
+    def put(t):
+        t.python().dist("torch", version, [])
+    return put
+
+
+def onnxruntime_cpu(t):
+    t.python().dist("onnxruntime", "1.23.2", [])
+
+
+LARGE = ["--model", "whisper:large-v3"]
+CASES = [
+    # Fits, and does not
+    ("rtx3060-large", RTX3060, None, LARGE, 0,
+     {"device": "cuda", "index": 0, "compute_type": "float16", "fits": "yes", "fallback": False,
+      "argument": "cuda", "threads": 4}),
+    ("rtx3060-too-small", RTX3060, None, ["--memory-gib", "9.5"], 0,
+     {"device": "cpu", "index": None, "fallback": True, "cause": "too-small", "fits": "yes"}),
+    ("rtx3060-torch-large", RTX3060, None, [*LARGE, "--app", "torch"], 0,
+     {"device": "cpu", "compute_type": "float32", "cause": "too-small", "argument": "cpu"}),
+    ("gtx1080-large", machine("gtx1080-driver-580"), None, LARGE, 0,
+     {"device": "cuda", "compute_type": "int8_float32", "fits": "yes"}),
+    ("gtx1080-small", machine("gtx1080-driver-580"), None, ["--model", "small.en"], 0,
+     {"device": "cuda", "compute_type": "float32", "fits": "yes"}),
+    ("h100-large", H100, None, LARGE, 0,
+     {"device": "cuda", "compute_type": "float16", "fits": "yes"}),
+    ("h100-torch", H100, None, [*LARGE, "--app", "torch"], 0,
+     {"device": "cuda", "compute_type": "float16", "fits": "yes", "argument": "cuda:0"}),
+    ("h100-mig", machine("h100-mig-container"), None, LARGE, 0,
+     {"device": "cuda", "compute_type": "int8_float16", "fits": "unknown", "verdict": "unknown"}),
+    ("memory-not-in-the-table", machine("laptop-intel-nvidia"), None, LARGE, 0,
+     {"device": "cuda", "compute_type": "int8_float16", "fits": "unknown", "verdict": "unknown"}),
+    ("onnxruntime-unknown-need", H100, None, [*LARGE, "--app", "onnxruntime"], 0,
+     {"device": "cuda", "argument": "CUDAExecutionProvider", "compute_type": "float16",
+      "fits": "unknown", "required_bytes": None, "verdict": "unknown"}),
+    ("no-model", H100, None, [], 0, {"device": "cuda", "compute_type": "float16", "verdict": "ok"}),
+
+    # Several GPUs, and variables
+    ("mixed", MIXED, None, LARGE, 0,
+     {"device": "cuda", "index": 2, "name": "NVIDIA GeForce RTX 4090",
+      "exports.CUDA_DEVICE_ORDER": "PCI_BUS_ID"}),
+    ("mixed-in-address-order", MIXED, None, [*LARGE, "--env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"], 0,
+     {"index": 2, "exports.CUDA_DEVICE_ORDER": None}),
+    ("mixed-filtered", MIXED, None, [*LARGE, "--env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "--env",
+                                     "CUDA_VISIBLE_DEVICES=1,0"], 0,
+     {"index": 0, "name": "NVIDIA GeForce RTX 3060", "compute_type": "float16"}),
+    ("mixed-filtered-by-uuid", MIXED, None,
+     [*LARGE, "--env", "CUDA_VISIBLE_DEVICES=GPU-00000000-0000-0000-0000-000000000001"], 0,
+     {"index": 0, "name": "NVIDIA GeForce RTX 3060", "exports.CUDA_DEVICE_ORDER": None}),
+    # Which card 2 is, is not told: what the least of them can do is asked for.
+    ("mixed-filtered-in-unknown-order", MIXED, None,
+     [*LARGE, "--env", "CUDA_VISIBLE_DEVICES=2"], 0,
+     {"device": "cuda", "index": 0, "compute_type": "int8_float32",
+      "name": "NVIDIA GeForce GTX 1080"}),
+    ("invalid-index-ends-the-list", MIXED, None,
+     [*LARGE, "--env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "--env", "CUDA_VISIBLE_DEVICES=0,7,2"], 0,
+     {"index": 0, "name": "NVIDIA GeForce GTX 1080"}),
+    ("hidden", machine("hidden-by-environment"), None, LARGE, 0,
+     {"device": "cpu", "cause": "hidden", "step": "unset CUDA_VISIBLE_DEVICES"}),
+    ("hidden-undone", machine("hidden-by-environment"), None,
+     [*LARGE, "--env", "CUDA_VISIBLE_DEVICES=0"], 0, {"device": "cuda", "index": 0}),
+    ("eight-alike", machine("nvswitch-with-fabric-manager"), None, LARGE, 0,
+     {"device": "cuda", "index": 0, "exports.CUDA_DEVICE_ORDER": None}),
+
+    # No GPU that works
+    ("no-driver", machine("no-driver"), None, LARGE, 0,
+     {"device": "cpu", "compute_type": "int8", "threads": 8, "cause": "no-driver",
+      "fallback": True, "argument": "cpu"}),
+    ("no-driver-required", machine("no-driver"), None, [*LARGE, "--require-gpu"], 1,
+     {"device": None, "verdict": "broken", "cause": "no-driver", "exports": {}}),
+    ("mismatched-driver", machine("mismatched-driver"), None, LARGE, 0,
+     {"device": "cpu", "cause": "version-mismatch"}),
+    ("lost-cgroup", machine("lost-device-cgroup"), None, LARGE, 0,
+     {"device": "cpu", "cause": "device-cgroup"}),
+    ("no-gpu", machine("cpu-only"), None, LARGE, 0,
+     {"device": "cpu", "cause": "no-gpu", "threads": 16, "fits": "yes"}),
+    ("cannot-look", machine("proc-without-sys"), None, LARGE, 0,
+     {"device": "cpu", "cause": "gpus-unknown"}),
+    ("intel", machine("arc-a770"), None, LARGE, 0, {"device": "cpu", "cause": "vendor-not-served"}),
+    ("jetson", machine("jetson-orin"), None, LARGE, 0, {"device": "cpu", "cause": "cpu-only-build"}),
+
+    # Limits
+    ("quota-of-two", QUOTA, None, LARGE, 0, {"threads": 2, "device": "cpu"}),
+    ("two-gib-large", SMALL, None, LARGE, 1,
+     {"device": None, "verdict": "broken", "fits": "no"}),
+    ("two-gib-tiny", SMALL, None, ["--model", "tiny"], 0, {"device": "cpu", "fits": "yes"}),
+    ("one-gib", TINY, None, LARGE, 1, {"device": None, "smaller": None}),
+
+    # ROCm
+    ("rocm-torch", machine("rx7900xtx"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "rocm", "index": 0, "argument": "cuda:0", "compute_type": "float16",
+      "exports.HSA_OVERRIDE_GFX_VERSION": None}),
+    ("rocm-ctranslate2", machine("rx7900xtx"), None, LARGE, 0,
+     {"device": "cpu", "cause": "other-build"}),
+    ("rocm-override", machine("rx6700xt"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
+    ("rocm-override-is-set", machine("rx6700xt-override"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": None}),
+    ("rocm-gfx-not-covered", machine("rx5700xt"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "cpu", "cause": "gfx-not-covered"}),
+    ("rocm-wrong-override", machine("rx5700xt-wrong-override"), None, [*LARGE, "--app", "torch"],
+     0, {"device": "cpu", "cause": "wrong-override"}),
+    ("rocm-partition", machine("mi300x-partitioned"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "rocm", "index": 0, "available_bytes": 24 << 30}),
+    ("rocm-filtered", machine("igpu-and-dgpu"), None,
+     [*LARGE, "--app", "torch", "--env", "HIP_VISIBLE_DEVICES=-1"], 0,
+     {"device": "cpu", "cause": "hidden"}),
+    ("rocm-build-of-torch", RX7800, torch("2.10.0+rocm7.1"), LARGE, 0,
+     {"device": "rocm", "app": "torch", "app_version": "2.10.0+rocm7.1"}),
+    ("cuda-build-of-torch-on-rocm", RX7800, torch("2.10.0+cu128"), LARGE, 0,
+     {"device": "cpu", "cause": "other-build"}),
+
+    # What is installed
+    ("ctranslate2-installed", machine("geforce-desktop"), ct2, LARGE, 0,
+     {"device": "cuda", "app": "ctranslate2", "app_version": "4.8.5"}),
+    # As README.md shows it.
+    ("ctranslate2-mixed", MIXED, ct2, LARGE, 0, {"device": "cuda", "index": 2}),
+    ("ctranslate2-cublas-not-on-path", machine("geforce-desktop"), ct2_lost, LARGE, 0,
+     {"device": "cpu", "cause": "library-not-on-path"}),
+    ("ctranslate2-cublas-made-findable", machine("geforce-desktop"), ct2_lost,
+     [*LARGE, "--env", "LD_LIBRARY_PATH=/opt/venv/lib/python3.11/site-packages/nvidia/cublas/lib"],
+     0, {"device": "cuda", "compute_type": "float16"}),
+    ("ctranslate2-import-fails", machine("geforce-desktop"), ct2_broken, LARGE, 1,
+     {"device": None, "verdict": "broken", "cause": "library-missing"}),
+    ("torch-for-the-cpu", machine("geforce-desktop"), torch("2.5.1+cpu"), LARGE, 0,
+     {"device": "cpu", "app": "torch", "cause": "cpu-only-build"}),
+    ("onnxruntime-for-the-cpu", machine("geforce-desktop"), onnxruntime_cpu, LARGE, 0,
+     {"device": "cpu", "app": "onnxruntime", "cause": "cpu-only-build",
+      "argument": "CPUExecutionProvider"}),
+    ("another-app-installed", machine("geforce-desktop"), torch("2.5.1+cpu"),
+     [*LARGE, "--app", "ctranslate2"], 0, {"device": "cuda", "app_version": None}),
+]
