@@ -36,7 +36,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | fix:--root | fix:--kb | devices:--root | choose:--root | choose:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -65,7 +65,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
         ;;
-    check:--unset | choose:--unset | fix:--unset | why:--unset)
+    check:--unset | choose:--unset | fix:--unset | enable:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
@@ -73,21 +73,28 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | choose:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | why:--env | why:--glibc)
+    check:--import | check:--env | choose:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix run why explain devices choose kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices choose kb --help --version" -- "$cur")
         return
         ;;
     check)
         word="--import --pid --root --env --unset --glibc --cpu --kb --json --help"
         ;;
     fix)
-        word="--import --root --env --unset --glibc --cpu --kb --json --help"
+        word="--import --root --env --unset --glibc --cpu --kb --select --apply --packages --system"
+        word+=" --undo --list --json --help"
+        ;;
+    enable)
+        word="--import --root --env --unset --json --help"
+        ;;
+    disable)
+        word="--root --json --help"
         ;;
     run)
         word="--print --preload-only --no-preload --keep-env --device --require-gpu --json --help"

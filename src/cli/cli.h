@@ -36,8 +36,8 @@ struct cli_command {
     int (*run)(const struct cli_command *self, int argc, char **argv);
 };
 
-extern const struct cli_command cli_check, cli_fix, cli_run, cli_why, cli_explain, cli_devices,
-    cli_kb;
+extern const struct cli_command cli_check, cli_fix, cli_enable, cli_disable, cli_run, cli_why,
+    cli_explain, cli_devices, cli_kb;
 extern const struct cli_command cli_choose;
 
 enum { CLI_END = -1, CLI_ARGUMENT = -2, CLI_WRONG = -3, CLI_HELP = -4 };

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/act.h"
 #include "cli/cli.h"
 #include "mend/plan.h"
 #include "model/target.h"
 #include "report/plan.h"
 
-enum { O_IMPORT = 1, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_JSON };
+enum { O_IMPORT = 1, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_SELECT, O_APPLY, O_PACKAGES,
+       O_SYSTEM, O_UNDO, O_LIST, O_JSON };
 
 static const struct cli_option options[] = {
     {"import", "A,B", "what the program imports, in this order (default: every order)", O_IMPORT},
@@ -18,6 +20,12 @@ static const struct cli_option options[] = {
     {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
     {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
     {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    {"select", "N", "way N alone (default: of --apply, the first that it can carry out)", O_SELECT},
+    {"apply", NULL, "carry a way out behind a journal, then try it out in a child process", O_APPLY},
+    {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
+    {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
+    {"undo", NULL, "take back what was applied; a number behind it names the journal", O_UNDO},
+    {"list", NULL, "what was applied here, by journal", O_LIST},
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
@@ -29,8 +37,33 @@ struct fix {
     struct cli_env env;
     struct diag_report report;
     struct mend_plan plan;
-    bool json;
+    enum { FIX_PRINT, FIX_APPLY, FIX_UNDO, FIX_LIST } mode;
+    uint64_t select, undo_id; // 0: not given
+    bool packages, is_system, json;
 };
+
+/* The modes exclude one another. */
+static int take_mode(struct fix *c, int mode)
+{
+    if (c->mode != FIX_PRINT && (int)c->mode != mode) {
+        return cli_fail(CLI_USAGE, "fix: one of --apply, --undo and --list");
+    }
+    c->mode = mode;
+    return CLI_OK;
+}
+
+static int take_argument(struct fix *c, const char *value)
+{
+    bool could_be_id = c->mode == FIX_UNDO && !c->undo_id;
+    if (could_be_id && str_u64(str_of(value), &c->undo_id) && c->undo_id) {
+        return c->undo_id <= UINT32_MAX ? CLI_OK : cli_fail(CLI_USAGE, "fix: no journal %s", value);
+    }
+    if (c->asked.target) {
+        return cli_fail(CLI_USAGE, "fix: one TARGET at a time (%s, %s)", c->asked.target, value);
+    }
+    c->asked.target = value;
+    return CLI_OK;
+}
 
 static int take_option(struct fix *c, int id, const char *value)
 {
@@ -39,6 +72,15 @@ static int take_option(struct fix *c, int id, const char *value)
     case O_ROOT: c->asked.root_path = value; return CLI_OK;
     case O_KB: c->asked.kb_path = value; return CLI_OK;
     case O_JSON: c->json = true; return CLI_OK;
+    case O_APPLY: return take_mode(c, FIX_APPLY);
+    case O_UNDO: return take_mode(c, FIX_UNDO);
+    case O_LIST: return take_mode(c, FIX_LIST);
+    case O_PACKAGES: c->packages = true; return CLI_OK;
+    case O_SYSTEM: c->is_system = true; return CLI_OK;
+    case O_SELECT:
+        return str_u64(str_of(value), &c->select) && c->select
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "fix: --select wants the number of a way, not %s", value);
     case O_UNSET: cli_env_unset(&c->env, value); return CLI_OK;
     case O_ENV:
         return cli_env_set(&c->env, &c->arena, value)
@@ -54,12 +96,7 @@ static int take_option(struct fix *c, int id, const char *value)
         }
         c->asked.cpu = &c->cpu;
         return CLI_OK;
-    case CLI_ARGUMENT:
-        if (c->asked.target) {
-            return cli_fail(CLI_USAGE, "fix: one TARGET at a time (%s, %s)", c->asked.target, value);
-        }
-        c->asked.target = value;
-        return CLI_OK;
+    case CLI_ARGUMENT: return take_argument(c, value);
     default: return CLI_USAGE;
     }
 }
@@ -108,9 +145,82 @@ static int print(struct fix *c)
                                                    : CLI_OK;
 }
 
+/* With --select the plan becomes that way alone. */
+static int select_way(struct fix *c)
+{
+    if (c->select > c->plan.ways.n) {
+        return cli_fail(CLI_USAGE, "fix: there is no way %lu; there are %zu",
+                        (unsigned long)c->select, c->plan.ways.n);
+    }
+    if (c->select) {
+        c->plan.ways.items += c->select - 1;
+        c->plan.ways.n = 1;
+    }
+    return CLI_OK;
+}
+
+/* The first way that can be carried out; NULL: none, and *ret_why is the first one's reason. */
+static const struct mend_way *choose_way(struct fix *c, const char **ret_why)
+{
+    const struct mend_apply_options o = {
+        .what = "fix",
+        .packages = c->packages,
+        .is_system = c->is_system,
+        .env = c->asked.env,
+        .n_env = c->asked.n_env,
+    };
+    *ret_why = NULL;
+    for (size_t i = 0; i < c->plan.ways.n; i++) {
+        const struct mend_way *way = &c->plan.ways.items[i];
+        const char *why = mend_apply_objection(&c->target.model, way, &o);
+        if (!why) {
+            return way;
+        }
+        bool nearer = !*ret_why || way->reach == MEND_PIP;
+        *ret_why = nearer ? why : *ret_why;
+    }
+    return NULL;
+}
+
+static int apply(struct fix *c, const struct act *act)
+{
+    const char *why;
+    const struct mend_way *way = choose_way(c, &why);
+    if (way) {
+        return act_apply(act, way);
+    }
+    if (c->plan.ways.n) {
+        return cli_fail(CLI_CANNOT, "fix: nothing can be applied: %s", str_printable(&c->arena, why));
+    }
+    return print(c); // there is nothing to mend, or no way: said there
+}
+
+static int do_it(struct fix *c)
+{
+    const struct act act = {
+        .command = "fix",
+        .arena = &c->arena,
+        .target = &c->target,
+        .asked = &c->asked,
+        .packages = c->packages,
+        .is_system = c->is_system,
+        .json = c->json,
+    };
+    if (c->mode == FIX_LIST) {
+        return act_list(&act);
+    }
+    if (c->mode == FIX_UNDO) {
+        return act_undo(&act, (unsigned)c->undo_id, NULL);
+    }
+    make_plan(c);
+    int rc = select_way(c);
+    return rc != CLI_OK ? rc : c->mode == FIX_APPLY ? apply(c, &act) : print(c);
+}
+
 static int run_with(struct fix *c)
 {
     struct gm_err err;
+    c->asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
     c->asked.cwd = cli_cwd(&c->arena);
     c->asked.uid = getuid();
     c->asked.env = c->env.vars.items;
@@ -119,8 +229,7 @@ static int run_with(struct fix *c)
     if (rc < 0) {
         rc = cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->arena, err.text));
     } else {
-        make_plan(c);
-        rc = print(c);
+        rc = do_it(c);
     }
     model_target_close(&c->target);
     return rc;
@@ -172,7 +281,9 @@ const struct cli_command cli_fix = {
     .text = "TARGET is a Python environment's folder, an interpreter, a program or a library; without\n"
             "it the active environment is looked at, as check does. Each way is replayed in the loader\n"
             "model first: the requests that failed are served, and none that was right goes wrong. The\n"
-            "least invasive way comes first. Nothing is changed.",
+            "least invasive way comes first. Nothing is changed without --apply: then the first way that can\n"
+            "be carried out inside the environment is, behind a journal, and tried out by the\n"
+            "environment's own interpreter; if it does not help it is taken back.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = fix_run,

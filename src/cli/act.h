@@ -1,0 +1,26 @@
+/* What `fix --apply`, `enable` and their opposites share: carry out, try out, say what came of it. */
+#ifndef GPUMEND_CLI_ACT_H
+#define GPUMEND_CLI_ACT_H
+
+#include "cli/cli.h"
+#include "mend/apply.h"
+#include "model/target.h"
+
+struct act {
+    const char *command; // "fix", "enable", "disable"
+    struct arena *arena;
+    struct model_target *target;              // open; the plan was made of it
+    const struct model_target_options *asked; // how it was opened
+    bool packages, is_system, json;
+};
+
+/* Carries the way out, replays the model, tries it in a child, and takes it back if that shows that
+ * it mends nothing. */
+int act_apply(const struct act *act, const struct mend_way *way);
+
+/* Takes back journal `id` (0: the latest; with `what`: the latest of that command). */
+int act_undo(const struct act *act, unsigned id, const char *what);
+
+int act_list(const struct act *act);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * Tries a repair out: the environment's own interpreter makes the imports of a script in a child
+ * process, and then the library requests that failed before, each by the real dlopen in the name
+ * of the library that makes it. Only what passed this is called a repair.
+ *
+ *   struct probe_trial t = {.interpreter = "/opt/venv/bin/python", .script = "import a; use a",
+ *                           .requests = r, .n_requests = n, .env = env, .n_env = n_env};
+ *   switch (probe_verify(&arena, &t, &why)) { ... }
+ *
+ * The child may crash or hang: it has a deadline and a limit of memory, no standard input, writes
+ * no bytecode, and is gone when the function returns. This runs code of the environment, so it is
+ * called by what acts (`fix --apply`, `enable`, `run`), never by what looks.
+ *
+ * Requests in the name of a library are made on x86-64 alone; elsewhere the imports are tried and
+ * the answer is PROBE_CANNOT. The calls a GPU would be needed for are not made.
+ */
+#ifndef GPUMEND_PROBE_VERIFY_H
+#define GPUMEND_PROBE_VERIFY_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+
+struct probe_request {
+    const char *name;     // as it is asked for
+    const char *caller;   // path of the object that asks; NULL: the interpreter
+    const char *expected; // path of the file that must answer it; links are resolved
+};
+
+struct probe_trial {
+    const char *interpreter;   // absolute
+    const char *script;        // "import torch; use torch": the imports are made, in this order
+    const struct probe_request *requests;
+    size_t n_requests;
+    const char *const *env;    // the start environment, "K=V"
+    size_t n_env;
+    const char *cwd;           // NULL: "/"
+    unsigned deadline_ms;      // 0: PROBE_DEADLINE_MS
+};
+
+enum { PROBE_DEADLINE_MS = 120000 };
+
+enum probe_result {
+    PROBE_VERIFIED, // the imports worked and every request ended at its file
+    PROBE_FAILED,   // one did not, or the process crashed
+    PROBE_CANNOT,   // it could not be tried: an import that fails for other reasons, no time left
+};
+
+/* *ret_why is one sentence for PROBE_FAILED and PROBE_CANNOT, in the arena; else NULL. */
+enum probe_result probe_verify(struct arena *a, const struct probe_trial *t, const char **ret_why);
+
+#endif
