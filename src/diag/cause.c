@@ -437,6 +437,100 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "KFD of this kernel does not state gfx_target_version. Newer releases of ROCm read it, and may not\n"
         "find the GPU, or wait for ever.\n\n"
         "To do: a newer kernel, or the amdgpu driver of AMD's repository (amdgpu-dkms)."},
+    [DIAG_REQUIREMENT_MISSING] = {
+        "requirement-missing", "python-dep-conflict", DIAG_ERROR,
+        "A package needs another one at import or first use, and it is not installed.",
+        "Packages installed with --no-deps, or by hand, or after a failed update, lack what they\n"
+        "import: \"ModuleNotFoundError: No module named ...\". Only imports that are known to happen\n"
+        "count here; what is merely declared is another note (requirement-unmet).\n\n"
+        "To do: install it."},
+    [DIAG_NUMPY_ABI] = {
+        "numpy-abi", "numpy-abi", DIAG_ERROR,
+        "An extension module was built for another numpy than the one installed.",
+        "numpy 2 changed the binary interface: a module built with the headers of numpy 1 stops with\n"
+        "\"A module that was compiled using NumPy 1.x cannot be run in NumPy 2\" or \"_ARRAY_API not\n"
+        "found\". torch is imported all the same, and tensor.numpy() fails (\"Numpy is not available\").\n"
+        "A module built with the headers of numpy 2 works with both, unless it was told to need a\n"
+        "newer one.\n\n"
+        "To see it: strings MODULE | grep _multiarray_umath shows numpy._core for headers of numpy 2,\n"
+        "and numpy.core alone for those of numpy 1. Modules that reach numpy in another way (pybind11)\n"
+        "do not tell, and nothing is said of them.\n\n"
+        "To do: a release of the package built for numpy 2, or numpy<2."},
+    [DIAG_ONNXRUNTIME_TWICE] = {
+        "onnxruntime-twice", "python-dep-conflict", DIAG_ERROR,
+        "onnxruntime and onnxruntime-gpu are installed over one another.",
+        "Both packages bring the folder onnxruntime, and the one installed last wins: if that is the\n"
+        "CPU's, CUDAExecutionProvider is gone although onnxruntime-gpu is installed. Packages that\n"
+        "require onnxruntime (faster-whisper) bring it in. If the GPU's came last it works, until\n"
+        "either is updated.\n\n"
+        "To see it: python -c 'import onnxruntime; print(onnxruntime.get_available_providers())'\n\n"
+        "To do: remove both, install onnxruntime-gpu alone."},
+    [DIAG_BUILD_OTHER_VENDOR] = {
+        "build-for-other-vendor", "cpu-only-build", DIAG_WARNING,
+        "A package is built for CUDA and the GPU is AMD's, or the reverse.",
+        "The package index serves builds for CUDA by default; on a machine with an AMD GPU they run on\n"
+        "the CPU. A build for ROCm does not use an NVIDIA GPU.\n\n"
+        "To do: install the build for the vendor of the GPU."},
+    [DIAG_BUILD_WITHOUT_GPU] = {
+        "build-without-gpu", "cpu-only-build", DIAG_WARNING,
+        "A package is a build for the CPU alone, and there is a GPU that it could use.",
+        "A build without GPU code (torch 2.5.1+cpu, tensorflow-cpu, onnxruntime) finds no GPU whatever\n"
+        "the driver: torch.cuda.is_available() is False, \"Torch not compiled with CUDA enabled\".\n"
+        "Sometimes that is what is wanted; then there is nothing to do.\n\n"
+        "To see it: python -c 'import torch; print(torch.version.cuda, torch.version.hip)'\n\n"
+        "To do: install the build for the GPU."},
+    [DIAG_GPU_CODE_MISSING] = {
+        "gpu-code-missing", "arch-unsupported", DIAG_ERROR,
+        "A library has no code for this NVIDIA GPU, and none that the driver could compile for it.",
+        "A library carries machine code for some architectures (sm_86) and perhaps PTX, which the\n"
+        "driver compiles for newer GPUs if it knows the version of the PTX. Machine code runs on GPUs\n"
+        "of the same major compute capability and the same or a higher minor one. Where nothing fits:\n"
+        "\"no kernel image is available for execution on the device\", or \"the provided PTX was compiled\n"
+        "with an unsupported toolchain\". It happens with a GPU that is newer than the build (RTX 50\n"
+        "with CUDA 12.1) and with one that new builds gave up (GTX 10 with CUDA 13).\n\n"
+        "To see it: gpumend kb arch FILE\n\n"
+        "To do: a build with code for the GPU. Where other GPUs of the machine are served, choose them\n"
+        "with CUDA_VISIBLE_DEVICES."},
+    [DIAG_GFX_NOT_COVERED] = {
+        "gfx-not-covered", "gfx-unsupported", DIAG_ERROR,
+        "A library has no code, or rocBLAS no kernels, for this AMD GPU.",
+        "ROCm's code is for exact processors (gfx1030); PyTorch's builds carry some of them. Without:\n"
+        "\"invalid device function\", or \"rocBLAS error: Cannot read TensileLibrary.dat ... for GPU arch :\n"
+        "gfx1031\". HSA_OVERRIDE_GFX_VERSION makes the runtime take the GPU for another: safe only where\n"
+        "both have the same instruction set (gfx1031 to gfx1036 for gfx1030, 10.3.0), and wrong results\n"
+        "or hangs otherwise (gfx1010).\n\n"
+        "To see it: gpumend kb arch FILE; ls rocblas/library beside librocblas.so\n\n"
+        "To do: the override where it is safe, else a build with code for the GPU."},
+    [DIAG_CUDNN_OLDER_THAN_BUILD] = {
+        "cudnn-older-than-build", "header-runtime-mismatch", DIAG_ERROR,
+        "torch gets an older cuDNN than it was built with, and refuses it.",
+        "torch compares the cuDNN that it was built with and the one it meets: an older minor version\n"
+        "ends in \"cuDNN version incompatibility: PyTorch was compiled against (9, 1, 0) but found runtime\n"
+        "version (9, 0, 0)\". A newer one of the same major version is fine. What it was built with is\n"
+        "taken from what the package pins. It happens when LD_LIBRARY_PATH or another package brings\n"
+        "an older cuDNN first.\n\n"
+        "To do: take the older one off the search path, or install the one that torch pins."},
+    [DIAG_COMPUTE_TYPE] = {
+        "compute-type-unsupported", "compute-type-unsupported", DIAG_WARNING,
+        "A program asks by default for a number format that the GPU does not do efficiently.",
+        "CTranslate2 refuses a format asked for by name that the GPU is slow in: \"Requested float16\n"
+        "compute type, but the target device or backend do not support efficient float16 computation\".\n"
+        "GPUs before compute capability 7.0 (GTX 10) do no fast float16, those before 8.0 no bfloat16.\n"
+        "Seen here are only defaults of programs; what a program passes itself is in no file.\n\n"
+        "To do: another compute type (int8, float32); gpumend choose names the best."},
+    [DIAG_CPU_ISA_FORCED] = {
+        "cpu-isa-forced", "not-gpu-runtime", DIAG_ERROR,
+        "CT2_FORCE_CPU_ISA asks for instructions that the processor does not have, or is no name of any.",
+        "CTranslate2 stops at its start: \"The CPU does not support AVX512\", \"Invalid CPU ISA\". The\n"
+        "names are GENERIC, AVX, AVX2 and AVX512, in capitals.\n\n"
+        "To do: leave the variable out."},
+    [DIAG_REQUIREMENT_UNMET] = {
+        "requirement-unmet", "python-dep-conflict", DIAG_NOTE,
+        "A package declares requirements that what is installed does not meet.",
+        "A declaration is often stricter than what is needed: libraries are found elsewhere, a newer\n"
+        "release works as well. Where it does break something, the finding of that failure says so.\n\n"
+        "To see it: python -m pip check\n\n"
+        "To do: nothing while it works; else install what is declared."},
 };
 
 const struct diag_cause_row *diag_cause_by_id(const char *id)

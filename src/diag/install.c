@@ -6,19 +6,34 @@
 
 /* ------------------------------------------------------------------ pip */
 
-const char *diag_pip_command(struct model *m, const char *arguments)
+static bool uses_uv(const struct model *m)
 {
     struct py_env *env = m->env;
-    const char *python =
-        diag_shell_word(m->arena, env && env->executable ? env->executable : "python3");
-    bool uv = env && env->kind != PY_ENV_SYSTEM && !py_env_by_dist(env, "pip");
-    return uv ? arena_printf(m->arena, "uv pip install --python %s %s", python, arguments)
-              : arena_printf(m->arena, "%s -m pip install %s", python, arguments);
+    return env && env->kind != PY_ENV_SYSTEM && !py_env_by_dist(env, "pip");
+}
+
+static const char *python_of(struct model *m)
+{
+    const struct py_env *env = m->env;
+    return diag_shell_word(m->arena, env && env->executable ? env->executable : "python3");
+}
+
+const char *diag_pip_command(struct model *m, const char *arguments)
+{
+    return arena_printf(m->arena, uses_uv(m) ? "uv pip install --python %s %s"
+                                             : "%s -m pip install %s", python_of(m), arguments);
 }
 
 const char *diag_pip(struct diag *d, const char *arguments)
 {
     return diag_pip_command(d->m, arguments);
+}
+
+const char *diag_pip_remove(struct diag *d, const char *packages)
+{
+    return arena_printf(d->a, uses_uv(d->m) ? "uv pip uninstall --python %s %s"
+                                            : "%s -m pip uninstall -y %s", python_of(d->m),
+                        packages);
 }
 
 /* "nvidia-cudnn-cu12 9.1.0.70" -> "nvidia-cudnn-cu12==9.1.0.70" */

@@ -94,10 +94,56 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
 void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* "PYTHON -m pip install ARGUMENTS", or uv's words where there is no pip. */
 const char *diag_pip(struct diag *d, const char *arguments);
+/* The same for "pip uninstall". */
+const char *diag_pip_remove(struct diag *d, const char *packages);
 
 /* Repairs for a library that is not found (repair.c). */
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere);
+
+/* ---- what packages declare (requirements.c) */
+
+/* The known GPU package that declares a requirement of this name, or NULL. */
+const struct py_dist *diag_required_by(struct diag *d, const char *name);
+/* The requirement of that name that holds here ("==9.1.0.70" of nvidia-cudnn-cu12); false if the
+ * package declares none. `pattern` is a glob on normalised names. */
+bool diag_requirement(struct diag *d, const char *package, const char *pattern, const char **ret_name,
+                      const char **ret_specifiers);
+/* A release of the package for an older glibc; says what this one asks for (builtwith.c). */
+bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+
+/* ---- the machine (machine.c) */
+
+/* The next GPU of this vendor that programs may be able to use, in the order of the host; NULL
+ * behind the last. AMD's integrated ones are left out: hardly any build is meant for them. */
+const struct host_gpu *diag_next_gpu(const struct diag *d, enum host_vendor vendor,
+                                     const struct host_gpu *after);
+/* False if the compute capability is not known. */
+bool diag_capability(const struct host_gpu *g, unsigned *ret_major, unsigned *ret_minor);
+/* A variable of the start environment; of a captured tree also that of whoever captured it. */
+const char *diag_variable(const struct diag *d, const char *name);
+/* The version of NVIDIA's kernel module, or NULL. */
+const char *diag_driver(const struct diag *d);
+/* The newest PTX ISA that the driver is sure to know and no newer one, ten times its version; 0
+ * if that cannot be told. */
+unsigned diag_ptx_isa(struct diag *d);
+/* The oldest driver that knows a PTX ISA, as the toolkit that it came with; or NULL. */
+const struct kb_driver *diag_driver_for_isa(struct diag *d, unsigned isa);
+
+struct diag_target {
+    unsigned number; // NVIDIA: ten times the compute capability
+    const char *gfx; // AMD, else NULL
+};
+
+/* The newest build of a package with code for all targets that this Python and driver can take;
+ * of this version (NULL: any), from pip's own index or from elsewhere. NULL if none is known. */
+const struct kb_build *diag_build_for(struct diag *d, const char *package, const char *version,
+                                      bool is_default, const struct diag_target *targets, size_t n);
+/* "2.8" of ">=2.8,<2.9". */
+const char *diag_series(struct diag *d, const struct kb_build *b);
+/* Offers builds with code for all targets; false if none is known. */
+bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
+                       const struct diag_target *targets, size_t n);
 
 /* ---- rules. Each of the first group is told of one failure and says whether it was its case. */
 bool diag_rule_order(struct diag *d, const struct diag_failure *x);
@@ -120,6 +166,12 @@ void diag_rule_drivers(struct diag *d);
 /* Whether the target has a program that would use a GPU of this vendor; the first such package or
  * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
+void diag_rule_kernels(struct diag *d);      // kernels.c
+void diag_rule_gfx(struct diag *d);          // gfx.c
+void diag_rule_builds(struct diag *d);       // builds.c
+void diag_rule_built_with(struct diag *d);   // builtwith.c
+void diag_rule_compute(struct diag *d);      // compute.c
+void diag_rule_requirements(struct diag *d); // requirements.c: after the failures
 
 /* A defect between two cuDNN libraries of different releases: true if it was one. */
 bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x);

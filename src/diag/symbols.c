@@ -108,6 +108,8 @@ static void repair_lack(struct diag *d, struct diag_finding *f, const struct dia
     const char *who = owner_or_name(d, e->object->path);
     if (f->cause == DIAG_LIBRARY_WRONG_COPY) {
         repair_wrong_copy(d, f, x);
+    } else if (f->cause == DIAG_GLIBC_TOO_OLD && diag_repair_glibc(d, f, x)) {
+        return;
     } else if (f->cause == DIAG_GLIBC_TOO_OLD) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install a build of %s for older systems, or use a newer system or container.",

@@ -1,0 +1,288 @@
+/*
+ * Builds that cannot use the GPU that is here: for the CPU alone, for the other vendor, or two
+ * builds of onnxruntime in one folder. Without a GPU that programs can use nothing is said.
+ */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "model/gpu.h"
+#include "model/package.h"
+
+/* What is on the machine, as far as it is certain. */
+struct machine {
+    const struct host_gpu *nvidia, *amd; // that programs can use, or NULL
+    bool no_nvidia, no_amd;              // the bus was read, and there is none
+};
+
+static const struct host_gpu *usable(const struct diag *d, enum host_vendor vendor)
+{
+    const struct host_gpu *g = NULL;
+    while ((g = diag_next_gpu(d, vendor, g)) != NULL) {
+        if (g->usable == HOST_YES) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+static bool is_absent(const struct host *h, enum host_vendor vendor)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == vendor) {
+            return false;
+        }
+    }
+    return h->pci.state == HOST_YES;
+}
+
+static struct machine machine_of(const struct diag *d)
+{
+    return (struct machine){usable(d, HOST_NVIDIA), usable(d, HOST_AMD),
+                            is_absent(d->m->host, HOST_NVIDIA), is_absent(d->m->host, HOST_AMD)};
+}
+
+static struct py_dist *installed(struct diag *d, const char *name)
+{
+    return d->m->env ? py_env_by_dist(d->m->env, name) : NULL;
+}
+
+static const char *title(struct diag *d, const struct py_dist *dist)
+{
+    return arena_printf(d->a, "%s %s", dist->name_normal, dist->version ? dist->version : "");
+}
+
+static bool target_of(const struct host_gpu *g, struct diag_target *ret)
+{
+    unsigned major = 0, minor = 0;
+    if (g->vendor == HOST_NVIDIA) {
+        bool known = diag_capability(g, &major, &minor);
+        *ret = (struct diag_target){.number = major * 10 + minor};
+        return known;
+    }
+    *ret = (struct diag_target){.gfx = g->gfx.state == HOST_YES ? g->gfx.value : NULL};
+    return ret->gfx != NULL;
+}
+
+static void seen_where_imported(struct diag *d, struct diag_finding *f, const char *package)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        for (size_t k = 0; k < p->imported.n; k++) {
+            if (strcmp(p->imported.items[k], package) == 0) {
+                diag_seen_in(d, f, p);
+            }
+        }
+    }
+}
+
+static void repair_for(struct diag *d, struct diag_finding *f, const char *package,
+                       const struct host_gpu *g)
+{
+    struct diag_target target;
+    if (!target_of(g, &target) || !diag_repair_build(d, f, package, &target, 1)) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL, "Install a build of %s for %s.", package,
+                    g->vendor == HOST_NVIDIA ? "CUDA" : "ROCm");
+    }
+}
+
+/* ------------------------------------------------------------------ torch */
+
+static struct diag_finding *add_build(struct diag *d, enum diag_cause cause,
+                                      const struct py_dist *dist, const struct host_gpu *g,
+                                      const char *what)
+{
+    struct diag_finding *f =
+        diag_add(d, cause, dist->name_normal, dist->name_normal,
+                 arena_printf(d->a, "%s is a build for %s; it does not use the %s.", title(d, dist),
+                              what, g->name ? g->name : "GPU"));
+    seen_where_imported(d, f, dist->name);
+    return f;
+}
+
+static void rule_torch(struct diag *d, const struct machine *x)
+{
+    const struct py_dist *dist = installed(d, "torch");
+    const struct model_torch *t = dist ? model_torch(d->m) : NULL;
+    const struct host_gpu *any = x->nvidia ? x->nvidia : x->amd;
+    struct diag_finding *f = NULL;
+    if (!t || !t->known) {
+        return;
+    }
+    if (!t->cuda && !t->hip && any) {
+        f = add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, any, "the CPU alone");
+    } else if (t->cuda && !t->hip && x->no_nvidia && x->amd) {
+        any = x->amd;
+        f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "CUDA");
+    } else if (t->hip && x->no_amd && x->nvidia) {
+        any = x->nvidia;
+        f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "ROCm");
+    }
+    if (f) {
+        diag_evidence(d, f, "torch/version.py: cuda = %s, hip = %s", t->cuda ? t->cuda : "None",
+                      t->hip ? t->hip : "None");
+        repair_for(d, f, "torch", any);
+    }
+}
+
+/* ------------------------------------------------------------------ by the code in the library */
+
+static const struct {
+    const char *name, *package;
+} libraries[] = {
+    {"libctranslate2*.so*", "ctranslate2"},
+    {"libonnxruntime_providers_cuda.so", "onnxruntime-gpu"},
+    {"libonnxruntime_providers_rocm.so", "onnxruntime-rocm"},
+};
+
+static const char *package_of(const struct ldso_object *o)
+{
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        if (str_glob(libraries[i].name, path_base(o->path))) {
+            return libraries[i].package;
+        }
+    }
+    return NULL;
+}
+
+static void rule_object(struct diag *d, const struct ldso_object *o, const struct machine *x)
+{
+    const char *package = package_of(o);
+    const struct py_dist *dist = package ? installed(d, package) : NULL;
+    const struct gpu_code *code =
+        dist ? model_gpu_code(d->m, o, GPU_READ_SECTIONS) : NULL;
+    bool cuda = code && code->cuda.n_containers > 0, hip = code && code->n_targets > 0;
+    const struct host_gpu *g = cuda && !hip && x->no_nvidia ? x->amd
+                               : hip && !cuda && x->no_amd  ? x->nvidia
+                                                            : NULL;
+    if (g) {
+        struct diag_finding *f =
+            add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, g, cuda ? "CUDA" : "ROCm");
+        diag_evidence(d, f, "%s holds code for %s only", path_normal(d->a, o->path),
+                      cuda ? "CUDA" : "ROCm");
+        repair_for(d, f, package, g);
+    }
+}
+
+static void rule_objects(struct diag *d, const struct machine *x)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        for (size_t k = 0; p->ldso && k < p->ldso->objects.n; k++) {
+            rule_object(d, p->ldso->objects.items[k], x);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ packages of their own */
+
+/* Packages whose build for the GPU has a name of its own. */
+static const struct {
+    const char *cpu, *gpu; // gpu: what is installed for NVIDIA, as pip takes it
+    const char *with[4];   // any of these installed: the GPU build is there as well
+    bool beside;           // the GPU's part comes beside what is there
+    enum diag_severity severity;
+} pairs[] = {
+    {"tensorflow-cpu", "tensorflow[and-cuda]", {"tensorflow"}, false, DIAG_WARNING},
+    {"onnxruntime", "onnxruntime-gpu",
+     {"onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx"}, false, DIAG_NOTE},
+    {"jaxlib", "jax[cuda12]",
+     {"jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin"}, true, DIAG_NOTE},
+};
+
+static bool has_any(struct diag *d, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n && names[i]; i++) {
+        if (installed(d, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A package that another one brought for small models on the CPU is nobody's mistake. */
+static void rule_pairs(struct diag *d, const struct machine *x)
+{
+    for (size_t i = 0; x->nvidia && i < sizeof pairs / sizeof *pairs; i++) {
+        const struct py_dist *dist = installed(d, pairs[i].cpu);
+        if (!dist || has_any(d, pairs[i].with, 4) ||
+            (!pairs[i].beside && diag_required_by(d, pairs[i].cpu))) {
+            continue;
+        }
+        struct diag_finding *f =
+            add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, x->nvidia, "the CPU alone");
+        f->severity = pairs[i].severity;
+        diag_evidence(d, f, "installed in %s", dist->info);
+        const char *install = diag_pip(d, diag_quote(d, pairs[i].gpu));
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                    pairs[i].beside
+                        ? install
+                        : arena_printf(d->a, "%s && %s", diag_pip_remove(d, pairs[i].cpu), install),
+                    "If it should use the GPU, install %s.", pairs[i].gpu);
+    }
+}
+
+/* ------------------------------------------------------------------ onnxruntime twice */
+
+/* The path that both packages bring. */
+static const char *ort_module(struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    return env->suffixes_n ? arena_printf(d->a, "onnxruntime/capi/onnxruntime_pybind11_state%s",
+                                          env->suffixes[0]) : NULL;
+}
+
+static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_dist *gpu)
+{
+    const char *spec = gpu->version ? arena_printf(d->a, "onnxruntime-gpu==%s", gpu->version)
+                                    : "onnxruntime-gpu";
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                arena_printf(d->a, "%s && %s",
+                             diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
+                             diag_pip(d, diag_quote(d, spec))),
+                "Remove both and install the one for the GPU; it serves whoever asks for "
+                "onnxruntime.");
+}
+
+static void rule_ort(struct diag *d, const struct machine *x)
+{
+    const struct py_dist *cpu = installed(d, "onnxruntime"), *gpu = installed(d, "onnxruntime-gpu");
+    const char *module = cpu && gpu ? ort_module(d) : NULL;
+    if (!module || !x->nvidia || strcmp(cpu->site, gpu->site) != 0) {
+        return;
+    }
+    enum py_answer of_cpu = model_is_own_file(d->m, cpu, module);
+    enum py_answer of_gpu = model_is_own_file(d->m, gpu, module);
+    bool cpu_won = of_cpu == PY_YES && of_gpu == PY_NO;
+    bool gpu_won = of_gpu == PY_YES && of_cpu == PY_NO;
+    struct diag_finding *f = diag_add(
+        d, DIAG_ONNXRUNTIME_TWICE, "onnxruntime", "onnxruntime",
+        cpu_won ? arena_printf(d->a, "%s was installed over %s: the CUDA provider is gone.",
+                               title(d, cpu), title(d, gpu))
+                : arena_printf(d->a, "%s and %s are installed over one another%s.", title(d, cpu),
+                               title(d, gpu),
+                               gpu_won ? "; the one for the GPU came last, until either is updated"
+                                       : ""));
+    f->severity = cpu_won ? DIAG_ERROR : DIAG_NOTE;
+    seen_where_imported(d, f, cpu->name);
+    seen_where_imported(d, f, gpu->name);
+    diag_evidence(d, f, "%s has the size that the RECORD of %s has",
+                  path_join(d->a, cpu->site, module),
+                  cpu_won   ? cpu->name_normal
+                  : gpu_won ? gpu->name_normal
+                            : "neither, or of both");
+    repair_ort(d, f, gpu);
+}
+
+void diag_rule_builds(struct diag *d)
+{
+    if (!d->m->host || !d->m->env) {
+        return;
+    }
+    struct machine x = machine_of(d);
+    if (x.nvidia || x.amd) {
+        rule_torch(d, &x);
+        rule_objects(d, &x);
+        rule_pairs(d, &x);
+        rule_ort(d, &x);
+    }
+}

@@ -1,0 +1,281 @@
+/*
+ * NVIDIA: no code for this GPU in the library that is loaded.
+ *
+ * A library is judged by the best code in all of its containers: where even that does not serve
+ * the GPU, nothing in the library can run. Less is no fault by itself: libraries keep some kernels
+ * for a few architectures only, and choose others at run time (docs/causes.md has the figures).
+ * cuDNN counts only where the framework above it has code, cuBLAS only where there is no framework:
+ * that one comes with the same toolkit, and walking cuBLAS's thousands of containers costs memory.
+ */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "model/gpu.h"
+
+struct library {
+    const char *name;    // glob on the file name
+    const char *package; // whose GPU use ends without it; NULL: a library of the vendor
+    const char *what;    // what does not work
+    enum diag_severity severity;
+};
+
+static const struct library frameworks[] = {
+    {"libtorch_cuda.so", "torch", "every operation on the GPU", DIAG_ERROR},
+    {"libctranslate2*.so*", "ctranslate2", "every operation on the GPU", DIAG_ERROR},
+    {"libonnxruntime_providers_cuda.so", "onnxruntime-gpu", "the CUDA execution provider",
+     DIAG_ERROR},
+    {"libbitsandbytes_cuda*.so", "bitsandbytes", "every operation on the GPU", DIAG_ERROR},
+};
+static const struct library cublas[] = {
+    {"libcublas.so.*", NULL, "every matrix product by cuBLAS", DIAG_ERROR},
+};
+static const struct library cudnn[] = {
+    {"libcudnn_ops.so.*", NULL, "what is computed by cuDNN", DIAG_WARNING},
+    {"libcudnn_ops_infer.so.*", NULL, "what is computed by cuDNN", DIAG_WARNING},
+};
+
+static const struct library *library_of(const struct ldso_object *o, const struct library *rows,
+                                        size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_glob(rows[i].name, path_base(o->path))) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ against the GPUs */
+
+struct verdict {
+    size_t n_served, n_unknown;
+    VEC(const struct host_gpu *) without; // GPUs that nothing in the library serves
+    VEC(struct diag_target) targets;      // the same, as targets
+    unsigned isa;                         // of PTX that only a newer driver compiles; 0: none
+};
+
+static enum gpu_serves serves(const struct gpu_code *code, unsigned major, unsigned minor,
+                              unsigned isa)
+{
+    struct gpu_answer answer;
+    gpu_code_serves_cuda(code, major, minor, isa, &answer);
+    return answer.serves;
+}
+
+/* The sections first; the data only where nothing in the sections serves the GPU. */
+static enum gpu_serves ask(struct diag *d, const struct ldso_object *o, unsigned major,
+                           unsigned minor)
+{
+    unsigned isa = diag_ptx_isa(d);
+    const struct gpu_code *code = model_gpu_code(d->m, o, GPU_READ_SECTIONS);
+    if (!code || (code->cuda.n_native == 0 && code->cuda.n_ptx == 0)) {
+        return GPU_SERVES_UNKNOWN; // nothing is registered at load: not a library as it is known
+    }
+    enum gpu_serves s = serves(code, major, minor, isa);
+    if (s != GPU_SERVES_UNKNOWN || code->searched) {
+        return s;
+    }
+    struct gpu_code all = *code;
+    all.searched = true; // what would be said if the data held nothing
+    if (serves(&all, major, minor, isa) != GPU_SERVES_NONE) {
+        return s;
+    }
+    code = model_gpu_code(d->m, o, GPU_READ_ALL);
+    return code ? serves(code, major, minor, isa) : GPU_SERVES_UNKNOWN;
+}
+
+/* The oldest ISA of PTX that would serve the GPU under a newer driver. */
+static unsigned newer_isa(const struct gpu_code *code, unsigned number)
+{
+    unsigned isa = 0;
+    for (size_t i = 0; code && i < code->cuda.n_ptx; i++) {
+        const struct gpu_cuda_arch *x = &code->cuda.ptx[i];
+        if (!x->suffix && x->number <= number && (!isa || x->isa_max < isa)) {
+            isa = x->isa_max;
+        }
+    }
+    return isa;
+}
+
+static struct verdict judge(struct diag *d, const struct ldso_object *o)
+{
+    struct verdict v = {0};
+    const struct host_gpu *g = NULL;
+    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
+        unsigned major = 0, minor = 0;
+        enum gpu_serves s = diag_capability(g, &major, &minor) ? ask(d, o, major, minor)
+                                                               : GPU_SERVES_UNKNOWN;
+        v.n_served += s == GPU_SERVES_NATIVE || s == GPU_SERVES_JIT;
+        v.n_unknown += s == GPU_SERVES_UNKNOWN || s == GPU_SERVES_ABSENT;
+        if (s == GPU_SERVES_NONE) {
+            unsigned number = major * 10 + minor;
+            VEC_PUSH(d->a, &v.without, g);
+            VEC_PUSH(d->a, &v.targets, (struct diag_target){.number = number});
+            unsigned isa = newer_isa(model_gpu_code(d->m, o, GPU_READ_SECTIONS), number);
+            v.isa = isa > v.isa ? isa : v.isa;
+        }
+    }
+    return v;
+}
+
+/* ------------------------------------------------------------------ the finding */
+
+static const char *list_of(struct diag *d, const struct gpu_cuda_arch *items, size_t n)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n; i++) {
+        text = arena_printf(d->a, "%s%s%s", text, i ? " " : "", items[i].name);
+    }
+    return text;
+}
+
+static const char *gpu_text(struct diag *d, const struct host_gpu *g)
+{
+    return arena_printf(d->a, "%s (compute capability %s)", g->name ? g->name : "the GPU",
+                        g->compute_capability.value);
+}
+
+static const char *gpus_text(struct diag *d, const struct verdict *v)
+{
+    const char *text = "";
+    for (size_t i = 0; i < v->without.n; i++) {
+        const char *one = gpu_text(d, v->without.items[i]);
+        if (!strstr(text, one)) {
+            text = arena_printf(d->a, "%s%s%s", text, *text ? ", " : "", one);
+        }
+    }
+    return text;
+}
+
+static void code_evidence(struct diag *d, struct diag_finding *f, const struct ldso_object *o,
+                          const struct verdict *v)
+{
+    const struct gpu_code *code = model_gpu_code(d->m, o, GPU_READ_ALL);
+    if (!code) {
+        return;
+    }
+    diag_evidence(d, f, "%s has machine code for %s, PTX for %s", path_normal(d->a, o->path),
+                  code->cuda.n_native ? list_of(d, code->cuda.native, code->cuda.n_native) : "none",
+                  code->cuda.n_ptx ? list_of(d, code->cuda.ptx, code->cuda.n_ptx) : "none");
+    if (v->isa) {
+        unsigned known = diag_ptx_isa(d);
+        diag_evidence(d, f, "the PTX is of ISA %u.%u, driver %s knows ISAs up to %u.%u",
+                      v->isa / 10, v->isa % 10, diag_driver(d), known / 10, known % 10);
+    }
+    diag_evidence(d, f, "the program then says: CUDA error: %s",
+                  v->isa ? "the provided PTX was compiled with an unsupported toolchain"
+                         : "no kernel image is available for execution on the device");
+}
+
+/* Where other GPUs are served: the choice of those. UUIDs do not depend on the order of devices. */
+static void repair_by_choice(struct diag *d, struct diag_finding *f, const struct verdict *v)
+{
+    const char *list = "";
+    const struct host_gpu *g = NULL;
+    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
+        bool without = false;
+        for (size_t i = 0; i < v->without.n; i++) {
+            without = without || v->without.items[i] == g;
+        }
+        bool told = g->uuid.state == HOST_YES && g->uuid.value && !strchr(g->uuid.value, '?');
+        list = without ? list : told && list ? arena_printf(d->a, "%s%s%s", list, *list ? "," : "",
+                                                            g->uuid.value) : NULL;
+    }
+    diag_repair(d, f, DIAG_REPAIR_ENV,
+                list && *list ? arena_printf(d->a, "export CUDA_VISIBLE_DEVICES=%s",
+                                             diag_quote(d, list)) : NULL,
+                "Let the program see the other GPUs alone (CUDA_VISIBLE_DEVICES).");
+}
+
+static void repair(struct diag *d, struct diag_finding *f, const struct library *row,
+                   const struct verdict *v)
+{
+    if (v->n_served) {
+        repair_by_choice(d, f, v);
+    }
+    const struct kb_driver *driver = v->isa ? diag_driver_for_isa(d, v->isa) : NULL;
+    if (driver) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Update the driver to %s or later: it compiles the PTX that is there.",
+                    driver->linux_min);
+    }
+    if (!row->package || !diag_repair_build(d, f, row->package, v->targets.items, v->targets.n)) {
+        const char *owner = row->package ? row->package : "the program that brings the library";
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                    "Install a release of %s with code for sm_%u, or build it for that (gpumend kb "
+                    "arch FILE shows what a file has).", owner, v->targets.items[0].number);
+    }
+}
+
+static void add_finding(struct diag *d, const struct model_process *p, const struct ldso_object *o,
+                        const struct library *row, const struct verdict *v)
+{
+    const char *owner = model_owner(d->m, o->path), *name = path_base(o->path);
+    const char *who = owner ? arena_printf(d->a, "%s (%s)", owner, name) : name;
+    struct diag_finding *f = diag_add(
+        d, DIAG_GPU_CODE_MISSING, path_normal(d->a, model_absolute(d->m, o->path)), name,
+        arena_printf(d->a, "%s has no code for %s%s: %s fails there.", who, gpus_text(d, v),
+                     v->isa ? ", and its PTX is too new for the driver" : "", row->what));
+    diag_seen_in(d, f, p);
+    if (f->evidence.n) {
+        return; // told for another process
+    }
+    f->severity = v->n_served + v->n_unknown == 0 ? row->severity
+                  : v->n_served                   ? DIAG_WARNING
+                                                  : DIAG_NOTE;
+    code_evidence(d, f, o, v);
+    repair(d, f, row, v);
+}
+
+enum outcome { NOTHING_JUDGED, ALL_IN_ORDER, SOMETHING_MISSING };
+
+static enum outcome rule_process(struct diag *d, const struct model_process *p,
+                                 const struct library *rows, size_t n)
+{
+    enum outcome outcome = NOTHING_JUDGED;
+    for (size_t i = 0; i < p->ldso->objects.n; i++) {
+        const struct ldso_object *o = p->ldso->objects.items[i];
+        const struct library *row = library_of(o, rows, n);
+        struct verdict v = row ? judge(d, o) : (struct verdict){0};
+        if (v.without.n) {
+            add_finding(d, p, o, row, &v);
+            outcome = SOMETHING_MISSING;
+        } else if (row && outcome == NOTHING_JUDGED) {
+            outcome = ALL_IN_ORDER;
+        }
+    }
+    return outcome;
+}
+
+#define LIST(rows) rows, sizeof(rows) / sizeof *(rows)
+
+static void judge_process(struct diag *d, const struct model_process *p)
+{
+    enum outcome outcome = rule_process(d, p, LIST(frameworks));
+    if (outcome == NOTHING_JUDGED) {
+        outcome = rule_process(d, p, LIST(cublas));
+    }
+    if (outcome != SOMETHING_MISSING) {
+        (void)rule_process(d, p, LIST(cudnn)); // the finding is in the report
+    }
+}
+
+/* The user has taken the GPUs away: then nothing is missing for them. */
+static bool hidden(const struct diag *d)
+{
+    const char *visible = diag_variable(d, "CUDA_VISIBLE_DEVICES");
+    return visible && (!*visible || starts_with(visible, "-") || strcmp(visible, "none") == 0);
+}
+
+void diag_rule_kernels(struct diag *d)
+{
+    if (!diag_next_gpu(d, HOST_NVIDIA, NULL) || hidden(d)) {
+        return;
+    }
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        if (p->ldso) {
+            judge_process(d, p);
+        }
+    }
+}

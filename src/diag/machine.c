@@ -1,0 +1,269 @@
+/* What a rule may ask about the machine: which GPUs count, the driver, what it can compile, and
+ * which build of a package has code for a GPU. Unknown facts are never turned into answers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "diag/internal.h"
+#include "py/dist.h"
+
+/* ------------------------------------------------------------------ GPUs */
+
+/* A GPU that programs cannot use has a finding of its own; a small one beside the processor is
+ * not what the user has in mind. */
+static bool counts(const struct host_gpu *g, enum host_vendor vendor)
+{
+    return g->vendor == vendor && g->usable != HOST_NO && !(g->integrated && vendor == HOST_AMD);
+}
+
+const struct host_gpu *diag_next_gpu(const struct diag *d, enum host_vendor vendor,
+                                     const struct host_gpu *after)
+{
+    const struct host *h = d->m->host;
+    for (size_t i = 0; h && i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        if (counts(g, vendor) && (!after || g > after)) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+bool diag_capability(const struct host_gpu *g, unsigned *ret_major, unsigned *ret_minor)
+{
+    uint64_t major = 0, minor = 0;
+    if (g->compute_capability.state != HOST_YES || !g->compute_capability.value) {
+        return false;
+    }
+    struct str rest = str_of(g->compute_capability.value);
+    struct str head = str_cut(&rest, '.');
+    if (!rest.s || !str_u64(head, &major) || !str_u64(rest, &minor) || major > 99 || minor > 9) {
+        return false;
+    }
+    *ret_major = (unsigned)major;
+    *ret_minor = (unsigned)minor;
+    return true;
+}
+
+const char *diag_variable(const struct diag *d, const char *name)
+{
+    const char *value = diag_getenv(d, name);
+    bool captured = !d->m->root->is_host && !d->m->pid && d->m->host;
+    return value || !captured ? value : host_variable(d->m->host, name);
+}
+
+/* ------------------------------------------------------------------ NVIDIA's driver */
+
+const char *diag_driver(const struct diag *d)
+{
+    const struct host *h = d->m->host;
+    return h && h->nvidia.module.state == HOST_YES ? h->nvidia.module.value : NULL;
+}
+
+static int compare(const char *a, const char *b)
+{
+    struct py_version x, y;
+    if (!a || !b || !py_version_parse(str_of(a), &x) || !py_version_parse(str_of(b), &y)) {
+        return -2; // not to be compared: never reached
+    }
+    return py_version_cmp(&x, &y) < 0 ? -1 : py_version_cmp(&x, &y) > 0;
+}
+
+/* "12.4.1" -> "12.4" */
+static const char *two_parts(struct arena *a, const char *version)
+{
+    const char *dot = strchr(version, '.');
+    return dot ? arena_strndup(a, version, (size_t)(dot - version) + 1 + strcspn(dot + 1, "."))
+               : version;
+}
+
+/* The newest toolkit release that came with this driver or an older one; NULL also for a driver
+ * newer than all that are known, which may know more than they do. */
+static const struct kb_driver *toolkit_of(struct diag *d, const char *driver)
+{
+    struct kb_drivers rows;
+    struct gm_err err;
+    const struct kb_driver *best = NULL;
+    bool newer_is_known = false;
+    if (!driver || kb_drivers(d->m->kb, &rows, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_driver *r = &rows.rows[i];
+        if (r->kind != KB_DRIVER_TOOLKIT) {
+            continue;
+        }
+        newer_is_known = newer_is_known || compare(r->linux_min, driver) > 0;
+        if (compare(driver, r->linux_min) >= 0 && (!best || compare(r->cuda, best->cuda) > 0)) {
+            best = r;
+        }
+    }
+    return newer_is_known ? best : NULL;
+}
+
+static unsigned isa_of(struct diag *d, const char *cuda)
+{
+    struct kb_toolkits rows;
+    struct gm_err err;
+    if (kb_toolkits(d->m->kb, &rows, &err) < 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        if (strcmp(rows.rows[i].cuda, cuda) == 0) {
+            char *end = NULL;
+            unsigned long major = strtoul(rows.rows[i].ptx, &end, 10);
+            unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+            return major < 100 && minor < 10 ? (unsigned)(major * 10 + minor) : 0;
+        }
+    }
+    return 0;
+}
+
+unsigned diag_ptx_isa(struct diag *d)
+{
+    const struct kb_driver *toolkit = toolkit_of(d, diag_driver(d));
+    return toolkit ? isa_of(d, two_parts(d->a, toolkit->cuda)) : 0;
+}
+
+const struct kb_driver *diag_driver_for_isa(struct diag *d, unsigned isa)
+{
+    struct kb_drivers rows;
+    struct gm_err err;
+    const struct kb_driver *best = NULL;
+    if (kb_drivers(d->m->kb, &rows, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_driver *r = &rows.rows[i];
+        if (r->kind == KB_DRIVER_TOOLKIT && isa_of(d, two_parts(d->a, r->cuda)) >= isa &&
+            (!best || compare(r->linux_min, best->linux_min) == -1)) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+/* ------------------------------------------------------------------ builds of a package */
+
+static bool has_text(struct kb_strs list, const char *text)
+{
+    for (size_t i = 0; i < list.n; i++) {
+        if (strcmp(list.items[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Machine code of the same major and no higher minor version. */
+static bool has_sm(struct kb_strs sm, unsigned number)
+{
+    for (size_t i = 0; i < sm.n; i++) {
+        char *end = NULL;
+        unsigned long n = starts_with(sm.items[i], "sm_") ? strtoul(sm.items[i] + 3, &end, 10) : 0;
+        if (n && !*end && n / 10 == number / 10 && n <= number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool covers(const struct kb_build *b, const struct diag_target *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (targets[i].gfx ? !b->rocm || !has_text(b->gfx, targets[i].gfx)
+                           : !b->cuda || !has_sm(b->sm, targets[i].number)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "3.9-3.13" holds 3.11. */
+static bool fits_python(struct diag *d, const char *range)
+{
+    const struct py_env *env = d->m->env;
+    struct str rest = str_of(range);
+    struct str low = str_cut(&rest, '-');
+    if (!range || !env || env->major < 0 || !rest.s) {
+        return true;
+    }
+    const char *own = arena_printf(d->a, "%d.%d", env->major, env->minor);
+    return compare(own, str_dup(d->a, low)) >= 0 && compare(str_dup(d->a, rest), own) >= 0;
+}
+
+/* The floor of minor-version compatibility; without a known driver every build may fit. */
+static bool fits_driver(struct diag *d, const struct kb_build *b)
+{
+    struct kb_drivers rows;
+    struct gm_err err;
+    const char *driver = diag_driver(d);
+    if (!b->cuda || !driver || kb_drivers(d->m->kb, &rows, &err) < 0) {
+        return true;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_driver *r = &rows.rows[i];
+        if (r->kind == KB_DRIVER_MINOR && strtol(r->cuda, NULL, 10) == strtol(b->cuda, NULL, 10)) {
+            return compare(driver, r->linux_min) >= 0;
+        }
+    }
+    return true;
+}
+
+const char *diag_series(struct diag *d, const struct kb_build *b)
+{
+    const char *from = b->versions + strspn(b->versions, "<>=~");
+    return arena_strndup(d->a, from, strcspn(from, ","));
+}
+
+const struct kb_build *diag_build_for(struct diag *d, const char *package, const char *version,
+                                      bool is_default, const struct diag_target *targets, size_t n)
+{
+    struct kb_builds rows;
+    struct gm_err err;
+    const struct kb_build *best = NULL;
+    if (kb_builds(d->m->kb, &rows, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_build *b = &rows.rows[i];
+        if (strcmp(b->package, package) == 0 && b->is_default == is_default &&
+            b->status == KB_STATUS_STABLE && covers(b, targets, n) && fits_python(d, b->python) &&
+            fits_driver(d, b) && (!version || model_version_fits(d->a, b->versions, version)) &&
+            (!best || compare(diag_series(d, b), diag_series(d, best)) > 0 ||
+             (compare(diag_series(d, b), diag_series(d, best)) == 0 &&
+              compare(b->cuda ? b->cuda : b->rocm, best->cuda ? best->cuda : best->rocm) > 0))) {
+            best = b;
+        }
+    }
+    return best;
+}
+
+/* "torch 2.15 (build cu132)" from the index that pip uses, with a command; another build of the
+ * installed release, or of the newest, in words: where it is served from is not known here. */
+bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
+                       const struct diag_target *targets, size_t n)
+{
+    struct py_dist *dist = d->m->env ? py_env_by_dist(d->m->env, package) : NULL;
+    const char *version = dist ? dist->version : NULL;
+    const struct kb_build *plain = diag_build_for(d, package, NULL, true, targets, n);
+    const struct kb_build *same =
+        version ? diag_build_for(d, package, version, false, targets, n) : NULL;
+    const struct kb_build *other = same ? same : diag_build_for(d, package, NULL, false, targets, n);
+    if (plain) {
+        /* What is installed may be of the same version, in another build. */
+        bool again = version && model_version_fits(d->a, plain->versions, version);
+        const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", package, plain->versions));
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                    diag_pip(d, again ? arena_printf(d->a, "--force-reinstall %s", spec) : spec),
+                    "Install %s %s, whose build for %s (%s) has code for it.", package,
+                    diag_series(d, plain), plain->cuda ? "CUDA" : "ROCm",
+                    plain->cuda ? plain->cuda : plain->rocm);
+    }
+    if (other) {
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                    "Install the %s build of %s %s, from the package index of its own project.",
+                    other->build, package,
+                    same ? version : diag_series(d, other));
+    }
+    return plain || other;
+}

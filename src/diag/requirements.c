@@ -1,0 +1,271 @@
+/*
+ * What GPU packages declare (Requires-Dist of their metadata) against what is installed.
+ *
+ * A declaration is no proof: a package often pins more strictly than it needs, and its libraries
+ * are found elsewhere (a toolkit, another package). So the process model decides:
+ *
+ *   a module that the package's import needs (kb/, rows of imports) is not there   an error
+ *   a library that a declared package would bring fails in the model               told with that
+ *                                                                                  finding
+ *   anything else                                                                  one note
+ */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "py/dist.h"
+#include "py/module.h"
+#include "py/requirement.h"
+
+static struct py_marker_env markers_of(struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    bool known = env->major >= 0 && env->minor >= 0;
+    return (struct py_marker_env){
+        .python_version = known ? arena_printf(d->a, "%d.%d", env->major, env->minor) : NULL,
+        .python_full_version =
+            known && env->micro >= 0
+                ? arena_printf(d->a, "%d.%d.%d", env->major, env->minor, env->micro) : NULL,
+        .sys_platform = "linux",
+        .platform_system = "Linux",
+        .platform_machine = env->machine,
+        .os_name = "posix",
+        .implementation_name = env->implementation,
+        .platform_python_implementation = "CPython",
+    };
+}
+
+/* The i-th requirement of a distribution, if it holds in this environment. */
+static bool requirement_at(struct diag *d, const struct py_metadata *meta, size_t i,
+                           const struct py_marker_env *markers, struct py_requirement *ret)
+{
+    struct gm_err err;
+    return py_requirement_parse(d->a, meta->requires_dist[i], ret, &err) == 0 &&
+           py_marker_eval(d->a, ret->marker, markers) == PY_YES;
+}
+
+static const struct py_metadata *metadata_of(struct diag *d, const char *package)
+{
+    struct py_dist *dist = d->m->env ? py_env_by_dist(d->m->env, package) : NULL;
+    return dist ? py_dist_metadata(d->m->env, dist) : NULL;
+}
+
+static const char *specifiers_text(struct diag *d, const struct py_requirement *q)
+{
+    static const char *const ops[] = {
+        [PY_OP_EQ] = "==", [PY_OP_NE] = "!=", [PY_OP_COMPATIBLE] = "~=", [PY_OP_LE] = "<=",
+        [PY_OP_LT] = "<",  [PY_OP_GE] = ">=", [PY_OP_GT] = ">",          [PY_OP_IDENTICAL] = "==="};
+    const char *text = "";
+    for (size_t i = 0; i < q->specifiers.n; i++) {
+        const struct py_specifier *s = &q->specifiers.items[i];
+        text = arena_printf(d->a, "%s%s%s" STR_FMT, text, i ? "," : "", ops[s->op],
+                            STR_ARG(s->text));
+    }
+    return text;
+}
+
+bool diag_requirement(struct diag *d, const char *package, const char *pattern, const char **ret_name,
+                      const char **ret_specifiers)
+{
+    const struct py_metadata *meta = metadata_of(d, package);
+    struct py_marker_env markers = d->m->env ? markers_of(d) : (struct py_marker_env){0};
+    struct py_requirement q;
+    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+        if (requirement_at(d, meta, i, &markers, &q) &&
+            str_glob(pattern, py_name_normal(d->a, q.name))) {
+            *ret_name = py_name_normal(d->a, q.name);
+            *ret_specifiers = specifiers_text(d, &q);
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct py_dist *diag_required_by(struct diag *d, const char *name)
+{
+    const char *found = NULL, *specifiers = NULL;
+    for (size_t i = 0; i < d->m->known.n; i++) {
+        if (diag_requirement(d, d->m->known.items[i]->name, name, &found, &specifiers)) {
+            return d->m->known.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ what an import needs */
+
+/* The module of a distribution: kb/ knows those that are called otherwise. */
+static const char *module_of(struct diag *d, const char *package)
+{
+    for (size_t i = 0; i < d->m->imports.n; i++) {
+        if (strcmp(d->m->imports.rows[i].package, package) == 0) {
+            return d->m->imports.rows[i].module;
+        }
+    }
+    char *name = arena_strdup(d->a, package);
+    for (char *c = name; *c; c++) {
+        *c = *c == '-' ? '_' : *c;
+    }
+    return name;
+}
+
+static bool is_there(struct diag *d, const char *package)
+{
+    struct py_module module;
+    if (py_env_by_dist(d->m->env, package)) {
+        return true;
+    }
+    py_module_find(d->m->env, module_of(d, package), &module);
+    return module.kind != PY_MODULE_NONE;
+}
+
+static const struct kb_import *row_of(struct diag *d, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < d->m->imports.n; i++) {
+        const struct kb_import *row = &d->m->imports.rows[i];
+        if (strcmp(row->package, dist->name_normal) == 0 &&
+            model_version_fits(d->a, row->versions, dist->version)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        for (size_t k = 0; k < p->imported.n; k++) {
+            if (strcmp(p->imported.items[k], dist->name) == 0) {
+                diag_seen_in(d, f, p);
+            }
+        }
+    }
+}
+
+static void add_missing(struct diag *d, const struct py_dist *dist, const struct kb_import *row,
+                        const struct kb_step *step)
+{
+    const char *name = NULL, *specifiers = "", *need = step->package;
+    struct diag_finding *f = diag_add(
+        d, DIAG_REQUIREMENT_MISSING, need, need,
+        arena_printf(d->a, "%s %s needs %s to %s, and it is not installed.", dist->name_normal,
+                     dist->version ? dist->version : "",
+                     need, step->phase == KB_PHASE_USE ? "work" : "be imported"));
+    seen_where_imported(d, f, dist);
+    diag_evidence(d, f, "%s imports it: knowledge base, row %s", dist->name_normal, row->id);
+    if (diag_requirement(d, dist->name, need, &name, &specifiers)) {
+        diag_evidence(d, f, "its metadata declare %s%s", need, specifiers);
+    }
+    diag_evidence(d, f, "the program then says: ModuleNotFoundError: No module named '%s'",
+                  module_of(d, need));
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                diag_pip(d, diag_quote(d, arena_printf(d->a, "%s%s", need, specifiers))),
+                "Install it.");
+}
+
+static void rule_imports(struct diag *d, const struct py_dist *dist)
+{
+    const struct kb_import *row = row_of(d, dist);
+    for (size_t i = 0; row && i < row->n_steps; i++) {
+        const struct kb_step *s = &row->steps[i];
+        if (s->kind == KB_STEP_IMPORT && !s->optional && s->when == KB_WHEN_ALWAYS &&
+            !is_there(d, s->package)) {
+            add_missing(d, dist, row, s);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ what is only declared */
+
+/* The finding about a library that the declared package would bring, or NULL. */
+static struct diag_finding *finding_of(struct diag *d, const char *package)
+{
+    struct kb_provides rows;
+    struct gm_err err;
+    if (kb_provides(d->m->kb, &rows, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        for (size_t k = 0; k < rows.n; k++) {
+            const struct kb_provide *r = &rows.rows[k];
+            for (size_t n = 0; n < r->n_providers; n++) {
+                if (strcmp(r->providers[n].package, package) == 0 &&
+                    str_glob(r->soname, f->culprit)) {
+                    return f;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+/* "not installed", "2.4.6 is installed"; NULL if the requirement is met or cannot be judged. */
+static const char *unmet(struct diag *d, const struct py_requirement *q, const char *name)
+{
+    const struct py_dist *have = py_env_by_dist(d->m->env, name);
+    if (!have) {
+        return is_there(d, name) ? NULL : "not installed";
+    }
+    if (!have->version || py_specifiers_match(&q->specifiers, str_of(have->version)) != PY_NO) {
+        return NULL;
+    }
+    return arena_printf(d->a, "%s is installed", have->version);
+}
+
+static void tell(struct diag *d, const struct py_dist *dist, const struct py_requirement *q,
+                 const char *name, const char *why)
+{
+    const char *text = arena_printf(d->a, "%s%s: %s", name, specifiers_text(d, q), why);
+    struct diag_finding *f = diag_find(d, DIAG_NUMPY_ABI, name);
+    f = f ? f : finding_of(d, name);
+    if (diag_find(d, DIAG_REQUIREMENT_MISSING, name)) {
+        return; // told with that finding
+    }
+    if (f) {
+        diag_evidence(d, f, "%s %s declares %s", dist->name_normal,
+                      dist->version ? dist->version : "", text);
+        return;
+    }
+    f = diag_add(d, DIAG_REQUIREMENT_UNMET, dist->name_normal, dist->name_normal,
+                 arena_printf(d->a, "%s %s declares requirements that are not met; every library "
+                                    "that it loads is judged apart from that.", dist->name_normal,
+                              dist->version ? dist->version : ""));
+    diag_evidence(d, f, "%s", text);
+    if (f->repairs.n == 0) {
+        const char *spec = dist->version ? arena_printf(d->a, "%s==%s", dist->name_normal,
+                                                        dist->version) : dist->name_normal;
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
+                    "Nothing while it works; pip installs what is declared.");
+    }
+}
+
+static void rule_declared(struct diag *d, const struct py_dist *dist,
+                          const struct py_marker_env *markers)
+{
+    const struct py_metadata *meta = metadata_of(d, dist->name);
+    struct py_requirement q;
+    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+        if (!requirement_at(d, meta, i, markers, &q)) {
+            continue;
+        }
+        const char *name = py_name_normal(d->a, q.name), *why = unmet(d, &q, name);
+        if (why) {
+            tell(d, dist, &q, name, why);
+        }
+    }
+}
+
+void diag_rule_requirements(struct diag *d)
+{
+    if (!d->m->env) {
+        return;
+    }
+    struct py_marker_env markers = markers_of(d);
+    for (size_t i = 0; i < d->m->known.n; i++) {
+        rule_imports(d, d->m->known.items[i]);
+    }
+    for (size_t i = 0; i < d->m->known.n; i++) {
+        rule_declared(d, d->m->known.items[i], &markers);
+    }
+}

@@ -1,0 +1,130 @@
+#include "model/gpu.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ GPU code */
+
+static const char *key_of(struct model *m, const char *kind, const struct ldso_file *f)
+{
+    return arena_printf(m->arena, "%s %lx:%lx", kind, (unsigned long)f->dev, (unsigned long)f->ino);
+}
+
+struct kept {
+    const void *value; // NULL: it cannot be read
+};
+
+const struct gpu_code *model_gpu_code(struct model *m, const struct ldso_object *o,
+                                      enum gpu_reading reading)
+{
+    if (!o->file) {
+        return NULL;
+    }
+    const char *key = key_of(m, reading == GPU_READ_ALL ? "gpu code, all" : "gpu code", o->file);
+    struct kept *kept = ldso_store_recall(m->store, key);
+    if (!kept) {
+        struct gm_err err;
+        struct gpu_code *code = arena_alloc(m->arena, sizeof *code);
+        kept = arena_alloc(m->arena, sizeof *kept);
+        int rc = gpu_code_read_file(m->root, m->arena, model_absolute(m, o->path), reading, code,
+                                    &err);
+        kept->value = rc < 0 ? NULL : code;
+        ldso_store_remember(m->store, key, kept);
+    }
+    return kept->value;
+}
+
+const struct gpu_data *model_gpu_data(struct model *m, const char *folder)
+{
+    const char *key = arena_printf(m->arena, "gpu data %s", folder);
+    struct kept *kept = ldso_store_recall(m->store, key);
+    if (!kept) {
+        struct gm_err err;
+        struct gpu_data *data = arena_alloc(m->arena, sizeof *data);
+        kept = arena_alloc(m->arena, sizeof *kept);
+        kept->value = gpu_data_read(m->root, m->arena, folder, data, &err) < 0 ? NULL : data;
+        ldso_store_remember(m->store, key, kept);
+    }
+    return kept->value;
+}
+
+/* ------------------------------------------------------------------ numpy */
+
+static const char old_module[] = "numpy.core._multiarray_umath";
+static const char new_module[] = "numpy._core._multiarray_umath";
+static const char target_mark[] = "NumPy C-API version 0x%x (NumPy ";
+
+enum { WINDOW = 1 << 20, OVERLAP = 256 };
+
+struct found {
+    bool has_old, has_new;
+    unsigned major, minor;
+};
+
+/* "1.20)" -> 1, 20 */
+static void read_target(struct str s, struct found *ret)
+{
+    uint64_t major = 0, minor = 0;
+    struct str number = str_cut(&s, ')');
+    struct str head = str_cut(&number, '.');
+    if (s.s && str_u64(head, &major) && str_u64(number, &minor) && major < 100 && minor < 1000) {
+        ret->major = (unsigned)major;
+        ret->minor = (unsigned)minor;
+    }
+}
+
+/* The texts begin behind a NUL, or at the start of the section. */
+static bool holds(struct str window, const char *text)
+{
+    return memmem(window.s, window.n, text, strlen(text) + 1) != NULL;
+}
+
+static void look(struct str window, struct found *ret)
+{
+    ret->has_old = ret->has_old || holds(window, old_module);
+    ret->has_new = ret->has_new || holds(window, new_module);
+    const char *mark = memmem(window.s, window.n, target_mark, sizeof target_mark - 1);
+    if (mark) {
+        const char *rest = mark + sizeof target_mark - 1;
+        read_target((struct str){rest, (size_t)(window.s + window.n - rest)}, ret);
+    }
+}
+
+/* Window by window, each given back before the next, so that memory stays small. */
+static void search(const unsigned char *data, uint64_t size, struct found *ret)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (uint64_t at = 0; at < size; at += WINDOW) {
+        uint64_t n = size - at < WINDOW + OVERLAP ? size - at : WINDOW + OVERLAP;
+        look((struct str){(const char *)data + at, n}, ret);
+        uintptr_t from = ((uintptr_t)data + at + page - 1) / page * page;
+        uintptr_t to = ((uintptr_t)data + at + n) / page * page;
+        if (to > from) {
+            (void)madvise((void *)from, to - from, MADV_DONTNEED); // a file's pages: they come back
+        }
+    }
+}
+
+const struct model_numpy *model_numpy_of(struct model *m, const struct ldso_object *o)
+{
+    const char *key = o->file ? key_of(m, "numpy", o->file) : NULL;
+    struct model_numpy *known = key ? ldso_store_recall(m->store, key) : NULL;
+    if (known) {
+        return known;
+    }
+    struct model_numpy *ret = arena_alloc(m->arena, sizeof *ret);
+    uint64_t offset = 0, size = 0;
+    struct found found = {0};
+    if (o->file && elf_section(&o->file->image, ".rodata", &offset, &size) &&
+        elf_bytes(&o->file->image, offset, size)) {
+        search(elf_bytes(&o->file->image, offset, size), size, &found);
+    }
+    ret->headers = found.has_new ? 2 : found.has_old ? 1 : 0;
+    ret->target_major = found.has_new ? found.major : 0;
+    ret->target_minor = found.has_new ? found.minor : 0;
+    if (key) {
+        ldso_store_remember(m->store, key, ret);
+    }
+    return ret;
+}

@@ -1,0 +1,42 @@
+/*
+ * What the files of a process carry for GPUs, and what an extension module says of numpy: read
+ * when a rule asks, once for each file, and then kept.
+ *
+ * The store of files is the key, so two paths to one inode are read once. Nothing is read for
+ * processes that no rule asks about: on a machine without a GPU, no GPU code.
+ */
+#ifndef GPUMEND_MODEL_GPU_H
+#define GPUMEND_MODEL_GPU_H
+
+#include "gpu/code.h"
+#include "gpu/datafile.h"
+#include "model/model.h"
+
+/* The GPU code of a loaded object. NULL when the file cannot be read. */
+const struct gpu_code *model_gpu_code(struct model *m, const struct ldso_object *o,
+                                      enum gpu_reading reading);
+
+/* The data files of a folder ("rocblas/library" beside librocblas.so). NULL when it cannot be
+ * listed. */
+const struct gpu_data *model_gpu_data(struct model *m, const char *folder);
+
+/*
+ * What the C API of numpy left in an extension module. The function import_array(), which is
+ * compiled into the module, holds these texts [numpy, numpy/_core/code_generators/
+ * generate_numpy_api.py; seen in the wheels that docs/causes.md lists]:
+ *
+ *   numpy.core._multiarray_umath                        headers of numpy 1.x
+ *   numpy._core._multiarray_umath, then the above       headers of numpy 2.x
+ *   ... NumPy C-API version 0x%x (NumPy 1.20) but the running ...   2.x: the oldest numpy it takes
+ *
+ * A module without the first text does not use the C API through import_array(): what it was
+ * built against cannot be told (pybind11's own numpy.h, Cython's memory views).
+ */
+struct model_numpy {
+    int headers;                      // major version of the headers; 0: cannot be told
+    unsigned target_major, target_minor; // oldest numpy it takes; 0.0: not stated
+};
+
+const struct model_numpy *model_numpy_of(struct model *m, const struct ldso_object *o);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * What an installed package says of its own build, in files that are no part of its metadata.
+ */
+#ifndef GPUMEND_MODEL_PACKAGE_H
+#define GPUMEND_MODEL_PACKAGE_H
+
+#include "model/model.h"
+#include "py/dist.h"
+
+/* torch/version.py: cuda = '12.4', hip = None. A build for neither is for the CPU alone (XPU and
+ * other builds say so in a line of their own, which makes the answer "not known"). */
+struct model_torch {
+    bool known;            // the file was read and says what cuda is
+    const char *cuda, *hip; // versions, or NULL
+};
+
+const struct model_torch *model_torch(struct model *m);
+
+/* Whether the file at `path` (below the distribution's site folder) is the one that the
+ * distribution brought, by the size that its RECORD has: where two packages bring one path, the
+ * last one installed wins. PY_UNKNOWN when the file or its row is not there. */
+enum py_answer model_is_own_file(struct model *m, const struct py_dist *dist, const char *path);
+
+#endif
