@@ -95,6 +95,7 @@ static struct diag_finding *add_build(struct diag *d, enum diag_cause cause,
         diag_add(d, cause, dist->name_normal, dist->name_normal,
                  arena_printf(d->a, "%s is a build for %s; it does not use the %s.", title(d, dist),
                               what, g->name ? g->name : "GPU"));
+    f->stage = DIAG_STAGE_USE;
     seen_where_imported(d, f, dist->name);
     return f;
 }
@@ -262,6 +263,7 @@ static void rule_ort(struct diag *d, const struct machine *x)
                                title(d, gpu),
                                gpu_won ? "; the one for the GPU came last, until either is updated"
                                        : ""));
+    f->stage = DIAG_STAGE_USE;
     f->severity = cpu_won ? DIAG_ERROR : DIAG_NOTE;
     seen_where_imported(d, f, cpu->name);
     seen_where_imported(d, f, gpu->name);

@@ -80,6 +80,7 @@ static void rule_cudnn(struct diag *d, const struct model_process *p)
         arena_printf(d->a, "torch was built with cuDNN %s and gets %s: it refuses to use it.",
                      pin.version, runs));
     diag_seen_in(d, f, p);
+    f->stage = DIAG_STAGE_USE;
     diag_evidence(d, f, "%s is cuDNN %s, found through %s", path_normal(d->a, path), runs,
                   diag_via(d, o->via, o->via_object));
     diag_evidence(d, f, "torch declares %s==%s", pin.package, pin.version);
@@ -135,8 +136,10 @@ static void add_numpy(struct diag *d, const struct model_process *p, const struc
                            : "it cannot be imported"));
     if (!torch) {
         f->severity = DIAG_ERROR;
+        f->stage = DIAG_STAGE_START;
     } else if (f->evidence.n == 0) {
         f->severity = DIAG_WARNING; // until a module that fails at import comes
+        f->stage = DIAG_STAGE_USE;
     }
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "%s holds %s", path_normal(d->a, o->path),

@@ -70,6 +70,7 @@ static void rule_default(struct diag *d, const struct kb_models *rows, const str
         arena_printf(d->a, "%s asks for %s by default, which the %s (compute capability %s) does "
                            "not do efficiently: CTranslate2 refuses it.", row->engine,
                      row->compute, g->name ? g->name : "GPU", capability));
+    f->stage = DIAG_STAGE_USE;
     diag_evidence(d, f, "known from: knowledge base, rows %s and %s", row->id, types->id);
     diag_evidence(d, f, "the program then says: Requested %s compute type, but the target device or "
                         "backend do not support efficient %s computation.", row->compute,

@@ -175,6 +175,7 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
             : arena_printf(d->a, "%s has no code for %s%s, %s.", who, taken->gfx, as, g->name);
     /* One GPU, one fault: the framework's libraries and rocBLAS are mended together. */
     struct diag_finding *f = diag_add(d, DIAG_GFX_NOT_COVERED, taken->gfx, name, summary);
+    f->stage = DIAG_STAGE_USE;
     diag_likewise(d, f, name);
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "%s has %s for %s", path_normal(d->a, o->path),

@@ -216,6 +216,7 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
         d, DIAG_GPU_CODE_MISSING, path_normal(d->a, model_absolute(d->m, o->path)), name,
         arena_printf(d->a, "%s has no code for %s%s: %s fails there.", who, gpus_text(d, v),
                      v->isa ? ", and its PTX is too new for the driver" : "", row->what));
+    f->stage = DIAG_STAGE_USE;
     diag_seen_in(d, f, p);
     if (f->evidence.n) {
         return; // told for another process

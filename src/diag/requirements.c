@@ -151,6 +151,7 @@ static void add_missing(struct diag *d, const struct py_dist *dist, const struct
         arena_printf(d->a, "%s %s needs %s to %s, and it is not installed.", dist->name_normal,
                      dist->version ? dist->version : "",
                      need, step->phase == KB_PHASE_USE ? "work" : "be imported"));
+    f->stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;
     seen_where_imported(d, f, dist);
     diag_evidence(d, f, "%s imports it: knowledge base, row %s", dist->name_normal, row->id);
     if (diag_requirement(d, dist->name, need, &name, &specifiers)) {

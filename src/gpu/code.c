@@ -370,11 +370,18 @@ static void read_elf(struct gpu_builder *b, const struct elf_image *e)
     }
 }
 
-void gpu_code_read(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
-                   struct gpu_code *ret)
+void gpu_give_back(const struct gpu_builder *b)
+{
+    if (b->is_mapped && b->file.size) {
+        (void)madvise((void *)(uintptr_t)b->file.data, b->file.size, MADV_DONTNEED);
+    }
+}
+
+static void read_bytes(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
+                       bool is_mapped, struct gpu_code *ret)
 {
     *ret = (struct gpu_code){.searched = reading == GPU_READ_ALL};
-    struct gpu_builder b = {.arena = a, .file = {data, size}, .code = ret};
+    struct gpu_builder b = {.arena = a, .file = {data, size}, .code = ret, .is_mapped = is_mapped};
     struct elf_image e;
     elf_image_parse(a, data, size, &e);
     if (e.state == ELF_STATE_OK || e.state == ELF_STATE_BAD) {
@@ -387,6 +394,12 @@ void gpu_code_read(struct arena *a, const void *data, size_t size, enum gpu_read
         gpu_fatbin_walk(&b, &b.cuda, 0, size, false);
     }
     finish(&b);
+}
+
+void gpu_code_read(struct arena *a, const void *data, size_t size, enum gpu_reading reading,
+                   struct gpu_code *ret)
+{
+    read_bytes(a, data, size, reading, false, ret);
 }
 
 int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum gpu_reading reading,
@@ -403,7 +416,7 @@ int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum g
         /* One page here, one there: reading ahead would fetch payloads. */
         (void)madvise((void *)(uintptr_t)data, size, MADV_RANDOM);
     }
-    gpu_code_read(a, data, size, reading, ret);
+    read_bytes(a, data, size, reading, true, ret);
     if (size) {
         (void)munmap((void *)(uintptr_t)data, size);
     }

@@ -36,6 +36,7 @@ enum { CONTAINER_HEADER = 16, ENTRY_HEADER = 64, ENTRY_HEADER_MAX = 1 << 20, ALI
 enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8, KIND_LIST = 256 };
 enum { KINDS_MAX = 32, MEMBERS_MAX = 4096 };
 enum { ENTRY_VERSION = 0x0101 };
+enum { GIVE_BACK_EVERY = 32 /* containers */, STRETCH = 8 << 20 };
 
 enum {
     FLAG_LZ4 = 1 << 13,
@@ -229,10 +230,11 @@ static bool all_zero(const struct gpu_builder *b, uint64_t from, uint64_t to)
     return from >= to;
 }
 
-/* The next place behind `at` where a container's magic stands, or `to`. */
+/* The next place behind `at` where a container's magic stands, or the end of a stretch without. */
 static uint64_t next_magic(const struct gpu_builder *b, uint64_t at, uint64_t to)
 {
     const unsigned char *data = b->file.data;
+    to = to - at > STRETCH ? at + STRETCH : to;
     for (at += ALIGN; at + CONTAINER_HEADER <= to; at += ALIGN) {
         if (gpu_u32(data + at) == FATBIN_MAGIC) {
             return at;
@@ -245,11 +247,15 @@ void gpu_fatbin_walk(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_t
                      bool searching)
 {
     uint64_t at = (from + ALIGN - 1) / ALIGN * ALIGN, skipped = 0;
-    while (at < to && to - at >= CONTAINER_HEADER) {
+    for (unsigned n = 1; at < to && to - at >= CONTAINER_HEADER; n++) {
         uint64_t end = read_container(b, sets, at, to, searching);
-        if (end == at) {
+        bool stretch = end == at;
+        if (stretch) {
             end = next_magic(b, at, to);
             skipped += searching || all_zero(b, at, end) ? 0 : end - at;
+        }
+        if (n % GIVE_BACK_EVERY == 0 || (stretch && end - at == STRETCH)) {
+            gpu_give_back(b);
         }
         at = (end + ALIGN - 1) / ALIGN * ALIGN;
     }

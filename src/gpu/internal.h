@@ -46,7 +46,12 @@ struct gpu_builder {
     VEC(struct gpu_target) targets;
     VEC(const char *) notes;
     struct gpu_code *code; // the counts go straight here
+    bool is_mapped; // the bytes are a file's pages, which come back when they are touched again
 };
+
+/* Takes the pages out of the resident set, where the bytes are a mapping: the kernel maps a whole
+ * neighbourhood of each page that is touched, and a walk over headers touches many. */
+void gpu_give_back(const struct gpu_builder *b);
 
 void gpu_note(struct gpu_builder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gpu_add_native(struct gpu_builder *b, struct gpu_cuda_sets *sets, unsigned number,
