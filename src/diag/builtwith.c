@@ -292,7 +292,7 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
                     dist->name_normal, fits->version, fits->glibc);
     }
     const char *systems = systems_with(d, wanted);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Or use a system or container with glibc 2.%d%s%s%s.",
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Use a system or container with glibc 2.%d%s%s%s.",
                 wanted, *systems ? " (" : "", systems, *systems ? ")" : "");
     return true;
 }

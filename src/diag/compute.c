@@ -78,7 +78,7 @@ static void rule_default(struct diag *d, const struct kb_models *rows, const str
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Ask for another type: --compute_type %s.",
                 better_type(types));
     diag_repair(d, f, DIAG_REPAIR_ENV, "export CT2_CUDA_ALLOW_FP16=1",
-                "Or allow %s all the same; it is slow there.", row->compute);
+                "Allow %s all the same; it is slow there.", row->compute);
 }
 
 static void rule_compute_types(struct diag *d)

@@ -24,6 +24,7 @@ TOP = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 import cases  # noqa: E402
 import devices  # noqa: E402,F401  (adds its cases)
+import gpucode  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 from tree import Tree  # noqa: E402
 

@@ -1,0 +1,347 @@
+"""Cases of GPU code and packages: what the files of a package hold, against the machine's GPU.
+
+The libraries are small ELF files with fat binaries and offload bundles in the format of the real
+ones (docs/gpu-code.md); the machines are those of tests/trees.
+"""
+
+import struct
+import sys
+from pathlib import Path
+
+from cases import case
+from tree import SYSTEM, TAG, compiled
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
+from build import amd_nodes, merged, nvidia, system  # noqa: E402
+from machines import MACHINES, RX6700XT, RX7900XTX, rx  # noqa: E402
+
+
+# ---- files ----------------------------------------------------------------------------------
+
+def container(*codes):
+    """One fat binary: "sm_86", "sm_90a", or "compute_86:8.2" with the version of the PTX ISA."""
+    entries = b""
+    for code in codes:
+        name, _, isa = code.partition(":")
+        kind, number = name.split("_")
+        flags = 1 << 20 if number.endswith("a") else 0
+        major, minor = map(int, (isa or "0.0").split("."))
+        entries += struct.pack("<HHIQIIHHIQQQQ", 1 if kind == "compute" else 2, 0x0101, 64, 8, 0, 0,
+                               minor, major, int(number.rstrip("a")), 0, flags, 0, 0) + bytes(8)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries
+
+
+def bundle(*targets):
+    """One offload bundle with a few bytes for each target."""
+    ids = [b"host-x86_64-unknown-linux-gnu-", *(b"hipv4-amdgcn-amd-amdhsa--" + t.encode()
+                                               for t in targets)]
+    at = 32 + sum(24 + len(i) for i in ids)
+    table = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids))
+    for n, name in enumerate(ids):
+        table += struct.pack("<QQQ", at + 8 * max(n - 1, 0), 8 if n else 0, len(name)) + name
+    return table + bytes(8 * len(targets))
+
+
+def with_sections(soname, sections):
+    """A library with the bytes of these sections: {name: bytes}."""
+    source = ""
+    for name, data in sections.items():
+        rows = ",".join("0x%02x" % b for b in data)
+        source += ('__asm__(".section %s,\\"a\\",@progbits\\n.balign 4096\\n.byte %s\\n.previous\\n");\n'
+                   % (name, rows))
+    return compiled(source + "int here(void);\nint here(void) { return 1; }\n",
+                    *(["-Wl,-soname," + soname] if soname else []))
+
+
+def cuda_library(soname, *containers):
+    return with_sections(soname, {".nv_fatbin": b"".join(container(*c) for c in containers)})
+
+
+def hip_library(soname, *targets):
+    return with_sections(soname, {".hip_fatbin": bundle(*targets)})
+
+
+# ---- machines -------------------------------------------------------------------------------
+
+def with_gpu(driver, device, name, **more):
+    return merged(system(), nvidia(driver, ("0000:01:00.0", device, name), **more))
+
+
+RTX3060 = with_gpu("550.90.07", 0x2503, "NVIDIA GeForce RTX 3060")
+RTX5090 = with_gpu("570.124.06", 0x2b85, "NVIDIA GeForce RTX 5090")
+GTX1080 = with_gpu("580.95.05", 0x1b80, "NVIDIA GeForce GTX 1080", is_open=False)
+H100 = with_gpu("550.90.07", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
+H100_570 = with_gpu("570.124.06", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
+UNKNOWN = with_gpu("550.90.07", 0x2fff, "NVIDIA Graphics Device")
+
+CU121 = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90")
+CU130 = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
+CT2 = ("sm_53", "sm_60", "sm_61", "sm_70", "sm_75", "sm_80", "sm_86")
+
+
+def torch_with(t, machine, *containers, cuda="12.1", version="2.5.1"):
+    """torch with these containers in its CUDA library, on the machine."""
+    t.python().machine(machine)
+    t.put(t.site + "/torch/lib/libtorch_cuda.so", cuda_library("libtorch_cuda.so", *containers))
+    t.torch_for("cuda", cuda, version, needed=["libtorch_cuda.so"], rpath="$ORIGIN/lib")
+    t.dist("torch", version, ["torch/lib/libtorch_cuda.so", "torch/_C.%s.so" % TAG])
+
+
+def on(machine, containers, good, name, good_containers=None, **more):
+    """torch with `containers` on `machine`; the twin differs in the machine or the containers."""
+    def build(t, bad):
+        torch_with(t, machine if bad or not good else good,
+                   *(containers if bad or not good_containers else good_containers))
+    case("gpu-code-missing", "arch-unsupported", "libtorch_cuda.so", name=name, **more)(build)
+
+
+on(RTX5090, [CU121] * 3, RTX3060, name="rtx5090-torch-cu121",
+   repair=r"pip install 'torch>=2\.\d+,<2\.\d+'$",
+   evidence=r"compute capability 12\.0.*sm_90, PTX for none.*no kernel image")
+on(RTX5090, [CU121] * 3, None, good_containers=[CU130] * 3, name="rtx5090-torch-cu130",
+   repair="pip install 'torch>=")
+on(GTX1080, [CU130], None, good_containers=[CU121], name="gtx1080-torch-cu130",
+   repair=r"pip install 'torch>=2\.7,<2\.8'", evidence=r"NVIDIA GeForce GTX 1080")
+on(RTX5090, [CU121], H100, name="h100-torch-cu124")
+on(RTX5090, [CU121], UNKNOWN, name="gpu-of-unknown-capability")
+on(RTX5090, [CU121], MACHINES["mixed-quadro-geforce"][1], name="mixed-machine-in-order")
+on(RTX5090, [CU121], MACHINES["cpu-only"][1], name="no-gpu-no-kernels")
+# Containers for some architectures only are a library's own choice.
+on(RTX5090, [("sm_90a",), CU121], None, good_containers=[("sm_90a",), CU121, ("sm_120",)],
+   name="containers-of-some-architectures")
+# PTX without a suffix serves every newer GPU, if the driver knows its ISA.
+on(RTX5090, [(*CU121, "compute_90a:8.4")], None, good_containers=[(*CU121, "compute_90:8.4")],
+   name="ptx-of-one-architecture-only")
+# One of two GPUs: the other one serves.
+on(merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"),
+                           ("0000:02:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"))),
+   [CU130], RTX5090, name="one-of-two-without-kernels", severity="warning",
+   repair="export CUDA_VISIBLE_DEVICES=GPU-", evidence=r"GTX 1080 \(compute capability 6\.1\)")
+
+
+@case("gpu-code-missing", "arch-unsupported", "libctranslate2-01234567.so.4",
+      repair=r"driver to 570\.26 or later", evidence=r"ISA 8\.7, driver 550\.90\.07 knows.*8\.4.*"
+                                                     "unsupported toolchain")
+def ptx_too_new_for_the_driver(t, bad):
+    """CTranslate2 from 4.6.3 on serves an H100 by PTX of CUDA 12.8 alone."""
+    t.python().machine(H100 if bad else H100_570).ctranslate2()
+    t.system_cublas()
+    t.put(t.site + "/ctranslate2.libs/libctranslate2-01234567.so.4",
+          cuda_library("libctranslate2-01234567.so.4", (*CT2, "compute_86:8.7")))
+
+
+@case("gpu-code-missing", "arch-unsupported", "libcudnn_ops.so.9", severity="warning",
+      repair="with code for sm_61", evidence="libcudnn_ops.so.9 has machine code for sm_75")
+def cudnn_without_pascal(t, bad):
+    """The framework has code; the cuDNN that is found gave the GPU up."""
+    torch_with(t, GTX1080, CU121)
+    t.put(t.site + "/torch/lib/libcudnn_ops.so.9",
+          cuda_library("libcudnn_ops.so.9", ("sm_75", "sm_80") if bad else ("sm_60", "sm_80")))
+    t.lib(t.site + "/torch/_C.%s.so" % TAG, soname=None, rpath="$ORIGIN/lib",
+          needed=["libtorch_cuda.so", "libcudnn_ops.so.9"])
+
+
+# ---- AMD ------------------------------------------------------------------------------------
+
+def torch_hip(t, machine, targets, tensile=None):
+    t.python().machine(machine)
+    lib = t.site + "/torch/lib/"
+    t.put(lib + "libtorch_hip.so", hip_library("libtorch_hip.so", *targets))
+    t.lib(lib + "librocblas.so", soname="librocblas.so.4")
+    t.link(lib + "librocblas.so.4", "librocblas.so")
+    for target in targets if tensile is None else tensile:
+        t.put(lib + "rocblas/library/TensileLibrary_lazy_%s.dat" % target, "index")
+        t.put(lib + "rocblas/library/TensileLibrary_%s.co" % target, "kernels")
+    t.torch_for("hip", "6.2.41133", needed=["libtorch_hip.so", "librocblas.so.4"],
+                rpath="$ORIGIN/lib")
+    t.dist("torch", "2.5.1", ["torch/lib/libtorch_hip.so", "torch/lib/librocblas.so"])
+
+
+RX5700XT = rx(0x731f, 0xc1, 100100, 80, 8, amd_nodes())
+OFFICIAL = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100")
+
+
+@case("gfx-not-covered", "gfx-unsupported", "libtorch_hip.so",
+      repair="^export HSA_OVERRIDE_GFX_VERSION=10.3.0$", evidence="gfx1031.*gfx1030")
+def gfx1031_without_override(t, bad):
+    torch_hip(t, RX6700XT, OFFICIAL)
+    return {"env": {} if bad else {"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}}
+
+
+@case("gfx-not-covered", "gfx-unsupported", "libtorch_hip.so", repair="build with code for gfx1010",
+      evidence="gfx1010")
+def gfx1010_with_official_build(t, bad):
+    torch_hip(t, RX5700XT if bad else RX7900XTX, OFFICIAL)
+
+
+@case("gfx-not-covered", "gfx-unsupported", "librocblas.so.4", evidence="TensileLibrary.dat.*gfx1100")
+def rocblas_without_index(t, bad):
+    torch_hip(t, RX7900XTX, OFFICIAL, OFFICIAL[:-1] if bad else OFFICIAL)
+
+
+@case("gfx-not-covered", "gfx-unsupported", "libtorch_hip.so",
+      repair="^unset HSA_OVERRIDE_GFX_VERSION$")
+def override_to_code_that_is_not_there(t, bad):
+    """The override is safe, and the build has code for the GPU itself and none for the other."""
+    torch_hip(t, RX6700XT, ("gfx1031", "gfx1100"))
+    return {"env": {"HSA_OVERRIDE_GFX_VERSION": "10.3.0"} if bad else {}}
+
+
+# ---- builds ---------------------------------------------------------------------------------
+
+def cpu_torch(t, machine, cuda):
+    t.python().torch("2.5.1")
+    t.put(t.site + "/torch/version.py", "__version__ = '2.5.1'\ncuda: Optional[str] = %s\n"
+          "hip: Optional[str] = None\n" % cuda)
+    t.machine(machine)
+
+
+@case("build-without-gpu", "cpu-only-build", "torch", severity="warning",
+      repair=r"pip install (--force-reinstall )?'torch>=", evidence="cuda = None, hip = None")
+def torch_for_the_cpu(t, bad):
+    cpu_torch(t, RTX3060, "None" if bad else "'12.4'")
+
+
+@case("build-without-gpu", "cpu-only-build", "torch", severity="warning", repair="pip install")
+def torch_for_the_cpu_without_gpu(t, bad):
+    cpu_torch(t, RTX3060 if bad else MACHINES["cpu-only"][1], "None")
+
+
+@case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning", repair="rocm",
+      evidence="RX 7900 XTX.*cuda = 12.4")
+def cuda_torch_on_amd(t, bad):
+    t.python().torch_for("cuda" if bad else "hip", "12.4" if bad else "6.2.41133")
+    t.machine(RX7900XTX)
+
+
+@case("build-for-other-vendor", "cpu-only-build", "torch", severity="warning", repair="torch>=",
+      evidence="RTX 3060.*hip = 6.2")
+def rocm_torch_on_nvidia(t, bad):
+    t.python().torch_for("hip" if bad else "cuda", "6.2.41133" if bad else "12.4")
+    t.machine(RTX3060)
+
+
+@case("onnxruntime-twice", "python-dep-conflict", "onnxruntime",
+      repair="pip uninstall -y onnxruntime onnxruntime-gpu && .*pip install onnxruntime-gpu==1.23.2")
+def onnxruntime_over_the_one_for_the_gpu(t, bad):
+    t.python().machine(RTX3060)
+    t.onnxruntime(needed=())
+    module = "onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG
+    ours = t.real(t.site + "/" + module).read_bytes()
+    if bad:
+        t.put(t.site + "/" + module, ours + bytes(64))
+        t.dist("onnxruntime", "1.23.2", [module])
+
+
+# ---- requirements ---------------------------------------------------------------------------
+
+@case("requirement-missing", "python-dep-conflict", "av", repair="pip install 'av>=11'",
+      evidence="No module named 'av'")
+def import_of_what_is_not_there(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    for name in ("faster_whisper", "tokenizers", "onnxruntime", *(() if bad else ("av",))):
+        t.put(t.site + "/%s/__init__.py" % name, "")
+    t.dist("faster-whisper", "1.2.0", [], requires=["av>=11", "ctranslate2<5,>=4.0"])
+
+
+@case("requirement-unmet", "python-dep-conflict", "torch", severity="note", repair="torch==2.5.1",
+      evidence="sympy==1.13.1: 1.14.0 is installed")
+def pin_that_is_stricter_than_needed(t, bad):
+    t.python().torch()
+    t.dist("sympy", "1.14.0" if bad else "1.13.1", [])
+    t.dist("torch", "2.5.1", [], requires=[
+        "sympy==1.13.1; python_version >= '3.9'", "colorama; sys_platform == 'win32'",
+        "nvidia-nothing; extra == 'all'"])
+
+
+# ---- built with -----------------------------------------------------------------------------
+
+NUMPY1 = b"\0numpy.core._multiarray_umath\0_ARRAY_API\0"
+NUMPY2 = (b"\0numpy._core._multiarray_umath\0numpy.core._multiarray_umath\0_ARRAY_API\0module was "
+          b"compiled against NumPy C-API version 0x%x (NumPy 1.20) but the running NumPy has\0")
+
+
+def onnxruntime_built_with(t, texts, numpy):
+    t.python().onnxruntime(needed=())
+    t.put(t.site + "/onnxruntime/capi/onnxruntime_pybind11_state.%s.so" % TAG,
+          with_sections(None, {".rodata": texts}))
+    t.put(t.site + "/numpy/__init__.py", "")
+    t.dist("numpy", numpy, [])
+
+
+@case("numpy-abi", "numpy-abi", "numpy", repair="pip install 'numpy<2'",
+      evidence="built against numpy 1.x, and numpy 2.4.6.*cannot be imported")
+def module_for_numpy_1(t, bad):
+    onnxruntime_built_with(t, NUMPY1 if bad else NUMPY2, "2.4.6")
+
+
+@case("numpy-abi", "numpy-abi", "numpy", repair="pip install 'numpy<2'")
+def module_for_numpy_1_with_either(t, bad):
+    onnxruntime_built_with(t, NUMPY1, "2.0.0" if bad else "1.26.4")
+
+
+@case("numpy-abi", "numpy-abi", "numpy", repair="pip install 'numpy>=1.20'",
+      evidence="numpy 1.20 or later, and numpy 1.19.5")
+def module_for_a_newer_numpy(t, bad):
+    onnxruntime_built_with(t, NUMPY2, "1.19.5" if bad else "1.26.4")
+
+
+@case("numpy-abi", "numpy-abi", "numpy", severity="warning", evidence="between it and numpy fails")
+def torch_for_numpy_1(t, bad):
+    t.python().torch(needed=["libtorch_python.so"], rpath="$ORIGIN/lib")
+    t.put(t.site + "/torch/lib/libtorch_python.so",
+          with_sections("libtorch_python.so", {".rodata": NUMPY1 if bad else NUMPY2}))
+    t.put(t.site + "/numpy/__init__.py", "")
+    t.dist("numpy", "2.4.6", [])
+
+
+@case("cudnn-older-than-build", "header-runtime-mismatch", "libcudnn.so.9",
+      repair="pip install nvidia-cudnn-cu12==9.10.2.21",
+      evidence=r"built with cuDNN 9\.10\.2\.21 and gets 9\.1\.0.*\(9, 10, \.\.\.\)")
+def cudnn_older_than_torch(t, bad):
+    t.python().torch(version="2.9.1", needed=["libcudnn.so.9"], rpath="$ORIGIN/../nvidia/cudnn/lib")
+    t.dist("torch", "2.9.1", [], requires=["nvidia-cudnn-cu12==9.10.2.21; "
+                                           "platform_system == 'Linux'"])
+    t.pip_cudnn("9.1.0.70" if bad else "9.10.2.21")
+    t.system_cublas()
+
+
+@case("glibc-too-old", "glibc-too-old", "libc.so.6", name="glibc-floor-of-a-package",
+      repair=r"pip install ctranslate2==4\.6\.2", evidence=r"ctranslate2 4\.8\.5.*glibc 2\.99")
+def glibc_floor(t, bad):
+    t.python().ctranslate2(needed=["libc.so.6"], verneed=[
+        {"file": "libc.so.6", "versions": [{"name": "GLIBC_2.99" if bad else "GLIBC_2.2.5"}]}])
+    t.system_cublas()
+    t.lib(SYSTEM + "/libc.so.6", verdef=["GLIBC_2.2.5"])
+    return {"args": ["--glibc", "2.26"]}
+
+
+# ---- formats and instruction sets -----------------------------------------------------------
+
+@case("compute-type-unsupported", "compute-type-unsupported", "whisperx", severity="warning",
+      repair="--compute_type int8_float32", evidence="GTX 1080.*rows whisperx-default")
+def whisperx_on_pascal(t, bad):
+    t.python().machine(GTX1080 if bad else RTX3060).ctranslate2()
+    t.system_cublas()
+    for name in ("whisperx", "faster_whisper", "transformers", "torch", "av", "tokenizers",
+                 "onnxruntime"):
+        t.put(t.site + "/%s/__init__.py" % name, "")
+    t.dist("whisperx", "3.8.6", [])
+
+
+@case("cpu-isa-forced", "not-gpu-runtime", "CT2_FORCE_CPU_ISA", repair="^unset CT2_FORCE_CPU_ISA$",
+      evidence="The CPU does not support AVX512")
+def isa_that_the_processor_lacks(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    return {"args": ["--cpu", "x86-64-v3"],
+            "env": {"CT2_FORCE_CPU_ISA": "AVX512" if bad else "AVX2"}}
+
+
+@case("cpu-isa-forced", "not-gpu-runtime", "CT2_FORCE_CPU_ISA", evidence="Invalid CPU ISA: avx2")
+def isa_that_is_no_name(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    return {"args": ["--cpu", "x86-64-v3"],
+            "env": {"CT2_FORCE_CPU_ISA": "avx2" if bad else "GENERIC"}}
