@@ -54,14 +54,15 @@ static struct str description(struct str section)
     return rest;
 }
 
-static void read_description(struct arena *a, struct str text, struct host_compat *ret)
+void host_compat_parse(struct arena *a, struct str section, struct host_compat *ret)
 {
+    struct str text = description(section);
     json_error_t error;
     json_t *doc = text.s ? json_loadb(text.s, text.n, 0, &error) : NULL;
     const char *cuda = json_string_value(json_object_get(doc, "CUDA version"));
     cuda = cuda ? cuda : json_string_value(json_object_get(doc, "CUDA Version"));
     const json_t *branches = json_object_get(doc, "driver");
-    ret->has_note = json_is_object(doc);
+    *ret = (struct host_compat){.has_note = json_is_object(doc)};
     ret->cuda = cuda ? arena_strdup(a, cuda) : NULL;
     for (size_t i = 0; i < json_array_size(branches) && i < BRANCHES_MAX; i++) {
         json_int_t branch = json_integer_value(json_array_get(branches, i));
@@ -86,8 +87,7 @@ void host_compat_read(struct root *r, struct arena *a, const char *path, struct 
     elf_image_parse(a, data, size, &image);
     if (elf_section(&image, ".note.cuda.fwd_compatibility", &at, &length) && at <= size &&
         length <= size - at) {
-        struct str section = {(const char *)data + at, (size_t)length};
-        read_description(a, description(section), ret);
+        host_compat_parse(a, (struct str){(const char *)data + at, (size_t)length}, ret);
     }
     (void)munmap((void *)(uintptr_t)data, size); // read only: nothing can be lost
 }

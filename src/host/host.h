@@ -233,6 +233,9 @@ void host_set_environment(struct host *h, struct arena *a, const char *const *en
  * them, and as the GPU of a Tegra. */
 bool host_gpu_counts(const struct host_gpu *g);
 
+/* The note in the bytes of its section; no note when they hold none, whatever they are. */
+void host_compat_parse(struct arena *a, struct str section, struct host_compat *ret);
+
 /* The note of a libcuda; no note when the file cannot be read or has none. */
 void host_compat_read(struct root *r, struct arena *a, const char *path, struct host_compat *ret);
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from cases import case
-from tree import SYSTEM, compiled
+from tree import LOADER, compiled
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
 from build import (amd_gpu, amdgpu, information, kfd, kfd_node, merged, mig, nvidia,  # noqa: E402
@@ -107,8 +107,29 @@ torch_on("container-without-driver-libraries", "container-lib-missing", "libcuda
 torch_on("wsl-driver-missing", "wsl-specific", "/dev/dxg",
          {**MACHINES["wsl-good"][1], "nodes": ["/dev/null c 1 3 666 0 0 ok"]}, "wsl-good",
          name="wsl-without-dxg", repair="wsl --update")
+# torch for CUDA does not use an Intel GPU; a program that asks for Level Zero does.
 torch_on("level-zero-missing", "lib-missing", "Intel*", "arc-half-chain", "arc-a770",
-         name="level-zero-missing", severity="note", repair="libze-intel-gpu1")
+         name="level-zero-missing-for-others", severity="note", repair="libze-intel-gpu1")
+
+
+def level_zero_program(t):
+    t.loader()
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=["libze_loader.so.1"])
+
+
+@case("level-zero-missing", "lib-missing", "Intel*", repair="libze-intel-gpu1",
+      evidence="app would use it")
+def level_zero_missing(t, bad):
+    level_zero_program(t)
+    t.machine(MACHINES["arc-half-chain" if bad else "arc-a770"][1])
+    return {"target": "/opt/app/app"}
+
+
+@case("gpu-hidden", "no-device", "ZE_AFFINITY_MASK", repair="^unset ZE_AFFINITY_MASK")
+def hidden_by_affinity_mask(t, bad):
+    level_zero_program(t)
+    t.machine(MACHINES["arc-a770"][1])
+    return {"target": "/opt/app/app", "env": {"ZE_AFFINITY_MASK": "1" if bad else "0.1"}}
 
 
 @case("wsl-libcuda-shadowed", "wsl-specific", "/usr/lib/x86_64-linux-gnu/libcuda.so.1",

@@ -185,6 +185,24 @@ def driver_comes_before_first_use(exe, folder, show):
 
 
 @answer
+def variables_are_those_of_the_start(exe, folder, show):
+    """Of this machine: the start environment's, with --env and --unset; of a process: its own."""
+    def seen(*args):
+        done = run(exe, ["check", *args, "--json"], {"CUDA_VISIBLE_DEVICES": "3"})
+        return json.loads(done[1])["host"]["devices"]["variables"].get("CUDA_VISIBLE_DEVICES")
+
+    found = [seen(), seen("--env", "CUDA_VISIBLE_DEVICES=5"), seen("--unset", "CUDA_VISIBLE_DEVICES"),
+             seen("--root", "/")]
+    child = subprocess.Popen(["sleep", str(START_LIMIT_S)], env={"CUDA_VISIBLE_DEVICES": "7"})
+    try:
+        found.append(seen("--pid", str(child.pid)))
+    finally:
+        child.kill()
+        child.wait()
+    return [] if found == ["3", "5", None, None, "7"] else ["variables: %s" % found]
+
+
+@answer
 def program_without_gpu_on_a_broken_machine(exe, folder, show):
     """The machine's problem is a note: this program does not use a GPU."""
     tree = Tree(folder / "root").python().machine(MACHINES["nouveau"][1])

@@ -1,0 +1,140 @@
+/* Forward compatibility: the note of a libcuda, versions, and where it may be used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/host.h"
+
+static struct arena arena;
+
+static int start(void **state)
+{
+    (void)state;
+    arena_init(&arena, 0, NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static const char text[] =
+    "{\"format\":1,\"CUDA version\":\"12.9\",\"driver\":[535,550,575],\"device\":[1,2]}";
+
+/* A section of notes: owner and text padded to `align` bytes, sizes as stated. */
+static struct str section(const char *owner, const char *desc, size_t align, uint32_t desc_size)
+{
+    size_t name = strlen(owner) + 1, head = 12 + name;
+    head = (head + align - 1) / align * align;
+    size_t size = head + strlen(desc) + 4;
+    char *bytes = arena_alloc(&arena, size);
+    memset(bytes, 0, size);
+    bytes[0] = (char)name;
+    memcpy(bytes + 4, &desc_size, sizeof desc_size); // little-endian, as this machine
+    memcpy(bytes + 12, owner, name);
+    memcpy(bytes + head, desc, strlen(desc));
+    return (struct str){bytes, size};
+}
+
+static void a_note(void **state)
+{
+    (void)state;
+    for (size_t align = 4; align <= 8; align += 4) {
+        struct host_compat c;
+        host_compat_parse(&arena, section("NVIDIA Corporation", text, align, sizeof text - 1), &c);
+        assert_true(c.has_note);
+        assert_string_equal(c.cuda, "12.9");
+        assert_int_equal(c.branches.n, 3);
+        assert_int_equal(c.branches.items[0], 535);
+        assert_int_equal(c.branches.items[2], 575);
+    }
+}
+
+/* That of Orin states no drivers. */
+static void a_note_without_drivers(void **state)
+{
+    static const char orin[] = "{\"format\":1,\"CUDA version\":\"12.2\"}";
+    struct host_compat c;
+    (void)state;
+    host_compat_parse(&arena, section("NVIDIA Corporation", orin, 4, sizeof orin - 1), &c);
+    assert_true(c.has_note);
+    assert_int_equal(c.branches.n, 0);
+}
+
+static void no_notes(void **state)
+{
+    struct host_compat c;
+    struct str good = section("NVIDIA Corporation", text, 4, sizeof text - 1);
+    (void)state;
+    for (size_t n = 0; n < 12 + 20 + sizeof text - 1; n++) { // cut anywhere before its last byte
+        host_compat_parse(&arena, (struct str){good.s, n}, &c);
+        assert_false(c.has_note);
+    }
+    host_compat_parse(&arena, section("NVIDIA", text, 4, sizeof text - 1), &c);
+    assert_false(c.has_note);
+    host_compat_parse(&arena, section("NVIDIA Corporation", "[1]", 4, 3), &c);
+    assert_false(c.has_note);
+    host_compat_parse(&arena, section("NVIDIA Corporation", text, 4, 8), &c);
+    assert_false(c.has_note);
+}
+
+static void versions(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        int order;
+    } cases[] = {
+        {"550.90.07", "550.90.07", 0},  {"550.90.07", "550.127.05", -1}, {"9.0", "10.0", -1},
+        {"525.60.13", "525.60.11", 1},  {"550", "550.0", 0},             {"550.54", "550.54.15", -1},
+        {"580.65.06", "575.57.08", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int order = host_version_cmp(cases[i].a, cases[i].b);
+        assert_int_equal((order > 0) - (order < 0), cases[i].order);
+        order = host_version_cmp(cases[i].b, cases[i].a);
+        assert_int_equal((order > 0) - (order < 0), -cases[i].order);
+    }
+}
+
+/* What is not known is neither a yes nor a no. */
+static void where_it_may_be_used(void **state)
+{
+    struct host h = {0};
+    struct host_compat c;
+    const char *why = NULL;
+    (void)state;
+    host_compat_parse(&arena, section("NVIDIA Corporation", text, 4, sizeof text - 1), &c);
+    VEC_PUSH(&arena, &h.gpus, (struct host_gpu){.vendor = HOST_NVIDIA, .name = "NVIDIA H100 PCIe"});
+    assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_UNKNOWN);
+    h.nvidia.module = (struct host_fact){.state = HOST_YES, .value = "550.90.07"};
+    assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_YES);
+    assert_int_equal(host_compat_fits(&h, &arena, NULL, &c, &why), HOST_UNKNOWN);
+    assert_int_equal(host_compat_fits(&h, &arena, "550.54.15", &c, &why), HOST_NO);
+    h.nvidia.module.value = "545.23.08";
+    assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_NO);
+    assert_non_null(strstr(why, "535, 550, 575"));
+    h.gpus.items[0].name = "NVIDIA GeForce RTX 4090";
+    assert_int_equal(host_compat_fits(&h, &arena, "575.57.08", &c, &why), HOST_NO);
+    assert_non_null(strstr(why, "804"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_note, start, stop),
+        cmocka_unit_test_setup_teardown(a_note_without_drivers, start, stop),
+        cmocka_unit_test_setup_teardown(no_notes, start, stop),
+        cmocka_unit_test_setup_teardown(versions, start, stop),
+        cmocka_unit_test_setup_teardown(where_it_may_be_used, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
