@@ -8,7 +8,7 @@
  *              which is what they took beyond their own weights: those of the same model, else the
  *              largest of any model of the engine. A type that computes in 32 bits where the
  *              measurement did in 16 is given twice that rest: an upper bound, because a part of it
- *              does not grow.
+ *              does not grow. On the CPU weights count at least 16 bits, as they are stored.
  *
  * All figures are for one request at a time (no batches). No I/O but the knowledge base's.
  */
