@@ -36,18 +36,18 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
         ;;
-    check:--pid)
+    check:--pid | snapshot:--pid)
         for word in /proc/[0-9]*; do
             [[ ${word#/proc/} == "$cur"* ]] && COMPREPLY+=("${word#/proc/}")
         done
         return
         ;;
-    check:--cpu | fix:--cpu | why:--cpu)
+    check:--cpu | snapshot:--cpu | fix:--cpu | why:--cpu)
         mapfile -t COMPREPLY < <(
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
         return
@@ -65,7 +65,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
         ;;
-    check:--unset | choose:--unset | fix:--unset | enable:--unset | why:--unset)
+    check:--unset | snapshot:--unset | choose:--unset | fix:--unset | enable:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
@@ -73,18 +73,21 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | choose:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
+    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices choose kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices choose snapshot kb --help --version" -- "$cur")
         return
         ;;
     check)
-        word="--import --pid --root --env --unset --glibc --cpu --kb --json --help"
+        word="--import --pid --root --env --unset --glibc --cpu --kb --snapshot --json --help"
+        ;;
+    snapshot)
+        word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --help"
         ;;
     fix)
         word="--import --root --env --unset --glibc --cpu --kb --select --apply --packages --system"

@@ -13,6 +13,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/snap.h"
+
 enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10 };
 
 int root_open(struct root *r, const char *path, struct gm_err *err)
@@ -34,6 +36,23 @@ void root_close(struct root *r)
         (void)close(r->fd); // opened O_PATH: nothing can be lost
     }
     r->fd = -1;
+}
+
+void root_record(struct root *r, struct snap *s)
+{
+    struct root *from = arena_alloc(s->arena, sizeof *from);
+    *from = *r;
+    s->from = from;
+    r->snap = s;
+}
+
+void root_replay(struct root *r, struct snap *s, const char *path)
+{
+    *r = ROOT_EMPTY;
+    r->path = path;
+    r->is_host = strcmp(path, "/") == 0;
+    r->snap = s;
+    s->from = NULL;
 }
 
 /* Opens inside the root by the kernel's own resolution. */
@@ -170,11 +189,17 @@ static int stat_any(struct root *r, const char *path, bool follow, struct stat *
 
 int root_stat(struct root *r, const char *path, struct stat *ret)
 {
+    if (r->snap) {
+        return snap_stat(r->snap, path, true, ret);
+    }
     return stat_any(r, path, true, ret);
 }
 
 int root_lstat(struct root *r, const char *path, struct stat *ret)
 {
+    if (r->snap) {
+        return snap_stat(r->snap, path, false, ret);
+    }
     return stat_any(r, path, false, ret);
 }
 
@@ -198,6 +223,9 @@ static int open_regular(struct root *r, const char *path, struct stat *ret_st)
 
 int root_open_file(struct root *r, const char *path, struct stat *ret_st)
 {
+    if (r->snap) {
+        return -ENOTSUP;
+    }
     struct stat st;
     int rc = root_stat(r, path, &st);
     if (rc < 0) {
@@ -211,6 +239,9 @@ int root_open_file(struct root *r, const char *path, struct stat *ret_st)
 
 int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes, struct str *ret)
 {
+    if (r->snap) {
+        return snap_read(r->snap, a, path, max_bytes, ret);
+    }
     struct stat st;
     int fd = root_open_file(r, path, &st);
     if (fd < 0) {
@@ -252,6 +283,42 @@ int root_read(struct root *r, struct arena *a, const char *path, size_t max_byte
     return rc;
 }
 
+int root_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                   struct str *ret, bool *ret_all)
+{
+    if (r->snap) {
+        return snap_read_head(r->snap, a, path, max_bytes, ret, ret_all);
+    }
+    struct stat st;
+    int fd = root_open_file(r, path, &st);
+    if (fd < 0) {
+        return fd;
+    }
+    size_t want = (uintmax_t)st.st_size < max_bytes ? (size_t)st.st_size : max_bytes;
+    char *data = arena_alloc(a, want + 1);
+    size_t n = 0;
+    int rc = 0;
+    while (n < want) {
+        ssize_t got = read(fd, data + n, want - n);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            rc = got < 0 ? -errno : 0;
+            break;
+        }
+        n += (size_t)got;
+    }
+    (void)close(fd);
+    if (rc == 0) {
+        *ret = (struct str){data, n};
+        if (ret_all) {
+            *ret_all = (uintmax_t)st.st_size <= n;
+        }
+    }
+    return rc;
+}
+
 /* Maps the file behind fd, and closes it. */
 static int map_whole(int fd, const struct stat *st, const void **ret_data, size_t *ret_size)
 {
@@ -273,6 +340,9 @@ static int map_whole(int fd, const struct stat *st, const void **ret_data, size_
 int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
              struct stat *ret_st)
 {
+    if (r->snap) {
+        return snap_map(r->snap, path, ret_data, ret_size, ret_st);
+    }
     int fd = root_open_file(r, path, ret_st);
     return fd < 0 ? fd : map_whole(fd, ret_st, ret_data, ret_size);
 }
@@ -280,6 +350,9 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
 int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
                   struct stat *ret_st)
 {
+    if (r->snap) {
+        return snap_map(r->snap, path, ret_data, ret_size, ret_st);
+    }
     int fd = open_regular(r, path, ret_st);
     return fd < 0 ? fd : map_whole(fd, ret_st, ret_data, ret_size);
 }
@@ -292,6 +365,9 @@ static int by_name(const void *x, const void *y)
 int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
               bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
 {
+    if (r->snap) {
+        return snap_list(r->snap, a, path, max_entries, keep, arg, ret);
+    }
     int fd = open_any(r, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (fd < 0) {
         return fd;
@@ -332,6 +408,9 @@ int root_list(struct root *r, struct arena *a, const char *path, size_t max_entr
 
 int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
 {
+    if (r->snap) {
+        return snap_readlink(r->snap, a, path, ret);
+    }
     char target[4096];
     ssize_t n;
     if (r->is_host) {
@@ -356,12 +435,18 @@ int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
 
 int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
 {
+    if (r->snap) {
+        return snap_realpath(r->snap, a, path, ret);
+    }
     tell(r, path);
     return walk(r, a, path, true, ret);
 }
 
 int root_has_capabilities(struct root *r, const char *path)
 {
+    if (r->snap) {
+        return snap_has_capabilities(r->snap, path);
+    }
     struct stat st;
     int fd = root_open_file(r, path, &st);
     if (fd < 0) {
@@ -375,6 +460,9 @@ int root_has_capabilities(struct root *r, const char *path)
 
 int root_access(struct root *r, const char *path, int mode)
 {
+    if (r->snap) {
+        return snap_access(r->snap, path, mode);
+    }
     if (r->is_host) {
         tell(r, path);
         return faccessat(AT_FDCWD, path, mode, AT_EACCESS) ? -errno : 0;

@@ -29,6 +29,7 @@ struct root {
      * and wants to know later whether it still holds. */
     void (*on_look)(void *arg, const char *path);
     void *on_look_arg;
+    struct snap *snap; // what answers instead, or NULL (base/snap.h)
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})
@@ -37,16 +38,30 @@ struct root {
 int root_open(struct root *r, const char *path, struct gm_err *err) GM_CHECK;
 void root_close(struct root *r);
 
+/* From now on all answers of an open root go through `s`, and are recorded there. The real root
+ * must stay open as long as `s` records; `r` is still to be closed. */
+struct snap;
+void root_record(struct root *r, struct snap *s);
+
+/* A root without files: `s` answers. `path` is what the recorded root was called. */
+void root_replay(struct root *r, struct snap *s, const char *path);
+
 int root_stat(struct root *r, const char *path, struct stat *ret) GM_CHECK;
 int root_lstat(struct root *r, const char *path, struct stat *ret) GM_CHECK;
 
-/* Opens a regular file for reading; ret_st may be NULL. Close-on-exec, never blocks. */
+/* Opens a regular file for reading; ret_st may be NULL. Close-on-exec, never blocks. -ENOTSUP for a
+ * root that is recorded or replayed: what is read through a descriptor cannot be seen. */
 int root_open_file(struct root *r, const char *path, struct stat *ret_st) GM_CHECK;
 
 /* Reads a whole file into the arena, NUL-terminated behind its end. -EFBIG above max_bytes.
  * Files of /proc and /sys, whose size is said to be 0, are read to their end. */
 int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes,
               struct str *ret) GM_CHECK;
+
+/* The first bytes of a regular file, at most max_bytes and its stated size. *ret_all (may be NULL):
+ * whether that is all of it. */
+int root_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                   struct str *ret, bool *ret_all) GM_CHECK;
 
 /* A read-only private mapping of a whole regular file; unmap with munmap(). An empty file gives
  * NULL and size 0. */

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,8 +8,9 @@
 #include "diag/finding.h"
 #include "model/target.h"
 #include "report/check.h"
+#include "snapshot/snapshot.h"
 
-enum { O_IMPORT = 1, O_PID, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_JSON };
+enum { O_IMPORT = 1, O_PID, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_SNAPSHOT, O_JSON };
 
 static const struct cli_option options[] = {
     {"import", "A,B", "what the program imports, in this order (default: every order)", O_IMPORT},
@@ -19,6 +21,7 @@ static const struct cli_option options[] = {
     {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
     {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
     {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input", O_SNAPSHOT},
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
@@ -28,6 +31,9 @@ struct check {
     struct model_target_options asked;
     struct ldso_cpu cpu;
     struct cli_env env;
+    const char *snapshot_file; // or NULL
+    struct snapshot snapshot;
+    bool env_given; // --env or --unset
     bool json;
 };
 
@@ -48,11 +54,16 @@ static int take_option(struct check *c, int id, const char *value)
     case O_ROOT: c->asked.root_path = value; return CLI_OK;
     case O_KB: c->asked.kb_path = value; return CLI_OK;
     case O_JSON: c->json = true; return CLI_OK;
-    case O_UNSET: cli_env_unset(&c->env, value); return CLI_OK;
+    case O_SNAPSHOT: c->snapshot_file = value; return CLI_OK;
+    case O_UNSET:
+        c->env_given = true;
+        cli_env_unset(&c->env, value);
+        return CLI_OK;
     case O_PID:
         return parse_pid(value, &c->asked.pid) ? CLI_OK
                                                : cli_fail(CLI_USAGE, "check: --pid wants a process id, not %s", value);
     case O_ENV:
+        c->env_given = true;
         return cli_env_set(&c->env, &c->arena, value)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "check: --env wants NAME=VALUE, not %s", value);
@@ -76,6 +87,25 @@ static int take_option(struct check *c, int id, const char *value)
     }
 }
 
+/* What this gpumend asked for and the snapshot does not hold: a newer one made or reads it. A page
+ * of a file may be missing that only the report reads, so one is made first. */
+static void note_misses(struct check *c, struct diag_report *report,
+                        const struct report_target *shown)
+{
+    struct arena *a = &c->arena;
+    struct snap *files = &c->snapshot.files;
+    json_decref(report_check_json(&c->target.model, report, shown));
+    snap_note_pages(files);
+    for (size_t i = 0; i < files->misses.n; i++) {
+        VEC_PUSH(a, &report->notes,
+                 arena_printf(a, "not in the snapshot, so what depends on it cannot be told: %s",
+                              files->misses.items[i]));
+    }
+    if (files->misses.n && report->verdict == DIAG_OK) {
+        report->verdict = DIAG_CANNOT_TELL;
+    }
+}
+
 static int print(struct check *c)
 {
     struct diag_report report;
@@ -83,8 +113,14 @@ static int print(struct check *c)
         .kind = c->target.kind,
         .path = c->asked.target,
         .root = c->asked.root_path ? c->asked.root_path : "/",
+        .snapshot = c->snapshot_file,
+        .made = c->snapshot.made,
+        .made_by = c->snapshot.gpumend,
     };
     diag_run(&c->target.model, &report);
+    if (c->snapshot_file) {
+        note_misses(c, &report, &shown);
+    }
     if (c->json) {
         if (out_json_dump(stdout, report_check_json(&c->target.model, &report, &shown)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
@@ -99,20 +135,79 @@ static int print(struct check *c)
     return status[report.verdict];
 }
 
-static int run_with(struct check *c)
+/* A whole file, or standard input, up to a limit above that of any document. */
+static int read_all(struct arena *a, FILE *file, struct str *ret)
+{
+    enum { MORE = 1 << 20, BYTES_MAX = 256 << 20 };
+    char *data = arena_alloc(a, MORE);
+    size_t n = 0, cap = MORE;
+    for (size_t got; (got = fread(data + n, 1, cap - n, file)) > 0;) {
+        n += got;
+        if (n == cap && cap < BYTES_MAX) {
+            char *more = arena_alloc(a, cap * 2);
+            memcpy(more, data, n);
+            data = more;
+            cap *= 2;
+        }
+    }
+    *ret = (struct str){data, n};
+    return ferror(file) ? -1 : 0;
+}
+
+static int open_snapshot(struct check *c)
+{
+    const char *name = c->snapshot_file;
+    struct str text;
+    struct gm_err err;
+    const struct model_target_options *o = &c->asked;
+    if (o->target || o->root_path || o->pid || o->imports || o->glibc_minor || o->cpu ||
+        c->env_given) {
+        return cli_fail(CLI_USAGE, "check: --snapshot brings TARGET and how it is looked at along");
+    }
+    FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+    int rc = file ? read_all(&c->arena, file, &text) : -1;
+    int saved = errno;
+    if (file && file != stdin) {
+        (void)fclose(file); // was only read
+    }
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "check: %s: %s", name, strerror(saved));
+    }
+    rc = snapshot_decode(&c->snapshot, &c->arena, text.s, text.n, &err);
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "check: %s: %s", name, str_printable(&c->arena, err.text));
+    }
+    const char *kb = c->asked.kb_path; // of this machine, the rest of the other
+    c->asked = snapshot_options(&c->snapshot, false);
+    c->asked.kb_path = kb && kb[0] != '/' ? path_join(&c->arena, cli_cwd(&c->arena), kb) : kb;
+    return CLI_OK;
+}
+
+static int look_and_print(struct check *c)
 {
     struct gm_err err;
+    int rc = model_target_open(&c->target, &c->arena, &c->asked, &err);
+    rc = rc < 0 ? cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text)) : print(c);
+    model_target_close(&c->target);
+    return rc;
+}
+
+static int run_with(struct check *c)
+{
     if (c->asked.pid && (c->asked.target || c->asked.root_path || c->asked.imports)) {
         return cli_fail(CLI_USAGE, "check: --pid stands alone, without TARGET, --root and --import");
+    }
+    if (c->snapshot_file) {
+        int rc = open_snapshot(c);
+        rc = rc != CLI_OK ? rc : look_and_print(c);
+        pages_stop();
+        return rc;
     }
     c->asked.cwd = cli_cwd(&c->arena);
     c->asked.uid = getuid();
     c->asked.env = c->env.vars.items;
     c->asked.n_env = c->env.vars.n;
-    int rc = model_target_open(&c->target, &c->arena, &c->asked, &err);
-    rc = rc < 0 ? cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->arena, err.text)) : print(c);
-    model_target_close(&c->target);
-    return rc;
+    return look_and_print(c);
 }
 
 static bool has_root_option(int argc, char **argv)

@@ -60,9 +60,8 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
                 root_read(r, a, "/proc/cpuinfo", HOST_TEXT_MAX, &text) == 0;
     if (!sys && !proc) {
         return gm_err_set(err, GM_ERR_LOOK,
-                          "neither /sys nor /proc can be seen below %s: its devices cannot be told "
-                          "(the files of an image have none)",
-                          r->path);
+                          "neither /sys nor /proc can be seen: the devices cannot be told (the files "
+                          "of an image have none)");
     }
     struct host_look look = {.root = r, .arena = a, .host = ret};
     host_collect_base(&look);

@@ -29,6 +29,9 @@ void ldso_store_leave(struct ldso_store *s)
 
 void ldso_store_relax(struct ldso_store *s)
 {
+    if (s->root->snap) {
+        return; // what was filled in would be gone
+    }
     for (size_t i = 0; i < s->n_maps; i++) {
         (void)madvise((void *)(uintptr_t)s->maps[i].data, s->maps[i].size, MADV_DONTNEED);
     }

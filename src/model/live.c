@@ -9,49 +9,46 @@
 
 enum { PROC_BYTES_MAX = 16 << 20, MAPPINGS_MAX = 20000 };
 
-static int read_proc(struct model *m, int pid, const char *name, struct str *ret, struct gm_err *err)
+static int read_proc(struct arena *a, int pid, const char *name, struct str *ret, struct gm_err *err)
 {
     struct root host;
     if (root_open(&host, "/", err) < 0) {
         return err->code;
     }
-    const char *path = arena_printf(m->arena, "/proc/%d/%s", pid, name);
-    int rc = root_read(&host, m->arena, path, PROC_BYTES_MAX, ret);
+    const char *path = arena_printf(a, "/proc/%d/%s", pid, name);
+    int rc = root_read(&host, a, path, PROC_BYTES_MAX, ret);
     root_close(&host);
     return rc < 0 ? gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-static int read_proc_link(struct model *m, int pid, const char *name, const char **ret,
+static int read_proc_link(struct arena *a, int pid, const char *name, const char **ret,
                           struct gm_err *err)
 {
     char target[4096];
-    const char *path = arena_printf(m->arena, "/proc/%d/%s", pid, name);
+    const char *path = arena_printf(a, "/proc/%d/%s", pid, name);
     ssize_t n = readlink(path, target, sizeof target);
     if (n < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
     }
-    *ret = arena_strndup(m->arena, target, (size_t)n);
+    *ret = arena_strndup(a, target, (size_t)n);
     return 0;
 }
 
-static void read_environ(struct model *m, struct str text)
+static void read_environ(struct arena *a, struct model_live *live, struct str text)
 {
-    VEC(const char *) env = {0};
     while (text.s && text.n) {
         struct str entry = str_cut(&text, '\0');
         if (entry.n) {
-            VEC_PUSH(m->arena, &env, str_dup(m->arena, entry));
+            VEC_PUSH(a, &live->env, str_dup(a, entry));
         }
     }
-    m->config.env = env.items;
-    m->config.n_env = env.n;
 }
 
 /* "7f..-7f.. r-xp 00000000 fe:00 123   /path (deleted)" */
-static void read_maps(struct model *m, struct str text)
+static void read_maps(struct arena *a, struct model_live *live, struct str text)
 {
     struct str line;
-    while (str_line(&text, &line) && m->mappings.n < MAPPINGS_MAX) {
+    while (str_line(&text, &line) && live->mappings.n < MAPPINGS_MAX) {
         size_t slash = str_find_char(line, '/');
         struct str path = {line.s + slash, line.n - slash};
         bool deleted = str_ends(path, " (deleted)");
@@ -61,27 +58,26 @@ static void read_maps(struct model *m, struct str text)
         }
         path.n -= deleted ? strlen(" (deleted)") : 0;
         bool known = false;
-        for (size_t i = 0; i < m->mappings.n && !known; i++) {
-            known = str_is(path, m->mappings.items[i].path);
+        for (size_t i = 0; i < live->mappings.n && !known; i++) {
+            known = str_is(path, live->mappings.items[i].path);
         }
         bool library = memmem(path.s, path.n, ".so", 3) != NULL;
         if (!known && library) {
-            VEC_PUSH(m->arena, &m->mappings,
-                     (struct model_mapping){str_dup(m->arena, path), deleted});
+            VEC_PUSH(a, &live->mappings, (struct model_mapping){str_dup(a, path), deleted});
         }
     }
 }
 
 /* Seconds since 1970 at which the process started: boot time plus field 22 of its stat line. */
-static bool start_time(struct model *m, int pid, int64_t *ret_seconds)
+static bool start_time(struct arena *a, int pid, int64_t *ret_seconds)
 {
     struct str stat_text, boot;
     struct gm_err err;
     struct root host;
-    if (read_proc(m, pid, "stat", &stat_text, &err) < 0 || root_open(&host, "/", &err) < 0) {
+    if (read_proc(a, pid, "stat", &stat_text, &err) < 0 || root_open(&host, "/", &err) < 0) {
         return false;
     }
-    int rc = root_read(&host, m->arena, "/proc/stat", PROC_BYTES_MAX, &boot);
+    int rc = root_read(&host, a, "/proc/stat", PROC_BYTES_MAX, &boot);
     root_close(&host);
     size_t at = rc < 0 ? 0 : str_find(boot, "btime ");
     if (rc < 0 || at == boot.n) {
@@ -111,25 +107,25 @@ static bool start_time(struct model *m, int pid, int64_t *ret_seconds)
 
 /* Folders of LD_LIBRARY_PATH that were made after the process had started. The birth time counts,
  * where the file system keeps one. */
-static void find_late_folders(struct model *m, int pid)
+static void find_late_folders(struct arena *a, struct model_live *live)
 {
     int64_t started = 0;
     const char *path = NULL;
-    for (size_t i = 0; i < m->config.n_env; i++) {
-        if (starts_with(m->config.env[i], "LD_LIBRARY_PATH=")) {
-            path = m->config.env[i] + strlen("LD_LIBRARY_PATH=");
+    for (size_t i = 0; i < live->env.n; i++) {
+        if (starts_with(live->env.items[i], "LD_LIBRARY_PATH=")) {
+            path = live->env.items[i] + strlen("LD_LIBRARY_PATH=");
         }
     }
-    if (!path || !start_time(m, pid, &started)) {
+    if (!path || !start_time(a, live->pid, &started)) {
         return;
     }
     for (struct str rest = str_of(path); rest.s;) {
         struct str dir = str_cut(&rest, ':');
         struct statx info;
-        const char *full = arena_printf(m->arena, "/proc/%d/root" STR_FMT, pid, STR_ARG(dir));
+        const char *full = arena_printf(a, "/proc/%d/root" STR_FMT, live->pid, STR_ARG(dir));
         if (dir.n && dir.s[0] == '/' && statx(AT_FDCWD, full, 0, STATX_BTIME, &info) == 0 &&
             info.stx_mask & STATX_BTIME && info.stx_btime.tv_sec > started + 1) {
-            VEC_PUSH(m->arena, &m->late_folders, str_dup(m->arena, dir));
+            VEC_PUSH(a, &live->late_folders, str_dup(a, dir));
         }
     }
 }
@@ -160,27 +156,41 @@ static void load_mapped(struct model *m, struct model_process *out)
     model_settle(out);
 }
 
-int model_add_live(struct model *m, int pid, struct gm_err *err)
+int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_err *err)
 {
-    const char *exe = NULL, *cwd = NULL;
     struct str text;
-    m->pid = pid;
-    if (read_proc_link(m, pid, "exe", &exe, err) < 0 || read_proc_link(m, pid, "cwd", &cwd, err) < 0 ||
-        read_proc(m, pid, "environ", &text, err) < 0) {
+    *ret = (struct model_live){.pid = pid};
+    if (read_proc_link(a, pid, "exe", &ret->exe, err) < 0 ||
+        read_proc_link(a, pid, "cwd", &ret->cwd, err) < 0 ||
+        read_proc(a, pid, "environ", &text, err) < 0) {
         return err->code;
     }
-    read_environ(m, text);
-    m->config.cwd = cwd;
-    if (read_proc(m, pid, "maps", &text, err) < 0) {
+    read_environ(a, ret, text);
+    if (read_proc(a, pid, "maps", &text, err) < 0) {
         return err->code;
     }
-    read_maps(m, text);
-    find_late_folders(m, pid);
+    read_maps(a, ret, text);
+    find_late_folders(a, ret);
+    return 0;
+}
+
+int model_add_live(struct model *m, const struct model_live *live, struct gm_err *err)
+{
+    m->pid = live->pid;
+    m->config.env = live->env.items;
+    m->config.n_env = live->env.n;
+    m->config.cwd = live->cwd;
+    for (size_t i = 0; i < live->mappings.n; i++) {
+        VEC_PUSH(m->arena, &m->mappings, live->mappings.items[i]);
+    }
+    for (size_t i = 0; i < live->late_folders.n; i++) {
+        VEC_PUSH(m->arena, &m->late_folders, live->late_folders.items[i]);
+    }
     struct model_process *out = arena_alloc(m->arena, sizeof *out);
     VEC_PUSH(m->arena, &m->processes, out);
     struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
-    if (ldso_start(p, exe, err) < 0) {
-        return gm_err_wrap(err, "process %d", pid);
+    if (ldso_start(p, live->exe, err) < 0) {
+        return gm_err_wrap(err, "process %d", live->pid);
     }
     out->ldso = p;
     if (!p->is_static) {

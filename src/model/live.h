@@ -4,10 +4,22 @@
 
 #include "model/model.h"
 
-/* Reads /proc/PID (exe, cwd, environ, maps, stat), models the start of its program in the start
- * environment it was given, and loads what else is mapped, in the order of the addresses of the
- * files' first appearance. m->root must be the process's root. GM_ERR_LOOK: no such process, or
- * it may not be looked at. */
-int model_add_live(struct model *m, int pid, struct gm_err *err) GM_CHECK;
+/* What /proc says of a process, of which a model can be made later and elsewhere. */
+struct model_live {
+    int pid;
+    const char *exe, *cwd;
+    VEC(const char *) env;
+    VEC(struct model_mapping) mappings; // files that look like libraries, each once
+    VEC(const char *) late_folders;     // of its LD_LIBRARY_PATH, younger than the process
+};
+
+/* Reads /proc/PID (exe, cwd, environ, maps, stat). GM_ERR_LOOK: no such process, or it may not be
+ * looked at. */
+int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_err *err) GM_CHECK;
+
+/* Models the start of its program in the start environment it was given, and loads what else is
+ * mapped, in the order of the addresses of the files' first appearance. m->root must be the
+ * process's root. */
+int model_add_live(struct model *m, const struct model_live *live, struct gm_err *err) GM_CHECK;
 
 #endif

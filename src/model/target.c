@@ -84,12 +84,22 @@ static int find_target(struct model_target *t, const struct model_target_options
     return 0;
 }
 
+static int look_at_process(struct model_target *t, const struct model_target_options *o,
+                           struct gm_err *err)
+{
+    struct model_live now;
+    t->kind = "process";
+    if (!o->live && model_live_read(t->model.arena, o->pid, &now, err) < 0) {
+        return err->code;
+    }
+    return model_add_live(&t->model, o->live ? o->live : &now, err);
+}
+
 static int look(struct model_target *t, const struct model_target_options *o, struct gm_err *err)
 {
     struct model *m = &t->model;
     if (o->pid) {
-        t->kind = "process";
-        return model_add_live(m, o->pid, err);
+        return look_at_process(t, o, err);
     }
     int rc = find_target(t, o, err);
     if (rc < 0 || o->only_open) {
@@ -137,6 +147,20 @@ static int open_knowledge(struct model_target *t, const struct model_target_opti
     return rc < 0 ? rc : model_open(&t->model, err);
 }
 
+static int open_root(struct model_target *t, const struct model_target_options *o,
+                     const char *path, struct gm_err *err)
+{
+    if (o->replay) {
+        root_replay(&t->root, o->replay, path);
+        return 0;
+    }
+    int rc = root_open(&t->root, path, err);
+    if (rc == 0 && o->record) {
+        root_record(&t->root, o->record);
+    }
+    return rc;
+}
+
 int model_target_open(struct model_target *t, struct arena *a,
                       const struct model_target_options *o, struct gm_err *err)
 {
@@ -145,7 +169,7 @@ int model_target_open(struct model_target *t, struct arena *a,
     const char *root_path = o->pid         ? arena_printf(a, "/proc/%d/root", o->pid)
                             : o->root_path ? o->root_path
                                            : "/";
-    int rc = root_open(&t->root, root_path, err);
+    int rc = open_root(t, o, root_path, err);
     if (rc < 0) {
         return rc;
     }

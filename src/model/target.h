@@ -9,6 +9,7 @@
 #define GPUMEND_MODEL_TARGET_H
 
 #include "host/host.h"
+#include "model/live.h"
 #include "model/model.h"
 
 /* What is asked for. All texts must outlive the target; NULL and 0 mean "not given". */
@@ -27,6 +28,9 @@ struct model_target_options {
     bool only_open; // model nothing yet: the caller adds the scripts
     void (*on_look)(void *arg, const char *path); // as in struct root; may be NULL
     void *on_look_arg;
+    struct snap *record;            // takes down what the root answers, or NULL
+    struct snap *replay;            // answers instead of the root at root_path, or NULL
+    const struct model_live *live;  // with pid: the process as it was read before, or NULL
 };
 
 struct model_target {

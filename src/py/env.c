@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "py/dist.h"
 #include "py/internal.h"
@@ -82,34 +81,7 @@ char *py_absolute(struct arena *a, const char *path, const struct py_env_hints *
 int py_read_head(struct py_env *env, const char *path, size_t max_bytes, struct str *ret,
                  bool *ret_all)
 {
-    struct stat st;
-    int fd = root_open_file(env->root, path, &st);
-    if (fd < 0) {
-        return fd;
-    }
-    size_t want = (uintmax_t)st.st_size < max_bytes ? (size_t)st.st_size : max_bytes;
-    char *data = arena_alloc(env->arena, want + 1);
-    size_t n = 0;
-    int rc = 0;
-    while (n < want) {
-        ssize_t got = read(fd, data + n, want - n);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            rc = got < 0 ? -errno : 0;
-            break;
-        }
-        n += (size_t)got;
-    }
-    (void)close(fd);
-    if (rc == 0) {
-        *ret = (struct str){data, n};
-        if (ret_all) {
-            *ret_all = (uintmax_t)st.st_size <= n;
-        }
-    }
-    return rc;
+    return root_read_head(env->root, env->arena, path, max_bytes, ret, ret_all);
 }
 
 const char *py_why(int rc)

@@ -24,6 +24,11 @@ static json_t *target_json(const struct model *m, const struct report_target *t)
     set(o, "path", text(m, t->path));
     set(o, "root", text(m, t->root));
     set(o, "pid", m->pid ? json_integer(m->pid) : json_null());
+    if (t->snapshot) {
+        set(o, "snapshot", text(m, t->snapshot));
+        set(o, "made", text(m, t->made));
+        set(o, "made_by", text(m, t->made_by));
+    }
     return o;
 }
 
@@ -323,6 +328,11 @@ static void head_text(struct page *p, const struct report_target *t)
     head_devices(p);
     if (strcmp(t->root, "/") != 0) {
         line(p, "below", t->root);
+    }
+    if (t->snapshot) {
+        line(p, "snapshot", arena_printf(p->m->arena, "%s, made %s by gpumend %s", t->snapshot,
+                                         t->made ? t->made : "at an unknown time",
+                                         t->made_by ? t->made_by : "of unknown version"));
     }
 }
 

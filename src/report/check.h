@@ -10,6 +10,8 @@ struct report_target {
     const char *kind; // "environment", "file", "process", "machine"
     const char *path; // as asked for, or NULL
     const char *root; // "/" or the folder given with --root
+    const char *snapshot;      // file it came from, or NULL
+    const char *made, *made_by; // with snapshot: date and version, or NULL
 };
 
 json_t *report_check_json(const struct model *m, const struct diag_report *r,

@@ -109,6 +109,7 @@ def main():
             "why NAME --load --json": ["why", "libcudnn_ops.so.9", "--exe", python, "--load",
                                        site / "nvidia/cudnn/lib/libcudnn.so.9", "--json"],
             "devices": ["devices"],
+            "snapshot": ["snapshot"],
             "devices --root --json": ["devices", "--root", "/", "--json"],
             "choose ENV": ["choose", env, "--model", "large-v3"],
             "choose --json": ["choose", "--json"],

@@ -1,0 +1,296 @@
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "diag/finding.h"
+#include "report/check.h"
+#include "snapshot/snapshot.h"
+
+enum { O_IMPORT = 1, O_PID, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_REDACT, O_TREE };
+
+static const struct cli_option options[] = {
+    {"import", "A,B", "what the program imports, in this order (default: every order)", O_IMPORT},
+    {"pid", "N", "look at a running process", O_PID},
+    {"root", "DIR", "look at the file system below DIR (a container's, another machine's)", O_ROOT},
+    {"env", "K=V", "set a variable of the start environment", O_ENV},
+    {"unset", "K", "remove a variable of the start environment", O_UNSET},
+    {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
+    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
+    {"kb", "DIR", "knowledge base that decides what is looked at; it is not stored", O_KB},
+    {"redact", NULL, "take out names of users and machines, UUIDs and serial numbers", O_REDACT},
+    {"tree", "DIR", "write the files themselves below DIR, and no document", O_TREE},
+};
+
+struct take {
+    struct arena arena;
+    struct model_target_options asked;
+    struct ldso_cpu cpu;
+    struct cli_env env;
+    struct snapshot snapshot;
+    const char *tree;
+    bool redact;
+};
+
+static int take_number(struct take *c, const char *value)
+{
+    uint64_t pid = 0;
+    if (!str_u64(str_of(value), &pid) || pid == 0 || pid > 4194304) {
+        return cli_fail(CLI_USAGE, "snapshot: --pid wants a process id, not %s", value);
+    }
+    c->asked.pid = (int)pid;
+    return CLI_OK;
+}
+
+static int take_option(struct take *c, int id, const char *value)
+{
+    switch (id) {
+    case O_IMPORT: c->asked.imports = value; return CLI_OK;
+    case O_ROOT: c->asked.root_path = value; return CLI_OK;
+    case O_KB: c->asked.kb_path = value; return CLI_OK;
+    case O_REDACT: c->redact = true; return CLI_OK;
+    case O_TREE: c->tree = value; return CLI_OK;
+    case O_UNSET: cli_env_unset(&c->env, value); return CLI_OK;
+    case O_PID: return take_number(c, value);
+    case O_ENV:
+        return cli_env_set(&c->env, &c->arena, value)
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "snapshot: --env wants NAME=VALUE, not %s", value);
+    case O_GLIBC:
+        return cli_parse_glibc(value, &c->asked.glibc_minor)
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "snapshot: --glibc wants a version such as 2.41, not %s",
+                              value);
+    case O_CPU:
+        if (!ldso_cpu_parse(value, &c->cpu)) {
+            return cli_fail(CLI_USAGE, "snapshot: --cpu wants x86-64-v1 to x86-64-v4, not %s", value);
+        }
+        c->asked.cpu = &c->cpu;
+        return CLI_OK;
+    case CLI_ARGUMENT:
+        if (c->asked.target) {
+            return cli_fail(CLI_USAGE, "snapshot: one TARGET at a time (%s, %s)", c->asked.target,
+                            value);
+        }
+        c->asked.target = value;
+        return CLI_OK;
+    default: return CLI_USAGE;
+    }
+}
+
+/* ------------------------------------------------------------------ the check that is recorded */
+
+/* What a check found, in a form that names do not change. */
+struct outcome {
+    enum diag_verdict verdict;
+    VEC(enum diag_cause) causes;
+};
+
+/* A report reads strings of the files, too: all it would print is made, and dropped. */
+static int make_reports(struct model_target *t, const struct diag_report *report)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct report_target shown = {.kind = t->kind, .root = "/"};
+    json_decref(report_check_json(&t->model, report, &shown));
+    FILE *nowhere = open_memstream(&text, &n);
+    if (!nowhere) {
+        return -1;
+    }
+    struct out out;
+    out_init(&out, nowhere);
+    report_check_text(&out, &t->model, report, &shown);
+    (void)fclose(nowhere); // nothing is kept
+    free(text);
+    return 0;
+}
+
+static int check_once(struct take *c, bool record, struct outcome *ret, struct gm_err *err)
+{
+    struct model_target t;
+    struct diag_report report;
+    struct model_target_options o = snapshot_options(&c->snapshot, record);
+    o.kb_path = c->asked.kb_path;
+    int rc = model_target_open(&t, &c->arena, &o, err);
+    if (rc == 0) {
+        diag_run(&t.model, &report);
+        rc = make_reports(&t, &report) < 0 ? gm_err_set(err, GM_ERR_LIMIT, "out of memory")
+                                           : 0;
+    }
+    if (rc == 0) {
+        c->snapshot.kind = t.kind;
+        *ret = (struct outcome){.verdict = report.verdict};
+        for (size_t i = 0; i < report.findings.n; i++) {
+            VEC_PUSH(&c->arena, &ret->causes, report.findings.items[i]->cause);
+        }
+        rc = record ? snap_finish(&c->snapshot.files, err) : 0;
+    }
+    model_target_close(&t);
+    pages_stop();
+    return rc;
+}
+
+static bool same_outcome(const struct outcome *a, const struct outcome *b)
+{
+    bool same = a->verdict == b->verdict && a->causes.n == b->causes.n;
+    for (size_t i = 0; i < a->causes.n && same; i++) {
+        same = a->causes.items[i] == b->causes.items[i];
+    }
+    return same;
+}
+
+/* ------------------------------------------------------------------ names */
+
+static int redact(struct take *c, const struct outcome *before, struct gm_err *err)
+{
+    struct root real;
+    struct snapshot_names names;
+    struct outcome after;
+    const char *path = c->asked.pid ? arena_printf(&c->arena, "/proc/%d/root", c->asked.pid)
+                       : c->asked.root_path ? c->asked.root_path
+                                            : "/";
+    int rc = root_open(&real, path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    snapshot_find_names(&c->snapshot, &real, &names);
+    root_close(&real);
+    snapshot_redact(&c->snapshot, &names);
+    rc = check_once(c, false, &after, err);
+    if (rc == 0 && !same_outcome(before, &after)) {
+        (void)cli_fail(CLI_OK, "snapshot: without the names the findings are others: one of them is "
+                               "also a word of a package or a library");
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------ the result */
+
+/* SOURCE_DATE_EPOCH as reproducible builds have it, else now. */
+static const char *date_text(struct arena *a)
+{
+    const char *stated = getenv("SOURCE_DATE_EPOCH");
+    uint64_t seconds;
+    time_t now = stated && str_u64(str_of(stated), &seconds) ? (time_t)seconds : time(NULL);
+    struct tm parts;
+    char text[32];
+    size_t n = gmtime_r(&now, &parts) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) : 0;
+    return n ? arena_strndup(a, text, n) : NULL;
+}
+
+/* How a check of the tree is called that starts as this one did. */
+static void print_command(struct take *c)
+{
+    const struct snapshot *s = &c->snapshot;
+    struct arena *a = &c->arena;
+    printf("gpumend check --root %s", diag_shell_word(a, c->tree));
+    for (size_t i = 0; i < s->env.n; i++) {
+        printf(" --env %s", diag_shell_word(a, s->env.items[i]));
+    }
+    if (s->imports) {
+        printf(" --import %s", diag_shell_word(a, s->imports));
+    }
+    if (s->glibc_minor) {
+        printf(" --glibc 2.%d", s->glibc_minor);
+    }
+    if (s->cpu.level) {
+        printf(" --cpu x86-64-v%d", s->cpu.level);
+    }
+    printf("%s%s\n", s->path ? " " : "", s->path ? diag_shell_word(a, s->path) : "");
+}
+
+static int write_out(struct take *c, struct gm_err *err)
+{
+    if (c->tree) {
+        int rc = snapshot_write_tree(&c->snapshot, c->tree, err);
+        if (rc == 0) {
+            print_command(c);
+        }
+        return rc;
+    }
+    json_t *doc = snapshot_encode(&c->snapshot, err);
+    if (!doc) {
+        return err->code;
+    }
+    int rc = json_dumpf(doc, stdout, JSON_COMPACT);
+    json_decref(doc);
+    return rc == 0 && fputc('\n', stdout) != EOF
+               ? 0
+               : gm_err_set(err, GM_ERR_LOOK, "cannot write the output");
+}
+
+static int run_with(struct take *c)
+{
+    struct gm_err err;
+    struct outcome found;
+    if (c->asked.pid && (c->asked.target || c->asked.root_path || c->asked.imports || c->tree)) {
+        return cli_fail(CLI_USAGE, "snapshot: --pid stands alone, without TARGET, --root, --import "
+                                   "and --tree");
+    }
+    c->asked.cwd = cli_cwd(&c->arena);
+    c->asked.uid = getuid();
+    c->asked.env = c->env.vars.items;
+    c->asked.n_env = c->env.vars.n;
+    int rc = snapshot_begin(&c->snapshot, &c->arena, &c->asked, &err);
+    rc = rc < 0 ? rc : check_once(c, true, &found, &err);
+    c->snapshot.made = date_text(&c->arena);
+    rc = rc < 0 || !c->redact ? rc : redact(c, &found, &err);
+    rc = rc < 0 ? rc : write_out(c, &err);
+    return rc < 0 ? cli_fail(CLI_CANNOT, "snapshot: %s", str_printable(&c->arena, err.text)) : CLI_OK;
+}
+
+static bool has_root_option(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--root") == 0 || starts_with(argv[i], "--root=") ||
+            strcmp(argv[i], "--pid") == 0 || starts_with(argv[i], "--pid=")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int snapshot_run(const struct cli_command *self, int argc, char **argv)
+{
+    struct take *c = calloc(1, sizeof *c);
+    if (!c) {
+        return cli_fail(CLI_CANNOT, "out of memory");
+    }
+    arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    if (has_root_option(argc, argv)) {
+        /* Another system's program does not start in this shell's environment. */
+        (void)cli_env_set(&c->env, &c->arena,
+                          "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    } else {
+        cli_env_init(&c->env, &c->arena);
+    }
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    int rc = CLI_OK, id = CLI_END;
+    while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END && id != CLI_HELP && id != CLI_WRONG) {
+        rc = take_option(c, id, args.value);
+    }
+    if (rc == CLI_OK && id == CLI_END) {
+        rc = run_with(c);
+    } else if (id == CLI_WRONG) {
+        rc = CLI_USAGE;
+    }
+    arena_release(&c->arena);
+    free(c);
+    return rc;
+}
+
+const struct cli_command cli_snapshot = {
+    .name = "snapshot",
+    .arguments = "[TARGET] [options]",
+    .summary = "all that check looks at, as one document, to be checked elsewhere",
+    .text = "Prints a JSON document from which gpumend check finds the same on another machine, with its\n"
+            "option of this command's name. TARGET is what check takes. Held are the answers that a\n"
+            "check was given and the pages of files that it read; of the environment the variables\n"
+            "that count. With --tree files are written, for `gpumend check --root DIR`, and the command\n"
+            "for it is printed.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = snapshot_run,
+};

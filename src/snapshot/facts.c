@@ -1,0 +1,252 @@
+#include "snapshot/snapshot.h"
+
+#include <string.h>
+
+#include "base/root.h"
+
+/*
+ * Variables that the rooms of gpumend read, or that the loader, Python and the GPU runtimes act
+ * upon. A name that ends in '*' stands for all that begin so. What is not named here is never
+ * stored: an environment holds secrets.
+ */
+static const char *const kept_variables[] = {
+    "BNB_CUDA_VERSION", "CONDA_DEFAULT_ENV", "CONDA_PREFIX",      "CT2_*",          "CUDA_*",
+    "CUDNN_*",          "GLIBC_TUNABLES",    "GPU_*",             "HIP_*",          "HOME",
+    "HSA_*",            "JAX_PLATFORMS",     "KMP_*",             "LD_*",           "MKL_*",
+    "NVIDIA_*",         "OMP_*",             "ONEAPI_*",          "PATH",           "PYENV_ROOT",
+    "PYENV_VERSION",    "PYTHONHOME",        "PYTHONNOUSERSITE",  "PYTHONPATH",     "PYTHONUSERBASE",
+    "PYTORCH_*",        "ROCM_*",            "ROCR_*",            "TORCH_CUDA_*",   "VIRTUAL_ENV",
+    "XLA_FLAGS",        "ZE_*",
+};
+
+/* Names of the above that could hold something secret all the same. */
+static const char *const secret_words[] = {"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL"};
+
+bool snapshot_keeps_variable(const char *entry)
+{
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    const char *name = arena_strndup(&a, entry, strcspn(entry, "="));
+    bool kept = false, secret = false;
+    for (size_t i = 0; i < sizeof kept_variables / sizeof *kept_variables && !kept; i++) {
+        kept = str_glob(kept_variables[i], name);
+    }
+    for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words && !secret; i++) {
+        secret = strstr(name, secret_words[i]) != NULL;
+    }
+    arena_release(&a);
+    return kept && !secret;
+}
+
+/* ------------------------------------------------------------------ texts */
+
+typedef bool keep_piece(struct str piece);
+
+/* The pieces that are kept, each with its end. */
+static void filter(struct arena *a, struct str *data, char end, keep_piece *keep)
+{
+    char *out = arena_alloc(a, data->n + 2);
+    size_t n = 0;
+    for (struct str rest = *data; rest.s && rest.n;) {
+        struct str piece = str_cut(&rest, end);
+        if (keep(piece)) {
+            memcpy(out + n, piece.s, piece.n);
+            n += piece.n;
+            out[n++] = end;
+        }
+    }
+    *data = (struct str){out, n};
+}
+
+static bool keep_variable(struct str piece)
+{
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    // Engines of containers tell their name to the first process (systemd's container interface).
+    bool kept = str_starts(piece, "container=") || snapshot_keeps_variable(str_dup(&a, piece));
+    arena_release(&a);
+    return kept;
+}
+
+static bool begins_with_one_of(struct str line, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_starts(line, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool keep_status(struct str line)
+{
+    static const char *const words[] = {"Uid:",        "Gid:",   "Groups:", "Cap",
+                                        "NoNewPrivs:", "Seccomp:", "Cpus_allowed_list:"};
+    return begins_with_one_of(line, words, sizeof words / sizeof *words);
+}
+
+static bool keep_meminfo(struct str line)
+{
+    static const char *const words[] = {"MemTotal:", "SwapTotal:"};
+    return begins_with_one_of(line, words, sizeof words / sizeof *words);
+}
+
+static bool keep_cpuinfo(struct str line)
+{
+    static const char *const words[] = {"cpu MHz", "bogomips", "BogoMIPS", "Serial"};
+    return !begins_with_one_of(line, words, sizeof words / sizeof *words);
+}
+
+/* Mounts of other machines name them. */
+static bool keep_mount(struct str line)
+{
+    static const char *const types[] = {" - nfs", " - cifs ", " - smb", " - fuse.sshfs ", " - ceph ",
+                                        " - lustre "};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (str_find(line, types[i]) < line.n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "render:x:105:alice,bob": who is in a group is not asked here; who asks knows his own groups. */
+static void strip_members(struct arena *a, struct str *data)
+{
+    char *out = arena_alloc(a, data->n + 2);
+    size_t n = 0;
+    struct str rest = *data, line;
+    while (str_line(&rest, &line)) {
+        struct str fields = line;
+        for (int i = 0; i < 3 && fields.s; i++) {
+            (void)str_cut(&fields, ':');
+        }
+        size_t head = fields.s ? (size_t)(fields.s - line.s) : line.n;
+        memcpy(out + n, line.s, head);
+        n += head;
+        out[n++] = '\n';
+    }
+    *data = (struct str){out, n};
+}
+
+static const struct {
+    const char *path;
+    char end;
+    keep_piece *keep;
+} filters[] = {
+    {"/proc/1/environ", '\0', keep_variable}, {"/proc/self/environ", '\0', keep_variable},
+    {"/proc/self/status", '\n', keep_status}, {"/proc/meminfo", '\n', keep_meminfo},
+    {"/proc/cpuinfo", '\n', keep_cpuinfo},    {"/proc/self/mountinfo", '\n', keep_mount},
+};
+
+static void edit_text(struct arena *a, const char *path, struct str *data)
+{
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        if (strcmp(filters[i].path, path) == 0) {
+            filter(a, data, filters[i].end, filters[i].keep);
+        }
+    }
+    if (strcmp(path, "/etc/group") == 0) {
+        strip_members(a, data);
+    }
+}
+
+/* Of the processes only those that tell something of a GPU are kept; comm has 15 bytes at most. */
+static bool edit_name(struct root *from, struct arena *a, const char *dir, const char *name)
+{
+    static const char *const kept[] = {"nvidia-*", "nv-*", "nvsm*", "rocm-*"};
+    uint64_t pid;
+    struct str text;
+    if (strcmp(dir, "/proc") != 0 || !str_u64(str_of(name), &pid) || pid == 1) {
+        return true;
+    }
+    if (root_read(from, a, arena_printf(a, "/proc/%s/comm", name), 4096, &text) < 0) {
+        return false;
+    }
+    const char *comm = str_dup(a, str_trim(text));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (str_glob(kept[i], comm)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct snap_edit snapshot_edit(void)
+{
+    return (struct snap_edit){.text = edit_text, .name = edit_name};
+}
+
+/* ------------------------------------------------------------------ taking one */
+
+static void keep_variables(struct arena *a, const char *const *env, size_t n, snapshot_texts *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (snapshot_keeps_variable(env[i])) {
+            VEC_PUSH(a, ret, env[i]);
+        }
+    }
+}
+
+static int begin_live(struct snapshot *s, int pid, struct gm_err *err)
+{
+    s->live = arena_alloc(s->arena, sizeof *s->live);
+    int rc = model_live_read(s->arena, pid, s->live, err);
+    if (rc == 0) {
+        snapshot_texts kept = {0};
+        keep_variables(s->arena, s->live->env.items, s->live->env.n, &kept);
+        s->live->env.items = kept.items;
+        s->live->env.n = kept.n;
+        s->live->env.cap = kept.cap;
+    }
+    return rc;
+}
+
+static uint16_t own_machine(void)
+{
+#if defined __x86_64__
+    return EM_X86_64;
+#elif defined __aarch64__
+    return EM_AARCH64;
+#else
+    return EM_NONE;
+#endif
+}
+
+int snapshot_begin(struct snapshot *s, struct arena *a, const struct model_target_options *asked,
+                   struct gm_err *err)
+{
+    *s = (struct snapshot){.arena = a,
+                           .path = asked->target,
+                           .root = asked->root_path,
+                           .imports = asked->imports,
+                           .cwd = asked->cwd,
+                           .uid = asked->uid,
+                           .glibc_minor = asked->glibc_minor};
+    snap_init(&s->files, a);
+    s->files.edit = snapshot_edit();
+    keep_variables(a, asked->env, asked->n_env, &s->env);
+    if (asked->cpu) {
+        s->cpu = *asked->cpu;
+    } else {
+        ldso_cpu_host(own_machine(), &s->cpu);
+    }
+    return asked->pid ? begin_live(s, asked->pid, err) : 0;
+}
+
+struct model_target_options snapshot_options(struct snapshot *s, bool record)
+{
+    return (struct model_target_options){.target = s->path,
+                                         .root_path = s->root,
+                                         .imports = s->imports,
+                                         .pid = s->live ? s->live->pid : 0,
+                                         .env = s->env.items,
+                                         .n_env = s->env.n,
+                                         .cwd = s->cwd,
+                                         .uid = s->uid,
+                                         .glibc_minor = s->glibc_minor,
+                                         .cpu = &s->cpu,
+                                         .record = record ? &s->files : NULL,
+                                         .replay = record ? NULL : &s->files,
+                                         .live = s->live};
+}

@@ -1,0 +1,20 @@
+/* What writing and reading the document share. */
+#ifndef GPUMEND_SNAPSHOT_INTERNAL_H
+#define GPUMEND_SNAPSHOT_INTERNAL_H
+
+#include "snapshot/snapshot.h"
+
+/* Names that are not UTF-8 are written as base64 behind this. */
+#define SNAPSHOT_BASE64_MARK "base64:"
+
+enum {
+    SNAPSHOT_CHUNK_BYTES = 4 << 20, // of content in one compressed chunk
+};
+
+/* By enum snap_type; SNAP_ERROR has none. */
+extern const char *const snapshot_types[];
+enum { SNAPSHOT_TYPES = SNAP_OTHER + 1 };
+
+char *snapshot_base64(struct arena *a, const void *data, size_t n);
+
+#endif

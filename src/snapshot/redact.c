@@ -1,0 +1,473 @@
+#include "snapshot/snapshot.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/root.h"
+
+/*
+ * Placeholders have the length of what they stand for, so that nothing moves inside an ELF file or
+ * a cache, and the same text gets the same placeholder everywhere: two files that agreed still do.
+ *
+ *   names of users and machines   wherever they stand; short ones (below 4 letters) only as words
+ *   /home/NAME of anybody else    behind "/home/" only: build machines leave such paths in binaries
+ *   GPU and MIG UUIDs             by their form, and their beginnings in variables
+ *   serial numbers                in the files that state one
+ *
+ * Names that come with a system or an image, and so say nothing of anyone, stay: many of them are
+ * also words of packages and paths.
+ */
+static const char *const public_names[] = {
+    "admin",   "azureuser", "builder", "centos", "conda",  "debian", "default", "docker",
+    "ec2-user", "fedora",   "gpu",     "guest",  "home",   "jovyan", "linux",   "localhost",
+    "localdomain", "node",  "nobody",  "nvidia", "opc",    "podman", "python",  "rocky",
+    "root",    "runner",    "server",  "test",   "torch",  "ubuntu", "user",    "vagrant",
+    "vscode",  "work",      "workspace", "cuda",
+};
+
+enum { SHORT_NAME = 4, NAMES_MAX = 256, UUID_CHARS = 36 };
+
+struct swap {
+    struct str from;
+    const char *to;
+    bool only_home; // behind "/home/" only
+};
+
+struct redactor {
+    struct snapshot *s;
+    struct arena *arena;
+    VEC(struct swap) names;
+    VEC(struct swap) uuids;
+    unsigned users, hosts;
+};
+
+static bool is_public(struct str name)
+{
+    for (size_t i = 0; i < sizeof public_names / sizeof *public_names; i++) {
+        if (str_is(name, public_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "user1", "host12x": the word, cut where there is no room, and the number, filled up with x. */
+static const char *placeholder(struct arena *a, const char *word, unsigned number, size_t n)
+{
+    const char *digits = arena_printf(a, "%u", number);
+    size_t n_digits = strlen(digits), n_word = strlen(word);
+    char *out = arena_alloc(a, n + 1);
+    memset(out, 'x', n);
+    n_digits = n_digits < n ? n_digits : n;
+    n_word = n_word < n - n_digits ? n_word : n - n_digits;
+    memcpy(out, word, n_word);
+    memcpy(out + n_word, digits, n_digits);
+    return out;
+}
+
+static void add_name(struct redactor *r, struct str name, const char *word, unsigned *number,
+                     bool only_home)
+{
+    if (name.n == 0 || is_public(name) || r->names.n >= NAMES_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < r->names.n; i++) {
+        if (str_eq(r->names.items[i].from, name)) {
+            r->names.items[i].only_home &= only_home;
+            return;
+        }
+    }
+    ++*number;
+    VEC_PUSH(r->arena, &r->names,
+             (struct swap){(struct str){str_dup(r->arena, name), name.n},
+                           placeholder(r->arena, word, *number, name.n), only_home});
+}
+
+/* ------------------------------------------------------------------ replacing */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool behind_home(const char *start, const char *at)
+{
+    static const char home[] = "/home/";
+    size_t n = sizeof home - 1;
+    return (size_t)(at - start) >= n && memcmp(at - n, home, n) == 0;
+}
+
+static bool applies(const struct swap *w, struct str data, const char *at)
+{
+    const char *end = data.s + data.n, *after = at + w->from.n;
+    bool stands_alone = (at == data.s || !is_word(at[-1])) && (after == end || !is_word(*after));
+    if (w->only_home) {
+        return behind_home(data.s, at) && stands_alone;
+    }
+    return w->from.n >= SHORT_NAME || stands_alone;
+}
+
+static void replace_names(const struct redactor *r, char *data, size_t n)
+{
+    for (size_t i = 0; i < r->names.n; i++) {
+        const struct swap *w = &r->names.items[i];
+        char *end = data + n;
+        for (char *at = data; (at = memmem(at, (size_t)(end - at), w->from.s, w->from.n));) {
+            if (applies(w, (struct str){data, n}, at)) {
+                memcpy(at, w->to, w->from.n);
+                at += w->from.n;
+            } else {
+                at++;
+            }
+        }
+    }
+}
+
+static bool is_uuid(const char *s, size_t n)
+{
+    for (size_t i = 0; i < UUID_CHARS; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (i >= n || (dash ? s[i] != '-' : !isxdigit((unsigned char)s[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *const uuid_heads[] = {"GPU-", "MIG-"};
+
+/* Calls `act` with what follows each "GPU-" and "MIG-". */
+typedef void uuid_act(struct redactor *r, char *at, size_t n);
+
+static void each_uuid(struct redactor *r, char *data, size_t n, uuid_act *act)
+{
+    for (size_t i = 0; i < sizeof uuid_heads / sizeof *uuid_heads; i++) {
+        char *end = data + n;
+        for (char *at = data; (at = memmem(at, (size_t)(end - at), uuid_heads[i], 4));) {
+            at += 4;
+            act(r, at, (size_t)(end - at));
+        }
+    }
+}
+
+/* All digits of the n-th UUID are n's own: any beginning of it stays a beginning. */
+static void learn_uuid(struct redactor *r, char *at, size_t n)
+{
+    if (!is_uuid(at, n)) {
+        return;
+    }
+    for (size_t i = 0; i < r->uuids.n; i++) {
+        if (memcmp(r->uuids.items[i].from.s, at, UUID_CHARS) == 0) {
+            return;
+        }
+    }
+    const char *number = arena_printf(r->arena, "%zx", r->uuids.n + 1);
+    size_t digits = strlen(number), used = 0;
+    char *to = arena_strndup(r->arena, at, UUID_CHARS);
+    for (size_t i = 0; i < UUID_CHARS; i++) {
+        if (to[i] != '-') {
+            to[i] = number[used++ % digits];
+        }
+    }
+    VEC_PUSH(r->arena, &r->uuids,
+             (struct swap){.from = {arena_strndup(r->arena, at, UUID_CHARS), UUID_CHARS}, .to = to});
+}
+
+static void replace_uuid(struct redactor *r, char *at, size_t n)
+{
+    size_t given = 0;
+    while (given < n && given < UUID_CHARS && (isxdigit((unsigned char)at[given]) || at[given] == '-')) {
+        given++;
+    }
+    for (size_t i = 0; given && i < r->uuids.n; i++) {
+        const struct swap *w = &r->uuids.items[i];
+        if ((given == UUID_CHARS || given == n || !is_word(at[given])) &&
+            strncasecmp(w->from.s, at, given) == 0) {
+            memcpy(at, w->to, given);
+            return;
+        }
+    }
+}
+
+static void replace(struct redactor *r, char *data, size_t n)
+{
+    replace_names(r, data, n);
+    if (r->uuids.n) {
+        each_uuid(r, data, n, replace_uuid);
+    }
+}
+
+static struct str replaced(struct redactor *r, struct str data)
+{
+    char *copy = arena_alloc(r->arena, data.n + 1);
+    if (data.n) {
+        memcpy(copy, data.s, data.n);
+    }
+    copy[data.n] = '\0';
+    replace(r, copy, data.n);
+    return (struct str){copy, data.n};
+}
+
+static const char *replaced_text(struct redactor *r, const char *s)
+{
+    return s ? replaced(r, str_of(s)).s : NULL;
+}
+
+/* ------------------------------------------------------------------ serial numbers */
+
+static void blank_digits(char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isxdigit((unsigned char)data[i])) {
+            data[i] = '1';
+        }
+    }
+}
+
+/* Files that hold a serial number and nothing else; and lines of other files that state one. */
+static void blank_serials(const char *path, char *data, size_t n)
+{
+    static const char *const files[] = {"*serial", "*serial_number", "unique_id", "*_uuid"};
+    static const char *const lines[] = {"unique_id ", "Serial", "Board Serial"};
+    if (!starts_with(path, "/proc/") && !starts_with(path, "/sys/")) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (str_glob(files[i], path_base(path))) {
+            blank_digits(data, n);
+        }
+    }
+    struct str rest = {data, n}, line;
+    while (str_line(&rest, &line)) {
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+            size_t head = strlen(lines[i]);
+            if (str_starts(line, lines[i])) {
+                blank_digits(data + (line.s - data) + head, line.n - head);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ names that are seen */
+
+static void learn_groups(struct redactor *r, struct str text)
+{
+    enum { FIRST_USER = 1000, LAST_USER = 59999 }; // Debian policy 9.2.2
+    struct str line;
+    while (str_line(&text, &line)) {
+        struct str name = str_cut(&line, ':');
+        uint64_t gid;
+        if (line.s) {
+            (void)str_cut(&line, ':');
+        }
+        if (line.s && str_u64(str_cut(&line, ':'), &gid) && gid >= FIRST_USER && gid <= LAST_USER) {
+            add_name(r, name, "group", &r->users, false);
+        }
+    }
+}
+
+/* Folders of /home, and names that were listed there. */
+static void learn_homes(struct redactor *r, struct snap_node *const *all, size_t n)
+{
+    static const char home[] = "/home/";
+    for (size_t i = 0; i < n; i++) {
+        const char *path = all[i]->path;
+        bool below = starts_with(path, home) && !strchr(path + sizeof home - 1, '/');
+        if (below) {
+            add_name(r, str_of(path + sizeof home - 1), "user", &r->users,
+                     all[i]->type == SNAP_ERROR);
+        }
+        for (size_t k = 0; strcmp(path, "/home") == 0 && k < all[i]->names.n; k++) {
+            add_name(r, str_of(all[i]->names.items[k].name), "user", &r->users, false);
+        }
+        if (strcmp(path, "/etc/group") == 0 && all[i]->has_data) {
+            learn_groups(r, all[i]->data);
+        }
+    }
+}
+
+/* "/home/NAME" inside of files. */
+static void learn_homes_within(struct redactor *r, struct str data)
+{
+    static const char home[] = "/home/";
+    const char *end = data.s + data.n;
+    for (const char *at = data.s; (at = memmem(at, (size_t)(end - at), home, sizeof home - 1));) {
+        at += sizeof home - 1;
+        size_t n = 0;
+        while (at + n < end && n < 64 && (is_word(at[n]) || at[n] == '-' || at[n] == '.')) {
+            n++;
+        }
+        add_name(r, (struct str){at, n}, "user", &r->users, true);
+    }
+}
+
+static void learn_from_content(struct redactor *r, const struct snap_node *n)
+{
+    if (n->has_data) {
+        char *copy = arena_strndup(r->arena, n->data.s, n->data.n);
+        learn_homes_within(r, n->data);
+        each_uuid(r, copy, n->data.n, learn_uuid);
+    }
+    for (size_t i = 0; n->pages && i < n->pages->n_ranges; i++) {
+        const struct pages_range *range = &n->pages->ranges[i];
+        learn_homes_within(r, (struct str){(const char *)range->bytes, range->n});
+    }
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(((const struct snap_name *)x)->name, ((const struct snap_name *)y)->name);
+}
+
+static void redact_names(struct redactor *r, struct snap_node *n)
+{
+    const char *slash = n->path[1] ? "/" : "";
+    for (size_t i = 0; i < n->names.n; i++) {
+        struct snap_name *x = &n->names.items[i];
+        x->name = path_base(
+            replaced_text(r, arena_printf(r->arena, "%s%s%s", n->path, slash, x->name)));
+    }
+    if (n->names.n) {
+        qsort(n->names.items, n->names.n, sizeof *n->names.items, by_name);
+    }
+}
+
+static void redact_content(struct redactor *r, struct snap_node *n)
+{
+    if (n->has_data) {
+        n->data = replaced(r, n->data);
+        blank_serials(n->path, (char *)(uintptr_t)n->data.s, n->data.n); // our own copy
+    }
+    struct pages *p = n->pages;
+    if (!p || !p->n_ranges) {
+        return;
+    }
+    struct pages_range *ranges = arena_array(r->arena, p->n_ranges, sizeof *ranges);
+    for (size_t i = 0; i < p->n_ranges; i++) {
+        struct str bytes = replaced(r, (struct str){(const char *)p->ranges[i].bytes, p->ranges[i].n});
+        ranges[i] = (struct pages_range){p->ranges[i].offset, bytes.n,
+                                         (const unsigned char *)bytes.s};
+    }
+    p->ranges = ranges;
+}
+
+static void redact_files(struct redactor *r, struct snap_node *const *all, size_t n)
+{
+    struct snap fresh;
+    snap_init(&fresh, r->arena);
+    for (size_t i = 0; i < n; i++) {
+        struct snap_node *to = snap_put(&fresh, replaced_text(r, all[i]->path));
+        if (!to) {
+            continue; // the placeholder is a name of this system: the first one stays
+        }
+        const char *path = to->path;
+        redact_names(r, all[i]);
+        *to = *all[i];
+        to->path = path;
+        to->link = replaced_text(r, to->link);
+        redact_content(r, to);
+    }
+    r->s->files.table = fresh.table;
+    r->s->files.cap = fresh.cap;
+    r->s->files.n = fresh.n;
+}
+
+static void redact_texts(struct redactor *r, const char **items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        items[i] = replaced_text(r, items[i]);
+    }
+}
+
+static void redact_start(struct redactor *r)
+{
+    struct snapshot *s = r->s;
+    redact_texts(r, s->env.items, s->env.n);
+    s->path = replaced_text(r, s->path);
+    s->root = replaced_text(r, s->root);
+    s->cwd = replaced_text(r, s->cwd);
+    struct model_live *l = s->live;
+    if (l) {
+        l->exe = replaced_text(r, l->exe);
+        l->cwd = replaced_text(r, l->cwd);
+        redact_texts(r, l->env.items, l->env.n);
+        redact_texts(r, l->late_folders.items, l->late_folders.n);
+        for (size_t i = 0; i < l->mappings.n; i++) {
+            l->mappings.items[i].path = replaced_text(r, l->mappings.items[i].path);
+        }
+    }
+}
+
+void snapshot_redact(struct snapshot *s, const struct snapshot_names *names)
+{
+    struct redactor r = {.s = s, .arena = s->arena};
+    struct snap_node **all = snap_sorted(&s->files, s->arena);
+    size_t n = s->files.n;
+    for (size_t i = 0; i < names->users.n; i++) {
+        add_name(&r, str_of(names->users.items[i]), "user", &r.users, false);
+    }
+    for (size_t i = 0; i < names->hosts.n; i++) {
+        add_name(&r, str_of(names->hosts.items[i]), "host", &r.hosts, false);
+    }
+    learn_homes(&r, all, n);
+    for (size_t i = 0; i < n; i++) {
+        learn_from_content(&r, all[i]);
+    }
+    redact_files(&r, all, n);
+    redact_start(&r);
+    s->redacted = true;
+}
+
+/* ------------------------------------------------------------------ where names stand */
+
+static void learn_from_passwd(const struct snapshot *s, struct str text, struct snapshot_names *ret)
+{
+    struct str line;
+    while (str_line(&text, &line)) {
+        struct str fields[6] = {{0}}; // name, password, uid, gid, comment, home
+        for (int i = 0; i < 6 && line.s; i++) {
+            fields[i] = str_cut(&line, ':');
+        }
+        uint64_t uid;
+        if (str_u64(fields[2], &uid) && uid == s->uid && uid >= 1000) {
+            VEC_PUSH(s->arena, &ret->users, str_dup(s->arena, fields[0]));
+            const char *home = str_dup(s->arena, fields[5]);
+            VEC_PUSH(s->arena, &ret->users, path_base(home));
+        }
+    }
+}
+
+/* "gpu7.example.org", and "gpu7" alone. */
+static void add_host(const struct snapshot *s, struct str name, struct snapshot_names *ret)
+{
+    name = str_trim(name);
+    if (name.n) {
+        VEC_PUSH(s->arena, &ret->hosts, str_dup(s->arena, name));
+        VEC_PUSH(s->arena, &ret->hosts, str_dup(s->arena, str_cut(&name, '.')));
+    }
+}
+
+void snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret)
+{
+    enum { TEXT_MAX = 1 << 20 };
+    static const char *const hosts[] = {"/etc/hostname", "/proc/sys/kernel/hostname"};
+    struct str text;
+    *ret = (struct snapshot_names){0};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        if (root_read(r, s->arena, hosts[i], TEXT_MAX, &text) == 0) {
+            add_host(s, text, ret);
+        }
+    }
+    if (root_read(r, s->arena, "/etc/passwd", TEXT_MAX, &text) == 0) {
+        learn_from_passwd(s, text, ret);
+    }
+    for (size_t i = 0; i < s->env.n; i++) {
+        const char *value = s->env.items[i];
+        if (starts_with(value, "HOME=/") && strlen(value) > strlen("HOME=/") &&
+            strcmp(value, "HOME=/root") != 0) {
+            VEC_PUSH(s->arena, &ret->users, path_base(value));
+        }
+    }
+}

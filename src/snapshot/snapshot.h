@@ -1,0 +1,79 @@
+/*
+ * A snapshot: all that a check asked of a machine, as one value. Checked again, here or on another
+ * machine, it gives the same findings.
+ *
+ *   snapshot_take()        runs a check that is recorded
+ *   snapshot_redact()      takes names and serial numbers out of it
+ *   snapshot_encode()      the document (docs/json.md, docs/json/snapshot.schema.json)
+ *   snapshot_write_tree()  the same as files, for `check --root`
+ *   snapshot_decode()      a document, which may be hostile, to a value
+ *   snapshot_options()     what to open it with (model_target_open)
+ *
+ * Of environments only variables of a list are kept (snapshot_keeps_variable()). Texts that change
+ * from one moment to the next or speak of other people are kept in part: see facts.c.
+ *
+ * All lives in the arena that is given.
+ */
+#ifndef GPUMEND_SNAPSHOT_SNAPSHOT_H
+#define GPUMEND_SNAPSHOT_SNAPSHOT_H
+
+#include <jansson.h>
+
+#include "base/snap.h"
+#include "model/target.h"
+
+typedef VEC(const char *) snapshot_texts;
+
+struct snapshot {
+    struct arena *arena;
+    struct snap files;
+    /* The target. */
+    const char *kind, *path, *root, *imports; // of model_target_options; path, root, imports may be
+                                              // NULL
+    const char *made;    // "2026-05-01T12:00:00Z"
+    const char *gpumend; // version that made it
+    bool redacted;
+    /* The start. */
+    snapshot_texts env;
+    const char *cwd;
+    uid_t uid;
+    int glibc_minor; // that was stated, or 0
+    struct ldso_cpu cpu;
+    struct model_live *live; // NULL without a pid
+};
+
+/* Fills `s` from what is asked for: filters the environment, reads the CPU, makes `files` ready to
+ * record. */
+int snapshot_begin(struct snapshot *s, struct arena *a, const struct model_target_options *asked,
+                   struct gm_err *err) GM_CHECK;
+
+/* What model_target_open() is to be called with, to record or to replay. */
+struct model_target_options snapshot_options(struct snapshot *s, bool record);
+
+/* Whether a variable of an environment, "NAME=VALUE" or "NAME", is kept. */
+bool snapshot_keeps_variable(const char *entry);
+
+/* How snap_edit is filled for a recording. */
+struct snap_edit snapshot_edit(void);
+
+json_t *snapshot_encode(struct snapshot *s, struct gm_err *err);
+
+/* A document of n bytes. GM_ERR_FORMAT, GM_ERR_LIMIT, GM_ERR_UNSUPPORTED (another schema). */
+int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, size_t n,
+                    struct gm_err *err) GM_CHECK;
+
+/* Where names that are to be taken out come from. Empty texts are passed over. */
+struct snapshot_names {
+    snapshot_texts users, hosts;
+};
+
+/* The names that a root knows: of the user `uid`, his home, the machine. */
+void snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret);
+
+/* Replaces names, GPU UUIDs and serial numbers by placeholders of the same length. */
+void snapshot_redact(struct snapshot *s, const struct snapshot_names *names);
+
+/* Writes the files below `dir`, which must be empty or not exist. GM_ERR_LOOK. */
+int snapshot_write_tree(const struct snapshot *s, const char *dir, struct gm_err *err) GM_CHECK;
+
+#endif
