@@ -65,6 +65,8 @@ SUITES = [
     # After the scenarios, whose wheels it reads.
     Suite("test-scenarios", "gpu-code", 900,
           "{py} tests/gpu/compare.py --build {build}"),
+    Suite("test-scenarios", "plan-scenarios", 1800,
+          "{py} tests/mend/scenarios.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),

@@ -97,6 +97,46 @@ static void put_in_order(struct mend_plan *plan)
     }
 }
 
+static bool mends_finding(const struct mend_way *way, const struct diag_finding *f)
+{
+    for (size_t i = 0; i < way->mends.n; i++) {
+        if (way->mends.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether `a`, tried and no more invasive, mends every error that `b` mends, and another one. */
+static bool outdoes(const struct mend_way *a, const struct mend_way *b)
+{
+    for (size_t i = 0; i < b->mends.n; i++) {
+        if (b->mends.items[i]->severity == DIAG_ERROR && !mends_finding(a, b->mends.items[i])) {
+            return false;
+        }
+    }
+    return !a->unproved && a->reach <= b->reach && errors_of(a) > errors_of(b);
+}
+
+/* Half a repair is not offered where a whole one is: it would be taken for one. What a person does,
+ * and packages, stay: they may be combined. */
+static void drop_halves(struct arena *a, struct mend_plan *plan)
+{
+    struct mend_plan all = *plan;
+    plan->ways.items = NULL;
+    plan->ways.n = plan->ways.cap = 0;
+    for (size_t i = 0; i < all.ways.n; i++) {
+        const struct mend_way *way = &all.ways.items[i];
+        bool half = false;
+        for (size_t k = 0; k < all.ways.n && !way->unproved; k++) {
+            half |= outdoes(&all.ways.items[k], way);
+        }
+        if (!half) {
+            VEC_PUSH(a, &plan->ways, *way);
+        }
+    }
+}
+
 const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_reach reach)
 {
     const struct mend_way *best = NULL;
@@ -151,10 +191,8 @@ static bool is_mended_by_packages(const struct mend *x, const struct diag_findin
 {
     for (size_t i = 0; i < x->plan->ways.n; i++) {
         const struct mend_way *way = &x->plan->ways.items[i];
-        for (size_t k = 0; way->reach == MEND_PIP && k < way->mends.n; k++) {
-            if (way->mends.items[k] == f) {
-                return true;
-            }
+        if (way->reach == MEND_PIP && mends_finding(way, f)) {
+            return true;
         }
     }
     return false;
@@ -186,10 +224,7 @@ static void say_what_is_left(struct mend *x)
         const struct diag_finding *f = x->report->findings.items[i];
         bool mended = f->severity != DIAG_ERROR;
         for (size_t k = 0; k < x->plan->ways.n && !mended; k++) {
-            const struct mend_way *way = &x->plan->ways.items[k];
-            for (size_t j = 0; j < way->mends.n && !mended; j++) {
-                mended = way->mends.items[j] == f;
-            }
+            mended = mends_finding(&x->plan->ways.items[k], f);
         }
         if (!mended) {
             VEC_PUSH(x->a, &x->plan->left, f);
@@ -246,6 +281,7 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
             plan_by_hand(&x, report->findings.items[i]);
         }
     }
+    drop_halves(x.a, ret);
     put_in_order(ret);
     say_what_is_left(&x);
 }

@@ -214,6 +214,7 @@ def as_argument(t):
         name = kind.__name__
         t.run(f"check {name}", ["check", path], (1, 3), path.name)
         t.run(f"check {name} --json", ["check", path, "--json"], (1, 3))
+        t.run(f"fix {name}", ["fix", path], (1, 3))
         t.run(f"why --exe {name}, closure", ["why", "--exe", path], (1, 3), path.name)
         t.run(f"why --exe {name}", ["why", "libc.so.6", "--exe", path], (1, 3), path.name)
         t.run(f"why --caller {name}", ["why", "libc.so.6", "--caller", path], (1, 3), path.name)
@@ -261,6 +262,7 @@ def as_piece(t):
             os.rename(path, aside)
             kind(path)
             t.run(f"check ENV with {kind.__name__} as {piece}", ["check", env], (0, 1, 3))
+            t.run(f"fix ENV with {kind.__name__} as {piece}", ["fix", env], (0, 1, 3))
             t.run(f"check ENV --json with {kind.__name__} as {piece}", ["check", env, "--json"],
                   (0, 1, 3))
             remove(path)
@@ -341,8 +343,10 @@ def names_and_depth(t, env, files):
     (site / "odd.pth").write_bytes(b"/\xff\xfe\n" + b"x" * 5000 + b"\n\x1b[31m\nimport os\n")
     t.run("check ENV with odd names", ["check", env])
     t.run("check ENV with odd names --json", ["check", env, "--json"])
+    t.run("fix ENV with odd names --json", ["fix", env, "--json"])
 
     t.run("a name of 64 KiB", ["why", "x" * (1 << 16), "--exe", "/bin/true"], (1, 2, 3))
+    t.run("fix, a path of 100 kB", ["fix", "/" + "x/" * 50000], (2, 3))
     t.run("a path of 100 kB", ["check", "/" + "x/" * 50000], (2, 3))
     t.run("10000 search directories", ["why", "libx.so", "--exe", "/bin/true"], (1,), "libx.so",
           env={"LD_LIBRARY_PATH": ":".join(f"/d{i}" for i in range(10000))})
@@ -355,6 +359,7 @@ def names_and_depth(t, env, files):
         here = down
     os.close(here)
     t.run("check ENV with 3000 folders within folders", ["check", env])
+    t.run("fix ENV with 3000 folders within folders", ["fix", env], (0, 1))
 
     for where, name in ((site / "many", "check ENV"), (site, "check ENV, in site-packages")):
         where.mkdir(exist_ok=True)

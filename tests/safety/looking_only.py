@@ -104,6 +104,8 @@ def main():
             "check": ["check"],
             "check --pid": ["check", "--pid", os.getpid()],
             "check --root": ["check", "--root", env],
+            "fix ENV": ["fix", env],
+            "fix ENV --json": ["fix", env, "--import", "ctranslate2", "--json"],
             "why, closure": ["why", "--exe", python],
             "why NAME": ["why", "libcudnn.so.9", "--caller", extension],
             "why NAME --load --json": ["why", "libcudnn_ops.so.9", "--exe", python, "--load",
