@@ -2,9 +2,6 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
-MANDIR  = $(PREFIX)/share/man/man1
-BASHDIR = $(PREFIX)/share/bash-completion/completions
-DOCDIR  = $(PREFIX)/share/doc/gpumend
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) gpumend
@@ -33,11 +30,11 @@ fuzz:
 	@scripts/setup test
 	@tests/fuzz/run --seconds $(SECONDS_EACH)
 
-install: all
-	install -D -m 755 $(BUILD)/gpumend $(DESTDIR)$(PREFIX)/bin/gpumend
-	install -D -m 644 man/gpumend.1 $(DESTDIR)$(MANDIR)/gpumend.1
-	install -D -m 644 completion/gpumend.bash $(DESTDIR)$(BASHDIR)/gpumend
-	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md LICENSE docs/json.md docs/json/*.json
+# The executable, the libraries with their header, the manual and the completion.
+install: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(BUILD) installed
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-*

@@ -49,6 +49,7 @@ SUITES = [
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
+    Suite("test", "api", 600, "{py} tests/api/run.py {build}"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container.sh {exe}"),

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 
 enum gm_err_code {
-    GM_OK = 0,
+    GM_ERR_NONE = 0,
     GM_ERR_USAGE = -1,   // the caller asked for something that has no meaning
     GM_ERR_LOOK = -2,    // the file system would not let us look (missing, denied, I/O)
     GM_ERR_FORMAT = -3,  // the bytes are not what their format promises

@@ -296,7 +296,7 @@ static int answer(struct why *w)
 /* Returns whether the object and all it needs were found. */
 static bool batch_one(struct why *w, const char *path)
 {
-    struct gm_err err = {.code = GM_OK};
+    struct gm_err err = {.code = GM_ERR_NONE};
     struct arena scratch;
     arena_init(&scratch, ARENA_LIMIT_DEFAULT, NULL, NULL);
     w->config.cwd = w->cwd;

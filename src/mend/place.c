@@ -182,7 +182,7 @@ int place_look(const struct mend_place *p, const char *path, struct gm_err *err)
 {
     int fd = walk(p, path, false, err);
     if (fd < 0 && errno == ENOENT && err) {
-        err->code = GM_OK;
+        err->code = GM_ERR_NONE;
     }
     return fd;
 }
@@ -441,7 +441,7 @@ int place_find_top(struct mend_place *p, struct gm_err *err)
 {
     int fd = open_top(p);
     if (fd >= 0 || errno == ENOENT) {
-        err->code = GM_OK;
+        err->code = GM_ERR_NONE;
         return fd;
     }
     return said(err, p->top);

@@ -50,7 +50,7 @@ int place_relative(struct mend_place *p, struct root *root, const char *path, co
                    struct gm_err *err) GM_CHECK;
 
 /* The folder, for reading (place_look) or for changing something in it (place_folder: owners and
- * modes are checked). "." is the base. place_look gives -1 with GM_OK in err if it is absent. */
+ * modes are checked). "." is the base. place_look gives -1 with GM_ERR_NONE in err if it is absent. */
 int place_folder(const struct mend_place *p, const char *path, struct gm_err *err) GM_CHECK;
 int place_look(const struct mend_place *p, const char *path, struct gm_err *err) GM_CHECK;
 

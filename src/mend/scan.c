@@ -352,7 +352,7 @@ static int remove_path(struct mend_work *w, const char *path, struct gm_err *err
     struct gm_err looked;
     int dir = open_parent(w, path, &looked);
     if (dir < 0) { // gone with the folder above
-        return looked.code == GM_OK ? 0 : gm_err_set(err, looked.code, "%s", looked.text);
+        return looked.code == GM_ERR_NONE ? 0 : gm_err_set(err, looked.code, "%s", looked.text);
     }
     int rc = place_remove(dir, path_base(path), err);
     (void)close(dir);

@@ -97,12 +97,12 @@ static int list_ids(struct mend_place *p, int journals, struct ids *ret, struct 
 /* Opens the folders; without a journal yet *w has fds -1 and 0 is returned. */
 static int open_journals(struct mend_work *w, struct mend_place *p, struct gm_err *err)
 {
-    struct gm_err found = {.code = GM_OK};
+    struct gm_err found = {.code = GM_ERR_NONE};
     *w = MEND_WORK_EMPTY;
     w->place = p;
     w->top = place_find_top(p, &found);
     if (w->top < 0) {
-        return found.code == GM_OK ? 0 : gm_err_set(err, found.code, "%s", found.text);
+        return found.code == GM_ERR_NONE ? 0 : gm_err_set(err, found.code, "%s", found.text);
     }
     w->journals = open_folder(w->top, "journal");
     return w->journals >= 0 ? 0 : said(err, "the journals");
@@ -395,7 +395,7 @@ static int make_parents(struct mend_work *w, const char *path, struct gm_err *er
         (void)close(fd); // only looked at
         return 0;
     }
-    if (looked.code != GM_OK) {
+    if (looked.code != GM_ERR_NONE) {
         return gm_err_set(err, looked.code, "%s", looked.text);
     }
     const struct making how = {.make = make_folder, .mode = 0755};
@@ -466,7 +466,7 @@ static int standing(struct mend_work *w, const struct journal_change *c, enum st
     struct gm_err looked;
     struct journal_sig now = {.type = '-'};
     int dir = place_look(w->place, place_parent(w->place, c->path), &looked);
-    if (dir < 0 && looked.code != GM_OK) {
+    if (dir < 0 && looked.code != GM_ERR_NONE) {
         return gm_err_set(err, looked.code, "%s", looked.text);
     }
     int rc = dir < 0 ? 0 : place_sig(w->place, dir, path_base(c->path), &now, err);
@@ -605,7 +605,7 @@ static int take_back(struct mend_work *w, const struct journal_change *c, struct
     int rc = standing(w, c, &now, err);
     int dir = rc < 0 ? -1 : place_look(w->place, place_parent(w->place, c->path), &looked);
     if (rc < 0 || dir < 0) { // its folder was ours, and is gone already
-        return rc < 0 || looked.code == GM_OK ? rc : gm_err_set(err, looked.code, "%s", looked.text);
+        return rc < 0 || looked.code == GM_ERR_NONE ? rc : gm_err_set(err, looked.code, "%s", looked.text);
     }
     if (now == IS_NEW && c->before.type != '-') {
         rc = restore(w, c, dir, err);
@@ -634,7 +634,7 @@ static int restore_folders(struct mend_work *w, struct gm_err *err)
             rc = place_times(dir, ".", &f->before, err);
             rc = rc < 0 ? rc : place_sync(dir, f->path, err);
             (void)close(dir); // synced
-        } else if (!f->theirs && looked.code != GM_OK) {
+        } else if (!f->theirs && looked.code != GM_ERR_NONE) {
             rc = gm_err_set(err, looked.code, "%s", looked.text);
         }
     }

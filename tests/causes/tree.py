@@ -79,7 +79,7 @@ class Tree:
         self.site = prefix + "/lib/python3.11/site-packages"
         self.cudnn = self.site + "/nvidia/cudnn/lib"
         self.cublas = self.site + "/nvidia/cublas/lib"
-        self.top.mkdir(parents=True)
+        self.top.mkdir(parents=True, exist_ok=self.top == Path("/"))
         self.files = {}  # of distributions: name -> [(path below site, size)]
 
     def real(self, path):

@@ -107,7 +107,7 @@ static void json_texts(void **state)
 static void errors(void **state)
 {
     (void)state;
-    struct gm_err err = {GM_OK, ""};
+    struct gm_err err = {GM_ERR_NONE, ""};
     assert_int_equal(gm_err_set(&err, GM_ERR_FORMAT, "offset %#x", 16u), GM_ERR_FORMAT);
     assert_int_equal(gm_err_wrap(&err, "file %s", "a"), GM_ERR_FORMAT);
     assert_string_equal(err.text, "file a: offset 0x10");

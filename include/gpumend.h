@@ -1,0 +1,253 @@
+/*
+ * gpumend: finds out why a GPU program does not load or run, and makes it.
+ *
+ *     gm_context *gm = gm_new();
+ *     struct gm_check check;
+ *     if (gm_check(gm, NULL, &check) == GM_OK) { ... check.findings[0].summary ... }
+ *     gm_free(gm);
+ *
+ * What holds for every function:
+ *
+ *   threads    A context is used by one thread at a time; contexts know nothing of one another.
+ *   memory     What a call returns belongs to the context and stays valid until gm_free(). Each
+ *              call adds to it: a program that asks again and again makes a context each time.
+ *              A result is a plain struct that the caller provides; texts are UTF-8 as far as the
+ *              file system is, end with NUL, and are NULL where nothing is known.
+ *   errors     0 (GM_OK) or a negative gm_status; gm_error() then has one sentence. After a
+ *              failure the result is zeroed.
+ *   output     Nothing is printed, no signal handler or variable is set, the process is never
+ *              ended. Only gm_preload() changes the process: it loads libraries.
+ *   looking    Files are read; nothing that is looked at is executed, no socket is opened, nothing
+ *              is written.
+ *   versions   A caller built against an older header runs with a newer library of the same soname:
+ *              structs that the caller fills begin with their size.
+ */
+#ifndef GPUMEND_H
+#define GPUMEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined __GNUC__
+#define GM_PUBLIC __attribute__((visibility("default")))
+#else
+#define GM_PUBLIC
+#endif
+
+typedef struct gm_context gm_context;
+
+enum gm_status {
+    GM_OK = 0,
+    GM_USAGE = -1,       /* the question has no meaning: a target that is not there, a wrong name */
+    GM_LOOK = -2,        /* the file system would not let us look */
+    GM_FORMAT = -3,      /* a file is not what its format promises */
+    GM_LIMIT = -4,       /* a bound on time, size or depth was reached */
+    GM_UNSUPPORTED = -5, /* outside what gpumend models */
+    GM_MEMORY = -6       /* no memory */
+};
+
+/* "0.1.0"; static. */
+GM_PUBLIC const char *gm_version(void);
+
+/* NULL: no memory. */
+GM_PUBLIC gm_context *gm_new(void);
+
+/* Accepts NULL. Ends every text and array that calls with the context returned. */
+GM_PUBLIC void gm_free(gm_context *gm);
+
+/* Why the last call failed, one sentence; "" if it did not. */
+GM_PUBLIC const char *gm_error(const gm_context *gm);
+
+/* ------------------------------------------------------------------ what is looked at */
+
+/* Zero all, set size to sizeof(struct gm_target), then what is to differ. NULL as target means all
+ * of the defaults. */
+struct gm_target {
+    size_t size;
+    const char *path;    /* Python environment, interpreter, program or library; NULL: the active
+                            environment of the start environment (VIRTUAL_ENV, CONDA_PREFIX, PATH) */
+    const char *root;    /* the file system to look at, absolute; NULL: "/" */
+    const char *imports; /* "torch,ctranslate2": only these, in this order; NULL: every order */
+    const char *kb;      /* folder whose files replace the built-in knowledge base */
+    const char *const *env; /* the start environment, "NAME=VALUE", ended by NULL; NULL: this
+                               process's own */
+    const char *cwd;        /* the program's working directory; NULL: this process's own */
+};
+
+/* ------------------------------------------------------------------ check */
+
+enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
+enum gm_verdict { GM_FINE, GM_BROKEN, GM_UNKNOWN };
+
+struct gm_repair {
+    const char *kind;    /* "environment", "package", "file", "advice" */
+    const char *text;    /* one sentence */
+    const char *command; /* can be pasted into a shell, or NULL */
+};
+
+struct gm_finding {
+    const char *cause; /* stable identifier, as gm_explain() takes it */
+    const char *cause_class;
+    enum gm_severity severity;
+    const char *culprit;
+    const char *summary; /* one sentence about this very case */
+    const char *const *evidence;
+    size_t n_evidence;
+    const char *const *likewise; /* further libraries with the same fault */
+    size_t n_likewise;
+    const struct gm_repair *repairs; /* the least invasive first */
+    size_t n_repairs;
+};
+
+struct gm_check {
+    enum gm_verdict verdict;
+    const struct gm_finding *findings; /* the one to act on first */
+    size_t n_findings;
+    const char *const *fine;
+    size_t n_fine;
+    const char *const *notes; /* what could not be looked at */
+    size_t n_notes;
+};
+
+/* What `gpumend check` finds. A broken target is no failure of the call. */
+GM_PUBLIC int gm_check(gm_context *gm, const struct gm_target *target, struct gm_check *ret);
+
+/* ------------------------------------------------------------------ why */
+
+struct gm_search_step {
+    const char *path;   /* file that was tried */
+    const char *via;    /* where the place came from: "RUNPATH of libfoo.so", "ld.so.cache", ... */
+    const char *result; /* "taken", "absent", "denied", "wrong-class", ... (docs/json.md) */
+};
+
+struct gm_why {
+    const char *path;    /* the file that the request ends at; NULL: none */
+    const char *outcome; /* "loaded", "reused", "not-found", "refused" */
+    const char *says;    /* the loader's words where it fails, or NULL */
+    const struct gm_search_step *steps;
+    size_t n_steps;
+};
+
+/*
+ * How dlopen(`name`) ends in the program `exe` (path, or a name found along PATH), called by the
+ * code of `caller` (soname or path of an object of the program; NULL: the program itself). Of
+ * `target` root, env and cwd count.
+ */
+GM_PUBLIC int gm_why(gm_context *gm, const struct gm_target *target, const char *exe,
+                     const char *caller, const char *name, struct gm_why *ret);
+
+/* ------------------------------------------------------------------ choose */
+
+struct gm_wish {
+    size_t size;
+    const char *app;       /* "ctranslate2", "torch", "onnxruntime"; NULL: the one installed */
+    const char *model;     /* "whisper:large-v3", or NULL */
+    uint64_t memory_bytes; /* what the model takes, instead of the table's figure; 0: not given */
+    int require_gpu;       /* nonzero: no GPU is an answer without a device, not the CPU */
+};
+
+struct gm_choice {
+    const char *device;   /* "cuda", "rocm", "cpu"; NULL: nothing works, and reason says why */
+    int index;            /* as the runtime counts; -1 for the CPU */
+    const char *name;     /* "NVIDIA GeForce RTX 3060" */
+    const char *argument; /* the device in the words of the application: "cuda:0" */
+    const char *compute_type; /* "float16", ... */
+    unsigned threads;
+    int fallback;       /* nonzero: the CPU, though a GPU would be preferred */
+    const char *cause;  /* of the fallback, or NULL */
+    const char *reason; /* one sentence */
+    const char *step;   /* what would give the GPU back, or NULL */
+    uint64_t required_bytes, available_bytes; /* 0: not known */
+    const char *const *exports; /* "NAME=VALUE" that should be set before the start */
+    size_t n_exports;
+};
+
+/* Device, compute type and threads that will work here and fit; wish may be NULL. */
+GM_PUBLIC int gm_choose(gm_context *gm, const struct gm_target *target, const struct gm_wish *wish,
+                        struct gm_choice *ret);
+
+/* ------------------------------------------------------------------ plan */
+
+struct gm_step {
+    const char *kind; /* "env", "preload", "shadow", "link", "hook", "elf", "packages", "text" */
+    const char *text; /* one sentence */
+    const char *command; /* can be pasted, or NULL */
+    const char *name, *value; /* of a variable; value NULL: taken away */
+    const char *const *paths; /* libraries to load, in this order */
+    size_t n_paths;
+};
+
+struct gm_way {
+    const char *reach; /* "start", "files", "packages", "hand": the least invasive first */
+    const char *title;
+    const struct gm_step *steps;
+    size_t n_steps;
+    size_t n_mends;       /* findings that are gone with it */
+    const char *unproved; /* why the model could not try it, or NULL: it was tried */
+};
+
+struct gm_plan {
+    const struct gm_way *ways;
+    size_t n_ways;
+    size_t n_left;            /* errors that no way mends */
+    const char *const *cannot; /* why something does not work here, one sentence each */
+    size_t n_cannot;
+};
+
+/* The ways to mend what gm_check() finds, each tried in the model. Nothing is changed. */
+GM_PUBLIC int gm_plan(gm_context *gm, const struct gm_target *target, struct gm_plan *ret);
+
+/* ------------------------------------------------------------------ preload */
+
+enum gm_loaded {
+    GM_LOADED,       /* loaded by this call */
+    GM_WAS_LOADED,   /* this very file was there already */
+    GM_OTHER_LOADED, /* a library of the same soname was there already, from another file: it serves
+                        every later request, and nothing can change that in this process */
+    GM_NOT_LOADED    /* dlopen() refused it; says has its words */
+};
+
+struct gm_library {
+    const char *path;
+    enum gm_loaded state;
+    const char *says; /* GM_NOT_LOADED: the loader's words; GM_OTHER_LOADED: that other file */
+};
+
+struct gm_preloaded {
+    const struct gm_library *libraries; /* in the order of the plan */
+    size_t n_libraries;
+    size_t n_findings;      /* errors that gm_check() finds for the target */
+    size_t n_left;          /* those that loading cannot mend in a running process */
+    const char *const *left; /* why, one sentence each: what must be set before the start */
+    size_t n_left_texts;
+};
+
+/*
+ * Loads the libraries that the target needs and would not find into the calling process, in the
+ * order in which they need one another, as dlopen(path, RTLD_NOW) does. Call it before the first
+ * import or use. Nothing to mend is no failure: n_libraries is then 0. Libraries stay loaded; their
+ * constructors run in this call. Two threads must not preload at the same time.
+ */
+GM_PUBLIC int gm_preload(gm_context *gm, const struct gm_target *target, struct gm_preloaded *ret);
+
+/* ------------------------------------------------------------------ explain */
+
+struct gm_cause {
+    const char *cause, *cause_class;
+    enum gm_severity severity;
+    const char *title; /* one sentence */
+    const char *page;  /* what happens, how to see it, what to do */
+};
+
+/* The page of a cause; GM_USAGE if there is none of that name. Its texts are static. */
+GM_PUBLIC int gm_explain(gm_context *gm, const char *cause, struct gm_cause *ret);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,125 @@
+/* The context, and what every call has in common. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/internal.h"
+#include "version.h"
+
+extern char **environ;
+
+const char *gm_version(void)
+{
+    return GPUMEND_VERSION;
+}
+
+static void no_memory(void *arg)
+{
+    struct gm_context *gm = arg;
+    longjmp(gm->out_of_memory, 1);
+}
+
+gm_context *gm_new(void)
+{
+    struct gm_context *gm = calloc(1, sizeof *gm);
+    if (gm) {
+        arena_init(&gm->results, ARENA_LIMIT_DEFAULT, no_memory, gm);
+    }
+    return gm;
+}
+
+void gm_free(gm_context *gm)
+{
+    if (gm) {
+        arena_release(&gm->results);
+        free(gm);
+    }
+}
+
+const char *gm_error(const gm_context *gm)
+{
+    return gm->err.text;
+}
+
+int api_call(struct gm_context *gm, api_work work, const void *question, void *ret, size_t size)
+{
+    volatile int rc;
+    gm->err = (struct gm_err){0};
+    memset(ret, 0, size);
+    arena_init(&gm->work, ARENA_LIMIT_DEFAULT, no_memory, gm);
+    if (setjmp(gm->out_of_memory) == 0) {
+        rc = work(gm, question, ret);
+    } else {
+        rc = GM_MEMORY;
+        (void)gm_err_set(&gm->err, GM_ERR_LIMIT, "out of memory");
+    }
+    if (gm->target_open) {
+        model_target_close(&gm->target);
+        gm->target_open = false;
+    }
+    arena_release(&gm->work);
+    if (rc < 0) {
+        memset(ret, 0, size);
+    }
+    return rc;
+}
+
+void api_take(void *ret, size_t size, const void *given)
+{
+    size_t known = 0;
+    memset(ret, 0, size);
+    if (given) {
+        memcpy(&known, given, sizeof known);
+        memcpy(ret, given, known < size ? known : size);
+    }
+}
+
+const char *api_text(struct gm_context *gm, const char *text)
+{
+    return text ? arena_strdup(&gm->results, text) : NULL;
+}
+
+const char *const *api_texts(struct gm_context *gm, const char *const *items, size_t n)
+{
+    const char **copy = arena_array(&gm->results, n + 1, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = api_text(gm, items[i]);
+    }
+    return copy;
+}
+
+static const char *working_directory(struct gm_context *gm)
+{
+    char *cwd = getcwd(NULL, 0); // of any length
+    const char *copy = arena_strdup(&gm->work, cwd ? cwd : "/");
+    free(cwd);
+    return copy;
+}
+
+int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open)
+{
+    struct gm_target t;
+    api_take(&t, sizeof t, asked);
+    const char *const *env = t.env ? t.env : (const char *const *)environ;
+    VEC(const char *) vars = {0};
+    for (size_t i = 0; env && env[i]; i++) {
+        VEC_PUSH(&gm->work, &vars, arena_strdup(&gm->work, env[i]));
+    }
+    struct model_target_options o = {
+        .target = t.path,
+        .root_path = t.root && strcmp(t.root, "/") != 0 ? t.root : NULL,
+        .kb_path = t.kb,
+        .imports = t.imports,
+        .env = vars.items,
+        .n_env = vars.n,
+        .cwd = t.cwd ? t.cwd : working_directory(gm),
+        .uid = getuid(),
+        .only_open = only_open,
+    };
+    if (o.cwd[0] != '/') {
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "the working directory %s is not absolute", o.cwd);
+    }
+    gm->target_open = true; // closing accepts a target whose opening failed
+    return model_target_open(&gm->target, &gm->work, &o, &gm->err);
+}

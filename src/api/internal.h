@@ -1,0 +1,41 @@
+/* Shared by the files of the public library; not for other rooms. */
+#ifndef GPUMEND_API_INTERNAL_H
+#define GPUMEND_API_INTERNAL_H
+
+#include <setjmp.h>
+
+#include "gpumend.h"
+
+#include "model/target.h"
+
+/*
+ * Two arenas: `results` lives as long as the context; `work` holds what one call looks at, and goes
+ * with the call. What is returned is copied from the second, or from mapped files, to the first.
+ */
+struct gm_context {
+    struct arena results, work;
+    struct model_target target;
+    bool target_open;
+    jmp_buf out_of_memory; // where an arena without memory returns to, during a call
+    struct gm_err err;
+};
+
+/* A call: api_enter() { work } api_leave(). The function's own locals must not be used after the
+ * jump, so the work is done in a function of its own. */
+typedef int (*api_work)(struct gm_context *gm, const void *question, void *ret);
+
+/* Runs the work with memory and errors in order; clears `ret` (of `size` bytes) unless it
+ * succeeds. */
+int api_call(struct gm_context *gm, api_work work, const void *question, void *ret, size_t size);
+
+/* Opens gm->target; with only_open nothing is modelled yet. */
+int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open);
+
+/* Copies that live as long as the context. */
+const char *api_text(struct gm_context *gm, const char *text); // NULL stays NULL
+const char *const *api_texts(struct gm_context *gm, const char *const *items, size_t n);
+
+/* The arguments' size says how much of a struct the caller knows; NULL as struct is all zeros. */
+void api_take(void *ret, size_t size, const void *given);
+
+#endif

@@ -1,0 +1,166 @@
+/* gm_preload: the one call that changes the process. */
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "mend/plan.h"
+
+/* A file that the process has mapped, looked for by what makes the loader reuse it. */
+struct resident {
+    struct gm_context *gm;
+    const char *path, *soname; // soname NULL: unknown
+    struct stat st;
+    bool have_st;
+    const char *same, *other; // path of this very file; of another that answers to its soname
+};
+
+/* The soname in a mapped object's dynamic section; glibc has already turned the addresses into
+ * those of this process, musl has not. */
+static const char *soname_of(const struct dl_phdr_info *info)
+{
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) {
+            continue;
+        }
+        uintptr_t strings = 0, at = 0;
+        bool named = false;
+        const ElfW(Dyn) *d = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        for (; d->d_tag != DT_NULL; d++) {
+            strings = d->d_tag == DT_STRTAB ? d->d_un.d_ptr : strings;
+            at = d->d_tag == DT_SONAME ? d->d_un.d_val : at;
+            named |= d->d_tag == DT_SONAME;
+        }
+        strings += strings < info->dlpi_addr ? info->dlpi_addr : 0;
+        return named && strings ? (const char *)(strings + at) : NULL;
+    }
+    return NULL;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct resident *r = arg;
+    struct stat st;
+    (void)size;
+    if (!info->dlpi_name || !*info->dlpi_name) {
+        return 0;
+    }
+    if (r->have_st && stat(info->dlpi_name, &st) == 0 && st.st_dev == r->st.st_dev &&
+        st.st_ino == r->st.st_ino) {
+        r->same = api_text(r->gm, info->dlpi_name);
+        return 1;
+    }
+    const char *soname = soname_of(info);
+    if (soname && r->soname && strcmp(soname, r->soname) == 0) {
+        r->other = api_text(r->gm, info->dlpi_name);
+    }
+    return 0;
+}
+
+static struct gm_library load_one(struct gm_context *gm, const char *path)
+{
+    struct model *m = &gm->target.model;
+    struct gm_library library = {.path = api_text(gm, path), .state = GM_LOADED};
+    const struct ldso_entry *e = ldso_store_get(m->store, path);
+    struct resident r = {.gm = gm, .path = path, .soname = e->file ? e->file->image.soname : NULL};
+    r.have_st = stat(path, &r.st) == 0;
+    (void)dl_iterate_phdr(visit, &r); // its value is the last visit's
+    if (r.same) {
+        library.state = GM_WAS_LOADED;
+    } else if (r.other) {
+        library.state = GM_OTHER_LOADED;
+        library.says = r.other;
+    } else if (!dlopen(path, RTLD_NOW)) {
+        const char *says = dlerror();
+        library.state = GM_NOT_LOADED;
+        library.says = api_text(gm, says ? says : "dlopen failed");
+    }
+    return library;
+}
+
+static void load_all(struct gm_context *gm, const struct mend_way *way, struct gm_preloaded *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < way->steps.n; i++) {
+        n += way->steps.items[i].kind == MEND_PRELOAD ? way->steps.items[i].n_paths : 0;
+    }
+    struct gm_library *list = arena_array(&gm->results, n + 1, sizeof *list);
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const struct mend_step *s = &way->steps.items[i];
+        for (size_t k = 0; s->kind == MEND_PRELOAD && k < s->n_paths; k++) {
+            list[ret->n_libraries++] = load_one(gm, s->paths[k]);
+        }
+    }
+    ret->libraries = list;
+}
+
+/* A way that loads libraries and needs nothing else: only that can be done in a running process. */
+static const struct mend_way *way_by_loading(const struct mend_plan *plan)
+{
+    const struct mend_way *best = NULL;
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        const struct mend_way *w = &plan->ways.items[i];
+        bool only_loads = w->reach == MEND_FOR_ONE_START && w->steps.n;
+        for (size_t k = 0; k < w->steps.n; k++) {
+            only_loads &= w->steps.items[k].kind == MEND_PRELOAD;
+        }
+        if (only_loads && (!best || w->mends.n > best->mends.n)) {
+            best = w;
+        }
+    }
+    return best;
+}
+
+static bool mends(const struct mend_way *way, const struct diag_finding *f)
+{
+    for (size_t i = 0; way && i < way->mends.n; i++) {
+        if (way->mends.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int preload(struct gm_context *gm, const void *question, void *answer)
+{
+    struct gm_preloaded *ret = answer;
+    struct diag_report report;
+    struct mend_plan plan;
+    int rc = api_open(gm, question, false);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!gm->target.root.is_host) {
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "libraries below another root cannot be loaded");
+    }
+    diag_run(&gm->target.model, &report);
+    mend_plan_make(&gm->target.model, &report,
+                   &(struct mend_options){.manner = MEND_IN_PROCESS, .launch_only = true}, &plan);
+    const struct mend_way *way = way_by_loading(&plan);
+    VEC(const char *) left = {0};
+    for (size_t i = 0; i < report.findings.n; i++) {
+        const struct diag_finding *f = report.findings.items[i];
+        if (f->severity != DIAG_ERROR) {
+            continue;
+        }
+        ret->n_findings++;
+        if (!mends(way, f)) {
+            ret->n_left++;
+            VEC_PUSH(&gm->work, &left, f->summary);
+        }
+    }
+    for (size_t i = 0; i < plan.cannot.n; i++) {
+        VEC_PUSH(&gm->work, &left, plan.cannot.items[i]);
+    }
+    ret->left = api_texts(gm, left.items, left.n);
+    ret->n_left_texts = left.n;
+    if (way) {
+        load_all(gm, way, ret);
+    }
+    return GM_OK;
+}
+
+int gm_preload(gm_context *gm, const struct gm_target *target, struct gm_preloaded *ret)
+{
+    return api_call(gm, preload, target, ret, sizeof *ret);
+}
