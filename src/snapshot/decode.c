@@ -14,7 +14,7 @@ enum {
     CONTENT_BYTES_MAX = 512 << 20,
     NAME_BYTES_MAX = 255,
 };
-#define FILE_BYTES_MAX ((json_int_t)1 << 36)
+#define FILE_BYTES_MAX ((json_int_t)1 << 34)
 
 const char *const snapshot_types[] = {
     [SNAP_ERROR] = "", [SNAP_DIR] = "dir",   [SNAP_FILE] = "file",   [SNAP_LINK] = "link",

@@ -329,9 +329,17 @@ static void redact_names(struct redactor *r, struct snap_node *n)
         x->name = path_base(
             replaced_text(r, arena_printf(r->arena, "%s%s%s", n->path, slash, x->name)));
     }
-    if (n->names.n) {
-        qsort(n->names.items, n->names.n, sizeof *n->names.items, by_name);
+    if (n->names.n == 0) {
+        return;
     }
+    qsort(n->names.items, n->names.n, sizeof *n->names.items, by_name);
+    size_t kept = 1; // the placeholders of very short names may meet
+    for (size_t i = 1; i < n->names.n; i++) {
+        if (by_name(&n->names.items[kept - 1], &n->names.items[i]) != 0) {
+            n->names.items[kept++] = n->names.items[i];
+        }
+    }
+    n->names.n = kept;
 }
 
 static void redact_content(struct redactor *r, struct snap_node *n)
