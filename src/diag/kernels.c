@@ -49,6 +49,7 @@ static const struct library *library_of(const struct ldso_object *o, const struc
 
 struct verdict {
     size_t n_served, n_unknown;
+    bool uncertain;                       // which GPUs the program is shown cannot be told
     VEC(const struct host_gpu *) without; // GPUs that nothing in the library serves
     VEC(struct diag_target) targets;      // the same, as targets
     unsigned isa;                         // of PTX that only a newer driver compiles; 0: none
@@ -97,12 +98,58 @@ static unsigned newer_isa(const struct gpu_code *code, unsigned number)
     return isa;
 }
 
+/* The place of a GPU among NVIDIA's by PCI address, and their number. */
+static size_t place_of(const struct diag *d, const struct host_gpu *g, size_t *ret_n)
+{
+    const struct host *h = d->m->host;
+    size_t place = 0;
+    *ret_n = 0;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        place = &h->gpus.items[i] == g ? *ret_n : place;
+        *ret_n += h->gpus.items[i].vendor == HOST_NVIDIA;
+    }
+    return place;
+}
+
+/* Whether one entry of CUDA_VISIBLE_DEVICES means the GPU. Numbers count the fastest first unless
+ * CUDA_DEVICE_ORDER says otherwise, and which one is the fastest is in no file. */
+static enum py_answer means(const struct diag *d, struct str entry, const struct host_gpu *g)
+{
+    uint64_t number = 0;
+    size_t n = 0, place = place_of(d, g, &n);
+    const char *order = diag_variable(d, "CUDA_DEVICE_ORDER");
+    if (str_u64(entry, &number)) {
+        bool told = n == 1 || (order && strcmp(order, "PCI_BUS_ID") == 0);
+        return !told ? PY_UNKNOWN : number == place ? PY_YES : PY_NO;
+    }
+    if (!str_starts(entry, "GPU-") || g->uuid.state != HOST_YES || !g->uuid.value) {
+        return str_starts(entry, "GPU-") || str_starts(entry, "MIG-") ? PY_UNKNOWN : PY_NO;
+    }
+    return strncmp(g->uuid.value, entry.s, entry.n) == 0 ? PY_YES : PY_NO;
+}
+
+static enum py_answer is_shown(const struct diag *d, const struct host_gpu *g)
+{
+    enum py_answer shown = PY_NO;
+    const char *value = diag_variable(d, "CUDA_VISIBLE_DEVICES");
+    for (struct str rest = str_of(value); rest.s && shown != PY_YES;) {
+        enum py_answer one = means(d, str_trim(str_cut(&rest, ',')), g);
+        shown = one == PY_NO ? shown : one;
+    }
+    return value ? shown : PY_YES;
+}
+
 static struct verdict judge(struct diag *d, const struct ldso_object *o)
 {
     struct verdict v = {0};
     const struct host_gpu *g = NULL;
     while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
         unsigned major = 0, minor = 0;
+        enum py_answer shown = is_shown(d, g);
+        if (shown == PY_NO) {
+            continue; // the user has taken it away
+        }
+        v.uncertain = v.uncertain || shown == PY_UNKNOWN;
         enum gpu_serves s = diag_capability(g, &major, &minor) ? ask(d, o, major, minor)
                                                                : GPU_SERVES_UNKNOWN;
         v.n_served += s == GPU_SERVES_NATIVE || s == GPU_SERVES_JIT;
@@ -222,7 +269,7 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
         return; // told for another process
     }
     f->severity = v->n_served + v->n_unknown == 0 ? row->severity
-                  : v->n_served                   ? DIAG_WARNING
+                  : v->n_served && !v->uncertain  ? DIAG_WARNING
                                                   : DIAG_NOTE;
     code_evidence(d, f, o, v);
     repair(d, f, row, v);
@@ -261,16 +308,9 @@ static void judge_process(struct diag *d, const struct model_process *p)
     }
 }
 
-/* The user has taken the GPUs away: then nothing is missing for them. */
-static bool hidden(const struct diag *d)
-{
-    const char *visible = diag_variable(d, "CUDA_VISIBLE_DEVICES");
-    return visible && (!*visible || starts_with(visible, "-") || strcmp(visible, "none") == 0);
-}
-
 void diag_rule_kernels(struct diag *d)
 {
-    if (!diag_next_gpu(d, HOST_NVIDIA, NULL) || hidden(d)) {
+    if (!diag_next_gpu(d, HOST_NVIDIA, NULL)) {
         return;
     }
     for (size_t i = 0; i < d->m->processes.n; i++) {

@@ -72,6 +72,8 @@ RTX5090 = with_gpu("570.124.06", 0x2b85, "NVIDIA GeForce RTX 5090")
 GTX1080 = with_gpu("580.95.05", 0x1b80, "NVIDIA GeForce GTX 1080", is_open=False)
 H100 = with_gpu("550.90.07", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
 H100_570 = with_gpu("570.124.06", 0x2330, "NVIDIA H100 80GB HBM3", pci_class=0x030200)
+TWO = merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"),
+                              ("0000:02:00.0", 0x1b80, "NVIDIA GeForce GTX 1080")))
 UNKNOWN = with_gpu("550.90.07", 0x2fff, "NVIDIA Graphics Device")
 
 CU121 = ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90")
@@ -113,10 +115,22 @@ on(RTX5090, [("sm_90a",), CU121], None, good_containers=[("sm_90a",), CU121, ("s
 on(RTX5090, [(*CU121, "compute_90a:8.4")], None, good_containers=[(*CU121, "compute_90:8.4")],
    name="ptx-of-one-architecture-only")
 # One of two GPUs: the other one serves.
-on(merged(system(), nvidia("570.124.06", ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"),
-                           ("0000:02:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"))),
-   [CU130], RTX5090, name="one-of-two-without-kernels", severity="warning",
+on(TWO, [CU130], RTX5090, name="one-of-two-without-kernels", severity="warning",
    repair="export CUDA_VISIBLE_DEVICES=GPU-", evidence=r"GTX 1080 \(compute capability 6\.1\)")
+
+
+def choice(name, bad_value, good_value, severity, **env):
+    """One of two GPUs is served; which ones the program is shown decides."""
+    @case("gpu-code-missing", "arch-unsupported", "libtorch_cuda.so", name=name, severity=severity)
+    def build(t, bad):
+        torch_with(t, TWO, CU130)
+        return {"env": {"CUDA_VISIBLE_DEVICES": bad_value if bad else good_value, **env}}
+
+
+choice("choice-by-identifier", "GPU-00000000-0000-0000-0000-000000000001",
+       "GPU-00000000-0000-0000-0000-000000000000", "error")
+choice("choice-by-number", "1", "0", "error", CUDA_DEVICE_ORDER="PCI_BUS_ID")
+choice("choice-by-number-of-unknown-order", "0", "GPU-00000000-0000-0000-0000-000000000000", "note")
 
 
 @case("gpu-code-missing", "arch-unsupported", "libctranslate2-01234567.so.4",
