@@ -149,8 +149,7 @@ static void rule_object(struct diag *d, const struct ldso_object *o, const struc
 {
     const char *package = package_of(o);
     const struct py_dist *dist = package ? installed(d, package) : NULL;
-    const struct gpu_code *code =
-        dist ? model_gpu_code(d->m, o, GPU_READ_SECTIONS) : NULL;
+    const struct gpu_code *code = dist ? model_gpu_code(d->m, o, GPU_READ_SECTIONS) : NULL;
     bool cuda = code && code->cuda.n_containers > 0, hip = code && code->n_targets > 0;
     const struct host_gpu *g = cuda && !hip && x->no_nvidia ? x->amd
                                : hip && !cuda && x->no_amd  ? x->nvidia
@@ -184,10 +183,16 @@ static const struct {
     enum diag_severity severity;
 } pairs[] = {
     {"tensorflow-cpu", "tensorflow[and-cuda]", {"tensorflow"}, false, DIAG_WARNING},
-    {"onnxruntime", "onnxruntime-gpu",
-     {"onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx"}, false, DIAG_NOTE},
-    {"jaxlib", "jax[cuda12]",
-     {"jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin"}, true, DIAG_NOTE},
+    {"onnxruntime",
+     "onnxruntime-gpu",
+     {"onnxruntime-gpu", "onnxruntime-rocm", "onnxruntime-migraphx"},
+     false,
+     DIAG_NOTE},
+    {"jaxlib",
+     "jax[cuda12]",
+     {"jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin"},
+     true,
+     DIAG_NOTE},
 };
 
 static bool has_any(struct diag *d, const char *const *names, size_t n)
@@ -229,16 +234,16 @@ static const char *ort_module(struct diag *d)
 {
     const struct py_env *env = d->m->env;
     return env->suffixes_n ? arena_printf(d->a, "onnxruntime/capi/onnxruntime_pybind11_state%s",
-                                          env->suffixes[0]) : NULL;
+                                          env->suffixes[0])
+                           : NULL;
 }
 
 static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_dist *gpu)
 {
-    const char *spec = gpu->version ? arena_printf(d->a, "onnxruntime-gpu==%s", gpu->version)
-                                    : "onnxruntime-gpu";
+    const char *spec =
+        gpu->version ? arena_printf(d->a, "onnxruntime-gpu==%s", gpu->version) : "onnxruntime-gpu";
     diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                arena_printf(d->a, "%s && %s",
-                             diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
+                arena_printf(d->a, "%s && %s", diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
                              diag_pip(d, diag_quote(d, spec))),
                 "Remove both and install the one for the GPU; it serves whoever asks for "
                 "onnxruntime.");
@@ -257,12 +262,12 @@ static void rule_ort(struct diag *d, const struct machine *x)
     bool gpu_won = of_gpu == PY_YES && of_cpu == PY_NO;
     struct diag_finding *f = diag_add(
         d, DIAG_ONNXRUNTIME_TWICE, "onnxruntime", "onnxruntime",
-        cpu_won ? arena_printf(d->a, "%s was installed over %s: the CUDA provider is gone.",
-                               title(d, cpu), title(d, gpu))
-                : arena_printf(d->a, "%s and %s are installed over one another%s.", title(d, cpu),
-                               title(d, gpu),
-                               gpu_won ? "; the one for the GPU came last, until either is updated"
-                                       : ""));
+        cpu_won
+            ? arena_printf(d->a, "%s was installed over %s: the CUDA provider is gone.",
+                           title(d, cpu), title(d, gpu))
+            : arena_printf(
+                  d->a, "%s and %s are installed over one another%s.", title(d, cpu), title(d, gpu),
+                  gpu_won ? "; the one for the GPU came last, until either is updated" : ""));
     f->stage = DIAG_STAGE_USE;
     f->severity = cpu_won ? DIAG_ERROR : DIAG_NOTE;
     seen_where_imported(d, f, cpu->name);

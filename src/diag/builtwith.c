@@ -84,8 +84,9 @@ static void rule_cudnn(struct diag *d, const struct model_process *p)
     diag_evidence(d, f, "%s is cuDNN %s, found through %s", path_normal(d->a, path), runs,
                   diag_via(d, o->via, o->via_object));
     diag_evidence(d, f, "torch declares %s==%s", pin.package, pin.version);
-    diag_evidence(d, f, "the program then says: cuDNN version incompatibility: PyTorch was compiled "
-                        "against (%u, %u, ...) but found runtime version (%u, %u, ...)",
+    diag_evidence(d, f,
+                  "the program then says: cuDNN version incompatibility: PyTorch was compiled "
+                  "against (%u, %u, ...) but found runtime version (%u, %u, ...)",
                   (unsigned)major, (unsigned)minor, (unsigned)run_major, (unsigned)run_minor);
     if (f->repairs.n == 0) {
         const char *dir = path_normal(d->a, path_dir(d->a, path));
@@ -117,9 +118,9 @@ static bool refuses(const struct model_numpy *n, uint64_t major, uint64_t minor)
 
 static const char *built_against(struct diag *d, const struct model_numpy *n)
 {
-    return n->headers == 1 ? "numpy 1.x"
-                           : arena_printf(d->a, "numpy %u.%u or later", n->target_major,
-                                          n->target_minor);
+    return n->headers == 1
+               ? "numpy 1.x"
+               : arena_printf(d->a, "numpy %u.%u or later", n->target_major, n->target_minor);
 }
 
 static void add_numpy(struct diag *d, const struct model_process *p, const struct ldso_object *o,
@@ -127,13 +128,13 @@ static void add_numpy(struct diag *d, const struct model_process *p, const struc
 {
     const char *owner = model_owner(d->m, o->path), *name = path_base(o->path);
     bool torch = strcmp(name, "libtorch_python.so") == 0;
-    struct diag_finding *f = diag_add(
-        d, DIAG_NUMPY_ABI, "numpy", "numpy",
-        arena_printf(d->a, "%s (%s) was built against %s, and numpy %s is installed: %s.",
-                     owner ? owner : "an extension module", name, built_against(d, n),
-                     numpy->version,
-                     torch ? "it is imported, and everything between it and numpy fails"
-                           : "it cannot be imported"));
+    struct diag_finding *f =
+        diag_add(d, DIAG_NUMPY_ABI, "numpy", "numpy",
+                 arena_printf(d->a, "%s (%s) was built against %s, and numpy %s is installed: %s.",
+                              owner ? owner : "an extension module", name, built_against(d, n),
+                              numpy->version,
+                              torch ? "it is imported, and everything between it and numpy fails"
+                                    : "it cannot be imported"));
     if (!torch) {
         f->severity = DIAG_ERROR;
         f->stage = DIAG_STAGE_START;
@@ -153,8 +154,8 @@ static void add_numpy(struct diag *d, const struct model_process *p, const struc
                                   : "module was compiled against a newer NumPy C-API version");
     if (f->repairs.n == 0) {
         const char *spec =
-            n->headers == 1 ? "numpy<2" : arena_printf(d->a, "numpy>=%u.%u", n->target_major,
-                                                       n->target_minor);
+            n->headers == 1 ? "numpy<2"
+                            : arena_printf(d->a, "numpy>=%u.%u", n->target_major, n->target_minor);
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
                     "Install the numpy that it was built for, or a newer release of %s.",
                     owner ? arena_strndup(d->a, owner, strcspn(owner, " ")) : "the package");
@@ -195,7 +196,8 @@ static int glibc_minor(const char *text)
 {
     uint64_t minor = 0;
     return text && starts_with(text, "2.") && str_u64(str_of(text + 2), &minor) && minor < 1000
-               ? (int)minor : -1;
+               ? (int)minor
+               : -1;
 }
 
 static bool has_python(struct diag *d, const struct kb_release *r)

@@ -51,8 +51,8 @@ static bool is_allowed(const struct diag *d, const char *type)
 {
     const char *name = strstr(type, "bfloat16") ? "CT2_CUDA_ALLOW_BF16" : "CT2_CUDA_ALLOW_FP16";
     const char *value = diag_variable(d, name);
-    return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0 ||
-                     strcmp(value, "TRUE") == 0);
+    return value &&
+           (strcmp(value, "1") == 0 || strcmp(value, "true") == 0 || strcmp(value, "TRUE") == 0);
 }
 
 static void rule_default(struct diag *d, const struct kb_models *rows, const struct kb_model *row,
@@ -67,14 +67,16 @@ static void rule_default(struct diag *d, const struct kb_models *rows, const str
     }
     struct diag_finding *f = diag_add(
         d, DIAG_COMPUTE_TYPE, row->engine, row->engine,
-        arena_printf(d->a, "%s asks for %s by default, which the %s (compute capability %s) does "
-                           "not do efficiently: CTranslate2 refuses it.", row->engine,
-                     row->compute, g->name ? g->name : "GPU", capability));
+        arena_printf(d->a,
+                     "%s asks for %s by default, which the %s (compute capability %s) does "
+                     "not do efficiently: CTranslate2 refuses it.",
+                     row->engine, row->compute, g->name ? g->name : "GPU", capability));
     f->stage = DIAG_STAGE_USE;
     diag_evidence(d, f, "known from: knowledge base, rows %s and %s", row->id, types->id);
-    diag_evidence(d, f, "the program then says: Requested %s compute type, but the target device or "
-                        "backend do not support efficient %s computation.", row->compute,
-                  row->compute);
+    diag_evidence(d, f,
+                  "the program then says: Requested %s compute type, but the target device or "
+                  "backend do not support efficient %s computation.",
+                  row->compute, row->compute);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Ask for another type: --compute_type %s.",
                 better_type(types));
     diag_repair(d, f, DIAG_REPAIR_ENV, "export CT2_CUDA_ALLOW_FP16=1",
@@ -130,16 +132,21 @@ static void rule_isa(struct diag *d, const struct model_process *p)
             bool lacks = cpu->level < isas[i].level && strcmp(value, "AVX") != 0;
             if (lacks) {
                 add_isa(d, value,
-                        arena_printf(d->a, "CT2_FORCE_CPU_ISA asks for %s, and the processor is of "
-                                           "x86-64-v%d: ctranslate2 stops.", value, cpu->level),
+                        arena_printf(d->a,
+                                     "CT2_FORCE_CPU_ISA asks for %s, and the processor is of "
+                                     "x86-64-v%d: ctranslate2 stops.",
+                                     value, cpu->level),
                         "The CPU does not support");
             }
             return;
         }
     }
     add_isa(d, value,
-            arena_printf(d->a, "CT2_FORCE_CPU_ISA=%s is none of GENERIC, AVX, AVX2, AVX512: "
-                               "ctranslate2 stops.", value), "Invalid CPU ISA:");
+            arena_printf(d->a,
+                         "CT2_FORCE_CPU_ISA=%s is none of GENERIC, AVX, AVX2, AVX512: "
+                         "ctranslate2 stops.",
+                         value),
+            "Invalid CPU ISA:");
 }
 
 void diag_rule_compute(struct diag *d)

@@ -35,8 +35,9 @@ static const char *gfx_of(struct diag *d, const char *value)
             return NULL;
         }
     }
-    return rest.s ? NULL : arena_printf(d->a, "gfx%u%x%x", (unsigned)part[0], (unsigned)part[1],
-                                        (unsigned)part[2]);
+    return rest.s ? NULL
+                  : arena_printf(d->a, "gfx%u%x%x", (unsigned)part[0], (unsigned)part[1],
+                                 (unsigned)part[2]);
 }
 
 static struct taken taken_for(struct diag *d, const struct host_gpu *g)
@@ -49,7 +50,8 @@ static struct taken taken_for(struct diag *d, const struct host_gpu *g)
         }
     }
     const char *other = value && *value ? gfx_of(d, value) : NULL;
-    return other ? (struct taken){other, value} : (struct taken){value && *value ? NULL : own, NULL};
+    return other ? (struct taken){other, value}
+                 : (struct taken){value && *value ? NULL : own, NULL};
 }
 
 /* ------------------------------------------------------------------ what is there */
@@ -69,9 +71,9 @@ static const char *data_folder(struct diag *d, const struct ldso_object *o)
 {
     const char *named = diag_variable(d, "ROCBLAS_TENSILE_LIBPATH");
     const char *real = model_real_path(d->m, model_absolute(d->m, o->path));
-    return named && *named == '/' ? named
-                                  : path_join(d->a, path_dir(d->a, real ? real : o->path),
-                                              "rocblas/library");
+    return named && *named == '/'
+               ? named
+               : path_join(d->a, path_dir(d->a, real ? real : o->path), "rocblas/library");
 }
 
 static enum gpu_serves data_serves(struct diag *d, const struct ldso_object *o, const char *gfx)
@@ -150,7 +152,8 @@ static void repair(struct diag *d, struct diag_finding *f, const struct ldso_obj
         diag_repair(d, f, DIAG_REPAIR_ENV,
                     arena_printf(d->a, "export HSA_OVERRIDE_GFX_VERSION=%s", override),
                     "Have it taken for %s, which has the same instruction set; a run has to "
-                    "confirm that it works.", gfx_of(d, override));
+                    "confirm that it works.",
+                    gfx_of(d, override));
     }
     struct diag_target target = {.gfx = own};
     if (!own || !package || !diag_repair_build(d, f, package, &target, 1)) {
@@ -165,13 +168,15 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
                         bool others_served)
 {
     const char *name = path_base(o->path), *owner = model_owner(d->m, o->path);
-    const char *as = taken->value ? arena_printf(d->a, " (HSA_OVERRIDE_GFX_VERSION=%s)", taken->value)
-                                  : "";
+    const char *as =
+        taken->value ? arena_printf(d->a, " (HSA_OVERRIDE_GFX_VERSION=%s)", taken->value) : "";
     const char *who = owner ? arena_printf(d->a, "%s (%s)", owner, name) : name;
     const char *summary =
         is_rocblas(o)
-            ? arena_printf(d->a, "rocBLAS (%s) has no kernels for %s%s, %s: the first matrix "
-                                 "product aborts.", name, taken->gfx, as, g->name)
+            ? arena_printf(d->a,
+                           "rocBLAS (%s) has no kernels for %s%s, %s: the first matrix "
+                           "product aborts.",
+                           name, taken->gfx, as, g->name)
             : arena_printf(d->a, "%s has no code for %s%s, %s.", who, taken->gfx, as, g->name);
     /* One GPU, one fault: the framework's libraries and rocBLAS are mended together. */
     struct diag_finding *f = diag_add(d, DIAG_GFX_NOT_COVERED, taken->gfx, name, summary);
@@ -180,10 +185,10 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "%s has %s for %s", path_normal(d->a, o->path),
                   is_rocblas(o) ? "data files in rocblas/library" : "code", what_is_there(d, o));
-    diag_evidence(d, f, is_rocblas(o)
-                            ? "the program then says: rocBLAS error: Cannot read "
-                              "TensileLibrary.dat: No such file or directory for GPU arch : %s"
-                            : "the program then says: HIP error: invalid device function (%s)",
+    diag_evidence(d, f,
+                  is_rocblas(o) ? "the program then says: rocBLAS error: Cannot read "
+                                  "TensileLibrary.dat: No such file or directory for GPU arch : %s"
+                                : "the program then says: HIP error: invalid device function (%s)",
                   taken->gfx);
     f->severity = others_served ? DIAG_WARNING : f->severity;
     if (f->repairs.n == 0) {

@@ -55,7 +55,8 @@ size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_
 /* Whether a library comes with the driver: that none is installed is a fact about the machine. */
 bool diag_is_driver_library(struct diag *d, const char *name);
 
-/* Path of the object that asks, and how a sentence names it: "ctranslate2 (libctranslate2.so.4)". */
+/* Path of the object that asks, and how a sentence names it:
+ * "ctranslate2 (libctranslate2.so.4)". */
 const char *diag_caller(const struct diag_failure *x);
 const char *diag_asker(struct diag *d, const struct diag_failure *x);
 /* "LD_LIBRARY_PATH", "the RPATH of libfoo.so", "ld.so.cache", ... */
@@ -107,8 +108,8 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
 const struct py_dist *diag_required_by(struct diag *d, const char *name);
 /* The requirement of that name that holds here ("==9.1.0.70" of nvidia-cudnn-cu12); false if the
  * package declares none. `pattern` is a glob on normalised names. */
-bool diag_requirement(struct diag *d, const char *package, const char *pattern, const char **ret_name,
-                      const char **ret_specifiers);
+bool diag_requirement(struct diag *d, const char *package, const char *pattern,
+                      const char **ret_name, const char **ret_specifiers);
 /* A release of the package for an older glibc; says what this one asks for (builtwith.c). */
 bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 

@@ -150,8 +150,8 @@ static struct verdict judge(struct diag *d, const struct ldso_object *o)
             continue; // the user has taken it away
         }
         v.uncertain = v.uncertain || shown == PY_UNKNOWN;
-        enum gpu_serves s = diag_capability(g, &major, &minor) ? ask(d, o, major, minor)
-                                                               : GPU_SERVES_UNKNOWN;
+        enum gpu_serves s =
+            diag_capability(g, &major, &minor) ? ask(d, o, major, minor) : GPU_SERVES_UNKNOWN;
         v.n_served += s == GPU_SERVES_NATIVE || s == GPU_SERVES_JIT;
         v.n_unknown += s == GPU_SERVES_UNKNOWN || s == GPU_SERVES_ABSENT;
         if (s == GPU_SERVES_NONE) {
@@ -225,12 +225,14 @@ static void repair_by_choice(struct diag *d, struct diag_finding *f, const struc
             without = without || v->without.items[i] == g;
         }
         bool told = g->uuid.state == HOST_YES && g->uuid.value && !strchr(g->uuid.value, '?');
-        list = without ? list : told && list ? arena_printf(d->a, "%s%s%s", list, *list ? "," : "",
-                                                            g->uuid.value) : NULL;
+        list = without        ? list
+               : told && list ? arena_printf(d->a, "%s%s%s", list, *list ? "," : "", g->uuid.value)
+                              : NULL;
     }
     diag_repair(d, f, DIAG_REPAIR_ENV,
-                list && *list ? arena_printf(d->a, "export CUDA_VISIBLE_DEVICES=%s",
-                                             diag_quote(d, list)) : NULL,
+                list && *list
+                    ? arena_printf(d->a, "export CUDA_VISIBLE_DEVICES=%s", diag_quote(d, list))
+                    : NULL,
                 "Let the program see the other GPUs alone (CUDA_VISIBLE_DEVICES).");
 }
 
@@ -250,7 +252,8 @@ static void repair(struct diag *d, struct diag_finding *f, const struct library 
         const char *owner = row->package ? row->package : "the program that brings the library";
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install a release of %s with code for sm_%u, or build it for that (gpumend kb "
-                    "arch FILE shows what a file has).", owner, v->targets.items[0].number);
+                    "arch FILE shows what a file has).",
+                    owner, v->targets.items[0].number);
     }
 }
 

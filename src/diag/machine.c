@@ -248,7 +248,8 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
     const struct kb_build *plain = diag_build_for(d, package, NULL, true, targets, n);
     const struct kb_build *same =
         version ? diag_build_for(d, package, version, false, targets, n) : NULL;
-    const struct kb_build *other = same ? same : diag_build_for(d, package, NULL, false, targets, n);
+    const struct kb_build *other =
+        same ? same : diag_build_for(d, package, NULL, false, targets, n);
     if (plain) {
         /* What is installed may be of the same version, in another build. */
         bool again = version && model_version_fits(d->a, plain->versions, version);
@@ -262,8 +263,7 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
     if (other) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install the %s build of %s %s, from the package index of its own project.",
-                    other->build, package,
-                    same ? version : diag_series(d, other));
+                    other->build, package, same ? version : diag_series(d, other));
     }
     return plain || other;
 }

@@ -22,9 +22,9 @@ static struct py_marker_env markers_of(struct diag *d)
     bool known = env->major >= 0 && env->minor >= 0;
     return (struct py_marker_env){
         .python_version = known ? arena_printf(d->a, "%d.%d", env->major, env->minor) : NULL,
-        .python_full_version =
-            known && env->micro >= 0
-                ? arena_printf(d->a, "%d.%d.%d", env->major, env->minor, env->micro) : NULL,
+        .python_full_version = known && env->micro >= 0 ? arena_printf(d->a, "%d.%d.%d", env->major,
+                                                                       env->minor, env->micro)
+                                                        : NULL,
         .sys_platform = "linux",
         .platform_system = "Linux",
         .platform_machine = env->machine,
@@ -57,14 +57,14 @@ static const char *specifiers_text(struct diag *d, const struct py_requirement *
     const char *text = "";
     for (size_t i = 0; i < q->specifiers.n; i++) {
         const struct py_specifier *s = &q->specifiers.items[i];
-        text = arena_printf(d->a, "%s%s%s" STR_FMT, text, i ? "," : "", ops[s->op],
-                            STR_ARG(s->text));
+        text =
+            arena_printf(d->a, "%s%s%s" STR_FMT, text, i ? "," : "", ops[s->op], STR_ARG(s->text));
     }
     return text;
 }
 
-bool diag_requirement(struct diag *d, const char *package, const char *pattern, const char **ret_name,
-                      const char **ret_specifiers)
+bool diag_requirement(struct diag *d, const char *package, const char *pattern,
+                      const char **ret_name, const char **ret_specifiers)
 {
     const struct py_metadata *meta = metadata_of(d, package);
     struct py_marker_env markers = d->m->env ? markers_of(d) : (struct py_marker_env){0};
@@ -146,11 +146,11 @@ static void add_missing(struct diag *d, const struct py_dist *dist, const struct
                         const struct kb_step *step)
 {
     const char *name = NULL, *specifiers = "", *need = step->package;
-    struct diag_finding *f = diag_add(
-        d, DIAG_REQUIREMENT_MISSING, need, need,
-        arena_printf(d->a, "%s %s needs %s to %s, and it is not installed.", dist->name_normal,
-                     dist->version ? dist->version : "",
-                     need, step->phase == KB_PHASE_USE ? "work" : "be imported"));
+    struct diag_finding *f =
+        diag_add(d, DIAG_REQUIREMENT_MISSING, need, need,
+                 arena_printf(d->a, "%s %s needs %s to %s, and it is not installed.",
+                              dist->name_normal, dist->version ? dist->version : "", need,
+                              step->phase == KB_PHASE_USE ? "work" : "be imported"));
     f->stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;
     seen_where_imported(d, f, dist);
     diag_evidence(d, f, "%s imports it: knowledge base, row %s", dist->name_normal, row->id);
@@ -229,13 +229,15 @@ static void tell(struct diag *d, const struct py_dist *dist, const struct py_req
         return;
     }
     f = diag_add(d, DIAG_REQUIREMENT_UNMET, dist->name_normal, dist->name_normal,
-                 arena_printf(d->a, "%s %s declares requirements that are not met; every library "
-                                    "that it loads is judged apart from that.", dist->name_normal,
-                              dist->version ? dist->version : ""));
+                 arena_printf(d->a,
+                              "%s %s declares requirements that are not met; every library "
+                              "that it loads is judged apart from that.",
+                              dist->name_normal, dist->version ? dist->version : ""));
     diag_evidence(d, f, "%s", text);
     if (f->repairs.n == 0) {
-        const char *spec = dist->version ? arena_printf(d->a, "%s==%s", dist->name_normal,
-                                                        dist->version) : dist->name_normal;
+        const char *spec = dist->version
+                               ? arena_printf(d->a, "%s==%s", dist->name_normal, dist->version)
+                               : dist->name_normal;
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
                     "Nothing while it works; pip installs what is declared.");
     }

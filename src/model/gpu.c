@@ -27,8 +27,8 @@ const struct gpu_code *model_gpu_code(struct model *m, const struct ldso_object 
         struct gm_err err;
         struct gpu_code *code = arena_alloc(m->arena, sizeof *code);
         kept = arena_alloc(m->arena, sizeof *kept);
-        int rc = gpu_code_read_file(m->root, m->arena, model_absolute(m, o->path), reading, code,
-                                    &err);
+        int rc =
+            gpu_code_read_file(m->root, m->arena, model_absolute(m, o->path), reading, code, &err);
         kept->value = rc < 0 ? NULL : code;
         ldso_store_remember(m->store, key, kept);
     }

@@ -47,8 +47,8 @@ def with_sections(soname, sections):
     source = ""
     for name, data in sections.items():
         rows = ",".join("0x%02x" % b for b in data)
-        source += ('__asm__(".section %s,\\"a\\",@progbits\\n.balign 4096\\n.byte %s\\n.previous\\n");\n'
-                   % (name, rows))
+        source += ('__asm__(".section %s,\\"a\\",@progbits\\n.balign 4096\\n.byte %s\\n"\n'
+                   '        ".previous\\n");\n' % (name, rows))
     return compiled(source + "int here(void);\nint here(void) { return 1; }\n",
                     *(["-Wl,-soname," + soname] if soname else []))
 
@@ -188,7 +188,8 @@ def gfx1010_with_official_build(t, bad):
     torch_hip(t, RX5700XT if bad else RX7900XTX, OFFICIAL)
 
 
-@case("gfx-not-covered", "gfx-unsupported", "librocblas.so.4", evidence="TensileLibrary.dat.*gfx1100")
+@case("gfx-not-covered", "gfx-unsupported", "librocblas.so.4",
+      evidence="TensileLibrary.dat.*gfx1100")
 def rocblas_without_index(t, bad):
     torch_hip(t, RX7900XTX, OFFICIAL, OFFICIAL[:-1] if bad else OFFICIAL)
 
@@ -236,7 +237,7 @@ def rocm_torch_on_nvidia(t, bad):
 
 
 @case("onnxruntime-twice", "python-dep-conflict", "onnxruntime",
-      repair="pip uninstall -y onnxruntime onnxruntime-gpu && .*pip install onnxruntime-gpu==1.23.2")
+      repair="uninstall -y onnxruntime onnxruntime-gpu && .*install onnxruntime-gpu==1.23.2")
 def onnxruntime_over_the_one_for_the_gpu(t, bad):
     t.python().machine(RTX3060)
     t.onnxruntime(needed=())
