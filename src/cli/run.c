@@ -211,19 +211,18 @@ static const char *question_of(struct runner *c)
 
 static void plan_new(struct runner *c, const char *question, const char *plans)
 {
-    struct mend_seen_set seen = {.a = &c->arena};
-    struct timespec began = {0};
+    struct mend_seen_set seen = {.a = &c->arena, .root = &c->host};
     struct gm_err err;
     struct model_target_options asked = {.env = c->env.vars.items, .n_env = c->env.vars.n,
                                          .cwd = c->cwd, .uid = getuid()};
-    (void)clock_gettime(CLOCK_REALTIME, &began); // cannot fail for this clock
+    (void)clock_gettime(CLOCK_REALTIME, &seen.began); // cannot fail for this clock
     asked.on_look = mend_seen_add;
     asked.on_look_arg = &seen;
     mend_launch_plan(&c->target, &c->arena, &asked, &c->program, &c->how, &c->launch);
     c->opened = true;
     if (question && plans) {
         /* Without a cache the next start takes as long as this one: nothing to trouble a user. */
-        (void)mend_cache_write(&c->host, plans, question, &began, &seen, &c->launch, &err);
+        (void)mend_cache_write(&c->host, plans, question, &seen, &c->launch, &err);
     }
 }
 

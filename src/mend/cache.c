@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,10 +22,46 @@ static const char magic[] = "gpumend-plan 1\n";
 
 /* ------------------------------------------------------------------ what was looked at */
 
+static void identify(const struct stat *st, struct mend_identity *ret)
+{
+    uint64_t *v = ret->v;
+    *ret = (struct mend_identity){{0, st->st_dev, st->st_ino, (uint64_t)st->st_size, st->st_mode}};
+    if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) {
+        v[3] = st->st_rdev, v[5] = st->st_uid, v[6] = st->st_gid;
+        return;
+    }
+    v[5] = (uint64_t)st->st_mtim.tv_sec, v[6] = (uint64_t)st->st_mtim.tv_nsec;
+    if (S_ISDIR(st->st_mode) || st->st_nlink == 1) {
+        v[7] = (uint64_t)st->st_ctim.tv_sec, v[8] = (uint64_t)st->st_ctim.tv_nsec;
+    }
+}
+
+/* The identity of what the path leads to now; returns whether `ret_st` was filled. */
+static bool look_at(struct root *r, const char *path, struct mend_identity *ret,
+                    struct stat *ret_st)
+{
+    int rc = root_stat(r, path, ret_st);
+    if (rc < 0) {
+        *ret = (struct mend_identity){{(uint64_t)-rc}};
+        return false;
+    }
+    identify(ret_st, ret);
+    return true;
+}
+
+/* Whether a further change could bear the same time as the last one. */
+static bool is_young(const struct stat *st, const struct timespec *began)
+{
+    int64_t s = st->st_ctim.tv_sec - began->tv_sec;
+    int64_t ns = st->st_ctim.tv_nsec - began->tv_nsec;
+    return (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)) &&
+           (s > 1 || (s >= -1 && s * 1000000000 + ns > -YOUNG_NS));
+}
+
 static size_t slot_of(const struct mend_seen_set *s, const char *path)
 {
     size_t i = (size_t)str_hash(path, strlen(path)) & (s->cap - 1);
-    while (s->slots[i] && strcmp(s->slots[i], path) != 0) {
+    while (s->slots[i].path && strcmp(s->slots[i].path, path) != 0) {
         i = (i + 1) & (s->cap - 1);
     }
     return i;
@@ -34,52 +69,36 @@ static size_t slot_of(const struct mend_seen_set *s, const char *path)
 
 static void grow(struct mend_seen_set *s)
 {
-    struct mend_seen_set more = {.a = s->a, .n = s->n, .cap = s->cap ? s->cap * 2 : 1024};
+    struct mend_seen_set more = *s;
+    more.cap = s->cap ? s->cap * 2 : 1024;
     more.slots = arena_array(s->a, more.cap, sizeof *more.slots);
     for (size_t i = 0; i < s->cap; i++) {
-        if (s->slots[i]) {
-            more.slots[slot_of(&more, s->slots[i])] = s->slots[i];
+        if (s->slots[i].path) {
+            more.slots[slot_of(&more, s->slots[i].path)] = s->slots[i];
         }
     }
     *s = more;
 }
 
-static void add_path(struct mend_seen_set *s, const char *path)
+void mend_seen_add(void *arg, const char *path)
 {
+    struct mend_seen_set *s = arg;
+    struct stat st;
+    if (path[0] != '/' || starts_with(path, "/proc/") || starts_with(path, "/sys/")) {
+        return;
+    }
     if (s->n * 2 >= s->cap) {
         grow(s);
     }
-    size_t i = slot_of(s, path);
-    if (!s->slots[i] && s->n < MEND_SEEN_MAX) {
-        s->slots[i] = arena_strdup(s->a, path);
-        s->n++;
-    }
-}
-
-void mend_seen_add(void *arg, const char *path)
-{
-    if (path[0] == '/' && !starts_with(path, "/proc/") && !starts_with(path, "/sys/")) {
-        add_path(arg, path);
-    }
-}
-
-static void identify(struct root *r, const char *path, struct mend_identity *ret)
-{
-    struct stat st;
-    int rc = root_stat(r, path, &st);
-    *ret = (struct mend_identity){{rc < 0 ? (uint64_t)-rc : 0}};
-    if (rc < 0) {
+    struct mend_seen *slot = &s->slots[slot_of(s, path)];
+    if (slot->path || s->n == MEND_SEEN_MAX) {
         return;
     }
-    uint64_t *v = ret->v;
-    v[1] = st.st_dev, v[2] = st.st_ino, v[4] = st.st_mode;
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-        v[3] = st.st_rdev, v[5] = st.st_uid, v[6] = st.st_gid;
-        return;
+    s->n++;
+    slot->path = arena_strdup(s->a, path);
+    if (look_at(s->root, path, &slot->identity, &st) && is_young(&st, &s->began)) {
+        s->young = slot->path;
     }
-    v[3] = (uint64_t)st.st_size;
-    v[5] = (uint64_t)st.st_mtim.tv_sec, v[6] = (uint64_t)st.st_mtim.tv_nsec;
-    v[7] = (uint64_t)st.st_ctim.tv_sec, v[8] = (uint64_t)st.st_ctim.tv_nsec;
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -162,19 +181,7 @@ static void put_launch(struct writer *w, const struct mend_launch *l)
     }
 }
 
-/* Whether a change after `began`, or just before it, could have been missed. */
-static bool is_young(const struct mend_identity *id, const struct timespec *began)
-{
-    if (id->v[0] || (!S_ISREG((mode_t)id->v[4]) && !S_ISDIR((mode_t)id->v[4]))) {
-        return false;
-    }
-    int64_t s = (int64_t)id->v[7] - began->tv_sec;
-    int64_t ns = (int64_t)id->v[8] - began->tv_nsec;
-    return s > 1 || (s >= -1 && s * 1000000000 + ns > -YOUNG_NS);
-}
-
-static int write_plan(struct root *r, FILE *file, const char *question,
-                      const struct timespec *began, const struct mend_seen_set *seen,
+static int write_plan(FILE *file, const char *question, const struct mend_seen_set *seen,
                       const struct mend_launch *launch, struct gm_err *err)
 {
     struct writer w = {file, 0xcbf29ce484222325u};
@@ -182,15 +189,9 @@ static int write_plan(struct root *r, FILE *file, const char *question,
     put(&w, question);
     put_number(&w, seen->n);
     for (size_t i = 0; i < seen->cap; i++) {
-        struct mend_identity id;
-        if (!seen->slots[i]) {
-            continue;
+        if (seen->slots[i].path) {
+            put_seen(&w, seen->slots[i].path, &seen->slots[i].identity);
         }
-        identify(r, seen->slots[i], &id);
-        if (is_young(&id, began)) {
-            return gm_err_set(err, GM_ERR_LIMIT, "%s has just changed", seen->slots[i]);
-        }
-        put_seen(&w, seen->slots[i], &id);
     }
     put_launch(&w, launch);
     uint64_t sum = w.sum;
@@ -230,9 +231,8 @@ static void drop_oldest(struct root *r, struct arena *a, const char *folder, int
     }
 }
 
-static int write_in(struct root *r, int fd, const char *question, const struct timespec *began,
-                    const struct mend_seen_set *seen, const struct mend_launch *launch,
-                    struct gm_err *err)
+static int write_in(int fd, const char *question, const struct mend_seen_set *seen,
+                    const struct mend_launch *launch, struct gm_err *err)
 {
     char name[32], fresh[64];
     name_of(question, name, sizeof name);
@@ -247,7 +247,7 @@ static int write_in(struct root *r, int fd, const char *question, const struct t
         }
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", fresh, strerror(saved));
     }
-    int rc = write_plan(r, file, question, began, seen, launch, err);
+    int rc = write_plan(file, question, seen, launch, err);
     if (fclose(file) != 0 && rc == 0) {
         rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s", fresh, strerror(errno));
     }
@@ -261,22 +261,26 @@ static int write_in(struct root *r, int fd, const char *question, const struct t
 }
 
 int mend_cache_write(struct root *r, const char *folder, const char *question,
-                     const struct timespec *began, const struct mend_seen_set *seen,
-                     const struct mend_launch *launch, struct gm_err *err)
+                     const struct mend_seen_set *seen, const struct mend_launch *launch,
+                     struct gm_err *err)
 {
-    struct arena scratch;
+    if (seen->young) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%s has just changed", seen->young);
+    }
+    if (seen->n == MEND_SEEN_MAX) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%d paths were looked at", MEND_SEEN_MAX);
+    }
     int fd = mend_own_folder(folder, err);
     if (fd < 0) {
         return fd;
     }
-    arena_init(&scratch, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    int rc = seen->n >= MEND_SEEN_MAX
-                 ? gm_err_set(err, GM_ERR_LIMIT, "more than %d paths", MEND_SEEN_MAX - 1)
-                 : write_in(r, fd, question, began, seen, launch, err);
+    int rc = write_in(fd, question, seen, launch, err);
     if (rc == 0) {
+        struct arena scratch;
+        arena_init(&scratch, 0, NULL, NULL);
         drop_oldest(r, &scratch, folder, fd);
+        arena_release(&scratch);
     }
-    arena_release(&scratch);
     (void)close(fd); // a folder: nothing can be lost
     return rc;
 }
@@ -445,7 +449,8 @@ static bool holds(struct root *r, const struct mend_cached *c)
 {
     for (size_t i = 0; i < c->seen.n; i++) {
         struct mend_identity now;
-        identify(r, c->seen.items[i].path, &now);
+        struct stat st;
+        (void)look_at(r, c->seen.items[i].path, &now, &st); // an errno is an identity too
         if (memcmp(&now, &c->seen.items[i].identity, sizeof now) != 0) {
             return false;
         }

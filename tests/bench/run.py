@@ -5,7 +5,7 @@
 
 Every figure comes from processes started for it here, one tool after the other in turns, with
 output to /dev/null and a warm page cache (each is run once before). A ratio is the other tool's
-median over gpumend's: 2.0 means gpumend is twice as fast. Four questions have a budget:
+median over gpumend's: 2.0 means gpumend is twice as fast. These questions have a budget:
 
   why    one executable's closure: not slower than libtree; the loader's own trace beside it
   batch  the closure of every ELF file of the machine in one process: 10 times faster than
@@ -14,7 +14,9 @@ median over gpumend's: 2.0 means gpumend is twice as fast. Four questions have a
          does not answer the question for each file, stands beside it
   check  an environment with torch and ctranslate2: 50 times faster than
          `python -m torch.utils.collect_env`, under 100 ms, under 64 MiB
-
+  run    what `gpumend run` adds to the start of a Python program in an environment with torch and
+         ctranslate2, and of /bin/true: with a plan that is kept from an earlier start, under 5 ms;
+         without one beside it
   arch   the GPU architectures in libcublasLt: milliseconds; `cuobjdump -lelf` beside it
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
@@ -291,12 +293,71 @@ def bench_arch(bench, runs):
     return None
 
 
+# ---- run ---------------------------------------------------------------------------------------
+
+# The launcher reads the imports; the program itself does nothing.
+IMPORTER = "if not __name__:\n    import torch\n    import ctranslate2\n"
+
+
+def start_turns(bench, command, cache, turns):
+    """{name: Measured}: the command alone, under run with a kept plan, and without one."""
+    started = [bench.gpumend, "run", "--", *command]
+    clean = store.clean_environment()
+    warm, cold = (dict(clean, XDG_CACHE_HOME=str(cache / name)) for name in ("warm", "cold"))
+    time.sleep(0.2)        # a plan is kept only if nothing it looked at is younger
+    for _ in range(2):
+        run(started, warm)
+    samples = {"plain": [], "run, plan kept": [], "run, no plan": []}
+    for _ in range(turns):
+        shutil.rmtree(cache / "cold", ignore_errors=True)
+        samples["plain"].append(run(command, clean))
+        samples["run, plan kept"].append(run(started, warm))
+        samples["run, no plan"].append(run(started, cold))
+    kept = len(list((cache / "warm/gpumend/plans").iterdir()))
+    return {name: Measured(s) for name, s in samples.items()}, kept
+
+
+def bench_run(bench, runs):
+    if not answers(bench.gpumend, b"CMD", "run", "--help"):
+        return bench.skip("run", "gpumend has no such command")
+    wheels = store.Store(store.cache_folder(),
+                         store.read_pins(HERE.parent / "scenarios" / "wheels.txt"),
+                         lambda text: print("  " + text, flush=True))
+    commands = {"/bin/true": ["/bin/true"]}
+    env = None
+    with tempfile.TemporaryDirectory(prefix="gpumend-bench-") as top:
+        top = pathlib.Path(top)
+        try:
+            store.usable_python()
+            env = wheels.build("bench-run", list(dict.fromkeys((*cases.TORCH12, *cases.CT_450))))
+            (top / "importer.py").write_text(IMPORTER)
+            commands["a Python program, torch 2.5.1 and ctranslate2 4.5.0"] = [
+                str(env / "bin/python"), "-I", "-S", str(top / "importer.py")]
+        except store.Skip as reason:
+            bench.skip("run with torch", str(reason))
+        try:
+            for number, (what, command) in enumerate(commands.items()):
+                measured, kept = start_turns(bench, command, top / str(number), runs)
+                plain = measured["plain"].seconds
+                print_table("run: %s" % what, measured, tuple(
+                    "%-32s %s more than plainly, %.1f x" % (
+                        name, milliseconds(m.seconds - plain), m.seconds / plain)
+                    for name, m in measured.items() if name != "plain"))
+                more = measured["run, plan kept"].seconds - plain
+                bench.budget("added to the start, plan kept", milliseconds(more), "< 5 ms",
+                             kept == 1 and more < 0.005)
+        finally:
+            if env:
+                shutil.rmtree(env, ignore_errors=True)
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpumend", default=str(HERE.parent.parent / "build/gpumend"))
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--only", choices=("why", "batch", "check", "arch"))
+    parser.add_argument("--only", choices=("why", "batch", "check", "arch", "run"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -310,6 +371,8 @@ def main():
         bench_check(bench, args.runs)
     if args.only in (None, "arch"):
         bench_arch(bench, args.runs)
+    if args.only in (None, "run"):
+        bench_run(bench, args.runs)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 
