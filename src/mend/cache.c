@@ -108,6 +108,7 @@ struct writer {
     uint64_t sum;
 };
 
+/* str_hash() of all that was written, piece by piece. */
 static uint64_t add_sum(uint64_t sum, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -184,7 +185,7 @@ static void put_launch(struct writer *w, const struct mend_launch *l)
 static int write_plan(FILE *file, const char *question, const struct mend_seen_set *seen,
                       const struct mend_launch *launch, struct gm_err *err)
 {
-    struct writer w = {file, 0xcbf29ce484222325u};
+    struct writer w = {file, str_hash(NULL, 0)};
     put_bytes(&w, magic, sizeof magic - 1);
     put(&w, question);
     put_number(&w, seen->n);
@@ -418,7 +419,7 @@ int mend_cache_parse(struct arena *a, struct str bytes, struct mend_cached *ret,
     uint64_t sum = 0;
     struct str field = take_field(&in);
     if (in.bad || in.rest.n || !str_u64(field, &sum) ||
-        sum != add_sum(0xcbf29ce484222325u, bytes.s, summed)) {
+        sum != str_hash(bytes.s, summed)) {
         return gm_err_set(err, GM_ERR_FORMAT, "the plan is cut off or spoilt");
     }
     *ret = out;
