@@ -58,6 +58,7 @@ OFFERED = {
     'compat-on-geforce': ['env', 'preload', 'hook'],
     'compat-branch-not-listed': ['env', 'preload', 'hook'],
     'compat-older-than-driver': ['env', 'preload', 'hook'],
+    'hidden-by-affinity-mask': ['env'],
     'hidden-by-nothing': ['env'],
     'hidden-by-minus-one': ['env'],
     'hidden-by-number': ['env'],
