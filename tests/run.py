@@ -68,6 +68,8 @@ SUITES = [
           "{py} tests/gpu/compare.py --build {build}"),
     Suite("test-scenarios", "plan-scenarios", 1800,
           "{py} tests/mend/scenarios.py --gpumend {exe}"),
+    Suite("test-scenarios", "packages", 1800,
+          "{py} tests/mend/packages.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),

@@ -423,6 +423,34 @@ static const char *refuses(const struct knowledge *k, const struct kb_release *r
     return why ? why : gpu_refuses(k, knowledge_build(k, r->package, r->version));
 }
 
+/* The build that the version names itself ("2.5.1+cu121"), else the plain index's. */
+static const struct kb_build *build_of_installed(const struct knowledge *k,
+                                                 const struct knowledge_package *p)
+{
+    const char *local = strchr(p->dist->version, '+');
+    for (size_t i = 0; i < k->builds.n && local; i++) {
+        const struct kb_build *b = &k->builds.rows[i];
+        if (strcmp(b->build, local + 1) == 0 && strcmp(b->package, p->solve.name) == 0 &&
+            model_version_fits(k->a, b->versions, p->dist->version)) {
+            return b;
+        }
+    }
+    return local ? NULL : knowledge_build(k, p->solve.name, p->dist->version);
+}
+
+const char *knowledge_refuses_installed(const struct knowledge *k,
+                                        const struct knowledge_package *p)
+{
+    const struct kb_build *b = p->dist ? build_of_installed(k, p) : NULL;
+    const struct kb_compat *c =
+        p->dist ? knowledge_compat(k, p->solve.name, p->dist->version) : NULL;
+    const char *cuda = b && b->cuda                ? b->cuda
+                       : c && c->cuda_major > 0 ? arena_printf(k->a, "%d", c->cuda_major)
+                                                : NULL;
+    const char *why = driver_refuses(k, cuda);
+    return why ? why : gpu_refuses(k, b);
+}
+
 const char *knowledge_other_builds(struct knowledge *k, const char *package)
 {
     const char *out = "";

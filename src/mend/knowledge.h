@@ -78,6 +78,11 @@ const struct kb_build *knowledge_build(const struct knowledge *k, const char *pa
 const struct kb_provider *knowledge_provider(const struct knowledge *k, const char *soname,
                                              int cuda_major, const struct kb_provide **ret_row);
 
+/* Why the installed release does not run with the driver or the GPUs here, as a clause; NULL if it
+ * does, as far as is known. */
+const char *knowledge_refuses_installed(const struct knowledge *k,
+                                        const struct knowledge_package *p);
+
 /* The folder below the site folder where pip puts the libraries of a package, or NULL. */
 const char *knowledge_folder(const struct knowledge *k, const char *package);
 

@@ -169,17 +169,27 @@ static void want_libraries(struct planner *p, const struct diag_finding *f)
     }
 }
 
+static bool must_move(struct planner *p, const char *name)
+{
+    struct asker *x = asker_of(p, name);
+    if (x && x->p->solve.known) {
+        x->must_move = true;
+    }
+    return x != NULL;
+}
+
+/* The packages that the finding names; where it names the machine, those whose build is refused. */
 static void want_build(struct planner *p, const struct diag_finding *f)
 {
-    const char *names[1 + ASKERS_MAX] = {f->culprit};
-    size_t n = 1;
-    for (size_t i = 0; i < f->askers.n && n < 1 + ASKERS_MAX; i++) {
-        names[n++] = f->askers.items[i];
+    bool named = must_move(p, f->culprit);
+    for (size_t i = 0; i < f->askers.n; i++) {
+        named = must_move(p, f->askers.items[i]) || named;
     }
-    for (size_t i = 0; i < n; i++) {
-        struct asker *x = asker_of(p, names[i]);
-        if (x && x->p->solve.known) {
-            x->must_move = true;
+    for (size_t i = 0; i < p->m->known.n && !named; i++) {
+        const char *name = p->m->known.items[i]->name_normal;
+        knowledge_asks(&p->k, name);
+        if (knowledge_refuses_installed(&p->k, knowledge_package(&p->k, name))) {
+            (void)must_move(p, name);
         }
     }
 }
@@ -363,9 +373,24 @@ static bool is_dominated(const struct planner *p, size_t index)
 
 /* ------------------------------------------------------------------ folders to make findable */
 
-static bool was_searched(struct planner *p, const char *package, const char *folder)
+enum searched { NOT_ASKED, SEARCHED, PASSED_BY };
+
+static bool step_is_in(struct planner *p, const struct ldso_request *r, const char *folder)
 {
-    bool asked = false;
+    for (size_t s = 0; s < r->steps.n; s++) {
+        const char *path = r->steps.items[s].path;
+        if (path && strcmp(path_normal(p->a, path_dir(p->a, model_absolute(p->m, path))),
+                           folder) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the requests for libraries of the package that failed looked into the folder. */
+static enum searched how_searched(struct planner *p, const char *package, const char *folder)
+{
+    enum searched how = NOT_ASKED;
     for (size_t i = 0; i < p->m->processes.n; i++) {
         const struct ldso_process *l = p->m->processes.items[i]->ldso;
         for (size_t n = 0; l && n < l->requests.n; n++) {
@@ -373,21 +398,15 @@ static bool was_searched(struct planner *p, const char *package, const char *fol
             const struct kb_provide *row = NULL;
             const struct kb_provider *v = r->outcome == LDSO_NOT_FOUND
                                               ? knowledge_provider(&p->k, r->name, -1, &row) : NULL;
-            bool here = false;
-            for (size_t s = 0; s < r->steps.n && !here; s++) {
-                const char *path = r->steps.items[s].path;
-                here = path && strcmp(path_normal(p->a, path_dir(p->a, model_absolute(p->m, path))),
-                                      folder) == 0;
-            }
             if (v && strcmp(v->package, package) == 0) {
-                if (!here) {
-                    return false;
+                if (!step_is_in(p, r, folder)) {
+                    return PASSED_BY;
                 }
-                asked = true;
+                how = SEARCHED;
             }
         }
     }
-    return asked;
+    return how;
 }
 
 /* The site folder that pip will use. */
@@ -407,13 +426,15 @@ static const char *site_folder(const struct planner *p)
     return NULL;
 }
 
-static const char *with_folder(struct planner *p, const char *list, const char *package)
+/* A folder that no request looked into; where none asked, that of a package that is new. */
+static const char *with_folder(struct planner *p, const char *list, const char *package, bool new)
 {
     const char *site = site_folder(p), *below = knowledge_folder(&p->k, package);
     const char *folder = site && below ? path_normal(p->a, path_join(p->a, site, below)) : NULL;
     const char *fence = arena_printf(p->a, ":%s:", list);
-    if (!folder || strstr(fence, arena_printf(p->a, ":%s:", folder)) ||
-        was_searched(p, package, folder)) {
+    enum searched how = folder ? how_searched(p, package, folder) : SEARCHED;
+    if (how == SEARCHED || (how == NOT_ASKED && !new) ||
+        strstr(fence, arena_printf(p->a, ":%s:", folder))) {
         return list;
     }
     return arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
@@ -429,6 +450,16 @@ static const struct solve_release *after(const struct found *f, const struct sol
     return s->installed;
 }
 
+static bool is_changed(const struct found *f, const char *package)
+{
+    for (size_t i = 0; i < f->answer.changes.n; i++) {
+        if (strcmp(f->answer.changes.items[i].package->name, package) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Folders of the libraries that the askers ask the loader for by name; "" if there are none. */
 static const char *folders_of(struct planner *p, const struct found *f)
 {
@@ -439,12 +470,13 @@ static const char *folders_of(struct planner *p, const struct found *f)
         for (size_t n = 0; n < r->n_needs; n++) {
             const char *library = r->needs[n].package;
             if (r->needs[n].strict && !imports_a_server(p, x->name, r->version, library)) {
-                list = with_folder(p, list, library);
+                list = with_folder(p, list, library, is_changed(f, library));
             }
         }
     }
     for (size_t i = 0; i < p->needs.n; i++) {
-        list = with_folder(p, list, p->needs.items[i].package);
+        list = with_folder(p, list, p->needs.items[i].package,
+                           is_changed(f, p->needs.items[i].package));
     }
     return list;
 }

@@ -16,6 +16,7 @@
 
 #include "mend/knowledge.h"
 #include "mend/plan.h"
+#include "py/dist.h"
 
 struct tree {
     char dir[64];
@@ -231,6 +232,10 @@ static const char *planned(struct tree *t, const char *driver, int glibc_minor)
     t->ldso.glibc_minor = glibc_minor;
     t->process.ldso = &t->ldso;
     VEC_PUSH(&t->a, &t->model.processes, &t->process);
+    const struct py_dist *torch = py_env_by_dist(&t->env, "torch");
+    if (torch) {
+        VEC_PUSH(&t->a, &t->model.known, torch);
+    }
     mend_plan_packages(&t->model, &t->report, &t->plan);
     const char *text = "";
     for (size_t i = 0; i < t->plan.ways.n; i++) {
@@ -367,7 +372,7 @@ static void nothing_fits_an_old_driver(void **state)
     struct tree *t = *state;
     install(t, 13, "torch 2.10.0");
     add_gpu(t, "7.5");
-    (void)finding(t, "driver-too-old", "torch", NULL);
+    (void)finding(t, "driver-too-old", "NVIDIA driver 470.82.01", NULL);
     assert_string_equal(planned(t, "470.82.01", 36), "");
     cannot_says(t, "torch 2.11.0: for CUDA 13, which needs driver 580.65.06 or later, 470.82.01 is "
                    "here");
