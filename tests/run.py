@@ -57,6 +57,7 @@ SUITES = [
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
     Suite("test", "choose", 120, "{py} tests/choose/run.py {exe}"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
+    Suite("test", "trees-check", 300, "{py} tests/trees/check.py {exe}"),
     Suite("test", "machine", 600,
           "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
     Suite("test", "worlds", 900,
