@@ -39,6 +39,26 @@ static bool still_found(const struct diag_report *report, const struct diag_find
     return false;
 }
 
+/* The start environment with the variables that the way leaves to the start. */
+static struct cli_env start_env(const struct act *act, const struct mend_way *way)
+{
+    struct cli_env env = {0};
+    for (size_t i = 0; i < act->asked->n_env; i++) {
+        VEC_PUSH(act->arena, &env.vars, act->asked->env[i]);
+    }
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const struct mend_step *s = &way->steps.items[i];
+        if (!mend_step_is_left(way, s)) {
+            continue;
+        }
+        cli_env_unset(&env, s->name);
+        if (s->value) {
+            VEC_PUSH(act->arena, &env.vars, arena_printf(act->arena, "%s=%s", s->name, s->value));
+        }
+    }
+    return env;
+}
+
 /* The target looked at again, as it is now. NULL: it shows none of the mended findings any more. */
 static const char *replay(const struct act *act, const struct mend_way *way,
                           struct model_target *again)
@@ -46,6 +66,9 @@ static const char *replay(const struct act *act, const struct mend_way *way,
     struct gm_err err;
     struct diag_report report;
     struct model_target_options asked = *act->asked;
+    struct cli_env env = start_env(act, way);
+    asked.env = env.vars.items;
+    asked.n_env = env.vars.n;
     asked.only_open = false;
     if (model_target_open(again, act->arena, &asked, &err) < 0) {
         return arena_printf(act->arena, "the target cannot be looked at any more: %s", err.text);
@@ -151,6 +174,7 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
     struct arena *a = act->arena;
     struct trial t = {.result = PROBE_VERIFIED};
     texts scripts = scripts_of(a, way);
+    struct cli_env env = start_env(act, way);
     for (size_t i = 0; i < scripts.n; i++) {
         const char *why;
         const struct model_process *p = process_of(now, scripts.items[i]);
@@ -164,8 +188,8 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
             .script = steps_of(a, p),
             .requests = list.items,
             .n_requests = list.n,
-            .env = act->asked->env,
-            .n_env = act->asked->n_env,
+            .env = env.vars.items,
+            .n_env = env.vars.n,
             .cwd = act->asked->cwd,
         };
         enum probe_result result = probe_verify(a, &trial, &why);
@@ -214,7 +238,6 @@ static json_t *outcome_json(const struct act *act, const struct mend_applied *do
     (void)json_object_set_new(doc, "result", json_string(result_names[t->result]));
     (void)json_object_set_new(doc, "why", out_json_text(act->arena, t->why));
     (void)json_object_set_new(doc, "taken_back", json_boolean(undone));
-    (void)json_object_set_new(doc, "recovered", json_integer(done->recovered));
     (void)json_object_set_new(doc, "requests_tried", json_integer((json_int_t)t->requests));
     return doc;
 }
@@ -230,9 +253,6 @@ static void say_outcome(const struct act *act, const struct mend_applied *done,
     struct out o;
     out_init(&o, stdout);
     const char *undo = strcmp(act->command, "enable") == 0 ? "gpumend disable" : "gpumend fix --undo";
-    if (done->recovered) {
-        printf("first     %u interrupted before, taken back\n", done->recovered);
-    }
     printf("applied   %s\n", str_printable(act->arena, way->title));
     if (t->result == PROBE_VERIFIED) {
         out_print(&o, OUT_GREEN, "repaired  ");
@@ -242,6 +262,14 @@ static void say_outcome(const struct act *act, const struct mend_applied *done,
         out_print(&o, OUT_YELLOW, "not verified  ");
         out_wrap(&o, 14, str_printable(act->arena, t->why));
         putchar('\n');
+    }
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const struct mend_step *s = &way->steps.items[i];
+        if (mend_step_is_left(way, s)) {
+            printf("still     %s\n", str_printable(act->arena, s->text));
+            printf("            %s\n", s->command ? str_printable(act->arena, s->command) : "gpumend run");
+            printf("          (gpumend fix --apply puts links or a hook there instead)\n");
+        }
     }
     printf("journal   %u (%s takes it back)\n", done->id, undo);
 }
@@ -297,6 +325,35 @@ int act_apply(const struct act *act, const struct mend_way *way)
                 : settled(act, &done, way);
     mend_applied_close(&done);
     return rc;
+}
+
+static int recover(const struct act *act, unsigned *ret_count)
+{
+    struct gm_err err;
+    struct model_target early;
+    struct model_target_options asked = *act->asked;
+    asked.only_open = true;
+    int rc = model_target_open(&early, act->arena, &asked, &err);
+    rc = rc < 0 ? rc : mend_recover(&early.model, act->is_system, ret_count, &err);
+    model_target_close(&early);
+    return rc < 0 ? cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text))
+                  : CLI_OK;
+}
+
+int act_open(const struct act *act)
+{
+    struct gm_err err;
+    unsigned count = 0;
+    int rc = recover(act, &count);
+    if (rc != CLI_OK) {
+        return rc;
+    }
+    if (count) {
+        fprintf(stderr, "gpumend: %u interrupted before, taken back first\n", count);
+    }
+    return model_target_open(act->target, act->arena, act->asked, &err) == 0
+               ? CLI_OK
+               : cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
 }
 
 int act_undo(const struct act *act, unsigned id, const char *what)
@@ -361,6 +418,9 @@ static void say_listed(struct arena *a, const struct mend_listed *l)
     printf("%4u  %-16s  %s  %-7s %s\n", l->id, journal_state_name(journal_state(j)),
            j->begun ? when(a, j->at_s) : "-", j->what ? str_printable(a, j->what) : "",
            j->title ? str_printable(a, j->title) : "");
+    if (j->applied && !j->verified) {
+        printf("      not tried out: ended before that\n");
+    }
     if (j->verified && strcmp(j->verified, "verified") != 0) {
         printf("      not verified: %s\n", str_printable(a, j->verified));
     }

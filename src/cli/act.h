@@ -14,6 +14,10 @@ struct act {
     bool packages, is_system, json;
 };
 
+/* Opens the target for a plan that is to be carried out: what was left half done is taken back
+ * first. CLI_OK, or it is said. */
+int act_open(const struct act *act);
+
 /* Carries the way out, replays the model, tries it in a child, and takes it back if that shows that
  * it mends nothing. */
 int act_apply(const struct act *act, const struct mend_way *way);

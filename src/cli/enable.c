@@ -108,10 +108,15 @@ static int run_with(struct enable *c)
     c->asked.env = c->env.vars.items;
     c->asked.n_env = c->env.vars.n;
     c->asked.only_open = !to_enable;
-    int rc = model_target_open(&c->target, &c->arena, &c->asked, &err);
-    rc = rc < 0      ? cli_fail(CLI_CANNOT, "%s: %s", c->command, str_printable(&c->arena, err.text))
-         : to_enable ? enable(c, &act)
-                     : act_undo(&act, 0, "enable");
+    int rc = CLI_OK;
+    if (to_enable) {
+        rc = act_open(&act);
+    } else if (model_target_open(&c->target, &c->arena, &c->asked, &err) < 0) {
+        rc = cli_fail(CLI_CANNOT, "disable: %s", str_printable(&c->arena, err.text));
+    }
+    if (rc == CLI_OK) {
+        rc = to_enable ? enable(c, &act) : act_undo(&act, 0, "enable");
+    }
     model_target_close(&c->target);
     return rc;
 }
@@ -123,6 +128,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         return cli_fail(CLI_CANNOT, "out of memory");
     }
     c->command = self->name;
+    c->target.root = ROOT_EMPTY;
     arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
     cli_env_init(&c->env, &c->arena);
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};

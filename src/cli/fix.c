@@ -148,6 +148,9 @@ static int print(struct fix *c)
 /* With --select the plan becomes that way alone. */
 static int select_way(struct fix *c)
 {
+    if (c->plan.ways.n == 0) {
+        return CLI_OK; // said when the plan is printed
+    }
     if (c->select > c->plan.ways.n) {
         return cli_fail(CLI_USAGE, "fix: there is no way %lu; there are %zu",
                         (unsigned long)c->select, c->plan.ways.n);
@@ -195,7 +198,31 @@ static int apply(struct fix *c, const struct act *act)
     return print(c); // there is nothing to mend, or no way: said there
 }
 
-static int do_it(struct fix *c)
+static int do_it(struct fix *c, const struct act *act)
+{
+    if (c->mode == FIX_LIST) {
+        return act_list(act);
+    }
+    if (c->mode == FIX_UNDO) {
+        return act_undo(act, (unsigned)c->undo_id, NULL);
+    }
+    make_plan(c);
+    int rc = select_way(c);
+    return rc != CLI_OK ? rc : c->mode == FIX_APPLY ? apply(c, act) : print(c);
+}
+
+static int open_target(struct fix *c, const struct act *act)
+{
+    struct gm_err err;
+    if (c->mode == FIX_APPLY) {
+        return act_open(act);
+    }
+    return model_target_open(&c->target, &c->arena, &c->asked, &err) == 0
+               ? CLI_OK
+               : cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->arena, err.text));
+}
+
+static int run_with(struct fix *c)
 {
     const struct act act = {
         .command = "fix",
@@ -206,31 +233,13 @@ static int do_it(struct fix *c)
         .is_system = c->is_system,
         .json = c->json,
     };
-    if (c->mode == FIX_LIST) {
-        return act_list(&act);
-    }
-    if (c->mode == FIX_UNDO) {
-        return act_undo(&act, (unsigned)c->undo_id, NULL);
-    }
-    make_plan(c);
-    int rc = select_way(c);
-    return rc != CLI_OK ? rc : c->mode == FIX_APPLY ? apply(c, &act) : print(c);
-}
-
-static int run_with(struct fix *c)
-{
-    struct gm_err err;
     c->asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
     c->asked.cwd = cli_cwd(&c->arena);
     c->asked.uid = getuid();
     c->asked.env = c->env.vars.items;
     c->asked.n_env = c->env.vars.n;
-    int rc = model_target_open(&c->target, &c->arena, &c->asked, &err);
-    if (rc < 0) {
-        rc = cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->arena, err.text));
-    } else {
-        rc = do_it(c);
-    }
+    int rc = open_target(c, &act);
+    rc = rc == CLI_OK ? do_it(c, &act) : rc;
     model_target_close(&c->target);
     return rc;
 }
@@ -251,6 +260,7 @@ static int fix_run(const struct cli_command *self, int argc, char **argv)
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
+    c->target.root = ROOT_EMPTY;
     arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
     if (has_root_option(argc, argv)) {
         /* Another system's program does not start in this shell's environment. */

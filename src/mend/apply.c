@@ -277,6 +277,11 @@ static const struct {
     [MEND_TEXT] = {.never = "it has a step that only a person can do"},
 };
 
+bool mend_step_is_left(const struct mend_way *way, const struct mend_step *step)
+{
+    return way->reach == MEND_PIP && step->kind == MEND_SET_ENV;
+}
+
 const char *mend_apply_objection(struct model *m, const struct mend_way *way,
                                  const struct mend_apply_options *o)
 {
@@ -285,7 +290,7 @@ const char *mend_apply_objection(struct model *m, const struct mend_way *way,
                                       : NULL;
     for (size_t i = 0; !why && i < way->steps.n; i++) {
         const struct doing d = {.m = m, .o = o, .step = &way->steps.items[i]};
-        why = actions[d.step->kind].never;
+        why = mend_step_is_left(way, d.step) ? NULL : actions[d.step->kind].never;
         if (!why && actions[d.step->kind].objection) {
             why = actions[d.step->kind].objection(&d);
         }
@@ -298,7 +303,9 @@ static int carry_out(struct doing *d, const struct mend_way *way, struct gm_err 
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < way->steps.n; i++) {
         d->step = &way->steps.items[i];
-        rc = actions[d->step->kind].carry_out(d, err);
+        if (!mend_step_is_left(way, d->step)) {
+            rc = actions[d->step->kind].carry_out(d, err);
+        }
     }
     return rc;
 }
@@ -333,9 +340,10 @@ int mend_apply(struct model *m, const struct mend_way *way, const struct mend_ap
     }
     int rc = open_place(m, o->is_system, &ret->place, err);
     rc = rc < 0 ? rc : place_lock(&ret->place, err);
-    rc = rc < 0 ? rc : work_recover(&ret->place, &ret->recovered, err);
-    if (rc < 0) {
-        return rc;
+    unsigned recovered;
+    rc = rc < 0 ? rc : work_recover(&ret->place, &recovered, err);
+    if (rc < 0 || recovered) { // the plan was made of another tree
+        return rc < 0 ? rc : gm_err_set(err, GM_ERR_LOOK, "the files have changed; try again");
     }
     struct doing d = {.m = m, .o = o, .w = &ret->work};
     rc = work_begin(&ret->work, &ret->place, o->what, way->title, err);
@@ -386,6 +394,20 @@ int mend_undo(struct model *m, bool is_system, unsigned id, const char *what, un
     if (rc == 0) {
         rc = none ? place_sweep(&place, err) : work_undo(&place, id, ret_id, err);
     }
+    place_close(&place);
+    return rc;
+}
+
+int mend_recover(struct model *m, bool is_system, unsigned *ret_count, struct gm_err *err)
+{
+    struct mend_place place;
+    struct gm_err none; // said by mend_apply(), should it come to that
+    *ret_count = 0;
+    if (open_place(m, is_system, &place, &none) < 0) {
+        return 0;
+    }
+    int rc = place_lock(&place, err);
+    rc = rc < 0 ? rc : work_recover(&place, ret_count, err);
     place_close(&place);
     return rc;
 }

@@ -1,6 +1,7 @@
 /*
  * A way of a plan carried out for good, behind a journal (src/mend/work.h).
  *
+ *   mend_recover()           what was left half done earlier, before a plan is made
  *   mend_apply()             the steps are done, and the place is still locked
  *   mend_verified() or       what trying it out said is noted, or
  *   mend_take_back()         everything is as it was
@@ -31,13 +32,16 @@ struct mend_apply_options {
 struct mend_applied {
     struct mend_place place;
     struct mend_work work;
-    unsigned id;        // of the journal
-    unsigned recovered; // journals that an earlier process left half done, taken back first
+    unsigned id; // of the journal
 };
 
 /* NULL if every step can be carried out with these options; else the reason, one sentence. */
 const char *mend_apply_objection(struct model *m, const struct mend_way *way,
                                  const struct mend_apply_options *o);
+
+/* Whether the step stays for the start of the program: with packages, the variables that make them
+ * findable. */
+bool mend_step_is_left(const struct mend_way *way, const struct mend_step *step);
 
 /* On failure everything is as it was, or the sentence says that it is not. *ret is to be closed
  * in any case. */
@@ -51,6 +55,10 @@ void mend_applied_close(struct mend_applied *applied);
  * place. *ret_id 0: there is none. */
 int mend_undo(struct model *m, bool is_system, unsigned id, const char *what, unsigned *ret_id,
               struct gm_err *err) GM_CHECK;
+
+/* What an earlier process left half done at the target's place is taken back; before the plan is
+ * made, which would else be made of a tree that is neither. A target without a place has nothing. */
+int mend_recover(struct model *m, bool is_system, unsigned *ret_count, struct gm_err *err) GM_CHECK;
 
 /* The journals of the target's place; reads only. */
 int mend_list_journals(struct model *m, bool is_system, struct mend_list *ret, struct gm_err *err)
