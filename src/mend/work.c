@@ -651,9 +651,52 @@ static int discard(struct mend_work *w, struct gm_err *err)
     return place_sync(w->journals, "the journal", err);
 }
 
+struct unknown {
+    uint64_t known; // changes of the log
+    const char *suffix;
+};
+
+static bool is_unknown(const char *name, void *arg)
+{
+    const struct unknown *u = arg;
+    struct str s = str_of(name);
+    size_t end = strlen(u->suffix);
+    uint64_t n;
+    return str_ends(s, u->suffix) && str_u64((struct str){s.s, s.n - end}, &n) && n > u->known;
+}
+
+/* Nothing is kept before its record is on the disk. What is kept and not in the log means that the
+ * end of the log was not torn but lost, and with it what the kept things are. */
+static int check_kept(struct mend_work *w, struct gm_err *err)
+{
+    static const char *const parts[][2] = {{"old", ""}, {"scan", ".after"}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct unknown u = {w->journal.changes.n, parts[i][1]};
+        struct root_dir found;
+        int dir = open_folder(w->folder, parts[i][0]);
+        if (dir < 0 && errno == ENOENT && !w->journal.begun) {
+            continue; // it was not made completely
+        }
+        if (dir < 0) {
+            return said(err, "the journal");
+        }
+        struct root here = {.fd = dir, .path = "."};
+        int rc = root_list(&here, w->place->arena, "/", 1, is_unknown, &u, &found);
+        (void)close(dir); // only read from
+        if (rc < 0) {
+            return gm_err_set(err, GM_ERR_LOOK, "the journal: %s", strerror(-rc));
+        }
+        if (found.n) {
+            return gm_err_set(err, GM_ERR_FORMAT, "journal %u is damaged: it keeps %s/%s, of which "
+                              "its log says nothing", w->journal.id, parts[i][0], found.names[0]);
+        }
+    }
+    return 0;
+}
+
 static int undo_opened(struct mend_work *w, struct gm_err *err)
 {
-    int rc = 0;
+    int rc = check_kept(w, err);
     for (size_t i = 0; rc == 0 && i < w->journal.changes.n; i++) {
         rc = check_change(w, &w->journal.changes.items[i], err);
     }

@@ -5,14 +5,15 @@
 
 Each way of acting (links, the start-up hook, a RUNPATH, packages by an installer) is carried out on
 a small environment once under strace, which counts the calls that change something. Then, once for
-each of these calls: the process is killed there; the call fails with each of a few errors, once and
-from there on. After each the next `fix --undo`, or the next `--apply` and then `--undo`, has to
+each of these calls: the process is killed there; the call fails from there on; it fails once, with
+another error. After each the next `fix --undo`, or the next `--apply` and then `--undo`, has to
 leave the tree as it was: content, mode, owner, times, links, attributes. The same for `--undo` that
 is killed and called again. Needs strace.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -40,6 +41,8 @@ FAIL = {"pwrite64": ("ENOSPC", "EIO"), "write": ("ENOSPC", "EIO"), "openat": ("E
         "ftruncate": ("EIO",), "fchmod": ("EROFS",), "fchown": ("EPERM",),
         "copy_file_range": ("ENOSPC", "EXDEV"), "clone": ("EAGAIN",), "flock": ("EIO",)}
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+NEXT_APPLY_EVERY = 5
+KINDS = ("packages", "edit", "hook", "link")
 
 # An installer that does what they do: removes, replaces, rewrites in place, adds, leaves bytecode.
 INSTALLER = """#!/bin/sh
@@ -66,10 +69,10 @@ class Wrong(Exception):
     pass
 
 
-def run(command, **more):
+def run(command):
     return subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, errors="backslashreplace", timeout=120, env=ENVIRONMENT,
-                          cwd="/", **more)
+                          cwd="/")
 
 
 class Scenario:
@@ -83,7 +86,7 @@ class Scenario:
         t.python().ctranslate2("4.5.0" if kind == "packages" else "4.8.5")
         if kind != "packages":
             t.pip_cublas()
-        self.tree = t
+        self.tree, self.settings = t, []
         self.prefix = t.real(t.prefix)
         self.target = [self.prefix] if kind == "packages" else ["--root", self.top, t.prefix]
         getattr(self, "prepare_" + kind)()
@@ -114,10 +117,10 @@ class Scenario:
         uv.parent.mkdir()
         uv.write_text(INSTALLER)
         uv.chmod(0o755)
-        ENVIRONMENT["PATH"] = "%s:/usr/bin:/bin" % uv.parent
+        self.settings = ["--env", "PATH=%s:/usr/bin:/bin" % uv.parent]
 
     def number_of_way(self):
-        document = json.loads(run([self.exe, "fix", *self.target, "--json"]).stdout)
+        document = json.loads(run([self.exe, "fix", *self.target, *self.settings, "--json"]).stdout)
         for i, way in enumerate(document["ways"], 1):
             if any(s["kind"] == self.kind for s in way["steps"]):
                 return str(i)
@@ -126,7 +129,8 @@ class Scenario:
     def apply(self):
         if self.kind == "hook":
             return [self.exe, "enable", *self.target]
-        return [self.exe, "fix", *self.target, "--apply", "--packages", "--select", self.way]
+        return [self.exe, "fix", *self.target, *self.settings, "--apply", "--packages",
+                "--select", self.way]
 
     def undo(self):
         return [self.exe, "fix", *self.target, "--undo"]
@@ -144,9 +148,8 @@ class Scenario:
         subprocess.run(["cp", "-a", str(self.prefix), str(self.top / "copy")], check=True)
 
 
-def changing_calls(command, folder):
+def changing_calls(command, trace):
     """[(name, n)]: the n-th call of that name changes something."""
-    trace = folder / "trace"
     run(["strace", "-s", "0", "-o", trace, *command])
     counts, found = collections.Counter(), []
     for line in trace.read_text(errors="backslashreplace").splitlines():
@@ -169,8 +172,8 @@ def injected(command, name, how, alone):
 
 
 def recover(scenario, i):
-    """The next call: every other time a repair from the start, which is then taken back."""
-    if i % 2:
+    """The next call: now and then a repair from the start, which is then taken back."""
+    if i % NEXT_APPLY_EVERY == 1:
         done = run(scenario.apply())
         if done.returncode not in (0, 1, 3) or "another" in done.stderr:
             raise Wrong("the next --apply: %d %s" % (done.returncode, done.stderr))
@@ -187,7 +190,8 @@ def point(scenario, command, name, how, i, allowed=()):
         if "signal" not in how and done.returncode not in (0, 1, 2, 3):
             raise Wrong("ended with %d: %s" % (done.returncode, done.stderr[-300:]))
         mute = name == "write" and how.endswith("+")  # nor can anything be said
-        if "error" in how and not mute and done.returncode not in (0, 1) and not done.stderr:
+        said = done.stderr + done.stdout
+        if "error" in how and not mute and done.returncode not in (0, 1) and not said:
             raise Wrong("status %d, and nothing was said" % done.returncode)
         recover(scenario, i)
         differences = [d for d in scenario.changed() if d not in allowed]
@@ -205,10 +209,10 @@ def only_time_of_prefix(differences):
     return len(differences) == 1 and re.fullmatch(r"\.: \d+ -> \d+", differences[0]) is not None
 
 
-def faults(scenario, folder):
+def faults(scenario, trace):
     """Yields (label, wrong) for each point of a scenario."""
     i = 0
-    for name, n in changing_calls(scenario.apply(), folder):
+    for name, n in changing_calls(scenario.apply(), trace):
         i += 1
         if i == 1:
             recover(scenario, 0)
@@ -217,13 +221,13 @@ def faults(scenario, folder):
             scenario.keep()
         yield "apply killed at %s %d" % (name, n), point(
             scenario, scenario.apply(), name, "signal=SIGKILL:when=%d" % n, i)
-        for error in FAIL.get(name, ()):
-            for when in ("%d" % n, "%d+" % n):
-                i += 1
-                yield "apply, %s %s fails with %s" % (name, when, error), point(
-                    scenario, scenario.apply(), name, "error=%s:when=%s" % (error, when), i)
+        for error, when in zip(FAIL.get(name, ()), ("%d+" % n, "%d" % n)):
+            i += 1
+            gap = ("gap",) if name == "utimensat" else ()
+            yield "apply, %s %s fails with %s" % (name, when, error), point(
+                scenario, scenario.apply(), name, "error=%s:when=%s" % (error, when), i, gap)
     run(scenario.apply())
-    calls = changing_calls(scenario.undo(), folder)
+    calls = changing_calls(scenario.undo(), trace)
     for at, (name, n) in enumerate(calls):
         run(scenario.apply())
         last = at == len(calls) - 1 and name == "utimensat"
@@ -236,6 +240,23 @@ def memory():
     return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
+def try_kind(exe, folder, kind, show):
+    """Counts and the lines to print."""
+    counts, lines = collections.Counter(), []
+    if kind == "edit" and not shutil.which("patchelf"):
+        return collections.Counter(skipped=1), ["SKIP edit: patchelf is not installed"]
+    try:
+        for label, wrong in faults(Scenario(exe, folder, kind), folder / (kind + ".trace")):
+            counts["failed" if wrong else "passed"] += 1
+            if wrong or show:
+                lines.append("%s %s: %s%s" % ("FAIL" if wrong else "PASS", kind, label,
+                                              ": " + wrong if wrong else ""))
+    except Wrong as fault:
+        counts["failed"] += 1
+        lines.append("FAIL %s: %s" % (kind, fault))
+    return counts, [*lines, "%s: %d points" % (kind, counts.total())]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("exe", metavar="GPUMEND")
@@ -243,32 +264,20 @@ def main():
     parser.add_argument("--show", action="store_true")
     args = parser.parse_args()
     exe = os.path.abspath(args.exe)
-    counts = collections.Counter()
+    total = collections.Counter()
     if not shutil.which("strace"):
         print("SKIP strace is not installed\n0 passed, 0 failed, 1 skipped")
         return 0
-    with tempfile.TemporaryDirectory(prefix="gpumend-faults-", dir=memory()) as folder:
+    with tempfile.TemporaryDirectory(prefix="gpumend-faults-", dir=memory()) as folder, \
+            concurrent.futures.ThreadPoolExecutor(2) as pool:
         os.chmod(folder, stat.S_IRWXU)
-        for kind in args.only or ("link", "hook", "edit", "packages"):
-            if kind == "edit" and not shutil.which("patchelf"):
-                print("SKIP %s: patchelf is not installed" % kind)
-                counts["skipped"] += 1
-                continue
-            tried = 0
-            try:
-                for label, wrong in faults(Scenario(exe, Path(folder), kind), Path(folder)):
-                    tried += 1
-                    counts["failed" if wrong else "passed"] += 1
-                    if wrong or args.show:
-                        print("%s %s: %s%s" % ("FAIL" if wrong else "PASS", kind, label,
-                                               ": " + wrong if wrong else ""), flush=True)
-            except Wrong as fault:
-                counts["failed"] += 1
-                print("FAIL %s: %s" % (kind, fault))
-            print("%s: %d points" % (kind, tried), flush=True)
-    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % {
-        k: counts[k] for k in ("passed", "failed", "skipped")})
-    return 1 if counts["failed"] else 0
+        for counts, lines in pool.map(
+                lambda kind: try_kind(exe, Path(folder), kind, args.show), args.only or KINDS):
+            total += counts
+            print("\n".join(lines), flush=True)
+    print("%d passed, %d failed, %d skipped" % (total["passed"], total["failed"],
+                                                total["skipped"]))
+    return 1 if total["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""`fix --apply`, `--undo`, `enable` and `disable` on environments that really run.
+
+    tests/mend/apply.py [--only PATTERN] GPUMEND
+
+The environment is a real one of /usr/bin/python3.11 with a package "ctranslate2" of our own, whose
+library opens libcublas.so.12 when it is used, as the real one does. What is applied has to make the
+program work, and what is taken back has to leave the tree as it was. The rest is what is refused.
+"""
+
+import argparse
+import fcntl
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "causes")]
+import state  # noqa: E402
+import tree  # noqa: E402
+
+PYTHON = "/usr/bin/python3.11"
+PROGRAM = "import ctranslate2; print(ctranslate2.use())"
+ASKS = 'void *dlopen(const char *, int); int use(void); ' \
+       'int use(void) { return dlopen("libcublas.so.12", 1) != 0; }'
+INIT = """import ctypes, os
+here = os.path.dirname(os.path.abspath(__file__))
+ctypes.CDLL(here + "/_ext.%s.so")
+library = ctypes.CDLL(here + "/../ctranslate2.libs/libctranslate2-01234567.so.4")
+def use():
+    return library.use()
+""" % tree.TAG
+
+
+class Wrong(Exception):
+    pass
+
+
+class World:
+    def __init__(self, exe, folder):
+        self.exe = exe
+        t = self.tree = tree.Tree(folder / "world")
+        self.prefix, self.site = t.real(t.prefix), t.real(t.site)
+        self.site.mkdir(parents=True)
+        (self.prefix / "bin").mkdir()
+        (self.prefix / "bin/python").symlink_to(PYTHON)
+        (self.prefix / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n"
+                                                "include-system-site-packages = false\n")
+        libs = t.site + "/ctranslate2.libs"
+        asking = t.put(libs + "/libctranslate2-01234567.so.4", tree.compiled(
+            ASKS, "-Wl,-soname,libctranslate2-01234567.so.4"))
+        t.put(t.site + "/ctranslate2/_ext.%s.so" % tree.TAG, tree.compiled(
+            "int use(void); int ext(void); int ext(void) { return use(); }",
+            "-Wl,--no-as-needed", "-Wl,%s" % t.real(asking), "-Wl,--disable-new-dtags", "-Wl,-rpath,$ORIGIN/../ctranslate2.libs"))
+        t.put(t.site + "/ctranslate2/__init__.py", INIT)
+        t.dist("ctranslate2", "4.8.5", ["ctranslate2/__init__.py"])
+        for name in ("libcublas.so.12", "libcublasLt.so.12"):
+            t.put(t.cublas + "/" + name, tree.compiled("int f(void); int f(void) { return 1; }",
+                                                      "-Wl,-soname," + name))
+        t.dist("nvidia-cublas-cu12", "12.4.5.8", ["nvidia/cublas/lib/libcublas.so.12"])
+        self.before = state.state(self.prefix)
+
+    def gpumend(self, *args, status=0):
+        done = subprocess.run([self.exe, *map(str, args)], env={"PATH": "/usr/bin:/bin"}, cwd="/",
+                              capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL)
+        if done.returncode != status:
+            raise Wrong("%s: status %d, not %d: %s%s" % (" ".join(map(str, args)), done.returncode,
+                                                       status, done.stdout, done.stderr))
+        return done.stdout + done.stderr
+
+    def apply(self, kind, *more, status=0):
+        document = json.loads(self.gpumend("fix", self.prefix, "--json", status=1))
+        number = next(i for i, w in enumerate(document["ways"], 1)
+                      if any(s["kind"] == kind for s in w["steps"]))
+        return self.gpumend("fix", self.prefix, "--apply", "--select", number, *more,
+                            status=status)
+
+    def works(self, **env):
+        done = subprocess.run([self.prefix / "bin/python", "-c", PROGRAM], capture_output=True,
+                              text=True, env={"PYTHONDONTWRITEBYTECODE": "1", **env}, check=False)
+        return done.stdout.strip() == "1"
+
+    def changed(self):
+        return state.differences(self.before, state.state(self.prefix))
+
+
+def expect(holds, what):
+    if not holds:
+        raise Wrong(what)
+
+
+def as_before(w, what="taken back"):
+    expect(not w.changed(), "%s: %s" % (what, "; ".join(w.changed()[:4])))
+
+
+def mends(kind):
+    def test(w):
+        expect(not w.works(), "it works without a repair")
+        said = w.apply(kind)
+        expect("repaired" in said, "not verified: " + said)
+        expect(w.works(), "it does not work with the repair")
+        expect("applied" in w.gpumend("fix", w.prefix, "--list"), "not listed")
+        w.gpumend("fix", w.prefix, "--undo")
+        as_before(w)
+        expect(not w.works(), "it works though the repair is taken back")
+    return test
+
+
+def hook(w):
+    """The hook works, leaves no bytecode, can be switched off, and fails silently."""
+    expect("repaired" in w.gpumend("enable", w.prefix), "not verified")
+    run = [str(w.prefix / "bin/python"), "-c", PROGRAM]
+    done = subprocess.run(run, capture_output=True, text=True, env={}, check=False)
+    expect(done.stdout.strip() == "1", "without: " + done.stderr)
+    expect(not (w.site / "__pycache__").exists(), "bytecode of the hook was written")
+    shutil.rmtree(w.site / "ctranslate2/__pycache__", ignore_errors=True)
+    expect(not w.works(GPUMEND_HOOK="0"), "GPUMEND_HOOK=0 does not switch it off")
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        (w.tree.real(w.tree.cublas) / name).rename(w.prefix / name)
+    done = subprocess.run(run, capture_output=True, text=True, check=False,
+                          env={"PYTHONDONTWRITEBYTECODE": "1"})
+    expect(done.stderr == "" and done.stdout.strip() == "0", "it says something: " + done.stderr)
+    done = subprocess.run(run, capture_output=True, text=True, check=False,
+                          env={"PYTHONDONTWRITEBYTECODE": "1", "GPUMEND_HOOK_VERBOSE": "1"})
+    expect("libcublas" in done.stderr, "GPUMEND_HOOK_VERBOSE=1 says nothing")
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        (w.prefix / name).rename(w.tree.real(w.tree.cublas) / name)
+    expect("has a hook already" in w.gpumend("enable", w.prefix, status=3), "enabled twice")
+    moved = w.prefix.with_name("moved")
+    w.prefix.rename(moved)
+    done = subprocess.run([str(moved / "bin/python"), "-c", PROGRAM], capture_output=True, text=True,
+                          env={"PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+    moved.rename(w.prefix)
+    expect(done.stdout.strip() == "1", "not in an environment that was moved: " + done.stderr)
+    w.gpumend("disable", w.prefix)
+    left = [d for d in w.changed() if not d.startswith((".: ", "lib/python3.11/site-packages/nvidia/",
+                                                        "lib/python3.11/site-packages/ctranslate2: "))]
+    expect(not left, "disabled: " + "; ".join(left[:4]))
+
+
+def does_not_help(w):
+    """What does not help is taken back: here the library cannot be loaded, which no model sees."""
+    library = w.tree.real(w.tree.cublas) / "libcublas.so.12"
+    library.write_bytes(tree.compiled(
+        "int g(void); __attribute__((constructor)) static void c(void) { __builtin_trap(); }"
+        "int f(void); int f(void) { return 1; }", "-Wl,-soname,libcublas.so.12"))
+    w.before = state.state(w.prefix)
+    said = w.apply("link", status=1)
+    expect("failed" in said and "as it was before" in said, said)
+    as_before(w)
+
+
+def changed_by_others(w):
+    w.apply("link")
+    link = next(p for p in w.site.rglob("libcublas.so.12") if p.is_symlink())
+    link.unlink()
+    link.write_text("mine")
+    said = w.gpumend("fix", w.prefix, "--undo", status=3)
+    expect("changed by others" in said and "libcublas.so.12" in said, said)
+    expect(link.read_text() == "mine", "it was touched")
+    w.gpumend("fix", w.prefix, "--list")
+
+
+def last_first(w):
+    """Two repairs; the first cannot go before the second where both changed the same."""
+    w.apply("link")
+    w.gpumend("fix", w.prefix, "--undo", "1")
+    as_before(w)
+    w.gpumend("enable", w.prefix)
+    w.gpumend("fix", w.prefix, "--undo", "7", status=2)
+    w.gpumend("disable", w.prefix)
+    as_before(w)
+    expect("nothing" in w.gpumend("disable", w.prefix), "disabled twice")
+
+
+def leaves_the_environment(w):
+    """A folder of the environment that is a link to another place."""
+    libs = w.site / "ctranslate2.libs"
+    outside = w.prefix.parent / "outside"
+    libs.rename(outside)
+    libs.symlink_to(outside)
+    before = state.state(outside)
+    document = json.loads(w.gpumend("fix", w.prefix, "--json", status=1))
+    for number, way in enumerate(document["ways"], 1):
+        if any(s["kind"] in ("link", "edit") for s in way["steps"]):
+            w.gpumend("fix", w.prefix, "--apply", "--select", number, status=3)
+            expect(not state.differences(before, state.state(outside)), "it was written outside")
+
+
+def world_writable(w):
+    for folder in (w.site, w.site / "ctranslate2.libs"):
+        folder.chmod(0o777)
+    w.before = state.state(w.prefix)
+    expect("anyone may write" in w.apply("link", status=3), "not refused")
+    expect("anyone may write" in w.gpumend("enable", w.prefix, status=3), "not refused")
+    as_before(w, "refused")
+
+
+def of_another(w):
+    if os.geteuid() != 0:
+        return "SKIP"
+    os.chown(w.site, 12345, 12345)
+    w.before = state.state(w.prefix)
+    expect("belongs to user 12345" in w.gpumend("enable", w.prefix, status=3), "not refused")
+    as_before(w, "refused")
+    return None
+
+
+def two_at_once(w):
+    fd = os.open(w.prefix, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    expect("another gpumend" in w.gpumend("enable", w.prefix, status=3), "not refused")
+    os.close(fd)
+    as_before(w, "refused")
+
+
+def damaged_journal(w):
+    """Nothing is done with a journal that is damaged; cut at the end it is taken back."""
+    w.apply("link")
+    log = w.prefix / ".gpumend/journal/1/log"
+    good, applied = log.read_bytes(), state.state(w.prefix)
+    applied = {k: v for k, v in applied.items() if not k.startswith(".gpumend")}
+    for at in range(0, len(good) - 200, 37):
+        log.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1:])
+        expect("damaged" in w.gpumend("fix", w.prefix, "--list"), "byte %d: not seen" % at)
+        w.gpumend("fix", w.prefix, "--undo", status=3)
+    now = {k: v for k, v in state.state(w.prefix).items() if not k.startswith(".gpumend")}
+    expect(not state.differences(applied, now), "something was done")
+    log.write_bytes(good[:-20])
+    w.gpumend("fix", w.prefix, "--undo")
+    as_before(w)
+
+
+TESTS = {"links": mends("link"), "edit": mends("edit"), "hook": hook,
+         "does-not-help": does_not_help, "changed-by-others": changed_by_others,
+         "last-first": last_first, "leaves-the-environment": leaves_the_environment,
+         "world-writable": world_writable, "of-another": of_another, "two-at-once": two_at_once,
+         "damaged-journal": damaged_journal}
+
+
+def needs(name):
+    if not os.path.exists(PYTHON):
+        return PYTHON + " is not there"
+    if name == "edit" and not shutil.which("patchelf"):
+        return "patchelf is not installed"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("exe", metavar="GPUMEND")
+    parser.add_argument("--only", action="append", metavar="PATTERN")
+    args = parser.parse_args()
+    passed = failed = skipped = 0
+    for name, test in TESTS.items():
+        if args.only and not any(fnmatch.fnmatch(name, p) for p in args.only):
+            continue
+        why = needs(name)
+        with tempfile.TemporaryDirectory(prefix="gpumend-apply-") as folder:
+            try:
+                if why or test(World(os.path.abspath(args.exe), Path(folder))) == "SKIP":
+                    skipped += 1
+                    print("SKIP %s: %s" % (name, why or "needs root"))
+                    continue
+                passed += 1
+            except Exception as fault:  # a broken test is a failure, the others go on
+                failed += 1
+                print("FAIL %s: %s: %s" % (name, type(fault).__name__, fault), flush=True)
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
