@@ -43,7 +43,7 @@ static const char whole[] =
 
 static int parse(struct str log, struct journal *ret)
 {
-    struct gm_err err = {.code = GM_OK};
+    struct gm_err err = {.code = GM_ERR_NONE};
     int rc = journal_parse(&arena, log, ret, &err);
     assert_int_equal(rc, err.code);
     return rc;
