@@ -174,12 +174,9 @@ static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *
     const struct kb_build *build = older_build(d, release, driver);
     if (build) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                    diag_pip(d, arena_printf(d->a,
-                                             "--force-reinstall torch==%s --index-url "
-                                             "https://download.pytorch.org/whl/%s",
-                                             diag_quote(d, release), build->build)),
-                    "Install torch %s built for CUDA %s, which this driver serves.", release,
-                    build->cuda);
+                    diag_torch_command(d, release, build->build),
+                    "Install torch %s built for CUDA %s, which this driver serves (by uv, which "
+                    "knows PyTorch's builds).", release, build->cuda);
     }
 }
 

@@ -24,6 +24,15 @@ const char *diag_pip_command(struct model *m, const char *arguments)
                                              : "%s -m pip install %s", python_of(m), arguments);
 }
 
+/* uv knows where PyTorch serves each build from (its option --torch-backend; uv, "Using uv with
+ * PyTorch"); pip would need the address. */
+const char *diag_torch_command(struct diag *d, const char *release, const char *build)
+{
+    return arena_printf(d->a, "uv pip install --python %s --reinstall-package torch "
+                              "--torch-backend=%s torch==%s", python_of(d->m), build,
+                        diag_quote(d, release));
+}
+
 const char *diag_pip(struct diag *d, const char *arguments)
 {
     return diag_pip_command(d->m, arguments);

@@ -95,6 +95,8 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
 void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* "PYTHON -m pip install ARGUMENTS", or uv's words where there is no pip. */
 const char *diag_pip(struct diag *d, const char *arguments);
+/* A command that installs this release of torch in this build: "cu118". */
+const char *diag_torch_command(struct diag *d, const char *release, const char *build);
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
 

@@ -238,8 +238,8 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     return best;
 }
 
-/* "torch 2.15 (build cu132)" from the index that pip uses, with a command; another build of the
- * installed release, or of the newest, in words: where it is served from is not known here. */
+/* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed release,
+ * or of the newest. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
                        const struct diag_target *targets, size_t n)
 {
@@ -261,9 +261,16 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
                     plain->cuda ? plain->cuda : plain->rocm);
     }
     if (other) {
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
-                    "Install the %s build of %s %s, from the package index of its own project.",
-                    other->build, package, same ? version : diag_series(d, other));
+        bool is_torch = strcmp(package, "torch") == 0;
+        struct str rest = str_of(same ? version : diag_series(d, other));
+        const char *release = str_dup(d->a, str_cut(&rest, '+'));
+        /* A series without its last number: the newest of it. */
+        const char *wanted = same ? release : arena_printf(d->a, "%s.*", release);
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                    is_torch ? diag_torch_command(d, wanted, other->build) : NULL,
+                    "Install the %s build of %s %s%s.", other->build, package, release,
+                    is_torch ? " (by uv, which knows PyTorch's builds)"
+                             : ", from the package index of its own project");
     }
     return plain || other;
 }

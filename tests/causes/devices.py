@@ -165,7 +165,7 @@ def too_old(name, driver, gpu, good, repair, runtime="libcudart.so.12", version=
 RTX3060 = ("0000:01:00.0", 0x2503, "NVIDIA GeForce RTX 3060")
 K80 = ("0000:05:00.0", 0x102d, "Tesla K80")
 too_old("driver-too-old-for-cuda-12", "470.256.02", RTX3060, "525.60.13",
-        "--index-url https://download.pytorch.org/whl/cu118",
+        "--torch-backend=cu118 torch==2.5.1",
         evidence="525.60.13 or newer.*torch was built for CUDA 12.4.*row minor-12")
 too_old("driver-one-below-the-floor", "525.60.11", RTX3060, "525.60.13", "nvidia-driver")
 too_old("driver-too-old-for-cuda-13", "575.57.08", RTX3060, "580.65.06", "580.65.06 or newer",
