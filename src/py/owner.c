@@ -112,26 +112,20 @@ static struct str library_lines(struct arena *a, struct str rows)
     if (memchr(rows.s, '"', rows.n)) {
         return (struct str){arena_strndup(a, rows.s, rows.n), rows.n};
     }
-    struct str kept = {0};
-    for (int pass = 0; pass < 2; pass++) { // measures, then copies
-        char *out = pass ? arena_alloc(a, kept.n + 1) : NULL;
-        size_t n = 0;
-        struct str rest = rows;
-        for (size_t at; (at = str_find(rest, LIBRARY_MARK)) < rest.n;) {
-            const char *start = memrchr(rest.s, '\n', at);
-            start = start ? start + 1 : rest.s;
-            const char *limit = rest.s + rest.n;
-            const char *end = memchr(rest.s + at, '\n', rest.n - at);
-            end = end ? end + 1 : limit;
-            if (out) {
-                memcpy(out + n, start, (size_t)(end - start));
-            }
-            n += (size_t)(end - start);
-            rest = (struct str){end, (size_t)(limit - end)};
-        }
-        kept = (struct str){out, n};
+    char *out = arena_alloc(a, rows.n + 1); // as large as all rows: what is not written costs nothing
+    size_t n = 0;
+    struct str rest = rows;
+    for (size_t at; (at = str_find(rest, LIBRARY_MARK)) < rest.n;) {
+        const char *start = memrchr(rest.s, '\n', at);
+        start = start ? start + 1 : rest.s;
+        const char *limit = rest.s + rest.n;
+        const char *end = memchr(rest.s + at, '\n', rest.n - at);
+        end = end ? end + 1 : limit;
+        memcpy(out + n, start, (size_t)(end - start));
+        n += (size_t)(end - start);
+        rest = (struct str){end, (size_t)(limit - end)};
     }
-    return kept;
+    return (struct str){out, n};
 }
 
 static int read_library_rows(struct py_env *env, const char *path, struct str *ret)
