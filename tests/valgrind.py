@@ -63,6 +63,7 @@ def commands(top):
     return [["check", env], ["check", env, "--json"], ["check", env, "--import", "ctranslate2"],
             ["check", extension], ["check", top / "short.so"], ["check", top / "nowhere"],
             ["check", "--root", env], ["check", "--pid", os.getpid()], ["check", "--no-such"],
+            ["fix", env], ["fix", env, "--json"], ["fix", top / "short.so"],
             ["why", "--exe", python], ["why", "libcudnn_ops.so.9", "--exe", python, "--load", cudnn],
             ["why", "libcudnn.so.9", "--caller", extension, "--json"],
             ["why", "libz.so.1", "--exe", python, "--glibc", "2.31", "--cpu", "x86-64-v2"],
