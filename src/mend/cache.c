@@ -80,9 +80,22 @@ static void grow(struct mend_seen_set *s)
     *s = more;
 }
 
+/* Where a folder is missing, what would be in it is too: the topmost that is missing stands for
+ * all of them. */
+static const char *topmost_missing(struct mend_seen_set *s, const char *path)
+{
+    struct stat st;
+    for (const char *above = path_dir(s->a, path); root_stat(s->root, above, &st) == -ENOENT;
+         above = path_dir(s->a, above)) {
+        path = above;
+    }
+    return path;
+}
+
 void mend_seen_add(void *arg, const char *path)
 {
     struct mend_seen_set *s = arg;
+    struct mend_identity identity;
     struct stat st;
     if (path[0] != '/' || starts_with(path, "/proc/") || starts_with(path, "/sys/")) {
         return;
@@ -90,13 +103,17 @@ void mend_seen_add(void *arg, const char *path)
     if (s->n * 2 >= s->cap) {
         grow(s);
     }
-    struct mend_seen *slot = &s->slots[slot_of(s, path)];
-    if (slot->path || s->n == MEND_SEEN_MAX) {
+    if (s->slots[slot_of(s, path)].path || s->n == MEND_SEEN_MAX) {
         return;
     }
-    s->n++;
-    slot->path = arena_strdup(s->a, path);
-    if (look_at(s->root, path, &slot->identity, &st) && is_young(&st, &s->began)) {
+    bool is_there = look_at(s->root, path, &identity, &st);
+    path = identity.v[0] == ENOENT ? topmost_missing(s, path) : path;
+    struct mend_seen *slot = &s->slots[slot_of(s, path)];
+    if (!slot->path) {
+        *slot = (struct mend_seen){arena_strdup(s->a, path), identity};
+        s->n++;
+    }
+    if (is_there && is_young(&st, &s->began)) {
         s->young = slot->path;
     }
 }

@@ -8,7 +8,7 @@
  *     mend_cache_read()    the answer, if the question is the same and every identity too
  *
  * An identity is device, inode, size, mode, and the times of change to the nanosecond; of a path that
- * leads nowhere it is the errno. Of a file with several names the time of the inode's change is left
+ * leads nowhere it is the errno, and the topmost folder that is missing stands for what is below it. Of a file with several names the time of the inode's change is left
  * out: installers make environments of hard links, and each link made elsewhere would change it. Of device nodes only what they are counts, and /proc and /sys,
  * whose files have no times, are left out: the caller puts what matters of them into the question.
  *
