@@ -52,9 +52,9 @@ struct str hook_module(struct arena *a, const char *prefix, const char *site,
                        size_t n_paths)
 {
     const char *text = "\"\"\"Written by gpumend; `gpumend disable` takes it away.\"\"\"\n"
-                       "import sys\n\nMODULES = (";
+                       "import os\nimport sys\n\nMODULES = (";
     for (size_t i = 0; i < n_modules; i++) {
-        text = arena_printf(a, "%s%s.decode(), ", text, literal(a, modules[i]));
+        text = arena_printf(a, "%s%s, ", text, literal(a, modules[i]) + 1); // text: identifiers
     }
     text = arena_printf(a, "%s)\nLIBRARIES = (\n", text);
     for (size_t i = 0; i < n_paths; i++) {
