@@ -76,7 +76,7 @@ static int enable(struct enable *c, const struct act *act)
         return cli_fail(CLI_CANNOT, "enable: a hook wants a Python environment with site-packages "
                                     "of its own");
     }
-    if (hook_present(m->root, &c->arena, site)) {
+    if (model_hook_read(m->root, &c->arena, site, NULL)) {
         return cli_fail(CLI_CANNOT, "enable: %s has a hook already (gpumend disable takes it away)",
                         str_printable(&c->arena, site));
     }

@@ -101,14 +101,14 @@ static int put_hook(const struct doing *d, struct gm_err *err)
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "no site-packages folder inside %s",
                           m->env->prefix);
     }
-    if (hook_present(m->root, m->arena, site)) {
+    if (model_hook_read(m->root, m->arena, site, NULL)) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s has a hook already (gpumend disable takes "
                           "it away)", site);
     }
     struct str module =
         hook_module(m->arena, prefix, site, s->modules, s->n_modules, s->paths, s->n_paths);
-    int rc = put_in_site(d, site, HOOK_MODULE_NAME, module, err);
-    return rc < 0 ? rc : put_in_site(d, site, HOOK_PTH_NAME, hook_pth(), err);
+    int rc = put_in_site(d, site, MODEL_HOOK_MODULE, module, err);
+    return rc < 0 ? rc : put_in_site(d, site, MODEL_HOOK_PTH, hook_pth(), err);
 }
 
 /* ------------------------------------------------------------------ RPATH and RUNPATH */

@@ -63,10 +63,3 @@ struct str hook_module(struct arena *a, const char *prefix, const char *site,
     }
     return str_of(arena_printf(a, "%s)\n%s", text, mend_hookfile_py));
 }
-
-bool hook_present(struct root *root, struct arena *a, const char *site)
-{
-    struct stat st;
-    return root_lstat(root, path_join(a, site, HOOK_PTH_NAME), &st) == 0 &&
-           root_lstat(root, path_join(a, site, HOOK_MODULE_NAME), &st) == 0;
-}

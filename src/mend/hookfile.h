@@ -13,21 +13,15 @@
 #ifndef GPUMEND_MEND_HOOKFILE_H
 #define GPUMEND_MEND_HOOKFILE_H
 
-#include "base/root.h"
+#include "model/hook.h"
 
-#define HOOK_PTH_NAME "gpumend-hook.pth"
-#define HOOK_MODULE_NAME "_gpumend_hook.py"
-
-/* The line that HOOK_PTH_NAME consists of. */
+/* The line that MODEL_HOOK_PTH consists of. */
 struct str hook_pth(void);
 
-/* The text of HOOK_MODULE_NAME. `prefix` and `site` are absolute and without links, `paths`
+/* The text of MODEL_HOOK_MODULE. `prefix` and `site` are absolute and without links, `paths`
  * absolute. In the arena. */
 struct str hook_module(struct arena *a, const char *prefix, const char *site,
                        const char *const *modules, size_t n_modules, const char *const *paths,
                        size_t n_paths);
-
-/* Whether a hook stands in the site-packages folder (absolute inside the root). */
-bool hook_present(struct root *root, struct arena *a, const char *site);
 
 #endif

@@ -16,6 +16,7 @@
 #include "kb/kb.h"
 #include "ldso/conf.h"
 #include "ldso/process.h"
+#include "model/hook.h"
 #include "py/env.h"
 
 enum model_source {
@@ -95,6 +96,7 @@ struct model {
     struct kb_dlopens dlopens;
     struct kb_families families;
     struct py_env *env; // NULL: the target is no Python environment
+    struct model_hook hook; // of the environment; file NULL: there is none
     const struct host *host; // judged; NULL: not looked at, and host_why says why
     const char *host_why;
     struct ldso_config config;

@@ -26,6 +26,7 @@ struct run {
     VEC(struct imported *) imports;
     struct ldso_object *ctypes; // the _ctypes extension, once it is loaded
     unsigned depth;
+    bool hooked; // the environment's start-up hook has done its work
 };
 
 const char *model_source_name(enum model_source source)
@@ -669,16 +670,40 @@ static void import_unknown(struct run *r, const char *name)
     }
 }
 
+static bool is_module_of(const char *const *modules, size_t n_modules, const char *module)
+{
+    for (size_t i = 0; i < n_modules; i++) {
+        size_t n = strlen(modules[i]);
+        if (strncmp(module, modules[i], n) == 0 && (module[n] == '\0' || module[n] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the environment's own start-up hook loads at this import. */
+static void run_hook(struct run *r, const char *module)
+{
+    const struct model_hook *h = &r->m->hook;
+    const char *off = ldso_getenv(r->p, "GPUMEND_HOOK");
+    if (r->hooked || (off && strcmp(off, "0") == 0) ||
+        !is_module_of(h->modules, h->n_modules, module)) {
+        return;
+    }
+    r->hooked = true;
+    for (size_t i = 0; i < h->n_libraries; i++) {
+        if (!ldso_dlopen(r->p, ctypes_object(r), h->libraries[i], LDSO_NOW)) {
+            return; // the process is dead
+        }
+    }
+}
+
 /* The start-up hook of a change loads right before the first import of one of its modules. */
 static void preload_before(struct run *r, const char *module)
 {
     const struct model_change *c = r->m->change;
-    for (size_t i = 0; c && i < c->n_modules && !r->out->n_preloads; i++) {
-        size_t n = strlen(c->modules[i]);
-        if (strncmp(module, c->modules[i], n) == 0 && (module[n] == '\0' || module[n] == '.')) {
-            model_preload(r->m, r->out, ctypes_object(r));
-            return;
-        }
+    if (c && !r->out->n_preloads && is_module_of(c->modules, c->n_modules, module)) {
+        model_preload(r->m, r->out, ctypes_object(r));
     }
 }
 
@@ -686,6 +711,7 @@ static bool do_import(struct run *r, const char *name)
 {
     const struct kb_import *row = NULL;
     const struct py_dist *dist = find_import(r->m, name, &row);
+    run_hook(r, row ? row->module : name);
     preload_before(r, row ? row->module : name);
     if (!dist || !row) {
         if (r->depth == 0) {

@@ -47,6 +47,24 @@ static void add_scripts(struct model_target *t, const struct model_target_option
     model_add_default_scripts(&t->model, imports.items, imports.n);
 }
 
+static void find_hook(struct model *m)
+{
+    for (size_t i = 0; i < m->env->paths_n && !m->hook.file; i++) {
+        const struct py_path *p = &m->env->paths[i];
+        if (p->is_dir && p->origin == PY_PATH_SITE) {
+            (void)model_hook_read(m->root, m->arena, p->dir, &m->hook); // file says whether
+        }
+    }
+    if (m->hook.file) {
+        VEC_PUSH(m->arena, &m->notes,
+                 arena_printf(m->arena, "a start-up hook of gpumend loads %zu %s before the first "
+                                        "import of %s (gpumend disable takes it out)",
+                              m->hook.n_libraries,
+                              m->hook.n_libraries == 1 ? "library" : "libraries",
+                              m->hook.n_modules ? m->hook.modules[0] : "nothing"));
+    }
+}
+
 /* An environment, an interpreter, or any other ELF file. */
 static int find_target(struct model_target *t, const struct model_target_options *o,
                        struct gm_err *err)
@@ -65,8 +83,12 @@ static int find_target(struct model_target *t, const struct model_target_options
     if (rc == 0) {
         m->env = &t->py;
         t->kind = "environment";
+        find_hook(m);
         for (size_t i = 0; i < t->py.notes_n; i++) {
-            VEC_PUSH(m->arena, &m->notes, t->py.notes[i]);
+            /* That its line runs code is the environment's hook itself, which is modelled. */
+            if (!m->hook.n_modules || !strstr(t->py.notes[i], "/" MODEL_HOOK_PTH " ")) {
+                VEC_PUSH(m->arena, &m->notes, t->py.notes[i]);
+            }
         }
         return 0;
     }

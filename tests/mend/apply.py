@@ -114,7 +114,10 @@ def mends(kind):
 
 def hook(w):
     """The hook works, leaves no bytecode, can be switched off, and fails silently."""
+    expect("broken" in w.gpumend("check", w.prefix, status=1), "nothing is broken before")
     expect("repaired" in w.gpumend("enable", w.prefix), "not verified")
+    expect("start-up hook of gpumend loads" in w.gpumend("check", w.prefix), "check sees no hook")
+    w.gpumend("check", w.prefix, "--env", "GPUMEND_HOOK=0", status=1)
     run = [str(w.prefix / "bin/python"), "-c", PROGRAM]
     done = subprocess.run(run, capture_output=True, text=True, env={}, check=False)
     expect(done.stdout.strip() == "1", "without: " + done.stderr)
