@@ -78,8 +78,8 @@ static int open_in_root(struct root *r, const char *path, int flags)
  */
 static int walk(struct root *r, struct arena *a, const char *path, bool follow_last, char **ret)
 {
-    if (strlen(path) > PATH_BYTES_MAX) {
-        return -ENAMETOOLONG;
+    if (!*path || strlen(path) > PATH_BYTES_MAX) {
+        return *path ? -ENAMETOOLONG : -ENOENT;
     }
     char *rest = arena_strdup(a, path);
     char *done = arena_strdup(a, "");

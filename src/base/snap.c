@@ -551,7 +551,7 @@ int snap_readlink(struct snap *s, struct arena *a, const char *path, char **ret)
 int snap_realpath(struct snap *s, struct arena *a, const char *path, char **ret)
 {
     struct snap_node *n;
-    int rc = walk(s, path[0] ? path : "/", true, &n); // as the walk of base/root.c
+    int rc = walk(s, path, true, &n);
     if (rc == 0) {
         *ret = arena_strdup(a, n->path);
     }

@@ -105,17 +105,19 @@ static const char *answers(struct root *r, const char *path)
     return out;
 }
 
-static void a_replay_answers_as_the_root_did(void **state)
+static void compare_all(bool no_openat2)
 {
-    (void)state;
     struct gm_err err;
     struct root plain, recorded, replayed;
     struct snap s;
     const char *real[N_PATHS];
     assert_int_equal(root_open(&plain, top, &err), 0);
     begin(&recorded, &s);
+    struct root kernels = plain;
+    plain.no_openat2 = s.from->no_openat2 = no_openat2;
     for (size_t i = 0; i < N_PATHS; i++) {
         real[i] = answers(&plain, paths[i]);
+        assert_string_equal(answers(&kernels, paths[i]), real[i]);
         assert_string_equal(answers(&recorded, paths[i]), real[i]);
     }
     assert_int_equal(snap_finish(&s, &err), 0);
@@ -126,6 +128,14 @@ static void a_replay_answers_as_the_root_did(void **state)
     }
     assert_int_equal(s.n_misses, 0);
     root_close(&plain);
+}
+
+/* On a kernel with openat2 and without. */
+static void a_replay_answers_as_the_root_did(void **state)
+{
+    (void)state;
+    compare_all(false);
+    compare_all(true);
 }
 
 static void what_was_not_asked_is_not_known(void **state)
@@ -158,6 +168,9 @@ static void what_was_not_asked_is_not_known(void **state)
 static void pages_are_those_that_were_read(void **state)
 {
     (void)state;
+    if (getenv("GPUMEND_UNDER_VALGRIND")) {
+        skip(); // it reports each access to a page that is not readable yet, whoever handles it
+    }
     struct gm_err err;
     struct root r;
     struct snap s;
