@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "model/package.h"
 #include "py/dist.h"
 
 /* ------------------------------------------------------------------ who wants a GPU */
@@ -65,8 +66,8 @@ static const char *wanted_by_request(const struct model_process *p, enum host_ve
 
 static const char *wanted_by_torch(struct diag *d, enum host_vendor vendor)
 {
-    const char *key = vendor == HOST_NVIDIA ? "cuda" : vendor == HOST_AMD ? "hip" : NULL;
-    return key && model_torch_build(d->m, key) ? "torch" : NULL;
+    const struct model_torch *t = model_torch(d->m);
+    return (vendor == HOST_NVIDIA && t->cuda) || (vendor == HOST_AMD && t->hip) ? "torch" : NULL;
 }
 
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who)

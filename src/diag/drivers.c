@@ -6,6 +6,7 @@
 
 #include "diag/internal.h"
 #include "host/parse.h"
+#include "model/package.h"
 #include "py/dist.h"
 
 /* ------------------------------------------------------------------ which runtime */
@@ -166,7 +167,7 @@ static const struct kb_build *older_build(struct diag *d, const char *version, c
 static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *driver)
 {
     const struct py_dist *torch = d->m->env ? py_env_by_dist(d->m->env, "torch") : NULL;
-    if (!torch || !torch->version || !model_torch_build(d->m, "cuda")) {
+    if (!torch || !torch->version || !model_torch(d->m)->cuda) {
         return;
     }
     struct str rest = str_of(torch->version);
@@ -356,7 +357,7 @@ void diag_rule_drivers(struct diag *d)
     if (!d->m->host || !has_gpu(d->m->host)) {
         return;
     }
-    const char *torch_cuda = d->m->processes.n ? model_torch_build(d->m, "cuda") : NULL;
+    const char *torch_cuda = d->m->processes.n ? model_torch(d->m)->cuda : NULL;
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         struct runtime x;

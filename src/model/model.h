@@ -165,10 +165,6 @@ bool model_version_fits(struct arena *a, const char *set, const char *version);
 /* The distribution that owns a file, as "name version", or NULL. */
 const char *model_owner(struct model *m, const char *path);
 
-/* What torch/version.py says torch was built for: "cuda" -> "12.4", "hip" -> "6.2.41133"; NULL
- * without torch, or if it was built without. */
-const char *model_torch_build(struct model *m, const char *key);
-
 /* The forward-compatibility note of a libcuda; see host/host.h. */
 void model_compat_note(struct model *m, const char *path, struct host_compat *ret);
 

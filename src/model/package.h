@@ -10,10 +10,11 @@
 /* torch/version.py: cuda = '12.4', hip = None. A build for neither is for the CPU alone (XPU and
  * other builds say so in a line of their own, which makes the answer "not known"). */
 struct model_torch {
-    bool known;            // the file was read and says what cuda is
-    const char *cuda, *hip; // versions, or NULL
+    bool known;             // the file was read and says what cuda is: NULL below means None
+    const char *cuda, *hip; // "12.4", "6.2.41133"; NULL: None, or not known
 };
 
+/* Never NULL; without torch nothing in it is known. Read once. */
 const struct model_torch *model_torch(struct model *m);
 
 /* Whether the file at `path` (below the distribution's site folder) is the one that the

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "model/family.h"
+#include "model/package.h"
 #include "model/replay.h"
 #include "py/dist.h"
 #include "py/module.h"
@@ -75,32 +76,6 @@ static const struct py_dist *find_import(struct model *m, const char *name,
         }
     }
     return dist ? dist : py_env_by_dist(m->env, name);
-}
-
-/* A line of torch/version.py: "cuda: Optional[str] = '12.4'", or "cuda = '12.4'". */
-const char *model_torch_build(struct model *m, const char *key)
-{
-    const struct py_dist *torch = m->env ? py_env_by_dist(m->env, "torch") : NULL;
-    struct str text;
-    if (!torch || root_read(m->root, m->arena,
-                            path_join(m->arena, torch->site, "torch/version.py"), 1 << 20,
-                            &text) < 0) {
-        return NULL;
-    }
-    struct str line;
-    while (str_line(&text, &line)) {
-        if (!str_starts(line, key) || !strchr(" :=", line.s[strlen(key)])) {
-            continue;
-        }
-        size_t quote = str_find_char(line, '\'');
-        struct str value = {line.s + quote, line.n - quote};
-        if (value.n > 2) {
-            value.s++, value.n--;
-            value.n = str_find_char(value, '\'');
-            return str_dup(m->arena, value);
-        }
-    }
-    return NULL;
 }
 
 /* Replaces one "{key}" by value; NULL if it is there and the value is not known. */
@@ -231,7 +206,7 @@ static const char *site_file(struct run *r, const struct imported *by, const cha
 {
     struct arena *a = r->m->arena;
     if (strstr(file, "{cuda")) {
-        file = fill(a, file, "{cuda}", without_dot(a, model_torch_build(r->m, "cuda")));
+        file = fill(a, file, "{cuda}", without_dot(a, model_torch(r->m)->cuda));
     }
     if (!file || strchr(file, '{')) {
         return NULL;
@@ -281,7 +256,7 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
 static const char *find_preload(struct run *r, const struct kb_preload *lib)
 {
     struct model *m = r->m;
-    const char *cuda = model_torch_build(m, "cuda");
+    const char *cuda = model_torch(m)->cuda;
     const char *major =
         cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
     for (size_t i = 0; i < m->env->paths_n; i++) {
