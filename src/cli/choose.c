@@ -1,13 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/str.h"
-#include "cli/cli.h"
-#include "model/target.h"
+#include "cli/target.h"
 #include "report/choose.h"
 
-enum { O_MODEL = 1, O_MEMORY, O_APP, O_REQUIRE, O_EXPORT, O_ROOT, O_ENV, O_UNSET, O_KB, O_JSON };
+enum { O_MODEL = 1, O_MEMORY, O_APP, O_REQUIRE, O_EXPORT };
 
 static const struct cli_option options[] = {
     {"model", "NAME", "whisper:large-v3 and the other sizes of Whisper (tiny, turbo, ...)",
@@ -17,20 +15,18 @@ static const struct cli_option options[] = {
     {"app", "NAME", "ctranslate2, torch or onnxruntime (default: the first installed)", O_APP},
     {"require-gpu", NULL, "that no GPU can be used is an error", O_REQUIRE},
     {"export", "sh", "print lines that a shell can eval", O_EXPORT},
-    {"root", "DIR", "look at the file system below DIR (a container's, another machine's)", O_ROOT},
-    {"env", "K=V", "set a variable of the start environment", O_ENV},
-    {"unset", "K", "remove a variable of the start environment", O_UNSET},
-    {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
-    {"json", NULL, "print JSON (docs/json.md)", O_JSON},
+    CLI_OPTION_ROOT,
+    CLI_OPTION_ENV,
+    CLI_OPTION_UNSET,
+    CLI_OPTION_KB,
+    CLI_OPTION_JSON,
 };
 
 struct choose {
-    struct arena arena;
+    struct cli_target t;
     struct model_target target;
-    struct model_target_options asked;
     struct mend_choose_options wanted;
-    struct cli_env env;
-    bool json, shell;
+    bool shell;
 };
 
 /* "4", "1.5" or "0.25" in GiB; false for anything else, and for more than a machine holds. */
@@ -62,8 +58,9 @@ static bool parse_app(const char *text, enum mend_app *ret)
     return false;
 }
 
-static int take_wish(struct choose *c, int id, const char *value)
+static int take_option(void *command, int id, const char *value)
 {
+    struct choose *c = command;
     switch (id) {
     case O_MODEL:
         c->wanted.model = value;
@@ -87,38 +84,7 @@ static int take_wish(struct choose *c, int id, const char *value)
         c->wanted.require_gpu = true;
         return CLI_OK;
     default:
-        return CLI_USAGE;
-    }
-}
-
-static int take_option(struct choose *c, int id, const char *value)
-{
-    switch (id) {
-    case O_ROOT:
-        c->asked.root_path = value;
-        return CLI_OK;
-    case O_KB:
-        c->asked.kb_path = value;
-        return CLI_OK;
-    case O_JSON:
-        c->json = true;
-        return CLI_OK;
-    case O_UNSET:
-        cli_env_unset(&c->env, value);
-        return CLI_OK;
-    case O_ENV:
-        return cli_env_set(&c->env, &c->arena, value)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "choose: --env wants NAME=VALUE, not %s", value);
-    case CLI_ARGUMENT:
-        if (c->asked.target) {
-            return cli_fail(CLI_USAGE, "choose: one TARGET at a time (%s, %s)", c->asked.target,
-                            value);
-        }
-        c->asked.target = value;
-        return CLI_OK;
-    default:
-        return take_wish(c, id, value);
+        return cli_target_take(&c->t, id, value);
     }
 }
 
@@ -128,17 +94,17 @@ static int print(struct choose *c, const struct mend_choice *choice)
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_OK};
     struct out out;
     out_init(&out, stdout);
-    if (c->json) {
-        const char *root = c->asked.root_path ? c->asked.root_path : "/";
-        if (out_json_dump(stdout, report_choose_json(&c->arena, choice, root)) < 0) {
+    if (c->t.json) {
+        const char *root = c->t.asked.root_path ? c->t.asked.root_path : "/";
+        if (out_json_dump(stdout, report_choose_json(&c->t.arena, choice, root)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else if (c->shell && !choice->chosen) {
-        (void)cli_fail(CLI_FINDINGS, "choose: %s", str_printable(&c->arena, choice->reason));
+        (void)cli_fail(CLI_FINDINGS, "choose: %s", str_printable(&c->t.arena, choice->reason));
     } else if (c->shell) {
-        report_choose_shell(&out, &c->arena, choice);
+        report_choose_shell(&out, &c->t.arena, choice);
     } else {
-        report_choose_text(&out, &c->arena, choice);
+        report_choose_text(&out, &c->t.arena, choice);
     }
     return status[choice->verdict];
 }
@@ -149,12 +115,12 @@ static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
     struct diag_report report = {0};
     enum mend_app app;
     struct model *m = &c->target.model;
-    int rc = model_target_open(&c->target, &c->arena, &c->asked, err);
+    int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, err);
     if (rc < 0) {
         return rc;
     }
-    if (!m->env && c->asked.target) {
-        return gm_err_set(err, GM_ERR_USAGE, "%s is no Python environment", c->asked.target);
+    if (!m->env && c->t.asked.target) {
+        return gm_err_set(err, GM_ERR_USAGE, "%s is no Python environment", c->t.asked.target);
     }
     if (mend_choose_app(m, &c->wanted, &app)) {
         const char *module = mend_app_module(app);
@@ -164,60 +130,32 @@ static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
     return mend_choose(m, &report, &c->wanted, ret, err);
 }
 
-static int run_with(struct choose *c)
+static int run_with(void *command)
 {
+    struct choose *c = command;
     struct mend_choice choice;
     struct gm_err err;
-    c->asked.cwd = cli_cwd(&c->arena);
-    c->asked.uid = getuid();
-    c->asked.env = c->wanted.variables.env = c->env.vars.items;
-    c->asked.n_env = c->wanted.variables.n_env = c->env.vars.n;
-    c->asked.only_open = true;
+    c->wanted.variables.env = c->t.asked.env;
+    c->wanted.variables.n_env = c->t.asked.n_env;
+    c->t.asked.only_open = true;
     // What a captured tree says of its own environment counts where nothing else is said.
-    c->wanted.variables.host = c->asked.root_path ? &c->target.host : NULL;
+    c->wanted.variables.host = c->t.asked.root_path ? &c->target.host : NULL;
     int rc = look(c, &choice, &err);
-    rc = rc == GM_ERR_USAGE ? cli_fail(CLI_USAGE, "choose: %s", str_printable(&c->arena, err.text))
-         : rc < 0           ? cli_fail(CLI_CANNOT, "choose: %s", str_printable(&c->arena, err.text))
-                            : print(c, &choice);
+    rc = rc == 0 ? print(c, &choice)
+                 : cli_fail(rc == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "choose: %s",
+                            str_printable(&c->t.arena, err.text));
     model_target_close(&c->target);
     return rc;
 }
 
-static bool has_root_option(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--root") == 0 || starts_with(argv[i], "--root=")) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int choose_run(const struct cli_command *self, int argc, char **argv)
 {
+    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
     struct choose *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
-    arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    if (has_root_option(argc, argv)) {
-        /* Another system's program does not start in this shell's environment. */
-        (void)cli_env_set(&c->env, &c->arena,
-                          "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    } else {
-        cli_env_init(&c->env, &c->arena);
-    }
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    int rc = CLI_OK, id = CLI_END;
-    while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END && id != CLI_HELP && id != CLI_WRONG) {
-        rc = take_option(c, id, args.value);
-    }
-    if (rc == CLI_OK && id == CLI_END) {
-        rc = run_with(c);
-    } else if (id == CLI_WRONG) {
-        rc = CLI_USAGE;
-    }
-    arena_release(&c->arena);
+    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
     free(c);
     return rc;
 }

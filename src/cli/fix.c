@@ -1,45 +1,39 @@
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/str.h"
 #include "cli/act.h"
-#include "cli/cli.h"
+#include "cli/target.h"
 #include "mend/plan.h"
-#include "model/target.h"
 #include "report/plan.h"
 
-enum { O_IMPORT = 1, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_SELECT, O_APPLY, O_PACKAGES,
-       O_SYSTEM, O_UNDO, O_LIST, O_JSON };
+enum { O_SELECT = 1, O_APPLY, O_PACKAGES, O_SYSTEM, O_UNDO, O_LIST };
 
 static const struct cli_option options[] = {
-    {"import", "A,B", "what the program imports, in this order (default: every order)", O_IMPORT},
-    {"root", "DIR", "look at the file system below DIR (a container's, another machine's)", O_ROOT},
-    {"env", "K=V", "set a variable of the start environment", O_ENV},
-    {"unset", "K", "remove a variable of the start environment", O_UNSET},
-    {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
-    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
-    {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    CLI_OPTION_IMPORT,
+    CLI_OPTION_ROOT,
+    CLI_OPTION_ENV,
+    CLI_OPTION_UNSET,
+    CLI_OPTION_GLIBC,
+    CLI_OPTION_CPU,
+    CLI_OPTION_KB,
     {"select", "N", "way N alone (default: of --apply, the first that it can carry out)", O_SELECT},
     {"apply", NULL, "carry a way out behind a journal, then try it out in a child process", O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
     {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
     {"undo", NULL, "take back what was applied; a number behind it names the journal", O_UNDO},
     {"list", NULL, "what was applied here, by journal", O_LIST},
-    {"json", NULL, "print JSON (docs/json.md)", O_JSON},
+    CLI_OPTION_JSON,
 };
 
 struct fix {
-    struct arena arena;
+    struct cli_target t;
     struct model_target target;
-    struct model_target_options asked;
-    struct ldso_cpu cpu;
-    struct cli_env env;
     struct diag_report report;
     struct mend_plan plan;
     enum { FIX_PRINT, FIX_APPLY, FIX_UNDO, FIX_LIST } mode;
     uint64_t select, undo_id; // 0: not given
-    bool packages, is_system, json;
+    bool packages, is_system;
 };
 
 /* The modes exclude one another. */
@@ -58,20 +52,13 @@ static int take_argument(struct fix *c, const char *value)
     if (could_be_id && str_u64(str_of(value), &c->undo_id) && c->undo_id) {
         return c->undo_id <= UINT32_MAX ? CLI_OK : cli_fail(CLI_USAGE, "fix: no journal %s", value);
     }
-    if (c->asked.target) {
-        return cli_fail(CLI_USAGE, "fix: one TARGET at a time (%s, %s)", c->asked.target, value);
-    }
-    c->asked.target = value;
-    return CLI_OK;
+    return cli_target_take(&c->t, CLI_ARGUMENT, value);
 }
 
-static int take_option(struct fix *c, int id, const char *value)
+static int take_option(void *command, int id, const char *value)
 {
+    struct fix *c = command;
     switch (id) {
-    case O_IMPORT: c->asked.imports = value; return CLI_OK;
-    case O_ROOT: c->asked.root_path = value; return CLI_OK;
-    case O_KB: c->asked.kb_path = value; return CLI_OK;
-    case O_JSON: c->json = true; return CLI_OK;
     case O_APPLY: return take_mode(c, FIX_APPLY);
     case O_UNDO: return take_mode(c, FIX_UNDO);
     case O_LIST: return take_mode(c, FIX_LIST);
@@ -81,23 +68,8 @@ static int take_option(struct fix *c, int id, const char *value)
         return str_u64(str_of(value), &c->select) && c->select
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "fix: --select wants the number of a way, not %s", value);
-    case O_UNSET: cli_env_unset(&c->env, value); return CLI_OK;
-    case O_ENV:
-        return cli_env_set(&c->env, &c->arena, value)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "fix: --env wants NAME=VALUE, not %s", value);
-    case O_GLIBC:
-        return cli_parse_glibc(value, &c->asked.glibc_minor)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "fix: --glibc wants a version such as 2.41, not %s", value);
-    case O_CPU:
-        if (!ldso_cpu_parse(value, &c->cpu)) {
-            return cli_fail(CLI_USAGE, "fix: --cpu wants x86-64-v1 to x86-64-v4, not %s", value);
-        }
-        c->asked.cpu = &c->cpu;
-        return CLI_OK;
     case CLI_ARGUMENT: return take_argument(c, value);
-    default: return CLI_USAGE;
+    default: return cli_target_take(&c->t, id, value);
     }
 }
 
@@ -105,13 +77,14 @@ static int take_option(struct fix *c, int id, const char *value)
 static const char *shadow_folder(struct fix *c)
 {
     struct model *m = &c->target.model;
-    const char *cache = cli_env_get(&c->env, "XDG_CACHE_HOME"), *home = cli_env_get(&c->env, "HOME");
+    const char *cache = cli_env_get(&c->t.env, "XDG_CACHE_HOME");
+    const char *home = cli_env_get(&c->t.env, "HOME");
     if (!cache || cache[0] != '/') {
-        cache = home && home[0] == '/' ? path_join(&c->arena, home, ".cache") : NULL;
+        cache = home && home[0] == '/' ? path_join(&c->t.arena, home, ".cache") : NULL;
     }
     const char *key = m->env && m->env->prefix ? m->env->prefix : m->target_file;
     return cache && key
-               ? arena_printf(&c->arena, "%s/gpumend/shadow/%016lx", cache,
+               ? arena_printf(&c->t.arena, "%s/gpumend/shadow/%016lx", cache,
                               (unsigned long)str_hash(key, strlen(key)))
                : NULL;
 }
@@ -128,10 +101,10 @@ static int print(struct fix *c)
     struct model *m = &c->target.model;
     struct report_target shown = {
         .kind = c->target.kind,
-        .path = c->asked.target,
-        .root = c->asked.root_path ? c->asked.root_path : "/",
+        .path = c->t.asked.target,
+        .root = c->t.asked.root_path ? c->t.asked.root_path : "/",
     };
-    if (c->json) {
+    if (c->t.json) {
         if (out_json_dump(stdout, report_plan_json(m, &c->report, &c->plan, &shown)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
@@ -169,8 +142,8 @@ static const struct mend_way *choose_way(struct fix *c, const char **ret_why)
         .what = "fix",
         .packages = c->packages,
         .is_system = c->is_system,
-        .env = c->asked.env,
-        .n_env = c->asked.n_env,
+        .env = c->t.asked.env,
+        .n_env = c->t.asked.n_env,
     };
     *ret_why = NULL;
     for (size_t i = 0; i < c->plan.ways.n; i++) {
@@ -193,7 +166,8 @@ static int apply(struct fix *c, const struct act *act)
         return act_apply(act, way);
     }
     if (c->plan.ways.n) {
-        return cli_fail(CLI_CANNOT, "fix: nothing can be applied: %s", str_printable(&c->arena, why));
+        return cli_fail(CLI_CANNOT, "fix: nothing can be applied: %s",
+                        str_printable(&c->t.arena, why));
     }
     return print(c); // there is nothing to mend, or no way: said there
 }
@@ -217,69 +191,39 @@ static int open_target(struct fix *c, const struct act *act)
     if (c->mode == FIX_APPLY) {
         return act_open(act);
     }
-    return model_target_open(&c->target, &c->arena, &c->asked, &err) == 0
+    return model_target_open(&c->target, &c->t.arena, &c->t.asked, &err) == 0
                ? CLI_OK
-               : cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->arena, err.text));
+               : cli_fail(CLI_CANNOT, "fix: %s", str_printable(&c->t.arena, err.text));
 }
 
-static int run_with(struct fix *c)
+static int run_with(void *command)
 {
+    struct fix *c = command;
     const struct act act = {
         .command = "fix",
-        .arena = &c->arena,
+        .arena = &c->t.arena,
         .target = &c->target,
-        .asked = &c->asked,
+        .asked = &c->t.asked,
         .packages = c->packages,
         .is_system = c->is_system,
-        .json = c->json,
+        .json = c->t.json,
     };
-    c->asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
-    c->asked.cwd = cli_cwd(&c->arena);
-    c->asked.uid = getuid();
-    c->asked.env = c->env.vars.items;
-    c->asked.n_env = c->env.vars.n;
+    c->t.asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
     int rc = open_target(c, &act);
     rc = rc == CLI_OK ? do_it(c, &act) : rc;
     model_target_close(&c->target);
     return rc;
 }
 
-static bool has_root_option(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--root") == 0 || starts_with(argv[i], "--root=")) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int fix_run(const struct cli_command *self, int argc, char **argv)
 {
+    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
     struct fix *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
     c->target.root = ROOT_EMPTY;
-    arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    if (has_root_option(argc, argv)) {
-        /* Another system's program does not start in this shell's environment. */
-        (void)cli_env_set(&c->env, &c->arena,
-                          "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    } else {
-        cli_env_init(&c->env, &c->arena);
-    }
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    int rc = CLI_OK, id = CLI_END;
-    while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END && id != CLI_HELP && id != CLI_WRONG) {
-        rc = take_option(c, id, args.value);
-    }
-    if (rc == CLI_OK && id == CLI_END) {
-        rc = run_with(c);
-    } else if (id == CLI_WRONG) {
-        rc = CLI_USAGE;
-    }
-    arena_release(&c->arena);
+    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
     free(c);
     return rc;
 }

@@ -1,82 +1,42 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/target.h"
 #include "diag/finding.h"
 #include "report/check.h"
 #include "snapshot/snapshot.h"
 
-enum { O_IMPORT = 1, O_PID, O_ROOT, O_ENV, O_UNSET, O_GLIBC, O_CPU, O_KB, O_REDACT, O_TREE };
+enum { O_REDACT = 1, O_TREE };
 
 static const struct cli_option options[] = {
-    {"import", "A,B", "what the program imports, in this order (default: every order)", O_IMPORT},
-    {"pid", "N", "look at a running process", O_PID},
-    {"root", "DIR", "look at the file system below DIR (a container's, another machine's)", O_ROOT},
-    {"env", "K=V", "set a variable of the start environment", O_ENV},
-    {"unset", "K", "remove a variable of the start environment", O_UNSET},
-    {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
-    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
-    {"kb", "DIR", "knowledge base that decides what is looked at; it is not stored", O_KB},
+    CLI_OPTION_IMPORT,
+    CLI_OPTION_PID,
+    CLI_OPTION_ROOT,
+    CLI_OPTION_ENV,
+    CLI_OPTION_UNSET,
+    CLI_OPTION_GLIBC,
+    CLI_OPTION_CPU,
+    {"kb", "DIR", "knowledge base that decides what is looked at; it is not stored", CLI_KB},
     {"redact", NULL, "take out names of users and machines, UUIDs and serial numbers", O_REDACT},
     {"tree", "DIR", "write the files themselves below DIR, and no document", O_TREE},
 };
 
 struct take {
-    struct arena arena;
-    struct model_target_options asked;
-    struct ldso_cpu cpu;
-    struct cli_env env;
+    struct cli_target t;
     struct snapshot snapshot;
     const char *tree;
     bool redact;
 };
 
-static int take_number(struct take *c, const char *value)
+static int take_option(void *command, int id, const char *value)
 {
-    uint64_t pid = 0;
-    if (!str_u64(str_of(value), &pid) || pid == 0 || pid > 4194304) {
-        return cli_fail(CLI_USAGE, "snapshot: --pid wants a process id, not %s", value);
-    }
-    c->asked.pid = (int)pid;
-    return CLI_OK;
-}
-
-static int take_option(struct take *c, int id, const char *value)
-{
+    struct take *c = command;
     switch (id) {
-    case O_IMPORT: c->asked.imports = value; return CLI_OK;
-    case O_ROOT: c->asked.root_path = value; return CLI_OK;
-    case O_KB: c->asked.kb_path = value; return CLI_OK;
     case O_REDACT: c->redact = true; return CLI_OK;
     case O_TREE: c->tree = value; return CLI_OK;
-    case O_UNSET: cli_env_unset(&c->env, value); return CLI_OK;
-    case O_PID: return take_number(c, value);
-    case O_ENV:
-        return cli_env_set(&c->env, &c->arena, value)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "snapshot: --env wants NAME=VALUE, not %s", value);
-    case O_GLIBC:
-        return cli_parse_glibc(value, &c->asked.glibc_minor)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "snapshot: --glibc wants a version such as 2.41, not %s",
-                              value);
-    case O_CPU:
-        if (!ldso_cpu_parse(value, &c->cpu)) {
-            return cli_fail(CLI_USAGE, "snapshot: --cpu wants x86-64-v1 to x86-64-v4, not %s", value);
-        }
-        c->asked.cpu = &c->cpu;
-        return CLI_OK;
-    case CLI_ARGUMENT:
-        if (c->asked.target) {
-            return cli_fail(CLI_USAGE, "snapshot: one TARGET at a time (%s, %s)", c->asked.target,
-                            value);
-        }
-        c->asked.target = value;
-        return CLI_OK;
-    default: return CLI_USAGE;
+    default: return cli_target_take(&c->t, id, value);
     }
 }
 
@@ -112,8 +72,8 @@ static int check_once(struct take *c, bool record, struct outcome *ret, struct g
     struct model_target t;
     struct diag_report report;
     struct model_target_options o = snapshot_options(&c->snapshot, record);
-    o.kb_path = c->asked.kb_path;
-    int rc = model_target_open(&t, &c->arena, &o, err);
+    o.kb_path = c->t.asked.kb_path;
+    int rc = model_target_open(&t, &c->t.arena, &o, err);
     if (rc == 0) {
         diag_run(&t.model, &report);
         rc = make_reports(&t, &report) < 0 ? gm_err_set(err, GM_ERR_LIMIT, "out of memory")
@@ -123,7 +83,7 @@ static int check_once(struct take *c, bool record, struct outcome *ret, struct g
         c->snapshot.kind = t.kind;
         *ret = (struct outcome){.verdict = report.verdict};
         for (size_t i = 0; i < report.findings.n; i++) {
-            VEC_PUSH(&c->arena, &ret->causes, report.findings.items[i]->cause);
+            VEC_PUSH(&c->t.arena, &ret->causes, report.findings.items[i]->cause);
         }
         rc = record ? snap_finish(&c->snapshot.files, err) : 0;
     }
@@ -148,8 +108,8 @@ static int redact(struct take *c, const struct outcome *before, struct gm_err *e
     struct root real;
     struct snapshot_names names;
     struct outcome after;
-    const char *path = c->asked.pid ? arena_printf(&c->arena, "/proc/%d/root", c->asked.pid)
-                       : c->asked.root_path ? c->asked.root_path
+    const char *path = c->t.asked.pid ? arena_printf(&c->t.arena, "/proc/%d/root", c->t.asked.pid)
+                       : c->t.asked.root_path ? c->t.asked.root_path
                                             : "/";
     int rc = root_open(&real, path, err);
     if (rc < 0) {
@@ -184,7 +144,7 @@ static const char *date_text(struct arena *a)
 static void print_command(struct take *c)
 {
     const struct snapshot *s = &c->snapshot;
-    struct arena *a = &c->arena;
+    struct arena *a = &c->t.arena;
     printf("gpumend check --root %s", diag_shell_word(a, c->tree));
     for (size_t i = 0; i < s->env.n; i++) {
         printf(" --env %s", diag_shell_word(a, s->env.items[i]));
@@ -221,62 +181,33 @@ static int write_out(struct take *c, struct gm_err *err)
                : gm_err_set(err, GM_ERR_LOOK, "cannot write the output");
 }
 
-static int run_with(struct take *c)
+static int run_with(void *command)
 {
+    struct take *c = command;
     struct gm_err err;
     struct outcome found;
-    if (c->asked.pid && (c->asked.target || c->asked.root_path || c->asked.imports || c->tree)) {
+    const struct model_target_options *o = &c->t.asked;
+    if (o->pid && (o->target || o->root_path || o->imports || c->tree)) {
         return cli_fail(CLI_USAGE, "snapshot: --pid stands alone, without TARGET, --root, --import "
                                    "and --tree");
     }
-    c->asked.cwd = cli_cwd(&c->arena);
-    c->asked.uid = getuid();
-    c->asked.env = c->env.vars.items;
-    c->asked.n_env = c->env.vars.n;
-    int rc = snapshot_begin(&c->snapshot, &c->arena, &c->asked, &err);
+    int rc = snapshot_begin(&c->snapshot, &c->t.arena, o, &err);
     rc = rc < 0 ? rc : check_once(c, true, &found, &err);
-    c->snapshot.made = date_text(&c->arena);
+    c->snapshot.made = date_text(&c->t.arena);
     rc = rc < 0 || !c->redact ? rc : redact(c, &found, &err);
     rc = rc < 0 ? rc : write_out(c, &err);
-    return rc < 0 ? cli_fail(CLI_CANNOT, "snapshot: %s", str_printable(&c->arena, err.text)) : CLI_OK;
-}
-
-static bool has_root_option(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--root") == 0 || starts_with(argv[i], "--root=") ||
-            strcmp(argv[i], "--pid") == 0 || starts_with(argv[i], "--pid=")) {
-            return true;
-        }
-    }
-    return false;
+    return rc == 0 ? CLI_OK
+                   : cli_fail(CLI_CANNOT, "snapshot: %s", str_printable(&c->t.arena, err.text));
 }
 
 static int snapshot_run(const struct cli_command *self, int argc, char **argv)
 {
+    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
     struct take *c = calloc(1, sizeof *c);
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
-    arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    if (has_root_option(argc, argv)) {
-        /* Another system's program does not start in this shell's environment. */
-        (void)cli_env_set(&c->env, &c->arena,
-                          "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    } else {
-        cli_env_init(&c->env, &c->arena);
-    }
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    int rc = CLI_OK, id = CLI_END;
-    while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END && id != CLI_HELP && id != CLI_WRONG) {
-        rc = take_option(c, id, args.value);
-    }
-    if (rc == CLI_OK && id == CLI_END) {
-        rc = run_with(c);
-    } else if (id == CLI_WRONG) {
-        rc = CLI_USAGE;
-    }
-    arena_release(&c->arena);
+    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
     free(c);
     return rc;
 }

@@ -3,25 +3,25 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/target.h"
 #include "ldso/process.h"
 #include "report/process.h"
 
 enum { LINE_MAX_BYTES = 64 << 10 };
-enum { O_EXE = 1, O_CALLER, O_LOAD, O_ENV, O_UNSET, O_CWD, O_ROOT, O_GLIBC, O_CPU, O_BATCH, O_JSON };
+enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH };
 
 static const struct cli_option options[] = {
     {"exe", "FILE", "the program that is started (default: the caller)", O_EXE},
     {"caller", "FILE", "the object that asks: soname or path (default: the program)", O_CALLER},
     {"load", "NAME[@CALLER]", "dlopen NAME from CALLER first; may be given again", O_LOAD},
-    {"env", "K=V", "set a variable of the start environment", O_ENV},
-    {"unset", "K", "remove a variable of the start environment", O_UNSET},
+    CLI_OPTION_ENV,
+    CLI_OPTION_UNSET,
     {"cwd", "DIR", "working directory of the program", O_CWD},
-    {"root", "DIR", "look at the file system below DIR", O_ROOT},
-    {"glibc", "VER", "behave as this glibc version, e.g. 2.41", O_GLIBC},
-    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", O_CPU},
+    {"root", "DIR", "look at the file system below DIR", CLI_ROOT},
+    CLI_OPTION_GLIBC,
+    CLI_OPTION_CPU,
     {"batch", "FILE", "one object a line ('-': stdin): the closure of each", O_BATCH},
-    {"json", NULL, "print JSON (docs/json.md)", O_JSON},
+    CLI_OPTION_JSON,
 };
 
 struct why {
@@ -43,23 +43,16 @@ static int take_option(struct why *w, int id, const char *value)
     case O_EXE: w->exe = value; return CLI_OK;
     case O_CALLER: w->caller = value; return CLI_OK;
     case O_LOAD: VEC_PUSH(&w->arena, &w->loads, value); return CLI_OK;
-    case O_UNSET: cli_env_unset(&w->env, value); return CLI_OK;
+    case CLI_UNSET: cli_env_unset(&w->env, value); return CLI_OK;
     case O_CWD: w->cwd = value; return CLI_OK;
-    case O_ROOT: w->root_path = value; return CLI_OK;
+    case CLI_ROOT: w->root_path = value; return CLI_OK;
     case O_BATCH: w->batch = value; return CLI_OK;
-    case O_JSON: w->json = true; return CLI_OK;
-    case O_ENV:
-        return cli_env_set(&w->env, &w->arena, value)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "why: --env wants NAME=VALUE, not %s", value);
-    case O_GLIBC:
-        return cli_parse_glibc(value, &w->config.glibc_minor)
-                   ? CLI_OK
-                   : cli_fail(CLI_USAGE, "why: --glibc wants a version such as 2.41, not %s", value);
-    case O_CPU:
-        w->has_cpu = ldso_cpu_parse(value, &w->cpu);
-        return w->has_cpu ? CLI_OK
-                          : cli_fail(CLI_USAGE, "why: --cpu wants x86-64-v1 to x86-64-v4, not %s", value);
+    case CLI_JSON: w->json = true; return CLI_OK;
+    case CLI_ENV: return cli_take_env("why", &w->env, &w->arena, value);
+    case CLI_GLIBC: return cli_take_glibc("why", value, &w->config.glibc_minor);
+    case CLI_CPU:
+        w->has_cpu = true;
+        return cli_take_cpu("why", value, &w->cpu);
     case CLI_ARGUMENT:
         if (w->name) {
             return cli_fail(CLI_USAGE, "why: one NAME at a time (%s, %s)", w->name, value);

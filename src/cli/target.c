@@ -1,0 +1,120 @@
+#include "cli/target.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+/* ------------------------------------------------------------------ values */
+
+int cli_take_env(const char *command, struct cli_env *env, struct arena *a, const char *value)
+{
+    return cli_env_set(env, a, value)
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "%s: --env wants NAME=VALUE, not %s", command, value);
+}
+
+int cli_take_glibc(const char *command, const char *value, int *ret)
+{
+    return cli_parse_glibc(value, ret)
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "%s: --glibc wants a version such as 2.41, not %s", command,
+                          value);
+}
+
+int cli_take_cpu(const char *command, const char *value, struct ldso_cpu *ret)
+{
+    return ldso_cpu_parse(value, ret)
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "%s: --cpu wants x86-64-v1 to x86-64-v4, not %s", command,
+                          value);
+}
+
+static int take_pid(struct cli_target *t, const char *value)
+{
+    uint64_t pid = 0;
+    if (!str_u64(str_of(value), &pid) || pid == 0 || pid > 4194304) { // PID_MAX_LIMIT, 64 bits
+        return cli_fail(CLI_USAGE, "%s: --pid wants a process id, not %s", t->command, value);
+    }
+    t->asked.pid = (int)pid;
+    return CLI_OK;
+}
+
+static int take_target(struct cli_target *t, const char *value)
+{
+    if (t->asked.target) {
+        return cli_fail(CLI_USAGE, "%s: one TARGET at a time (%s, %s)", t->command, t->asked.target,
+                        value);
+    }
+    t->asked.target = value;
+    return CLI_OK;
+}
+
+int cli_target_take(struct cli_target *t, int id, const char *value)
+{
+    t->env_given |= id == CLI_ENV || id == CLI_UNSET;
+    switch (id) {
+    case CLI_IMPORT: t->asked.imports = value; return CLI_OK;
+    case CLI_PID: return take_pid(t, value);
+    case CLI_ROOT: t->asked.root_path = value; return CLI_OK;
+    case CLI_ENV: return cli_take_env(t->command, &t->env, &t->arena, value);
+    case CLI_UNSET: cli_env_unset(&t->env, value); return CLI_OK;
+    case CLI_GLIBC: return cli_take_glibc(t->command, value, &t->asked.glibc_minor);
+    case CLI_CPU:
+        t->asked.cpu = &t->cpu;
+        return cli_take_cpu(t->command, value, &t->cpu);
+    case CLI_KB: t->asked.kb_path = value; return CLI_OK;
+    case CLI_JSON: t->json = true; return CLI_OK;
+    case CLI_ARGUMENT: return take_target(t, value);
+    default: return CLI_USAGE;
+    }
+}
+
+/* ------------------------------------------------------------------ the run */
+
+/* Asked before the options are read, as --env may stand before it. */
+static bool is_elsewhere(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--root") == 0 || starts_with(argv[i], "--root=") ||
+            strcmp(argv[i], "--pid") == 0 || starts_with(argv[i], "--pid=")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int run(struct cli_target *t, const struct cli_target_calls *calls, void *command)
+{
+    t->asked.cwd = cli_cwd(&t->arena);
+    t->asked.uid = getuid();
+    t->asked.env = t->env.vars.items;
+    t->asked.n_env = t->env.vars.n;
+    return calls->run(command);
+}
+
+int cli_target_run(struct cli_target *t, const struct cli_command *self, int argc, char **argv,
+                   const struct cli_target_calls *calls, void *command)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    int rc = CLI_OK, id = CLI_END;
+    t->command = self->name;
+    arena_init(&t->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    if (is_elsewhere(argc, argv)) {
+        (void)cli_env_set(&t->env, &t->arena, // has its '='
+                          "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    } else {
+        cli_env_init(&t->env, &t->arena);
+    }
+    while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END && id != CLI_HELP && id != CLI_WRONG) {
+        rc = calls->take ? calls->take(command, id, args.value)
+                         : cli_target_take(t, id, args.value);
+    }
+    if (rc == CLI_OK && id == CLI_END) {
+        rc = run(t, calls, command);
+    } else if (id == CLI_WRONG) {
+        rc = CLI_USAGE;
+    }
+    arena_release(&t->arena);
+    return rc;
+}
