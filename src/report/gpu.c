@@ -18,11 +18,31 @@ static json_t *arches_json(struct arena *a, const struct gpu_cuda_arch *arches, 
     return list;
 }
 
+static const char *isa_text(struct arena *a, unsigned isa)
+{
+    return arena_printf(a, "%u.%u", isa / 10, isa % 10);
+}
+
+/* {"compute_86": ["8.2", "8.7"]}: the oldest and the newest ISA of the PTX of each name. */
+static json_t *isas_json(struct arena *a, const struct gpu_cuda *cuda)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < cuda->n_ptx; i++) {
+        const struct gpu_cuda_arch *x = &cuda->ptx[i];
+        json_t *range = json_array();
+        (void)json_array_append_new(range, out_json_text(a, isa_text(a, x->isa_min)));
+        (void)json_array_append_new(range, out_json_text(a, isa_text(a, x->isa_max)));
+        set(o, x->name, range);
+    }
+    return o;
+}
+
 static json_t *cuda_json(struct arena *a, const struct gpu_cuda *cuda)
 {
     json_t *o = json_object();
     set(o, "native", arches_json(a, cuda->native, cuda->n_native));
     set(o, "ptx", arches_json(a, cuda->ptx, cuda->n_ptx));
+    set(o, "ptx_isa", isas_json(a, cuda));
     set(o, "containers", json_integer((json_int_t)cuda->n_containers));
     return o;
 }
@@ -91,7 +111,10 @@ static const char *arches_text(struct arena *a, const struct gpu_cuda *cuda)
         text = arena_printf(a, "%s%s%s", text, i ? " " : "", cuda->native[i].name);
     }
     for (size_t i = 0; i < cuda->n_ptx; i++) {
-        text = arena_printf(a, "%s%s%s (PTX)", text, *text ? " " : "", cuda->ptx[i].name);
+        const struct gpu_cuda_arch *x = &cuda->ptx[i];
+        text = arena_printf(a, "%s%s%s (PTX %s%s%s)", text, *text ? " " : "", x->name,
+                            isa_text(a, x->isa_min), x->isa_min < x->isa_max ? " to " : "",
+                            x->isa_min < x->isa_max ? isa_text(a, x->isa_max) : "");
     }
     return text;
 }
