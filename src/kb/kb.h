@@ -329,6 +329,7 @@ struct kb_build {
     enum kb_status status;
     bool is_default;             // what the plain package index serves for Linux x86-64
     struct kb_strs sm, ptx, gfx; // empty: not known
+    const char *ptx_isa;         // "8.7", the newest ISA of its PTX; or NULL
     struct kb_origin origin;
 };
 

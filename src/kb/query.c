@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "kb/question.h"
+#include "kb/serves.h"
 #include "py/version.h"
 
 /* One question being answered. */
@@ -82,16 +83,6 @@ static bool admits(struct ask *k, const char *set, const char *version)
     struct py_specifiers specifiers;
     return py_specifiers_parse(k->a, str_of(set), &specifiers, NULL) == 0 &&
            py_specifiers_match(&specifiers, str_of(version)) == PY_YES;
-}
-
-/* Whether a driver as the user names it ("535", "535.104.05") is at least `least`. A branch alone
- * stands for its newest driver. */
-static bool driver_reaches(const char *driver, const char *least)
-{
-    if (strchr(driver, '.')) {
-        return compare(driver, least) >= 0;
-    }
-    return atoi(driver) >= atoi(least);
 }
 
 static const char *major_of(struct ask *k, const char *version)
@@ -311,19 +302,6 @@ static int form_bare_cuda(struct ask *k, struct gm_err *err)
     return k->q->n_rest > 0 ? 0 : form_driver(k, err);
 }
 
-static const struct kb_driver *newest_for(const struct kb_drivers *d, const char *driver)
-{
-    const struct kb_driver *best = NULL;
-    for (size_t i = 0; i < d->n; i++) {
-        const struct kb_driver *row = &d->rows[i];
-        if (row->kind == KB_DRIVER_TOOLKIT && driver_reaches(driver, row->linux_min) &&
-            (!best || compare(row->cuda, best->cuda) > 0)) {
-            best = row;
-        }
-    }
-    return best;
-}
-
 /* "which CUDA does driver 535 run" */
 static int form_cuda_of_driver(struct ask *k, struct gm_err *err)
 {
@@ -333,14 +311,14 @@ static int form_cuda_of_driver(struct ask *k, struct gm_err *err)
         return rc;
     }
     const char *driver = k->q->driver;
-    const struct kb_driver *best = newest_for(&d, driver);
+    const struct kb_driver *best = kb_newest_toolkit(&d, driver);
     if (best) {
         HIT(k, KB_AREA_DRIVERS, best);
         say(k, "Driver %s is enough for %s and all before it.", driver, best->title);
     }
     for (size_t i = 0; best && i < d.n; i++) {
         const struct kb_driver *row = &d.rows[i];
-        if (row->kind == KB_DRIVER_MINOR && driver_reaches(driver, row->linux_min) &&
+        if (row->kind == KB_DRIVER_MINOR && kb_driver_reaches(driver, row->linux_min) &&
             atoi(row->cuda) >= atoi(best->cuda)) {
             say_floor(k, row);
         }
@@ -370,25 +348,6 @@ static int arch_number(const char *text)
         number = number * 10 + (*text - '0');
     }
     return number;
-}
-
-/* Native code runs on its major from its minor upwards, PTX on everything later. */
-static bool carries(struct kb_strs sm, struct kb_strs ptx, const char *capability)
-{
-    int wanted = arch_number(capability);
-    for (size_t i = 0; i < sm.n; i++) {
-        int have = arch_number(sm.items[i]);
-        if (have && have / 10 == wanted / 10 && have <= wanted) {
-            return true;
-        }
-    }
-    for (size_t i = 0; i < ptx.n; i++) {
-        int have = arch_number(ptx.items[i]);
-        if (have && have <= wanted) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool has_text(struct kb_strs list, const char *text)
@@ -1102,6 +1061,13 @@ struct wanted {
     const char *sm, *gfx, *driver, *cuda, *rocm;
 };
 
+/* Without a driver in the question, PTX counts: some driver compiles it. */
+static enum gpu_serves build_serves(struct ask *k, const struct kb_build *b, const struct wanted *w)
+{
+    unsigned number = (unsigned)arch_number(w->sm);
+    return kb_build_serves(b, number, w->driver ? kb_isa_of_driver(k->kb, w->driver) : KB_ISA_ANY);
+}
+
 /* PY_UNKNOWN when the build does not say what it has kernels for. */
 static enum py_answer build_fits(struct ask *k, const struct kb_drivers *d,
                                  const struct kb_build *b, const struct wanted *w)
@@ -1111,14 +1077,19 @@ static enum py_answer build_fits(struct ask *k, const struct kb_drivers *d,
         return PY_NO;
     }
     const struct kb_driver *floor = w->driver ? floor_of(k, d, b->cuda) : NULL;
-    if (w->driver && floor && !driver_reaches(w->driver, floor->linux_min)) {
+    if (w->driver && floor && !kb_driver_reaches(w->driver, floor->linux_min)) {
         return PY_NO;
     }
     if ((w->driver && !floor) || (w->sm && b->sm.n == 0) || (w->gfx && b->gfx.n == 0)) {
         return PY_UNKNOWN;
     }
-    bool fits = (!w->sm || carries(b->sm, b->ptx, w->sm)) && (!w->gfx || has_text(b->gfx, w->gfx));
-    return fits ? PY_YES : PY_NO;
+    if (w->gfx && !has_text(b->gfx, w->gfx)) {
+        return PY_NO;
+    }
+    enum gpu_serves serves = w->sm ? build_serves(k, b, w) : GPU_SERVES_NATIVE;
+    return serves == GPU_SERVES_NATIVE || serves == GPU_SERVES_JIT ? PY_YES
+           : serves == GPU_SERVES_NONE                             ? PY_NO
+                                                                   : PY_UNKNOWN;
 }
 
 /* A build that fits, and the version its set begins with: "2.8" of ">=2.8,<2.9". */
@@ -1158,6 +1129,24 @@ static const char *wanted_text(struct ask *k, const struct wanted *w)
     return w->rocm ? arena_printf(k->a, "%s with ROCm %s", text, w->rocm) : text;
 }
 
+/* "2.8 (cu126, default)"; where the GPU gets only PTX, which driver compiles it. */
+static const char *fit_text(struct ask *k, const struct fit *f, const struct wanted *w)
+{
+    const struct kb_build *b = f->build;
+    bool jit = w->sm && build_serves(k, b, w) == GPU_SERVES_JIT;
+    const struct kb_driver *d =
+        jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
+    if (d) {
+        HIT(k, KB_AREA_DRIVERS, d);
+    }
+    return arena_printf(k->a, "%s (%s%s%s%s)", f->series, b->build,
+                        b->is_default ? ", default" : "",
+                        d     ? ", by PTX, which takes driver "
+                        : jit ? ", by PTX"
+                              : "",
+                        d ? d->linux_min : "");
+}
+
 static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb_builds *builds,
                       const struct wanted *w)
 {
@@ -1187,10 +1176,8 @@ static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb
     qsort(fits.items, fits.n, sizeof *fits.items, newer_first);
     const char *list = "";
     for (size_t i = 0; i < fits.n; i++) {
-        const struct kb_build *b = fits.items[i].build;
-        HIT(k, KB_AREA_BUILDS, b);
-        list = arena_printf(k->a, "%s%s%s (%s%s)", list, i ? ", " : "", fits.items[i].series,
-                            b->build, b->is_default ? ", default" : "");
+        HIT(k, KB_AREA_BUILDS, fits.items[i].build);
+        list = arena_printf(k->a, "%s%s%s", list, i ? ", " : "", fit_text(k, &fits.items[i], w));
     }
     say(k, "%s builds%s, newest first: %s.", k->q->package, wanted_text(k, w), list);
     if (unknown > 0) {

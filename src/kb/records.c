@@ -291,6 +291,7 @@ static const struct field build_fields[] = {
     BOOL(struct kb_build, "default", is_default),
     TEXTS_OPT(struct kb_build, "sm", sm),
     TEXTS_OPT(struct kb_build, "ptx", ptx),
+    TEXT_OPT(struct kb_build, "ptx_isa", ptx_isa),
     TEXTS_OPT(struct kb_build, "gfx", gfx),
     ORIGIN(struct kb_build),
 };

@@ -1,0 +1,153 @@
+#include "kb/serves.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "py/version.h"
+
+/* ------------------------------------------------------------------ drivers */
+
+/* Order of two versions; -2 where one is none, so that nothing is "at least" the other. */
+static int compare(const char *one, const char *two)
+{
+    struct py_version a, b;
+    if (!one || !two || !py_version_parse(str_of(one), &a) || !py_version_parse(str_of(two), &b)) {
+        return -2;
+    }
+    int order = py_version_cmp(&a, &b);
+    return order < 0 ? -1 : order > 0;
+}
+
+bool kb_driver_reaches(const char *driver, const char *least)
+{
+    if (strchr(driver, '.')) {
+        return compare(driver, least) >= 0;
+    }
+    return atoi(driver) >= atoi(least);
+}
+
+const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char *driver)
+{
+    const struct kb_driver *best = NULL;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        if (row->kind == KB_DRIVER_TOOLKIT && kb_driver_reaches(driver, row->linux_min) &&
+            (!best || compare(row->cuda, best->cuda) > 0)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+static bool newer_than_all(const struct kb_drivers *d, const char *driver)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        if (row->kind == KB_DRIVER_TOOLKIT && !kb_driver_reaches(driver, row->linux_min)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ PTX */
+
+unsigned kb_isa_number(const char *text)
+{
+    uint64_t major = 0, minor = 0;
+    struct str rest = str_of(text);
+    struct str head = str_cut(&rest, '.');
+    return text && rest.s && str_u64(head, &major) && str_u64(rest, &minor) && major < 100 &&
+                   minor < 10
+               ? (unsigned)(major * 10 + minor)
+               : 0;
+}
+
+/* "8.7" is the ISA of 12.8; a row of drivers says "12.8.1". */
+static unsigned isa_of(const struct kb_toolkits *t, const char *cuda)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        size_t n = strlen(t->rows[i].cuda);
+        if (strncmp(cuda, t->rows[i].cuda, n) == 0 && (!cuda[n] || cuda[n] == '.')) {
+            return kb_isa_number(t->rows[i].ptx);
+        }
+    }
+    return 0;
+}
+
+struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver)
+{
+    struct kb_drivers d;
+    struct kb_toolkits t;
+    struct gm_err err;
+    if (!driver || kb_drivers(kb, &d, &err) < 0 || kb_toolkits(kb, &t, &err) < 0) {
+        return (struct kb_isa){0};
+    }
+    const struct kb_driver *toolkit = kb_newest_toolkit(&d, driver);
+    unsigned isa = toolkit ? isa_of(&t, toolkit->cuda) : 0;
+    return (struct kb_isa){.isa = isa, .more = isa && newer_than_all(&d, driver)};
+}
+
+const struct kb_driver *kb_driver_of_isa(struct kb *kb, unsigned isa)
+{
+    struct kb_drivers d;
+    struct kb_toolkits t;
+    struct gm_err err;
+    const struct kb_driver *best = NULL;
+    if (kb_drivers(kb, &d, &err) < 0 || kb_toolkits(kb, &t, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < d.n; i++) {
+        const struct kb_driver *row = &d.rows[i];
+        if (row->kind == KB_DRIVER_TOOLKIT && isa_of(&t, row->cuda) >= isa &&
+            (!best || compare(row->linux_min, best->linux_min) == -1)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+/* ------------------------------------------------------------------ a build */
+
+enum { ARCHES_MAX = 64 };
+
+/* "sm_90a", "compute_80": the rows of a build as the codes of a file. */
+static size_t arches_of(struct kb_strs names, const char *isa, struct gpu_cuda_arch *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < names.n && n < ARCHES_MAX; i++) {
+        char *end = NULL;
+        const char *name = names.items[i];
+        unsigned long number = strtoul(name + strcspn(name, "0123456789"), &end, 10);
+        unsigned version = kb_isa_number(isa);
+        ret[n++] = (struct gpu_cuda_arch){.name = name,
+                                          .number = number < 1000 ? (unsigned)number : 0,
+                                          .suffix = *end,
+                                          .isa_min = version,
+                                          .isa_max = version ? version : UINT_MAX};
+    }
+    return n;
+}
+
+static enum gpu_serves serves(const struct kb_build *b, unsigned number, unsigned isa)
+{
+    struct gpu_cuda_arch native[ARCHES_MAX], ptx[ARCHES_MAX];
+    struct gpu_answer answer;
+    const struct gpu_code code = {
+        .cuda = {.native = native,
+                 .n_native = arches_of(b->sm, NULL, native),
+                 .ptx = ptx,
+                 .n_ptx = arches_of(b->ptx, b->ptx_isa, ptx)},
+        .searched = true,
+    };
+    gpu_code_serves_cuda(&code, number / 10, number % 10, isa, &answer);
+    return answer.serves;
+}
+
+enum gpu_serves kb_build_serves(const struct kb_build *b, unsigned number, struct kb_isa isa)
+{
+    enum gpu_serves known = serves(b, number, isa.isa);
+    bool final = known != GPU_SERVES_NONE || !isa.more;
+    return final ? known : serves(b, number, 0); // an ISA that is too new may be no obstacle
+}

@@ -1,0 +1,44 @@
+/*
+ * Whether the code of a build runs on a GPU of NVIDIA: machine code as it is, PTX if the driver
+ * knows its ISA. The rules for code are those of gpu/serves.c.
+ */
+#ifndef GPUMEND_KB_SERVES_H
+#define GPUMEND_KB_SERVES_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "gpu/code.h"
+#include "kb/kb.h"
+
+/* Whether a driver as people name it ("535", "535.104.05") is at least `least`. A branch alone
+ * stands for its newest driver. */
+bool kb_driver_reaches(const char *driver, const char *least);
+
+/* The newest toolkit that a driver is enough for; NULL if there is none. */
+const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char *driver);
+
+/* The PTX that a driver compiles. */
+struct kb_isa {
+    unsigned isa; // the newest version that it is sure to know, ten times it; 0: cannot be told
+    bool more;    // it is newer than all drivers of toolkits here: it may know newer ones
+};
+
+/* For what is asked of a build whatever the driver. */
+#define KB_ISA_ANY ((struct kb_isa){.isa = UINT_MAX})
+
+/* `driver` NULL, and an area that cannot be loaded: cannot be told. */
+struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver);
+
+/* The oldest driver that knows a PTX ISA, as the toolkit that it came with; or NULL. */
+const struct kb_driver *kb_driver_of_isa(struct kb *kb, unsigned isa);
+
+/* 87 for "8.7"; 0 for NULL and for what is no version. */
+unsigned kb_isa_number(const char *text);
+
+/* `number`: ten times the compute capability. ABSENT: the row does not say which code the build
+ * has; UNKNOWN: PTX would do, and whether the driver compiles it cannot be told, or nothing is
+ * promised between the two. */
+enum gpu_serves kb_build_serves(const struct kb_build *b, unsigned number, struct kb_isa isa);
+
+#endif

@@ -1,0 +1,136 @@
+/* Whether a build's code runs on a GPU, by what its row says and what the driver compiles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kb/serves.h"
+
+struct fixture {
+    struct arena arena;
+    struct root root;
+    struct kb kb;
+    struct gm_err err;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    arena_init(&f->arena, 0, NULL, NULL);
+    f->root = ROOT_EMPTY;
+    *state = f;
+    return root_open(&f->root, "/", &f->err) < 0 ||
+           kb_open(&f->kb, &f->arena, &f->root, NULL, &f->err) < 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    root_close(&f->root);
+    arena_release(&f->arena);
+    free(f);
+    return 0;
+}
+
+static void a_version_of_the_isa_is_a_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned number;
+    } rows[] = {{"8.7", 87}, {"9.0", 90}, {"10.2", 102}, {NULL, 0},   {"", 0},
+                {"8", 0},    {"8.", 0},   {".7", 0},     {"8.10", 0}, {"x.7", 0},
+                {"8.x", 0},  {"-8.7", 0}, {"8.7.1", 0},  {"100.0", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(kb_isa_number(rows[i].text), rows[i].number);
+    }
+}
+
+/* Drivers of toolkits and between them; a branch alone stands for its newest driver. */
+static void a_driver_knows_the_isa_of_its_toolkit(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *driver;
+        unsigned isa;
+    } rows[] = {{"550.54.14", 84}, {"550.90.07", 84}, {"550", 84},       {"550.54.13", 83},
+                {"570.26", 87},    {"570", 87},       {"575.57.08", 88}, {"580.65.06", 90},
+                {NULL, 0},         {"300.1", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct kb_isa known = kb_isa_of_driver(&f->kb, rows[i].driver);
+        assert_int_equal(known.isa, rows[i].isa);
+        assert_false(known.more);
+    }
+    struct kb_isa newest = kb_isa_of_driver(&f->kb, "9999.1");
+    assert_true(newest.isa >= 92);
+    assert_true(newest.more);
+}
+
+static void the_oldest_driver_of_an_isa(void **state)
+{
+    struct fixture *f = *state;
+    assert_string_equal(kb_driver_of_isa(&f->kb, 84)->linux_min, "550.54.14");
+    assert_string_equal(kb_driver_of_isa(&f->kb, 87)->linux_min, "570.26");
+    assert_null(kb_driver_of_isa(&f->kb, 999));
+}
+
+#define STRS(...)                                                                                  \
+    {                                                                                              \
+        (const char *const[]){__VA_ARGS__},                                                        \
+            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)                      \
+    }
+
+static const struct kb_build jit = {
+    .sm = STRS("sm_80", "sm_86"), .ptx = STRS("compute_86"), .ptx_isa = "8.7"};
+static const struct kb_build untold = {.sm = STRS("sm_80"), .ptx = STRS("compute_80")};
+static const struct kb_build specific = {.sm = STRS("sm_75", "sm_90a", "sm_100f")};
+static const struct kb_build nothing = {.cuda = "12"};
+
+static void code_serves_by_its_kind(void **state)
+{
+    (void)state;
+    const struct kb_isa old = {.isa = 84}, same = {.isa = 87}, unknown = {0};
+    const struct kb_isa newest = {.isa = 84, .more = true};
+    const struct {
+        const struct kb_build *build;
+        unsigned number;
+        struct kb_isa isa;
+        enum gpu_serves serves;
+    } rows[] = {
+        {&jit, 86, unknown, GPU_SERVES_NATIVE},
+        {&jit, 89, old, GPU_SERVES_NATIVE},
+        {&jit, 75, same, GPU_SERVES_NONE},
+        {&jit, 90, old, GPU_SERVES_NONE},
+        {&jit, 90, same, GPU_SERVES_JIT},
+        {&jit, 90, unknown, GPU_SERVES_UNKNOWN},
+        {&jit, 90, newest, GPU_SERVES_UNKNOWN}, // it may know 8.7
+        {&jit, 75, newest, GPU_SERVES_NONE},
+        {&jit, 90, KB_ISA_ANY, GPU_SERVES_JIT},
+        {&untold, 90, same, GPU_SERVES_UNKNOWN}, // PTX of an ISA that the row does not say
+        {&untold, 90, KB_ISA_ANY, GPU_SERVES_JIT},
+        {&untold, 86, old, GPU_SERVES_NATIVE},
+        {&specific, 90, old, GPU_SERVES_NATIVE},
+        {&specific, 103, old, GPU_SERVES_NATIVE},
+        {&specific, 120, KB_ISA_ANY, GPU_SERVES_NONE},
+        {&nothing, 86, KB_ISA_ANY, GPU_SERVES_ABSENT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(kb_build_serves(rows[i].build, rows[i].number, rows[i].isa),
+                         rows[i].serves);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_version_of_the_isa_is_a_number),
+        cmocka_unit_test_setup_teardown(a_driver_knows_the_isa_of_its_toolkit, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_oldest_driver_of_an_isa, setup, teardown),
+        cmocka_unit_test(code_serves_by_its_kind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
