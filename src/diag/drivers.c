@@ -101,18 +101,22 @@ static bool compat_of(struct diag *d, const struct ldso_object *o, struct compat
     return host_compat_is(real, &ret->note);
 }
 
-/* The driver's version as the process meets it: that of a compatibility library where it may be
- * used. The module's is known. */
-static const char *driver_for(struct diag *d, const struct model_process *p)
+const char *diag_driver_of(struct diag *d, const struct model_process *p)
 {
-    const struct host *h = d->m->host;
+    const char *driver = diag_driver(d), *why;
     struct compat c;
-    const char *why;
-    if (compat_of(d, libcuda_of(p), &c) &&
-        host_compat_fits(h, d->a, c.version, &c.note, &why) == HOST_YES) {
-        return c.version;
+    if (!driver || !compat_of(d, libcuda_of(p), &c)) {
+        return driver;
     }
-    return h->nvidia.module.value;
+    switch (host_compat_fits(d->m->host, d->a, c.version, &c.note, &why)) {
+    case HOST_YES:
+        return c.version;
+    case HOST_NO:
+        return driver; // a finding of its own
+    case HOST_UNKNOWN:
+        break;
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ too old */
@@ -203,8 +207,8 @@ static void judge_runtime(struct diag *d, const struct runtime *x)
     if (!least || !module->value || host_version_cmp(module->value, least->linux_min) >= 0) {
         return;
     }
-    const char *driver = driver_for(d, x->process);
-    if (host_version_cmp(driver, least->linux_min) >= 0) {
+    const char *driver = diag_driver_of(d, x->process);
+    if (!driver || host_version_cmp(driver, least->linux_min) >= 0) {
         return;
     }
     struct diag_finding *f = diag_add(

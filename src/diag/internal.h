@@ -127,11 +127,12 @@ bool diag_capability(const struct host_gpu *g, unsigned *ret_major, unsigned *re
 const char *diag_variable(const struct diag *d, const char *name);
 /* The version of NVIDIA's kernel module, or NULL. */
 const char *diag_driver(const struct diag *d);
-/* The newest PTX ISA that the driver is sure to know and no newer one, ten times its version; 0
- * if that cannot be told. */
-unsigned diag_ptx_isa(struct diag *d);
-/* The oldest driver that knows a PTX ISA, as the toolkit that it came with; or NULL. */
-const struct kb_driver *diag_driver_for_isa(struct diag *d, unsigned isa);
+/* The driver as the process meets it: its version, or that of a forward-compatibility library which
+ * may be used here; NULL where it cannot be told. */
+const char *diag_driver_of(struct diag *d, const struct model_process *p);
+/* The newest PTX ISA that a driver is sure to know and no newer one, ten times its version; 0 if
+ * that cannot be told, or if the driver is NULL. */
+unsigned diag_ptx_isa(struct diag *d, const char *driver);
 
 struct diag_target {
     unsigned number; // NVIDIA: ten times the compute capability

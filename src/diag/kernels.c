@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "kb/serves.h"
 #include "model/gpu.h"
 
 struct library {
@@ -64,10 +65,10 @@ static enum gpu_serves serves(const struct gpu_code *code, unsigned major, unsig
 }
 
 /* The sections first; the data only where nothing in the sections serves the GPU. */
-static enum gpu_serves ask(struct diag *d, const struct ldso_object *o, unsigned major,
-                           unsigned minor)
+static enum gpu_serves ask(struct diag *d, const struct model_process *p,
+                           const struct ldso_object *o, unsigned major, unsigned minor)
 {
-    unsigned isa = diag_ptx_isa(d);
+    unsigned isa = diag_ptx_isa(d, diag_driver_of(d, p));
     const struct gpu_code *code = model_gpu_code(d->m, o, GPU_READ_SECTIONS);
     if (!code || (code->cuda.n_native == 0 && code->cuda.n_ptx == 0)) {
         return GPU_SERVES_UNKNOWN; // nothing is registered at load: not a library as it is known
@@ -139,7 +140,8 @@ static enum py_answer is_shown(const struct diag *d, const struct host_gpu *g)
     return value ? shown : PY_YES;
 }
 
-static struct verdict judge(struct diag *d, const struct ldso_object *o)
+static struct verdict judge(struct diag *d, const struct model_process *p,
+                            const struct ldso_object *o)
 {
     struct verdict v = {0};
     const struct host_gpu *g = NULL;
@@ -151,7 +153,7 @@ static struct verdict judge(struct diag *d, const struct ldso_object *o)
         }
         v.uncertain = v.uncertain || shown == PY_UNKNOWN;
         enum gpu_serves s =
-            diag_capability(g, &major, &minor) ? ask(d, o, major, minor) : GPU_SERVES_UNKNOWN;
+            diag_capability(g, &major, &minor) ? ask(d, p, o, major, minor) : GPU_SERVES_UNKNOWN;
         v.n_served += s == GPU_SERVES_NATIVE || s == GPU_SERVES_JIT;
         v.n_unknown += s == GPU_SERVES_UNKNOWN || s == GPU_SERVES_ABSENT;
         if (s == GPU_SERVES_NONE) {
@@ -194,8 +196,8 @@ static const char *gpus_text(struct diag *d, const struct verdict *v)
     return text;
 }
 
-static void code_evidence(struct diag *d, struct diag_finding *f, const struct ldso_object *o,
-                          const struct verdict *v)
+static void code_evidence(struct diag *d, struct diag_finding *f, const struct model_process *p,
+                          const struct ldso_object *o, const struct verdict *v)
 {
     const struct gpu_code *code = model_gpu_code(d->m, o, GPU_READ_ALL);
     if (!code) {
@@ -205,9 +207,10 @@ static void code_evidence(struct diag *d, struct diag_finding *f, const struct l
                   code->cuda.n_native ? list_of(d, code->cuda.native, code->cuda.n_native) : "none",
                   code->cuda.n_ptx ? list_of(d, code->cuda.ptx, code->cuda.n_ptx) : "none");
     if (v->isa) {
-        unsigned known = diag_ptx_isa(d);
+        const char *driver = diag_driver_of(d, p);
+        unsigned known = diag_ptx_isa(d, driver);
         diag_evidence(d, f, "the PTX is of ISA %u.%u, driver %s knows ISAs up to %u.%u",
-                      v->isa / 10, v->isa % 10, diag_driver(d), known / 10, known % 10);
+                      v->isa / 10, v->isa % 10, driver, known / 10, known % 10);
     }
     diag_evidence(d, f, "the program then says: CUDA error: %s",
                   v->isa ? "the provided PTX was compiled with an unsupported toolchain"
@@ -242,7 +245,7 @@ static void repair(struct diag *d, struct diag_finding *f, const struct library 
     if (v->n_served) {
         repair_by_choice(d, f, v);
     }
-    const struct kb_driver *driver = v->isa ? diag_driver_for_isa(d, v->isa) : NULL;
+    const struct kb_driver *driver = v->isa ? kb_driver_of_isa(d->m->kb, v->isa) : NULL;
     if (driver) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Update the driver to %s or later: it compiles the PTX that is there.",
@@ -274,7 +277,7 @@ static void add_finding(struct diag *d, const struct model_process *p, const str
     f->severity = v->n_served + v->n_unknown == 0 ? row->severity
                   : v->n_served && !v->uncertain  ? DIAG_WARNING
                                                   : DIAG_NOTE;
-    code_evidence(d, f, o, v);
+    code_evidence(d, f, p, o, v);
     repair(d, f, row, v);
 }
 
@@ -287,7 +290,7 @@ static enum outcome rule_process(struct diag *d, const struct model_process *p,
     for (size_t i = 0; i < p->ldso->objects.n; i++) {
         const struct ldso_object *o = p->ldso->objects.items[i];
         const struct library *row = library_of(o, rows, n);
-        struct verdict v = row ? judge(d, o) : (struct verdict){0};
+        struct verdict v = row ? judge(d, p, o) : (struct verdict){0};
         if (v.without.n) {
             add_finding(d, p, o, row, &v);
             outcome = SOMETHING_MISSING;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "kb/serves.h"
 #include "py/dist.h"
 
 /* ------------------------------------------------------------------ GPUs */
@@ -68,78 +69,10 @@ static int compare(const char *a, const char *b)
     return py_version_cmp(&x, &y) < 0 ? -1 : py_version_cmp(&x, &y) > 0;
 }
 
-/* "12.4.1" -> "12.4" */
-static const char *two_parts(struct arena *a, const char *version)
+unsigned diag_ptx_isa(struct diag *d, const char *driver)
 {
-    const char *dot = strchr(version, '.');
-    return dot ? arena_strndup(a, version, (size_t)(dot - version) + 1 + strcspn(dot + 1, "."))
-               : version;
-}
-
-/* The newest toolkit release that came with this driver or an older one; NULL also for a driver
- * newer than all that are known, which may know more than they do. */
-static const struct kb_driver *toolkit_of(struct diag *d, const char *driver)
-{
-    struct kb_drivers rows;
-    struct gm_err err;
-    const struct kb_driver *best = NULL;
-    bool newer_is_known = false;
-    if (!driver || kb_drivers(d->m->kb, &rows, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct kb_driver *r = &rows.rows[i];
-        if (r->kind != KB_DRIVER_TOOLKIT) {
-            continue;
-        }
-        newer_is_known = newer_is_known || compare(r->linux_min, driver) > 0;
-        if (compare(driver, r->linux_min) >= 0 && (!best || compare(r->cuda, best->cuda) > 0)) {
-            best = r;
-        }
-    }
-    return newer_is_known ? best : NULL;
-}
-
-static unsigned isa_of(struct diag *d, const char *cuda)
-{
-    struct kb_toolkits rows;
-    struct gm_err err;
-    if (kb_toolkits(d->m->kb, &rows, &err) < 0) {
-        return 0;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        if (strcmp(rows.rows[i].cuda, cuda) == 0) {
-            char *end = NULL;
-            unsigned long major = strtoul(rows.rows[i].ptx, &end, 10);
-            unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-            return major < 100 && minor < 10 ? (unsigned)(major * 10 + minor) : 0;
-        }
-    }
-    return 0;
-}
-
-unsigned diag_ptx_isa(struct diag *d)
-{
-    const struct kb_driver *toolkit = toolkit_of(d, diag_driver(d));
-    return toolkit ? isa_of(d, two_parts(d->a, toolkit->cuda)) : 0;
-}
-
-const struct kb_driver *diag_driver_for_isa(struct diag *d, unsigned isa)
-{
-    struct kb_drivers rows;
-    struct gm_err err;
-    const struct kb_driver *best = NULL;
-    if (kb_drivers(d->m->kb, &rows, &err) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct kb_driver *r = &rows.rows[i];
-        if (r->kind == KB_DRIVER_TOOLKIT && isa_of(d, two_parts(d->a, r->cuda)) >= isa &&
-            (!best || compare(r->linux_min, best->linux_min) == -1)) {
-            best = r;
-        }
-    }
-    return best;
+    struct kb_isa known = kb_isa_of_driver(d->m->kb, driver);
+    return known.more ? 0 : known.isa;
 }
 
 /* ------------------------------------------------------------------ builds of a package */
@@ -154,24 +87,21 @@ static bool has_text(struct kb_strs list, const char *text)
     return false;
 }
 
-/* Machine code of the same major and no higher minor version. */
-static bool has_sm(struct kb_strs sm, unsigned number)
+/* Without a known driver PTX does not count: it may be too new. */
+static bool has_code(const struct kb_build *b, const struct diag_target *t, struct kb_isa isa)
 {
-    for (size_t i = 0; i < sm.n; i++) {
-        char *end = NULL;
-        unsigned long n = starts_with(sm.items[i], "sm_") ? strtoul(sm.items[i] + 3, &end, 10) : 0;
-        if (n && !*end && n / 10 == number / 10 && n <= number) {
-            return true;
-        }
+    if (t->gfx) {
+        return b->rocm && has_text(b->gfx, t->gfx);
     }
-    return false;
+    enum gpu_serves serves = b->cuda ? kb_build_serves(b, t->number, isa) : GPU_SERVES_NONE;
+    return serves == GPU_SERVES_NATIVE || serves == GPU_SERVES_JIT;
 }
 
-static bool covers(const struct kb_build *b, const struct diag_target *targets, size_t n)
+static bool covers(const struct kb_build *b, const struct diag_target *targets, size_t n,
+                   struct kb_isa isa)
 {
     for (size_t i = 0; i < n; i++) {
-        if (targets[i].gfx ? !b->rocm || !has_text(b->gfx, targets[i].gfx)
-                           : !b->cuda || !has_sm(b->sm, targets[i].number)) {
+        if (!has_code(b, &targets[i], isa)) {
             return false;
         }
     }
@@ -221,14 +151,16 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     struct kb_builds rows;
     struct gm_err err;
     const struct kb_build *best = NULL;
+    struct kb_isa isa = kb_isa_of_driver(d->m->kb, diag_driver(d));
     if (kb_builds(d->m->kb, &rows, &err) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_build *b = &rows.rows[i];
         if (strcmp(b->package, package) == 0 && b->is_default == is_default &&
-            b->status == KB_STATUS_STABLE && covers(b, targets, n) && fits_python(d, b->python) &&
-            fits_driver(d, b) && (!version || model_version_fits(d->a, b->versions, version)) &&
+            b->status == KB_STATUS_STABLE && covers(b, targets, n, isa) &&
+            fits_python(d, b->python) && fits_driver(d, b) &&
+            (!version || model_version_fits(d->a, b->versions, version)) &&
             (!best || compare(diag_series(d, b), diag_series(d, best)) > 0 ||
              (compare(diag_series(d, b), diag_series(d, best)) == 0 &&
               compare(b->cuda ? b->cuda : b->rocm, best->cuda ? best->cuda : best->rocm) > 0))) {
@@ -238,8 +170,8 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     return best;
 }
 
-/* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed release,
- * or of the newest. */
+/* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed
+ * release, or of the newest. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
                        const struct diag_target *targets, size_t n)
 {
@@ -254,11 +186,13 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
         /* What is installed may be of the same version, in another build. */
         bool again = version && model_version_fits(d->a, plain->versions, version);
         const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", package, plain->versions));
+        bool native = covers(plain, targets, n, (struct kb_isa){0});
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     diag_pip(d, again ? arena_printf(d->a, "--force-reinstall %s", spec) : spec),
-                    "Install %s %s, whose build for %s (%s) has code for it.", package,
+                    "Install %s %s, whose build for %s (%s) has %s for it.", package,
                     diag_series(d, plain), plain->cuda ? "CUDA" : "ROCm",
-                    plain->cuda ? plain->cuda : plain->rocm);
+                    plain->cuda ? plain->cuda : plain->rocm,
+                    native ? "code" : "PTX that this driver compiles");
     }
     if (other) {
         bool is_torch = strcmp(package, "torch") == 0;

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from cases import case
+from devices import COMPAT, compat_library
 from tree import SYSTEM, TAG, compiled
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
@@ -142,6 +143,18 @@ def ptx_too_new_for_the_driver(t, bad):
     t.system_cublas()
     t.put(t.site + "/ctranslate2.libs/libctranslate2-01234567.so.4",
           cuda_library("libctranslate2-01234567.so.4", (*CT2, "compute_86:8.7")))
+
+
+@case("gpu-code-missing", "arch-unsupported", "libtorch_cuda.so", evidence=r"ISA 8\.7, driver 550")
+def compat_library_makes_up_for_the_isa(t, bad):
+    """What compiles PTX is libcuda: that of the compatibility package, where it may be used."""
+    torch_with(t, H100, (*CU121[:-1], "compute_86:8.7"), cuda="12.4")
+    t.put(COMPAT + "/libcuda.so.575.57.08", compat_library([535, 550]))
+    t.link(COMPAT + "/libcuda.so.1", "libcuda.so.575.57.08")
+    t.lib(t.site + "/torch/_C.%s.so" % TAG, soname=None, rpath="$ORIGIN/lib",
+          needed=["libtorch_cuda.so", "libcudart.so.12"])
+    t.cudart()
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": COMPAT}}
 
 
 @case("gpu-code-missing", "arch-unsupported", "libcudnn_ops.so.9", severity="warning",
