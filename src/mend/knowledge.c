@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kb/serves.h"
 #include "mend/knowledge.h"
 #include "py/dist.h"
 #include "py/requirement.h"
@@ -285,21 +286,6 @@ static const char *cuda_of(const struct knowledge *k, const struct kb_release *r
     return major > 0 ? arena_printf(k->a, "%d", major) : NULL;
 }
 
-static bool build_serves(const struct kb_build *b, const struct knowledge_gpu *gpu)
-{
-    for (size_t i = 0; i < b->sm.n + b->ptx.n; i++) {
-        bool ptx = i >= b->sm.n;
-        const char *name = ptx ? b->ptx.items[i - b->sm.n] : b->sm.items[i];
-        unsigned long n = strtoul(name + strcspn(name, "0123456789"), NULL, 10);
-        unsigned long have = gpu->major * 10UL + gpu->minor;
-        bool exact = ends_with(name, "a");
-        if (n == have || (!exact && n < have && (ptx || n / 10 == gpu->major))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static const char *python_refuses(const struct knowledge *k, const struct kb_release *r)
 {
     const struct knowledge_machine *m = &k->machine;
@@ -340,10 +326,15 @@ static const char *driver_refuses(const struct knowledge *k, const char *cuda)
 
 static const char *gpu_refuses(const struct knowledge *k, const struct kb_build *b)
 {
+    struct kb_isa isa = kb_isa_of_driver(k->m->kb, k->machine.driver);
     for (size_t i = 0; b && b->sm.n && i < k->machine.gpus.n; i++) {
         const struct knowledge_gpu *gpu = &k->machine.gpus.items[i];
-        if (!build_serves(b, gpu)) {
-            return arena_printf(k->a, "no code for sm_%u%u (%s)", gpu->major, gpu->minor,
+        unsigned number = gpu->major * 10 + gpu->minor;
+        if (kb_build_serves(b, number, isa) == GPU_SERVES_NONE) {
+            return arena_printf(k->a, "no code for sm_%u%s (%s)", number,
+                                kb_build_serves(b, number, KB_ISA_ANY) == GPU_SERVES_JIT
+                                    ? ", and PTX too new for the driver"
+                                    : "",
                                 gpu->name ? gpu->name : "the GPU");
         }
     }
