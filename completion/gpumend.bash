@@ -90,8 +90,8 @@ _gpumend()
         word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --help"
         ;;
     fix)
-        word="--import --root --env --unset --glibc --cpu --kb --select --apply --packages --system"
-        word+=" --undo --list --json --help"
+        word="--import --root --env --unset --glibc --cpu --kb --select --in-process --apply --packages"
+        word+=" --system --undo --list --json --help"
         ;;
     enable)
         word="--import --root --env --unset --json --help"

@@ -124,7 +124,7 @@ def cases(top):
             ("check", [python]), ("check", ["--pid", os.getpid()]),
             ("check", [env, "--import", "ctranslate2"]),
             ("fix", [env]), ("fix", [bare]), ("fix", [lost]), ("fix", [short]), ("fix", [python]),
-            ("fix", [env, "--import", "ctranslate2"]), ("fix", [odd]),
+            ("fix", [env, "--import", "ctranslate2"]), ("fix", [odd]), ("fix", [env, "--in-process"]),
             ("devices", []), ("devices", ["--root", gpu]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),

@@ -7,7 +7,7 @@
 #include "mend/plan.h"
 #include "report/plan.h"
 
-enum { O_SELECT = 1, O_APPLY, O_PACKAGES, O_SYSTEM, O_UNDO, O_LIST };
+enum { O_SELECT = 1, O_IN_PROCESS, O_APPLY, O_PACKAGES, O_SYSTEM, O_UNDO, O_LIST };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -18,6 +18,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_CPU,
     CLI_OPTION_KB,
     {"select", "N", "way N alone (default: of --apply, the first that it can carry out)", O_SELECT},
+    {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},
     {"apply", NULL, "carry a way out behind a journal, then try it out in a child process", O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
     {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
@@ -31,7 +32,7 @@ struct fix {
     struct model_target target;
     struct diag_report report;
     struct mend_plan plan;
-    enum { FIX_PRINT, FIX_APPLY, FIX_UNDO, FIX_LIST } mode;
+    enum { FIX_PRINT, FIX_IN_PROCESS, FIX_APPLY, FIX_UNDO, FIX_LIST } mode;
     uint64_t select, undo_id; // 0: not given
     bool packages, is_system;
 };
@@ -40,7 +41,7 @@ struct fix {
 static int take_mode(struct fix *c, int mode)
 {
     if (c->mode != FIX_PRINT && (int)c->mode != mode) {
-        return cli_fail(CLI_USAGE, "fix: one of --apply, --undo and --list");
+        return cli_fail(CLI_USAGE, "fix: one of --in-process, --apply, --undo and --list");
     }
     c->mode = mode;
     return CLI_OK;
@@ -62,6 +63,7 @@ static int take_option(void *command, int id, const char *value)
     case O_APPLY: return take_mode(c, FIX_APPLY);
     case O_UNDO: return take_mode(c, FIX_UNDO);
     case O_LIST: return take_mode(c, FIX_LIST);
+    case O_IN_PROCESS: return take_mode(c, FIX_IN_PROCESS);
     case O_PACKAGES: c->packages = true; return CLI_OK;
     case O_SYSTEM: c->is_system = true; return CLI_OK;
     case O_SELECT:
@@ -92,6 +94,9 @@ static const char *shadow_folder(struct fix *c)
 static void make_plan(struct fix *c)
 {
     struct mend_options o = {.manner = MEND_AT_START, .shadow_folder = shadow_folder(c)};
+    if (c->mode == FIX_IN_PROCESS) {
+        o = (struct mend_options){.manner = MEND_IN_PROCESS, .launch_only = true};
+    }
     diag_run(&c->target.model, &c->report);
     mend_plan_make(&c->target.model, &c->report, &o, &c->plan);
 }

@@ -64,6 +64,17 @@ static json_t *packages_json(const struct model *m, const struct mend_step *s)
     return list;
 }
 
+/* By which names later requests find the libraries. */
+static json_t *sonames_json(const struct model *m, const struct mend_step *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_paths; i++) {
+        const struct ldso_file *f = ldso_store_get(m->store, s->paths[i])->file;
+        append(list, text(m, f ? f->image.soname : NULL));
+    }
+    return list;
+}
+
 /* The keys that its kind has, and no others. */
 static json_t *step_json(const struct model *m, const struct mend_step *s)
 {
@@ -80,7 +91,10 @@ static json_t *step_json(const struct model *m, const struct mend_step *s)
         set(o, "modules", texts_json(m, s->modules, s->n_modules));
         set(o, "paths", texts_json(m, s->paths, s->n_paths));
         break;
-    case MEND_PRELOAD: set(o, "paths", texts_json(m, s->paths, s->n_paths)); break;
+    case MEND_PRELOAD:
+        set(o, "paths", texts_json(m, s->paths, s->n_paths));
+        set(o, "sonames", sonames_json(m, s));
+        break;
     case MEND_SHADOW:
         set(o, "folder", text(m, s->folder));
         set(o, "links", links_json(m, s));
