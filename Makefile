@@ -36,7 +36,12 @@ install: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) installed
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
 
+# The Python package in dist/; the tools for it come from the package index.
+wheel:
+	@scripts/setup build
+	@scripts/wheel dist
+
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-scenarios differential bench fuzz install clean
+.PHONY: all run test test-scenarios differential bench fuzz install wheel clean

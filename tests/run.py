@@ -52,6 +52,7 @@ SUITES = [
     Suite("test", "api", 600, "{py} tests/api/run.py {build}"),
     Suite("test", "mend-apply", 300, "{py} tests/mend/apply.py {exe}"),
     Suite("test", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
+    Suite("test", "python", 1200, "{py} tests/python/run.py {exe}"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container.sh {exe}"),

@@ -1,0 +1,228 @@
+"""check(), choose(), explain(), enable(), disable(): questions to the executable.
+
+The dataclasses hold what docs/json.md promises, under the same names.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ._run import Error, ask, import_words, target_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ._run import Path
+
+Severity = Literal["error", "warning", "note"]
+
+
+# ---- check -----------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Repair:
+    """What can be done about a finding."""
+
+    kind: str
+    text: str
+    command: str | None
+    """Can be pasted into a shell; None: there is none."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One root cause; several symptoms of it are one finding."""
+
+    cause: str
+    """Stable identifier, as explain() takes it."""
+    cause_class: str
+    severity: Severity
+    culprit: str
+    summary: str
+    """One sentence about this very case."""
+    evidence: tuple[str, ...]
+    likewise: tuple[str, ...]
+    """Further libraries with the same fault."""
+    scripts: tuple[str, ...]
+    """The imports in which it shows."""
+    repairs: tuple[Repair, ...]
+    """The least invasive first."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What check() found."""
+
+    verdict: Literal["ok", "broken", "unknown"]
+    """"unknown": no error was found, and something that matters could not be looked at."""
+    findings: tuple[Finding, ...]
+    """The one to act on first stands first."""
+    fine: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What could not be looked at."""
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+    """All that `gpumend check --json` prints (docs/json.md)."""
+
+    @property
+    def ok(self) -> bool:
+        """Everything was looked at, and nothing is an error."""
+        return self.verdict == "ok"
+
+
+def _finding(f: dict[str, Any]) -> Finding:
+    return Finding(cause=f["cause"], cause_class=f["class"], severity=f["severity"],
+                   culprit=f["culprit"], summary=f["summary"], evidence=tuple(f["evidence"]),
+                   likewise=tuple(f["likewise"]), scripts=tuple(f["scripts"]),
+                   repairs=tuple(Repair(r["kind"], r["text"], r["command"]) for r in f["repairs"]))
+
+
+def check(target: Path | None = None, *, imports: Sequence[str] | None = None,
+          root: Path | None = None, pid: int | None = None) -> Report:
+    """Which library requests fail or end at the wrong file, and why. Nothing is executed or changed.
+
+    imports: what the program imports, in this order; without it every order is looked at.
+    root: look at the file system below this folder, a container's or another machine's.
+    pid: look at a running process.
+    """
+    words = import_words(imports)
+    if root is not None:
+        words += ["--root", os.fspath(root)]
+    if pid is not None:
+        words += ["--pid", str(pid)]
+    if target is not None or (root is None and pid is None):
+        words += target_words(target)
+    document = ask("check", words)
+    return Report(verdict=document["verdict"],
+                  findings=tuple(map(_finding, document["findings"])),
+                  fine=tuple(document["fine"]), notes=tuple(document["notes"]), document=document)
+
+
+# ---- choose ----------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Choice:
+    """The device that will work here and that the model fits on."""
+
+    verdict: Literal["ok", "broken", "unknown"]
+    """"unknown": it cannot be told whether the model fits; "broken": nothing will work."""
+    device: Literal["cuda", "rocm", "cpu"] | None
+    """None: nothing will work, and `reason` says why."""
+    index: int | None
+    """As the runtime counts with `exports` set; None for the CPU."""
+    name: str | None
+    argument: str | None
+    """The device in the words of the application: "cuda:1", "CUDAExecutionProvider"."""
+    compute_type: str | None
+    threads: int | None
+    fallback: bool
+    """The CPU, though a GPU would be preferred."""
+    cause: str | None
+    reason: str
+    step: str | None
+    """What would give the GPU back."""
+    required_bytes: int | None
+    available_bytes: int | None
+    exports: Mapping[str, str]
+    """Variables that should be set before the application's first use of the device."""
+    notes: tuple[str, ...]
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+    """All that `gpumend choose --json` prints (docs/json.md)."""
+
+
+def choose(model: str | None = None, app: str | None = None, *, memory_gib: float | None = None,
+           require_gpu: bool = False, target: Path | None = None) -> Choice:
+    """Device, compute type and threads that will work here.
+
+    model: "whisper:large-v3" and the other sizes of Whisper.
+    app: "ctranslate2", "torch" or "onnxruntime"; without it the first that is installed.
+    memory_gib: what the model takes on the device, where it is not known by name.
+    require_gpu: no GPU is an answer without a device, not the CPU.
+    """
+    words = target_words(target)
+    for option, value in (("--model", model), ("--app", app), ("--memory-gib", memory_gib)):
+        if value is not None:
+            words += [option, str(value)]
+    if require_gpu:
+        words.append("--require-gpu")
+    d = ask("choose", words)
+    return Choice(verdict=d["verdict"], device=d["device"], index=d["index"], name=d["name"],
+                  argument=d["argument"], compute_type=d["compute_type"], threads=d["threads"],
+                  fallback=d["fallback"], cause=d["cause"], reason=d["reason"], step=d["step"],
+                  required_bytes=d["required_bytes"], available_bytes=d["available_bytes"],
+                  exports=d["exports"], notes=tuple(d["notes"]), document=d)
+
+
+# ---- explain ---------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Page:
+    """What is known of a cause."""
+
+    cause: str
+    cause_class: str
+    severity: Severity
+    title: str
+    """One sentence."""
+    page: str
+    """What happens, how to see it, what to do."""
+
+
+def explain(text: str) -> Page:
+    """The page of a cause, by the identifier that a finding has ("library-not-on-path").
+
+    Error if `text` is none. The lines that a program prints when it fails are not understood.
+    """
+    if not text or text.startswith("-") or "\0" in text:
+        raise Error("no cause is called %r" % text, 2)
+    try:
+        d = ask("explain", [text])
+    except Error as error:
+        # Behind the first line stands the list of all causes.
+        raise Error(str(error).split(";")[0], error.status) from None
+    return Page(cause=d["cause"], cause_class=d["class"], severity=d["severity"], title=d["title"],
+                page=d["page"])
+
+
+# ---- enable and disable ----------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Enabled:
+    """The start-up hook that enable() has put into an environment."""
+
+    journal: int
+    """Number of the journal, as `gpumend fix --list` shows it."""
+    title: str
+    verified: bool
+    """The environment's own interpreter found every library with it."""
+    why: str | None
+    """Why it could not be tried; None if `verified`."""
+
+
+def enable(target: Path | None = None, *, imports: Sequence[str] | None = None) -> Enabled:
+    """Puts a start-up hook into an environment, so that its programs are mended unchanged.
+
+    Two files are added to site-packages; disable() takes them out again. The hook is tried out by the
+    environment's interpreter. Error if no hook helps: the environment is then as it was.
+    """
+    d = ask("enable", [*target_words(target), *import_words(imports)])
+    if d["taken_back"] or d["journal"] is None:
+        raise Error("the hook did not help and was taken back: %s" % d["why"], 1)
+    return Enabled(journal=d["journal"], title=d["title"], verified=d["result"] == "verified",
+                   why=d["why"])
+
+
+def disable(target: Path | None = None) -> int | None:
+    """Takes the start-up hook out: the environment is byte for byte what it was before.
+
+    The number of the journal that was taken back; None if there was no hook.
+    """
+    journal: int | None = ask("disable", target_words(target))["journal"]
+    return journal
+
+
+for _shown in (Repair, Finding, Report, Choice, Page, Enabled):
+    _shown.__module__ = "gpumend"
+for _function in (check, choose, explain, enable, disable):
+    _function.__module__ = "gpumend"

@@ -1,0 +1,114 @@
+"""The executable: where it is, in which environment it is asked, and what it answers."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Union
+    Path = Union[str, "os.PathLike[str]"]
+
+# A plan takes tens of milliseconds, a trial by enable() at most two minutes.
+LIMIT_S = 300
+# What decides at the start of a process, and not when it is changed later.
+AT_START = (b"LD_", b"GLIBC_TUNABLES", b"PYTHON")
+
+
+class Error(Exception):
+    """What was asked could not be answered or done; the text is one sentence, or a few.
+
+    status: the exit status of the executable (2: wrong usage, 3: it could not look), or None if it
+    did not get that far.
+    """
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+Error.__module__ = "gpumend"
+
+
+def executable() -> str:
+    """The path of the executable that was installed with this package.
+
+    PATH is not asked: what lies there could be of another version. Installers put a package into
+    `lib/python3.X/site-packages` and its programs into `bin` beside `lib`; with `pip --target` and
+    `--home` the two are nearer to each other.
+    """
+    site = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    places = [os.path.normpath(os.path.join(site, up, "bin", "gpumend"))
+              for up in ("", "../..", "../../..")]
+    for place in places:
+        if os.access(place, os.X_OK) and os.path.isfile(place):
+            return place
+    raise Error("the executable gpumend is not there; looked for " + ", ".join(places))
+
+
+def own_environment() -> str:
+    """This interpreter's environment, as a target."""
+    if os.path.basename(sys.executable or "").startswith("python"):
+        return sys.executable
+    return sys.prefix  # embedded: the executable is another program
+
+
+def variables() -> dict[bytes, bytes]:
+    """The variables that count in this process.
+
+    The loader and Python have read theirs at the start: of these the values of the start count, of
+    all others those of now. A program that writes its title over them (setproctitle) has left no
+    values of the start; then those of now are the best there is.
+    """
+    now = dict(os.environb)
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            entries = [entry for entry in file.read().split(b"\0") if entry]
+    except OSError:
+        return now
+    if any(b"=" not in entry for entry in entries) or (now and not entries):
+        return now
+    start = dict(entry.split(b"=", 1) for entry in entries)
+    merged = {name: value for name, value in now.items() if not name.startswith(AT_START)}
+    merged.update((name, value) for name, value in start.items() if name.startswith(AT_START))
+    return merged
+
+
+def target_words(target: Path | None) -> list[str]:
+    path = own_environment() if target is None else os.fspath(target)
+    return [os.path.join(".", path) if path.startswith("-") else path]
+
+
+def import_words(imports: Sequence[str] | None) -> list[str]:
+    if isinstance(imports, str):
+        raise TypeError("imports is a sequence of names, not a text")
+    return ["--import", ",".join(imports)] if imports else []
+
+
+def ask(command: str, words: Sequence[str]) -> dict[str, Any]:
+    """Runs `gpumend COMMAND WORDS --json` and returns the document; Error if it prints none."""
+    import json
+    import subprocess
+    try:
+        done = subprocess.run([executable(), command, *words, "--json"], env=variables(),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LIMIT_S)
+    except OSError as error:
+        raise Error("the executable does not start: %s" % error) from error
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise Error("gpumend %s: %s" % (command, error)) from error
+    # By what it printed, not by its status: where SIGCHLD is ignored there is no status.
+    if done.stdout:
+        try:
+            document: dict[str, Any] = json.loads(done.stdout)
+            return document
+        except ValueError as error:
+            raise Error("gpumend %s printed what is no document: %s" % (command, error),
+                        done.returncode) from error
+    said = done.stderr.decode("utf-8", "backslashreplace").strip()
+    if said.startswith("gpumend: "):
+        said = said[len("gpumend: "):]
+    raise Error(said or "gpumend %s ended with status %d and said nothing"
+                % (command, done.returncode), done.returncode)
