@@ -74,6 +74,8 @@ SUITES = [
           "{py} tests/mend/scenarios.py --gpumend {exe}"),
     Suite("test-scenarios", "packages", 1800,
           "{py} tests/mend/packages.py --gpumend {exe}"),
+    Suite("test-scenarios", "uvicorn", 1800,
+          "{py} tests/mend/uvicorn.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),
