@@ -328,8 +328,18 @@ def check_builds(rows, areas, problems):
     defaults = [r for r in rows if r["default"]]
     check_sets(defaults, lambda r: r["package"], lambda r: r["versions"], problems)
     toolkits = {row["cuda"]: row["sm"] for row in areas["toolkits"]}
+    isas = {row["cuda"]: row["ptx"] for row in areas["toolkits"]}
     for row in rows:
         check_ascending(row.get("sm", []), row["id"], problems)
+        check_ascending(row.get("ptx", []), row["id"], problems)
+        if "ptx_isa" in row and "ptx" not in row:
+            problems.append("%s: an ISA of PTX that it does not have" % row["id"])
+        if row.get("ptx_isa", "") not in ("", *isas.values()):
+            problems.append("%s: no toolkit has PTX ISA %s" % (row["id"], row["ptx_isa"]))
+        if row.get("ptx_isa", isas.get(row.get("cuda"))) != isas.get(row.get("cuda"),
+                                                                     row.get("ptx_isa")):
+            problems.append("%s: CUDA %s does not write PTX ISA %s" %
+                            (row["id"], row["cuda"], row["ptx_isa"]))
         missing = set(row.get("sm", [])) - set(toolkits.get(row.get("cuda"), row.get("sm", [])))
         if missing:
             problems.append("%s: CUDA %s does not compile for %s" %
