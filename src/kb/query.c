@@ -851,10 +851,11 @@ static int say_driver(struct ask *k, const struct release *r, struct gm_err *err
     return 1;
 }
 
-static const char *platform_text(struct ask *k, struct kb_strs sm, struct kb_strs ptx)
+static const char *platform_text(struct ask *k, const struct kb_build *b)
 {
-    return ptx.n ? arena_printf(k->a, "%s and PTX %s", joined(k->a, sm), joined(k->a, ptx))
-                 : joined(k->a, sm);
+    const char *text = joined(k->a, b->sm);
+    text = b->ptx.n ? arena_printf(k->a, "%s and PTX %s", text, joined(k->a, b->ptx)) : text;
+    return b->ptx_isa ? arena_printf(k->a, "%s (ISA %s)", text, b->ptx_isa) : text;
 }
 
 static int say_architectures(struct ask *k, const struct release *r)
@@ -866,7 +867,7 @@ static int say_architectures(struct ask *k, const struct release *r)
         }
         HIT(k, KB_AREA_BUILDS, b);
         say(k, "%s, build %s%s: %s.", r->name, b->build, b->is_default ? " (default)" : "",
-            b->gfx.n ? joined(k->a, b->gfx) : platform_text(k, b->sm, b->ptx));
+            b->gfx.n ? joined(k->a, b->gfx) : platform_text(k, b));
     }
     return k->answer->known;
 }
@@ -1139,12 +1140,29 @@ static const char *fit_text(struct ask *k, const struct fit *f, const struct wan
     if (d) {
         HIT(k, KB_AREA_DRIVERS, d);
     }
-    return arena_printf(k->a, "%s (%s%s%s%s)", f->series, b->build,
-                        b->is_default ? ", default" : "",
-                        d     ? ", by PTX, which takes driver "
-                        : jit ? ", by PTX"
-                              : "",
-                        d ? d->linux_min : "");
+    const char *text = arena_printf(k->a, "%s (%s%s%s", f->series, b->build,
+                                    b->is_default ? ", default" : "", jit ? ", by PTX" : "");
+    return d ? arena_printf(k->a, "%s from driver %s on)", text, d->linux_min)
+             : arena_printf(k->a, "%s)", text);
+}
+
+static bool is_asked(struct ask *k, const struct kb_build *b)
+{
+    return strcmp(b->package, k->q->package) == 0 &&
+           (!k->q->version || admits(k, b->versions, k->q->version));
+}
+
+/* None fits: the answer rests on all that were judged. */
+static int say_no_build(struct ask *k, const struct kb_builds *builds, const struct wanted *w)
+{
+    for (size_t i = 0; i < builds->n; i++) {
+        if (is_asked(k, &builds->rows[i])) {
+            HIT(k, KB_AREA_BUILDS, &builds->rows[i]);
+        }
+    }
+    say(k, "No build of %s%s%s here is%s.", k->q->package, k->q->version ? " " : "",
+        k->q->version ? k->q->version : "", wanted_text(k, w));
+    return 1;
 }
 
 static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb_builds *builds,
@@ -1154,8 +1172,7 @@ static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb
     size_t judged = 0, unknown = 0;
     for (size_t i = 0; i < builds->n; i++) {
         const struct kb_build *b = &builds->rows[i];
-        if (strcmp(b->package, k->q->package) != 0 ||
-            (k->q->version && !admits(k, b->versions, k->q->version))) {
+        if (!is_asked(k, b)) {
             continue;
         }
         enum py_answer answer = build_fits(k, d, b, w);
@@ -1166,12 +1183,7 @@ static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb
         }
     }
     if (fits.n == 0) {
-        if (judged == 0 || unknown > 0) {
-            return 0;
-        }
-        say(k, "No build of %s%s%s here is%s.", k->q->package, k->q->version ? " " : "",
-            k->q->version ? k->q->version : "", wanted_text(k, w));
-        return 1;
+        return judged == 0 || unknown > 0 ? 0 : say_no_build(k, builds, w);
     }
     qsort(fits.items, fits.n, sizeof *fits.items, newer_first);
     const char *list = "";
