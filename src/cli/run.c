@@ -254,52 +254,25 @@ static void make_folder(struct runner *c)
 
 /* ------------------------------------------------------------------ the device */
 
-static bool needs_host(const struct runner *c)
-{
-    return c->require_gpu || c->device.kind == MEND_DEVICE_AUTO ||
-           c->device.kind == MEND_DEVICE_ROCM ||
-           (c->device.kind == MEND_DEVICE_CUDA && c->device.index < 0);
-}
-
 /* Never taken from the cache: whether a GPU can be used is a matter of this moment. */
 static int choose_device(struct runner *c)
 {
-    struct gm_err err = {0};
-    struct host host;
-    struct kb kb;
-    struct kb_rocms rocm = {0};
+    const struct model_target_options start = {.env = c->env.vars.items, .n_env = c->env.vars.n,
+                                               .cwd = c->cwd, .uid = getuid()};
+    const struct mend_device_question q = {.device = c->device,
+                                           .require_gpu = c->require_gpu,
+                                           .keep_env = c->how.keep_env,
+                                           .program = &c->program,
+                                           .start = &start};
     const char *why = NULL;
-    struct mend_device_question q = {.device = c->device, .rocm = &rocm,
-                                     .env = c->env.vars.items, .n_env = c->env.vars.n,
-                                     .keep_env = c->how.keep_env};
-    if (needs_host(c)) {
-        if (host_collect(&c->host, &c->arena, &host, &err) < 0) {
-            q.host_why = arena_strdup(&c->arena, err.text);
-        } else {
-            host_judge(&host, &c->arena);
-            q.host = &host;
-        }
-        if (kb_open(&kb, &c->arena, &c->host, NULL, &err) < 0 || kb_rocms(&kb, &rocm, &err) < 0) {
-            return cli_fail(CLI_CANNOT, "run: %s", err.text);
-        }
-    }
-    mend_device_set(&c->arena, &q, &c->launch);
-    if (!c->require_gpu) {
+    enum host_state state = mend_device_set(&c->arena, &q, &c->launch, &why);
+    if (!c->require_gpu || state == HOST_YES) {
         return CLI_OK;
     }
-    enum host_state state = mend_device_usable(&c->arena, &q, &why);
-    if (state == HOST_UNKNOWN) {
-        return cli_fail(CLI_CANNOT, "run: not started: it cannot be told whether a GPU is usable: %s",
-                        str_printable(&c->arena, why));
-    }
-    if (state == HOST_NO) {
-        return cli_fail(CLI_FINDINGS, "run: not started: no GPU is usable: %s",
-                        str_printable(&c->arena, why));
-    }
-    return !c->launch.left.n
-               ? CLI_OK
-               : cli_fail(CLI_FINDINGS, "run: not started: its GPU libraries do not load: %s",
-                          str_printable(&c->arena, c->launch.left.items[0].text));
+    return state == HOST_NO
+               ? cli_fail(CLI_FINDINGS, "run: not started: %s", str_printable(&c->arena, why))
+               : cli_fail(CLI_CANNOT, "run: not started: it cannot be told whether a GPU is "
+                                      "usable: %s", str_printable(&c->arena, why));
 }
 
 /* ------------------------------------------------------------------ the start */
@@ -371,10 +344,10 @@ static int run_with(struct runner *c)
     if (!c->not_startable) {
         plan(c);
         make_folder(c);
-    }
-    int rc = choose_device(c);
-    if (rc != CLI_OK) {
-        return rc;
+        int rc = choose_device(c);
+        if (rc != CLI_OK) {
+            return rc;
+        }
     }
     tell(c);
     return c->print ? print(c) : start(c);

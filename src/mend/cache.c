@@ -18,7 +18,7 @@ enum {
     YOUNG_NS = 50 * 1000 * 1000, // more than a tick of the clock that file systems use
 };
 
-static const char magic[] = "gpumend-plan 1\n";
+static const char magic[] = "gpumend-plan 2\n";
 
 /* ------------------------------------------------------------------ what was looked at */
 
@@ -174,6 +174,7 @@ static void put_told(struct writer *w, const struct mend_told *items, size_t n)
     for (size_t i = 0; i < n; i++) {
         put(w, items[i].cause);
         put(w, items[i].text);
+        put(w, items[i].of_program ? "program" : "machine");
     }
 }
 
@@ -399,20 +400,26 @@ static void take_changes(struct reader *in, struct mend_launch *l)
     }
 }
 
+static struct mend_told take_told(struct reader *in)
+{
+    struct mend_told told = {.cause = take_text(in)};
+    told.text = take_text(in);
+    struct str whose = take_field(in);
+    told.of_program = str_is(whose, "program");
+    in->bad = in->bad || (!told.of_program && !str_is(whose, "machine"));
+    return told;
+}
+
 static void take_launch(struct reader *in, struct mend_launch *l)
 {
     take_changes(in, l);
     size_t n = take_count(in, ITEMS_MAX);
     for (size_t i = 0; i < n && !in->bad; i++) {
-        struct mend_told told = {.cause = take_text(in)};
-        told.text = take_text(in);
-        VEC_PUSH(in->a, &l->mends, told);
+        VEC_PUSH(in->a, &l->mends, take_told(in));
     }
     n = take_count(in, ITEMS_MAX);
     for (size_t i = 0; i < n && !in->bad; i++) {
-        struct mend_told told = {.cause = take_text(in)};
-        told.text = take_text(in);
-        VEC_PUSH(in->a, &l->left, told);
+        VEC_PUSH(in->a, &l->left, take_told(in));
     }
     n = take_count(in, ITEMS_MAX);
     for (size_t i = 0; i < n && !in->bad; i++) {

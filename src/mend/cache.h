@@ -8,14 +8,16 @@
  *     mend_cache_read()    the answer, if the question is the same and every identity too
  *
  * An identity is device, inode, size, mode, and the times of change to the nanosecond; of a path that
- * leads nowhere it is the errno, and the topmost folder that is missing stands for what is below it. Of a file with several names the time of the inode's change is left
- * out: installers make environments of hard links, and each link made elsewhere would change it. Of device nodes only what they are counts, and /proc and /sys,
- * whose files have no times, are left out: the caller puts what matters of them into the question.
+ * leads nowhere it is the errno, and the topmost folder that is missing stands for what is below it.
+ * Of a file with several names the time of the inode's change is left out: installers make
+ * environments of hard links, and each link made elsewhere would change it. Of device nodes only
+ * what they are counts, and /proc and /sys, whose files have no times, are left out: the caller puts
+ * what matters of them into the question.
  *
  * The file is this user's own (0600, in a folder of his own), and what it says decides what a
  * program loads: whatever is wrong with it, of another owner, cut off or spoilt, it counts as absent.
  *
- *     "gpumend-plan 1\n", then fields, each LENGTH ":" BYTES "\n":
+ *     "gpumend-plan 2\n", then fields, each LENGTH ":" BYTES "\n":
  *     question, counts of all lists, identities, changes, links, findings, remarks; then a checksum
  */
 #ifndef GPUMEND_MEND_CACHE_H

@@ -342,6 +342,9 @@ static const char *step_of(const struct chooser *c, const struct diag_finding *f
 static bool ask_findings(struct chooser *c, struct mend_candidate *x)
 {
     const struct diag_finding *f = first_error(c);
+    if (c->o->standing) {
+        return against(x, c->o->standing_cause, clause(c->a, c->o->standing), NULL);
+    }
     return f && against(x, diag_causes[f->cause].id, clause(c->a, f->summary), step_of(c, f));
 }
 
@@ -541,6 +544,27 @@ static int compare(const struct mend_candidate *x, const struct mend_candidate *
     return x->index == y->index ? 0 : x->index < y->index ? 1 : -1;
 }
 
+static bool is_explicit(const struct chooser *c)
+{
+    return c->o->device.kind == MEND_DEVICE_CUDA || c->o->device.kind == MEND_DEVICE_ROCM;
+}
+
+static bool is_sure(const struct chooser *c, enum mend_device_kind device)
+{
+    return device == MEND_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
+}
+
+/* Which card a number means is not known where the list is not sure; then all of them count. */
+static bool is_asked_for(const struct chooser *c, const struct mend_candidate *x)
+{
+    const struct mend_device *d = &c->o->device;
+    const struct mend_visible *list = d->kind == MEND_DEVICE_ROCM ? &c->rocm : &c->cuda;
+    return !is_explicit(c) ||
+           (x->device == d->kind &&
+            (d->index < 0 || x->index == d->index ||
+             (!list->sure && (size_t)d->index < list->shown)));
+}
+
 /* Of cards of which any may be the device 0, the least counts: what it can do, all can. */
 static struct mend_candidate *least(struct mend_choice *choice, enum mend_device_kind device)
 {
@@ -563,8 +587,8 @@ static struct mend_candidate *best_gpu(struct chooser *c)
     struct mend_candidate *best = NULL;
     for (size_t i = 0; i < c->choice->candidates.n; i++) {
         struct mend_candidate *x = &c->choice->candidates.items[i];
-        bool sure = x->device == MEND_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
-        if (!x->gpu || !x->usable || (!sure && x != least(c->choice, x->device))) {
+        if (!x->gpu || !x->usable || !is_asked_for(c, x) ||
+            (!is_sure(c, x->device) && x != least(c->choice, x->device))) {
             continue;
         }
         best = !best || compare(x, best) > 0 ? x : best;
@@ -574,12 +598,12 @@ static struct mend_candidate *best_gpu(struct chooser *c)
 
 /* What is said of the GPU when none is taken: of a card that the user has and lost rather than of
  * integrated graphics; of the first. */
-static const struct mend_candidate *spokesman(const struct mend_choice *choice)
+static const struct mend_candidate *spokesman(const struct chooser *c)
 {
     const struct mend_candidate *found = NULL;
-    for (size_t i = 0; i < choice->candidates.n; i++) {
-        const struct mend_candidate *x = &choice->candidates.items[i];
-        if (x->gpu && !x->usable &&
+    for (size_t i = 0; i < c->choice->candidates.n; i++) {
+        const struct mend_candidate *x = &c->choice->candidates.items[i];
+        if (x->gpu && !x->usable && is_asked_for(c, x) &&
             (!found || (found->gpu->integrated && !x->gpu->integrated) ||
              (strcmp(found->cause, "vendor-not-served") == 0 &&
               strcmp(x->cause, "vendor-not-served") != 0 && !x->gpu->integrated))) {
@@ -682,13 +706,22 @@ static const char *memory_text(struct chooser *c, const struct mend_candidate *x
 
 static const char *gpu_sentence(struct chooser *c, const struct mend_candidate *x)
 {
-    bool sure = x->device == MEND_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
     const char *which =
-        sure
+        is_sure(c, x->device)
             ? x->name
             : arena_printf(c->a, "One of several GPUs, taken for the least of them (%s),", x->name);
     return arena_printf(c->a, "%s is used as %s %ld: %s.", which, mend_device_name(x->device),
                         x->index, memory_text(c, x));
+}
+
+static const char *counted_text(struct chooser *c, const char *runtime,
+                                const struct mend_visible *list)
+{
+    size_t n = list->gpus.n;
+    return arena_printf(c->a, "%s counts %s here", runtime,
+                        n == 0   ? "no GPU"
+                        : n == 1 ? "one GPU"
+                                 : arena_printf(c->a, "%zu GPUs", n));
 }
 
 /* Why there is no GPU to use. */
@@ -705,12 +738,25 @@ static const char *no_gpu_why(struct chooser *c, const struct mend_candidate *x)
         return arena_printf(c->a, "which GPUs there are cannot be told (%s: %s)", c->h->pci.where,
                             c->h->pci.why);
     }
-    if (!c->cuda.sure || !c->rocm.sure) {
+    if (is_explicit(c) ? !is_sure(c, c->o->device.kind) : !c->cuda.sure || !c->rocm.sure) {
         r->cause = "device-unknown";
         return "which GPU the device 0 is cannot be told, and not all of them would do";
     }
     r->cause = "no-gpu";
-    return "there is no supported GPU";
+    return !is_explicit(c) ? "there is no supported GPU"
+           : c->o->device.kind == MEND_DEVICE_CUDA
+               ? counted_text(c, "CUDA", &c->cuda)
+               : counted_text(c, "ROCm", &c->rocm);
+}
+
+/* What was asked for and cannot be had. */
+static const char *refusal(struct chooser *c, const char *why)
+{
+    const struct mend_device *d = &c->o->device;
+    const char *name = mend_device_name(d->kind);
+    return !is_explicit(c) ? arena_printf(c->a, "A GPU is required, and none can be used: %s.", why)
+           : d->index < 0 ? arena_printf(c->a, "No %s device can be used: %s.", name, why)
+                          : arena_printf(c->a, "%s:%d cannot be used: %s.", name, d->index, why);
 }
 
 /* The largest model of Whisper that fits a device which is usable but for its memory. */
@@ -761,8 +807,7 @@ static void say_not_chosen(struct chooser *c, const struct mend_candidate *best)
 {
     for (size_t i = 0; i < c->choice->candidates.n; i++) {
         struct mend_candidate *x = &c->choice->candidates.items[i];
-        bool sure = x->device == MEND_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
-        if (x == best || x->why || !x->gpu || !sure) {
+        if (x == best || x->why || !x->gpu || !is_sure(c, x->device)) {
             continue;
         }
         bool alike = x->device == best->device && strcmp(x->name, best->name) == 0;
@@ -792,9 +837,9 @@ static void decide(struct chooser *c)
         say_not_chosen(c, gpu);
         return;
     }
-    const char *why = no_gpu_why(c, spokesman(r));
-    if (c->o->require_gpu) {
-        nothing_works(c, arena_printf(c->a, "A GPU is required, and none can be used: %s.", why));
+    const char *why = no_gpu_why(c, spokesman(c));
+    if (c->o->require_gpu || is_explicit(c)) {
+        nothing_works(c, refusal(c, why));
     } else if (!cpu->usable) {
         nothing_works(c, arena_printf(c->a, "Nothing fits: %s; the CPU: %s.", why, cpu->why));
     } else {

@@ -31,6 +31,10 @@ struct mend_choose_options {
     const char *model;     // "whisper:large-v3", or NULL
     uint64_t memory_bytes; // what the model takes, instead of the table's figure; 0: not given
     bool require_gpu;      // no GPU is an error, not a reason for the CPU
+    struct mend_device device; // CUDA, ROCM: no other is taken, and no GPU is an error
+    /* An error that stands in the application's process, where that was not run: cause and
+     * sentence, or NULL. */
+    const char *standing_cause, *standing;
     struct mend_variables variables;
 };
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "mend/choose.h"
+
 bool mend_device_parse(const char *text, struct mend_device *ret)
 {
     static const struct {
@@ -25,156 +27,179 @@ bool mend_device_parse(const char *text, struct mend_device *ret)
     return false;
 }
 
-/* ------------------------------------------------------------------ GPUs */
-
-static bool is_asked_for(const struct mend_device_question *q, const struct host_gpu *g)
-{
-    switch (q->device.kind) {
-    case MEND_DEVICE_CUDA: return g->vendor == HOST_NVIDIA;
-    case MEND_DEVICE_ROCM: return g->vendor == HOST_AMD;
-    case MEND_DEVICE_NONE:
-    case MEND_DEVICE_AUTO: return g->vendor != HOST_OTHER;
-    case MEND_DEVICE_CPU: break;
-    }
-    return false;
-}
-
-/* The number of a GPU among those of its vendor. */
-static int index_of(const struct host *h, const struct host_gpu *gpu)
-{
-    int n = 0;
-    for (size_t i = 0; &h->gpus.items[i] != gpu; i++) {
-        n += h->gpus.items[i].vendor == gpu->vendor;
-    }
-    return n;
-}
-
-/* The GPU that is asked for: by its index, or the first that can be used. */
-static const struct host_gpu *find_gpu(const struct mend_device_question *q)
-{
-    for (size_t i = 0; q->host && i < q->host->gpus.n; i++) {
-        const struct host_gpu *g = &q->host->gpus.items[i];
-        if (is_asked_for(q, g) && (q->device.index < 0 ? g->usable == HOST_YES
-                                                       : q->device.index == index_of(q->host, g))) {
-            return g;
-        }
-    }
-    return NULL;
-}
-
-static const char *vendor_text(const struct mend_device_question *q)
-{
-    return q->device.kind == MEND_DEVICE_CUDA   ? "NVIDIA GPU"
-           : q->device.kind == MEND_DEVICE_ROCM ? "AMD GPU"
-                                                : "GPU";
-}
-
-/* Why this GPU is in this state, by its weightiest problem. */
-static const char *why_not(struct arena *a, const struct host_gpu *g)
-{
-    const char *name = g->name ? g->name : host_vendor_name(g->vendor);
-    return g->problems.n ? arena_printf(a, "%s: %s", name, g->problems.items[0].text) : name;
-}
-
-enum host_state mend_device_usable(struct arena *a, const struct mend_device_question *q,
-                                   const char **ret_why)
-{
-    const struct host_gpu *gpu = find_gpu(q);
-    if (gpu && gpu->usable == HOST_YES) {
-        return HOST_YES;
-    }
-    if (!q->host) {
-        *ret_why = q->host_why;
-        return HOST_UNKNOWN;
-    }
-    enum host_state state = q->host->pci.state == HOST_UNKNOWN ? HOST_UNKNOWN : HOST_NO;
-    *ret_why = arena_printf(a, "no %s is there%s%s", vendor_text(q),
-                            state == HOST_UNKNOWN ? " that can be seen: " : "",
-                            state == HOST_UNKNOWN && q->host->pci.why ? q->host->pci.why : "");
-    for (size_t i = q->host->gpus.n; i-- > 0;) {
-        const struct host_gpu *g = &q->host->gpus.items[i];
-        if (is_asked_for(q, g) && (!gpu || g == gpu) && g->usable != HOST_YES) {
-            state = g->usable == HOST_UNKNOWN ? HOST_UNKNOWN : state;
-            *ret_why = why_not(a, g);
-        }
-    }
-    return state;
-}
-
 /* ------------------------------------------------------------------ variables */
 
-static void set(struct arena *a, const struct mend_device_question *q, struct mend_launch *launch,
-                const char *name, const char *value)
+struct setter {
+    struct arena *a;
+    const struct mend_device_question *q;
+    struct mend_variables variables;
+    struct mend_launch *launch;
+};
+
+static void set(struct setter *s, const char *name, const char *value)
 {
-    const char *old = mend_env_value(q->env, q->n_env, name);
-    if ((old && (q->keep_env || q->device.kind == MEND_DEVICE_AUTO)) || (!old && !value)) {
-        return;
+    const char *old = mend_env_value(s->q->start->env, s->q->start->n_env, name);
+    if (!old || (!s->q->keep_env && strcmp(old, value) != 0)) {
+        VEC_PUSH(s->a, &s->launch->changes, (struct mend_change){name, value});
     }
-    VEC_PUSH(a, &launch->changes, (struct mend_change){name, value});
 }
 
-/* An override under which the GPU runs code of its own instruction set; NULL: none is needed. */
-static const char *override_for(const struct kb_rocms *rocm, const char *gfx)
+static void set_cpu(struct setter *s)
 {
-    for (size_t i = 0; gfx && i < rocm->n; i++) {
-        const struct kb_rocm *row = &rocm->rows[i];
-        for (size_t k = 0; row->kind == KB_ROCM_OVERRIDE && k < row->gfx.n; k++) {
-            if (row->verdict == KB_VERDICT_SAME_ISA && strcmp(row->gfx.items[k], gfx) == 0) {
-                return row->override;
-            }
+    set(s, "CUDA_VISIBLE_DEVICES", "-1");
+    set(s, "HIP_VISIBLE_DEVICES", "-1");
+}
+
+/* How the device is written in the variable: the entry there where that holds a list already. One
+ * that is not there is none. */
+static const char *entry(struct setter *s, const struct mend_visible *visible, const char *list,
+                         long index)
+{
+    struct str rest = str_of(list), name = {"-1", 2};
+    if (!list) {
+        return arena_printf(s->a, "%ld", index);
+    }
+    for (long i = 0; i <= index && (size_t)index < visible->shown; i++) {
+        name = str_trim(str_cut(&rest, ','));
+    }
+    return str_dup(s->a, name);
+}
+
+static void set_gpu(struct setter *s, const struct host *h, enum mend_device_kind kind, long index,
+                    const char *override)
+{
+    struct mend_visible visible;
+    const char *list = mend_variable(&s->variables, kind == MEND_DEVICE_ROCM
+                                                        ? "HIP_VISIBLE_DEVICES"
+                                                        : "CUDA_VISIBLE_DEVICES");
+    if (kind == MEND_DEVICE_ROCM) {
+        mend_visible_rocm(h, &s->variables, s->a, &visible);
+        list = list ? list : mend_variable(&s->variables, "CUDA_VISIBLE_DEVICES");
+        set(s, "HIP_VISIBLE_DEVICES", entry(s, &visible, list, index));
+        if (override) {
+            set(s, "HSA_OVERRIDE_GFX_VERSION", override);
+        }
+        return;
+    }
+    mend_visible_cuda(h, &s->variables, s->a, &visible);
+    if (visible.set_order) {
+        set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    }
+    set(s, "CUDA_VISIBLE_DEVICES", entry(s, &visible, list, index));
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+static bool is_of_kind(const struct mend_device *d, const struct mend_candidate *x)
+{
+    bool any = d->kind == MEND_DEVICE_NONE || d->kind == MEND_DEVICE_AUTO;
+    return x->gpu && (any || (x->device == d->kind && (d->index < 0 || x->index == d->index)));
+}
+
+/* No GPU was chosen: whether that is for what is known. */
+static enum host_state no_or_unknown(const struct mend_device *d, const struct host *h,
+                                     const struct mend_choice *choice)
+{
+    bool unknown = h->pci.state == HOST_UNKNOWN ||
+                   (choice->cause && strcmp(choice->cause, "device-unknown") == 0);
+    for (size_t i = 0; i < choice->candidates.n && !unknown; i++) {
+        const struct mend_candidate *x = &choice->candidates.items[i];
+        unknown = is_of_kind(d, x) &&
+                  (mend_gpu_state(x->gpu, NULL) == HOST_UNKNOWN ||
+                   (x->cause && strcmp(x->cause, "gfx-unknown") == 0));
+    }
+    return unknown ? HOST_UNKNOWN : HOST_NO;
+}
+
+/* mend_choose() for the program with what the launch makes of it. */
+static int choose(const struct setter *s, struct model *m, struct mend_choice *ret,
+                  struct gm_err *err)
+{
+    const struct mend_device_question *q = s->q;
+    struct diag_report report = {0};
+    struct mend_choose_options o = {.variables = s->variables,
+                                    .device = q->device,
+                                    .require_gpu = q->require_gpu};
+    if (!mend_choose_app(m, &o, &o.app)) {
+        o.app_given = true;
+        o.app = MEND_APP_TORCH; // which has builds for either vendor
+    }
+    for (size_t i = 0; i < s->launch->left.n && !o.standing; i++) {
+        const struct mend_told *left = &s->launch->left.items[i];
+        if (left->of_program) {
+            o.standing = left->text;
+            o.standing_cause = left->cause;
         }
     }
-    return NULL;
+    return mend_choose(m, &report, &o, ret, err);
 }
 
-static void set_cpu(struct arena *a, const struct mend_device_question *q,
-                    struct mend_launch *launch)
+static void set_chosen(struct setter *s, const struct host *h, const struct mend_choice *choice)
 {
-    set(a, q, launch, "CUDA_VISIBLE_DEVICES", "-1");
-    set(a, q, launch, "HIP_VISIBLE_DEVICES", "-1");
-}
-
-static void set_cuda(struct arena *a, const struct mend_device_question *q,
-                     struct mend_launch *launch, int index)
-{
-    set(a, q, launch, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-    set(a, q, launch, "CUDA_VISIBLE_DEVICES", arena_printf(a, "%d", index));
-}
-
-static void set_rocm(struct arena *a, const struct mend_device_question *q,
-                     struct mend_launch *launch, int index, const struct host_gpu *gpu)
-{
-    const char *override = gpu ? override_for(q->rocm, gpu->gfx.value) : NULL;
-    set(a, q, launch, "ROCR_VISIBLE_DEVICES", NULL); // it would change what the index means
-    set(a, q, launch, "HIP_VISIBLE_DEVICES", arena_printf(a, "%d", index));
-    if (override && !mend_env_value(q->env, q->n_env, "HSA_OVERRIDE_GFX_VERSION")) {
-        set(a, q, launch, "HSA_OVERRIDE_GFX_VERSION", override);
-    }
-}
-
-void mend_device_set(struct arena *a, const struct mend_device_question *q,
-                     struct mend_launch *launch)
-{
-    const struct host_gpu *gpu = find_gpu(q);
-    int index = gpu ? index_of(q->host, gpu) : q->device.index;
-    const char *why = NULL;
-    if (q->device.kind == MEND_DEVICE_NONE) {
+    const struct mend_device *d = &s->q->device;
+    const struct mend_candidate *x = choice->chosen;
+    bool numbered = d->kind != MEND_DEVICE_AUTO && d->index >= 0;
+    if (x && x->gpu) {
+        set_gpu(s, h, x->device, numbered ? d->index : x->index, x->override);
         return;
     }
-    if (q->device.kind == MEND_DEVICE_CPU ||
-        (q->device.kind == MEND_DEVICE_AUTO && !gpu &&
-         mend_device_usable(a, q, &why) == HOST_NO)) {
-        set_cpu(a, q, launch);
-    } else if (index < 0) {
-        (void)mend_device_usable(a, q, &why); // for its words
-        VEC_PUSH(a, &launch->remarks,
-                 arena_printf(a, "--device chooses nothing, as no GPU is known to be usable: %s",
-                              why));
-    } else if (q->device.kind == MEND_DEVICE_CUDA || (gpu && gpu->vendor == HOST_NVIDIA)) {
-        set_cuda(a, q, launch, index);
-    } else if (q->device.kind == MEND_DEVICE_ROCM || (gpu && gpu->vendor == HOST_AMD)) {
-        set_rocm(a, q, launch, index, gpu);
-    } else {
-        VEC_PUSH(a, &launch->remarks, "--device auto finds a GPU whose runtime needs no choice");
+    if (x) {
+        set_cpu(s);
+    } else if (numbered) { // it was asked for by number: no other is shown instead
+        set_gpu(s, h, d->kind, d->index, NULL);
     }
+    if (!choice->cause || strcmp(choice->cause, "no-gpu") != 0 || !x) {
+        VEC_PUSH(s->a, &s->launch->remarks, arena_printf(s->a, "--device: %s", choice->reason));
+    }
+}
+
+static enum host_state decide(struct setter *s, struct model_target *t, const char **ret_why)
+{
+    struct mend_choice choice;
+    struct gm_err err;
+    bool sets = s->q->device.kind != MEND_DEVICE_NONE;
+    int rc = model_target_open(t, s->a, s->q->start, &err);
+    s->variables.host = s->q->start->root_path ? &t->host : NULL;
+    rc = rc < 0 ? rc : choose(s, &t->model, &choice, &err);
+    if (rc < 0) {
+        *ret_why = arena_strdup(s->a, err.text);
+        if (sets) {
+            VEC_PUSH(s->a, &s->launch->remarks,
+                     arena_printf(s->a, "--device chooses nothing: %s", *ret_why));
+        }
+        return HOST_UNKNOWN;
+    }
+    if (sets) {
+        set_chosen(s, t->model.host, &choice);
+    }
+    if (choice.chosen && choice.chosen->gpu) {
+        return HOST_YES;
+    }
+    *ret_why = choice.reason;
+    return no_or_unknown(&s->q->device, t->model.host, &choice);
+}
+
+enum host_state mend_device_set(struct arena *a, const struct mend_device_question *q,
+                                struct mend_launch *launch, const char **ret_why)
+{
+    const struct mend_program *p = q->program;
+    struct model_target_options asked = *q->start;
+    struct mend_device_question opened = *q;
+    struct model_target t = {.root = ROOT_EMPTY};
+    struct setter s = {.a = a, .q = &opened, .launch = launch,
+                       .variables = {.env = asked.env, .n_env = asked.n_env}};
+    opened.start = &asked;
+    asked.only_open = true;
+    asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    *ret_why = "nothing was asked";
+    if (q->device.kind == MEND_DEVICE_CPU) {
+        set_cpu(&s);
+    }
+    if (q->device.kind == MEND_DEVICE_CPU ||
+        (q->device.kind == MEND_DEVICE_NONE && !q->require_gpu)) {
+        return HOST_UNKNOWN;
+    }
+    enum host_state state = decide(&s, &t, ret_why);
+    model_target_close(&t);
+    return state;
 }

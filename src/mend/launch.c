@@ -190,7 +190,7 @@ static bool mends(const struct mend_way *way, const struct diag_finding *f)
 
 static struct mend_told told(const struct diag_finding *f)
 {
-    return (struct mend_told){diag_causes[f->cause].id, f->summary};
+    return (struct mend_told){diag_causes[f->cause].id, f->summary, f->scripts.n > 0};
 }
 
 /* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own

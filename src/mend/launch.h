@@ -30,6 +30,7 @@ struct mend_change {
 /* What is gone or left: cause and sentence. */
 struct mend_told {
     const char *cause, *text;
+    bool of_program; // met in its own process; else a fault of the machine
 };
 
 struct mend_launch {

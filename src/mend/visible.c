@@ -50,6 +50,7 @@ static void count(const struct host *h, enum host_vendor vendor, struct arena *a
             VEC_PUSH(a, &ret->gpus, g);
         }
     }
+    ret->shown = ret->gpus.n;
 }
 
 static bool all_alike(const struct mend_visible *list)
@@ -100,18 +101,21 @@ static void filter(struct mend_visible *list, struct arena *a, const char *value
     struct mend_visible all = *list;
     list->gpus.items = NULL;
     list->gpus.n = list->gpus.cap = 0;
-    for (struct str rest = str_of(value); rest.s;) {
+    list->shown = 0;
+    for (struct str rest = str_of(value); rest.s; list->shown++) {
         size_t index = 0;
         enum entry entry = entry_of(&all, str_trim(str_cut(&rest, ',')), &index);
         if (entry == ENTRY_INVALID) {
             break;
         }
         if (entry == ENTRY_UNKNOWN || (entry == ENTRY_INDEX && !indices_known)) {
-            list->gpus = all.gpus;
             list->sure = false;
-            return;
+        } else {
+            VEC_PUSH(a, &list->gpus, all.gpus.items[index]);
         }
-        VEC_PUSH(a, &list->gpus, all.gpus.items[index]);
+    }
+    if (!list->sure) {
+        list->gpus = all.gpus;
     }
 }
 

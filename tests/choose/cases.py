@@ -99,6 +99,8 @@ CASES = [
      [*LARGE, "--env", "CUDA_VISIBLE_DEVICES=2"], 0,
      {"device": "cuda", "index": 0, "compute_type": "int8_float32",
       "name": "NVIDIA GeForce GTX 1080"}),
+    ("mixed-two-in-unknown-order", MIXED, None,
+     [*LARGE, "--env", "CUDA_VISIBLE_DEVICES=2,0"], 0, {"device": "cuda", "index": 0}),
     ("invalid-index-ends-the-list", MIXED, None,
      [*LARGE, "--env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "--env", "CUDA_VISIBLE_DEVICES=0,7,2"], 0,
      {"index": 0, "name": "NVIDIA GeForce GTX 1080"}),

@@ -8,6 +8,10 @@ case names; the text against golden/NAME.txt, which was read and believed (--rew
 diff is to be read); that the document is what docs/json/choose.schema.json promises and that two
 runs print the same; that a shell that evals the lines has exactly the document's `exports`; that
 nothing which does not fit is claimed to; and that --require-gpu fails where the CPU is chosen.
+
+`gpumend run --device` must agree: auto with what is chosen, cuda:N and rocm:N with how the devices
+are numbered. Its variables are put into the environment and `choose` is asked again, which must then
+count that device alone. (run has no --root: device.c, built beside the executable, is what it does.)
 """
 
 import argparse
@@ -110,6 +114,107 @@ def faults_of(exe, folder, case, rewrite, validator):
                                                   f"golden/{name}.txt", "now", n=1))
 
 
+# ---- gpumend run --device ----------------------------------------------------------------------
+
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+HIDDEN = {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"}
+
+
+class Start:
+    """A start of a program on the machine of a case, as `run` and as `choose` see it."""
+
+    def __init__(self, exe, folder, case):
+        self.exe, self.folder, self.name = exe, folder, case[0]
+        self.env = {}
+        extra = iter(case[3])
+        for word in extra:
+            if word == "--env":
+                name, value = next(extra).split("=", 1)
+                self.env[name] = value
+        self.target = ["/opt/venv"] if case[2] else ["--app", "torch"]
+
+    def choose(self, changes):
+        words = [w for k, v in {**self.env, **changes}.items() for w in ("--env", f"{k}={v}")]
+        return json.loads(run(self.exe, self.folder, *self.target, *words, "--root", self.name,
+                              "--json")[1])
+
+    def run(self, device):
+        python = "/opt/venv/bin/python" if self.target[0] == "/opt/venv" else "-"
+        app = self.choose({})["app"]
+        done = subprocess.run([self.exe.parent / "tests/choose/device", self.name, device, python,
+                               app, PATH, *(f"{k}={v}" for k, v in self.env.items())],
+                              cwd=self.folder, capture_output=True, text=True, timeout=60,
+                              check=True)
+        return json.loads(done.stdout)
+
+
+def counted(document):
+    return [c for c in document["candidates"] if c["index"] is not None]
+
+
+def shown_faults(start, device, told, wanted):
+    """With the variables that were told, the device is the only one."""
+    changes = {**told["mended"], **told["changes"]}
+    same = [c for c in counted(start.choose(changes)) if c["device"] == wanted["device"]]
+    override = told["changes"].get("HSA_OVERRIDE_GFX_VERSION")
+    if {c["address"] for c in same} != {wanted["address"]} or len(same) != 1:
+        yield (f"--device {device}: {told['changes']} shows {[c['address'] for c in same]} instead "
+               f"of {wanted['address']}")
+    if override and wanted["device"] != "rocm":
+        yield f"--device {device}: an override of AMD's for another GPU"
+
+
+def auto_faults(start, told, document):
+    chosen = [c for c in document["candidates"] if c["chosen"]]
+    gpu = chosen and chosen[0]["device"] in ("cuda", "rocm")
+    if (told["usable"] == "yes") != bool(gpu):
+        yield f"--device auto: usable is {told['usable']}, and choose takes {document['device']}"
+    if not gpu:
+        # --require-gpu stands beside it: nothing is chosen, and run does not start.
+        return
+    for name in ("CUDA_DEVICE_ORDER", "HSA_OVERRIDE_GFX_VERSION"):
+        if told["changes"].get(name) != document["exports"].get(name):
+            yield f"--device auto: {name} is {told['changes'].get(name)}"
+    indices = [c["index"] for c in counted(document) if c["device"] == chosen[0]["device"]]
+    if len(set(indices)) == len(indices):   # else no file tells which card is which
+        yield from shown_faults(start, "auto", told, chosen[0])
+
+
+def device_faults(exe, folder, case):
+    start = Start(exe, folder, case)
+    if start.target[0] == "/opt/venv" and "--app" in case[3]:
+        return      # run does not ask which application is meant
+    told = start.run("auto")
+    document = start.choose(told["mended"])
+    yield from auto_faults(start, told, document)
+    if (start.run("-")["usable"] == "yes") != (told["usable"] == "yes"):
+        yield "--require-gpu alone says another thing than with --device auto"
+    devices = counted(document)
+    for c in devices:
+        name = f"{c['device']}:{c['index']}"
+        twice = [d for d in devices if (d["device"], d["index"]) == (c["device"], c["index"])]
+        if len(twice) == 1:
+            yield from shown_faults(start, name, start.run(name), c)
+        elif c is twice[0]:     # which card it is stands in no file; the entry names it all the same
+            for i, entry in enumerate(start.env["CUDA_VISIBLE_DEVICES"].split(",")):
+                told = start.run(f"cuda:{i}")
+                if {**start.env, **told["changes"]}["CUDA_VISIBLE_DEVICES"] != entry:
+                    yield f"--device cuda:{i} of {start.env}: {told}"
+    yield from absent_faults(start, devices)
+
+
+def absent_faults(start, devices):
+    """A number that no device has leaves the program none, and that is said."""
+    for kind in "cuda", "rocm":
+        n = len([c for c in devices if c["device"] == kind])
+        for i in n, n + 1, 77:
+            told = start.run(f"{kind}:{i}")
+            if told["usable"] == "yes" or not any(f"{kind}:{i}" in r for r in told["remarks"]):
+                yield f"--device {kind}:{i}: {told}"
+            if any(c["device"] == kind for c in counted(start.choose(told["changes"]))):
+                yield f"--device {kind}:{i} shows a GPU: {told['changes']}"
+
+
 # Wrong usage, and what cannot be looked at: arguments and the status.
 REFUSED = [
     (["--model", "whisper:enormous"], 2), (["--app", "tensorflow"], 2), (["--export", "fish"], 2),
@@ -163,6 +268,7 @@ def main():
                 continue
             build(case, Path(temporary))
             faults = list(faults_of(exe, Path(temporary), case, args.rewrite, validator))
+            faults += device_faults(exe, Path(temporary), case)
             for fault in faults:
                 print(f"FAIL {case[0]}: {fault}")
             failed += bool(faults)

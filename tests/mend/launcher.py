@@ -42,6 +42,8 @@ PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.execu
 LIMIT_S = 60
 # A plan is kept only if nothing it looked at is younger than this (src/mend/cache.c).
 SETTLED_S = 0.2
+# What is younger than this when the plan is begun counts as still changing (the same place).
+YOUNG_S = 0.05
 TESTS = []
 
 
@@ -302,18 +304,23 @@ def works_without_a_cache(w):
 
 @test
 def device_variables(w):
-    def chosen(*options, **env):
-        return w.told("true", options=options, env=env)["changes"]
+    """Which GPU is taken on other machines than this one, tests/choose/run.py compares."""
+    def told(*options, **env):
+        return w.told("true", options=options, env=env)
 
-    expect(chosen("--device", "cpu"), {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"},
-           "cpu")
-    expect(chosen("--device=cuda:1", CUDA_VISIBLE_DEVICES="3"),
-           {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "1"}, "cuda:1")
-    expect(chosen("--device=cuda:1", "--keep-env", CUDA_VISIBLE_DEVICES="3"),
-           {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "cuda:1 with --keep-env")
-    changes = chosen("--device=rocm:2", ROCR_VISIBLE_DEVICES="0")
-    expect((changes.get("HIP_VISIBLE_DEVICES"), changes.get("ROCR_VISIBLE_DEVICES", 1)),
-           ("2", None), "rocm:2")
+    def chosen(*options, **env):
+        return told(*options, **env)["changes"]
+
+    hidden = {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"}
+    expect(chosen("--device", "cpu"), hidden, "cpu")
+    expect(chosen("--device", "cpu", CUDA_VISIBLE_DEVICES="3"), hidden, "cpu, one set")
+    expect(chosen("--device", "cpu", "--keep-env", CUDA_VISIBLE_DEVICES="3"),
+           {"HIP_VISIBLE_DEVICES": "-1"}, "cpu with --keep-env")
+    expect(chosen("--device=rocm:9")["HIP_VISIBLE_DEVICES"], "9", "rocm:9")
+    expect(chosen("--device=cuda:9", "--keep-env", CUDA_VISIBLE_DEVICES="3"), {},
+           "cuda:9 with --keep-env")
+    expect(any("cuda:99" in r for r in told("--device=cuda:99")["remarks"]), True,
+           "a device that is not there is said")
     done = w.run("sh", "-c", "echo $CUDA_VISIBLE_DEVICES", options=("--device", "cpu"))
     expect(done.stdout, b"-1\n", "in the program")
 
@@ -506,11 +513,11 @@ def ways_can_be_chosen(w):
 @test
 def printed_lines_make_the_same_environment(w):
     e = Env(w, w.top / "ve nv'$x\"")
-    env = {"LD_LIBRARY_PATH": "/opt/it's $HOME\n\"x\":/b\\n", "ROCR_VISIBLE_DEVICES": "0"}
-    options = ("--device", "rocm:0")
+    env = {"LD_LIBRARY_PATH": "/opt/it's $HOME\n\"x\":/b\\n"}
+    options = ("--device", "cpu")
     show = (e.python, "-c", "import ctranslate2, os; "
             "print({k: os.environ.get(k) for k in ('LD_LIBRARY_PATH', 'LD_PRELOAD', "
-            "'HIP_VISIBLE_DEVICES', 'ROCR_VISIBLE_DEVICES')}, ctranslate2.look())")
+            "'HIP_VISIBLE_DEVICES', 'CUDA_VISIBLE_DEVICES')}, ctranslate2.look())")
     lines = w.run(*show, options=("--print", *options), env=env)
     expect((lines.returncode, lines.stderr), (0, b""), "--print")
     evaluated = w.plain("sh", "-c", 'eval "$LINES_"; unset LINES_; exec "$@"', "sh", *show,
@@ -592,10 +599,16 @@ def changes_end_a_kept_plan(w):
 def fresh_changes_are_not_kept(w):
     """What changed while the plan was made could have been missed."""
     e = Env(w, w.top / "venv")
-    for _ in range(3):
+    young = 0
+    for _ in range(12):     # on a busy machine a start may come too late to find it young
+        began = time.monotonic()
         os.utime(e.cublas / "libcublas.so.12")
         w.told(e.python, e.program)
-        expect(w.told(e.python, e.program)["cached"], False, "a library as young as the plan")
+        if time.monotonic() - began < YOUNG_S:
+            expect(w.told(e.python, e.program)["cached"], False, "a library as young as the plan")
+            young += 1
+    if not young:
+        raise Skip("no start was made within %g s" % YOUNG_S)
 
 
 @test

@@ -57,8 +57,8 @@ static struct mend_launch sample(struct arena *a)
     VEC_PUSH(a, &l.changes, (struct mend_change){"LD_PRELOAD", NULL});
     VEC_PUSH(a, &l.changes, (struct mend_change){"EMPTY", ""});
     VEC_PUSH(a, &l.links, (struct mend_link){"/s/libx.so.1.2.3", "/a/libx.so.1"});
-    VEC_PUSH(a, &l.mends, (struct mend_told){"library-not-on-path", "libx.so.1 is there"});
-    VEC_PUSH(a, &l.left, (struct mend_told){"library-missing", "liby.so.1"});
+    VEC_PUSH(a, &l.mends, (struct mend_told){"library-not-on-path", "libx.so.1 is there", true});
+    VEC_PUSH(a, &l.left, (struct mend_told){"library-missing", "liby.so.1", false});
     VEC_PUSH(a, &l.remarks, "a remark");
     return l;
 }
@@ -105,7 +105,9 @@ static void comes_back_as_it_was(void **state)
     assert_string_equal(got.links.items[0].path, "/s/libx.so.1.2.3");
     assert_string_equal(got.links.items[0].target, "/a/libx.so.1");
     assert_string_equal(got.mends.items[0].cause, "library-not-on-path");
+    assert_true(got.mends.items[0].of_program);
     assert_string_equal(got.left.items[0].text, "liby.so.1");
+    assert_false(got.left.items[0].of_program);
     assert_string_equal(got.remarks.items[0], "a remark");
     assert_false(is_kept(w, "two"));
 }
