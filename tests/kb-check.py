@@ -283,9 +283,12 @@ def check_drivers(rows, areas, problems):
         if str(version[0]) in floors and version[1] > 0 and driver < floors[str(version[0])]:
             problems.append("%s: its driver is below the floor of its major" % name)
     for row in rows:
-        if (row["kind"] == "branch") == ("cuda" in row):
+        if row["kind"].endswith("branch") == ("cuda" in row):
             problems.append("%s: a toolkit or a floor has a CUDA release, a branch none" %
                             row["id"])
+        if (row["kind"] == "last-branch") != ("sm" in row):
+            problems.append("%s: the last branch for architectures names them" % row["id"])
+        check_ascending(row.get("sm", []), row["id"], problems)
 
 
 def check_toolkits(rows, areas, problems):

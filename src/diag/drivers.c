@@ -2,6 +2,7 @@
  * What a process makes of the NVIDIA driver: which CUDA runtime it loads and whether the driver
  * serves it, and which libcuda it ends at.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "diag/internal.h"
@@ -121,22 +122,36 @@ const char *diag_driver_of(struct diag *d, const struct model_process *p)
 
 /* ------------------------------------------------------------------ too old */
 
-/* NVIDIA, "CUDA and driver support for legacy GPUs": drivers after these serve the GPU no more. */
-static const struct {
-    const char *capability; // beginning
-    const char *branch;
-} last_branches[] = {{"2.", "390"}, {"3.", "470"}};
+static bool serves_last(struct diag *d, const struct kb_driver *row, const struct host_gpu *g)
+{
+    const struct host_fact *capability = &g->compute_capability;
+    if (row->kind != KB_DRIVER_LAST || g->vendor != HOST_NVIDIA || capability->state != HOST_YES) {
+        return false;
+    }
+    struct str minor = str_of(capability->value), major = str_cut(&minor, '.');
+    const char *sm = arena_printf(d->a, "sm_%.*s%.*s", (int)major.n, major.s, (int)minor.n, minor.s);
+    for (size_t i = 0; i < row->sm.n; i++) {
+        if (strcmp(row->sm.items[i], sm) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* The last branch for a GPU here that is older than the driver asked for, or NULL. */
-static const char *ends_before(const struct host *h, const char *driver_min)
+static const struct kb_driver *ends_before(struct diag *d, const char *driver_min)
 {
+    const struct host *h = d->m->host;
+    struct kb_drivers drivers;
+    struct gm_err err;
+    if (kb_drivers(d->m->kb, &drivers, &err) < 0) {
+        return NULL;
+    }
     for (size_t i = 0; i < h->gpus.n; i++) {
-        const struct host_gpu *g = &h->gpus.items[i];
-        for (size_t k = 0; k < sizeof last_branches / sizeof *last_branches; k++) {
-            if (g->vendor == HOST_NVIDIA && g->compute_capability.state == HOST_YES &&
-                starts_with(g->compute_capability.value, last_branches[k].capability) &&
-                host_version_cmp(driver_min, last_branches[k].branch) > 0) {
-                return last_branches[k].branch;
+        for (size_t k = 0; k < drivers.n; k++) {
+            const struct kb_driver *row = &drivers.rows[k];
+            if (serves_last(d, row, &h->gpus.items[i]) && atoi(driver_min) > atoi(row->linux_min)) {
+                return row;
             }
         }
     }
@@ -188,11 +203,12 @@ static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *
 static void repair_by_driver(struct diag *d, struct diag_finding *f, const char *driver_min)
 {
     const struct host *h = d->m->host;
-    const char *end = ends_before(h, driver_min);
+    const struct kb_driver *end = ends_before(d, driver_min);
     if (end) {
+        diag_evidence(d, f, "known from: knowledge base, row %s: %s", end->id, end->title);
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Use programs built for an older CUDA: R%s is the last driver branch that "
-                    "serves this GPU.", end);
+                    "serves this GPU.", end->linux_min);
         return;
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h), "Update the NVIDIA driver to %s or "

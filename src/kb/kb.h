@@ -239,6 +239,7 @@ enum kb_driver_kind {
     KB_DRIVER_TOOLKIT, // the driver that goes with one toolkit release
     KB_DRIVER_MINOR,   // the floor of minor-version compatibility of a CUDA major
     KB_DRIVER_BRANCH,  // a driver branch and when it ends
+    KB_DRIVER_LAST,    // the last branch that serves an architecture
 };
 
 struct kb_driver {
@@ -248,6 +249,7 @@ struct kb_driver {
     const char *title;                   // "CUDA 12.4 Update 1"
     const char *linux_min, *windows_min; // windows_min: or NULL
     const char *ends;                    // "2028-08", or NULL
+    struct kb_strs sm;                   // with KB_DRIVER_LAST: "sm_37"
     struct kb_origin origin;
 };
 

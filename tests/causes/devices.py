@@ -171,7 +171,7 @@ too_old("driver-one-below-the-floor", "525.60.11", RTX3060, "525.60.13", "nvidia
 too_old("driver-too-old-for-cuda-13", "575.57.08", RTX3060, "580.65.06", "580.65.06 or newer",
         runtime="libcudart.so.13", version="2.15.0", cuda="13.0")
 too_old("driver-ends-for-the-gpu", "470.256.02", K80, "525.60.13",
-        "R470 is the last driver branch that serves this GPU")
+        "R470 is the last driver branch that serves this GPU", evidence="row last-kepler")
 
 
 @case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02",
