@@ -195,15 +195,24 @@ static size_t hwcaps_priority(const struct ldso_cache *c, const struct ldso_cach
     return 0;
 }
 
-/* Whether an entry with these legacy hwcap bits serves; from 2.37 on only entries without do. */
+/* Whether an entry with these legacy hwcap bits serves. The folders of these names are not searched
+ * any more since 2.37, but entries of the cache still served in 2.39; in 2.41 only entries without
+ * such bits do (search_cache in elf/dl-cache.c). */
 static bool legacy_fits(const struct ldso_cache_key *key, uint64_t hwcap)
 {
     const uint64_t platforms = (uint64_t)15 << 48;
-    if (key->glibc_minor >= 37) {
+    if (key->glibc_minor >= 40) {
         return hwcap == 0;
     }
     return !(hwcap & ~(key->legacy_have | platforms)) &&
            (!(hwcap & platforms) || (hwcap & platforms) == key->legacy_platform);
+}
+
+/* What a named-hwcaps entry says of the file itself: the bit of the x86-64 level that it needs
+ * (sysdeps/x86/dl-isa-level.h). */
+static bool level_fits(const struct ldso_cache_key *key, uint64_t hwcap)
+{
+    return (hwcap >> 32 & 0x3ff) <= key->n_hwcaps;
 }
 
 /* The best of the entries with one key, which start at `i`. */
@@ -221,7 +230,8 @@ static const char *choose(const struct ldso_cache *c, uint32_t i, const char *na
         }
         bool named = key->glibc_minor >= 33 && (hwcap >> 32 & 0xfffffc00u) == 1u << 30;
         if (named) {
-            size_t priority = hwcaps_priority(c, key, (uint32_t)hwcap);
+            size_t priority =
+                level_fits(key, hwcap) ? hwcaps_priority(c, key, (uint32_t)hwcap) : 0;
             if (priority && (best_priority == 0 || priority < best_priority)) {
                 best = path;
                 best_priority = priority;

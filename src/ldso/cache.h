@@ -35,9 +35,9 @@ struct ldso_cache_key {
     uint32_t flags[2]; // acceptable values; the first is the platform's own
     uint32_t n_flags;
     int glibc_minor;
-    const char *const *hwcaps; // active glibc-hwcaps names, best first
+    const char *const *hwcaps; // active glibc-hwcaps names, best first: one for each level but v1
     size_t n_hwcaps;
-    uint64_t legacy_have;     // hwcap bits the CPU has, glibc <= 2.36
+    uint64_t legacy_have;     // hwcap bits the CPU has, up to glibc 2.39
     uint64_t legacy_platform; // its platform bit, or 0
 };
 

@@ -283,7 +283,7 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     ldso_add_name(p, o, r->name);
     if (wants_exec_stack(p, o, dlopened)) {
         const char *says = arena_printf(p->arena, "%s: cannot enable executable stack as shared "
-                                        "object requires: Invalid argument", found.path);
+                                        "object requires: Invalid argument", r->name);
         ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_EXEC_STACK, .object = o, .text = says,
                                                 .load = p->current_load, .fatal = true});
         (void)refuse(r, LDSO_REFUSED, found.path, says);
@@ -375,30 +375,110 @@ static const char *map_deps(struct ldso_process *p, struct ldso_object *root,
     return error;
 }
 
-static void postorder(struct ldso_process *p, struct ldso_object *o, unsigned mark,
+/* `root`: its own list is not filled in yet. */
+static void postorder(struct ldso_process *p, struct ldso_object *o, const struct ldso_object *root,
                       object_list *out, unsigned depth)
 {
-    if (o->mark == mark || depth > 1000) {
+    if (o->mark == p->mark || depth > 1000) {
         return;
     }
-    o->mark = mark;
-    for (size_t i = 0; i < o->deps.n; i++) {
-        postorder(p, o->deps.items[i], mark, out, depth + 1);
+    o->mark = p->mark;
+    for (size_t i = 0; o != root && i < o->deps.n; i++) {
+        postorder(p, o->deps.items[i], root, out, depth + 1);
     }
     VEC_PUSH(p->arena, out, o);
 }
 
-/* Dependencies before dependents: the order in which a dlopen relocates (elf/dl-sort-maps.c,
- * depth-first since 2.35). */
+/* Whether the object is in the other's own list of dependencies (l_initfini): the direct ones, and
+ * all of them for the root of a dlopen. */
+static bool is_dependency(const struct ldso_object *o, const struct ldso_object *of,
+                          const struct ldso_object *root)
+{
+    struct ldso_object *const *items = of == root ? of->scope.items : of->deps.items;
+    size_t n = of == root ? of->scope.n : of->deps.n;
+    for (size_t i = 0; i < n; i++) {
+        if (items[i] == o) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * _dl_sort_maps() before glibc 2.35: an object moves behind the last one that depends on it; how
+ * often each was looked at in a place ends cycles. It takes cubic time there too: after a number of
+ * steps that no real program needs, the rest stays in its order.
+ */
+static void sort_before_235(struct ldso_process *p, struct ldso_object **maps, size_t n,
+                            const struct ldso_object *root)
+{
+    unsigned *seen = arena_array(p->arena, n, sizeof *seen);
+    size_t i = 0;
+    for (unsigned long steps = 0; i < n && steps < 10000000;) {
+        struct ldso_object *o = maps[i];
+        size_t k = n - 1;
+        seen[i]++;
+        while (k > i && !is_dependency(o, maps[k], root)) {
+            k--;
+            steps++;
+        }
+        if (k > i) {
+            memmove(&maps[i], &maps[i + 1], (k - i) * sizeof *maps);
+            maps[k] = o;
+            if (seen[i + 1] <= n - i) {
+                unsigned here = seen[i];
+                memmove(&seen[i], &seen[i + 1], (k - i) * sizeof *seen);
+                seen[k] = here;
+                continue;
+            }
+        }
+        i++;
+        memset(&seen[i], 0, (n - i) * sizeof *seen);
+    }
+}
+
+/* Up to 2.34. A start relocates what is in the program's list; a dlopen what stands in the link map
+ * from its object on and is not relocated (rtld.c and dl_open_worker in glibc 2.31). */
+static object_list relocation_order_before_235(struct ldso_process *p, struct ldso_object *root)
+{
+    object_list maps = {0}, out = {0};
+    const bool is_start = root == p->main;
+    struct ldso_object *const *from = is_start ? root->scope.items : p->objects.items;
+    size_t n = is_start ? root->scope.n : p->objects.n;
+    bool on = false;
+    for (size_t i = 0; i < n; i++) {
+        on = on || from[i] == root;
+        if (on && !from[i]->relocated) {
+            VEC_PUSH(p->arena, &maps, from[i]);
+        }
+    }
+    size_t first = is_start ? 1 : 0; // the program stays in front
+    if (maps.n > first) {
+        sort_before_235(p, maps.items + first, maps.n - first, root);
+    }
+    for (size_t i = maps.n; i-- > 0;) {
+        VEC_PUSH(p->arena, &out, maps.items[i]);
+    }
+    return out;
+}
+
+/* Dependencies before dependents: the order in which objects are relocated (elf/dl-sort-maps.c,
+ * depth-first since 2.35). The root comes last; 2.35 itself left it where a cycle led to it. */
 static object_list relocation_order(struct ldso_process *p, struct ldso_object *root)
 {
-    object_list out = {0};
-    unsigned mark = ++p->mark;
-    root->mark = mark; // its own list is not filled in yet, and it is put last (force_first)
-    for (size_t i = root->scope.n; i-- > 0;) {
-        postorder(p, root->scope.items[i], mark, &out, 0);
+    if (p->glibc_minor < 35) {
+        return relocation_order_before_235(p, root);
     }
-    VEC_PUSH(p->arena, &out, root);
+    object_list out = {0};
+    bool is_last = p->glibc_minor > 35 || root == p->main;
+    p->mark++;
+    root->mark = is_last ? p->mark : root->mark;
+    for (size_t i = root->scope.n; i-- > 0;) {
+        postorder(p, root->scope.items[i], root, &out, 0);
+    }
+    if (is_last) {
+        VEC_PUSH(p->arena, &out, root);
+    }
     return out;
 }
 
@@ -497,7 +577,8 @@ static void preload_file(struct ldso_process *p, object_list *preloads)
 }
 
 /* The loader's object stands right behind the program while dependencies are mapped, and then
- * where it comes in the program's search list (elf/rtld.c). */
+ * where it comes in the program's search list. If nobody needs it by name, it is behind what is in
+ * that list since glibc 2.41, and in no link map before (elf/rtld.c). */
 static void place_interp(struct ldso_process *p)
 {
     if (!p->interp) {
@@ -516,10 +597,11 @@ static void place_interp(struct ldso_process *p)
             before = p->main->scope.items[i - 1];
         }
     }
-    if (!before) {
-        p->interp = NULL; // nobody needs it by name: not in the link map
+    if (!before && p->glibc_minor < 41) {
+        p->interp = NULL;
         return;
     }
+    before = before ? before : p->main->scope.items[p->main->scope.n - 1];
     at = 0;
     while (at < p->objects.n && p->objects.items[at] != before) {
         at++;

@@ -393,7 +393,7 @@ static bool try_rpaths(struct search *s, struct ldso_object *loader)
     return false;
 }
 
-/* What entries with legacy hwcap bits are matched against up to 2.36: sysdeps/x86/dl-procinfo.h
+/* What entries with legacy hwcap bits are matched against up to 2.39: sysdeps/x86/dl-procinfo.h
  * and dl-hwcap.h (bit 1 x86_64, bit 2 avx512_1; platforms from bit 48: i586, i686, haswell,
  * xeon_phi; bit 63 is always set). */
 static void legacy_hwcap(const struct ldso_cpu *cpu, uint64_t *ret_have, uint64_t *ret_platform)

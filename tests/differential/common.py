@@ -8,6 +8,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.dirname(os.path.dirname(HERE))
+GLIBC_MINOR = int(os.confstr("CS_GNU_LIBC_VERSION").split(".")[1])
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 MUSL_LOADER = "/lib/ld-musl-x86_64.so.1"
 
@@ -30,7 +31,8 @@ def private_copy(path, folder):
 
 def compile_host(source, out, *options):
     """Compiles one of the small C helpers; None when this compiler cannot (no 32-bit libraries)."""
-    command = ["gcc", "-O1", "-Wall", "-Wextra", "-o", out, os.path.join(HERE, source), *options]
+    command = ["gcc", "-O1", "-Wall", "-Wextra", "-o", out, os.path.join(HERE, source), *options,
+               "-ldl"]     # glibc before 2.34
     done = subprocess.run(command, capture_output=True, text=True)
     return out if done.returncode == 0 else None
 

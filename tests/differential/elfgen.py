@@ -55,6 +55,9 @@ class Strings:
             self.data += raw + b"\0"
         return self.known[raw]
 
+    def at(self, offset):
+        return bytes(self.data[offset:self.data.index(b"\0", offset)]).decode()
+
 
 def elf_hash(name):
     """The hash of the gABI's symbol hash table, also used by version tables."""
@@ -248,7 +251,11 @@ def program(host, spec):
     fixed = dict(tags)
     strings = Strings(bytes(raw[fixed[DT_STRTAB]:fixed[DT_STRTAB] + fixed[DT_STRSZ]]))
     drop = {DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRTAB, DT_STRSZ}
-    new = [(DT_NEEDED, strings.add(n)) for n in spec.get("needed") or []]
+    needed = list(spec.get("needed") or [])
+    # Before glibc 2.34 its dlopen comes from libdl.so.2, whose versions it names.
+    own = [strings.at(value) for tag, value in tags if tag == DT_NEEDED]
+    needed += [n for n in own if n != "libc.so.6" and n not in needed]
+    new = [(DT_NEEDED, strings.add(n)) for n in needed]
     for key, tag in (("soname", DT_SONAME), ("rpath", DT_RPATH), ("runpath", DT_RUNPATH)):
         if spec.get(key) is not None:
             new.append((tag, strings.add(spec[key])))

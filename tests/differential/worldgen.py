@@ -20,6 +20,7 @@ A world is plain JSON:
     rule    of a hand-written world: the rule it shows, in a sentence
     expect  of a hand-written world: what the real loader makes of each load ("new PATH", "old
             PATH", "err TEXT"); expect_failed: how the start fails
+    glibc   [from, before]: the minor versions that expect is true of (null: no bound)
 
 A load may carry "before": {"setenv": "K=V"} or {"symlink": [target, path]}, which the running
 program performs first; the prediction is made before the program runs.
@@ -365,6 +366,8 @@ class Generator:
                 entry = {"key": stem_name, "path": "@W@/" + path}
                 if self.chance(0.15):
                     entry["hwcaps"] = r.choice(["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v9"])
+                    if "cpu" not in self.on:    # what GLIBC_TUNABLES takes away counts here still
+                        entry["isa"] = r.choice([0, 0, 1, 2, 3, 9])
                 elif self.chance(0.08):
                     entry["flags"] = r.choice([1, 3, 0x803, 0xA03, 0x300, 0x301])
                 elif self.chance(0.08):

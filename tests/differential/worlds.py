@@ -298,6 +298,9 @@ def compare_expected(world, root, real):
     """Whether a hand-written world still shows the rule that it was written for."""
     at = worldgen.substitute(world, root)
     differ = []
+    first, before = at.get("glibc", [None, None])
+    if (first and common.GLIBC_MINOR < first) or (before and common.GLIBC_MINOR >= before):
+        return differ
     if "expect" in at:
         did = [f"{outcome} {value}" for _, outcome, value in real["loads"]]
         if did != at["expect"]:
