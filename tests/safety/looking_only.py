@@ -106,6 +106,7 @@ def main():
             "check --root": ["check", "--root", env],
             "fix ENV": ["fix", env],
             "fix ENV --json": ["fix", env, "--import", "ctranslate2", "--json"],
+            "fix ENV --in-process": ["fix", env, "--in-process", "--json"],
             "why, closure": ["why", "--exe", python],
             "why NAME": ["why", "libcudnn.so.9", "--caller", extension],
             "why NAME --load --json": ["why", "libcudnn_ops.so.9", "--exe", python, "--load",
