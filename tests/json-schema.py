@@ -3,13 +3,15 @@
 
     tests/json-schema.py GPUMEND
 
-Validates the schemas themselves, then the output of `check` and `why` on several trees, sound and
-broken, and what the schemas cannot say: that two runs print the same bytes, that the exit status
+Validates the schemas themselves, then the output of the commands on several trees, sound and broken,
+that of those that act on an environment that really runs, and what the schemas cannot say: that two runs print the same bytes, that the exit status
 agrees with the verdict, that a request's steps end with the one that was taken. A part of the
-test spoils documents on purpose, so that a schema which accepts everything would be noticed.
+test spoils documents on purpose, so that a schema which accepts everything would be noticed. No
+schema may be left without a document.
 """
 
 import copy
+import importlib.util
 import json
 import os
 import shutil
@@ -21,11 +23,17 @@ from pathlib import Path
 import jsonschema
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "safety"))
-import tree  # noqa: E402
+# The suites have a module `tree` each: this one's stands beside `apply`, which has the other.
+SPEC = importlib.util.spec_from_file_location("safety_tree", HERE / "safety/tree.py")
+tree = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tree)
+sys.path.insert(0, str(HERE / "mend"))
+import apply  # noqa: E402
 
 SCHEMAS = {p.name: json.loads(p.read_text())
            for p in (HERE.parent / "docs/json").glob("*.schema.json")}
+# What differs between two runs stands in docs/json.md: whether a plan was kept, when it was made.
+VARIES = ("run", "snapshot")
 STORE = {schema["$id"]: schema for schema in SCHEMAS.values()}
 
 
@@ -35,7 +43,11 @@ def validator(name):
         schema, resolver=jsonschema.RefResolver.from_schema(schema, store=STORE))
 
 
+USED = set()
+
+
 def schema_faults(name, document):
+    USED.add(name)
     for error in sorted(validator(name).iter_errors(document), key=lambda e: list(e.absolute_path)):
         where = "/".join(map(str, error.absolute_path)) or "the document"
         yield f"{where}: {error.message[:300]}"
@@ -57,6 +69,10 @@ def faults_of(command, status, document):
     faults = list(schema_faults(f"{command}.schema.json", document))
     if faults:
         yield from faults
+        return
+    if command in ("run", "snapshot"):
+        if status != 0:
+            yield f"status {status}"
         return
     if command in ("devices", "choose"):
         if (status == 1) != (document["verdict"] == "broken"):
@@ -88,7 +104,9 @@ def faults_of(command, status, document):
 
 
 def run(exe, arguments):
-    done = subprocess.run([str(exe), *map(str, arguments), "--json"], stdin=subprocess.DEVNULL,
+    """`snapshot` prints nothing but JSON, and what stands behind `run` CMD is CMD's."""
+    json_word = [] if arguments[0] == "snapshot" or "--json" in arguments else ["--json"]
+    done = subprocess.run([str(exe), *map(str, arguments), *json_word], stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -125,6 +143,10 @@ def cases(top):
             ("check", [env, "--import", "ctranslate2"]),
             ("fix", [env]), ("fix", [bare]), ("fix", [lost]), ("fix", [short]), ("fix", [python]),
             ("fix", [env, "--import", "ctranslate2"]), ("fix", [odd]), ("fix", [env, "--in-process"]),
+            ("run", ["--json", "--", "true"]), ("run", ["--json", "--device", "auto", "--", "true"]),
+            ("run", ["--json", "--device", "cuda:7", "--", env / "bin/python", "-c",
+                     "import ctranslate2"]),
+            ("snapshot", [env]), ("snapshot", ["--redact", "--root", gpu]), ("snapshot", [lost]),
             ("devices", []), ("devices", ["--root", gpu]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
@@ -138,6 +160,40 @@ def cases(top):
             ("why", ["libgone.so.1", "--exe", python, "--load", "libnowhere.so.1"]),
             ("why", ["libcudnn_ops.so.9", "--exe", python,
                      "--env", f"LD_LIBRARY_PATH=:/nowhere:{cudnn.parent}"])]
+
+
+# What acts on an environment, in this order, and what its document must say.
+ACTS = [
+    (["fix", "--list"], {"did": "list", "journals": []}),
+    (["fix", "--undo"], {"did": "undo", "journal": None}),
+    (["enable"], {"did": "apply", "result": "verified", "taken_back": False, "journal": 1}),
+    (["fix", "--list"], {"did": "list"}),
+    (["disable"], {"did": "undo", "journal": 1}),
+    (["fix", "--apply"], {"did": "apply", "result": "verified", "taken_back": False}),
+    (["fix", "--undo"], {"did": "undo"}),
+    (["fix", "--list"], {"did": "list", "journals": []}),
+]
+
+
+def act_faults(exe, folder):
+    """A line for each fault, with the arguments; the environment is that of the suite mend-apply."""
+    world = apply.World(exe, folder)
+    for words, wanted in ACTS:
+        status, output, errors = run(exe, [words[0], world.prefix, *words[1:]])
+        what = " ".join(words)
+        try:
+            document = json.loads(output.decode("utf-8"))
+        except ValueError as e:
+            yield what, [f"status {status}, not JSON ({e}): {errors[-300:]!r}"]
+            continue
+        faults = list(schema_faults("act.schema.json", document))
+        faults += [f"{k} is {document.get(k)!r} instead of {v!r}" for k, v in wanted.items()
+                   if document.get(k) != v]
+        yield what, faults + ([] if status == 0 else [f"status {status}"])
+        for key in set(document) - {"schema"}:
+            other = {k: v for k, v in document.items() if k != key}
+            yield f"{what} without {key} is refused", \
+                [] if list(schema_faults("act.schema.json", other)) else ["it was accepted"]
 
 
 def spoiled(document):
@@ -186,10 +242,14 @@ def main():
                 count(what, [f"status {status}, not JSON ({e}): {errors[-300:]!r}"])
                 continue
             count(what, faults_of(command, status, document))
-            count(f"{what}, again", [] if run(exe, [command, *arguments])[1] == output
-                  else ["the same question gave another answer"])
+            if command not in VARIES:
+                count(f"{what}, again", [] if run(exe, [command, *arguments])[1] == output
+                      else ["the same question gave another answer"])
             if command == "why" and document.get("requests"):
                 last_why = document
+        for what, faults in act_faults(exe, Path(folder) / "acts"):
+            count(what, faults)
+    count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:
         for what, document in spoiled(last_why):
             count(f"a document {what} is refused",
