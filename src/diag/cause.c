@@ -487,10 +487,13 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "of the same major compute capability and the same or a higher minor one. Where nothing fits:\n"
         "\"no kernel image is available for execution on the device\", or \"the provided PTX was compiled\n"
         "with an unsupported toolchain\". It happens with a GPU that is newer than the build (RTX 50\n"
-        "with CUDA 12.1) and with one that new builds gave up (GTX 10 with CUDA 13).\n\n"
-        "To see it: gpumend kb arch FILE\n\n"
-        "To do: a build with code for the GPU. Where other GPUs of the machine are served, choose them\n"
-        "with CUDA_VISIBLE_DEVICES."},
+        "with CUDA 12.1), with one that new builds gave up (GTX 10 with CUDA 13), and with PTX of a\n"
+        "toolkit newer than the driver (ctranslate2 from 4.6.3 on has none but PTX of CUDA 12.8 for an\n"
+        "H100: driver 550 refuses it). That CUDA 12 runs on every driver for CUDA 12 does not hold for\n"
+        "PTX. A forward-compatibility libcuda compiles what its own version knows.\n\n"
+        "To see it: gpumend kb arch FILE; gpumend kb 'which ctranslate2 runs on an H100 with driver 550'\n\n"
+        "To do: a build with code for the GPU, or a newer driver where PTX is there. Where other GPUs of\n"
+        "the machine are served, choose them with CUDA_VISIBLE_DEVICES."},
     [DIAG_GFX_NOT_COVERED] = {
         "gfx-not-covered", "gfx-unsupported", DIAG_ERROR,
         "A library has no code, or rocBLAS no kernels, for this AMD GPU.",

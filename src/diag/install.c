@@ -103,7 +103,8 @@ void diag_repair_release(struct diag *d, struct diag_finding *f, const struct di
         const struct kb_compat *c = &compats.rows[i];
         bool later = starts_with(c->versions, ">=") && !strchr(c->versions, ',');
         if (strcmp(c->package, now->package) == 0 && !c->cudnn && later &&
-            c->cuda_major == now->cuda_major) {
+            c->cuda_major == now->cuda_major &&
+            diag_may_serve(d, c->package, c->versions, diag_driver_of(d, x->process))) {
             const char *spec = arena_printf(d->a, "%s%s", c->package, c->versions);
             diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
                         "Update %s: releases %s need no cuDNN.", c->package, c->versions);

@@ -91,7 +91,7 @@ bool diag_repair_without(struct diag *d, struct diag_finding *f, const struct mo
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path);
 /* Install what brings the libraries, and say which folders must be made findable. */
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
-/* A release of the asking package that does not need cuDNN. */
+/* A release of the asking package that does not need cuDNN, unless it has no code for the GPUs. */
 void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* "PYTHON -m pip install ARGUMENTS", or uv's words where there is no pip. */
 const char *diag_pip(struct diag *d, const char *arguments);
@@ -145,6 +145,9 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
                                       bool is_default, const struct diag_target *targets, size_t n);
 /* "2.8" of ">=2.8,<2.9". */
 const char *diag_series(struct diag *d, const struct kb_build *b);
+/* Whether releases in this version set may serve a GPU here under this driver (NULL: not known):
+ * false where the rows of all of their builds say that they serve none. */
+bool diag_may_serve(struct diag *d, const char *package, const char *versions, const char *driver);
 /* Offers builds with code for all targets; false if none is known. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
                        const struct diag_target *targets, size_t n);

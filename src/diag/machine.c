@@ -170,6 +170,45 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
     return best;
 }
 
+/* No GPU that is known is served by the build. */
+static bool serves_none(const struct diag *d, const struct kb_build *b, struct kb_isa isa)
+{
+    const struct host_gpu *g = NULL;
+    bool any = false;
+    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
+        unsigned major = 0, minor = 0;
+        any = true;
+        if (!diag_capability(g, &major, &minor) ||
+            kb_build_serves(b, major * 10 + minor, isa) != GPU_SERVES_NONE) {
+            return false;
+        }
+    }
+    return any;
+}
+
+bool diag_may_serve(struct diag *d, const char *package, const char *versions, const char *driver)
+{
+    struct kb_builds rows;
+    struct gm_err err;
+    struct kb_isa isa = kb_isa_of_driver(d->m->kb, driver);
+    bool refused = false;
+    if (kb_builds(d->m->kb, &rows, &err) < 0) {
+        return true;
+    }
+    for (size_t i = 0; i < rows.n; i++) {
+        const struct kb_build *b = &rows.rows[i];
+        if (strcmp(b->package, package) != 0 || !b->cuda ||
+            !model_version_fits(d->a, versions, diag_series(d, b))) {
+            continue;
+        }
+        if (!serves_none(d, b, isa)) {
+            return true;
+        }
+        refused = true;
+    }
+    return !refused;
+}
+
 /* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed
  * release, or of the newest. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
