@@ -405,6 +405,20 @@ static const char *cudnn_refuses(const struct knowledge *k, const struct kb_rele
     return NULL;
 }
 
+bool knowledge_surely_runs(const struct knowledge *k, const char *package, const char *version)
+{
+    const struct kb_build *b = knowledge_build(k, package, version);
+    struct kb_isa isa = kb_isa_of_driver(k->m->kb, k->machine.driver);
+    for (size_t i = 0; b && i < k->machine.gpus.n; i++) {
+        const struct knowledge_gpu *gpu = &k->machine.gpus.items[i];
+        enum gpu_serves serves = kb_build_serves(b, gpu->major * 10 + gpu->minor, isa);
+        if (serves != GPU_SERVES_NATIVE && serves != GPU_SERVES_JIT) {
+            return false;
+        }
+    }
+    return b != NULL;
+}
+
 static const char *refuses(const struct knowledge *k, const struct kb_release *r)
 {
     const char *why = python_refuses(k, r);

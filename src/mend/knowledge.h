@@ -78,6 +78,10 @@ const struct kb_build *knowledge_build(const struct knowledge *k, const char *pa
 const struct kb_provider *knowledge_provider(const struct knowledge *k, const char *soname,
                                              int cuda_major, const struct kb_provide **ret_row);
 
+/* Whether the row of its default build says that a release has code for every GPU here which the
+ * driver runs or compiles. */
+bool knowledge_surely_runs(const struct knowledge *k, const char *package, const char *version);
+
 /* Why the installed release does not run with the driver or the GPUs here, as a clause; NULL if it
  * does, as far as is known. */
 const char *knowledge_refuses_installed(const struct knowledge *k,

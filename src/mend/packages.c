@@ -266,15 +266,31 @@ static bool is_a_way_out(struct planner *p, const struct asker *x, const struct 
                    (x->must_move || (x->cudnn && c && !c->cudnn)));
 }
 
+/* Where some releases are known to have code for the GPUs, those of which it is not known are no
+ * way out. */
+static bool some_surely_run(struct planner *p, const struct asker *x, bool any)
+{
+    const struct solve_package *s = &x->p->solve;
+    for (size_t i = 0; x->must_move && i < s->n_releases; i++) {
+        if (is_a_way_out(p, x, &s->releases[i], any) &&
+            knowledge_surely_runs(&p->k, x->name, s->releases[i].version)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Releases that need no folder made findable come first, each half newest first. */
 static void find_moves(struct planner *p, struct asker *x, bool any)
 {
     const struct solve_package *s = &x->p->solve;
+    bool sure = some_surely_run(p, x, any);
     VEC(struct solve_release) out = {0};
     for (int second = 0; second < 2; second++) {
         for (size_t i = 0; i < s->n_releases; i++) {
             const struct solve_release *r = &s->releases[i];
-            if (is_a_way_out(p, x, r, any) && is_served_by_imports(p, x, r) == !second) {
+            if (is_a_way_out(p, x, r, any) && is_served_by_imports(p, x, r) == !second &&
+                (!sure || knowledge_surely_runs(&p->k, x->name, r->version))) {
                 VEC_PUSH(p->a, &out, *r);
             }
         }
@@ -729,6 +745,17 @@ static void say_why_not(struct planner *p)
     }
 }
 
+/* A package must move, and no newer release runs on this machine. */
+static bool needs_an_older_one(const struct planner *p)
+{
+    for (size_t i = 0; i < p->askers.n; i++) {
+        if (p->askers.items[i].must_move && !p->askers.items[i].n_moves) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void mend_plan_packages(struct model *m, const struct diag_report *report, struct mend_plan *plan)
 {
     struct planner p = {.m = m, .a = m->arena, .plan = plan};
@@ -739,7 +766,7 @@ void mend_plan_packages(struct model *m, const struct diag_report *report, struc
     if (p.askers.n || p.needs.n) {
         knowledge_all_installed(&p.k);
         solve_all(&p, false);
-        if (p.found.n == 0 && p.against.n) {
+        if (p.found.n == 0 && (p.against.n || needs_an_older_one(&p))) {
             solve_all(&p, true);
         }
         say_why_not(&p);

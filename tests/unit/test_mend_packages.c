@@ -75,8 +75,16 @@ static const char releases[] =
     "\", \"cuda\": \"" cuda "\", \"python\": \"3.9-3.13\", \"status\": \"stable\", \"default\": "  \
     first ", \"sm\": [" sm "]}"
 
+#define PTX(id, set, isa)                                                                          \
+    "{\"id\": \"" id "\", \"package\": \"ctranslate2\", \"versions\": \"" set "\", "             \
+    "\"build\": \"cuda\", \"cuda\": \"12\", \"status\": \"stable\", \"default\": true, "           \
+    "\"sm\": [\"sm_60\", \"sm_75\", \"sm_86\"], \"ptx\": [\"compute_86\"], \"ptx_isa\": \"" isa     \
+    "\"}"
+
 static const char builds[] =
     "{" ORIGIN "\"area\": \"builds\", \"rows\": ["
+    PTX("ctranslate2-4.5", ">=4.5,<4.6.3", "8.4") ","
+    PTX("ctranslate2-4.6.3", ">=4.6.3", "8.7") ","
     BUILD("torch-2.10-cu128", ">=2.10,<2.11", "cu128", "12.8", "true", "\"sm_75\", \"sm_120\"") ","
     BUILD("torch-2.11-cu126", ">=2.11,<2.12", "cu126", "12.6", "false", "\"sm_61\", \"sm_75\"") ","
     BUILD("torch-2.11-cu130", ">=2.11,<2.12", "cu130", "13.0", "true", "\"sm_75\", \"sm_120\"") ","
@@ -389,6 +397,18 @@ static void builds_of_other_indexes_are_named(void **state)
     cannot_says(t, "the plain package index does not serve: torch >=2.11,<2.12 for cu126.");
 }
 
+/* Not 3.0.0, which needs the fewest packages: whether it has code for the GPU is not known. */
+static void an_old_driver_takes_older_ptx(void **state)
+{
+    struct tree *t = *state;
+    install(t, 11, "ctranslate2 4.8.5");
+    add_gpu(t, "9.0");
+    (void)finding(t, "arch-unsupported", "libctranslate2.so.4", "ctranslate2");
+    assert_string_equal(planned(t, "550.90.07", 36),
+                        "ctranslate2==4.5.0 nvidia-cublas-cu12==12.4.5.8 "
+                        "nvidia-cudnn-cu12==9.1.0.70");
+}
+
 /* ------------------------------------------------------------------ what the code assumes */
 
 /* knowledge_numbered_as_cuda(): all that a torch for CUDA 12.4 pins of them is 12.4. */
@@ -429,6 +449,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_new_gpu_moves_torch_and_its_kin, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_fits_an_old_driver, setup, teardown),
         cmocka_unit_test_setup_teardown(builds_of_other_indexes_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_old_driver_takes_older_ptx, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_are_those_of_cuda, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
