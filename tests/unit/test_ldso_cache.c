@@ -154,7 +154,7 @@ static void finds(void **state)
         {"liby.so.1", 36, 0, 0, "/lib/liby.so.1", "/v3/liby.so.1"},
         {"liba.so.1", 36, 2, 0, "/lib/liba.so.1", "/lib/haswell/liba.so.1"},
         {"liba.so.1", 36, 2, (uint64_t)4 << 48, "/lib/haswell/liba.so.1", "/lib/haswell/liba.so.1"},
-        {"liba.so.1", 37, 2, (uint64_t)4 << 48, "/lib/liba.so.1", "/lib/haswell/liba.so.1"},
+        {"liba.so.1", 41, 2, (uint64_t)4 << 48, "/lib/liba.so.1", "/lib/haswell/liba.so.1"},
         {"libz.so.1", 36, 2, 0, NULL, NULL},
         {"libz.so", 36, 2, 0, NULL, NULL},
         {"a", 36, 2, 0, NULL, NULL},
