@@ -212,16 +212,36 @@ static texts installer(const struct doing *d)
     return words;
 }
 
+/* A package that is installed again as it is: an installer leaves it alone unless it is forced. */
+static bool is_reinstall(const struct mend_package *p)
+{
+    return p->from ? p->to && strcmp(p->from, p->to) == 0 : !p->to;
+}
+
+/* The words after the installer's own: pip and uv know the same options. */
+static void add_packages(struct arena *a, const struct mend_step *step, texts *words)
+{
+    bool again = step->n_packages > 0;
+    for (size_t i = 0; i < step->n_packages; i++) {
+        again = again && is_reinstall(&step->packages[i]);
+    }
+    if (again) {
+        VEC_PUSH(a, words, "--force-reinstall");
+        VEC_PUSH(a, words, "--no-deps");
+    }
+    for (size_t i = 0; i < step->n_packages; i++) {
+        const struct mend_package *p = &step->packages[i];
+        VEC_PUSH(a, words, p->to ? arena_printf(a, "%s==%s", p->name, p->to) : p->name);
+    }
+}
+
 static int run_installer(void *arg, struct gm_err *err)
 {
     const struct doing *d = arg;
     struct arena *a = d->m->arena;
     struct child_end end;
     texts words = installer(d);
-    for (size_t i = 0; i < d->step->n_packages; i++) {
-        const struct mend_package *p = &d->step->packages[i];
-        VEC_PUSH(a, &words, arena_printf(a, "%s==%s", p->name, p->to));
-    }
+    add_packages(a, d->step, &words);
     VEC_PUSH(a, &words, NULL);
     const struct child c = {.path = words.items[0],
                             .argv = words.items,
