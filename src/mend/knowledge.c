@@ -671,6 +671,42 @@ static void collect_releases(struct knowledge *k, struct knowledge_package *p)
     p->solve.n_refused = refused.n;
 }
 
+/* Whether the list names the package already. */
+static bool has_collision(const struct solve_collision *list, size_t n, const char *package)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].package, package) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Other packages that put a library of the same name into the same folder. */
+static void collect_collisions(struct knowledge *k, struct knowledge_package *p)
+{
+    VEC(struct solve_collision) list = {0};
+    for (size_t i = 0; i < k->provides.n; i++) {
+        const struct kb_provide *row = &k->provides.rows[i];
+        const char *folder = NULL;
+        for (size_t n = 0; n < row->n_providers; n++) {
+            const struct kb_provider *v = &row->providers[n];
+            bool own = v->manager == KB_MANAGER_PIP && strcmp(v->package, p->solve.name) == 0;
+            folder = own ? v->folder : folder;
+        }
+        for (size_t n = 0; folder && n < row->n_providers; n++) {
+            const struct kb_provider *v = &row->providers[n];
+            if (v->manager == KB_MANAGER_PIP && v->folder && strcmp(v->folder, folder) == 0 &&
+                strcmp(v->package, p->solve.name) != 0 &&
+                !has_collision(list.items, list.n, v->package)) {
+                VEC_PUSH(k->a, &list, (struct solve_collision){v->package, folder});
+            }
+        }
+    }
+    p->solve.collisions = list.items;
+    p->solve.n_collisions = list.n;
+}
+
 static struct knowledge_package *made(struct knowledge *k, const char *name)
 {
     for (size_t i = 0; i < k->packages.n; i++) {
@@ -693,6 +729,7 @@ static struct knowledge_package *make(struct knowledge *k, const char *name, boo
     }
     VEC_PUSH(k->a, &k->packages, p);
     collect_releases(k, p);
+    collect_collisions(k, p);
     return p;
 }
 

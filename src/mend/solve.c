@@ -26,6 +26,7 @@ struct conflict {
     const struct solve_package *target;     // whose release must become another
     const struct solve_package *changed;    // backward: the one that target's release forbids
     const struct solve_release *changed_to;
+    const char *folder;                     // collision: where `changed` overwrites `target`
 };
 
 /* ------------------------------------------------------------------ needs */
@@ -158,6 +159,28 @@ static bool backward(struct search *s, struct conflict *ret)
     return false;
 }
 
+/* Something that is to be installed would overwrite what stays or comes with it; where both were
+ * there before, the harm is done already. */
+static bool collides(struct search *s, struct conflict *ret)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct choice *c = &s->choices[i];
+        for (size_t k = 0; c->changed && k < c->package->n_collisions; k++) {
+            const struct solve_collision *with = &c->package->collisions[k];
+            const struct solve_package *q = s->problem->find(s->problem->arg, with->package);
+            const struct choice *chosen = choice_of(s, q);
+            bool both_were = c->package->installed && q->installed;
+            if ((chosen || q->installed) && !both_were) {
+                *ret = (struct conflict){.target = q, .changed = c->package,
+                                         .changed_to = c->release, .who = c->why,
+                                         .folder = with->folder};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------------ the search */
 
 static void search(struct search *s);
@@ -275,6 +298,16 @@ static void settle_backward(struct search *s, const struct conflict *c)
     }
 }
 
+static void say_collision(struct search *s, const struct conflict *c)
+{
+    const struct choice *chosen = choice_of(s, c->target);
+    contradiction(s, arena_printf(s->a, "%s, but %s would overwrite files of %s in %s", c->who,
+                                  called(s, c->changed, c->changed_to),
+                                  called(s, c->target,
+                                         chosen ? chosen->release : c->target->installed),
+                                  c->folder));
+}
+
 static void keep_best(struct search *s)
 {
     s->found = true;
@@ -316,7 +349,9 @@ static void search(struct search *s)
     if (goal) {
         return;
     }
-    if (forward(s, &c)) {
+    if (collides(s, &c)) {
+        say_collision(s, &c);
+    } else if (forward(s, &c)) {
         settle_forward(s, &c);
     } else if (backward(s, &c)) {
         settle_backward(s, &c);

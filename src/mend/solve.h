@@ -35,6 +35,13 @@ struct solve_release {
     const char *row; // of the knowledge base, or NULL
 };
 
+/* A package that puts files of the same names into the same folder: of two such, the one that is
+ * installed last overwrites the other's. */
+struct solve_collision {
+    const char *package; // normalised
+    const char *folder;  // below the site folder
+};
+
 struct solve_package {
     const char *name;                      // normalised
     const struct solve_release *installed; // NULL: it is not
@@ -43,6 +50,8 @@ struct solve_package {
     bool known;                  // no releases means "none fits" and not "none is known"
     const char *const *refused;  // versions that are known and do not fit this machine
     size_t n_refused;
+    const struct solve_collision *collisions;
+    size_t n_collisions;
 };
 
 /* What is asked of a package. */

@@ -186,6 +186,33 @@ static void old_wounds_are_left_alone(void **state)
     assert_string_equal(words(w, &s), "a 2");
 }
 
+/* What would overwrite the files of something else is not installed beside it. */
+static void files_are_not_overwritten(void **state)
+{
+    static const struct solve_collision collision = {"lib13", "lib/folder"};
+    struct world *w = *state;
+    struct solve_package *a = package(w, "a", "1", "3: lib12|2");
+    struct solve_package *lib12 = package(w, "lib12", NULL, "12.1");
+    (void)package(w, "lib13", "13.0", NULL);
+    lib12->collisions = &collision;
+    lib12->n_collisions = 1;
+    struct solve_release r = release(w, "3: lib12");
+    ((struct solve_need *)r.needs)->library = true;
+    struct solve_goal goal = move(a), only = {a, false, &r, 1, "asked for"};
+    struct solve_answer s = ask(w, &goal, 1);
+    assert_string_equal(words(w, &s), "a 2");
+    s = ask(w, &only, 1);
+    assert_string_equal(words(w, &s), "none");
+    assert_string_equal(s.contradictions.items[0],
+                        "a 3 needs lib12 (its row), but lib12 12.1 would overwrite files of lib13 "
+                        "13.0 in lib/folder");
+    lib12->installed = &lib12->releases[0]; // both are there already
+    struct solve_release moved = release(w, "12.2");
+    struct solve_goal other = {lib12, false, &moved, 1, "asked for"};
+    s = ask(w, &other, 1);
+    assert_string_equal(words(w, &s), "lib12 12.2");
+}
+
 static void the_bound_is_said(void **state)
 {
     struct world *w = *state;
@@ -314,6 +341,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_not_known_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(pins_that_contradict, setup, teardown),
         cmocka_unit_test_setup_teardown(old_wounds_are_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_are_not_overwritten, setup, teardown),
         cmocka_unit_test_setup_teardown(the_bound_is_said, setup, teardown),
         cmocka_unit_test_setup_teardown(random_problems, setup, teardown),
     };
