@@ -31,6 +31,7 @@ struct planner {
     struct model *m;
     struct arena *a;
     struct mend_plan *plan;
+    const struct diag_report *report;
     struct knowledge k;
     VEC(struct asker) askers;
     VEC(struct solve_need) needs; // of programs that belong to no distribution
@@ -528,12 +529,29 @@ static const char *list_of(struct planner *p, const struct found *f, bool moves)
                                     shown > 1 ? "them" : "it") : text;
 }
 
-static const char *title_of(struct planner *p, const struct found *f)
+/* "nvidia-cudnn-cu12 9.1.0.70 and ..." of what the steps so far install again. */
+static const char *list_of_again(struct planner *p, const struct mend_way *way)
 {
-    const char *moves = list_of(p, f, true), *new = list_of(p, f, false);
-    return *moves && *new ? arena_printf(p->a, "Move %s; install %s.", moves, new)
-           : *moves       ? arena_printf(p->a, "Move %s.", moves)
-                          : arena_printf(p->a, "Install %s.", new);
+    const char *text = "";
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const struct mend_package *one = way->steps.items[i].packages;
+        const char *joint = !i ? "" : i + 1 < way->steps.n ? ", " : " and ";
+        text = arena_printf(p->a, "%s%s%s%s%s", text, joint, one->name, one->to ? " " : "",
+                            one->to ? one->to : "");
+    }
+    return text;
+}
+
+/* "Move a from 1 to 2; install b 3; install c 4 again." */
+static const char *title_of(struct planner *p, const char *again, const struct found *f)
+{
+    const char *moves = f ? list_of(p, f, true) : "", *new = f ? list_of(p, f, false) : "";
+    const char *text = *moves ? arena_printf(p->a, "Move %s", moves) : "";
+    text = *new ? arena_printf(p->a, "%s%s %s", text, *text ? "; install" : "Install", new) : text;
+    text = *again ? arena_printf(p->a, "%s%s %s again", text, *text ? "; install" : "Install",
+                                 again)
+                  : text;
+    return arena_printf(p->a, "%s.", text);
 }
 
 /* Why one package moves, with the row that says so. */
@@ -672,23 +690,48 @@ static void add_folders(struct planner *p, struct mend_way *way, const char *fol
                          "the folders where pip puts them."});
 }
 
+/* Whether the library that the finding is about comes from a package, in one of the folders. */
+static bool is_in_folders(struct planner *p, const struct diag_finding *f, const char *folders)
+{
+    const struct kb_provide *row = NULL;
+    const struct kb_provider *v = knowledge_provider(&p->k, f->culprit, -1, &row);
+    const char *site = site_folder(p), *below = v ? knowledge_folder(&p->k, v->package) : NULL;
+    const char *folder = site && below ? path_normal(p->a, path_join(p->a, site, below)) : NULL;
+    return folder && strstr(arena_printf(p->a, ":%s:", folders),
+                            arena_printf(p->a, ":%s:", folder));
+}
+
+/* Errors that no package was asked for, since the library is there, where nothing looks. */
+static void add_found_by_folders(struct planner *p, struct mend_way *way, const char *folders)
+{
+    for (size_t i = 0; i < p->report->findings.n; i++) {
+        const struct diag_finding *f = p->report->findings.items[i];
+        if (f->severity == DIAG_ERROR && strcmp(f->class, "lib-not-on-path") == 0 &&
+            !has_package_repair(f) && is_in_folders(p, f, folders)) {
+            VEC_PUSH(p->a, &way->mends, f);
+        }
+    }
+}
+
 static void add_way(struct planner *p, const struct found *f)
 {
     struct mend_way way = {.reach = MEND_PIP};
     way.unproved = "packages that are not installed cannot be tried in the model; the versions are "
                    "from the knowledge base and the metadata of what is installed";
     add_reinstalls(p, &way, f);
+    const char *again = list_of_again(p, &way);
     if (f) {
         add_packages(p, &way, f);
         const char *folders = folders_of(p, f);
         if (*folders) {
             add_folders(p, &way, folders);
+            add_found_by_folders(p, &way, folders);
         }
         for (size_t i = 0; i < p->findings.n; i++) {
             VEC_PUSH(p->a, &way.mends, p->findings.items[i]);
         }
     }
-    way.title = f ? title_of(p, f) : "Install again what is damaged.";
+    way.title = title_of(p, again, f);
     VEC_PUSH(p->a, &p->plan->ways, way);
 }
 
@@ -758,7 +801,7 @@ static bool needs_an_older_one(const struct planner *p)
 
 void mend_plan_packages(struct model *m, const struct diag_report *report, struct mend_plan *plan)
 {
-    struct planner p = {.m = m, .a = m->arena, .plan = plan};
+    struct planner p = {.m = m, .a = m->arena, .plan = plan, .report = report};
     if (!knowledge_open(m, &p.k)) {
         return;
     }

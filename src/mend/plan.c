@@ -60,7 +60,7 @@ void mend_way_add(struct mend *x, struct mend_way *way)
 
 /* ------------------------------------------------------------------ order */
 
-static size_t errors_of(const struct mend_way *way)
+size_t mend_way_errors(const struct mend_way *way)
 {
     size_t n = 0;
     for (size_t i = 0; i < way->mends.n; i++) {
@@ -75,8 +75,8 @@ static bool goes_before(const struct mend_way *a, const struct mend_way *b)
     if (a->reach != b->reach) {
         return a->reach < b->reach;
     }
-    if (errors_of(a) != errors_of(b)) {
-        return errors_of(a) > errors_of(b);
+    if (mend_way_errors(a) != mend_way_errors(b)) {
+        return mend_way_errors(a) > mend_way_errors(b);
     }
     return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n : a->mends.n > b->mends.n;
 }
@@ -115,7 +115,7 @@ static bool outdoes(const struct mend_way *a, const struct mend_way *b)
             return false;
         }
     }
-    return !a->unproved && a->reach <= b->reach && errors_of(a) > errors_of(b);
+    return !a->unproved && a->reach <= b->reach && mend_way_errors(a) > mend_way_errors(b);
 }
 
 /* Half a repair is not offered where a whole one is: it would be taken for one. What a person does,
@@ -142,7 +142,7 @@ const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_re
     const struct mend_way *best = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct mend_way *way = &plan->ways.items[i];
-        if (way->reach == reach && (!best || errors_of(way) > errors_of(best))) {
+        if (way->reach == reach && (!best || mend_way_errors(way) > mend_way_errors(best))) {
             best = way;
         }
     }

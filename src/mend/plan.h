@@ -110,6 +110,9 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
  * NULL if there is none. */
 const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_reach reach);
 
+/* How many errors of `check` the way mends. */
+size_t mend_way_errors(const struct mend_way *way);
+
 const char *mend_step_name(enum mend_step_kind kind); // "env", "preload", "shadow", ...
 const char *mend_reach_name(enum mend_reach reach);   // "start", "files", "packages", "hand"
 

@@ -310,6 +310,28 @@ static void a_pin_contradicts(void **state)
     cannot_says(t, "the knowledge base has no releases of mine: whether another one fits cannot");
 }
 
+/* cuDNN for CUDA 12 and for 13 are files of the same names in one folder. */
+static void no_library_of_another_cuda_is_overwritten(void **state)
+{
+    struct tree *t = *state;
+    install(t, 11, "ctranslate2 4.5.0\nnvidia-cudnn-cu13 9.26.0.51");
+    (void)finding(t, "partial-cudnn", "libcudnn_ops.so.9", "ctranslate2");
+    assert_string_equal(planned(t, NULL, 36), "ctranslate2==4.8.5 nvidia-cublas-cu12==12.9.1.4");
+    cannot_says(t, "would overwrite files of nvidia-cudnn-cu13 9.26.0.51 in nvidia/cudnn/lib");
+}
+
+/* A way that makes a folder findable mends what lies there and was not found. */
+static void a_folder_mends_what_lies_in_it(void **state)
+{
+    struct tree *t = *state;
+    install(t, 11, "ctranslate2 4.5.0");
+    (void)finding(t, "partial-cudnn", "libcudnn_ops.so.9", "ctranslate2");
+    struct diag_finding *f = finding(t, "lib-not-on-path", "libcublas.so.12", "ctranslate2");
+    f->repairs.items[0].kind = DIAG_REPAIR_ENV;
+    (void)planned(t, NULL, 36);
+    assert_int_equal(t->plan.ways.items[0].mends.n, 2);
+}
+
 static void the_driver_bounds_nvrtc(void **state)
 {
     struct tree *t = *state;
@@ -356,6 +378,7 @@ static void what_is_damaged_is_installed_again(void **state)
     f->repairs.items[0].reinstall = "nvidia-cudnn-cu12 9.1.0.70";
     assert_string_equal(planned(t, NULL, 36), "--again");
     assert_string_equal(t->plan.ways.items[0].steps.items[0].packages[0].to, "9.1.0.70");
+    assert_string_equal(t->plan.ways.items[0].title, "Install nvidia-cudnn-cu12 9.1.0.70 again.");
 }
 
 /* ------------------------------------------------------------------ builds */
@@ -441,6 +464,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(cudnn_has_two_ways_out, setup, teardown),
         cmocka_unit_test_setup_teardown(an_older_glibc_takes_an_older_release, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pin_contradicts, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_library_of_another_cuda_is_overwritten, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_folder_mends_what_lies_in_it, setup, teardown),
         cmocka_unit_test_setup_teardown(the_driver_bounds_nvrtc, setup, teardown),
         cmocka_unit_test_setup_teardown(the_gpu_bounds_nvrtc, setup, teardown),
         cmocka_unit_test_setup_teardown(the_drivers_cuda_is_preferred, setup, teardown),
