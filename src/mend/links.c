@@ -47,13 +47,45 @@ const char *mend_relative(struct mend *x, const char *folder, const char *path)
     return *rest || n == 0 ? arena_printf(x->a, "%s%s", out, rest) : arena_strndup(x->a, out, n - 1);
 }
 
+/* Whether the link is of the same name as what it leads to, so that ln can name it. */
+static bool keeps_name(const struct mend_link *l)
+{
+    return strcmp(path_base(l->path), path_base(l->target)) == 0;
+}
+
+static bool is_same_folder(struct mend *x, const struct mend_link *a, const struct mend_link *b)
+{
+    return strcmp(path_dir(x->a, a->path), path_dir(x->a, b->path)) == 0;
+}
+
+/* One line for the links of a folder, at the place of the first of them. */
+static const char *folder_command(struct mend *x, const mend_links *links, size_t first)
+{
+    const struct mend_link *l = &links->items[first];
+    const char *out = "ln -s";
+    for (size_t i = 0; i < links->n; i++) {
+        const struct mend_link *o = &links->items[i];
+        if (keeps_name(o) && is_same_folder(x, o, l)) {
+            if (i < first) {
+                return "";
+            }
+            out = arena_printf(x->a, "%s %s", out, diag_shell_word(x->a, o->target));
+        }
+    }
+    return arena_printf(x->a, "%s %s", out,
+                        diag_shell_word(x->a, arena_printf(x->a, "%s/", path_dir(x->a, l->path))));
+}
+
 const char *mend_link_command(struct mend *x, const mend_links *links)
 {
     const char *out = "";
     for (size_t i = 0; i < links->n; i++) {
-        out = arena_printf(x->a, "%s%sln -s %s %s", out, i ? "\n" : "",
-                           diag_shell_word(x->a, links->items[i].target),
-                           diag_shell_word(x->a, links->items[i].path));
+        const struct mend_link *l = &links->items[i];
+        const char *line = keeps_name(l) ? folder_command(x, links, i)
+                                         : arena_printf(x->a, "ln -s %s %s",
+                                                        diag_shell_word(x->a, l->target),
+                                                        diag_shell_word(x->a, l->path));
+        out = *line ? arena_printf(x->a, "%s%s%s", out, *out ? "\n" : "", line) : out;
     }
     return out;
 }
