@@ -39,7 +39,12 @@ static const char *wanted_json(struct arena *a, const struct probe_trial *t)
         (void)json_array_append_new(one, out_json_text(a, r->expected));
         (void)json_array_append_new(requests, one);
     }
-    json_t *all = json_pack("{s:o, s:o}", "script", script_json(a, t->script), "requests", requests);
+    json_t *driver = json_array();
+    for (size_t i = 0; i < t->n_driver; i++) {
+        (void)json_array_append_new(driver, out_json_text(a, t->driver[i]));
+    }
+    json_t *all = json_pack("{s:o, s:o, s:o}", "script", script_json(a, t->script), "requests",
+                            requests, "driver", driver);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     const char *copy = text ? arena_strdup(a, text) : NULL;
     free(text);

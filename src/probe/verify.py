@@ -1,8 +1,9 @@
 """Tries a repair out inside the environment: python -c THIS REQUESTS
 
-REQUESTS is JSON: {"script": ["import a", ...], "requests": [[name, caller, expected], ...]}. The
-imports are made in order; then each request is made by the real dlopen in the name of its caller,
-and has to end at the expected file. Each event is one line that starts with "gpumend-verify: ":
+REQUESTS is JSON: {"script": ["import a", ...], "requests": [[name, caller, expected], ...],
+"driver": [GLOB, ...]}, where the globs are of libraries that only a driver brings. The imports are
+made in order; then each request is made by the real dlopen in the name of its caller, and has to end
+at the expected file. Each event is one line that starts with "gpumend-verify: ":
 
     import NAME      right before it is made
     failed TEXT      a request or an import went wrong because of a library
@@ -13,7 +14,9 @@ and has to end at the expected file. Each event is one line that starts with "gp
 
 import json
 import os
+import re
 import sys
+from fnmatch import fnmatch
 
 # dlopen takes its caller from the return address, so it is entered with the address of a `ret`
 # instruction inside the library that shall be the caller; that `ret` leads back here:
@@ -68,12 +71,27 @@ def dlopen_as(ctypes, address, name):
     return os.fsdecode(ctypes.string_at(link_map[1]))  # l_addr, l_name, ...
 
 
+def lacks_driver(error, driver):
+    """The library of the driver that is missing, or None."""
+    found = re.search(r"([^\s:/]+): cannot open shared object", str(error))
+    return found.group(1) if found and any(fnmatch(found.group(1), g) for g in driver) else None
+
+
+def say_error(error, about, names, driver):
+    """What an error means: the repair does not hold, or it cannot be told."""
+    library = lacks_driver(error, driver)
+    if library:
+        say("cannot", "%s: %s of the driver is not here" % (about, library))
+    else:
+        say("failed" if is_about_library(error, names) else "cannot", "%s: %s" % (about, error))
+
+
 def is_about_library(error, names):
     text = str(error)
     return "cannot open shared object" in text or any(n in text for n in names)
 
 
-def make_imports(script, names):
+def make_imports(script, names, driver):
     for step in script:
         verb, _, name = step.partition(" ")
         if verb != "import":
@@ -82,13 +100,12 @@ def make_imports(script, names):
         try:
             __import__(name)
         except BaseException as error:  # whatever a package throws is the answer
-            kind = "failed" if is_about_library(error, names) else "cannot"
-            say(kind, "import %s: %s: %s" % (name, type(error).__name__, error))
+            say_error(error, "import %s: %s" % (name, type(error).__name__), names, driver)
             return False
     return True
 
 
-def make_request(ctypes, name, caller, expected, names):
+def make_request(ctypes, name, caller, expected, names, driver):
     """Whether it was made and held."""
     real = os.path.realpath(caller)
     address = ret_instruction(ctypes, real)
@@ -96,8 +113,8 @@ def make_request(ctypes, name, caller, expected, names):
         try:
             KEPT.append(ctypes.CDLL(caller))
         except OSError as error:
-            say("failed" if is_about_library(error, names) else "cannot",
-                "%s, which asks for %s, does not load: %s" % (os.path.basename(caller), name, error))
+            say_error(error, "%s, which asks for %s" % (os.path.basename(caller), name), names,
+                      driver)
             return False
         address = ret_instruction(ctypes, real)
     if address is None:
@@ -106,7 +123,7 @@ def make_request(ctypes, name, caller, expected, names):
     try:
         found = dlopen_as(ctypes, address, name)
     except OSError as error:
-        say("failed", "%s asks for %s: %s" % (os.path.basename(caller), name, error))
+        say_error(error, "%s asks for %s" % (os.path.basename(caller), name), [name], driver)
         return False
     if os.path.realpath(found) != os.path.realpath(expected):
         say("failed", "%s ends at %s, not at %s" % (name, found, expected))
@@ -118,7 +135,8 @@ def make_request(ctypes, name, caller, expected, names):
 def main():
     wanted = json.loads(sys.argv[1])
     names = [os.path.basename(r[0]) for r in wanted["requests"]]
-    if not make_imports(wanted["script"], names):
+    driver = wanted["driver"]
+    if not make_imports(wanted["script"], names, driver):
         return
     machine = os.uname().machine
     if machine != "x86_64" or sys.maxsize < 1 << 32:
@@ -130,7 +148,7 @@ def main():
     except ImportError as error:
         say("cannot", "no ctypes in this Python: %s" % error)
         return
-    held = [make_request(ctypes, r[0], r[1] or sys.executable, r[2], names)
+    held = [make_request(ctypes, r[0], r[1] or sys.executable, r[2], names, driver)
             for r in wanted["requests"]]
     if all(held):
         say("done")
