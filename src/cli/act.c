@@ -18,35 +18,54 @@ struct trial {
 
 /* ------------------------------------------------------------------ the model, once more */
 
-static bool has_hook(const struct mend_way *way)
+/* The target as it is after the change. */
+struct looked {
+    struct model_target target;
+    struct diag_report report;
+    struct cli_env env; // it was looked at for a start with these
+    bool by_start;      // they hold what the way leaves to the start, and it takes them
+};
+
+static bool has_text(const struct diag_finding *f, const char *culprit)
 {
-    for (size_t i = 0; i < way->steps.n; i++) {
-        if (way->steps.items[i].kind == MEND_HOOK) {
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        if (strcmp(f->likewise.items[i], culprit) == 0) {
             return true;
         }
     }
-    return false;
+    return strcmp(f->culprit, culprit) == 0;
 }
 
-static bool still_found(const struct diag_report *report, const struct diag_finding *f)
+/* Whether the report says the same of the same culprit. */
+static bool is_found(const struct diag_report *report, const struct diag_finding *f)
 {
     for (size_t i = 0; i < report->findings.n; i++) {
-        const struct diag_finding *now = report->findings.items[i];
-        if (now->cause == f->cause && strcmp(now->culprit, f->culprit) == 0) {
+        const struct diag_finding *g = report->findings.items[i];
+        if (g->cause == f->cause && (has_text(g, f->culprit) || has_text(f, g->culprit))) {
             return true;
         }
     }
     return false;
 }
 
-/* The start environment with the variables that the way leaves to the start. */
-static struct cli_env start_env(const struct act *act, const struct mend_way *way)
+static bool has_left_step(const struct mend_way *way)
+{
+    for (size_t i = 0; i < way->steps.n; i++) {
+        if (mend_step_is_left(way, &way->steps.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The start environment, with the variables that the way leaves to the start if `by_start`. */
+static struct cli_env start_env(const struct act *act, const struct mend_way *way, bool by_start)
 {
     struct cli_env env = {0};
     for (size_t i = 0; i < act->asked->n_env; i++) {
         VEC_PUSH(act->arena, &env.vars, act->asked->env[i]);
     }
-    for (size_t i = 0; i < way->steps.n; i++) {
+    for (size_t i = 0; i < way->steps.n && by_start; i++) {
         const struct mend_step *s = &way->steps.items[i];
         if (!mend_step_is_left(way, s)) {
             continue;
@@ -59,28 +78,87 @@ static struct cli_env start_env(const struct act *act, const struct mend_way *wa
     return env;
 }
 
-/* The target looked at again, as it is now. NULL: it shows none of the mended findings any more. */
-static const char *replay(const struct act *act, const struct mend_way *way,
-                          struct model_target *again)
+/* What of the mended findings still stands, as a sentence; NULL: none does. */
+static const char *still_has(const struct act *act, const struct mend_way *way,
+                             const struct looked *now)
 {
-    struct gm_err err;
-    struct diag_report report;
-    struct model_target_options asked = *act->asked;
-    struct cli_env env = start_env(act, way);
-    asked.env = env.vars.items;
-    asked.n_env = env.vars.n;
-    asked.only_open = false;
-    if (model_target_open(again, act->arena, &asked, &err) < 0) {
-        return arena_printf(act->arena, "the target cannot be looked at any more: %s", err.text);
-    }
-    diag_run(&again->model, &report);
     for (size_t i = 0; i < way->mends.n; i++) {
-        if (still_found(&report, way->mends.items[i])) {
+        if (is_found(&now->report, way->mends.items[i])) {
             return arena_printf(act->arena, "looked at again, it still has: %s",
                                 way->mends.items[i]->summary);
         }
     }
     return NULL;
+}
+
+static bool had_error(const struct diag_report *before, const char *script)
+{
+    for (size_t i = 0; i < before->findings.n; i++) {
+        const struct diag_finding *f = before->findings.items[i];
+        for (size_t k = 0; f->severity == DIAG_ERROR && k < f->scripts.n; k++) {
+            if (strcmp(f->scripts.items[k], script) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* An error of a program that had none before, as a sentence; NULL: there is none. */
+static const char *breaks(const struct act *act, const struct looked *now)
+{
+    for (size_t i = 0; i < now->report.findings.n; i++) {
+        const struct diag_finding *f = now->report.findings.items[i];
+        bool new = f->severity == DIAG_ERROR && !is_found(act->report, f);
+        for (size_t k = 0; new && k < f->scripts.n; k++) {
+            if (!had_error(act->report, f->scripts.items[k])) {
+                return arena_printf(act->arena, "it breaks what worked: %s", f->summary);
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Looks at the target again, as it is now. NULL: it shows none of the mended findings any more, and
+ * no program is broken that was not. */
+static const char *replay(const struct act *act, const struct mend_way *way, bool by_start,
+                          struct looked *now)
+{
+    struct gm_err err;
+    struct model_target_options asked = *act->asked;
+    *now = (struct looked){.target = {.root = ROOT_EMPTY}, .by_start = by_start};
+    now->env = start_env(act, way, by_start);
+    asked.env = now->env.vars.items;
+    asked.n_env = now->env.vars.n;
+    asked.only_open = false;
+    if (model_target_open(&now->target, act->arena, &asked, &err) < 0) {
+        return arena_printf(act->arena, "the target cannot be looked at any more: %s", err.text);
+    }
+    diag_run(&now->target.model, &now->report);
+    const char *wrong = still_has(act, way, now);
+    return wrong ? wrong : breaks(act, now);
+}
+
+static bool has_error(const struct looked *now)
+{
+    for (size_t i = 0; i < now->report.findings.n; i++) {
+        if (now->report.findings.items[i]->severity == DIAG_ERROR) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the way leaves to the start counts only where something is wrong without it. */
+static const char *look_again(const struct act *act, const struct mend_way *way,
+                              struct looked *now)
+{
+    const char *wrong = replay(act, way, false, now);
+    if (!has_left_step(way) || (!wrong && !has_error(now))) {
+        return wrong;
+    }
+    model_target_close(&now->target);
+    return replay(act, way, true, now);
 }
 
 /* ------------------------------------------------------------------ what is tried */
@@ -168,13 +246,25 @@ static struct trial cannot(const char *why)
     return (struct trial){.result = PROBE_CANNOT, .why = why};
 }
 
-static struct trial try_scripts(const struct act *act, const struct mend_way *way,
-                                struct model *now)
+/* Globs of the libraries that the driver brings. */
+static struct kb_strs driver_libraries(const struct model *m)
 {
+    for (size_t i = 0; i < m->families.n; i++) {
+        if (strcmp(m->families.rows[i].id, "driver") == 0) {
+            return m->families.rows[i].members;
+        }
+    }
+    return (struct kb_strs){0};
+}
+
+static struct trial try_scripts(const struct act *act, const struct mend_way *way,
+                                struct looked *looked)
+{
+    struct model *now = &looked->target.model;
     struct arena *a = act->arena;
     struct trial t = {.result = PROBE_VERIFIED};
     texts scripts = scripts_of(a, way);
-    struct cli_env env = start_env(act, way);
+    const struct kb_strs driver = driver_libraries(now);
     for (size_t i = 0; i < scripts.n; i++) {
         const char *why;
         const struct model_process *p = process_of(now, scripts.items[i]);
@@ -188,8 +278,10 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
             .script = steps_of(a, p),
             .requests = list.items,
             .n_requests = list.n,
-            .env = env.vars.items,
-            .n_env = env.vars.n,
+            .driver = driver.items,
+            .n_driver = driver.n,
+            .env = looked->env.vars.items,
+            .n_env = looked->env.vars.n,
             .cwd = act->asked->cwd,
         };
         enum probe_result result = probe_verify(a, &trial, &why);
@@ -200,25 +292,25 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
             t.why = arena_printf(a, "%s: %s", scripts.items[i], why);
         }
     }
-    return t.scripts ? t : cannot("the plan names no program to try");
-}
-
-static struct trial try_out(const struct act *act, const struct mend_way *way)
-{
-    struct model *m = &act->target->model;
-    struct model_target again = {.root = ROOT_EMPTY};
-    const char *wrong = has_hook(way) ? NULL : replay(act, way, &again);
-    struct trial t = {.result = PROBE_FAILED, .why = wrong};
-    if (!wrong) {
-        t = !m->root->is_host          ? cannot("its files belong to another system than this one")
-            : !m->env                  ? cannot("it is no Python environment; start the program")
-            : !m->env->executable      ? cannot("it has no interpreter")
-                                       : try_scripts(act, way, has_hook(way) ? m : &again.model);
-    }
-    if (!has_hook(way)) {
-        model_target_close(&again);
+    if (t.result == PROBE_VERIFIED && t.requests == 0) {
+        return cannot(t.scripts ? "the imports work; no library request of them can be tried here"
+                                : "the plan names no program to try");
     }
     return t;
+}
+
+static struct trial try_out(const struct act *act, const struct mend_way *way,
+                            struct looked *now)
+{
+    struct model *m = &act->target->model;
+    const char *wrong = look_again(act, way, now);
+    if (wrong) {
+        return (struct trial){.result = PROBE_FAILED, .why = wrong};
+    }
+    return !m->root->is_host     ? cannot("its files belong to another system than this one")
+           : !m->env             ? cannot("it is no Python environment; start the program")
+           : !m->env->executable ? cannot("it has no interpreter")
+                                 : try_scripts(act, way, now);
 }
 
 /* ------------------------------------------------------------------ what is said */
@@ -227,18 +319,59 @@ static const char *const result_names[] = {[PROBE_VERIFIED] = "verified",
                                            [PROBE_FAILED] = "failed",
                                            [PROBE_CANNOT] = "not-verified"};
 
-static json_t *outcome_json(const struct act *act, const struct mend_applied *done,
-                            const struct mend_way *way, const struct trial *t, bool undone)
+/* What came of it all. */
+struct outcome {
+    const struct mend_way *way;
+    const struct trial *trial;
+    const struct looked *now;
+    unsigned id; // of the journal; 0: it was taken back
+};
+
+/* Errors that stand now, and what the way leaves to the start of the program. */
+static bool is_partly(const struct outcome *o)
+{
+    return o->now->by_start || has_error(o->now);
+}
+
+static json_t *left_json(const struct act *act, const struct outcome *o)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; o->id && i < o->now->report.findings.n; i++) {
+        const struct diag_finding *f = o->now->report.findings.items[i];
+        if (f->severity == DIAG_ERROR) {
+            (void)json_array_append_new(list, out_json_text(act->arena, f->summary));
+        }
+    }
+    return list;
+}
+
+static json_t *start_json(const struct act *act, const struct outcome *o)
+{
+    json_t *variables = json_object();
+    for (size_t i = 0; o->id && o->now->by_start && i < o->way->steps.n; i++) {
+        const struct mend_step *s = &o->way->steps.items[i];
+        if (mend_step_is_left(o->way, s)) {
+            (void)json_object_set_new_nocheck(variables, s->name,
+                                              out_json_text(act->arena, s->value));
+        }
+    }
+    return variables;
+}
+
+static json_t *outcome_json(const struct act *act, const struct outcome *o)
 {
     json_t *doc = json_object();
+    const struct trial *t = o->trial;
     (void)json_object_set_new(doc, "schema", json_integer(1));
     (void)json_object_set_new(doc, "did", json_string("apply"));
-    (void)json_object_set_new(doc, "journal", undone ? json_null() : json_integer(done->id));
-    (void)json_object_set_new(doc, "title", out_json_text(act->arena, way->title));
+    (void)json_object_set_new(doc, "journal", o->id ? json_integer(o->id) : json_null());
+    (void)json_object_set_new(doc, "title", out_json_text(act->arena, o->way->title));
     (void)json_object_set_new(doc, "result", json_string(result_names[t->result]));
     (void)json_object_set_new(doc, "why", out_json_text(act->arena, t->why));
-    (void)json_object_set_new(doc, "taken_back", json_boolean(undone));
+    (void)json_object_set_new(doc, "taken_back", json_boolean(!o->id));
     (void)json_object_set_new(doc, "requests_tried", json_integer((json_int_t)t->requests));
+    (void)json_object_set_new(doc, "left", left_json(act, o));
+    (void)json_object_set_new(doc, "start", start_json(act, o));
     return doc;
 }
 
@@ -247,65 +380,134 @@ static int dump(json_t *doc, int status)
     return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : status;
 }
 
-static void say_outcome(const struct act *act, const struct mend_applied *done,
-                        const struct mend_way *way, const struct trial *t)
+/* The command with the target and the options of this one: "gpumend fix /opt/v --undo". */
+static const char *command_of(const struct act *act, const char *command, const char *option)
+{
+    struct arena *a = act->arena;
+    const struct model_target_options *asked = act->asked;
+    const char *text = arena_printf(a, "gpumend %s", command);
+    if (asked->target) {
+        text = arena_printf(a, "%s %s", text, diag_shell_word(a, asked->target));
+    }
+    if (asked->root_path) {
+        text = arena_printf(a, "%s --root %s", text, diag_shell_word(a, asked->root_path));
+    }
+    return str_printable(a, arena_printf(a, "%s%s%s%s", text, act->is_system ? " --system" : "",
+                                         *option ? " " : "", option));
+}
+
+static void say_label(const struct out *o, enum out_style style, const char *label)
+{
+    out_print(o, style, "%s", label);
+    fprintf(o->file, "%*s", (int)(10 - strlen(label)), "");
+}
+
+static void say_trial(const struct act *act, const struct out *o, const struct outcome *of)
+{
+    const struct trial *t = of->trial;
+    if (t->result != PROBE_VERIFIED) {
+        out_print(o, OUT_YELLOW, "not verified  ");
+        out_wrap(o, 14, str_printable(act->arena, t->why));
+        return;
+    }
+    say_label(o, is_partly(of) ? OUT_YELLOW : OUT_GREEN, is_partly(of) ? "partly" : "repaired");
+    fprintf(o->file, "tried out by the environment's interpreter: %zu program%s, %zu library "
+            "request%s\n", t->scripts, t->scripts == 1 ? "" : "s", t->requests,
+            t->requests == 1 ? "" : "s");
+}
+
+/* What the way leaves to the start: by files instead, or by the variable. */
+static void say_start(const struct act *act, const struct out *o, const struct outcome *of)
+{
+    bool first = true;
+    for (size_t i = 0; i < of->way->steps.n; i++) {
+        const struct mend_step *s = &of->way->steps.items[i];
+        if (!mend_step_is_left(of->way, s)) {
+            continue;
+        }
+        if (first) {
+            say_label(o, OUT_YELLOW, "to do");
+            out_wrap(o, 10, str_printable(act->arena, s->text));
+            fprintf(o->file, "            %s\n", command_of(act, "fix", "--apply"));
+            fprintf(o->file, "          or, for one start,\n");
+        }
+        first = false;
+        fprintf(o->file, "            %s\n", s->command ? str_printable(act->arena, s->command)
+                                                        : "gpumend run -- COMMAND");
+    }
+}
+
+static void say_left(const struct act *act, const struct out *o, const struct outcome *of)
+{
+    bool any = false;
+    for (size_t i = 0; i < of->now->report.findings.n; i++) {
+        const struct diag_finding *f = of->now->report.findings.items[i];
+        if (f->severity == DIAG_ERROR) {
+            say_label(o, OUT_RED, "still");
+            out_wrap(o, 10, str_printable(act->arena, f->summary));
+            any = true;
+        }
+    }
+    if (any) {
+        fprintf(o->file, "            %s\n", command_of(act, "fix", ""));
+        fprintf(o->file, "          lists the ways that are left\n");
+    }
+}
+
+static void say_outcome(const struct act *act, const struct outcome *of)
 {
     struct out o;
     out_init(&o, stdout);
-    const char *undo = strcmp(act->command, "enable") == 0 ? "gpumend disable" : "gpumend fix --undo";
-    printf("applied   %s\n", str_printable(act->arena, way->title));
-    if (t->result == PROBE_VERIFIED) {
-        out_print(&o, OUT_GREEN, "repaired  ");
-        printf("tried by the environment's interpreter: %zu program%s, %zu request%s\n", t->scripts,
-               t->scripts == 1 ? "" : "s", t->requests, t->requests == 1 ? "" : "s");
-    } else {
-        out_print(&o, OUT_YELLOW, "not verified  ");
-        out_wrap(&o, 14, str_printable(act->arena, t->why));
-        putchar('\n');
+    bool enabled = strcmp(act->command, "enable") == 0;
+    say_label(&o, OUT_PLAIN, "applied");
+    out_wrap(&o, 10, str_printable(act->arena, of->way->title));
+    say_trial(act, &o, of);
+    if (of->now->by_start) {
+        say_start(act, &o, of);
     }
-    for (size_t i = 0; i < way->steps.n; i++) {
-        const struct mend_step *s = &way->steps.items[i];
-        if (mend_step_is_left(way, s)) {
-            printf("still     %s\n", str_printable(act->arena, s->text));
-            printf("            %s\n", s->command ? str_printable(act->arena, s->command) : "gpumend run");
-            printf("          (gpumend fix --apply puts links or a hook there instead)\n");
-        }
-    }
-    printf("journal   %u (%s takes it back)\n", done->id, undo);
+    say_left(act, &o, of);
+    say_label(&o, OUT_PLAIN, "undo");
+    printf("%s (journal %u)\n", enabled ? command_of(act, "disable", "")
+                                        : command_of(act, "fix", "--undo"), of->id);
 }
 
-static int failed(const struct act *act, struct mend_applied *done, const struct mend_way *way,
-                  const struct trial *t)
+static int failed(const struct act *act, struct mend_applied *done, const struct outcome *of)
 {
     struct gm_err err;
+    struct out o;
+    out_init(&o, stdout);
+    const char *why = str_printable(act->arena, of->trial->why);
     if (mend_take_back(done, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: it does not help (%s), and taking it back failed: %s",
-                        act->command, str_printable(act->arena, t->why),
-                        str_printable(act->arena, err.text));
+                        act->command, why, str_printable(act->arena, err.text));
     }
     if (act->json) {
-        return dump(outcome_json(act, done, way, t, true), CLI_FINDINGS);
+        return dump(outcome_json(act, of), CLI_FINDINGS);
     }
-    printf("failed    %s\n", str_printable(act->arena, t->why));
-    printf("          everything is as it was before\n");
+    say_label(&o, OUT_RED, "failed");
+    out_wrap(&o, 10, why);
+    printf("          It was taken back: everything is as it was before.\n");
     return CLI_FINDINGS;
 }
 
-static int settled(const struct act *act, struct mend_applied *done, const struct mend_way *way)
+static int settled(const struct act *act, struct mend_applied *done, const struct mend_way *way,
+                   struct looked *now)
 {
     struct gm_err err;
-    struct trial t = try_out(act, way);
+    struct trial t = try_out(act, way, now);
+    struct outcome of = {.way = way, .trial = &t, .now = now};
     if (t.result == PROBE_FAILED) {
-        return failed(act, done, way, &t);
+        return failed(act, done, &of);
     }
     if (mend_verified(done, t.result == PROBE_VERIFIED ? "verified" : t.why, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
-    int status = t.result == PROBE_VERIFIED ? CLI_OK : CLI_CANNOT;
+    of.id = done->id;
+    int status = t.result != PROBE_VERIFIED ? CLI_CANNOT : is_partly(&of) ? CLI_FINDINGS : CLI_OK;
     if (act->json) {
-        return dump(outcome_json(act, done, way, &t, false), status);
+        return dump(outcome_json(act, &of), status);
     }
-    say_outcome(act, done, way, &t);
+    say_outcome(act, &of);
     return status;
 }
 
@@ -313,6 +515,7 @@ int act_apply(const struct act *act, const struct mend_way *way)
 {
     struct gm_err err;
     struct mend_applied done;
+    struct looked now = {.target = {.root = ROOT_EMPTY}};
     const struct mend_apply_options o = {
         .what = act->command,
         .packages = act->packages,
@@ -322,7 +525,8 @@ int act_apply(const struct act *act, const struct mend_way *way)
     };
     int rc = mend_apply(&act->target->model, way, &o, &done, &err);
     rc = rc < 0 ? cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text))
-                : settled(act, &done, way);
+                : settled(act, &done, way, &now);
+    model_target_close(&now.target);
     mend_applied_close(&done);
     return rc;
 }

@@ -11,6 +11,7 @@ struct act {
     struct arena *arena;
     struct model_target *target;              // open; the plan was made of it
     const struct model_target_options *asked; // how it was opened
+    const struct diag_report *report;         // that the plan was made of; NULL without a plan
     bool packages, is_system, json;
 };
 
@@ -19,7 +20,8 @@ struct act {
 int act_open(const struct act *act);
 
 /* Carries the way out, replays the model, tries it in a child, and takes it back if that shows that
- * it mends nothing. */
+ * it does not mend what it was to mend, or breaks a program that worked. CLI_OK: nothing is left to
+ * do; CLI_FINDINGS: it was taken back, or errors or a step of the start are left. */
 int act_apply(const struct act *act, const struct mend_way *way);
 
 /* Takes back journal `id` (0: the latest; with `what`: the latest of that command). */

@@ -36,7 +36,7 @@ static const struct mend_way *hook_way(const struct mend_plan *plan)
     return NULL;
 }
 
-static int enable(struct enable *c, const struct act *act)
+static int enable(struct enable *c, struct act *act)
 {
     struct model *m = &c->target.model;
     struct diag_report report;
@@ -54,6 +54,7 @@ static int enable(struct enable *c, const struct act *act)
     diag_run(m, &report);
     mend_plan_make(m, &report, &o, &plan);
     const struct mend_way *way = hook_way(&plan);
+    act->report = &report;
     if (way) {
         return act_apply(act, way);
     }
@@ -69,7 +70,7 @@ static int run_with(void *command)
 {
     struct enable *c = command;
     struct gm_err err;
-    const struct act act = {.command = c->t.command,
+    struct act act = {.command = c->t.command,
                             .arena = &c->t.arena,
                             .target = &c->target,
                             .asked = &c->t.asked,

@@ -17,7 +17,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
     CLI_OPTION_KB,
-    {"select", "N", "way N alone (default: of --apply, the first that it can carry out)", O_SELECT},
+    {"select", "N", "way N alone (default: of those that can be, what mends most)", O_SELECT},
     {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},
     {"apply", NULL, "carry a way out behind a journal, then try it out in a child process", O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
@@ -140,7 +140,8 @@ static int select_way(struct fix *c)
     return CLI_OK;
 }
 
-/* The first way that can be carried out; NULL: none, and *ret_why is the first one's reason. */
+/* Of the ways that can be carried out the first that mends most errors; NULL: none can, and
+ * *ret_why is the first one's reason. */
 static const struct mend_way *choose_way(struct fix *c, const char **ret_why)
 {
     const struct mend_apply_options o = {
@@ -150,17 +151,18 @@ static const struct mend_way *choose_way(struct fix *c, const char **ret_why)
         .env = c->t.asked.env,
         .n_env = c->t.asked.n_env,
     };
+    const struct mend_way *best = NULL;
     *ret_why = NULL;
     for (size_t i = 0; i < c->plan.ways.n; i++) {
         const struct mend_way *way = &c->plan.ways.items[i];
         const char *why = mend_apply_objection(&c->target.model, way, &o);
-        if (!why) {
-            return way;
-        }
-        bool nearer = !*ret_why || way->reach == MEND_PIP;
+        bool nearer = why && (!*ret_why || way->reach == MEND_PIP);
         *ret_why = nearer ? why : *ret_why;
+        if (!why && (!best || mend_way_errors(way) > mend_way_errors(best))) {
+            best = way;
+        }
     }
-    return NULL;
+    return best;
 }
 
 static int apply(struct fix *c, const struct act *act)
@@ -209,6 +211,7 @@ static int run_with(void *command)
         .arena = &c->t.arena,
         .target = &c->target,
         .asked = &c->t.asked,
+        .report = &c->report,
         .packages = c->packages,
         .is_system = c->is_system,
         .json = c->t.json,
@@ -240,9 +243,9 @@ const struct cli_command cli_fix = {
     .text = "TARGET is a Python environment's folder, an interpreter, a program or a library; without\n"
             "it the active environment is looked at, as check does. Each way is replayed in the loader\n"
             "model first: the requests that failed are served, and none that was right goes wrong. The\n"
-            "least invasive way comes first. Nothing is changed without --apply: then the first way that can\n"
-            "be carried out inside the environment is, behind a journal, and tried out by the\n"
-            "environment's own interpreter; if it does not help it is taken back.",
+            "least invasive way comes first. Nothing is changed without --apply: then of the ways\n"
+            "that can be carried out in the environment the first that mends most is, behind a\n"
+            "journal, and tried out by its interpreter; if it does not help it is taken back.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = fix_run,

@@ -201,23 +201,64 @@ static const char *const reaches[] = {
     [MEND_BY_HAND] = "what it says; gpumend does not do it by itself",
 };
 
-static void mends_text(const struct out *o, const struct model *m, const struct mend_way *way)
+static bool is_mended(const struct mend_way *way, const struct diag_finding *f)
+{
+    for (size_t i = 0; i < way->mends.n; i++) {
+        if (way->mends.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void mends_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                       const struct mend_way *way)
 {
     const char *list = "";
     for (size_t i = 0; i < way->mends.n; i++) {
         list = arena_printf(m->arena, "%s%s%s", list, i ? ", " : "", way->mends.items[i]->culprit);
     }
     item(o, "mends", report_shorten(m, list));
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        if (f->severity == DIAG_ERROR && !is_mended(way, f)) {
+            item(o, "leaves", report_shorten(m, f->summary));
+        }
+    }
     for (size_t i = 0; i < way->leaves.n; i++) {
         item(o, "leaves", report_shorten(m, way->leaves.items[i]->summary));
     }
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_proof(const struct mend_way *a, const struct mend_way *b)
+{
+    bool same = a->proof.n && a->proof.n == b->proof.n && a->n_kept == b->n_kept && !b->unproved;
+    for (size_t i = 0; same && i < a->proof.n; i++) {
+        const struct mend_request *x = &a->proof.items[i], *y = &b->proof.items[i];
+        same = strcmp(x->name, y->name) == 0 && same_text(x->before, y->before) &&
+               same_text(x->after, y->after);
+    }
+    return same;
+}
+
 /* "libcudnn_ops.so.9: not found -> <site>/nvidia/cudnn/lib/libcudnn_ops.so.9" */
-static void proof_text(const struct out *o, const struct model *m, const struct mend_way *way)
+static void proof_text(const struct out *o, const struct model *m, const struct mend_plan *plan,
+                       size_t index)
 {
     struct arena *a = m->arena;
     const char *label = "proof";
+    const struct mend_way *way = &plan->ways.items[index];
+    for (size_t i = 0; i < index && !way->unproved; i++) {
+        if (same_proof(way, &plan->ways.items[i])) {
+            item(o, label, arena_printf(a, "the same as that of way %zu", i + 1));
+            return;
+        }
+    }
     for (size_t i = 0; i < way->proof.n; i++) {
         const struct mend_request *r = &way->proof.items[i];
         item(o, label,
@@ -249,20 +290,25 @@ static void packages_text(const struct out *o, const struct model *m, const stru
 {
     for (size_t i = 0; i < s->n_packages; i++) {
         const struct mend_package *p = &s->packages[i];
-        item(o, "", arena_printf(m->arena, "%s %s%s%s: %s", p->name, p->from ? p->from : "",
-                                 p->from ? " -> " : "", p->to, p->why));
+        bool again = same_text(p->from, p->to), moves = p->from && !again;
+        item(o, "", arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
+                                 p->from ? p->from : "", moves ? " -> " : "",
+                                 p->to && !(p->from && again) ? p->to : "", again ? " again" : "",
+                                 report_shorten(m, p->why)));
     }
 }
 
-void report_way_text(const struct out *o, const struct model *m, const struct mend_way *way,
-                     size_t number)
+static void way_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                     const struct mend_plan *plan, size_t index)
 {
+    size_t number = index + 1;
+    const struct mend_way *way = &plan->ways.items[index];
     fputc('\n', o->file);
     out_print(o, OUT_GREEN, "%zu", number);
     fprintf(o->file, "%*s", number < 10 ? 11 : 10, "");
     out_wrap(o, 12, report_shorten(m, way->title));
     item(o, "changes", reaches[way->reach]);
-    mends_text(o, m, way);
+    mends_text(o, m, r, way);
     for (size_t i = 0; i < way->steps.n; i++) {
         const struct mend_step *s = &way->steps.items[i];
         if (strcmp(s->text, way->title) != 0) {
@@ -273,7 +319,7 @@ void report_way_text(const struct out *o, const struct model *m, const struct me
             command_text(o, m, s->command);
         }
     }
-    proof_text(o, m, way);
+    proof_text(o, m, plan, index);
 }
 
 static void findings_text(const struct out *o, const struct model *m, const struct diag_report *r)
@@ -306,6 +352,39 @@ static void rest_text(const struct out *o, const struct model *m, const struct m
     }
 }
 
+/* The number of the way that --apply would take, of those up to a reach: the first that mends most;
+ * 0: there is none. */
+static size_t applied(const struct mend_plan *plan, enum mend_reach reach)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        const struct mend_way *way = &plan->ways.items[i];
+        bool may = way->reach == MEND_FILES || way->reach == reach;
+        if (may && (!best || mend_way_errors(way) > mend_way_errors(&plan->ways.items[best - 1]))) {
+            best = i + 1;
+        }
+    }
+    return best;
+}
+
+static void next_text(const struct out *o, const struct mend_plan *plan)
+{
+    size_t files = applied(plan, MEND_FILES), packages = applied(plan, MEND_PIP);
+    const struct mend_way *start = mend_plan_best(plan, MEND_FOR_ONE_START);
+    if (start) {
+        fprintf(o->file, "  gpumend run -- COMMAND            starts a program with way %zu\n",
+                (size_t)(start - plan->ways.items) + 1);
+    }
+    if (files) {
+        fprintf(o->file, "  this with --apply                 carries out way %zu; --undo takes it "
+                "back\n", files);
+    }
+    if (packages != files) {
+        fprintf(o->file, "  this with --apply --packages      carries out way %zu; --undo takes it "
+                "back\n", packages);
+    }
+}
+
 void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
                       const struct mend_plan *plan, const struct report_target *target)
 {
@@ -315,7 +394,7 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
     }
     findings_text(o, m, r);
     for (size_t i = 0; i < plan->ways.n; i++) {
-        report_way_text(o, m, &plan->ways.items[i], i + 1);
+        way_text(o, m, r, plan, i);
     }
     rest_text(o, m, plan);
     fputc('\n', o->file);
@@ -328,5 +407,6 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
     } else {
         fprintf(o->file, "%zu way%s, the least invasive first; nothing was changed\n", plan->ways.n,
                 plan->ways.n == 1 ? "" : "s");
+        next_text(o, plan);
     }
 }

@@ -11,10 +11,6 @@ json_t *report_plan_json(const struct model *m, const struct diag_report *r,
 void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
                       const struct mend_plan *plan, const struct report_target *target);
 
-/* One way, by its number from 1 on. */
-void report_way_text(const struct out *o, const struct model *m, const struct mend_way *way,
-                     size_t number);
-
 /* Nothing to mend, something, or nothing could be judged. */
 const char *report_plan_verdict(const struct diag_report *r);
 
