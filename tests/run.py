@@ -72,6 +72,9 @@ SUITES = [
           "{py} tests/gpu/compare.py --build {build}"),
     Suite("test-scenarios", "plan-scenarios", 1800,
           "{py} tests/mend/scenarios.py --gpumend {exe}"),
+    # From the crash to its end and back, by every way that the plan has.
+    Suite("test-scenarios", "end-to-end", 1800,
+          "{py} tests/mend/endtoend.py --gpumend {exe}"),
     Suite("test-scenarios", "packages", 1800,
           "{py} tests/mend/packages.py --gpumend {exe}"),
     Suite("test-scenarios", "uvicorn", 1800,

@@ -4,29 +4,49 @@ import hashlib
 import os
 import stat
 
+LARGE = 16 << 20            # bytes, from which on a file counts as what large_file() says
+STEP, BLOCK = 4 << 20, 64 << 10
 
-def one(path):
+
+def large_file(path, st):
+    """A large file is the same when it is the same inode, whose times and blocks are the same: what
+    writes into it changes its time, and what brings it back by a copy makes another inode."""
+    found = hashlib.blake2b()
+    with open(path, "rb") as file:
+        for at in (*range(0, st.st_size, STEP), st.st_size - BLOCK):
+            file.seek(at)
+            found.update(file.read(BLOCK))
+    return [st.st_ino, found.hexdigest()]
+
+
+def content(path, st):
+    if st.st_size >= LARGE:
+        return large_file(path, st)
+    with open(path, "rb") as file:
+        return [hashlib.blake2b(file.read()).hexdigest()]
+
+
+def one(path, links):
     """Type, mode, owner, links, times, attributes and content of what stands at a path."""
     st = os.lstat(path)
     said = [stat.S_IFMT(st.st_mode), stat.S_IMODE(st.st_mode), st.st_uid, st.st_gid,
-            st.st_mtime_ns, st.st_nlink,
+            st.st_mtime_ns, st.st_nlink if links else None,
             sorted((n, os.getxattr(path, n, follow_symlinks=False))
                    for n in os.listxattr(path, follow_symlinks=False))]
     if stat.S_ISLNK(st.st_mode):
         said.append(os.readlink(path))
     elif stat.S_ISREG(st.st_mode):
-        with open(path, "rb") as file:
-            said += [st.st_size, hashlib.blake2b(file.read()).hexdigest()]
+        said += [st.st_size, *content(path, st)]
     return tuple(map(repr, said))
 
 
-def state(top):
-    """{path below top: what is there}."""
-    found = {".": one(top)}
+def state(top, links=True):
+    """{path below top: what is there}; links: whether the number of hard links counts."""
+    found = {".": one(top, links)}
     for folder, folders, files in os.walk(top):
         for name in folders + files:
             path = os.path.join(folder, name)
-            found[os.path.relpath(path, top)] = one(path)
+            found[os.path.relpath(path, top)] = one(path, links)
     return found
 
 

@@ -179,12 +179,15 @@ USES = {"ctranslate2": use_ctranslate2, "torch": use_torch, "onnxruntime": use_o
 # ---- the run -----------------------------------------------------------------------------------
 
 class Report:
+    pattern = FAMILY        # of the files that are listed
+
     def __init__(self, path):
         self.file = open(path, "w", encoding="utf-8", errors="surrogateescape")
         self.step = None
 
     def write(self, outcome, text=""):
-        line = {"step": self.step, "outcome": outcome, "text": text, "maps": mapped()}
+        line = {"step": self.step, "outcome": outcome, "text": text,
+                "maps": mapped(self.pattern)}
         self.file.write(json.dumps(line) + "\n")
         self.file.flush()
 
