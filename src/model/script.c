@@ -724,7 +724,8 @@ static void do_use(struct run *r, const char *name)
     bool ok = run_steps(r, by, KB_PHASE_USE);
     for (size_t i = 0; i < by->row->n_steps && ok; i++) {
         const struct kb_step *s = &by->row->steps[i];
-        if (s->kind == KB_STEP_IMPORT && !s->optional) {
+        /* What may be imported beside it is not used by it, unless using it imports that. */
+        if (s->kind == KB_STEP_IMPORT && (!s->optional || s->phase == KB_PHASE_USE)) {
             do_use(r, s->package);
         }
     }
