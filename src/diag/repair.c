@@ -125,6 +125,9 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
 {
     repair_by_path(d, f, x->process);
     repair_by_order(d, f, x);
+    if (elsewhere && x->attempt && x->attempt->in_program) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", x->attempt->in_program);
+    }
     if (strstr(x->name, "cudnn")) {
         diag_repair_release(d, f, x);
     }

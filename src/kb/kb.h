@@ -102,6 +102,7 @@ struct kb_dlopen {
     const struct kb_request *requests; // in the order they are made
     size_t n_requests;
     const char *says; // what the user sees when a required one is missing
+    const char *in_program; // what the program itself can do before, as a sentence; or NULL
     struct kb_origin origin;
 };
 

@@ -107,6 +107,7 @@ static const struct field dlopen_fields[] = {
     WORD(struct kb_dlopen, "phase", phase, phase_words),
     LIST(struct kb_dlopen, "opens", requests, request_record),
     TEXT(struct kb_dlopen, "says", says),
+    TEXT_OPT(struct kb_dlopen, "in_program", in_program),
     ORIGIN(struct kb_dlopen),
 };
 static const struct record dlopen_record = RECORD(struct kb_dlopen, dlopen_fields);

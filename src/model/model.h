@@ -41,6 +41,7 @@ struct model_attempt {
     bool recommended; // only with MODEL_FROM_NOTE: its absence is worth a warning
     const char *feature, *family; // or NULL
     const char *says;             // what the user sees when it fails, or NULL
+    const char *in_program;       // what the program itself can do before, or NULL
     const struct ldso_load *load; // the one that succeeded, else the first that failed
     bool failed;
     size_t first_load, n_loads; // in ldso->loads

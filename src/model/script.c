@@ -132,7 +132,7 @@ struct wanted {
     size_t n;
     bool required;
     unsigned mode;
-    const char *feature, *family, *says;
+    const char *feature, *family, *says, *in_program;
 };
 
 /* Tries the candidates in order; returns the object, or NULL. */
@@ -145,7 +145,8 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
                                .package = by && by->dist ? by->dist->name : NULL, .phase = w->phase,
                                .caller = w->caller, .names = w->names, .n_names = w->n,
                                .required = w->required, .feature = w->feature, .family = w->family,
-                               .says = w->says, .failed = true, .first_load = r->p->loads.n};
+                               .says = w->says, .in_program = w->in_program, .failed = true,
+                               .first_load = r->p->loads.n};
     struct ldso_object *object = NULL;
     for (size_t i = 0; i < w->n && !object; i++) {
         const struct ldso_load *load = ldso_dlopen(r->p, w->caller, w->names[i], w->mode);
@@ -535,6 +536,7 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
                            .caller = o, .names = names, .n = fill_names(r, row, o, q, names),
                            .required = q->required, .feature = q->feature, .family = q->family,
                            .says = q->required ? fill_says(r, row, o, q) : NULL,
+                           .in_program = row->in_program,
                            .mode = (q->lazy ? 0 : LDSO_NOW) | (q->global ? LDSO_GLOBAL_SCOPE : 0)};
         (void)attempt(r, by, &w); // kept in the attempts
     }
