@@ -102,21 +102,42 @@ static bool has_step(const struct model_process *p, const char *line)
     return false;
 }
 
-/* A pair of imports that serves the name because another package comes first. */
+/* Whether two imports in this order, and the use of both, find every library. */
+static bool order_serves(struct diag *d, const char *first, const char *second)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        struct diag_failure *none = NULL;
+        if (p->n_script == 4 && strcmp(p->script[0], first) == 0 &&
+            strcmp(p->script[1], second) == 0) {
+            return diag_failures(d, p, &none) == 0;
+        }
+    }
+    return false;
+}
+
+/* A pair of imports that serves the name because of what another package loads. */
 static void repair_by_order(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     const char *package = x->attempt ? x->attempt->package : NULL;
     const char *line = arena_printf(d->a, "use %s", package ? package : "");
     for (size_t i = 0; package && i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        struct diag_failure *none = NULL;
-        if (p != x->process && p->n_script == 4 && has_step(p, line) &&
-            diag_failures(d, p, &none) == 0) {
+        if (p == x->process || p->n_script != 4 || !has_step(p, line) ||
+            !order_serves(d, p->script[0], p->script[1])) {
+            continue;
+        }
+        if (order_serves(d, p->script[1], p->script[0])) {
+            bool is_first = strcmp(p->script[2], line) == 0;
+            diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                        "A program that imports %s too, before it uses %s, is served by what that "
+                        "has loaded.", p->script[is_first ? 1 : 0] + strlen("import "), package);
+        } else {
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                         "Put \"%s\" before \"%s\": what it has loaded serves both.", p->script[0],
                         p->script[1]);
-            return;
         }
+        return;
     }
 }
 
