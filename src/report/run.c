@@ -10,6 +10,10 @@ void report_run_shell(FILE *file, struct arena *a, const struct mend_launch *lau
             fprintf(file, "unset %s\n", c->name);
         }
     }
+    if (launch->changes.n == 0) {
+        fputs(launch->left.n ? "# no variable to change: none would help\n"
+                             : "# no variable to change\n", file);
+    }
 }
 
 static void set(json_t *object, const char *key, json_t *value)

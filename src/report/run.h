@@ -11,7 +11,8 @@ struct report_run {
     bool cached;
 };
 
-/* "export NAME=VALUE" and "unset NAME", every value quoted as a shell needs it, byte for byte. */
+/* "export NAME=VALUE" and "unset NAME", every value quoted as a shell needs it, byte for byte; a
+ * comment if there is none. */
 void report_run_shell(FILE *file, struct arena *a, const struct mend_launch *launch);
 
 /* A new reference. */
