@@ -223,8 +223,40 @@ static void note_guesses(struct diag *d, const struct model_process *p)
     }
 }
 
+static bool asks_for_pip(const struct diag_report *r)
+{
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        for (size_t k = 0; k < f->repairs.n; k++) {
+            const struct diag_repair *repair = &f->repairs.items[k];
+            if (repair->kind == DIAG_REPAIR_PACKAGE && repair->command) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* PEP 668: pip refuses to change the Python of a distribution that is marked so. */
+static void note_managed(struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    struct stat st;
+    bool is_base = env && env->base_prefix && strcmp(env->prefix, env->base_prefix) == 0;
+    if (!is_base || !env->stdlib || !env->executable || !asks_for_pip(d->report) ||
+        root_stat(d->m->root, path_join(d->a, env->stdlib, "EXTERNALLY-MANAGED"), &st) < 0) {
+        return;
+    }
+    VEC_PUSH(d->a, &d->report->notes,
+             arena_printf(d->a, "%s belongs to the distribution, and pip refuses to install into it "
+                                "(EXTERNALLY-MANAGED): make an environment with %s -m venv DIR and "
+                                "install there, or give pip --break-system-packages",
+                          env->executable, env->executable));
+}
+
 static void say_notes(struct diag *d)
 {
+    note_managed(d);
     for (size_t i = 0; i < d->m->notes.n; i++) {
         VEC_PUSH(d->a, &d->report->notes, d->m->notes.items[i]);
     }

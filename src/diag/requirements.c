@@ -234,12 +234,14 @@ static void tell(struct diag *d, const struct py_dist *dist, const struct py_req
                               "that it loads is judged apart from that.",
                               dist->name_normal, dist->version ? dist->version : ""));
     diag_evidence(d, f, "%s", text);
+    const char *spec =
+        diag_quote(d, arena_printf(d->a, "%s%s", name, specifiers_text(d, q)));
     if (f->repairs.n == 0) {
-        const char *spec = dist->version
-                               ? arena_printf(d->a, "%s==%s", dist->name_normal, dist->version)
-                               : dist->name_normal;
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
-                    "Nothing while it works; pip installs what is declared.");
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec),
+                    "Nothing while it works; this installs what is declared.");
+    } else {
+        struct diag_repair *r = &f->repairs.items[0];
+        r->command = arena_printf(d->a, "%s %s", r->command, spec);
     }
 }
 

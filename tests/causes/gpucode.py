@@ -290,7 +290,7 @@ def import_of_what_is_not_there(t, bad):
     t.dist("faster-whisper", "1.2.0", [], requires=["av>=11", "ctranslate2<5,>=4.0"])
 
 
-@case("requirement-unmet", "python-dep-conflict", "torch", severity="note", repair="torch==2.5.1",
+@case("requirement-unmet", "python-dep-conflict", "torch", severity="note", repair="pip install sympy==1.13.1",
       evidence="sympy==1.13.1: 1.14.0 is installed")
 def pin_that_is_stricter_than_needed(t, bad):
     t.python().torch()

@@ -321,3 +321,24 @@ def explain_pages(exe, folder, show):
         if status != 2 or text or "--list" not in error:
             wrong.append("%s: status %d, %r" % (args, status, text + error))
     return wrong
+
+
+@answer
+def pip_refuses_a_managed_python(exe, folder, show):
+    """A repair by pip: said of the distribution's Python, and not of an environment over it."""
+    marker = "pip refuses to install into it (EXTERNALLY-MANAGED)"
+    for prefix, site, told in (("/opt/venv", "/opt/venv/lib/python3.11/site-packages", False),
+                               ("/usr", "/usr/lib/python3.11/site-packages", True)):
+        tree = Tree(folder / prefix.strip("/").replace("/", "-"))
+        tree.python()
+        tree.put("/usr/lib/python3.11/EXTERNALLY-MANAGED", "[externally-managed]\n")
+        tree.site = site
+        tree.ctranslate2()
+        target = "/usr/bin/python3.11" if told else tree.prefix
+        status, text, error = run(exe, ["check", "--root", str(tree.top), target])
+        if show:
+            print(text)
+        if status != 1 or "pip install" not in text:
+            yield "no repair by pip for %s: %s" % (target, (text + error)[-400:])
+        if (marker in " ".join(text.split())) != told:
+            yield "%s: %s" % (target, text)
