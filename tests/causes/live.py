@@ -326,6 +326,7 @@ def explain_pages(exe, folder, show):
 @answer
 def pip_refuses_a_managed_python(exe, folder, show):
     """A repair by pip: said of the distribution's Python, and not of an environment over it."""
+    wrong = []
     marker = "pip refuses to install into it (EXTERNALLY-MANAGED)"
     for prefix, site, told in (("/opt/venv", "/opt/venv/lib/python3.11/site-packages", False),
                                ("/usr", "/usr/lib/python3.11/site-packages", True)):
@@ -339,6 +340,7 @@ def pip_refuses_a_managed_python(exe, folder, show):
         if show:
             print(text)
         if status != 1 or "pip install" not in text:
-            yield "no repair by pip for %s: %s" % (target, (text + error)[-400:])
+            wrong.append("no repair by pip for %s: %s" % (target, (text + error)[-400:]))
         if (marker in " ".join(text.split())) != told:
-            yield "%s: %s" % (target, text)
+            wrong.append("%s: %s" % (target, text))
+    return wrong
