@@ -18,7 +18,7 @@ SCHEMA_KEYS = {"$schema", "$id", "title", "description", "type", "required", "pr
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
          "null": type(None)}
 PLACEHOLDERS = {"dlopen": {"maj", "min", "pat", "file", "dir"},
-                "imports": {"cuda", "cuda_nearest", "cuda_major", "site"}}
+                "imports": {"cuda", "cuda_nearest", "cuda_major", "site", "CONDA_PREFIX", "CUDA_PATH"}}
 
 
 # ---------------------------------------------------------------- a small JSON Schema
@@ -217,8 +217,12 @@ def check_imports(rows, areas, problems):
             problems.append("%s: the package name is not normalised" % row["id"])
         for step in row["steps"]:
             for lib in step.get("libs", []):
-                check_glob(lib["glob"], row["id"], problems)
-                check_placeholders("imports", lib["folders"], row["id"], problems)
+                if "glob" in lib:
+                    check_glob(lib["glob"], row["id"], problems)
+                check_placeholders("imports", lib["folders"] + lib.get("late", []) +
+                                   lib.get("names", []), row["id"], problems)
+                if ("glob" in lib) == ("names" in lib):
+                    problems.append("%s: a library has either glob or names" % row["id"])
             check_placeholders("imports", [step.get("file", "")] + step.get("fallback", []) +
                                step.get("names", []), row["id"], problems)
             if step["do"] == "import" and step["package"] == row["package"]:

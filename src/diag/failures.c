@@ -151,6 +151,16 @@ size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_
     return out.n;
 }
 
+size_t diag_wishes(struct diag *d, const struct model_process *p, struct diag_failure **ret)
+{
+    failure_list out = {0};
+    if (p->ldso) {
+        attempt_failures(d, p, true, &out);
+    }
+    *ret = out.items;
+    return out.n;
+}
+
 /* ------------------------------------------------------------------ words */
 
 const char *diag_caller(const struct diag_failure *x)
@@ -187,12 +197,12 @@ const char *diag_via(struct diag *d, enum ldso_via via, const struct ldso_object
     return ldso_via_name(via);
 }
 
-/* How gpumend knows of a request that no DT_NEEDED states. */
-static void source_evidence(struct diag *d, struct diag_finding *f, const struct model_attempt *at)
+void diag_source_evidence(struct diag *d, struct diag_finding *f, const struct model_attempt *at)
 {
     switch (at->source) {
     case MODEL_FROM_KB:
-        diag_evidence(d, f, "known from: knowledge base, row %s", at->row);
+        diag_evidence(d, f, "known from: knowledge base, row %s%s%s", at->row,
+                      at->feature ? ", for " : "", at->feature ? at->feature : "");
         return;
     case MODEL_FROM_NOTE:
         diag_evidence(d, f, "known from: .note.dlopen of %s (%s%s%s)", path_base(at->caller->path),
@@ -200,8 +210,9 @@ static void source_evidence(struct diag *d, struct diag_finding *f, const struct
                       at->feature ? at->feature : "");
         return;
     case MODEL_FROM_IMPORT:
-        diag_evidence(d, f, "known from: the extension module that is imported, %s",
-                      path_base(at->names[0]));
+        diag_evidence(d, f, "known from: the extension module that is imported, %s%s%s",
+                      path_base(at->names[0]), at->feature ? ", for " : "",
+                      at->feature ? at->feature : "");
         return;
     case MODEL_FROM_MAPS:
         diag_evidence(d, f, "known from: it is mapped in the process");
@@ -232,7 +243,7 @@ void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct 
         diag_evidence(d, f, "the program then says: %s", x->attempt->says);
     }
     if (x->attempt) {
-        source_evidence(d, f, x->attempt);
+        diag_source_evidence(d, f, x->attempt);
     }
 }
 
@@ -269,12 +280,9 @@ void diag_rule_failures(struct diag *d)
         for (size_t k = 0; k < n; k++) {
             judge(d, &list[k]);
         }
-        failure_list wishes = {0};
-        if (p->ldso) {
-            attempt_failures(d, p, true, &wishes);
-        }
-        for (size_t k = 0; k < wishes.n; k++) {
-            judge(d, &wishes.items[k]);
+        n = diag_wishes(d, p, &list);
+        for (size_t k = 0; k < n; k++) {
+            judge(d, &list[k]);
         }
     }
     for (size_t i = 0; i < d->pending.n; i++) {

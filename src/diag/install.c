@@ -270,6 +270,35 @@ static const char *site_of(const struct diag *d, const struct diag_failure *x)
     return dist ? dist->site : NULL;
 }
 
+static bool has_text(const struct kb_strs *list, const char *text)
+{
+    for (size_t i = 0; text && i < list->n; i++) {
+        if (strcmp(list->items[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the asking package itself opens the library from that folder below a site folder. */
+static bool opens_from(const struct wanted *w, const char *name, const char *folder)
+{
+    const struct model *m = w->d->m;
+    const char *package = w->x->attempt ? w->x->attempt->package : NULL;
+    const struct py_dist *dist = package ? py_env_by_dist(m->env, package) : NULL;
+    const struct kb_import *row = dist ? diag_import_row(w->d, dist) : NULL;
+    for (size_t i = 0; row && i < row->n_steps; i++) {
+        for (size_t k = 0; k < row->steps[i].n_libs; k++) {
+            const struct kb_preload *lib = &row->steps[i].libs[k];
+            bool named = (lib->glob && str_glob(lib->glob, name)) || has_text(&lib->names, name);
+            if (named && has_text(&lib->folders, folder)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Packages of one manager for the names; those that none is known for go into ret_unknown. */
 static void collect(const struct wanted *w, enum kb_manager manager, const char **ret_packages,
                     const char **ret_folders, const char **ret_unknown)
@@ -288,7 +317,8 @@ static void collect(const struct wanted *w, enum kb_manager manager, const char 
             manager == KB_MANAGER_PIP ? pinned(d, w->compat, v) : v->package;
         *ret_packages = with_word(d, *ret_packages, " ", diag_quote(d, spec));
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
-        if (folder && !diag_searched(d, w->x->request, folder)) {
+        if (folder && !diag_searched(d, w->x->request, folder) &&
+            !opens_from(w, w->names.items[i], v->folder)) {
             *ret_folders = with_word(d, *ret_folders, ":", folder);
         }
     }

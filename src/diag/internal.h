@@ -52,6 +52,9 @@ const char *diag_script_text(struct diag *d, const struct model_process *p);
 /* Collects what failed in a process; optional attempts and guesses are left out, wishes too. */
 size_t diag_failures(struct diag *d, const struct model_process *p, struct diag_failure **ret);
 
+/* What failed and is worth a warning only. */
+size_t diag_wishes(struct diag *d, const struct model_process *p, struct diag_failure **ret);
+
 /* Whether a library comes with the driver: that none is installed is a fact about the machine. */
 bool diag_is_driver_library(struct diag *d, const char *name);
 
@@ -63,6 +66,8 @@ const char *diag_asker(struct diag *d, const struct diag_failure *x);
 const char *diag_via(struct diag *d, enum ldso_via via, const struct ldso_object *via_object);
 /* Who asks, the loader's words, the program's words, and how gpumend knows of the request. */
 void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+/* How gpumend knows of a request that no DT_NEEDED states, and what it is for. */
+void diag_source_evidence(struct diag *d, struct diag_finding *f, const struct model_attempt *at);
 /* Whether the search for the request passed this folder. */
 bool diag_searched(struct diag *d, const struct ldso_request *r, const char *dir);
 
@@ -106,6 +111,8 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
 
 /* ---- what packages declare (requirements.c) */
 
+/* The row of what importing this distribution loads, or NULL. */
+const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist);
 /* The known GPU package that declares a requirement of this name, or NULL. */
 const struct py_dist *diag_required_by(struct diag *d, const char *name);
 /* The requirement of that name that holds here ("==9.1.0.70" of nvidia-cudnn-cu12); false if the

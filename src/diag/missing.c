@@ -199,9 +199,21 @@ static bool is_known(struct diag *d, const struct diag_failure *x, enum diag_cau
         diag_seen_in(d, f, x->process);
         diag_stops(d, f, x);
         diag_likewise(d, f, x->name);
+        if (x->attempt && x->attempt->feature && x->attempt->source == MODEL_FROM_IMPORT) {
+            diag_source_evidence(d, f, x->attempt);
+        }
         f->severity = x->wish ? f->severity : diag_causes[cause].severity;
     }
     return found;
+}
+
+/* What is one finding: the libraries of one asker; of a package's wishes, all of them. */
+static const char *key_of(struct diag *d, const struct diag_failure *x)
+{
+    bool extension = x->wish && x->attempt->source == MODEL_FROM_IMPORT && x->attempt->package;
+    return is_cudnn_part(x->name) ? arena_printf(d->a, "cudnn|%s", diag_caller(x))
+           : extension            ? x->attempt->package
+                                  : diag_caller(x);
 }
 
 bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
@@ -211,8 +223,7 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
     }
     struct places p = find_places(d, x->name);
     enum diag_cause cause = cause_of(x, &p);
-    const char *key = is_cudnn_part(x->name)
-                          ? arena_printf(d->a, "cudnn|%s", diag_caller(x)) : diag_caller(x);
+    const char *key = key_of(d, x);
     if (is_known(d, x, cause, key)) {
         return true;
     }

@@ -50,6 +50,12 @@ static bool serves(struct diag *d, const struct diag_finding *f, const struct mo
             return false;
         }
     }
+    n = diag_wishes(d, tried, &left);
+    for (size_t i = 0; i < n; i++) {
+        if (names_library(f, left[i].name)) {
+            return false;
+        }
+    }
     return !diag_cudnn_is_mixed(d, tried);
 }
 

@@ -118,7 +118,7 @@ static bool is_there(struct diag *d, const char *package)
     return module.kind != PY_MODULE_NONE;
 }
 
-static const struct kb_import *row_of(struct diag *d, const struct py_dist *dist)
+const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist)
 {
     for (size_t i = 0; i < d->m->imports.n; i++) {
         const struct kb_import *row = &d->m->imports.rows[i];
@@ -166,7 +166,7 @@ static void add_missing(struct diag *d, const struct py_dist *dist, const struct
 
 static void rule_imports(struct diag *d, const struct py_dist *dist)
 {
-    const struct kb_import *row = row_of(d, dist);
+    const struct kb_import *row = diag_import_row(d, dist);
     for (size_t i = 0; row && i < row->n_steps; i++) {
         const struct kb_step *s = &row->steps[i];
         if (s->kind == KB_STEP_IMPORT && !s->optional && s->when == KB_WHEN_ALWAYS &&

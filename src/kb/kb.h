@@ -129,14 +129,21 @@ enum kb_missing {
     KB_MISSING_FAIL, // the import fails
     KB_MISSING_STOP, // the rest of the step (or of the group of steps) is given up, silently
     KB_MISSING_SKIP, // that one is passed over
+    KB_MISSING_WARN, // a feature that not every program uses is lost: worth a warning
 };
 
 /* One library of a preload step. For each entry of sys.path in order, each folder in order: the
  * first file that matches is opened by its path, and no other. {cuda_major} in a folder is the
- * CUDA major that the package was built for (torch/version.py); without one, no such folder. */
+ * CUDA major that the package was built for (torch/version.py); without one, no such folder. A
+ * folder that begins with {CONDA_PREFIX} or {CUDA_PATH} (else CUDA_HOME) is looked at once, and
+ * not below sys.path; without the variable, no such folder.
+ *
+ * With names instead of a glob it is what cuda.pathfinder does: nothing, if one of them is loaded;
+ * else the first of them in the folders, then by the loader's own search, then in late. */
 struct kb_preload {
-    struct kb_strs folders;
-    const char *glob;
+    struct kb_strs folders, late;
+    const char *glob; // or NULL, with names
+    struct kb_strs names;
     bool optional; // missing is fine whatever the step says
 };
 
@@ -155,6 +162,8 @@ struct kb_step {
     const char *path;        // when path-loaded: part of a mapped path
     const char *caller;      // dlopen: "ctypes", "interpreter" or a glob on the calling object
     const char *group;       // dlopen: KB_MISSING_STOP ends all later steps of this group
+    const char *feature;     // extension, dlopen: what it is for, or NULL
+    const char *says;        // extension, dlopen: what the user sees when it fails, or NULL
     struct kb_strs names;    // dlopen: candidates in order; {site} is the site folder
     const struct kb_preload *libs; // preload, in order
     size_t n_libs;

@@ -75,7 +75,7 @@ static const char *const scope_words[] = {"local", "global", NULL};
 static const char *const step_words[] = {"extension", "cdll", "preload", "import", "dlopen", NULL};
 static const char *const when_words[] = {"always", "after-failure", "path-loaded",
                                          "gpu",    "no-gpu",        NULL};
-static const char *const missing_words[] = {"fail", "stop", "skip", NULL};
+static const char *const missing_words[] = {"fail", "stop", "skip", "warn", NULL};
 static const char *const manager_words[] = {"pip", "apt", "dnf", "conda", "driver", NULL};
 static const char *const rule_words[] = {"same-version", "same-origin", "not-older", NULL};
 
@@ -113,8 +113,8 @@ static const struct field dlopen_fields[] = {
 static const struct record dlopen_record = RECORD(struct kb_dlopen, dlopen_fields);
 
 static const struct field preload_fields[] = {
-    TEXTS(struct kb_preload, "folders", folders),
-    TEXT(struct kb_preload, "glob", glob),
+    TEXTS(struct kb_preload, "folders", folders),      TEXTS_OPT(struct kb_preload, "late", late),
+    TEXT_OPT(struct kb_preload, "glob", glob),         TEXTS_OPT(struct kb_preload, "names", names),
     BOOL_OPT(struct kb_preload, "optional", optional),
 };
 static const struct record preload_record = RECORD(struct kb_preload, preload_fields);
@@ -135,6 +135,8 @@ static const struct field step_fields[] = {
     TEXT_OPT(struct kb_step, "path", path),
     TEXT_OPT(struct kb_step, "caller", caller),
     TEXT_OPT(struct kb_step, "group", group),
+    TEXT_OPT(struct kb_step, "feature", feature),
+    TEXT_OPT(struct kb_step, "says", says),
     TEXTS_OPT(struct kb_step, "names", names),
     LIST_OPT(struct kb_step, "libs", libs, preload_record),
 };
@@ -384,6 +386,12 @@ static int import_check(const void *row, struct gm_err *err)
             return gm_err_set(err, GM_ERR_FORMAT,
                               "step %zu: \"path\" goes with \"path-loaded\" and nothing else",
                               i + 1);
+        }
+        for (size_t k = 0; k < s->n_libs; k++) {
+            if ((s->libs[k].glob != NULL) == (s->libs[k].names.n > 0)) {
+                return gm_err_set(err, GM_ERR_FORMAT,
+                                  "step %zu: a library has either \"glob\" or \"names\"", i + 1);
+            }
         }
     }
     return 0;

@@ -38,7 +38,7 @@ struct model_attempt {
     const char *const *names; // candidates, in the order tried
     size_t n_names;
     bool required;    // the feature fails without it
-    bool recommended; // only with MODEL_FROM_NOTE: its absence is worth a warning
+    bool recommended; // its absence is worth a warning
     const char *feature, *family; // or NULL
     const char *says;             // what the user sees when it fails, or NULL
     const char *in_program;       // what the program itself can do before, or NULL

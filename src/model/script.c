@@ -130,7 +130,7 @@ struct wanted {
     struct ldso_object *caller;
     const char *const *names;
     size_t n;
-    bool required;
+    bool required, recommended;
     unsigned mode;
     const char *feature, *family, *says, *in_program;
 };
@@ -141,11 +141,20 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
     if (r->out->attempts.n >= ATTEMPTS_MAX || w->n == 0) {
         return NULL;
     }
-    struct model_attempt at = {.source = w->source, .row = w->row,
-                               .package = by && by->dist ? by->dist->name : NULL, .phase = w->phase,
-                               .caller = w->caller, .names = w->names, .n_names = w->n,
-                               .required = w->required, .feature = w->feature, .family = w->family,
-                               .says = w->says, .in_program = w->in_program, .failed = true,
+    struct model_attempt at = {.source = w->source,
+                               .row = w->row,
+                               .package = by && by->dist ? by->dist->name : NULL,
+                               .phase = w->phase,
+                               .caller = w->caller,
+                               .names = w->names,
+                               .n_names = w->n,
+                               .required = w->required,
+                               .recommended = w->recommended,
+                               .feature = w->feature,
+                               .family = w->family,
+                               .says = w->says,
+                               .in_program = w->in_program,
+                               .failed = true,
                                .first_load = r->p->loads.n};
     struct ldso_object *object = NULL;
     for (size_t i = 0; i < w->n && !object; i++) {
@@ -170,6 +179,11 @@ static unsigned mode_of(const struct kb_step *s)
 }
 
 /* ------------------------------------------------------------------ steps of an import */
+
+static enum model_phase phase_of(const struct kb_step *s)
+{
+    return s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT;
+}
 
 static bool do_import(struct run *r, const char *name);
 
@@ -196,11 +210,19 @@ static bool step_extension(struct run *r, struct imported *by, const struct kb_s
     }
     const char **names = arena_array(r->m->arena, 1, sizeof *names);
     names[0] = module.file;
-    struct wanted w = {.source = MODEL_FROM_IMPORT, .row = by->row->id,
-                       .phase = s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
-                       .caller = interpreter(r), .names = names, .n = 1,
-                       .required = !s->optional, .mode = mode_of(s) | LDSO_NOW};
-    return attempt(r, by, &w) || s->optional;
+    bool warn = s->missing == KB_MISSING_WARN;
+    struct wanted w = {.source = MODEL_FROM_IMPORT,
+                       .row = by->row->id,
+                       .phase = phase_of(s),
+                       .caller = interpreter(r),
+                       .names = names,
+                       .n = 1,
+                       .required = !s->optional && !warn,
+                       .recommended = warn,
+                       .feature = s->feature,
+                       .says = s->says,
+                       .mode = mode_of(s) | LDSO_NOW};
+    return attempt(r, by, &w) || s->optional || warn;
 }
 
 static const char *site_file(struct run *r, const struct imported *by, const char *file)
@@ -224,13 +246,19 @@ struct cdll {
     unsigned mode;
 };
 
-static bool open_by_ctypes(struct run *r, struct imported *by, const char *path, bool required,
-                           unsigned mode)
+static bool open_by_ctypes(struct run *r, struct imported *by, const struct kb_step *s,
+                           const char *path, bool required, unsigned mode)
 {
     const char **names = arena_array(r->m->arena, 1, sizeof *names);
     names[0] = path;
-    struct wanted w = {.source = MODEL_FROM_KB, .row = by->row->id, .caller = ctypes_object(r),
-                       .names = names, .n = 1, .required = required, .mode = mode};
+    struct wanted w = {.source = MODEL_FROM_KB,
+                       .row = by->row->id,
+                       .phase = phase_of(s),
+                       .caller = ctypes_object(r),
+                       .names = names,
+                       .n = 1,
+                       .required = required,
+                       .mode = mode};
     return attempt(r, by, &w) != NULL;
 }
 
@@ -246,45 +274,112 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
         return true; // another build (a CPU build has no such file): nothing to load
     }
     /* A failure that the preload step mends is none. */
-    state->failed = !open_by_ctypes(r, by, path, !s->optional && !retry_follows, state->mode);
+    state->failed = !open_by_ctypes(r, by, s, path, !s->optional && !retry_follows, state->mode);
     if (state->failed && r->p->loads.n) {
         state->says = r->p->loads.items[r->p->loads.n - 1].glibc_says;
     }
     return !state->failed || s->optional || retry_follows;
 }
 
-/* The first file that the folders and the glob yield along sys.path. */
-static const char *find_preload(struct run *r, const struct kb_preload *lib)
+/* The file of a preload in one folder, or NULL. */
+static const char *preload_in(struct run *r, const struct kb_preload *lib, const char *dir)
 {
     struct model *m = r->m;
-    const char *cuda = model_torch(m)->cuda;
-    const char *major =
-        cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
-    for (size_t i = 0; i < m->env->paths_n; i++) {
-        for (size_t k = 0; k < lib->folders.n; k++) {
-            const char *folder = fill(m->arena, lib->folders.items[k], "{cuda_major}", major);
-            struct root_dir list;
-            if (!folder || !m->env->paths[i].is_dir) {
-                continue;
-            }
-            const char *dir = path_join(m->arena, m->env->paths[i].dir, folder);
-            if (root_list(m->root, m->arena, dir, FILES_MAX, NULL, NULL, &list) < 0) {
-                continue; // not there: the next one
-            }
-            for (size_t f = 0; f < list.n; f++) {
-                if (str_glob(lib->glob, list.names[f])) {
-                    return path_join(m->arena, dir, list.names[f]);
-                }
-            }
+    struct stat st;
+    for (size_t i = 0; i < lib->names.n; i++) {
+        const char *path = path_join(m->arena, dir, lib->names.items[i]);
+        if (root_stat(m->root, path, &st) == 0) {
+            return path;
+        }
+    }
+    struct root_dir list;
+    if (!lib->glob || root_list(m->root, m->arena, dir, FILES_MAX, NULL, NULL, &list) < 0) {
+        return NULL; // not there: the next one
+    }
+    for (size_t f = 0; f < list.n; f++) {
+        if (str_glob(lib->glob, list.names[f])) {
+            return path_join(m->arena, dir, list.names[f]);
         }
     }
     return NULL;
 }
 
+/* A folder that begins with a variable, with its value; NULL if it has none. */
+static const char *variable_folder(struct run *r, const char *folder)
+{
+    static const struct {
+        const char *key, *names[2];
+    } variables[] = {{"{CONDA_PREFIX}", {"CONDA_PREFIX"}},
+                     {"{CUDA_PATH}", {"CUDA_PATH", "CUDA_HOME"}}};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = NULL;
+        for (size_t k = 0; k < 2 && (!value || !*value) && variables[i].names[k]; k++) {
+            value = ldso_getenv(r->p, variables[i].names[k]);
+        }
+        if (starts_with(folder, variables[i].key) && value && *value) {
+            return fill(r->m->arena, folder, variables[i].key, value);
+        }
+    }
+    return NULL;
+}
+
+static bool has_variable(const char *folder)
+{
+    return starts_with(folder, "{C");
+}
+
+/* The first file that the folders yield along sys.path, then in those that a variable names. */
+static const char *find_preload(struct run *r, const struct kb_preload *lib,
+                                const struct kb_strs *folders)
+{
+    struct model *m = r->m;
+    const char *cuda = model_torch(m)->cuda, *found = NULL;
+    const char *major =
+        cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
+    for (size_t i = 0; i < m->env->paths_n && !found; i++) {
+        for (size_t k = 0; k < folders->n && !found && m->env->paths[i].is_dir; k++) {
+            const char *folder = has_variable(folders->items[k])
+                                     ? NULL
+                                     : fill(m->arena, folders->items[k], "{cuda_major}", major);
+            found = folder ? preload_in(r, lib, path_join(m->arena, m->env->paths[i].dir, folder))
+                           : NULL;
+        }
+    }
+    for (size_t k = 0; k < folders->n && !found; k++) {
+        const char *folder = variable_folder(r, folders->items[k]);
+        found = folder ? preload_in(r, lib, folder) : NULL;
+    }
+    return found;
+}
+
+/* Opens one library of a preload step: see struct kb_preload. */
+static bool open_preload(struct run *r, struct imported *by, const struct kb_step *s,
+                         const struct kb_preload *lib)
+{
+    unsigned mode = mode_of(s) | LDSO_NOW;
+    for (size_t i = 0; i < lib->names.n; i++) {
+        if (ldso_find_object(r->p, lib->names.items[i])) {
+            return true;
+        }
+    }
+    const char *path = find_preload(r, lib, &lib->folders);
+    if (path) {
+        return open_by_ctypes(r, by, s, path, false, mode);
+    }
+    for (size_t i = 0; i < lib->names.n; i++) {
+        if (open_by_ctypes(r, by, s, lib->names.items[i], false, mode)) {
+            return true;
+        }
+    }
+    path = find_preload(r, lib, &lib->late);
+    return path && open_by_ctypes(r, by, s, path, false, mode);
+}
+
 static bool names_failed_library(const struct kb_step *s, const char *says)
 {
     for (size_t i = 0; says && i < s->n_libs; i++) {
-        struct str stem = model_stem(s->libs[i].glob);
+        const struct kb_preload *lib = &s->libs[i];
+        struct str stem = model_stem(lib->glob ? lib->glob : lib->names.items[0]);
         struct str text = str_of(says);
         char stem_so[256];
         if (stem.n + 4 < sizeof stem_so) {
@@ -329,9 +424,8 @@ static bool step_preload(struct run *r, struct imported *by, const struct kb_ste
     }
     bool failed = false;
     for (size_t i = 0; i < s->n_libs && !failed; i++) {
-        const char *path = find_preload(r, &s->libs[i]);
         bool required = !s->libs[i].optional && s->missing == KB_MISSING_FAIL;
-        bool ok = path && open_by_ctypes(r, by, path, false, mode_of(s) | LDSO_NOW);
+        bool ok = open_preload(r, by, s, &s->libs[i]);
         if (!ok && !s->libs[i].optional) {
             failed = s->missing != KB_MISSING_SKIP;
             if (required && s->when != KB_WHEN_AFTER_FAILURE) {
@@ -342,7 +436,7 @@ static bool step_preload(struct run *r, struct imported *by, const struct kb_ste
     if (!s->retry || !state->file) {
         return !failed || s->missing != KB_MISSING_FAIL;
     }
-    state->failed = !open_by_ctypes(r, by, state->file, true, state->mode);
+    state->failed = !open_by_ctypes(r, by, s, state->file, true, state->mode);
     return !state->failed;
 }
 
@@ -376,9 +470,16 @@ static bool step_dlopen(struct run *r, struct imported *by, const struct kb_step
     if (!caller) {
         return true;
     }
-    struct wanted w = {.source = MODEL_FROM_KB, .row = by->row->id,
-                       .phase = s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
-                       .caller = caller, .names = names, .n = n, .required = required,
+    struct wanted w = {.source = MODEL_FROM_KB,
+                       .row = by->row->id,
+                       .phase = phase_of(s),
+                       .caller = caller,
+                       .names = names,
+                       .n = n,
+                       .required = required,
+                       .recommended = s->missing == KB_MISSING_WARN,
+                       .feature = s->feature,
+                       .says = s->says,
                        .mode = mode_of(s)};
     return attempt(r, by, &w) != NULL;
 }
@@ -393,7 +494,7 @@ static bool retry_follows(const struct kb_import *row, size_t i)
     return false;
 }
 
-/* Runs the steps of one phase; false if the import fails. */
+/* Runs the steps of one phase; false if the import fails. Uses do not depend on each other. */
 static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
 {
     struct cdll state = {0};
@@ -421,7 +522,7 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
             ok = ok || s->missing != KB_MISSING_FAIL;
             break;
         }
-        if (!ok && !s->optional) {
+        if (!ok && !s->optional && !is_use) {
             return false;
         }
     }

@@ -25,6 +25,7 @@ sys.path.insert(0, str(HERE))
 import cases  # noqa: E402
 import devices  # noqa: E402,F401  (adds its cases)
 import gpucode  # noqa: E402,F401  (adds its cases)
+import imports  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 from tree import Tree  # noqa: E402
 

@@ -1,0 +1,109 @@
+"""Cases of packages that open their libraries themselves: what kb/imports.json says of them.
+
+The worlds have the layout and the dynamic sections of the real wheels; see cases.py.
+"""
+
+from cases import case
+from tree import SYSTEM, TAG
+
+CUPY_LIBRARIES = {"cublas": ("libcublas.so.12", "cupy_backends/cuda/libs/cublas"),
+                  "cufft": ("libcufft.so.11", "cupy/cuda/cufft"),
+                  "curand": ("libcurand.so.10", "cupy_backends/cuda/libs/curand"),
+                  "cusolver": ("libcusolver.so.11", "cupy_backends/cuda/libs/cusolver"),
+                  "cusparse": ("libcusparse.so.12", "cupy_backends/cuda/libs/cusparse")}
+CTK = {"cuda_nvrtc": "libnvrtc.so.12", "nvjitlink": "libnvJitLink.so.12",
+       **{name: library for name, (library, _) in CUPY_LIBRARIES.items()}}
+
+BESIDE = {"cublas": ["libcublasLt.so.12"], "cuda_nvrtc": ["libnvrtc-builtins.so.12.9"]}
+
+
+def cupy(t, version):
+    """cupy-cuda12x: extension modules that have one library each in DT_NEEDED."""
+    t.python()
+    for folder in ("cupy", "cupy/_core", "cupy/cuda", "cupy_backends", "cupy_backends/cuda",
+                   "cupy_backends/cuda/libs"):
+        t.put("%s/%s/__init__.py" % (t.site, folder), "")
+    paths = []
+    for stem, needed in [("cupy/_core/core", []),
+                         *((path, [library]) for library, path in CUPY_LIBRARIES.values())]:
+        paths.append("%s.%s.so" % (stem, TAG))
+        t.lib("%s/%s" % (t.site, paths[-1]), soname=None, needed=needed)
+    t.dist("cupy-cuda12x", version, paths)
+
+
+def toolkit(t, without=()):
+    """The wheels of cupy-cuda12x[ctk], and their folders."""
+    folders = {}
+    for part, library in CTK.items():
+        if part in without:
+            continue
+        folders[part] = "%s/nvidia/%s/lib" % (t.site, part)
+        names = [library, *BESIDE.get(part, ())]
+        for name in names:
+            t.lib(folders[part] + "/" + name, runpath="$ORIGIN")
+        t.dist("nvidia-%s-cu12" % part.replace("_", "-"), "12.9.1",
+               ["nvidia/%s/lib/%s" % (part, name) for name in names])
+    return folders
+
+
+def cupy_without(part, culprit, severity, evidence, repair):
+    """cupy-cuda12x 14 without one of the wheels of its extra."""
+    def build(t, bad):
+        cupy(t, "14.2.0")
+        toolkit(t, without=[part] if bad else [])
+    case("library-missing", "lib-missing", culprit, name="cupy-without-" + part,
+         severity=severity, evidence=evidence, repair=repair)(build)
+
+
+cupy_without("cuda_nvrtc", "libnvrtc.so.12", "error", "libnvrtc.so.13.*for every kernel",
+             r"pip install nvidia-cuda-nvrtc-cu12$")
+cupy_without("cublas", "libcublas.so.12", "error", r"Failure finding .*cupy\.matmul",
+             r"pip install nvidia-cublas-cu12$")
+cupy_without("curand", "libcurand.so.10", "warning", r"for cupy\.random",
+             r"pip install nvidia-curand-cu12$")
+
+
+@case("library-missing", "lib-missing", "libcufft.so.11", severity="warning",
+      evidence=r"cupy\.fft.*cupy\.random.*libcurand\.so\.10",
+      repair=r"pip install nvidia-cufft-cu12 nvidia-curand-cu12$")
+def cupy_wishes_are_one_finding(t, bad):
+    cupy(t, "14.2.0")
+    toolkit(t, without=["cufft", "curand"] if bad else [])
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12",
+      evidence=r"cublas/lib/libcublas\.so\.12", repair="export LD_LIBRARY_PATH")
+def cupy_beside_the_next_cuda(t, bad):
+    """cuda.pathfinder takes the library of CUDA 13 for a CuPy that was built for CUDA 12."""
+    cupy(t, "14.2.0")
+    toolkit(t)
+    if bad:
+        t.lib(t.site + "/nvidia/cu13/lib/libcublas.so.13")
+        t.lib(t.site + "/nvidia/cu13/lib/libcublasLt.so.13")
+
+
+@case("library-not-on-path", "lib-not-on-path", "libnvrtc.so.12", repair="export LD_LIBRARY_PATH",
+      evidence="CuPy failed to load libnvrtc.so.12")
+def cupy_13_looks_in_no_wheel(t, bad):
+    cupy(t, "13.6.0")
+    for library, _ in CUPY_LIBRARIES.values():
+        t.lib(SYSTEM + "/" + library)
+    t.lib(SYSTEM + "/libnvJitLink.so.12")
+    folder = toolkit(t)["cuda_nvrtc"]
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": folder}}
+
+
+def cupy_by_variable(variable):
+    """A library that only a variable leads to: an environment of conda, a toolkit."""
+    def build(t, bad):
+        cupy(t, "14.2.0")
+        toolkit(t, without=["cufft"])
+        t.lib("/opt/other/lib64/libcufft.so.11")
+        return {"env": {} if bad else {variable: "/opt/other"}}
+    case("library-missing", "lib-missing", "libcufft.so.11", severity="warning",
+         name="cupy-by-" + variable.lower().replace("_", "-"), repair="pip install")(build)
+
+
+cupy_by_variable("CUDA_PATH")
+cupy_by_variable("CUDA_HOME")
+cupy_by_variable("CONDA_PREFIX")
