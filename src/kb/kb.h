@@ -85,6 +85,7 @@ struct kb_request {
      * not known cannot be predicted. */
     struct kb_strs names;
     bool required;       // the feature fails without it
+    bool warn;           // not required: its absence is worth a warning all the same
     bool lazy, global;   // RTLD_LAZY, RTLD_GLOBAL; else RTLD_NOW, RTLD_LOCAL
     const char *family;  // id of a row of families, or NULL
     const char *feature; // what it is for, or NULL

@@ -84,6 +84,7 @@ static const char *const rule_words[] = {"same-version", "same-origin", "not-old
 static const struct field request_fields[] = {
     TEXTS(struct kb_request, "names", names),
     BOOL(struct kb_request, "required", required),
+    BOOL_OPT(struct kb_request, "warn", warn),
     FLAG_OPT(struct kb_request, "mode", lazy, mode_words),
     FLAG_OPT(struct kb_request, "scope", global, scope_words),
     TEXT_OPT(struct kb_request, "family", family),

@@ -628,15 +628,16 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
         const struct kb_request *q = &row->requests[i];
         bool driver = q->family && strcmp(q->family, "driver") == 0;
         /* What a feature may or may not open is not loaded: it depends on what the program does. */
-        if (!q->required && !driver && row->phase == KB_PHASE_USE) {
+        if (!q->required && !q->warn && !driver && row->phase == KB_PHASE_USE) {
             continue;
         }
         const char **names = arena_array(r->m->arena, q->names.n, sizeof *names);
         struct wanted w = {.source = MODEL_FROM_KB, .row = row->id,
                            .phase = row->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
                            .caller = o, .names = names, .n = fill_names(r, row, o, q, names),
-                           .required = q->required, .feature = q->feature, .family = q->family,
-                           .says = q->required ? fill_says(r, row, o, q) : NULL,
+                           .required = q->required, .recommended = q->warn,
+                           .feature = q->feature, .family = q->family,
+                           .says = q->required || q->warn ? fill_says(r, row, o, q) : NULL,
                            .in_program = row->in_program,
                            .mode = (q->lazy ? 0 : LDSO_NOW) | (q->global ? LDSO_GLOBAL_SCOPE : 0)};
         (void)attempt(r, by, &w); // kept in the attempts

@@ -107,3 +107,57 @@ def cupy_by_variable(variable):
 cupy_by_variable("CUDA_PATH")
 cupy_by_variable("CUDA_HOME")
 cupy_by_variable("CONDA_PREFIX")
+
+
+# ---- JAX ------------------------------------------------------------------------------------
+
+JAX_PARTS = {"cuda_runtime": "libcudart.so.12", "cuda_nvrtc": "libnvrtc.so.12",
+             "cublas": "libcublas.so.12", "cuda_cupti": "libcupti.so.12",
+             "cusparse": "libcusparse.so.12", "cusolver": "libcusolver.so.11",
+             "cufft": "libcufft.so.11", "nccl": "libnccl.so.2"}
+
+
+def jax(t, without=()):
+    """jax[cuda12]: the modules of the plugin open their libraries by stubs, with a RUNPATH."""
+    t.python()
+    runpath = ":".join("$ORIGIN/../nvidia/%s/lib" % part for part in [*JAX_PARTS, "cudnn"])
+    for name, paths in (("jax", []), ("jaxlib", ["jaxlib/_jax.so"]),
+                        ("jax-cuda12-pjrt", ["jax_plugins/xla_cuda12/xla_cuda_plugin.so"]),
+                        ("jax-cuda12-plugin", ["jax_cuda12_plugin/_solver.so",
+                                               "jax_cuda12_plugin/_versions.so"])):
+        folder = name.replace("-", "_") if name != "jax-cuda12-pjrt" else "jax_plugins/xla_cuda12"
+        t.put("%s/%s/__init__.py" % (t.site, folder), "")
+        for path in paths:
+            t.lib("%s/%s" % (t.site, path), soname=None, runpath=runpath)
+        t.dist(name, "0.6.2", paths)
+    if "cudnn" not in without:
+        t.pip_cudnn()
+    for part, library in JAX_PARTS.items():
+        names = [] if part in without else [library, *BESIDE.get(part, ())]
+        for name in names:
+            t.lib("%s/nvidia/%s/lib/%s" % (t.site, part, name), runpath="$ORIGIN")
+        if names:
+            t.dist("nvidia-%s-cu12" % part.replace("_", "-"), "12.9.1",
+                   ["nvidia/%s/lib/%s" % (part, name) for name in names])
+    return {"args": ["--import", "jax"]}
+
+
+def jax_without(part, culprit, severity, evidence, repair):
+    def build(t, bad):
+        return jax(t, without=[part] if bad else [])
+    case("library-missing", "lib-missing", culprit, name="jax-without-" + part,
+         severity=severity, evidence=evidence, repair=repair)(build)
+
+
+jax_without("cudnn", "libcudnn.so.9", "error", "Unable to load cuDNN.*then uses the CPU",
+            r"pip install 'nvidia-cudnn-cu12>=9")
+jax_without("cuda_cupti", "libcupti.so.12", "error", "Unable to load", "nvidia-cuda-cupti-cu12$")
+jax_without("cusolver", "libcusolver.so.11", "warning", r"cuSolver internal error.*linalg",
+            "nvidia-cusolver-cu12$")
+
+
+@case("library-missing", "lib-missing", "libcufft.so.11", evidence="Unable to load",
+      repair="nvidia-cufft-cu12")
+def jax_runs_without_nccl(t, bad):
+    """NCCL is for several GPUs: without it nothing is said."""
+    return jax(t, without=["nccl", "cufft"] if bad else ["nccl"])
