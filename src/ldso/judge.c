@@ -165,7 +165,7 @@ static bool judge_mapping(const struct ldso_process *p, const struct elf_image *
                           ? "it holds debugging information only" : "it has no dynamic section");
         return false;
     }
-    if (e->flags_1 & DF_1_PIE && !opens_exec) {
+    if (e->flags_1 & DF_1_PIE && !opens_exec && p->glibc_minor >= 30) {
         *ret = refuse("cannot dynamically load position-independent executable", NULL);
         return false;
     }
@@ -183,6 +183,9 @@ struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_f
     struct ldso_verdict v = {.result = LDSO_TAKEN};
     if (!judge_header(p, e, &v)) {
         return v;
+    }
+    if (p->glibc_minor < 31 && e->type == ET_EXEC && !opens_exec) {
+        return refuse("cannot dynamically load executable", NULL); // by open_verify then
     }
     if (!judge_mapping(p, e, dlopened, opens_exec, &v)) {
         v.at_map = true;

@@ -163,11 +163,12 @@ static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
     return NULL;
 }
 
-/* The program and the loader have no inode on record in glibc, the program not even when it was
- * started by an explicit loader (_dl_map_object_from_fd: __RTLD_OPENEXEC). */
+/* The program and the loader have no inode on record in glibc; since 2.31 the program not even when
+ * it was started by an explicit loader (_dl_map_object_from_fd: __RTLD_OPENEXEC). */
 static bool has_inode(const struct ldso_process *p, const struct ldso_object *o)
 {
-    return o != p->interp && o != p->main;
+    bool main_has = p->explicit_loader && p->glibc_minor < 31;
+    return o != p->interp && (o != p->main || main_has);
 }
 
 static struct ldso_object *find_inode(struct ldso_process *p, const struct ldso_file *file)

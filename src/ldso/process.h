@@ -9,7 +9,7 @@
  * State, as in glibc: the loaded list (names, DT_SONAME, inode, loader of each object), the path
  * lists, and for each directory whether it is known to exist. A failed dlopen takes back what it
  * mapped and keeps what it learnt about directories. glibc rules: elf/dl-load.c, dl-deps.c,
- * dl-open.c, dl-version.c, dl-lookup.c (2.31 to 2.43); musl rules: ldso/dynlink.c. What cannot be
+ * dl-open.c, dl-version.c, dl-lookup.c (2.27 to 2.43); musl rules: ldso/dynlink.c. What cannot be
  * modelled is listed in docs/loader.md.
  *
  * A request that fails is an answer, not an error. Objects, requests and their texts live in the
