@@ -202,6 +202,7 @@ bool diag_rule_defect(struct diag *d, const struct diag_failure *x)
     case LDSO_EXEC_STACK: f = rule_exec_stack(d, x); break;
     case LDSO_ISA_LEVEL: f = rule_cpu(d, x); break;
     case LDSO_FILE_CUT: f = rule_cut(d, x); break;
+    case LDSO_STATIC_TLS: f = rule_exec_stack(d, x); break;
     case LDSO_VERSION_MISSING:
     case LDSO_SYMBOL_MISSING:
     case LDSO_SYMBOL_MISSING_LAZY:

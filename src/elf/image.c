@@ -108,6 +108,15 @@ static void read_property_note(const struct elf_note *note, void *arg)
     }
 }
 
+static void read_tls(struct elf_image *e, const struct elf_segment *s)
+{
+    if (s->memsz) {
+        e->tls.size = s->memsz;
+        e->tls.align = s->align ? s->align : 1;
+        e->tls.first = s->vaddr & (e->tls.align - 1);
+    }
+}
+
 static void read_segment_facts(struct elf_image *e)
 {
     bool loads = false;
@@ -119,6 +128,8 @@ static void read_segment_facts(struct elf_image *e)
         } else if (s->type == PT_GNU_STACK) {
             e->stack_known = true;
             e->stack_exec = (s->flags & PF_X) != 0;
+        } else if (s->type == PT_TLS) {
+            read_tls(e, s); // the last one counts
         } else if (s->type == PT_LOAD && s->filesz && !elf_bytes(e, s->offset, s->filesz)) {
             e->cut = true;
         }
@@ -171,6 +182,7 @@ static void read_dynamic_tag(struct elf_image *e, struct dynamic *d, int64_t tag
     case DT_FLAGS: e->flags = value; break;
     case DT_FLAGS_1: e->flags_1 = value; break;
     case DT_BIND_NOW: e->bind_now = true; break;
+    case DT_SYMBOLIC: e->symbolic = true; break;
     case 36: e->has_relr = true; break; // DT_RELR (gABI 2022), absent from older <elf.h>
     default: break;
     }
@@ -237,6 +249,7 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->jmprel_size = d->jmprel_size;
     e->jmprel_is_rela = d->jmprel_is_rela;
     e->bind_now |= (e->flags & DF_BIND_NOW) || (e->flags_1 & DF_1_NOW);
+    e->symbolic |= (e->flags & DF_SYMBOLIC) != 0;
 }
 
 static bool is_need_tag(int64_t tag)
@@ -447,6 +460,7 @@ bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol 
         .shndx = elf_u16(e, p + (e->is64 ? 6 : 14)),
         .type = ELF64_ST_TYPE(info),
         .bind = ELF64_ST_BIND(info),
+        .visibility = ELF64_ST_VISIBILITY(p[e->is64 ? 5 : 13]),
         .versym = v ? elf_u16(e, v) : 0xffff,
     };
     return true;
@@ -630,35 +644,43 @@ bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key
     return e->hash && find_sysv(e, key, visit, arg);
 }
 
-static bool relocations_of(const struct elf_image *e, uint64_t at, uint64_t size, bool rela,
-                           uint64_t skip, bool lazy, void (*visit)(uint32_t, bool, void *),
-                           void *arg)
+struct relocation_table {
+    uint64_t at, size;
+    bool rela, lazy;
+    uint64_t skip;  // leading entries that are passed over
+    uint64_t first; // number of its first entry
+};
+
+static bool relocations_of(const struct elf_image *e, const struct relocation_table *t,
+                           void (*visit)(const struct elf_relocation *, void *), void *arg)
 {
-    size_t entry = (e->is64 ? 16u : 8u) + (rela ? (e->is64 ? 8u : 4u) : 0u);
-    const unsigned char *p = elf_bytes(e, at, size);
+    size_t entry = (e->is64 ? 16u : 8u) + (t->rela ? (e->is64 ? 8u : 4u) : 0u);
+    const unsigned char *p = elf_bytes(e, t->at, t->size);
     if (!p) {
         return false;
     }
-    uint64_t n = size / entry;
-    for (uint64_t i = skip < n ? skip : n; i < n; i++) {
+    uint64_t n = t->size / entry;
+    for (uint64_t i = t->skip < n ? t->skip : n; i < n; i++) {
         uint64_t info = word(e, p + i * entry + (e->is64 ? 8 : 4));
-        uint32_t symbol = (uint32_t)(e->is64 ? info >> 32 : info >> 8);
-        if (symbol) {
-            visit(symbol, lazy, arg);
-        }
+        struct elf_relocation r = {(uint32_t)(e->is64 ? info >> 32 : info >> 8),
+                                   (uint32_t)(e->is64 ? info : info & 0xff), t->lazy, t->first + i};
+        visit(&r, arg);
     }
     return true;
 }
 
-bool elf_relocations(const struct elf_image *e, void (*visit)(uint32_t, bool, void *), void *arg)
+bool elf_relocations(const struct elf_image *e,
+                     void (*visit)(const struct elf_relocation *, void *), void *arg)
 {
     bool ok = true;
     if (e->rel) {
-        ok &= relocations_of(e, e->rel, e->rel_size, e->rel_is_rela, e->rel_relative_n, false, visit,
-                             arg);
+        struct relocation_table t = {e->rel, e->rel_size, e->rel_is_rela, false, e->rel_relative_n, 0};
+        ok &= relocations_of(e, &t, visit, arg);
     }
     if (e->jmprel) {
-        ok &= relocations_of(e, e->jmprel, e->jmprel_size, e->jmprel_is_rela, 0, true, visit, arg);
+        struct relocation_table t = {e->jmprel, e->jmprel_size, e->jmprel_is_rela, true, 0,
+                                     e->rel_size};
+        ok &= relocations_of(e, &t, visit, arg);
     }
     return ok;
 }

@@ -68,7 +68,13 @@ struct elf_image {
     size_t n_needs;
     const char *soname, *rpath, *runpath; // NULL if absent; the last tag of a kind wins
     uint64_t flags, flags_1;              // DT_FLAGS, DT_FLAGS_1
-    bool has_relr, bind_now;
+    bool has_relr, bind_now, symbolic;
+
+    /* PT_TLS: size 0 if there is none; `first` is the offset of its first byte from a multiple of
+     * the alignment, which is at least 1. */
+    struct {
+        uint64_t size, align, first;
+    } tls;
 
     /* Where the tables lie, as offsets into the file; 0 means absent. */
     uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
@@ -160,7 +166,7 @@ struct elf_symbol {
     const char *name;
     uint64_t value, size;
     uint16_t shndx;
-    uint8_t type, bind;
+    uint8_t type, bind, visibility; // STV_DEFAULT ...
     uint16_t versym; // raw, with the hidden bit; 0xffff without a version table
 };
 
@@ -185,10 +191,16 @@ uint32_t elf_sysv_hash(const char *name);
 bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
-/* Calls `visit` for each relocation that names a symbol: index of the symbol, whether it sits in
- * the lazy table (DT_JMPREL). Returns false if the tables are damaged. */
+struct elf_relocation {
+    uint32_t symbol, type; // symbol 0: none
+    bool lazy;             // in the lazy table (DT_JMPREL)
+    uint64_t number;       // its place in the order in which the loader works
+};
+
+/* Calls `visit` for each relocation but the leading relative ones. Returns false if the tables are
+ * damaged. */
 bool elf_relocations(const struct elf_image *e,
-                     void (*visit)(uint32_t symbol, bool lazy, void *arg), void *arg);
+                     void (*visit)(const struct elf_relocation *r, void *arg), void *arg);
 
 /* Where the section of this name lies in the file; false if there is none, or no section headers.
  * The loader ignores sections: only for finding data quickly, never for what it would do. */

@@ -81,6 +81,26 @@ const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *cons
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,
                                struct ldso_object *root, bool now);
 
+/* ---- tls.c */
+
+/* Lays out the static TLS block of a start that succeeds (_dl_determine_tlsoffset). */
+void ldso_tls_start(struct ldso_process *p);
+
+/* The relocations of a file that need static TLS, in their order; read once for each file. */
+const struct ldso_tls_use *ldso_tls_uses(const struct ldso_process *p, struct ldso_file *f,
+                                         size_t *ret_n);
+
+/* Gives the object a place in the static TLS block unless it has one; false if it does not fit
+ * (_dl_try_allocate_static_tls). */
+bool ldso_tls_place(struct ldso_process *p, struct ldso_object *o, bool optional);
+
+/* Gives back the places of objects that a failed dlopen unloads, in the order of unloading
+ * (_dl_close_worker). */
+void ldso_tls_take_back(struct ldso_process *p, struct ldso_object *const *objects, size_t n);
+
+/* Bytes that are left for objects loaded later. */
+uint64_t ldso_tls_free(const struct ldso_process *p);
+
 /* ---- process.c */
 
 bool ldso_has_name(const struct ldso_object *o, const char *name);

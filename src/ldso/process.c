@@ -713,6 +713,7 @@ static void start_glibc(struct ldso_process *p)
     }
     place_interp(p);
     check_start(p);
+    ldso_tls_start(p);
 }
 
 int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
@@ -788,8 +789,55 @@ struct ldso_object *ldso_find_object(const struct ldso_process *p, const char *n
     return NULL;
 }
 
-static void take_back(struct ldso_process *p, size_t n_objects)
+/* The order in which _dl_close_worker() unloads what a failed dlopen has mapped, and all else: sorted
+ * by dependency, with the one that is closed in front since 2.39 and the program before. */
+static object_list unload_order(struct ldso_process *p, struct ldso_object *root)
 {
+    object_list maps = {0}, out = {0};
+    for (size_t i = 0; i < p->objects.n; i++) {
+        VEC_PUSH(p->arena, &maps, p->objects.items[i]);
+    }
+    if (p->glibc_minor < 35) {
+        sort_before_235(p, maps.items + 1, maps.n - 1, root);
+        return maps;
+    }
+    for (size_t i = 0; p->glibc_minor >= 39 && i < maps.n; i++) {
+        if (maps.items[i] == root) {
+            maps.items[i] = maps.items[0];
+            maps.items[0] = root;
+        }
+    }
+    p->mark++;
+    for (size_t i = maps.n; i-- > 0;) {
+        postorder(p, maps.items[i], NULL, &out, 0);
+    }
+    for (size_t i = 0; i < out.n / 2; i++) {
+        struct ldso_object *o = out.items[i];
+        out.items[i] = out.items[out.n - 1 - i];
+        out.items[out.n - 1 - i] = o;
+    }
+    return out;
+}
+
+static void take_back(struct ldso_process *p, struct ldso_object *root, size_t n_objects)
+{
+    size_t n_placed = 0;
+    for (size_t i = n_objects; i < p->objects.n; i++) {
+        n_placed += p->objects.items[i]->tls_offset != 0;
+    }
+    if (n_placed) {
+        object_list order = unload_order(p, root), gone = {0};
+        p->mark++;
+        for (size_t i = n_objects; i < p->objects.n; i++) {
+            p->objects.items[i]->mark = p->mark;
+        }
+        for (size_t i = 0; i < order.n; i++) {
+            if (order.items[i]->mark == p->mark) {
+                VEC_PUSH(p->arena, &gone, order.items[i]);
+            }
+        }
+        ldso_tls_take_back(p, gone.items, gone.n);
+    }
     p->objects.n = n_objects;
 }
 
@@ -845,7 +893,7 @@ static void load_glibc(struct ldso_process *p, struct ldso_load *load, unsigned 
     if (text) {
         load->outcome = r->outcome == LDSO_NOT_FOUND ? LDSO_NOT_FOUND : LDSO_REFUSED;
         load->path = r->path;
-        take_back(p, n_objects);
+        take_back(p, o, n_objects);
         return;
     }
     load->outcome = r->outcome;

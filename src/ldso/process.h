@@ -80,6 +80,8 @@ struct ldso_object {
     VEC(struct ldso_object *) deps;    // direct dependencies, in order
     VEC(struct ldso_object *) scope;   // breadth-first closure, set once it was a dlopen root
     bool global, relocated, versions_checked, soname_added;
+    uint64_t tls_offset; // of its block in the static TLS block; 0: it has none there
+    uint64_t tls_before; // how much of the static TLS block was in use before it
     bool faked;  // not found at start; listed by ldd, never mapped
     unsigned mark; // scratch for walks
 };
@@ -119,6 +121,7 @@ struct ldso_defect {
         LDSO_EXEC_STACK,
         LDSO_ISA_LEVEL,
         LDSO_FILE_CUT, // mapped, then SIGBUS
+        LDSO_STATIC_TLS, // the provider does not fit into the static TLS block
     } kind;
     const struct ldso_object *object;   // who wants it
     const struct ldso_object *provider; // who should have it, or NULL
@@ -126,6 +129,15 @@ struct ldso_defect {
     const char *text;                   // the loader's words, or what will happen
     int load;
     bool fatal; // stops the start or the dlopen
+    uint64_t tls_free; // with LDSO_STATIC_TLS: bytes that were left
+};
+
+/* The static TLS block of glibc: one piece of memory in each thread, laid out at the start with some
+ * surplus for what is loaded later. Bytes. */
+struct ldso_tls {
+    bool known; // the layout of the architecture is
+    uint64_t used, size, align;
+    uint64_t optional; // of the surplus, what TLS descriptors may still take
 };
 
 struct ldso_load {
@@ -168,6 +180,7 @@ struct ldso_process {
     VEC(struct ldso_request *) requests;
     VEC(struct ldso_load) loads;
     VEC(struct ldso_defect) defects;
+    struct ldso_tls tls;
     bool start_failed;
     const char *start_error; // the loader's words
     bool dead;               // a load has crashed the process: later loads do not happen

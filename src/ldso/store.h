@@ -16,6 +16,13 @@
 #include "elf/image.h"
 #include "ldso/cpu.h"
 
+/* A relocation that needs its symbol's object in the static TLS block. */
+struct ldso_tls_use {
+    uint32_t symbol;   // 0: the object itself
+    bool optional;     // TLS descriptor: it can do without
+    uint64_t number;   // see struct elf_relocation
+};
+
 /* One inode that can be opened for reading. */
 struct ldso_file {
     dev_t dev;
@@ -31,6 +38,8 @@ struct ldso_file {
     struct ldso_file **providers; // by undefined symbol: who defined it last time; or NULL
     VEC(struct ldso_file *) served_by; // the providers, each once
     bool served_complete;              // ... and no symbol was missing
+    VEC(struct ldso_tls_use) tls_uses; // see ldso_tls_uses()
+    bool tls_uses_read;
 };
 
 /* What one path leads to. */

@@ -194,7 +194,8 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
                  sym->type == STT_GNU_IFUNC;
     bool has_value = sym->value || sym->shndx == SHN_ABS || sym->type == STT_TLS;
     bool bound = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK || sym->bind == STB_GNU_UNIQUE;
-    if (sym->shndx == SHN_UNDEF || !has_value || !typed || !bound) {
+    bool is_local = sym->visibility == STV_HIDDEN || sym->visibility == STV_INTERNAL;
+    if (sym->shndx == SHN_UNDEF || !has_value || !typed || !bound || is_local) {
         return false;
     }
     if (!m->versioned || sym->versym == 0xffff) {
@@ -283,22 +284,48 @@ static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, si
     return LOOKUP_MISSING;
 }
 
+/* Whose definition of a symbol an object gets, or NULL. */
+static struct ldso_object *definer(struct ldso_process *p, struct ldso_object *o,
+                                   const struct scope *scopes, size_t n_scopes, uint32_t symbol,
+                                   const struct references *references)
+{
+    struct elf_symbol sym;
+    if (!elf_symbol_at(&o->file->image, symbol, &sym)) {
+        return NULL;
+    }
+    struct elf_lookup_key key = elf_lookup_key(sym.name);
+    struct reference want = version_of(references, sym.versym);
+    if (o->file->image.symbolic && lookup_in(p, o, &key, &want) == LOOKUP_FOUND) {
+        return o;
+    }
+    for (size_t s = 0; s < n_scopes; s++) {
+        for (size_t i = 0; i < scopes[s].n; i++) {
+            if (lookup_in(p, scopes[s].items[i], &key, &want) == LOOKUP_FOUND) {
+                return scopes[s].items[i];
+            }
+        }
+    }
+    return NULL;
+}
+
 /* How relocations use the symbols that were not found: 1 in the eager table, 2 lazily only. */
 struct use {
     unsigned char *used;
     uint32_t n;
     uint32_t first_eager, first_lazy; // symbol index, 0 if none
+    uint64_t at_eager, at_lazy;       // ... and the number of the relocation
 };
 
-static void note_use(uint32_t symbol, bool lazy, void *arg)
+static void note_use(const struct elf_relocation *r, void *arg)
 {
     struct use *u = arg;
-    if (symbol >= u->n || !u->used[symbol]) {
+    if (r->symbol >= u->n || !u->used[r->symbol]) {
         return;
     }
-    uint32_t *first = lazy ? &u->first_lazy : &u->first_eager;
+    uint32_t *first = r->lazy ? &u->first_lazy : &u->first_eager;
     if (!*first) {
-        *first = symbol;
+        *first = r->symbol;
+        *(r->lazy ? &u->at_lazy : &u->at_eager) = r->number;
     }
 }
 
@@ -320,27 +347,61 @@ static const char *missing_text(struct ldso_process *p, struct ldso_object *o, c
                         want->version ? ", version " : "", want->version ? want->version : "");
 }
 
-/* Says of one object which of its missing symbols stops it. */
-static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
-                                  const struct references *references,
-                                  const struct missing *missing, size_t n, bool now)
+static struct use uses_of(struct ldso_process *p, const struct elf_image *e,
+                          const struct missing *missing, size_t n)
 {
-    const struct elf_image *e = &o->file->image;
     struct use use = {.n = elf_symbol_undef_count(e)};
     use.used = arena_alloc(p->arena, use.n);
     for (size_t i = 0; i < n; i++) {
         use.used[missing[i].index] = 1;
     }
     (void)elf_relocations(e, note_use, &use); // damaged tables name no symbol
-    bool eager_plt = now || e->bind_now;
-    uint32_t index = use.first_eager ? use.first_eager : use.first_lazy;
-    if (!index) {
-        return NULL; // undefined, and nothing refers to it
+    return use;
+}
+
+/* Static TLS that the object's relocations want, up to relocation number `end`: of its own block or
+ * of that of who defines the symbol. */
+static const char *check_tls(struct ldso_process *p, struct ldso_object *o,
+                             const struct scope *scopes, size_t n_scopes, uint64_t end)
+{
+    size_t n = 0;
+    if (!p->tls.known) {
+        return NULL; // the start: all its objects have a place
     }
-    bool fatal = use.first_eager || eager_plt;
+    const struct ldso_tls_use *uses = ldso_tls_uses(p, o->file, &n);
+    struct references references = {0};
+    for (size_t i = 0; i < n && uses[i].number < end; i++) {
+        struct ldso_object *owner = o;
+        if (uses[i].symbol) {
+            references = references.n ? references : references_of(p, o);
+            owner = definer(p, o, scopes, n_scopes, uses[i].symbol, &references);
+        }
+        if (!owner || !owner->file->image.tls.size || ldso_tls_place(p, owner, uses[i].optional) ||
+            uses[i].optional) {
+            continue;
+        }
+        const char *text =
+            arena_printf(p->arena, "%s: cannot allocate memory in static TLS block",
+                         ldso_shown_name(p, owner));
+        ldso_defect_add(p, (struct ldso_defect){
+            .kind = LDSO_STATIC_TLS, .object = o, .provider = owner, .text = text,
+            .load = p->current_load, .fatal = true, .tls_free = ldso_tls_free(p)});
+        return text;
+    }
+    return NULL;
+}
+
+/* Says of one object which of its missing symbols stops it. */
+static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
+                                  const struct references *references,
+                                  const struct missing *missing, size_t n, const struct use *use,
+                                  bool fatal)
+{
+    const struct elf_image *e = &o->file->image;
+    uint32_t index = use->first_eager ? use->first_eager : use->first_lazy;
     struct elf_symbol sym;
-    if (!elf_symbol_at(e, index, &sym)) {
-        return NULL;
+    if (!index || !elf_symbol_at(e, index, &sym)) {
+        return NULL; // undefined, and nothing refers to it
     }
     enum lookup how = LOOKUP_MISSING;
     for (size_t i = 0; i < n; i++) {
@@ -395,7 +456,7 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
 {
     const struct elf_image *e = &o->file->image;
     if (served_as_before(o->file, mark)) {
-        return NULL;
+        return check_tls(p, o, scopes, n_scopes, UINT64_MAX);
     }
     struct references references = references_of(p, o);
     uint32_t n = elf_symbol_undef_count(e);
@@ -430,8 +491,16 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
     o->file->served_complete = false;
     if (missing.n == 0) {
         remember_providers(p, o->file, n);
+        return check_tls(p, o, scopes, n_scopes, UINT64_MAX);
     }
-    return missing.n ? report_missing(p, o, &references, missing.items, missing.n, now) : NULL;
+    struct use use = uses_of(p, e, missing.items, missing.n);
+    bool fatal = use.first_eager || (use.first_lazy && (now || e->bind_now));
+    const char *text = check_tls(p, o, scopes, n_scopes,
+                                 !fatal            ? UINT64_MAX
+                                 : use.first_eager ? use.at_eager
+                                                   : use.at_lazy);
+    return text ? text
+                : report_missing(p, o, &references, missing.items, missing.n, &use, fatal);
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,

@@ -7,7 +7,7 @@ asks for; `program(host, spec)` rewrites the dynamic section of a compiled host 
 A library is laid out like this (one page of text, one of data):
 
     0x000  ELF header
-    0x040  program headers (LOAD R+X, LOAD RW, DYNAMIC, GNU_STACK, INTERP)
+    0x040  program headers (LOAD R+X, LOAD RW, DYNAMIC, GNU_STACK, INTERP, TLS)
     0x1f0  MAGIC, by which the host recognises a library of ours
     0x200  trampoline(function, name, flags): calls function(name, flags) and returns its result,
            so that a dlopen passed in sees a return address inside this library
@@ -28,7 +28,7 @@ DATA_AT = 0x1000
 # sub rsp,8; mov rax,rdi; mov rdi,rsi; mov esi,edx; call rax; add rsp,8; ret
 TRAMPOLINE = bytes.fromhex("4883ec08" "4889f8" "4889f7" "89d6" "ffd0" "4883c408" "c3")
 
-PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE = 1, 2, 3, 4
+PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_TLS = 1, 2, 3, 4, 7
 PT_GNU_EH_FRAME, PT_GNU_STACK, PT_GNU_PROPERTY = 0x6474E550, 0x6474E551, 0x6474E553
 (DT_NEEDED, DT_PLTRELSZ, DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT,
  DT_STRSZ, DT_SYMENT) = range(1, 12)
@@ -37,7 +37,8 @@ DT_RUNPATH = 29
 DT_VERSYM, DT_FLAGS_1 = 0x6FFFFFF0, 0x6FFFFFFB
 DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 DF_1_NODEFLIB = 0x800
-R_GLOB_DAT, R_JUMP_SLOT = 6, 7
+R_GLOB_DAT, R_JUMP_SLOT, R_TPOFF64, R_TLSDESC = 6, 7, 18, 36
+STT_TLS = 6
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 
 
@@ -103,6 +104,21 @@ def _version_tables(spec, strings):
     return verdef, len(defs) + 1 if defs else 0, verneed, len(needs), own, wanted
 
 
+def _tls_symbols(spec, strings, symbols, versym):
+    """Adds the TLS symbols that the object defines or its relocations name; their indices by name."""
+    index = {}
+    tls = spec.get("tls") or {}
+    rows = [dict(tls, defined=True)] if tls.get("name") else []
+    for row in rows + (spec.get("tls_refs") or []):
+        if row.get("name") and row["name"] not in index:
+            index[row["name"]] = len(symbols)
+            symbols.append(struct.pack("<IBBHQQ", strings.add(row["name"]),
+                                       (2 if row.get("weak") else 1) << 4 | STT_TLS,
+                                       row.get("visibility", 0), 2 if row.get("defined") else 0, 0, 1))
+            versym.append(1)
+    return index
+
+
 def library(spec):
     """The bytes of the shared object that `spec` describes; every key is optional."""
     base = 0x400000 if spec.get("type") == "exec" else 0
@@ -126,6 +142,15 @@ def library(spec):
         else:
             rela += row
         slots.append(TRAMPOLINE_AT if lazy else 0)
+    tls = spec.get("tls")
+    tls_symbols = _tls_symbols(spec, strings, symbols, versym)
+    offsets = b""
+    for ref in spec.get("tls_refs") or []:
+        slot = base + slot_at + 8 * len(slots)
+        kind = R_TLSDESC if ref.get("descriptor") else R_TPOFF64
+        slots += [0, 0]
+        offsets += struct.pack("<QQq", slot, tls_symbols.get(ref.get("name"), 0) << 32 | kind, 0)
+    rela = offsets + rela if spec.get("tls_first") else rela + offsets
     for sym in defined:
         is_object = sym.get("kind", "func") == "object"
         bind = 2 if sym.get("weak") else 1
@@ -195,6 +220,9 @@ def library(spec):
     head(PT_LOAD, 6, data_off, vaddr, len(data), align)
     if spec.get("dynamic", True):
         head(PT_DYNAMIC, 6, data_off + dyn_at, vaddr + dyn_at, len(dynamic), 8)
+    if tls:
+        at = (vaddr + tls["align"] - 1) // tls["align"] * tls["align"] + tls.get("skew", 0)
+        heads.append(struct.pack("<IIQQQQQQ", PT_TLS, 4, data_off, at, at, 0, tls["size"], tls["align"]))
     stack = spec.get("stack", "rw")
     if stack:
         head(PT_GNU_STACK, 7 if stack == "rwx" else 6, 0, 0, 0, 16)

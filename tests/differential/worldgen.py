@@ -44,7 +44,7 @@ NOBODY = 65534
 # Which parts of the loader a world exercises, and how often.
 FEATURES = {"links": 0.4, "hwcaps": 0.2, "legacy": 0.15, "bad": 0.35, "cache": 0.35, "env": 0.5,
             "preload": 0.25, "tokens": 0.35, "odd_paths": 0.35, "odd_names": 0.35, "versions": 0.15,
-            "symbols": 0.15, "user": 0.12, "cpu": 0.1, "flags": 0.15, "stack": 0.1, "system": 0.25}
+            "symbols": 0.15, "tls": 0.2, "user": 0.12, "cpu": 0.1, "flags": 0.15, "stack": 0.1, "system": 0.25}
 
 
 DEFAULTS = {"exe": "@W@/bin/prog", "start": "kernel", "env": {}, "cwd": ".", "loads": [], "cache": None,
@@ -226,6 +226,8 @@ class Generator:
             self.version_tags(spec, stem)
         if "symbols" in self.on:
             self.symbol_tags(spec, stem)
+        if "tls" in self.on:
+            self.tls_tags(spec, stem)
         if self.chance(0.03, "bad"):
             spec["dynamic"] = False
         if self.chance(0.03, "bad"):
@@ -268,6 +270,26 @@ class Generator:
         for sym in spec["defs"]:
             if spec.get("verdef") and self.chance(0.5):
                 sym["version"] = r.choice(spec["verdef"])
+
+    def tls_tags(self, spec, stem):
+        """A block of thread-local memory, and relocations that need its place or another one's."""
+        r = self.r
+        if self.chance(0.8):
+            align = r.choice([1, 4, 8, 8, 16, 16, 32, 64, 64, 128, 256, 1024])
+            spec["tls"] = {"align": align, "skew": r.choice([0, 0, 0, r.randrange(align)]),
+                           "size": r.choice([1, 4, 8, 16, 24, 100, 144, 300, 500, 512, 520, 700, 900, 1200,
+                                             1600, 1664, 1700, 4000, r.randint(1, 1700)])}
+            if self.chance(0.6):
+                spec["tls"].update(name=f"{stem}_t", visibility=r.choice([0, 0, 0, 2, 3]))
+        spec["tls_refs"] = []
+        for _ in range(r.choice([0, 1, 1, 1, 2, 3])):
+            ref = {"descriptor": self.chance(0.35)}
+            if "tls" not in spec or self.chance(0.5):
+                ref.update(name=f"{r.choice(self.stems)}_t", weak=self.chance(0.85))
+            spec["tls_refs"].append(ref)
+        spec["tls_first"] = self.chance(0.5)
+        if not all(ref["descriptor"] for ref in spec["tls_refs"]):
+            spec["flags"] = spec.get("flags", 0) | 0x10  # DF_STATIC_TLS, as linkers set it
 
     def folder(self):
         """A folder for a library: one of the world's, or a subfolder that glibc looks into."""
@@ -396,6 +418,9 @@ class Generator:
                 env["LD_PRELOAD"] = env["LD_PRELOAD"].rstrip(" :")
         if self.chance(0.05, "tokens"):
             env["LD_ORIGIN_PATH"] = "@W@/d1"
+        if self.chance(0.3, "tls") and "cpu" not in self.on:
+            env["GLIBC_TUNABLES"] = "glibc.rtld.optional_static_tls=" + self.r.choice(
+                ["0", "100", "1024", "0x800", "4096", "12"])
         return env
 
     def world(self):
@@ -404,7 +429,7 @@ class Generator:
         if self.chance(0.05) and "musl" in self.able:
             # musl looks neither at e_ident nor at symbols before it relocates; not compared.
             start = "musl"
-            self.on -= {"bad", "symbols", "versions"}
+            self.on -= {"bad", "symbols", "versions", "tls"}
         for stem in self.stems:
             for _ in range(r.choice([1, 2, 2, 3, 4])):
                 self.library(stem)
@@ -439,7 +464,7 @@ class Generator:
                 start = "kernel"
         loads = []
         if start not in ("trace", "musl"):
-            for _ in range(r.choice([0, 1, 2, 3, 4, 6])):
+            for _ in range(r.choice([3, 6, 9] if "tls" in self.on else [0, 1, 2, 3, 4, 6])):
                 caller = "" if self.chance(0.45) else f"/{self.soname()}"
                 loads.append({"name": self.name(), "caller": caller})
         return {"files": self.files, "exe": exe, "start": start, "env": self.environment(), "cwd": cwd,

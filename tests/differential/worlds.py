@@ -383,10 +383,10 @@ def smaller(world):
 
 def smaller_file(spec):
     for key in ("rpath", "runpath", "rpath_before", "flags", "flags1", "stack", "align", "undef", "defs",
-                "verneed", "verdef", "mode"):
+                "verneed", "verdef", "mode", "tls_refs"):
         if key in spec:
             yield {k: v for k, v in spec.items() if k != key}
-    for key in ("needed", "undef", "defs", "verneed", "verdef"):
+    for key in ("needed", "undef", "defs", "verneed", "verdef", "tls_refs"):
         for i in range(len(spec.get(key) or [])):
             if spec[key][i] != "libc.so.6":
                 yield dict(spec, **{key: spec[key][:i] + spec[key][i + 1:]})

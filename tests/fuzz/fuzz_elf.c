@@ -31,11 +31,11 @@ static bool see_symbol(const struct elf_symbol *sym, void *arg)
     return ++seen->n >= 64;
 }
 
-static void see_relocation(uint32_t symbol, bool lazy, void *arg)
+static void see_relocation(const struct elf_relocation *r, void *arg)
 {
     struct seen *seen = arg;
-    seen->last_symbol = symbol;
-    seen->n += lazy;
+    seen->last_symbol = r->symbol;
+    seen->n += r->lazy;
 }
 
 static void see_note(const struct elf_note *note, void *arg)

@@ -62,10 +62,10 @@ static void see_note(const struct elf_note *note, void *arg)
     ++*(size_t *)arg;
 }
 
-static void sum_relocation(uint32_t symbol, bool lazy, void *arg)
+static void sum_relocation(const struct elf_relocation *r, void *arg)
 {
-    assert_false(lazy);
-    *(uint32_t *)arg = *(uint32_t *)arg * 10 + symbol;
+    assert_false(r->lazy);
+    *(uint32_t *)arg = *(uint32_t *)arg * 10 + r->symbol;
 }
 
 static void reads_one(const struct elf_image *e, const struct elfmake *s)
@@ -148,9 +148,9 @@ static void ignore_note(const struct elf_note *note, void *arg)
     *(size_t *)arg += note->desc.n;
 }
 
-static void ignore_relocation(uint32_t symbol, bool lazy, void *arg)
+static void ignore_relocation(const struct elf_relocation *r, void *arg)
 {
-    *(size_t *)arg += symbol + lazy;
+    *(size_t *)arg += r->symbol + r->lazy;
 }
 
 /* Everything that can be asked of an image is asked. With AddressSanitizer or valgrind a read
