@@ -150,6 +150,19 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
         "object requires\".\n\n"
         "To do: a release without the mark, or clear it: patchelf --clear-execstack FILE. With glibc\n"
         "2.42 GLIBC_TUNABLES=glibc.rtld.execstack=2 at start allows it."},
+    [DIAG_STATIC_TLS] = {
+        "static-tls-exhausted", "not-gpu-runtime", DIAG_ERROR,
+        "A library's thread-local variables do not fit into the memory that the start set aside.",
+        "glibc lays out the thread-local variables of all libraries of a start in one block for each\n"
+        "thread, with 1664 bytes to spare. A library that is opened later and wants a fixed place in\n"
+        "it (libgomp, libraries built with -ftls-model=initial-exec; on aarch64 others take some of it\n"
+        "as well) must fit into what is left: \"cannot allocate memory in static TLS block\". So it\n"
+        "can depend on what was imported before.\n\n"
+        "To see it: readelf -lW FILE shows the size (MemSiz of the TLS segment), readelf -dW FILE the\n"
+        "flag STATIC_TLS; LD_DEBUG=files the order of loading.\n\n"
+        "To do: import the package that fails first, or start the program with more room\n"
+        "(GLIBC_TUNABLES=glibc.rtld.optional_static_tls=BYTES, glibc 2.32 and later), or with the\n"
+        "library itself in LD_PRELOAD, which gives it a place in the block of the start."},
     [DIAG_CPU_LEVEL] = {
         "cpu-level", "not-gpu-runtime", DIAG_ERROR,
         "A library is built for a newer processor than this one.",

@@ -52,6 +52,9 @@ static bool fails_alone(struct diag *d, const struct diag_failure *x)
 
 bool diag_rule_order(struct diag *d, const struct diag_failure *x)
 {
+    if (x->defect && x->defect->kind == LDSO_STATIC_TLS) {
+        return false; // more room helps in every order
+    }
     const struct model_process *works =
         x->process->n_script > 2 && !fails_alone(d, x) ? works_elsewhere(d, x) : NULL;
     if (!works) {

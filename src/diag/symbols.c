@@ -179,6 +179,37 @@ static struct diag_finding *rule_cpu(struct diag *d, const struct diag_failure *
     return f;
 }
 
+static struct diag_finding *rule_static_tls(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_process *p = x->process->ldso;
+    const struct ldso_object *o = x->defect->provider;
+    const unsigned long long size = o->file->image.tls.size, align = o->file->image.tls.align;
+    const char *path = path_normal(d->a, model_absolute(d->m, o->path));
+    struct diag_finding *f = diag_add(
+        d, DIAG_STATIC_TLS, path, path_base(path),
+        arena_printf(d->a, "The thread-local variables of %s do not fit into the memory that was set "
+                     "aside for them at the start.", path_base(path)));
+    diag_evidence(d, f,
+                  "it needs %llu bytes of static TLS, aligned to %llu; %llu bytes of the reserve for "
+                  "what is loaded later are left",
+                  size, align, (unsigned long long)x->defect->tls_free);
+    for (size_t i = 0; i < x->defect->tls_late.n; i++) {
+        const struct ldso_object *late = x->defect->tls_late.items[i];
+        diag_evidence(d, f, "%s holds %llu bytes of that reserve", late->path,
+                      (unsigned long long)late->file->image.tls.size);
+    }
+    if (p->glibc_minor >= 32 && align <= p->tls.align) {
+        unsigned long long room = (p->tls.room + x->defect->tls_wanted + 511) / 512 * 512;
+        diag_repair(d, f, DIAG_REPAIR_ENV,
+                    arena_printf(d->a, "export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu",
+                                 room), "Set more memory aside at the start of the program.");
+    }
+    diag_repair(d, f, DIAG_REPAIR_ENV,
+                arena_printf(d->a, "export LD_PRELOAD=%s", diag_quote(d, path)),
+                "Load it at the start, where it has a place of its own.");
+    return f;
+}
+
 static struct diag_finding *rule_cut(struct diag *d, const struct diag_failure *x)
 {
     const char *path = path_normal(d->a, model_absolute(d->m, x->defect->object->path));
@@ -202,7 +233,7 @@ bool diag_rule_defect(struct diag *d, const struct diag_failure *x)
     case LDSO_EXEC_STACK: f = rule_exec_stack(d, x); break;
     case LDSO_ISA_LEVEL: f = rule_cpu(d, x); break;
     case LDSO_FILE_CUT: f = rule_cut(d, x); break;
-    case LDSO_STATIC_TLS: f = rule_exec_stack(d, x); break;
+    case LDSO_STATIC_TLS: f = rule_static_tls(d, x); break;
     case LDSO_VERSION_MISSING:
     case LDSO_SYMBOL_MISSING:
     case LDSO_SYMBOL_MISSING_LAZY:

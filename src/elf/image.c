@@ -652,6 +652,7 @@ struct relocation_table {
 };
 
 static bool relocations_of(const struct elf_image *e, const struct relocation_table *t,
+                           const uint32_t *types,
                            void (*visit)(const struct elf_relocation *, void *), void *arg)
 {
     size_t entry = (e->is64 ? 16u : 8u) + (t->rela ? (e->is64 ? 8u : 4u) : 0u);
@@ -662,25 +663,29 @@ static bool relocations_of(const struct elf_image *e, const struct relocation_ta
     uint64_t n = t->size / entry;
     for (uint64_t i = t->skip < n ? t->skip : n; i < n; i++) {
         uint64_t info = word(e, p + i * entry + (e->is64 ? 8 : 4));
-        struct elf_relocation r = {(uint32_t)(e->is64 ? info >> 32 : info >> 8),
-                                   (uint32_t)(e->is64 ? info : info & 0xff), t->lazy, t->first + i};
+        uint32_t type = (uint32_t)(e->is64 ? info : info & 0xff);
+        if (types && type != types[0] && type != types[1] && type != types[2]) {
+            continue;
+        }
+        struct elf_relocation r = {(uint32_t)(e->is64 ? info >> 32 : info >> 8), type, t->lazy,
+                                   t->first + i};
         visit(&r, arg);
     }
     return true;
 }
 
-bool elf_relocations(const struct elf_image *e,
+bool elf_relocations(const struct elf_image *e, const uint32_t types[3],
                      void (*visit)(const struct elf_relocation *, void *), void *arg)
 {
     bool ok = true;
     if (e->rel) {
         struct relocation_table t = {e->rel, e->rel_size, e->rel_is_rela, false, e->rel_relative_n, 0};
-        ok &= relocations_of(e, &t, visit, arg);
+        ok &= relocations_of(e, &t, types, visit, arg);
     }
     if (e->jmprel) {
         struct relocation_table t = {e->jmprel, e->jmprel_size, e->jmprel_is_rela, true, 0,
                                      e->rel_size};
-        ok &= relocations_of(e, &t, visit, arg);
+        ok &= relocations_of(e, &t, types, visit, arg);
     }
     return ok;
 }

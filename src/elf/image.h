@@ -197,9 +197,9 @@ struct elf_relocation {
     uint64_t number;       // its place in the order in which the loader works
 };
 
-/* Calls `visit` for each relocation but the leading relative ones. Returns false if the tables are
- * damaged. */
-bool elf_relocations(const struct elf_image *e,
+/* Calls `visit` for each relocation but the leading relative ones, or for those of three types only
+ * (NULL: all; 0 fills up). Returns false if the tables are damaged. */
+bool elf_relocations(const struct elf_image *e, const uint32_t types[3],
                      void (*visit)(const struct elf_relocation *r, void *arg), void *arg);
 
 /* Where the section of this name lies in the file; false if there is none, or no section headers.

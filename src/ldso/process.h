@@ -82,6 +82,7 @@ struct ldso_object {
     bool global, relocated, versions_checked, soname_added;
     uint64_t tls_offset; // of its block in the static TLS block; 0: it has none there
     uint64_t tls_before; // how much of the static TLS block was in use before it
+    bool tls_late;       // its place is in the surplus for what the start has not loaded
     bool faked;  // not found at start; listed by ldd, never mapped
     unsigned mark; // scratch for walks
 };
@@ -129,15 +130,19 @@ struct ldso_defect {
     const char *text;                   // the loader's words, or what will happen
     int load;
     bool fatal; // stops the start or the dlopen
-    uint64_t tls_free; // with LDSO_STATIC_TLS: bytes that were left
+    /* With LDSO_STATIC_TLS: bytes that were left of the surplus, bytes that all would take who want
+     * a place and have none, and who has a place. */
+    uint64_t tls_free, tls_wanted;
+    VEC(const struct ldso_object *) tls_late;
 };
 
-/* The static TLS block of glibc: one piece of memory in each thread, laid out at the start with some
+/* The static TLS block of glibc: a piece of memory in each thread, laid out at the start with some
  * surplus for what is loaded later. Bytes. */
 struct ldso_tls {
     bool known; // the layout of the architecture is
     uint64_t used, size, align;
-    uint64_t optional; // of the surplus, what TLS descriptors may still take
+    uint64_t room;     // what glibc.rtld.optional_static_tls has set aside
+    uint64_t optional; // of it, what TLS descriptors may still take
 };
 
 struct ldso_load {

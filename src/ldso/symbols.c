@@ -355,8 +355,29 @@ static struct use uses_of(struct ldso_process *p, const struct elf_image *e,
     for (size_t i = 0; i < n; i++) {
         use.used[missing[i].index] = 1;
     }
-    (void)elf_relocations(e, note_use, &use); // damaged tables name no symbol
+    (void)elf_relocations(e, NULL, note_use, &use); // damaged tables name no symbol
     return use;
+}
+
+static const char *report_tls(struct ldso_process *p, struct ldso_object *o,
+                              struct ldso_object *owner)
+{
+    struct ldso_defect d = {.kind = LDSO_STATIC_TLS, .object = o, .provider = owner,
+                            .load = p->current_load, .fatal = true, .tls_free = ldso_tls_free(p)};
+    d.text = arena_printf(p->arena, "%s: cannot allocate memory in static TLS block",
+                          ldso_shown_name(p, owner));
+    for (size_t i = 0; i < p->objects.n; i++) {
+        struct ldso_object *other = p->objects.items[i];
+        size_t n_uses = 0;
+        (void)ldso_tls_uses(p, other->file, &n_uses);
+        if (other->tls_late) {
+            VEC_PUSH(p->arena, &d.tls_late, other);
+        } else if (!other->tls_offset && (n_uses || other == owner)) {
+            d.tls_wanted += other->file->image.tls.size + other->file->image.tls.align;
+        }
+    }
+    ldso_defect_add(p, d);
+    return d.text;
 }
 
 /* Static TLS that the object's relocations want, up to relocation number `end`: of its own block or
@@ -376,17 +397,10 @@ static const char *check_tls(struct ldso_process *p, struct ldso_object *o,
             references = references.n ? references : references_of(p, o);
             owner = definer(p, o, scopes, n_scopes, uses[i].symbol, &references);
         }
-        if (!owner || !owner->file->image.tls.size || ldso_tls_place(p, owner, uses[i].optional) ||
-            uses[i].optional) {
-            continue;
+        if (owner && owner->file->image.tls.size && !ldso_tls_place(p, owner, uses[i].optional) &&
+            !uses[i].optional) {
+            return report_tls(p, o, owner);
         }
-        const char *text =
-            arena_printf(p->arena, "%s: cannot allocate memory in static TLS block",
-                         ldso_shown_name(p, owner));
-        ldso_defect_add(p, (struct ldso_defect){
-            .kind = LDSO_STATIC_TLS, .object = o, .provider = owner, .text = text,
-            .load = p->current_load, .fatal = true, .tls_free = ldso_tls_free(p)});
-        return text;
     }
     return NULL;
 }

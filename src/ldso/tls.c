@@ -17,13 +17,13 @@ struct arch {
     uint16_t machine;
     bool is64;
     bool below; // blocks grow down from the thread pointer (TLS_TCB_AT_TP)
-    uint32_t offset_types[2], descriptor_type;
+    uint32_t types[3]; // the last one: descriptor
 };
 
 static const struct arch archs[] = {
-    {EM_X86_64, true, true, {R_X86_64_TPOFF64}, R_X86_64_TLSDESC},
-    {EM_386, false, true, {R_386_TLS_TPOFF, R_386_TLS_TPOFF32}, R_386_TLS_DESC},
-    {EM_AARCH64, true, false, {R_AARCH64_TLS_TPREL}, R_AARCH64_TLSDESC},
+    {EM_X86_64, true, true, {R_X86_64_TPOFF64, 0, R_X86_64_TLSDESC}},
+    {EM_386, false, true, {R_386_TLS_TPOFF, R_386_TLS_TPOFF32, R_386_TLS_DESC}},
+    {EM_AARCH64, true, false, {R_AARCH64_TLS_TPREL, 0, R_AARCH64_TLSDESC}},
 };
 
 static const struct arch *arch_of(const struct ldso_process *p)
@@ -138,6 +138,7 @@ void ldso_tls_start(struct ldso_process *p)
         .used = offset,
         .size = round_up(whole, arch->below ? align : tcb_align),
         .align = align,
+        .room = optional,
         .optional = optional,
     };
 }
@@ -147,7 +148,8 @@ uint64_t ldso_tls_free(const struct ldso_process *p)
     return p->tls.size - p->tls.used;
 }
 
-/* Sets o->tls_offset and returns true, or says that it does not fit. ret_end: the new p->tls.used */
+/* Where the block of an object that is loaded later would lie, and how much is then in use; false if
+ * it does not fit. */
 static bool fit(const struct ldso_process *p, const struct arch *arch, struct ldso_object *o,
                 uint64_t *ret_offset, uint64_t *ret_end)
 {
@@ -183,6 +185,7 @@ bool ldso_tls_place(struct ldso_process *p, struct ldso_object *o, bool optional
     p->tls.optional -= optional ? takes : 0;
     o->tls_offset = offset;
     o->tls_before = p->tls.used;
+    o->tls_late = true;
     p->tls.used = end;
     return true;
 }
@@ -237,6 +240,7 @@ void ldso_tls_take_back(struct ldso_process *p, struct ldso_object *const *objec
             take_back_above(p, objects[i], &piece);
         }
         objects[i]->tls_offset = 0;
+        objects[i]->tls_late = false;
     }
     if (piece.from && piece.to == p->tls.used) {
         p->tls.used = piece.from;
@@ -262,11 +266,10 @@ static bool is_own(const struct elf_image *e, uint32_t symbol)
 static void collect_use(const struct elf_relocation *r, void *arg)
 {
     struct collect *c = arg;
-    const struct arch *arch = c->arch;
-    bool optional = r->type == arch->descriptor_type;
-    if (!r->type || (!optional && r->type != arch->offset_types[0] && r->type != arch->offset_types[1])) {
-        return;
+    if (!r->type) {
+        return; // an entry that does nothing
     }
+    bool optional = r->type == c->arch->types[2];
     struct ldso_tls_use use = {is_own(&c->file->image, r->symbol) ? 0 : r->symbol, optional,
                                r->number};
     size_t n = c->file->tls_uses.n;
@@ -283,7 +286,7 @@ const struct ldso_tls_use *ldso_tls_uses(const struct ldso_process *p, struct ld
     /* Linkers set the flag where an offset from the thread pointer is wanted. */
     if (!f->tls_uses_read && arch && (f->image.flags & DF_STATIC_TLS || f->image.tls.size)) {
         struct collect c = {arch, p->store->arena, f};
-        (void)elf_relocations(&f->image, collect_use, &c); // damaged tables want nothing
+        (void)elf_relocations(&f->image, arch->types, collect_use, &c); // damaged ones want none
     }
     f->tls_uses_read = true;
     *ret_n = f->tls_uses.n;

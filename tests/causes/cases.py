@@ -25,6 +25,7 @@ class Case:
     prefix: str = "/opt/venv"
 
 
+DF_STATIC_TLS = 0x10
 CASES = []
 
 
@@ -383,6 +384,26 @@ def exec_stack_newer_glibc(t, bad):
     t.python().ctranslate2(stack="rwx")
     t.system_cublas()
     return {"args": ["--glibc", "2.41" if bad else "2.40"]}
+
+
+@case("static-tls-exhausted", "not-gpu-runtime", "libctranslate2-01234567.so.4",
+      repair=r"optional_static_tls=4608$", evidence="needs 4000 bytes")
+def static_tls(t, bad):
+    t.python().ctranslate2(flags=DF_STATIC_TLS, tls={"size": 4000 if bad else 1600, "align": 16},
+                           tls_refs=[{}])
+    t.system_cublas()
+
+
+@case("static-tls-exhausted", "not-gpu-runtime", "libctranslate2-01234567.so.4",
+      repair=r"export LD_PRELOAD=\S*/libctranslate2-01234567.so.4$",
+      evidence="libearly.so.1 holds 1000 bytes")
+def static_tls_taken_before(t, bad):
+    """Whether the second one fits depends on the first."""
+    t.python().ctranslate2(flags=DF_STATIC_TLS, tls={"size": 900, "align": 8}, tls_refs=[{}],
+                           needed=["libearly.so.1"])
+    t.system_cublas()
+    t.lib(SYSTEM + "/libearly.so.1", tls={"size": 1000, "align": 8},
+          tls_refs=[{"descriptor": not bad}])
 
 
 @case("cpu-level", "not-gpu-runtime", "libcublas.so.12", evidence="x86-64-v1")

@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct seen seen = {.image = &image};
     read_symbols(&image, &seen);
-    (void)elf_relocations(&image, see_relocation, &seen);
+    (void)elf_relocations(&image, NULL, see_relocation, &seen);
     elf_notes(&image, see_note, &seen);
     assert(elf_machine_name(&arena, image.machine));
     arena_release(&arena);

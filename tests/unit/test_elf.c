@@ -125,7 +125,7 @@ static void reads_symbols(const struct elf_image *e, const struct elfmake *s)
     assert_int_equal(elf_symbol_undef_count(e), s->sysv_hash ? 6 : 3);
     assert_false(elf_symbol_at(e, UINT32_MAX, &sym));
     uint32_t relocations = 0;
-    assert_true(elf_relocations(e, sum_relocation, &relocations));
+    assert_true(elf_relocations(e, NULL, sum_relocation, &relocations));
     assert_int_equal(relocations, 12); // symbol 1, then symbol 2
 }
 
@@ -165,7 +165,7 @@ static void ask_all(const struct elf_image *e)
         sum += elf_symbol_at(e, i, &sym);
     }
     sum += find(e, "given", &sym) + find(e, "malloc", &sym);
-    sum += elf_relocations(e, ignore_relocation, &sum);
+    sum += elf_relocations(e, NULL, ignore_relocation, &sum);
     elf_notes(e, ignore_note, &sum);
     for (size_t i = 0; i < e->n_needs; i++) {
         sum += strlen(e->needs[i].name);
