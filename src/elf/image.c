@@ -532,23 +532,6 @@ static uint32_t symbols_by_section(const struct elf_image *e)
     return 0;
 }
 
-uint32_t elf_symbol_undef_count(const struct elf_image *e)
-{
-    const unsigned char *p = e->gnu_hash ? elf_bytes(e, e->gnu_hash, 16) : NULL;
-    uint64_t n = 0;
-    if (p) {
-        n = elf_u32(e, p + 4);
-    } else if ((p = e->hash ? elf_bytes(e, e->hash, 8) : NULL)) {
-        n = elf_u32(e, p + 4);
-    } else {
-        n = symbols_by_section(e);
-    }
-    uint64_t room = e->symtab && e->symtab < e->size
-                        ? (e->size - e->symtab) / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
-                        : 0;
-    return (uint32_t)(n < room ? n : room);
-}
-
 struct elf_lookup_key elf_lookup_key(const char *name)
 {
     const unsigned char *p = (const unsigned char *)name;
@@ -688,6 +671,42 @@ bool elf_relocations(const struct elf_image *e, const uint32_t types[3],
         ok &= relocations_of(e, &t, types, visit, arg);
     }
     return ok;
+}
+
+/* Linkers write 1 as the first hashed symbol where none is, however many are undefined. */
+static bool exports_nothing(const struct elf_image *e)
+{
+    for (uint32_t i = 0; e->gnu.bloom && i < e->gnu.nbuckets; i++) {
+        if (elf_u32(e, e->gnu.buckets + (size_t)i * 4)) {
+            return false;
+        }
+    }
+    return e->gnu.bloom != NULL;
+}
+
+static void note_last_symbol(const struct elf_relocation *r, void *arg)
+{
+    uint64_t *n = arg;
+    *n = r->symbol >= *n ? (uint64_t)r->symbol + 1 : *n;
+}
+
+uint32_t elf_symbol_undef_count(const struct elf_image *e)
+{
+    const unsigned char *p = e->gnu_hash ? elf_bytes(e, e->gnu_hash, 16) : NULL;
+    uint64_t n = 0;
+    if (p && !exports_nothing(e)) {
+        n = elf_u32(e, p + 4);
+    } else if (p) {
+        (void)elf_relocations(e, NULL, note_last_symbol, &n); // damaged tables name none
+    } else if ((p = e->hash ? elf_bytes(e, e->hash, 8) : NULL)) {
+        n = elf_u32(e, p + 4);
+    } else {
+        n = symbols_by_section(e);
+    }
+    uint64_t room = e->symtab && e->symtab < e->size
+                        ? (e->size - e->symtab) / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
+                        : 0;
+    return (uint32_t)(n < room ? n : room);
 }
 
 const char *elf_machine_name(struct arena *a, uint16_t machine)

@@ -174,7 +174,8 @@ struct elf_symbol {
 bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret);
 
 /* Number of dynamic symbols that can be undefined: those before the first hashed one with
- * DT_GNU_HASH, all with DT_HASH. 0 if it cannot be known. */
+ * DT_GNU_HASH (up to the last that a relocation names where none is hashed), all with DT_HASH. 0 if
+ * it cannot be known. */
 uint32_t elf_symbol_undef_count(const struct elf_image *e);
 
 struct elf_lookup_key {
