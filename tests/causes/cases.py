@@ -386,6 +386,16 @@ def exec_stack_newer_glibc(t, bad):
     return {"args": ["--glibc", "2.41" if bad else "2.40"]}
 
 
+@case("undefined-symbol", "symbol-missing", "libcublas.so.12", evidence="gone")
+def undefined_symbol_of_one_without_exports(t, bad):
+    """Its hash table is empty, and says nothing of how many symbols there are."""
+    t.python().ctranslate2()
+    t.put(SYSTEM + "/libcublas.so.12", tree.compiled(
+        "extern int gone%s; __attribute__((used)) static int *keep = &gone;" % (
+            "" if bad else " __attribute__((weak))"),
+        "-nostartfiles", "-Wl,-soname,libcublas.so.12"))
+
+
 @case("static-tls-exhausted", "not-gpu-runtime", "libctranslate2-01234567.so.4",
       repair=r"optional_static_tls=4608$", evidence="needs 4000 bytes")
 def static_tls(t, bad):
