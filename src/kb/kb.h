@@ -136,8 +136,8 @@ enum kb_missing {
 /* One library of a preload step. For each entry of sys.path in order, each folder in order: the
  * first file that matches is opened by its path, and no other. {cuda_major} in a folder is the
  * CUDA major that the package was built for (torch/version.py); without one, no such folder. A
- * folder that begins with {CONDA_PREFIX} or {CUDA_PATH} (else CUDA_HOME) is looked at once, and
- * not below sys.path; without the variable, no such folder.
+ * folder that begins with {CONDA_PREFIX} or {CUDA_PATH} (else CUDA_HOME), or an absolute one, is
+ * looked at once, after the others and not below sys.path; without the variable, no such folder.
  *
  * With names instead of a glob it is what cuda.pathfinder does: nothing, if one of them is loaded;
  * else the first of them in the folders, then by the loader's own search, then in late. */

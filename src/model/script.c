@@ -52,9 +52,12 @@ bool model_version_fits(struct arena *a, const char *set, const char *version)
            py_specifiers_match(&s, str_of(version)) == PY_YES;
 }
 
+/* A module, one below it (its import brings those above), or the distribution. */
 static bool name_is(const struct kb_import *row, const char *name)
 {
-    return strcmp(row->module, name) == 0 || py_name_eq(str_of(row->package), str_of(name));
+    size_t n = strlen(row->module);
+    bool below = strncmp(row->module, name, n) == 0 && (name[n] == '\0' || name[n] == '.');
+    return below || py_name_eq(str_of(row->package), str_of(name));
 }
 
 /* The installed distribution that `name` (of a module or a distribution) means, and its row. */
@@ -304,13 +307,16 @@ static const char *preload_in(struct run *r, const struct kb_preload *lib, const
     return NULL;
 }
 
-/* A folder that begins with a variable, with its value; NULL if it has none. */
+/* A folder that is not below sys.path, with the value of its variable; NULL if that has none. */
 static const char *variable_folder(struct run *r, const char *folder)
 {
     static const struct {
         const char *key, *names[2];
     } variables[] = {{"{CONDA_PREFIX}", {"CONDA_PREFIX"}},
                      {"{CUDA_PATH}", {"CUDA_PATH", "CUDA_HOME"}}};
+    if (*folder == '/') {
+        return folder;
+    }
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = NULL;
         for (size_t k = 0; k < 2 && (!value || !*value) && variables[i].names[k]; k++) {
@@ -323,9 +329,9 @@ static const char *variable_folder(struct run *r, const char *folder)
     return NULL;
 }
 
-static bool has_variable(const char *folder)
+static bool stands_alone(const char *folder)
 {
-    return starts_with(folder, "{C");
+    return *folder == '/' || starts_with(folder, "{C");
 }
 
 /* The first file that the folders yield along sys.path, then in those that a variable names. */
@@ -338,7 +344,7 @@ static const char *find_preload(struct run *r, const struct kb_preload *lib,
         cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
     for (size_t i = 0; i < m->env->paths_n && !found; i++) {
         for (size_t k = 0; k < folders->n && !found && m->env->paths[i].is_dir; k++) {
-            const char *folder = has_variable(folders->items[k])
+            const char *folder = stands_alone(folders->items[k])
                                      ? NULL
                                      : fill(m->arena, folders->items[k], "{cuda_major}", major);
             found = folder ? preload_in(r, lib, path_join(m->arena, m->env->paths[i].dir, folder))

@@ -161,3 +161,38 @@ jax_without("cusolver", "libcusolver.so.11", "warning", r"cuSolver internal erro
 def jax_runs_without_nccl(t, bad):
     """NCCL is for several GPUs: without it nothing is said."""
     return jax(t, without=["nccl", "cufft"] if bad else ["nccl"])
+
+
+# ---- numba-cuda -----------------------------------------------------------------------------
+
+def numba_cuda(t, bad, part, **wants):
+    """numba-cuda, which is Python alone, and the wheels of its extra for CUDA 12."""
+    t.python()
+    t.put(t.site + "/numba_cuda/__init__.py", "")
+    t.dist("numba-cuda", "0.30.4", [])
+    for path in ("cuda_runtime/lib/libcudart.so.12", "cuda_nvrtc/lib/libnvrtc.so.12",
+                 "cuda_nvrtc/lib/libnvrtc-builtins.so.12.9", "cuda_nvcc/nvvm/lib64/libnvvm.so"):
+        if not bad or not path.startswith(part):
+            t.lib("%s/nvidia/%s" % (t.site, path), runpath="$ORIGIN",
+                  soname="libnvvm.so.4" if path.endswith("libnvvm.so") else path.split("/")[-1])
+    t.dist("nvidia-cuda-nvrtc-cu12", "12.9.86", [] if bad and part == "cuda_nvrtc" else [
+        "nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9"])
+    return {"args": ["--import", "numba.cuda"], **wants}
+
+
+@case("library-missing", "lib-missing", "libcudart.so.13", repair="pip install nvidia-cuda-runtime",
+      evidence=r'Failure finding "libcudart\.so\.13 or libcudart\.so\.12"')
+def numba_cuda_import(t, bad):
+    return numba_cuda(t, bad, "cuda_runtime")
+
+
+@case("library-missing", "lib-missing", "libnvvm.so.4", evidence="for compiling a kernel")
+def numba_cuda_compile(t, bad):
+    return numba_cuda(t, bad, "cuda_nvcc")
+
+
+@case("library-missing", "lib-missing", "libnvvm.so.4", evidence="for compiling a kernel")
+def numba_cuda_toolkit(t, bad):
+    """The folder of NVVM in a toolkit, which the loader does not search."""
+    t.lib("/opt/toolkit/nvvm/lib64/libnvvm.so.4")
+    return numba_cuda(t, True, "cuda_nvcc", env={} if bad else {"CUDA_HOME": "/opt/toolkit"})
