@@ -39,6 +39,8 @@ OFFERED = {
     'not-on-path-with-blanks': ['env', 'link', 'hook', 'edit'],
     'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-toolkit': ['env', 'preload', 'hook', 'edit'],
+    'cupy-beside-the-next-cuda': ['env', 'preload', 'hook', 'edit'],
+    'cupy-13-looks-in-no-wheel': ['env', 'preload', 'hook'],
     'ldconfig-not-run': ['env', 'preload', 'link', 'hook', 'edit'],
     'found-by-working-directory': ['preload', 'hook', 'edit'],
     'cudnn-part-of-another-release-first': ['env', 'preload', 'hook'],
