@@ -709,6 +709,22 @@ uint32_t elf_symbol_undef_count(const struct elf_image *e)
     return (uint32_t)(n < room ? n : room);
 }
 
+bool elf_may_use_tls(const struct elf_image *e)
+{
+    if (e->flags & DF_STATIC_TLS || e->tls.size) {
+        return true;
+    }
+    size_t size = e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    uint32_t n = elf_symbol_undef_count(e);
+    const unsigned char *p = e->symtab ? elf_bytes(e, e->symtab, n * size) : NULL;
+    for (uint32_t i = 0; p && i < n; i++) {
+        if (ELF64_ST_TYPE(p[i * size + (e->is64 ? 4 : 12)]) == STT_TLS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *elf_machine_name(struct arena *a, uint16_t machine)
 {
     static const struct {

@@ -178,6 +178,10 @@ bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol 
  * it cannot be known. */
 uint32_t elf_symbol_undef_count(const struct elf_image *e);
 
+/* Whether relocations of static TLS may be found: linkers set DF_STATIC_TLS for an offset from the
+ * thread pointer; a TLS descriptor is for a variable of its own or an undefined one. */
+bool elf_may_use_tls(const struct elf_image *e);
+
 struct elf_lookup_key {
     const char *name;
     uint32_t gnu_hash; // the other hash is computed where an object has only DT_HASH

@@ -125,6 +125,7 @@ struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
     o->soname = file->image.soname;
     o->by = by;
     o->via = via;
+    o->late = p->current_load >= 0;
     return o;
 }
 
@@ -819,26 +820,74 @@ static object_list unload_order(struct ldso_process *p, struct ldso_object *root
     return out;
 }
 
-static void take_back(struct ldso_process *p, struct ldso_object *root, size_t n_objects)
+static void need(struct ldso_process *p, struct ldso_object *o, object_list *needed)
 {
-    size_t n_placed = 0;
-    for (size_t i = n_objects; i < p->objects.n; i++) {
-        n_placed += p->objects.items[i]->tls_offset != 0;
+    if (o->mark != p->mark) {
+        o->mark = p->mark;
+        VEC_PUSH(p->arena, needed, o);
     }
-    if (n_placed) {
-        object_list order = unload_order(p, root), gone = {0};
-        p->mark++;
-        for (size_t i = n_objects; i < p->objects.n; i++) {
-            p->objects.items[i]->mark = p->mark;
+}
+
+/* Marks what stays when a failed dlopen is taken back. glibc 2.35 passes over the first of an opened
+ * object's list, which it takes for the object itself; with a cycle of dependencies it is another
+ * one, and is unloaded unless somebody else needs it. */
+static void mark_needed(struct ldso_process *p, size_t n_objects)
+{
+    object_list needed = {0};
+    p->mark++;
+    for (size_t i = 0; i < n_objects; i++) {
+        struct ldso_object *o = p->objects.items[i];
+        if (p->glibc_minor != 35 || !o->late || o->opened) {
+            need(p, o, &needed);
         }
-        for (size_t i = 0; i < order.n; i++) {
-            if (order.items[i]->mark == p->mark) {
-                VEC_PUSH(p->arena, &gone, order.items[i]);
+    }
+    for (size_t i = 0; p->glibc_minor == 35 && i < needed.n; i++) {
+        struct ldso_object *o = needed.items[i];
+        for (size_t k = 0; !o->opened && k < o->deps.n; k++) {
+            need(p, o->deps.items[k], &needed);
+        }
+        for (size_t k = 0; o->opened && k < o->scope.n; k++) {
+            if (o->scope.items[k] != o->listed_first) {
+                need(p, o->scope.items[k], &needed);
             }
         }
-        ldso_tls_take_back(p, gone.items, gone.n);
     }
-    p->objects.n = n_objects;
+}
+
+/* `root`: what was to be opened and is mapped. */
+static void take_back(struct ldso_process *p, struct ldso_object *root, size_t n_objects)
+{
+    object_list gone = {0};
+    bool any_placed = false;
+    mark_needed(p, n_objects);
+    for (size_t i = 0; i < p->objects.n; i++) {
+        if (p->objects.items[i]->mark != p->mark) {
+            VEC_PUSH(p->arena, &gone, p->objects.items[i]);
+            any_placed |= p->objects.items[i]->tls_offset != 0;
+        }
+    }
+    object_list order = {0};
+    if (any_placed) {
+        order = unload_order(p, root);
+    }
+    p->mark++;
+    for (size_t i = 0; i < gone.n; i++) {
+        gone.items[i]->mark = p->mark;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < order.n; i++) {
+        if (order.items[i]->mark == p->mark) {
+            order.items[n++] = order.items[i];
+        }
+    }
+    ldso_tls_take_back(p, order.items, n);
+    n = 0;
+    for (size_t i = 0; i < p->objects.n; i++) {
+        if (p->objects.items[i]->mark != p->mark) {
+            p->objects.items[n++] = p->objects.items[i];
+        }
+    }
+    p->objects.n = n;
 }
 
 static void add_global(struct ldso_process *p, struct ldso_object *root)
@@ -867,6 +916,9 @@ static const char *finish_load(struct ldso_process *p, struct ldso_object *o, un
     if (!text) {
         const char *now = ldso_getenv(p, "LD_BIND_NOW");
         object_list order = relocation_order(p, o);
+        if (!o->opened) {
+            o->listed_first = order.n ? order.items[order.n - 1] : o;
+        }
         text = ldso_check_symbols(p, order.items, order.n, o,
                                   (mode & LDSO_NOW) || (now && *now));
     }
@@ -893,9 +945,12 @@ static void load_glibc(struct ldso_process *p, struct ldso_load *load, unsigned 
     if (text) {
         load->outcome = r->outcome == LDSO_NOT_FOUND ? LDSO_NOT_FOUND : LDSO_REFUSED;
         load->path = r->path;
-        take_back(p, o, n_objects);
+        if (o) {
+            take_back(p, o, n_objects);
+        }
         return;
     }
+    o->opened = true;
     load->outcome = r->outcome;
     load->object = o;
     load->path = o->path;

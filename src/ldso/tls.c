@@ -283,8 +283,7 @@ const struct ldso_tls_use *ldso_tls_uses(const struct ldso_process *p, struct ld
                                          size_t *ret_n)
 {
     const struct arch *arch = arch_of(p);
-    /* Linkers set the flag where an offset from the thread pointer is wanted. */
-    if (!f->tls_uses_read && arch && (f->image.flags & DF_STATIC_TLS || f->image.tls.size)) {
+    if (!f->tls_uses_read && arch && elf_may_use_tls(&f->image)) {
         struct collect c = {arch, p->store->arena, f};
         (void)elf_relocations(&f->image, arch->types, collect_use, &c); // damaged ones want none
     }
