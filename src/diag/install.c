@@ -374,6 +374,11 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
 {
     struct wanted w;
     size_t before = f->repairs.n;
+    if (*x->name == '/' && x->attempt && x->attempt->package) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install a release of %s that brings this file.",
+                    x->attempt->package);
+        return;
+    }
     if (!want(d, f, x, &w)) {
         return;
     }

@@ -228,18 +228,69 @@ static bool step_extension(struct run *r, struct imported *by, const struct kb_s
     return attempt(r, by, &w) || s->optional || warn;
 }
 
-static const char *site_file(struct run *r, const struct imported *by, const char *file)
+static long number_of(struct str digits)
+{
+    long n = 0;
+    for (size_t i = 0; i < digits.n && digits.n < 6; i++) {
+        n = digits.s[i] >= '0' && digits.s[i] <= '9' ? n * 10 + digits.s[i] - '0' : -1000000;
+    }
+    return n > 0 ? n : 0;
+}
+
+/* The number of a CUDA release in a file's name between two parts of a pattern; 0: none. */
+static long cuda_of_file(const char *name, struct str head, const char *tail)
+{
+    struct str s = str_of(name);
+    size_t n = strlen(tail);
+    bool fits = s.n > head.n + n && memcmp(s.s, head.s, head.n) == 0 && str_ends(s, tail);
+    return fits ? number_of((struct str){s.s + head.n, s.n - head.n - n}) : 0;
+}
+
+/* bitsandbytes since 0.50, cextension.py: of the files for other releases of the same CUDA major,
+ * the newest before that of torch, else the first after it. Two digits and more: 124 is 12.4. */
+static const char *nearest_file(struct run *r, const struct imported *by, const char *file)
 {
     struct arena *a = r->m->arena;
+    const char *cuda = without_dot(a, model_torch(r->m)->cuda), *best = NULL;
+    const char *dir = path_join(a, by->dist->site, path_dir(a, file)), *base = path_base(file);
+    struct str head = {base, (size_t)(strstr(base, "{cuda_nearest}") - base)};
+    const char *tail = base + head.n + strlen("{cuda_nearest}");
+    long want = cuda ? number_of(str_of(cuda)) : 0, found = 0;
+    struct root_dir list;
+    if (!want || root_list(r->m->root, a, dir, FILES_MAX, NULL, NULL, &list) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        long have = cuda_of_file(list.names[i], head, tail);
+        bool before = have <= want;
+        bool nearer =
+            !found || (before ? found > want || have > found : found > want && have < found);
+        if (have && have / 10 == want / 10 && nearer) {
+            found = have;
+            best = path_join(a, dir, list.names[i]);
+        }
+    }
+    return best;
+}
+
+/* The path of a file below the site folder, whether it is there or not; NULL: not known. */
+static const char *site_path(struct run *r, const struct imported *by, const char *file)
+{
+    struct arena *a = r->m->arena;
+    if (strstr(path_base(file), "{cuda_nearest}")) {
+        return nearest_file(r, by, file);
+    }
     if (strstr(file, "{cuda")) {
         file = fill(a, file, "{cuda}", without_dot(a, model_torch(r->m)->cuda));
     }
-    if (!file || strchr(file, '{')) {
-        return NULL;
-    }
-    const char *path = path_join(a, by->dist->site, file);
+    return file && !strchr(file, '{') ? path_join(a, by->dist->site, file) : NULL;
+}
+
+static const char *site_file(struct run *r, const struct imported *by, const char *file)
+{
+    const char *path = site_path(r, by, file);
     struct stat st;
-    return root_stat(r->m->root, path, &st) == 0 ? path : NULL;
+    return path && root_stat(r->m->root, path, &st) == 0 ? path : NULL;
 }
 
 /* State between the cdll step and the preloads that follow it. */
@@ -261,6 +312,9 @@ static bool open_by_ctypes(struct run *r, struct imported *by, const struct kb_s
                        .names = names,
                        .n = 1,
                        .required = required,
+                       .recommended = s->missing == KB_MISSING_WARN,
+                       .feature = s->feature,
+                       .says = s->says,
                        .mode = mode};
     return attempt(r, by, &w) != NULL;
 }
@@ -272,6 +326,7 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
     for (size_t i = 0; i < s->fallback.n && !path; i++) {
         path = site_file(r, by, s->fallback.items[i]);
     }
+    path = !path && s->missing == KB_MISSING_WARN ? site_path(r, by, s->file) : path;
     *state = (struct cdll){.done = true, .file = path, .mode = mode_of(s) | LDSO_NOW};
     if (!path) {
         return true; // another build (a CPU build has no such file): nothing to load

@@ -196,3 +196,43 @@ def numba_cuda_toolkit(t, bad):
     """The folder of NVVM in a toolkit, which the loader does not search."""
     t.lib("/opt/toolkit/nvvm/lib64/libnvvm.so.4")
     return numba_cuda(t, True, "cuda_nvcc", env={} if bad else {"CUDA_HOME": "/opt/toolkit"})
+
+
+# ---- bitsandbytes ---------------------------------------------------------------------------
+
+def bitsandbytes(t, cuda, files, needed="libcudart.so.11.0"):
+    """bitsandbytes 0.50.2 beside a torch for this CUDA; every file but the last lacks something."""
+    t.python().torch_for("cuda", cuda)
+    t.put(t.site + "/bitsandbytes/__init__.py", "")
+    for name in files[:-1]:
+        t.lib("%s/bitsandbytes/libbitsandbytes_cuda%s.so" % (t.site, name), needed=[needed])
+    t.lib("%s/bitsandbytes/libbitsandbytes_cuda%s.so" % (t.site, files[-1]))
+    t.dist("bitsandbytes", "0.50.2", [])
+
+
+@case("library-missing", "lib-missing", "libcudart.so.12", severity="warning",
+      evidence="all that bitsandbytes does on an NVIDIA GPU", repair="nvidia-cuda-runtime-cu12")
+def bitsandbytes_nearest(t, bad):
+    """For CUDA 12.5 the file for 12.4 is opened, that for 12.6 only if there is no older one."""
+    bitsandbytes(t, "12.5", ["118", "121", "124", "126"] if bad else ["118", "121", "126", "124"],
+                 needed="libcudart.so.12")
+
+
+@case("library-missing", "lib-missing", "libcudart.so.13", severity="warning",
+      evidence="libbitsandbytes_cuda130", repair="nvidia-cuda-runtime")
+def bitsandbytes_next(t, bad):
+    """For CUDA 13.0 without its own file the first one after it."""
+    bitsandbytes(t, "13.0", ["128", "136", "132"], needed="libcudart.so.13")
+    if bad:
+        t.lib("%s/bitsandbytes/libbitsandbytes_cuda130.so" % t.site, needed=["libcudart.so.13"])
+
+
+@case("library-missing", "lib-missing", "/opt/venv/*/libbitsandbytes_cuda127.so",
+      severity="warning", evidence="Configured CUDA binary not found",
+      repair="Install a release of bitsandbytes that brings this file")
+def bitsandbytes_exact(t, bad):
+    """Before 0.50 only the file for torch's own CUDA is taken."""
+    t.python().torch_for("cuda", "12.7" if bad else "12.6")
+    t.put(t.site + "/bitsandbytes/__init__.py", "")
+    t.lib(t.site + "/bitsandbytes/libbitsandbytes_cuda126.so")
+    t.dist("bitsandbytes", "0.48.2", [])
