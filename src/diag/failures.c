@@ -80,7 +80,7 @@ static size_t telling_load(const struct ldso_process *p, const struct model_atte
 }
 
 /* The driver's own libraries come with the driver: where none is installed that is a fact about
- * the machine, and no fault of the environment. */
+ * the machine, and no fault of the environment. What is missing besides is one. */
 bool diag_is_driver_library(struct diag *d, const char *name)
 {
     const struct kb_families *families = &d->m->families;
@@ -98,9 +98,16 @@ bool diag_is_driver_library(struct diag *d, const char *name)
 static void keep_unless_driver(struct diag *d, failure_list *out)
 {
     const struct diag_failure *last = out->n ? &out->items[out->n - 1] : NULL;
-    if (last && last->request && last->request->outcome == LDSO_NOT_FOUND &&
-        diag_is_driver_library(d, last->request->name)) {
-        out->n--;
+    if (!last || !last->request || last->request->outcome != LDSO_NOT_FOUND ||
+        !diag_is_driver_library(d, last->request->name)) {
+        return;
+    }
+    const struct ldso_request *next = diag_next_missing(d, last);
+    out->n -= next ? 0 : 1;
+    if (next) {
+        out->items[out->n - 1].request = next;
+        out->items[out->n - 1].name = next->name;
+        out->items[out->n - 1].says = next->glibc_says;
     }
 }
 

@@ -58,6 +58,10 @@ size_t diag_wishes(struct diag *d, const struct model_process *p, struct diag_fa
 /* Whether a library comes with the driver: that none is installed is a fact about the machine. */
 bool diag_is_driver_library(struct diag *d, const char *name);
 
+/* The search ended at a library of the driver: the next of the same DT_NEEDED that is not where the
+ * loader looks, as the request that would have come; NULL if there is none (missing.c). */
+const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_failure *x);
+
 /* Path of the object that asks, and how a sentence names it:
  * "ctranslate2 (libctranslate2.so.4)". */
 const char *diag_caller(const struct diag_failure *x);

@@ -71,6 +71,28 @@ static bool is_findable(struct diag *d, const struct ldso_request *r, const char
     return false;
 }
 
+const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_request *r = x->request;
+    if (r->kind != LDSO_NEEDED || !r->caller) {
+        return NULL;
+    }
+    const struct elf_image *image = &r->caller->file->image;
+    for (size_t i = 0; i < image->n_needs; i++) {
+        const char *name = image->needs[i].name;
+        if (!strchr(name, '/') && !diag_is_driver_library(d, name) &&
+            !is_loaded(x->process->ldso, name) && !is_findable(d, r, name)) {
+            struct ldso_request *next = arena_alloc(d->a, sizeof *next);
+            *next = *r;
+            next->name = name;
+            next->glibc_says = arena_printf(d->a, "%s: cannot open shared object file: No such "
+                                                  "file or directory", name);
+            return next;
+        }
+    }
+    return NULL;
+}
+
 /* The loader stops at the first library that is missing. The asker's DT_NEEDED names the others:
  * those of which no copy is where the loader looks have the same cause. */
 static void other_needs(struct diag *d, struct diag_finding *f, const struct diag_failure *x,

@@ -93,6 +93,21 @@ def cupy_13_looks_in_no_wheel(t, bad):
     return {"env": {} if bad else {"LD_LIBRARY_PATH": folder}}
 
 
+@case("library-missing", "lib-missing", "libcudart.so.12", evidence="libcublas.so.12",
+      repair="nvidia-cuda-runtime-cu12")
+def cupy_12_without_a_driver(t, bad):
+    """The driver's library comes first in DT_NEEDED; what else is missing is said all the same."""
+    t.python()
+    for folder in ("cupy", "cupy/_core"):
+        t.put("%s/%s/__init__.py" % (t.site, folder), "")
+    path = "cupy/_core/core.%s.so" % TAG
+    t.lib("%s/%s" % (t.site, path), soname=None,
+          needed=["libcuda.so.1", "libcudart.so.12", "libcublas.so.12"])
+    t.dist("cupy-cuda12x", "12.3.0", [path])
+    for name in () if bad else ("libcudart.so.12", "libcublas.so.12"):
+        t.lib(SYSTEM + "/" + name)
+
+
 def cupy_by_variable(variable):
     """A library that only a variable leads to: an environment of conda, a toolkit."""
     def build(t, bad):
