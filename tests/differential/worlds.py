@@ -268,7 +268,7 @@ def compare(world, root, real, predicted):
         says = start_failure(predicted)
         if says is None:
             differ.append(("start", f"real: {real['failed']}\n      ours: starts"))
-        elif says != real["failed"] and not also_fails(world, real, predicted, says):
+        elif not same_text(says, real["failed"]) and not also_fails(world, real, predicted, says):
             differ.append(("start-text", f"real: {real['failed']}\n      ours: {says}"))
         return differ
     says = start_failure(predicted)
@@ -327,6 +327,18 @@ def compare_preloads(real, predicted):
     return []
 
 
+OPEN = ": cannot open shared object file"
+
+
+def same_text(ours, real):
+    """The words behind OPEN are those of errno; after a search that opened no file it is what some
+    earlier call left there, which is not modelled (docs/loader.md)."""
+    if ours == real or not ours or not real:
+        return ours == real
+    heads = [text.partition(OPEN) for text in (ours, real)]
+    return all(h[1] for h in heads) and heads[0][0] == heads[1][0] and not all(h[2] for h in heads)
+
+
 def compare_loads(at, real, predicted):
     differ = []
     ours = predicted.get("loads") or []
@@ -336,7 +348,7 @@ def compare_loads(at, real, predicted):
         if outcome == "err":
             if own.get("outcome") in ("loaded", "reused"):
                 differ.append(("load", f"#{i} real: {value}\n      ours: {own.get('outcome')} {own.get('path')}"))
-            elif own.get("glibc_says") != value:
+            elif not same_text(own.get("glibc_says"), value):
                 differ.append(("load-text", f"#{i} real: {value}\n      ours: {own.get('glibc_says')}"))
             continue
         wanted = ("loaded" if outcome == "new" else "reused", value or at["exe"])
