@@ -262,6 +262,8 @@ def main():
     unknown = set(args.names) - {case[0] for case in CASES}
     if unknown:
         sys.exit(f"no such case: {', '.join(sorted(unknown))}")
+    subprocess.run(["ninja", "-C", str(exe.parent), "tests/choose/device"], check=True,
+                   stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory(prefix="gpumend-choose.") as temporary:
         for case in CASES:
             if args.names and case[0] not in args.names:
