@@ -170,7 +170,8 @@ static void each_release_has_one_import_row(void **state)
         {"onnxruntime-gpu", "1.31.0", "onnxruntime-gpu-1.16"},
         {"whisperx", "3.8.6", "whisperx-3.4"},
         {"vllm", "0.33.0", "vllm-0.30"},
-        {"bitsandbytes", "0.50.2", "bitsandbytes-0.46"},
+        {"bitsandbytes", "0.49.1", "bitsandbytes-0.46"},
+        {"bitsandbytes", "0.50.2", "bitsandbytes-0.50"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct kb_import *row = NULL;
