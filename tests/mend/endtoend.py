@@ -45,6 +45,7 @@ SCENARIOS = HERE.parent / "scenarios"
 sys.path[:0] = [str(HERE), str(SCENARIOS)]
 
 import cases                                                                        # noqa: E402
+import crash                                                                        # noqa: E402
 import state                                                                        # noqa: E402
 import store                                                                        # noqa: E402
 
@@ -68,18 +69,6 @@ import truth
 truth.Report.pattern = re.compile(r".*\\.so")
 sys.exit(truth.main(%(report)r, %(steps)r))
 """
-
-CRASH = """import ctypes
-import ctranslate2
-shim = next(line.split(None, 5)[5].rstrip("\\n") for line in open("/proc/self/maps")
-            if "/libcudnn-" in line and ".so.9.1.0" in line)
-handle = ctypes.c_void_p()
-status = ctypes.CDLL(shim).cudnnCreateConvolutionDescriptor(ctypes.byref(handle))
-print("status", status, "handle", bool(handle.value), flush=True)
-"""
-CRASH_SAYS = (r"Unable to load any of \{libcudnn_\w+\.so\.9\.1\.0, libcudnn_\w+\.so\.9\.1, "
-              r"libcudnn_\w+\.so\.9, libcudnn_\w+\.so\}\s+"
-              r"Invalid handle\. Cannot load symbol cudnnCreateConvolutionDescriptor")
 
 # torch's own library asks for NVRTC, as it does when it compiles a fused kernel; what torch then
 # compiles needs a GPU, but NVRTC itself needs none.
@@ -119,8 +108,8 @@ class Subject:
 
 SUBJECTS = (
     Subject(cases.Scenario("the-crash", (*cases.CT_450, *cases.CUDNN12), ("ctranslate2",), "broken",
-                           says=CRASH_SAYS),
-            CRASH, "status 0 handle True\n", -signal.SIGABRT,
+                           says=crash.SAYS),
+            crash.PROGRAM, "status 0 handle True\n", -signal.SIGABRT,
             # By packages it needs no cuDNN: ctranslate2-4.5.0-cudnn-not-on-path tries that.
             ("run", "apply", "enable")),
     Subject(cases.Scenario("nvrtc-missing", tuple(w for w in cases.TORCH12

@@ -30,6 +30,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path.insert(0, str(TOP / "tests/scenarios"))
+import crash  # noqa: E402
 import store  # noqa: E402
 
 try:
@@ -657,16 +658,6 @@ def plans_of_others_do_not_count(w):
 
 # ---- the real crash ------------------------------------------------------------------------------
 
-CRASH = '''import ctypes
-import ctranslate2
-shim = next(line.split(None, 5)[5].rstrip("\\n") for line in open("/proc/self/maps")
-            if "/libcudnn-" in line and ".so.9.1.0" in line)
-handle = ctypes.c_void_p()
-status = ctypes.CDLL(shim).cudnnCreateConvolutionDescriptor(ctypes.byref(handle))
-print("status", status, "handle", bool(handle.value), flush=True)
-'''
-
-
 @test
 def the_crash_and_its_end(w):
     try:
@@ -681,7 +672,7 @@ def the_crash_and_its_end(w):
         raise Skip("ctranslate2 4.5.0 with nvidia-cudnn-cu12 9.1.0.70: %s" % reason)
     try:
         program = w.top / "crash.py"
-        program.write_text(CRASH)
+        program.write_text(crash.PROGRAM)
         before = w.plain(env / "bin/python", program)
         expect(before.returncode, -signal.SIGABRT, "plainly: " + before.stderr.decode())
         expect_in(b"Unable to load any of {libcudnn_", before.stderr, "first line")

@@ -39,6 +39,7 @@ SCENARIOS = HERE.parent / "scenarios"
 sys.path[:0] = [str(HERE), str(SCENARIOS)]
 
 import cases                                                                        # noqa: E402
+import crash                                                                        # noqa: E402
 import state                                                                        # noqa: E402
 import store                                                                        # noqa: E402
 
@@ -89,9 +90,7 @@ def create_app():
 """
 FIRST_LINE = "import gpumend; gpumend.preload()\n"
 
-CRASH = re.compile(
-    r"Unable to load any of \{libcudnn_\w+\.so\.9\.1\.0, libcudnn_\w+\.so\.9\.1, libcudnn_\w+\.so\.9, "
-    r"libcudnn_\w+\.so\}\s+Invalid handle\. Cannot load symbol cudnnCreateConvolutionDescriptor")
+CRASH = re.compile(crash.SAYS)
 RUNNING = re.compile(r"Uvicorn running on http://127\.0\.0\.1:(\d+)")
 
 SHAPES = {"one-worker": (), "two-workers": ("--workers", "2"), "reload": ("--reload",)}
