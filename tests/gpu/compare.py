@@ -208,11 +208,23 @@ def read_hip(data):
 
 # ------------------------------------------------------------------ cuobjdump
 
+# The first release seen to list the suffix a of every machine code; 12.4 and 13.1 leave it off
+# where the code is compressed.
+LISTS_SUFFIX_A = (13, 5)
+
+
+def release_of(exe):
+    """The release of a cuobjdump, as (major, minor)."""
+    done = subprocess.run([exe, "--version"], capture_output=True, text=True, check=True)
+    return tuple(int(n) for n in re.search(r"release (\d+)\.(\d+)", done.stdout).groups())
+
+
 def read_cuobjdump(exe, path):
     """
-    Architectures as cuobjdump lists them. It leaves the suffix f off machine code. It takes the
-    suffix a from the inflated machine code, where the assembler of some of cuBLAS 12's kernels for
-    sm_50 to sm_61 set that flag, years before it got its meaning.
+    Architectures as cuobjdump lists them. It leaves the suffix f off machine code, and before
+    LISTS_SUFFIX_A the suffix a of compressed code. It takes the suffix a from the inflated machine code, where the
+    assembler of some of cuBLAS 12's kernels for sm_50 to sm_61 set that flag, years before it got
+    its meaning.
     """
     counts = []
     for option, end in (("--list-elf", "cubin"), ("--list-ptx", "ptx")):
@@ -224,11 +236,11 @@ def read_cuobjdump(exe, path):
     return counts
 
 
-def without(prefix, counts, drop_family):
+def without(prefix, counts, suffixes):
+    """The counts by bare architecture: without the prefix and without any of the suffixes."""
     result = Counter()
     for name, n in counts.items():
-        name = name[len(prefix):]
-        result[name[:-1] if drop_family and name.endswith("f") else name] += n
+        result[name[len(prefix):].rstrip(suffixes)] += n
     return dict(result)
 
 
@@ -339,10 +351,12 @@ class Comparison:
             except Missing as error:
                 why = str(error)
                 continue
+            unlisted = "f" if release_of(exe) >= LISTS_SUFFIX_A else "af"
             self.check(name + ": cuobjdump, machine code",
-                       without("sm_", ours["cuda"]["native"], True), native)
+                       without("sm_", ours["cuda"]["native"], unlisted),
+                       without("", native, unlisted))
             self.check(name + ": cuobjdump, PTX",
-                       without("compute_", ours["cuda"]["ptx"], False), ptx)
+                       without("compute_", ours["cuda"]["ptx"], ""), ptx)
             return
         self.skip(name + ": cuobjdump", why)
 
