@@ -45,6 +45,7 @@ SUITES = [
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
+    Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),

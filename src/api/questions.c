@@ -317,8 +317,9 @@ static int explain(struct gm_context *gm, const void *question, void *answer)
     if (!row) {
         return gm_err_set(&gm->err, GM_ERR_USAGE, "no cause is called %s", id ? id : "(null)");
     }
-    *(struct gm_cause *)answer =
-        (struct gm_cause){row->id, row->class, severity_of(row->severity), row->title, row->page};
+    const struct diag_page *page = diag_page_by_id(row->id);
+    *(struct gm_cause *)answer = (struct gm_cause){row->id, row->class, severity_of(row->severity),
+                                                   row->title, page ? page->text : ""};
     return GM_OK;
 }
 

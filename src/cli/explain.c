@@ -1,6 +1,6 @@
 #include "base/str.h"
 #include "cli/cli.h"
-#include "report/check.h"
+#include "report/cause.h"
 
 enum { O_JSON = 1, O_LIST };
 

@@ -87,14 +87,24 @@ struct diag_cause_row {
     const char *class; // root-cause class of the failure collection
     enum diag_severity severity;
     const char *title; // one sentence
-    const char *page;  // what `gpumend explain` prints below it: what happens, how to see it,
-                       // what to do
+};
+
+/* What docs/causes/ID.md says of a cause, embedded by scripts/pages-embed. */
+struct diag_page {
+    const char *id;
+    const char *text;  // headings at the margin, prose at 2 blanks, code at 6 or more; 80 columns
+    const char *parts; // the same as a JSON object: examples, mechanism, see, ways_out, threads,
+                       // classes
 };
 
 extern const struct diag_cause_row diag_causes[DIAG_CAUSES];
+extern const struct diag_page diag_pages[];
+extern const size_t diag_pages_n;
 
 /* The row with this id, or NULL. */
 const struct diag_cause_row *diag_cause_by_id(const char *id);
+/* The page of this id, or NULL. */
+const struct diag_page *diag_page_by_id(const char *id);
 const char *diag_severity_name(enum diag_severity severity);
 
 #endif

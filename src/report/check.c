@@ -442,13 +442,6 @@ void report_check_text(const struct out *o, const struct model *m, const struct 
     verdict_text(&p, r);
 }
 
-void report_cause_text(const struct out *o, const struct diag_cause_row *cause)
-{
-    out_print(o, OUT_BOLD, "%s", cause->id);
-    fprintf(o->file, "  (%s, class %s)\n\n%s\n\n%s\n", diag_severity_name(cause->severity),
-            cause->class, cause->title, cause->page);
-}
-
 void report_target_text(const struct out *o, const struct model *m,
                         const struct report_target *target)
 {
@@ -464,11 +457,4 @@ json_t *report_target_json(const struct model *m, const struct report_target *ta
 json_t *report_finding_json(const struct model *m, const struct diag_finding *f)
 {
     return finding_json(m, f);
-}
-
-json_t *report_cause_json(const struct diag_cause_row *cause)
-{
-    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "schema", 1, "cause", cause->id, "class",
-                     cause->class, "severity", diag_severity_name(cause->severity), "title",
-                     cause->title, "page", cause->page);
 }

@@ -1,4 +1,4 @@
-/* What `check` and `explain` print: the report of src/diag as text and as JSON (docs/json.md). */
+/* What `check` prints: the report of src/diag as text and as JSON (docs/json.md). */
 #ifndef GPUMEND_REPORT_CHECK_H
 #define GPUMEND_REPORT_CHECK_H
 
@@ -26,9 +26,5 @@ void report_target_text(const struct out *o, const struct model *m,
 json_t *report_target_json(const struct model *m, const struct report_target *target);
 json_t *report_finding_json(const struct model *m, const struct diag_finding *f);
 const char *report_shorten(const struct model *m, const char *text);
-
-/* One cause's page. */
-void report_cause_text(const struct out *o, const struct diag_cause_row *cause);
-json_t *report_cause_json(const struct diag_cause_row *cause);
 
 #endif
