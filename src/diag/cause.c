@@ -210,6 +210,36 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_REQUIREMENT_UNMET] = {
         "requirement-unmet", "python-dep-conflict", DIAG_NOTE,
         "A package declares requirements that what is installed does not meet."},
+    [DIAG_DLL_MISSING] = {
+        "dll-missing", "windows-dll", DIAG_ERROR,
+        "A DLL, or a DLL that it depends on, is not found on Windows."},
+    [DIAG_CRASH_ON_UNLOAD] = {
+        "crash-on-unload", "crash-on-unload", DIAG_ERROR,
+        "The process crashes or hangs when a model is destroyed or the process exits."},
+    [DIAG_VARIABLE_TOO_LATE] = {
+        "variable-set-too-late", "env-set-too-late", DIAG_ERROR,
+        "An environment variable is set after the library that reads it has read it."},
+    [DIAG_BUNDLED_COPY] = {
+        "bundled-copy-wins", "rpath-shadow", DIAG_ERROR,
+        "A copy that a package brings along wins over the right one."},
+    [DIAG_TOOLKIT_MISSING] = {
+        "toolkit-missing", "toolkit-missing", DIAG_ERROR,
+        "The CUDA toolkit (compiler, headers) is needed and not found."},
+    [DIAG_TOOLKIT_MISMATCH] = {
+        "toolkit-mismatch", "header-runtime-mismatch", DIAG_ERROR,
+        "The CUDA compiler is of another release than the one that the package was built with."},
+    [DIAG_LIBRARY_OLDER] = {
+        "library-older-than-build", "header-runtime-mismatch", DIAG_ERROR,
+        "A program meets another release of a library than the one it was built with."},
+    [DIAG_PACKAGES_CONFLICT] = {
+        "packages-conflict", "python-dep-conflict", DIAG_ERROR,
+        "Packages exclude or overwrite one another, or one was replaced."},
+    [DIAG_LIBRARY_DEFECT] = {
+        "library-defect", "lib-bug", DIAG_ERROR,
+        "A fault in the library that loads or uses the GPU; the system is sound."},
+    [DIAG_APPLICATION_DEFECT] = {
+        "application-defect", "app-bug", DIAG_ERROR,
+        "A fault in the application; the GPU runtime is sound."},
 };
 
 const struct diag_cause_row *diag_cause_by_id(const char *id)
@@ -230,6 +260,11 @@ const struct diag_page *diag_page_by_id(const char *id)
         }
     }
     return NULL;
+}
+
+bool diag_cause_log_only(const struct diag_cause_row *row)
+{
+    return row - diag_causes >= DIAG_FIRST_OF_LOGS;
 }
 
 const char *diag_severity_name(enum diag_severity severity)

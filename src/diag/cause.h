@@ -5,6 +5,7 @@
 #ifndef GPUMEND_DIAG_CAUSE_H
 #define GPUMEND_DIAG_CAUSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum diag_cause {
@@ -77,6 +78,18 @@ enum diag_cause {
     DIAG_COMPUTE_TYPE,
     DIAG_CPU_ISA_FORCED,
     DIAG_REQUIREMENT_UNMET,
+    /* From here on: what only a log shows, and a system at rest does not. */
+    DIAG_DLL_MISSING,
+    DIAG_FIRST_OF_LOGS = DIAG_DLL_MISSING,
+    DIAG_CRASH_ON_UNLOAD,
+    DIAG_VARIABLE_TOO_LATE,
+    DIAG_BUNDLED_COPY,
+    DIAG_TOOLKIT_MISSING,
+    DIAG_TOOLKIT_MISMATCH,
+    DIAG_LIBRARY_OLDER,
+    DIAG_PACKAGES_CONFLICT,
+    DIAG_LIBRARY_DEFECT,
+    DIAG_APPLICATION_DEFECT,
     DIAG_CAUSES,
 };
 
@@ -105,6 +118,8 @@ extern const size_t diag_pages_n;
 const struct diag_cause_row *diag_cause_by_id(const char *id);
 /* The page of this id, or NULL. */
 const struct diag_page *diag_page_by_id(const char *id);
+/* True for a cause that a log alone shows; `check` never names it. `row` is one of diag_causes. */
+bool diag_cause_log_only(const struct diag_cause_row *row);
 const char *diag_severity_name(enum diag_severity severity);
 
 #endif
