@@ -565,26 +565,79 @@ static bool visit_if_named(const struct elf_image *e, uint32_t index, const char
     return elf_symbol_at(e, index, &sym) && strcmp(sym.name, name) == 0 && visit(&sym, arg);
 }
 
+static const unsigned char *gnu_filter(const struct elf_image *e, uint32_t hash)
+{
+    uint32_t bits = e->is64 ? 64 : 32;
+    return e->gnu.bloom + (size_t)((hash / bits) & e->gnu.bloom_mask) * (bits / 8);
+}
+
+static bool gnu_passes(const struct elf_image *e, uint32_t hash)
+{
+    uint32_t bits = e->is64 ? 64 : 32;
+    uint64_t filter = word(e, gnu_filter(e, hash));
+    uint32_t second = e->gnu.shift < 32 ? hash >> e->gnu.shift : 0;
+    return filter >> (hash % bits) & filter >> (second % bits) & 1;
+}
+
+static const unsigned char *gnu_bucket(const struct elf_image *e, uint32_t hash)
+{
+    return e->gnu.buckets + (size_t)(hash % e->gnu.nbuckets) * 4;
+}
+
+static const unsigned char *gnu_chain(const struct elf_image *e, uint32_t index)
+{
+    return index >= e->gnu.symoffset && index
+               ? elf_bytes(e, e->gnu.chains + (uint64_t)(index - e->gnu.symoffset) * 4, 4)
+               : NULL;
+}
+
+void elf_symbol_prefetch(const struct elf_image *e, const struct elf_lookup_key *key,
+                         enum elf_lookup_step step)
+{
+    uint32_t hash = key->gnu_hash;
+    if (!e->gnu.bloom) {
+        return;
+    }
+    if (step == ELF_LOOKUP_FILTER) {
+        __builtin_prefetch(gnu_filter(e, hash));
+        return;
+    }
+    if (!gnu_passes(e, hash)) {
+        return;
+    }
+    if (step == ELF_LOOKUP_BUCKET) {
+        __builtin_prefetch(gnu_bucket(e, hash));
+        return;
+    }
+    uint32_t index = elf_u32(e, gnu_bucket(e, hash));
+    size_t size = e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    const unsigned char *chain = gnu_chain(e, index);
+    const unsigned char *symbol =
+        chain && e->symtab ? elf_bytes(e, e->symtab + (uint64_t)index * size, size) : NULL;
+    if (symbol && step == ELF_LOOKUP_SYMBOL) {
+        __builtin_prefetch(chain);
+        __builtin_prefetch(symbol);
+        if (e->versym) {
+            __builtin_prefetch(elf_bytes(e, e->versym + (uint64_t)index * 2, 2));
+        }
+    } else if (symbol && (elf_u32(e, chain) | 1) == (hash | 1)) {
+        __builtin_prefetch(elf_string(e, elf_u32(e, symbol)));
+    }
+}
+
 static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    if (!e->gnu.bloom) {
+    uint32_t hash = key->gnu_hash;
+    if (!e->gnu.bloom || !gnu_passes(e, hash)) {
         return false;
     }
-    uint32_t bits = e->is64 ? 64 : 32, hash = key->gnu_hash;
-    uint64_t filter =
-        word(e, e->gnu.bloom + (size_t)((hash / bits) & e->gnu.bloom_mask) * (bits / 8));
-    uint32_t second = e->gnu.shift < 32 ? hash >> e->gnu.shift : 0;
-    if (!(filter >> (hash % bits) & filter >> (second % bits) & 1)) {
-        return false;
-    }
-    uint32_t index = elf_u32(e, e->gnu.buckets + (size_t)(hash % e->gnu.nbuckets) * 4);
+    uint32_t index = elf_u32(e, gnu_bucket(e, hash));
     if (index < e->gnu.symoffset || index == 0) {
         return false;
     }
     for (;; index++) { // ends at the chain's mark or the end of the file
-        const unsigned char *c =
-            elf_bytes(e, e->gnu.chains + (uint64_t)(index - e->gnu.symoffset) * 4, 4);
+        const unsigned char *c = gnu_chain(e, index);
         if (!c) {
             return false;
         }

@@ -196,6 +196,14 @@ uint32_t elf_sysv_hash(const char *name);
 bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
+/* What elf_symbol_find() reads, in this order; each place is known from the one before. */
+enum elf_lookup_step { ELF_LOOKUP_FILTER, ELF_LOOKUP_BUCKET, ELF_LOOKUP_SYMBOL, ELF_LOOKUP_NAME };
+
+/* Has the processor fetch what this step of a lookup will read. With many lookups ahead, taking
+ * each step for all of them makes their waits for memory overlap. Does nothing with DT_HASH. */
+void elf_symbol_prefetch(const struct elf_image *e, const struct elf_lookup_key *key,
+                         enum elf_lookup_step step);
+
 struct elf_relocation {
     uint32_t symbol, type; // symbol 0: none
     bool lazy;             // in the lazy table (DT_JMPREL)

@@ -239,16 +239,18 @@ struct scope {
     size_t n;
 };
 
-/* Who defined the symbols before this one, the last first: most symbols of an object come from few
- * libraries. */
+/* Who defined the symbols before this one, the last first, then what the object depends on: most
+ * symbols come from few of these. */
 struct recent {
-    struct ldso_object *items[4];
+    struct ldso_object *items[12];
 };
+
+enum { RECENT = sizeof ((struct recent *)0)->items / sizeof(struct ldso_object *) };
 
 static void remember_recent(struct recent *r, struct ldso_object *o)
 {
     struct ldso_object *moved = o;
-    for (size_t i = 0; i < sizeof r->items / sizeof *r->items && moved; i++) {
+    for (size_t i = 0; i < RECENT && moved; i++) {
         struct ldso_object *next = r->items[i];
         r->items[i] = moved;
         moved = next == o ? NULL : next;
@@ -259,14 +261,13 @@ static void remember_recent(struct recent *r, struct ldso_object *o)
  * without version those that served the symbols before it, are asked first: if one of them is in
  * the scope and defines the symbol, no other library's answer can make the lookup fail. */
 static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, size_t n_scopes,
-                          const char *name, const struct reference *want, unsigned mark,
-                          struct recent *recent, struct ldso_object **ret)
+                          const struct elf_lookup_key *key, const struct reference *want,
+                          unsigned mark, struct recent *recent, struct ldso_object **ret)
 {
-    struct elf_lookup_key key = elf_lookup_key(name);
-    size_t n_first = want->version ? 1 : sizeof recent->items / sizeof *recent->items;
+    size_t n_first = want->version ? 1 : RECENT;
     for (size_t i = 0; i < n_first; i++) {
         struct ldso_object *first = want->version ? want->named : recent->items[i];
-        if (first && first->file->mark == mark && lookup_in(p, first, &key, want) == LOOKUP_FOUND) {
+        if (first && first->file->mark == mark && lookup_in(p, first, key, want) == LOOKUP_FOUND) {
             *ret = first;
             return LOOKUP_FOUND;
         }
@@ -274,7 +275,7 @@ static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, si
     for (size_t s = 0; s < n_scopes; s++) {
         for (size_t i = 0; i < scopes[s].n; i++) {
             struct ldso_object *o = scopes[s].items[i];
-            enum lookup found = lookup_in(p, o, &key, want);
+            enum lookup found = lookup_in(p, o, key, want);
             if (found != LOOKUP_MISSING) {
                 *ret = o;
                 return found;
@@ -464,6 +465,71 @@ static bool symbol_is_settled(const struct elf_image *e, const unsigned char *ve
     return index >= 2 && index < r->n && r->items[index].settled;
 }
 
+/* A symbol to be looked up. */
+struct pending {
+    uint32_t index;
+    const char *name;
+    struct reference want;
+    struct elf_lookup_key key;
+};
+
+/*
+ * Symbols are looked up some dozen at a time: each lookup touches places that are in no cache (name,
+ * filter, bucket, symbol, its name), each known only from the one before. Asking for all the names,
+ * then for all the filters and so on lets the waits overlap.
+ */
+enum { PENDING = 48 };
+
+/* The lookups of one object's symbols. */
+struct search {
+    struct ldso_process *p;
+    struct ldso_object *object;
+    const struct scope *scopes;
+    size_t n_scopes;
+    unsigned mark; // of the files in the scopes
+    struct recent recent;
+    VEC(struct missing) missing;
+    struct pending pending[PENDING];
+    size_t n; // of them
+};
+
+static void warm_up(struct search *s)
+{
+    const struct elf_image *first[PENDING];
+    for (size_t i = 0; i < s->n; i++) {
+        struct pending *one = &s->pending[i];
+        const struct ldso_object *o = one->want.named ? one->want.named : s->recent.items[0];
+        first[i] = o ? &o->file->image : NULL;
+        one->key = elf_lookup_key(one->name);
+    }
+    for (enum elf_lookup_step step = ELF_LOOKUP_FILTER; step <= ELF_LOOKUP_NAME; step++) {
+        for (size_t i = 0; i < s->n; i++) {
+            if (first[i]) {
+                elf_symbol_prefetch(first[i], &s->pending[i].key, step);
+            }
+        }
+    }
+}
+
+static void look_up_pending(struct search *s)
+{
+    warm_up(s);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct pending *one = &s->pending[i];
+        struct ldso_object *found = NULL;
+        enum lookup how = *one->name ? lookup(s->p, s->scopes, s->n_scopes, &one->key, &one->want,
+                                              s->mark, &s->recent, &found)
+                                     : LOOKUP_FOUND;
+        if (how != LOOKUP_FOUND) {
+            VEC_PUSH(s->p->arena, &s->missing, (struct missing){one->index, how});
+        } else if (found) {
+            remember_recent(&s->recent, found);
+            s->object->file->providers[one->index] = found->file;
+        }
+    }
+    s->n = 0;
+}
+
 static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                 const struct scope *scopes, size_t n_scopes, unsigned mark,
                                 bool now)
@@ -477,8 +543,11 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
     if (!o->file->providers) {
         o->file->providers = arena_array(p->store->arena, n, sizeof(struct ldso_file *));
     }
-    VEC(struct missing) missing = {0};
-    struct recent recent = {{NULL}};
+    struct search search = {.p = p, .object = o, .scopes = scopes, .n_scopes = n_scopes,
+                            .mark = mark};
+    for (size_t i = 0; i < o->deps.n && i < RECENT; i++) {
+        search.recent.items[i] = o->deps.items[i];
+    }
     const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)n * 2) : NULL;
     for (uint32_t i = 1; i < n; i++) {
         struct ldso_file *before = o->file->providers[i];
@@ -487,34 +556,31 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
          * the symbol is found matters here, not which definition wins. */
         if ((before && before->mark == mark) || symbol_is_settled(e, versions, &references, i) ||
             !elf_symbol_at(e, i, &sym) ||
-            sym.shndx != SHN_UNDEF || sym.bind == STB_WEAK || sym.bind == STB_LOCAL ||
-            !*sym.name) {
+            sym.shndx != SHN_UNDEF || sym.bind == STB_WEAK || sym.bind == STB_LOCAL) {
             continue;
         }
-        struct reference want = version_of(&references, sym.versym);
-        struct ldso_object *found = NULL;
-        enum lookup how =
-            lookup(p, scopes, n_scopes, sym.name, &want, mark, &recent, &found);
-        if (how == LOOKUP_FOUND) {
-            remember_recent(&recent, found);
-            o->file->providers[i] = found->file;
-        } else {
-            VEC_PUSH(p->arena, &missing, (struct missing){i, how});
+        __builtin_prefetch(sym.name);
+        search.pending[search.n++] = (struct pending){
+            .index = i, .name = sym.name, .want = version_of(&references, sym.versym)};
+        if (search.n == PENDING) {
+            look_up_pending(&search);
         }
     }
+    look_up_pending(&search);
     o->file->served_complete = false;
-    if (missing.n == 0) {
+    if (search.missing.n == 0) {
         remember_providers(p, o->file, n);
         return check_tls(p, o, scopes, n_scopes, UINT64_MAX);
     }
-    struct use use = uses_of(p, e, missing.items, missing.n);
+    struct use use = uses_of(p, e, search.missing.items, search.missing.n);
     bool fatal = use.first_eager || (use.first_lazy && (now || e->bind_now));
     const char *text = check_tls(p, o, scopes, n_scopes,
                                  !fatal            ? UINT64_MAX
                                  : use.first_eager ? use.at_eager
                                                    : use.at_lazy);
     return text ? text
-                : report_missing(p, o, &references, missing.items, missing.n, &use, fatal);
+                : report_missing(p, o, &references, search.missing.items, search.missing.n, &use,
+                                 fatal);
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,
