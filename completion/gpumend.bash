@@ -36,7 +36,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -61,11 +61,16 @@ _gpumend()
             compgen -W "tiny base small medium large-v3 turbo distil-large-v3" -- "$cur")
         return
         ;;
+    probe:--stage)
+        mapfile -t COMPREPLY < <(
+            compgen -W "$("${1:-gpumend}" probe --stages 2>/dev/null)" -- "$cur")
+        return
+        ;;
     choose:--export)
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
         ;;
-    check:--unset | snapshot:--unset | choose:--unset | fix:--unset | enable:--unset | why:--unset)
+    check:--unset | snapshot:--unset | choose:--unset | probe:--unset | fix:--unset | enable:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
@@ -73,18 +78,21 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
+    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices choose snapshot kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose snapshot kb --help --version" -- "$cur")
         return
         ;;
     check)
         word="--import --pid --root --env --unset --glibc --cpu --kb --snapshot --json --help"
+        ;;
+    probe)
+        word="--device --stage --stages --timeout --quick --import --env --unset --kb --json --help"
         ;;
     snapshot)
         word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --help"

@@ -10,7 +10,7 @@
 
 static const struct cli_command *const commands[] = {
     &cli_check, &cli_fix, &cli_enable, &cli_disable, &cli_run, &cli_why, &cli_explain,
-    &cli_devices, &cli_choose, &cli_snapshot, &cli_kb};
+    &cli_devices, &cli_probe, &cli_choose, &cli_snapshot, &cli_kb};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)
@@ -23,7 +23,7 @@ static void usage(FILE *file)
     fprintf(file, "\n  gpumend COMMAND --help    says more about one command\n"
                   "  gpumend --version         prints the version\n\n"
                   "Nothing that is looked at is executed, changed, or sent anywhere; fix --apply, enable,\n"
-                  "disable and run act, and say what they do.\n"
+                  "disable, run and probe act, and say what they do.\n"
                   "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 could not look.\n");
 }
 

@@ -1,0 +1,249 @@
+/* probe: runs the GPU in stages and says the first that fails. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/target.h"
+#include "report/probe.h"
+
+enum { O_DEVICE = 1, O_STAGE, O_STAGES, O_TIMEOUT, O_QUICK };
+
+static const struct cli_option options[] = {
+    {"device", "N", "only the GPU of this number, as CUDA or HIP count (default: all)", O_DEVICE},
+    {"stage", "A,B", "only these stages, and what they need", O_STAGE},
+    {"stages", NULL, "print the names of the stages, and run none", O_STAGES},
+    {"timeout", "SECONDS", "how long each stage may take (default: 15, AMD: 30)", O_TIMEOUT},
+    {"quick", NULL, "up to the first kernel: no libraries of the environment", O_QUICK},
+    CLI_OPTION_IMPORT,
+    CLI_OPTION_ENV,
+    CLI_OPTION_UNSET,
+    CLI_OPTION_KB,
+    CLI_OPTION_JSON,
+};
+
+struct probe {
+    struct cli_target t;
+    struct model_target target;
+    struct probe_options how;
+    VEC(const char *) stages;
+    struct out out;
+    bool terminal, list;
+};
+
+/* ------------------------------------------------------------------ options */
+
+static int take_device(struct probe *c, const char *value)
+{
+    uint64_t n;
+    if (!str_u64(str_of(value), &n) || n > 1023) {
+        return cli_fail(CLI_USAGE, "probe: --device wants the number of a GPU, not %s",
+                        str_printable(&c->t.arena, value));
+    }
+    c->how.device = (int)n;
+    return CLI_OK;
+}
+
+/* "15", "0.5" */
+static int take_timeout(struct probe *c, const char *value)
+{
+    struct str rest = str_of(value), whole = str_cut(&rest, '.');
+    uint64_t seconds = 0, tenths = 0;
+    bool good = str_u64(whole, &seconds) && seconds <= 3600;
+    if (rest.s) {
+        good &= rest.n == 1 && str_u64(rest, &tenths);
+    }
+    if (!good || seconds * 10 + tenths == 0) {
+        return cli_fail(CLI_USAGE, "probe: --timeout wants seconds up to 3600, such as 30 or 0.5, "
+                                   "not %s", str_printable(&c->t.arena, value));
+    }
+    c->how.timeout_ms = (unsigned)(seconds * 1000 + tenths * 100);
+    return CLI_OK;
+}
+
+static const char *stage_names(struct arena *a)
+{
+    const char *text = "";
+    for (size_t i = 0; i < probe_stages_n; i++) {
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", probe_stages[i].name);
+    }
+    return text;
+}
+
+static int take_stages(struct probe *c, const char *value)
+{
+    struct arena *a = &c->t.arena;
+    for (struct str rest = str_of(value); rest.s;) {
+        const char *name = str_dup(a, str_trim(str_cut(&rest, ',')));
+        if (!probe_stage_find(name)) {
+            return cli_fail(CLI_USAGE, "probe: there is no stage \"%s\"; there are %s",
+                            str_printable(a, name), stage_names(a));
+        }
+        VEC_PUSH(a, &c->stages, name);
+    }
+    return CLI_OK;
+}
+
+static int take_option(void *command, int id, const char *value)
+{
+    struct probe *c = command;
+    switch (id) {
+    case O_DEVICE: return take_device(c, value);
+    case O_STAGE: return take_stages(c, value);
+    case O_STAGES: c->list = true; return CLI_OK;
+    case O_TIMEOUT: return take_timeout(c, value);
+    case O_QUICK: c->how.quick = true; return CLI_OK;
+    default: return cli_target_take(&c->t, id, value);
+    }
+}
+
+/* ------------------------------------------------------------------ Ctrl-C */
+
+/* The pipe that tells the runner; its ends are close-on-exec. */
+static int stop_pipe[2] = {-1, -1};
+static volatile sig_atomic_t stop_signal;
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+static void on_stop(int signal_number)
+{
+    int saved = errno;
+    stop_signal = signal_number;
+    ssize_t n = write(stop_pipe[1], "", 1);
+    (void)n; // full: it was said before
+    errno = saved;
+}
+
+/* Signals that the caller ignores (nohup) stay ignored. */
+static int listen_for_stop(void)
+{
+    if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++) {
+        struct sigaction now, ours = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+        if (sigaction(stop_signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+            (void)sigaction(stop_signals[i], &ours, NULL); // cannot fail for a valid signal
+        }
+    }
+    return stop_pipe[0];
+}
+
+/* Ends as the signal would have, so that a shell script ends too. */
+static int end_stopped(void)
+{
+    (void)cli_finish(CLI_OK); // what was printed so far; the signal is the status
+    (void)cli_fail(CLI_CANNOT, "probe: interrupted");
+    (void)signal(stop_signal, SIG_DFL);
+    (void)raise(stop_signal);
+    return CLI_CANNOT;
+}
+
+/* ------------------------------------------------------------------ the run */
+
+static void on_start(void *arg, const struct probe_stage *s, int device)
+{
+    struct probe *c = arg;
+    if (c->terminal) {
+        report_probe_start(&c->out, &c->t.arena, s, device);
+        fflush(c->out.file);
+    }
+}
+
+static void on_end(void *arg, const struct probe_run *run)
+{
+    struct probe *c = arg;
+    if (c->terminal) {
+        fputs("\r\033[K", c->out.file);
+    }
+    report_probe_line(&c->out, &c->t.arena, run);
+    fflush(c->out.file);
+}
+
+static int print_sum(struct probe *c, const struct probe_report *r)
+{
+    static const enum cli_status status[] = {[PROBE_WORKS] = CLI_OK,
+                                             [PROBE_BUSY] = CLI_FINDINGS,
+                                             [PROBE_CANNOT_TELL] = CLI_CANNOT,
+                                             [PROBE_NO_DRIVER] = CLI_FINDINGS,
+                                             [PROBE_BROKEN] = CLI_FINDINGS};
+    struct report_target shown = {
+        .kind = c->target.kind, .path = c->t.asked.target, .root = "/"};
+    if (c->t.json) {
+        if (out_json_dump(stdout, report_probe_json(&c->target.model, r, &shown)) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+    } else {
+        report_probe_sum(&c->out, &c->t.arena, r);
+    }
+    return r->first_failure ? CLI_FINDINGS : (int)status[r->verdict];
+}
+
+static int look_and_run(struct probe *c)
+{
+    struct probe_report report;
+    struct gm_err err;
+    int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
+    if (rc == 0) {
+        c->how.model = &c->target.model;
+        c->how.only = c->stages.items;
+        c->how.n_only = c->stages.n;
+        c->how.stop_fd = listen_for_stop();
+        rc = probe_run(&c->how, &report, &err);
+    }
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "probe: %s", str_printable(&c->t.arena, err.text));
+    }
+    return report.stopped ? end_stopped() : print_sum(c, &report);
+}
+
+static int run_with(void *command)
+{
+    struct probe *c = command;
+    if (c->list) {
+        for (size_t i = 0; i < probe_stages_n; i++) {
+            printf("%s\n", probe_stages[i].name);
+        }
+        return CLI_OK;
+    }
+    c->t.asked.only_open = true;
+    out_init(&c->out, stdout);
+    c->terminal = !c->t.json && isatty(STDOUT_FILENO);
+    c->how.arg = c;
+    c->how.on_start = c->t.json ? NULL : on_start;
+    c->how.on_end = c->t.json ? NULL : on_end;
+    int rc = look_and_run(c);
+    model_target_close(&c->target);
+    return rc;
+}
+
+static int probe_run_command(const struct cli_command *self, int argc, char **argv)
+{
+    static const struct cli_target_calls calls = {.take = take_option, .run = run_with};
+    struct probe *c = calloc(1, sizeof *c);
+    if (!c) {
+        return cli_fail(CLI_CANNOT, "out of memory");
+    }
+    c->how.device = -1;
+    c->target.root = ROOT_EMPTY;
+    int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
+    free(c);
+    return rc;
+}
+
+const struct cli_command cli_probe = {
+    .name = "probe",
+    .arguments = "[TARGET] [options]",
+    .summary = "whether the GPU works: runs it in stages, and says the first that fails and why",
+    .text =
+        "Runs the driver, a kernel and then the libraries that TARGET (an environment or a program,\n"
+        "as with check) would load, each stage in a child process of its own, which may crash or\n"
+        "hang without harm. The first stage that fails is named, with the vendor's error code and\n"
+        "what it rules out. Nothing is changed. A GPU that others use exclusively is reported as\n"
+        "busy. Exit status 1: a stage failed; 3: it could not be told.",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .run = probe_run_command,
+};

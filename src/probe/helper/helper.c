@@ -1,0 +1,303 @@
+#include "probe/helper/helper.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    void (*run)(const struct job *j);
+} stages[] = {
+    {"driver-found", stage_driver_found},
+    {"driver-opens", stage_driver_opens},
+};
+
+/* ------------------------------------------------------------------ bindings */
+
+/*
+ * Linking against a glibc of today would bind these to GLIBC_2.34, which moved them into libc.so.6
+ * or changed how a program starts. The older versions are in every later glibc. DT_NEEDED names
+ * libdl.so.2, where they were before.
+ */
+#if defined(__x86_64__)
+#define OLD "GLIBC_2.2.5"
+#define OLD_DLINFO "GLIBC_2.3.3"
+#elif defined(__aarch64__)
+#define OLD "GLIBC_2.17"
+#define OLD_DLINFO "GLIBC_2.17"
+#else
+#error "the helper has no start for this architecture"
+#endif
+__asm__(".symver dlopen,dlopen@" OLD "\n"
+        ".symver dlsym,dlsym@" OLD "\n"
+        ".symver dlerror,dlerror@" OLD "\n"
+        ".symver dlinfo,dlinfo@" OLD_DLINFO "\n");
+
+int main(int argc, char **argv);
+
+/*
+ * The program's entry: the C library's own (crt1.o) is bound to the newest __libc_start_main. Stack
+ * and registers are as the psABI's process initialisation has them (x86-64 psABI 3.4.1; AArch64: the
+ * stack alike, x0 the function to register with atexit). No constructors: init and fini are NULL.
+ */
+#if defined(__x86_64__)
+__asm__(".symver __libc_start_main,__libc_start_main@" OLD "\n"
+        ".text\n.globl _start\n.type _start,@function\n_start:\n"
+        "    xorl %ebp, %ebp\n"
+        "    movq %rdx, %r9\n"
+        "    popq %rsi\n"
+        "    movq %rsp, %rdx\n"
+        "    andq $-16, %rsp\n"
+        "    pushq %rax\n"
+        "    pushq %rsp\n"
+        "    xorl %r8d, %r8d\n"
+        "    xorl %ecx, %ecx\n"
+        "    leaq main(%rip), %rdi\n"
+        "    call *__libc_start_main@GOTPCREL(%rip)\n"
+        "    hlt\n");
+#else
+__asm__(".symver __libc_start_main,__libc_start_main@" OLD "\n"
+        ".text\n.globl _start\n.type _start,%function\n_start:\n"
+        "    mov x29, #0\n"
+        "    mov x30, #0\n"
+        "    mov x5, x0\n"
+        "    ldr x1, [sp]\n"
+        "    add x2, sp, #8\n"
+        "    mov x6, sp\n"
+        "    adrp x0, main\n"
+        "    add x0, x0, :lo12:main\n"
+        "    mov x3, #0\n"
+        "    mov x4, #0\n"
+        "    bl __libc_start_main\n"
+        "    brk #0\n");
+#endif
+
+/* ------------------------------------------------------------------ saying */
+
+/* One line, at most PIPE_BUF bytes so that it is written at once; what is longer is cut. */
+struct line {
+    char text[4000];
+    size_t n;
+};
+
+static void put(struct line *l, const char *text, bool escape)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (; *text && l->n + 4 < sizeof l->text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (escape && (c <= ' ' || c == '%' || c == 0x7f)) {
+            l->text[l->n++] = '%';
+            l->text[l->n++] = hex[c >> 4];
+            l->text[l->n++] = hex[c & 15];
+        } else {
+            l->text[l->n++] = *text;
+        }
+    }
+}
+
+static void send(struct line *l)
+{
+    size_t done = 0;
+    l->text[l->n++] = '\n';
+    while (done < l->n) {
+        ssize_t n = write(REPORT_FD, l->text + done, l->n - done);
+        if (n <= 0) {
+            _exit(1); // nobody listens: the parent is gone
+        }
+        done += (size_t)n;
+    }
+}
+
+static void put_formatted(struct line *l, const char *fmt, va_list ap)
+{
+    char text[2000];
+    (void)vsnprintf(text, sizeof text, fmt, ap); // what is longer is cut
+    put(l, text, true);
+}
+
+void say_call(const char *function)
+{
+    struct line l = {.n = 0};
+    put(&l, "call ", false);
+    put(&l, function, true);
+    send(&l);
+}
+
+void say_fact(const char *key, const char *fmt, ...)
+{
+    struct line l = {.n = 0};
+    va_list ap;
+    put(&l, "fact ", false);
+    put(&l, key, true);
+    put(&l, " ", false);
+    va_start(ap, fmt);
+    put_formatted(&l, fmt, ap);
+    va_end(ap);
+    send(&l);
+}
+
+void say_passed(const char *fmt, ...)
+{
+    struct line l = {.n = 0};
+    va_list ap;
+    put(&l, "passed ", false);
+    va_start(ap, fmt);
+    put_formatted(&l, fmt, ap);
+    va_end(ap);
+    send(&l);
+    _exit(0); // the libraries' destructors are not what is asked about
+}
+
+void say_unknown(const char *fmt, ...)
+{
+    struct line l = {.n = 0};
+    va_list ap;
+    put(&l, "unknown ", false);
+    va_start(ap, fmt);
+    put_formatted(&l, fmt, ap);
+    va_end(ap);
+    send(&l);
+    _exit(0);
+}
+
+void say_failed(long code, const char *code_name, const char *fmt, ...)
+{
+    struct line l = {.n = 0};
+    va_list ap;
+    char number[32];
+    (void)snprintf(number, sizeof number, "%ld", code);
+    put(&l, "failed ", false);
+    put(&l, number, true);
+    put(&l, " ", false);
+    put(&l, code_name ? code_name : "", true);
+    put(&l, " ", false);
+    va_start(ap, fmt);
+    put_formatted(&l, fmt, ap);
+    va_end(ap);
+    send(&l);
+    _exit(0);
+}
+
+/* ------------------------------------------------------------------ libraries */
+
+static const char *loader_error(void)
+{
+    const char *text = dlerror();
+    return text ? text : "the loader gives no reason";
+}
+
+void *open_optional(const char *path)
+{
+    say_call("dlopen");
+    return path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+void *open_library(const char *path)
+{
+    if (!path) {
+        say_unknown("no library was named to the helper");
+    }
+    void *library = open_optional(path);
+    if (!library) {
+        say_failed(0, NULL, "%s does not open: %s", path, loader_error());
+    }
+    return library;
+}
+
+void *symbol_optional(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+void *symbol(void *library, const char *name)
+{
+    void *found = dlsym(library, name);
+    if (!found) {
+        const char *path = library_path(library);
+        say_failed(0, NULL, "%s has no function %s", path ? path : "the library", name);
+    }
+    return found;
+}
+
+const char *library_path(void *library)
+{
+    struct link_map *map = NULL;
+    bool known = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0];
+    return known ? map->l_name : NULL;
+}
+
+/* ------------------------------------------------------------------ the job */
+
+const char *job_value(const struct job *j, const char *key)
+{
+    size_t n = strlen(key);
+    for (char *const *word = j->arguments; *word; word++) {
+        if (strncmp(*word, key, n) == 0 && (*word)[n] == '=') {
+            return *word + n + 1;
+        }
+    }
+    return NULL;
+}
+
+long job_number(const struct job *j, const char *key, long otherwise)
+{
+    const char *text = job_value(j, key);
+    bool negative = text && *text == '-';
+    long value = 0;
+    text += negative;
+    if (!text || !*text) {
+        return otherwise;
+    }
+    for (; *text >= '0' && *text <= '9' && value < 100000000000000L; text++) {
+        value = value * 10 + (*text - '0');
+    }
+    return *text ? otherwise : negative ? -value : value;
+}
+
+void job_load_all(const struct job *j)
+{
+    for (size_t i = 0; i < j->n_load; i++) {
+        say_call("dlopen");
+        if (!dlopen(j->load[i], RTLD_NOW | RTLD_GLOBAL)) {
+            say_failed(0, NULL, "%s does not open: %s", j->load[i], loader_error());
+        }
+    }
+}
+
+long now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
+    return (long)t.tv_sec * 1000 + (long)(t.tv_nsec / 1000000);
+}
+
+static void job_read(struct job *j, char *const *arguments)
+{
+    *j = (struct job){.arguments = arguments};
+    for (char *const *word = arguments; *word && j->n_load < LOADS_MAX; word++) {
+        if (strncmp(*word, "load=", 5) == 0) {
+            j->load[j->n_load++] = *word + 5;
+        }
+    }
+    j->stage = job_value(j, "stage");
+    j->lib = job_value(j, "lib");
+    j->device = (int)job_number(j, "device", -1);
+}
+
+int main(int argc, char **argv)
+{
+    struct job j;
+    (void)fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC); // without the descriptor nothing can be said
+    job_read(&j, argv + (argc > 0));
+    for (size_t i = 0; j.stage && i < sizeof stages / sizeof *stages; i++) {
+        if (strcmp(stages[i].name, j.stage) == 0) {
+            stages[i].run(&j);
+        }
+    }
+    say_unknown("the helper has no stage %s", j.stage ? j.stage : "of no name");
+}

@@ -1,0 +1,11 @@
+/* What the files of this room share. */
+#ifndef GPUMEND_PROBE_INTERNAL_H
+#define GPUMEND_PROBE_INTERNAL_H
+
+#include <stddef.h>
+
+/* The bytes of the helper's executable; none where it is not built (see src/probe/helper). */
+extern const unsigned char probe_helper_image[];
+extern const size_t probe_helper_image_n;
+
+#endif

@@ -1,0 +1,565 @@
+#include "probe/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probe/internal.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U // linux/memfd.h, kernel 6.3
+#endif
+
+enum {
+    READ_BYTES = 4096,
+    TICK_MS = 20,   // between two looks at a child where the kernel has no pidfd
+    GRACE_MS = 500, // between SIGTERM and SIGKILL
+    REAP_MS = 2000, // after SIGKILL
+    DRAIN_MS = 200, // for output that a grandchild holds open
+    OUTPUT_MAX = 16384,
+    LINE_MAX = 4096,
+    FACTS_MAX = 256,
+    FIRST_FD = 16, // descriptors of the parent are put above what the child counts on
+};
+
+const char *probe_outcome_name(enum probe_outcome outcome)
+{
+    static const char *const names[] = {
+        [PROBE_PASSED] = "passed",       [PROBE_FAIL] = "failed",     [PROBE_CRASHED] = "crashed",
+        [PROBE_TIMED_OUT] = "timed-out", [PROBE_NOT_RUN] = "not-run", [PROBE_UNKNOWN] = "unknown"};
+    return names[outcome];
+}
+
+const char *probe_fact(const probe_facts *facts, const char *key)
+{
+    for (size_t i = 0; i < facts->n; i++) {
+        if (strcmp(facts->items[i].key, key) == 0) {
+            return facts->items[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the image */
+
+static bool write_all(int fd, const unsigned char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n <= 0) {
+            return false;
+        }
+        data += n, size -= (size_t)n;
+    }
+    return true;
+}
+
+static int memory_file(void)
+{
+    int fd = memfd_create("gpumend-probe", MFD_CLOEXEC | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL) { // before 6.3
+        fd = memfd_create("gpumend-probe", MFD_CLOEXEC);
+    }
+    if (fd >= 0 && !write_all(fd, probe_helper_image, probe_helper_image_n)) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* A file that has no name any more once it is open. The kernel runs nothing that is open for
+ * writing, so it is opened twice. */
+static int named_file(struct arena *a, const char *folder)
+{
+    char *path = arena_printf(a, "%s/gpumend-probe-XXXXXX", folder);
+    int out = mkostemp(path, O_CLOEXEC), fd = -1;
+    if (out < 0) {
+        return -1;
+    }
+    if (write_all(out, probe_helper_image, probe_helper_image_n) && fchmod(out, 0700) == 0) {
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    (void)unlink(path);
+    (void)close(out);
+    return fd;
+}
+
+static const char *variable(const char *const *env, size_t n, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(env[i], name, length) == 0 && env[i][length] == '=') {
+            return env[i] + length + 1;
+        }
+    }
+    return NULL;
+}
+
+void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
+                       struct probe_helper *ret)
+{
+    *ret = PROBE_HELPER_EMPTY;
+    if (probe_helper_image_n == 0) {
+        ret->why = "this build of gpumend has no probe helper for this architecture";
+        return;
+    }
+    const char *folders[] = {variable(env, n_env, "XDG_RUNTIME_DIR"),
+                             variable(env, n_env, "TMPDIR"), "/tmp"};
+    int fd = memory_file();
+    for (size_t i = 0; fd < 0 && i < sizeof folders / sizeof *folders; i++) {
+        if (folders[i] && folders[i][0] == '/') {
+            fd = named_file(a, folders[i]);
+        }
+    }
+    ret->fd = fd;
+    ret->why = fd < 0 ? "there is no place to start the probe helper from: no memory files, and no "
+                        "folder for temporary files" : NULL;
+}
+
+void probe_helper_close(struct probe_helper *h)
+{
+    if (h->fd >= 0) {
+        (void)close(h->fd);
+    }
+    h->fd = -1;
+}
+
+/* ------------------------------------------------------------------ the start */
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+struct pipes {
+    int report[2], output[2], start[2]; // start: an errno, if it could not be started
+};
+
+static void pipes_close(struct pipes *p)
+{
+    int *const all[] = {p->report, p->output, p->start};
+    for (size_t i = 0; i < 6; i++) {
+        int *fd = &all[i / 2][i % 2];
+        if (*fd >= 0) {
+            (void)close(*fd);
+        }
+        *fd = -1;
+    }
+}
+
+static void close_end(int *fd)
+{
+    (void)close(*fd);
+    *fd = -1;
+}
+
+/* A pipe whose ends lie above the descriptors that the child gives away. */
+static bool pipe_above(int ret[2])
+{
+    int low[2];
+    if (pipe2(low, O_CLOEXEC) < 0) {
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        ret[i] = fcntl(low[i], F_DUPFD_CLOEXEC, FIRST_FD);
+        (void)close(low[i]);
+    }
+    return ret[0] >= 0 && ret[1] >= 0;
+}
+
+static void execute(int fd, char *const *argv, char *const *envp)
+{
+    (void)syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH); // returns on failure only
+    if (errno == ENOSYS || errno == EPERM) { // a sandbox that knows no execveat
+        char path[48];
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        (void)execve(path, argv, envp);
+    }
+}
+
+/* In the child: never returns. */
+static void become(int image, char *const *argv, char *const *envp, const struct pipes *p,
+                   pid_t parent)
+{
+    struct rlimit none = {0, 0};
+    sigset_t empty;
+    (void)setpgid(0, 0); // the group is for ending it; without it one is ended
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // cannot fail for a valid signal
+    (void)setrlimit(RLIMIT_CORE, &none);    // lowering is always allowed
+    (void)sigemptyset(&empty);
+    (void)sigprocmask(SIG_SETMASK, &empty, NULL);
+    for (int s = 1; s < NSIG; s++) {
+        (void)signal(s, SIG_DFL); // SIGKILL and SIGSTOP refuse, as they should
+    }
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
+        dup2(p->output[1], STDOUT_FILENO) >= 0 && dup2(p->output[1], STDERR_FILENO) >= 0 &&
+        dup2(p->report[1], 3) >= 0 && chdir("/") == 0) {
+        execute(image, argv, envp);
+    }
+    int why = errno;
+    ssize_t n = write(p->start[1], &why, sizeof why);
+    (void)n; // the parent sees the status then
+    _exit(127);
+}
+
+static char **words(struct arena *a, const char *first, const char *const *items, size_t n)
+{
+    char **list = arena_array(a, n + 2, sizeof *list);
+    size_t k = 0;
+    if (first) {
+        list[k++] = arena_strdup(a, first);
+    }
+    for (size_t i = 0; i < n; i++) {
+        list[k++] = arena_strdup(a, items[i]);
+    }
+    return list;
+}
+
+/* ------------------------------------------------------------------ what it says */
+
+struct listener {
+    struct arena *a;
+    struct probe_answer *answer;
+    char line[LINE_MAX];
+    size_t n;
+    bool too_long, ended; // ended: passed, failed or unknown was said
+    char *output;
+    size_t n_output;
+};
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The next word of a line, its escapes undone. */
+static const char *word(struct arena *a, struct str *rest)
+{
+    struct str w = rest->s ? str_cut(rest, ' ') : (struct str){0};
+    char *text = arena_alloc(a, w.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < w.n; i++) {
+        int high = w.s[i] == '%' && i + 2 < w.n ? hex(w.s[i + 1]) : -1;
+        int low = high >= 0 ? hex(w.s[i + 2]) : -1;
+        text[n++] = low >= 0 ? (char)(high * 16 + low) : w.s[i];
+        i += low >= 0 ? 2 : 0;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+static void hear_end(struct listener *l, enum probe_outcome outcome, struct str rest)
+{
+    struct probe_answer *r = l->answer;
+    l->ended = true;
+    r->outcome = outcome;
+    if (outcome == PROBE_FAIL) {
+        const char *code = word(l->a, &rest), *name = word(l->a, &rest);
+        r->code = strtol(code, NULL, 10);
+        r->code_name = *name ? name : NULL;
+    }
+    r->text = word(l->a, &rest);
+}
+
+/* A line that is none of ours (a library that writes to descriptor 3) is passed over. */
+static void hear(struct listener *l, struct str line)
+{
+    struct probe_answer *r = l->answer;
+    struct str verb = str_cut(&line, ' ');
+    if (l->ended) {
+        return;
+    }
+    if (str_is(verb, "call")) {
+        r->last_call = word(l->a, &line);
+    } else if (str_is(verb, "fact") && r->facts.n < FACTS_MAX) {
+        const char *key = word(l->a, &line);
+        VEC_PUSH(l->a, &r->facts, (struct probe_fact){key, word(l->a, &line)});
+    } else if (str_is(verb, "passed")) {
+        hear_end(l, PROBE_PASSED, line);
+    } else if (str_is(verb, "failed")) {
+        hear_end(l, PROBE_FAIL, line);
+    } else if (str_is(verb, "unknown")) {
+        hear_end(l, PROBE_UNKNOWN, line);
+    }
+}
+
+static void take_report(struct listener *l, const char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (data[i] != '\n' && l->n < sizeof l->line) {
+            l->line[l->n++] = data[i];
+        } else if (data[i] != '\n') {
+            l->too_long = true;
+        } else {
+            if (!l->too_long) {
+                hear(l, (struct str){l->line, l->n});
+            }
+            l->n = 0, l->too_long = false;
+        }
+    }
+}
+
+static void take_output(struct listener *l, const char *data, size_t n)
+{
+    size_t room = OUTPUT_MAX - l->n_output, take = n < room ? n : room;
+    memcpy(l->output + l->n_output, data, take);
+    l->n_output += take;
+}
+
+/* Reads what is there; closes the descriptor when nobody can write any more. */
+static void listen_to(struct listener *l, int *fd,
+                      void (*take)(struct listener *l, const char *data, size_t n))
+{
+    char buffer[READ_BYTES];
+    ssize_t n = read(*fd, buffer, sizeof buffer);
+    if (n > 0) {
+        take(l, buffer, (size_t)n);
+    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+        close_end(fd);
+    }
+}
+
+/* ------------------------------------------------------------------ the wait */
+
+struct watch {
+    pid_t pid;
+    int pidfd; // -1: none; also once it has told
+    int status;
+    bool gone;       // reaped
+    uint64_t ended;  // when it was reaped
+    uint64_t deadline, killed_at; // of the next step against it, 0: not killed yet
+    enum { WATCH_RUNS, WATCH_TERMINATED, WATCH_KILLED, WATCH_LEFT } phase;
+};
+
+static void send_signal(const struct watch *w, int signal_number)
+{
+    (void)kill(-w->pid, signal_number);
+    (void)kill(w->pid, signal_number); // should it have no group yet
+}
+
+/* Ends it by steps, each at its time. */
+static void press(struct watch *w, uint64_t now)
+{
+    if (w->gone || now < w->deadline) {
+        return;
+    }
+    switch (w->phase) {
+    case WATCH_RUNS:
+        send_signal(w, SIGTERM);
+        send_signal(w, SIGCONT); // a stopped one could not act on it
+        w->phase = WATCH_TERMINATED;
+        w->deadline = now + GRACE_MS;
+        break;
+    case WATCH_TERMINATED:
+        send_signal(w, SIGKILL);
+        w->phase = WATCH_KILLED;
+        w->deadline = now + REAP_MS;
+        break;
+    case WATCH_KILLED:
+    case WATCH_LEFT:
+        w->phase = WATCH_LEFT;
+        break;
+    }
+}
+
+static void reap(struct watch *w, uint64_t now)
+{
+    if (!w->gone && waitpid(w->pid, &w->status, WNOHANG) == w->pid) {
+        w->gone = true;
+        w->ended = now;
+    }
+}
+
+/* How long to sleep: to the next step, or a tick where the end of the child cannot be heard. */
+static int patience(const struct watch *w, uint64_t now)
+{
+    uint64_t left = w->deadline > now ? w->deadline - now : 0;
+    bool deaf = w->gone || w->pidfd < 0;
+    return (int)(deaf && left > TICK_MS ? TICK_MS : left > 60000 ? 60000 : left);
+}
+
+static void watch_child(struct listener *l, struct pipes *p, struct watch *w, int stop_fd)
+{
+    while (w->phase != WATCH_LEFT) {
+        uint64_t now = now_ms();
+        bool open = p->report[0] >= 0 || p->output[0] >= 0;
+        if (w->gone && (!open || now - w->ended >= DRAIN_MS)) {
+            break;
+        }
+        struct pollfd fds[] = {{.fd = p->report[0], .events = POLLIN},
+                               {.fd = p->output[0], .events = POLLIN},
+                               {.fd = w->gone ? -1 : w->pidfd, .events = POLLIN},
+                               {.fd = l->answer->stopped ? -1 : stop_fd, .events = POLLIN}};
+        int ready = poll(fds, 4, patience(w, now));
+        if (ready > 0 && fds[0].revents) {
+            listen_to(l, &p->report[0], take_report);
+        }
+        if (ready > 0 && fds[1].revents) {
+            listen_to(l, &p->output[0], take_output);
+        }
+        if (ready > 0 && fds[3].revents && w->phase == WATCH_RUNS) {
+            l->answer->stopped = true;
+            w->deadline = now_ms();
+        }
+        reap(w, now_ms());
+        if (ready > 0 && fds[2].revents && !w->gone) {
+            close_end(&w->pidfd); // it ended and another holds it (a debugger): ask by the clock
+        }
+        press(w, now_ms());
+    }
+    if (w->gone) {
+        (void)kill(-w->pid, SIGKILL); // what it left behind in its group
+    }
+}
+
+/* ------------------------------------------------------------------ the result */
+
+static char state_of(pid_t pid)
+{
+    char path[48], text[512];
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *paren = strrchr(text, ')'); // "PID (NAME) STATE": a name may hold anything
+    return paren && paren[1] == ' ' && paren[2] ? paren[2] : '?';
+}
+
+static const char *during(struct arena *a, const struct probe_answer *r)
+{
+    return r->last_call ? arena_printf(a, " in %s", r->last_call) : "";
+}
+
+static const char *left_text(struct arena *a, const struct probe_answer *r)
+{
+    return arena_printf(a, "; process %d (state %c) could not be ended and is not waited for",
+                        (int)r->left, r->left_state);
+}
+
+/* What the end of the process says where the helper itself said nothing. */
+static void judge(struct arena *a, const struct watch *w, const struct listener *l,
+                  const struct probe_child *c, struct probe_answer *ret)
+{
+    if (w->phase == WATCH_LEFT) {
+        ret->left = w->pid;
+        ret->left_state = state_of(w->pid);
+    }
+    if (l->ended) {
+        return; // what was said before its end counts, whatever became of it then
+    }
+    ret->signal = w->gone && WIFSIGNALED(w->status) ? WTERMSIG(w->status) : 0;
+    if (ret->stopped) {
+        ret->outcome = PROBE_UNKNOWN;
+        ret->text = arena_printf(a, "it was interrupted%s", during(a, ret));
+    } else if (w->phase != WATCH_RUNS) {
+        ret->outcome = PROBE_TIMED_OUT;
+        ret->signal = 0; // our own
+        ret->text = arena_printf(a, "no answer within %g s%s", c->deadline_ms / 1000.0,
+                                 during(a, ret));
+    } else if (ret->signal) {
+        ret->outcome = PROBE_CRASHED;
+        ret->text = arena_printf(a, "the process ended by signal %d (%s)%s", ret->signal,
+                                 strsignal(ret->signal), during(a, ret));
+    } else {
+        ret->outcome = PROBE_CRASHED;
+        ret->text = arena_printf(a, "the process ended with status %d%s and without an answer",
+                                 WEXITSTATUS(w->status), during(a, ret));
+    }
+    if (ret->left) {
+        ret->text = arena_printf(a, "%s%s", ret->text, left_text(a, ret));
+    }
+}
+
+static const char *start_failure(struct arena *a, int why)
+{
+    if (why == ENOENT) {
+        return "the probe helper needs the loader of glibc, and this system has none (an image "
+               "with musl, or without any C library)";
+    }
+    return arena_printf(a, "the probe helper could not be started: %s", strerror(why));
+}
+
+static void unknown(struct probe_answer *ret, const char *text)
+{
+    *ret = (struct probe_answer){.outcome = PROBE_UNKNOWN, .text = text};
+}
+
+static bool pipes_open(struct pipes *p)
+{
+    *p = (struct pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    if (pipe_above(p->report) && pipe_above(p->output) && pipe_above(p->start)) {
+        return true;
+    }
+    int why = errno;
+    pipes_close(p);
+    errno = why;
+    return false;
+}
+
+static void wait_for(struct arena *a, const struct probe_child *c, struct pipes *p, pid_t pid,
+                     struct probe_answer *ret)
+{
+    struct listener l = {.a = a, .answer = ret, .output = arena_alloc(a, OUTPUT_MAX)};
+    uint64_t start = now_ms();
+    struct watch w = {.pid = pid,
+                      .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
+                      .deadline = start + c->deadline_ms};
+    watch_child(&l, p, &w, c->stop_fd);
+    if (w.pidfd >= 0) {
+        (void)close(w.pidfd);
+    }
+    ret->ms = (unsigned)(now_ms() - start);
+    ret->output = (struct str){l.output, l.n_output};
+    judge(a, &w, &l, c, ret);
+}
+
+void probe_child_run(struct arena *a, const struct probe_helper *h, const struct probe_child *c,
+                     struct probe_answer *ret)
+{
+    struct pipes p;
+    *ret = (struct probe_answer){.outcome = PROBE_UNKNOWN};
+    if (h->fd < 0) {
+        unknown(ret, h->why);
+        return;
+    }
+    char **argv = words(a, "gpumend-probe", c->arguments, c->n_arguments);
+    char **envp = words(a, NULL, c->env, c->n_env);
+    if (!pipes_open(&p)) {
+        unknown(ret, arena_printf(a, "no pipe for the probe helper: %s", strerror(errno)));
+        return;
+    }
+    pid_t parent = getpid(), pid = fork();
+    int why = errno;
+    if (pid == 0) {
+        become(h->fd, argv, envp, &p, parent);
+    }
+    close_end(&p.report[1]);
+    close_end(&p.output[1]);
+    close_end(&p.start[1]);
+    bool started = pid > 0 && read(p.start[0], &why, sizeof why) == 0; // closed by the exec
+    if (pid > 0) {
+        wait_for(a, c, &p, pid, ret);
+    }
+    if (!started) {
+        unknown(ret, start_failure(a, why));
+    }
+    pipes_close(&p);
+}
