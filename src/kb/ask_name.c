@@ -16,6 +16,10 @@ static const char *const api_titles[] = {
     [KB_API_NVRTC] = "NVRTC",
     [KB_API_NVML] = "NVML",
     [KB_API_HIP] = "HIP",
+    [KB_API_HSA] = "the HSA runtime",
+    [KB_API_HIPRTC] = "hipRTC",
+    [KB_API_HIPBLAS] = "hipBLAS",
+    [KB_API_MIOPEN] = "MIOpen",
 };
 
 /* Words that choose a library, by enum kb_api. "driver" alone says little. */
@@ -27,6 +31,10 @@ static const char *const api_words[] = {
     [KB_API_NVRTC] = "nvrtc",
     [KB_API_NVML] = "nvml nvidia-smi",
     [KB_API_HIP] = "hip rocm",
+    [KB_API_HSA] = "hsa rocr",
+    [KB_API_HIPRTC] = "hiprtc",
+    [KB_API_HIPBLAS] = "hipblas",
+    [KB_API_MIOPEN] = "miopen",
 };
 
 static bool api_wanted(const struct question *q, enum kb_api api)

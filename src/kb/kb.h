@@ -356,6 +356,10 @@ enum kb_api {
     KB_API_NVRTC,
     KB_API_NVML,
     KB_API_HIP,
+    KB_API_HSA,
+    KB_API_HIPRTC,
+    KB_API_HIPBLAS,
+    KB_API_MIOPEN,
 };
 
 struct kb_error {

@@ -211,7 +211,8 @@ static const char *const gpu_words[] = {"card", "chip", "module", NULL};
 static const char *const vendor_words[] = {"nvidia", "amd", NULL};
 static const char *const status_words[] = {"stable", "experimental", NULL};
 static const char *const api_words[] = {"cuda-runtime", "cuda-driver", "cudnn", "cublas",
-                                        "nvrtc",        "nvml",        "hip",   NULL};
+                                        "nvrtc",        "nvml",        "hip",   "hsa",
+                                        "hiprtc",       "hipblas",     "miopen", NULL};
 static const char *const rocm_words[] = {"release", "target", "override", NULL};
 static const char *const verdict_words[] = {"none", "same-isa", "unsafe", NULL};
 static const char *const model_words[] = {"model",        "measured", "alias",

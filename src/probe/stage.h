@@ -26,6 +26,10 @@ enum probe_api {
     PROBE_API_NVRTC = KB_API_NVRTC + 1,
     PROBE_API_NVML = KB_API_NVML + 1,
     PROBE_API_HIP = KB_API_HIP + 1,
+    PROBE_API_HSA = KB_API_HSA + 1,
+    PROBE_API_HIPRTC = KB_API_HIPRTC + 1,
+    PROBE_API_HIPBLAS = KB_API_HIPBLAS + 1,
+    PROBE_API_MIOPEN = KB_API_MIOPEN + 1,
 };
 
 struct probe_stage {

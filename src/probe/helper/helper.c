@@ -9,12 +9,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probe/helper/amd.h"
+
 static const struct {
     const char *name;
     void (*run)(const struct job *j);
 } stages[] = {
     {"driver-found", stage_driver_found},
     {"driver-opens", stage_driver_opens},
+    {"kfd", stage_kfd},
+    {"hsa", stage_hsa},
+    {"hip-init", stage_hip_init},
+    {"hip-device", stage_hip_device},
+    {"hip-memory", stage_hip_memory},
+    {"hiprtc-kernel", stage_hiprtc_kernel},
 };
 
 /* ------------------------------------------------------------------ bindings */
