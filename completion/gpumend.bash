@@ -114,7 +114,7 @@ _gpumend()
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"
         ;;
     explain)
-        word="--list --json --help"
+        word="--follow --here --list --kb --json --help"
         ;;
     devices)
         word="--root --json --help"
@@ -134,6 +134,10 @@ _gpumend()
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+        if ((${#COMPREPLY[@]} == 0)); then
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        fi
     elif [[ $command != devices && $command != kb ]]; then
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -1,11 +1,18 @@
+#include "cli/explain.h"
+
+#include <string.h>
+#include <unistd.h>
+
 #include "base/str.h"
-#include "cli/cli.h"
 #include "report/cause.h"
 
-enum { O_JSON = 1, O_LIST };
+enum { O_JSON = 1, O_LIST, O_FOLLOW, O_HERE, O_KB };
 
 static const struct cli_option options[] = {
+    {"follow", NULL, "explain a log that grows; print what is certain at once", O_FOLLOW},
+    {"here", NULL, "check this machine too, and say where both agree", O_HERE},
     {"list", NULL, "print every cause with its one-sentence title", O_LIST},
+    {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
@@ -30,35 +37,8 @@ static int list_causes(bool json)
     return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : CLI_OK;
 }
 
-static int explain_run(const struct cli_command *self, int argc, char **argv)
+static int print_cause(const struct diag_cause_row *cause, bool json)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    const char *id = NULL;
-    bool json = false, list = false;
-    for (int option; (option = cli_next(&args)) != CLI_END;) {
-        if (option == CLI_HELP || option == CLI_WRONG) {
-            return option == CLI_HELP ? CLI_OK : CLI_USAGE;
-        }
-        json |= option == O_JSON;
-        list |= option == O_LIST;
-        if (option == CLI_ARGUMENT) {
-            if (id) {
-                return cli_fail(CLI_USAGE, "explain: one CAUSE at a time (%s, %s)", id, args.value);
-            }
-            id = args.value;
-        }
-    }
-    if (list) {
-        return list_causes(json);
-    }
-    const struct diag_cause_row *cause = id ? diag_cause_by_id(id) : NULL;
-    if (!cause) {
-        (void)(id ? cli_fail(CLI_USAGE, "explain: no cause is called %s; those that --list prints are:",
-                             id)
-                  : cli_fail(CLI_USAGE, "explain: say which CAUSE, one of those that --list prints:"));
-        list_text(stderr);
-        return CLI_USAGE;
-    }
     if (json) {
         return out_json_dump(stdout, report_cause_json(cause)) < 0
                    ? cli_fail(CLI_CANNOT, "cannot write the output")
@@ -70,11 +50,98 @@ static int explain_run(const struct cli_command *self, int argc, char **argv)
     return CLI_OK;
 }
 
+struct explain_words {
+    struct arena arena;
+    VEC(const char *) files;
+    const char *text;
+    const char *kb;
+    bool json, list, follow, here;
+};
+
+static void take(struct explain_words *w, int option, const struct cli_args *args)
+{
+    w->json |= option == O_JSON;
+    w->list |= option == O_LIST;
+    w->follow |= option == O_FOLLOW;
+    w->here |= option == O_HERE;
+    w->kb = option == O_KB ? args->value : w->kb;
+    if (option == CLI_ARGUMENT && args->only_arguments) {
+        w->text = w->text ? arena_printf(&w->arena, "%s %s", w->text, args->value) : args->value;
+    } else if (option == CLI_ARGUMENT) {
+        VEC_PUSH(&w->arena, &w->files, args->value);
+    }
+}
+
+/* A word is a cause, a file, or a mistake. */
+static int explain_one_word(const struct explain_words *w, const struct explain_asked *asked,
+                            struct arena *a)
+{
+    const char *word = w->files.items[0];
+    const struct diag_cause_row *cause = diag_cause_by_id(word);
+    if (cause) {
+        return print_cause(cause, w->json);
+    }
+    if (strcmp(word, "-") != 0 && !strchr(word, '/') && access(word, F_OK) != 0) {
+        (void)cli_fail(CLI_USAGE,
+                       "explain: no cause and no file is called %s; the causes that --list prints are:",
+                       word);
+        list_text(stderr);
+        return CLI_USAGE;
+    }
+    return explain_logs(a, asked);
+}
+
+static int run_words(struct explain_words *w)
+{
+    const struct explain_asked asked = {
+        .files = w->files.items,
+        .n_files = w->files.n,
+        .text = w->text,
+        .kb = w->kb,
+        .json = w->json,
+        .follow = w->follow,
+        .here = w->here,
+    };
+    if (w->list) {
+        return list_causes(w->json);
+    }
+    if (w->text ? w->files.n > 0 : w->follow && w->files.n > 1) {
+        return cli_fail(CLI_USAGE, w->text ? "explain: either files or a text behind --"
+                                           : "explain: --follow takes one LOG");
+    }
+    if (!w->text && w->files.n == 0) {
+        (void)cli_fail(CLI_USAGE, "explain: say which LOG (- is standard input), or which CAUSE, one "
+                                  "of those that --list prints:");
+        list_text(stderr);
+        return CLI_USAGE;
+    }
+    return w->files.n == 1 ? explain_one_word(w, &asked, &w->arena)
+                           : explain_logs(&w->arena, &asked);
+}
+
+static int explain_run(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    struct explain_words w = {0};
+    int option;
+    arena_init(&w.arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    while ((option = cli_next(&args)) != CLI_END && option != CLI_HELP && option != CLI_WRONG) {
+        take(&w, option, &args);
+    }
+    int rc = option == CLI_HELP ? CLI_OK : option == CLI_WRONG ? CLI_USAGE : run_words(&w);
+    arena_release(&w.arena);
+    return rc;
+}
+
 const struct cli_command cli_explain = {
     .name = "explain",
-    .arguments = "CAUSE [options]",
-    .summary = "the page of one cause: what happens, how to see it, what to do",
-    .text = "Prints what gpumend knows of a cause that `check` has named.",
+    .arguments = "LOG...|-|CAUSE [options] [-- TEXT]",
+    .summary = "a crash log in, its cause and the repair out; or the page of one cause",
+    .text = "LOG is a file with what a program printed, - is standard input, and TEXT is taken as it\n"
+            "stands. Each LOG is explained by itself. A word that is the name of a CAUSE prints that\n"
+            "cause's page, even where a file has the same name: write ./NAME for the file.\n"
+            "Exit status: 0 no problem of the GPU runtime, 1 a cause in the GPU runtime, 3 the text\n"
+            "does not tell or a LOG cannot be read.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = explain_run,

@@ -46,22 +46,9 @@ static int rows_decode(struct arena *a, const struct area *area, const json_t *r
     return 0;
 }
 
-static int document_decode(struct arena *a, const struct area *area, const json_t *doc,
-                           struct rows *ret, struct gm_err *err)
-{
-    const char *name = json_string_value(json_object_get(doc, "area"));
-    if (json_integer_value(json_object_get(doc, "schema")) != 1) {
-        return gm_err_set(err, GM_ERR_FORMAT, "\"schema\" is not 1");
-    }
-    if (!name || strcmp(name, area->name) != 0) {
-        return gm_err_set(err, GM_ERR_FORMAT, "\"area\" is not \"%s\"", area->name);
-    }
-    return rows_decode(a, area, json_object_get(doc, "rows"), json_object_get(doc, "defaults"), ret,
-                       err);
-}
-
-static int text_decode(struct arena *a, const struct area *area, const char *data, size_t size,
-                       size_t flags, struct rows *ret, struct gm_err *err)
+/* The text as a document of this name. */
+static int document_parse(const char *name, const char *data, size_t size, size_t flags,
+                          json_t **ret, struct gm_err *err)
 {
     json_error_t why;
     json_t *doc = json_loadb(data, size, flags, &why);
@@ -69,39 +56,73 @@ static int text_decode(struct arena *a, const struct area *area, const char *dat
         return gm_err_set(err, GM_ERR_FORMAT, "line %d, column %d: %s", why.line, why.column,
                           why.text);
     }
-    int rc = document_decode(a, area, doc, ret, err);
-    json_decref(doc);
-    return rc;
+    const char *area = json_string_value(json_object_get(doc, "area"));
+    int rc = 0;
+    if (json_integer_value(json_object_get(doc, "schema")) != 1) {
+        rc = gm_err_set(err, GM_ERR_FORMAT, "\"schema\" is not 1");
+    } else if (!area || strcmp(area, name) != 0) {
+        rc = gm_err_set(err, GM_ERR_FORMAT, "\"area\" is not \"%s\"", name);
+    }
+    if (rc < 0) {
+        json_decref(doc);
+        return rc;
+    }
+    *ret = doc;
+    return 0;
 }
 
-static int embedded_load(struct arena *a, const struct area *area, struct rows *ret,
-                         struct gm_err *err)
+static int embedded_document(const char *name, json_t **ret, struct gm_err *err)
 {
     for (size_t i = 0; i < kb_blobs_n; i++) {
-        if (strcmp(kb_blobs[i].area, area->name) == 0) {
-            int rc = text_decode(a, area, kb_blobs[i].data, kb_blobs[i].size, 0, ret, err);
-            return rc < 0 ? gm_err_wrap(err, "embedded knowledge, %s", area->name) : 0;
+        if (strcmp(kb_blobs[i].area, name) == 0) {
+            int rc = document_parse(name, kb_blobs[i].data, kb_blobs[i].size, 0, ret, err);
+            return rc < 0 ? gm_err_wrap(err, "embedded knowledge, %s", name) : 0;
         }
     }
-    return gm_err_set(err, GM_ERR_FORMAT, "embedded knowledge: there is no area %s", area->name);
+    return gm_err_set(err, GM_ERR_FORMAT, "embedded knowledge: there is no area %s", name);
+}
+
+static const char *file_of(struct kb *kb, const char *name)
+{
+    return arena_printf(kb->arena, "%s/%s.json", kb->folder, name);
+}
+
+/* *ret_embedded (may be NULL): it is not from the folder. */
+static int document_load(struct kb *kb, const char *name, json_t **ret, bool *ret_embedded,
+                         struct gm_err *err)
+{
+    struct str text = {0};
+    int rc = kb->folder ? root_read(kb->root, kb->arena, file_of(kb, name), KB_FILE_MAX, &text)
+                        : -ENOENT;
+    if (ret_embedded) {
+        *ret_embedded = rc == -ENOENT;
+    }
+    if (rc == -ENOENT) {
+        return embedded_document(name, ret, err);
+    }
+    if (rc < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file_of(kb, name), strerror(-rc));
+    }
+    rc = document_parse(name, text.s, text.n, JSON_REJECT_DUPLICATES, ret, err);
+    return rc < 0 ? gm_err_wrap(err, "%s", file_of(kb, name)) : 0;
 }
 
 static int area_load(struct kb *kb, const struct area *area, struct rows *ret, struct gm_err *err)
 {
-    if (!kb->folder) {
-        return embedded_load(kb->arena, area, ret, err);
-    }
-    const char *file = arena_printf(kb->arena, "%s/%s.json", kb->folder, area->name);
-    struct str text;
-    int rc = root_read(kb->root, kb->arena, file, KB_FILE_MAX, &text);
-    if (rc == -ENOENT) {
-        return embedded_load(kb->arena, area, ret, err);
-    }
+    json_t *doc;
+    bool embedded;
+    int rc = document_load(kb, area->name, &doc, &embedded, err);
     if (rc < 0) {
-        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file, strerror(-rc));
+        return rc;
     }
-    rc = text_decode(kb->arena, area, text.s, text.n, JSON_REJECT_DUPLICATES, ret, err);
-    return rc < 0 ? gm_err_wrap(err, "%s", file) : 0;
+    rc = rows_decode(kb->arena, area, json_object_get(doc, "rows"),
+                     json_object_get(doc, "defaults"), ret, err);
+    json_decref(doc);
+    if (rc < 0) {
+        return embedded ? gm_err_wrap(err, "embedded knowledge, %s", area->name)
+                        : gm_err_wrap(err, "%s", file_of(kb, area->name));
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ the interface */
@@ -125,7 +146,7 @@ int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err
 {
     struct kb_loaded *loaded = &kb->areas[area];
     if (!loaded->is_loaded) {
-        struct rows rows;
+        struct rows rows = {0};
         int rc = area_load(kb, &kb_areas[area], &rows, err);
         if (rc < 0) {
             return rc;
@@ -134,6 +155,11 @@ int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err
     }
     *ret = loaded->rows;
     return 0;
+}
+
+int kb_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err)
+{
+    return document_load(kb, name, ret, NULL, err);
 }
 
 /* The areas differ in their types only. */

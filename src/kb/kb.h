@@ -562,6 +562,10 @@ int kb_toolkits(struct kb *kb, struct kb_toolkits *ret, struct gm_err *err) GM_C
 /* The same for an area by its number. */
 int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err *err) GM_CHECK;
 
+/* A document that is no area of rows alike, such as "signatures": what the folder or the executable
+ * has of it, as JSON; a new reference. Its "schema" and "area" were checked. Errors as above. */
+int kb_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err) GM_CHECK;
+
 /* "drivers": the name of the area and of its file. */
 const char *kb_area_name(enum kb_area area);
 

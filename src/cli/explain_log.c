@@ -1,0 +1,298 @@
+/* Logs, from files, standard input or the command line, to what they show. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/explain.h"
+#include "diag/finding.h"
+#include "log/log.h"
+#include "model/target.h"
+#include "report/explain.h"
+
+enum { READ_BYTES = 256 << 10, POLL_MS = 200 };
+
+struct explain {
+    const struct explain_asked *asked;
+    struct arena *arena;
+    struct kb kb;
+    struct root root;
+    struct log_rules *rules;
+    struct model_target target; // with --here
+    struct diag_report here;
+    bool looked;
+    char *block; // READ_BYTES
+    json_t *documents; // of several files
+    int status;
+};
+
+/* ------------------------------------------------------------------ the answer */
+
+static int status_of(const struct report_log *l)
+{
+    const struct log_candidate *best = report_log_best(l);
+    bool here = !best && l->here && l->here->verdict == DIAG_BROKEN;
+    return here || (best && best->cause) ? CLI_FINDINGS : best ? CLI_OK : CLI_CANNOT;
+}
+
+/* The status of several logs: a finding says most, then what could not be told. */
+static void add_status(struct explain *e, int status)
+{
+    static const int weight[] = {[CLI_OK] = 0, [CLI_CANNOT] = 1, [CLI_USAGE] = 2, [CLI_FINDINGS] = 3};
+    e->status = weight[status] > weight[e->status] ? status : e->status;
+}
+
+static bool is_one(const struct explain *e)
+{
+    return e->asked->text || e->asked->n_files == 1;
+}
+
+static int print_text(const struct report_log *shown)
+{
+    struct out out;
+    out_init(&out, stdout);
+    if (shown->file) {
+        out_print(&out, OUT_BOLD, "%s\n", str_printable(shown->arena, shown->file));
+    }
+    report_log_text(&out, shown);
+    return 0;
+}
+
+/* With --follow a document is one line, as there may be more. */
+static int print_json(struct explain *e, const struct report_log *shown)
+{
+    json_t *doc = report_log_json(shown);
+    if (!is_one(e) && !e->asked->follow) {
+        return json_array_append_new(e->documents, doc);
+    }
+    if (!e->asked->follow) {
+        return out_json_dump(stdout, doc);
+    }
+    int rc = doc ? json_dumpf(doc, stdout, JSON_COMPACT) : -1;
+    json_decref(doc);
+    return rc == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
+}
+
+static void answer(struct explain *e, const char *file, struct log *log, struct arena *a)
+{
+    struct log_result result;
+    log_judge(log, a, &result);
+    struct report_log shown = {
+        .file = is_one(e) ? NULL : file,
+        .result = &result,
+        .here = e->looked ? &e->here : NULL,
+        .arena = a,
+    };
+    int rc = e->asked->json ? print_json(e, &shown) : print_text(&shown);
+    add_status(e, rc < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : status_of(&shown));
+}
+
+/* ------------------------------------------------------------------ following */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static void end_at_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt}; // no SA_RESTART: read() is to end
+    (void)sigaction(SIGINT, &action, NULL);  // cannot fail for valid signals
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+static void wait_a_little(void)
+{
+    struct timespec pause = {0, POLL_MS * 1000000L};
+    (void)nanosleep(&pause, NULL); // cut short by a signal: no harm
+}
+
+struct following {
+    size_t facts; // when it was last judged
+    const char *cause, *culprit;
+};
+
+/* Prints a reading that is certain and was not printed yet. */
+static void print_when_certain(struct explain *e, struct following *f, struct log *log,
+                               struct arena *a)
+{
+    struct log_result result;
+    if (log_facts_count(log) == f->facts) {
+        return;
+    }
+    f->facts = log_facts_count(log);
+    log_judge(log, a, &result);
+    const struct log_candidate *best = result.n ? &result.candidates[0] : NULL;
+    if (!best || !best->cause || best->confidence != LOG_CERTAIN ||
+        (f->cause && strcmp(best->cause, f->cause) == 0 && strcmp(best->culprit, f->culprit) == 0)) {
+        return;
+    }
+    f->cause = best->cause;
+    f->culprit = best->culprit;
+    answer(e, NULL, log, a);
+    (void)fflush(stdout); // a failure shows at the end
+}
+
+/* A file that became shorter was begun anew. */
+static void rewind_if_cut(int fd)
+{
+    struct stat st;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    if (at > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < at) {
+        (void)lseek(fd, 0, SEEK_SET); // fails for no regular file
+    }
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static bool is_growing(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Feeds all that can be read; 0 or a negative errno. */
+static int feed_file(struct explain *e, int fd, struct log *log, struct arena *a)
+{
+    struct following following = {0};
+    bool follow = e->asked->follow;
+    for (;;) {
+        ssize_t n = read(fd, e->block, READ_BYTES);
+        if (n < 0 && errno == EINTR && !interrupted) {
+            continue;
+        }
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        if (interrupted || (n == 0 && !(follow && is_growing(fd)))) {
+            return 0;
+        }
+        if (n == 0) {
+            wait_a_little();
+            rewind_if_cut(fd);
+            continue;
+        }
+        log_feed(log, e->block, (size_t)n);
+        if (follow) {
+            print_when_certain(e, &following, log, a);
+        }
+    }
+}
+
+static void explain_file(struct explain *e, const char *file)
+{
+    bool standard = strcmp(file, "-") == 0;
+    int fd = standard ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        add_status(e, cli_fail(CLI_CANNOT, "explain: %s: %s", file, strerror(errno)));
+        return;
+    }
+    struct arena a;
+    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    struct log *log = log_open(e->rules, &a);
+    int rc = feed_file(e, fd, log, &a);
+    if (!standard) {
+        (void)close(fd); // was only read
+    }
+    if (rc < 0) {
+        add_status(e, cli_fail(CLI_CANNOT, "explain: %s: %s", file, strerror(-rc)));
+    } else {
+        log_end(log);
+        answer(e, file, log, &a);
+    }
+    arena_release(&a);
+}
+
+static void explain_text(struct explain *e, const char *text)
+{
+    struct log *log = log_open(e->rules, e->arena);
+    log_feed(log, text, strlen(text));
+    log_end(log);
+    answer(e, NULL, log, e->arena);
+}
+
+/* ------------------------------------------------------------------ this machine */
+
+static int look_here(struct explain *e)
+{
+    struct gm_err err;
+    struct cli_env env = {0};
+    cli_env_init(&env, e->arena);
+    struct model_target_options options = {
+        .kb_path = e->asked->kb,
+        .env = env.vars.items,
+        .n_env = env.vars.n,
+        .cwd = cli_cwd(e->arena),
+        .uid = getuid(),
+    };
+    if (model_target_open(&e->target, e->arena, &options, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "explain: --here: %s", str_printable(e->arena, err.text));
+    }
+    diag_run(&e->target.model, &e->here);
+    e->looked = true;
+    return CLI_OK;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+static void explain_all(struct explain *e)
+{
+    if (e->asked->follow) {
+        end_at_interrupt();
+    }
+    if (e->asked->text) {
+        explain_text(e, e->asked->text);
+        return;
+    }
+    if (!is_one(e)) {
+        e->documents = json_array();
+    }
+    for (size_t i = 0; i < e->asked->n_files; i++) {
+        explain_file(e, e->asked->files[i]);
+    }
+    if (e->documents && e->asked->json) {
+        json_t *doc = json_pack("{s:i, s:O}", "schema", 1, "logs", e->documents);
+        if (out_json_dump(stdout, doc) < 0) {
+            add_status(e, cli_fail(CLI_CANNOT, "cannot write the output"));
+        }
+    }
+    json_decref(e->documents);
+}
+
+static int open_rules(struct explain *e)
+{
+    struct gm_err err;
+    const char *folder = e->asked->kb;
+    folder = folder && folder[0] != '/' ? path_join(e->arena, cli_cwd(e->arena), folder) : folder;
+    if (root_open(&e->root, "/", &err) < 0 ||
+        kb_open(&e->kb, e->arena, &e->root, folder, &err) < 0 ||
+        log_rules_load(&e->kb, e->arena, &e->rules, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "explain: %s", str_printable(e->arena, err.text));
+    }
+    return CLI_OK;
+}
+
+int explain_logs(struct arena *a, const struct explain_asked *asked)
+{
+    struct explain e = {.asked = asked, .arena = a, .root = ROOT_EMPTY, .status = CLI_OK};
+    e.block = arena_alloc(a, READ_BYTES);
+    int rc = open_rules(&e);
+    rc = rc == CLI_OK && asked->here ? look_here(&e) : rc;
+    if (rc == CLI_OK) {
+        explain_all(&e);
+        rc = e.status;
+    }
+    log_rules_close(e.rules);
+    if (e.looked) {
+        model_target_close(&e.target);
+    }
+    root_close(&e.root);
+    return rc;
+}

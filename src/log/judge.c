@@ -1,0 +1,249 @@
+/* From facts to causes: every rule whose conditions hold is a candidate, and the highest rank wins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/internal.h"
+
+/* ------------------------------------------------------------------ conditions */
+
+static bool condition_holds(struct log_rules *r, const struct log_condition *c,
+                            const struct log_fact *f)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < f->n_fields && !value; i++) {
+        value = f->fields[i].name == c->field ? f->fields[i].value : NULL; // names are interned
+    }
+    bool matches = value && regex_search(r, c->regex, value, strlen(value), 0, NULL) > 0;
+    return matches != c->negated;
+}
+
+static bool fits(struct log_rules *r, const struct log_element *e, const struct log_fact *f)
+{
+    bool kind = false;
+    for (size_t i = 0; i < e->n_kinds && !kind; i++) {
+        kind = f->kind == e->kinds[i];
+    }
+    for (size_t i = 0; kind && i < e->n_conditions; i++) {
+        kind = condition_holds(r, &e->conditions[i], f);
+    }
+    return kind;
+}
+
+static bool is_near(const struct log_element *e, const struct log_matched *m,
+                    const struct log_fact *f)
+{
+    if (e->near == UINT64_MAX || !m->n) {
+        return true;
+    }
+    uint64_t first = m->items[0]->line;
+    return (f->line > first ? f->line - first : first - f->line) <= e->near;
+}
+
+/* The earliest fact for an element, or NULL. */
+static const struct log_fact *pick(const struct log_matched *m, const struct log_element *e)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        if (fits(m->rules, e, m->facts[i]) && is_near(e, m, m->facts[i])) {
+            return m->facts[i];
+        }
+    }
+    return NULL;
+}
+
+static bool holds(const struct log_rule *rule, struct log_matched *m,
+                  const struct log_fact **matched)
+{
+    m->items = matched;
+    for (size_t i = 0; i < rule->all.n; i++) {
+        const struct log_fact *f = pick(m, &rule->all.items[i]);
+        if (!f) {
+            return false;
+        }
+        matched[m->n++] = f;
+    }
+    const struct log_fact *one = NULL;
+    for (size_t i = 0; i < rule->any.n && !one; i++) {
+        one = pick(m, &rule->any.items[i]);
+    }
+    if (rule->any.n && !one) {
+        return false;
+    }
+    if (one) {
+        matched[m->n++] = one;
+    }
+    for (size_t i = 0; i < rule->none.n; i++) {
+        if (pick(m, &rule->none.items[i])) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < rule->n_tests; i++) {
+        if (!rule->tests[i](m)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ texts */
+
+/* The value of the first field of these ("a|b") that a fact has: matched facts go first. */
+static const char *field_of(const struct log_matched *m, struct str names)
+{
+    while (names.s) {
+        struct str name = str_cut(&names, '|');
+        for (size_t i = 0; i < m->n + m->n_facts; i++) {
+            const struct log_fact *f = i < m->n ? m->items[i] : m->facts[i - m->n];
+            for (size_t k = 0; k < f->n_fields; k++) {
+                if (str_is(name, f->fields[k].name)) {
+                    return f->fields[k].value;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool is_placeholder(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!(s.s[i] >= 'a' && s.s[i] <= 'z') && s.s[i] != '_' && s.s[i] != '|') {
+            return false;
+        }
+    }
+    return s.n > 0;
+}
+
+/* The text with its {fields} filled in. */
+static const char *fill(const struct log_matched *m, const char *text)
+{
+    const char *done = "";
+    struct str rest = str_of(text ? text : "");
+    while (rest.n) {
+        size_t open = str_find_char(rest, '{');
+        struct str tail = {rest.s + open, rest.n - open};
+        size_t close = str_find_char(tail, '}');
+        struct str name = {tail.s + 1, close < tail.n ? close - 1 : 0};
+        size_t literal = open;
+        const char *value = "";
+        if (name.n && is_placeholder(name)) {
+            value = field_of(m, name);
+            value = value ? value : "(not named in the text)";
+            rest = (struct str){tail.s + close + 1, tail.n - close - 1};
+        } else {
+            literal += open < rest.n; // a brace that stands for itself
+            rest = (struct str){rest.s + literal, rest.n - literal};
+        }
+        done = arena_printf(m->a, "%s%.*s%s", done, (int)literal, tail.s - open, value);
+    }
+    return done;
+}
+
+/* ------------------------------------------------------------------ platform, repairs */
+
+static bool says_platform(const struct log_fact *f, enum log_platform platform)
+{
+    const char *value = strcmp(f->kind, "platform") == 0 ? log_fact_field(f, "platform") : NULL;
+    return value && strcmp(value, log_platform_name(platform)) == 0;
+}
+
+/* The nearest one that the text names: a container or WSL shows marks of Linux too. */
+static enum log_platform platform_of(const struct log_matched *m)
+{
+    static const enum log_platform order[] = {LOG_JETSON,  LOG_WSL,   LOG_CONTAINER,
+                                              LOG_WINDOWS, LOG_MACOS, LOG_LINUX};
+    for (size_t p = 0; p < sizeof order / sizeof *order; p++) {
+        for (size_t i = 0; i < m->n_facts; i++) {
+            if (says_platform(m->facts[i], order[p])) {
+                return order[p];
+            }
+        }
+    }
+    return LOG_ANY;
+}
+
+static bool has_repair_for(const struct log_rule *rule, enum log_platform platform)
+{
+    for (size_t i = 0; i < rule->n_repairs; i++) {
+        if (rule->repairs[i].platform == platform) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* WSL, containers and Jetson are Linux where a rule has nothing of their own. */
+static bool is_for(const struct log_rule *rule, const struct log_repair *repair,
+                   enum log_platform platform)
+{
+    if (platform == LOG_ANY || repair->platform == LOG_ANY || repair->platform == platform) {
+        return true;
+    }
+    return repair->platform == LOG_LINUX && !has_repair_for(rule, platform) &&
+           (platform == LOG_WSL || platform == LOG_CONTAINER || platform == LOG_JETSON);
+}
+
+static void choose_repairs(const struct log_matched *m, const struct log_rule *rule,
+                           enum log_platform platform, struct log_candidate *to)
+{
+    struct log_repair *list = arena_array(m->a, rule->n_repairs + 1, sizeof *list);
+    to->repairs = list;
+    for (size_t i = 0; i < rule->n_repairs; i++) {
+        const struct log_repair *r = &rule->repairs[i];
+        if (is_for(rule, r, platform)) {
+            list[to->n_repairs++] = (struct log_repair){
+                r->platform, fill(m, r->text), r->command ? fill(m, r->command) : NULL};
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ candidates */
+
+static int by_rank(const void *x, const void *y)
+{
+    const struct log_candidate *a = x, *b = y;
+    uint64_t first = a->n_evidence ? a->evidence[0]->line : 0;
+    uint64_t second = b->n_evidence ? b->evidence[0]->line : 0;
+    return a->rank != b->rank ? (a->rank < b->rank ? 1 : -1)
+           : first != second  ? (first < second ? -1 : 1)
+                              : strcmp(a->rule, b->rule);
+}
+
+static struct log_candidate candidate(struct log_matched *m, const struct log_rule *rule,
+                                      enum log_platform platform)
+{
+    const struct log_fact **evidence = arena_array(m->a, m->n + 1, sizeof *evidence);
+    for (size_t i = 0; i < m->n; i++) {
+        evidence[i] = m->items[i];
+    }
+    struct log_candidate c = {
+        .rule = rule->id,
+        .cause = rule->cause,
+        .rank = rule->rank,
+        .confidence = rule->confidence,
+        .culprit = fill(m, rule->culprit),
+        .says = fill(m, rule->says),
+        .decides = rule->decides ? fill(m, rule->decides) : NULL,
+        .evidence = evidence,
+        .n_evidence = m->n,
+    };
+    choose_repairs(m, rule, platform, &c);
+    return c;
+}
+
+void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,
+                     size_t n_facts, struct log_result *ret)
+{
+    struct log_candidate *list = arena_array(a, r->n_rules + 1, sizeof *list);
+    struct log_matched all = {.facts = facts, .n_facts = n_facts, .a = a, .rules = r};
+    *ret = (struct log_result){.candidates = list, .facts = facts, .n_facts = n_facts};
+    ret->platform = platform_of(&all);
+    for (size_t i = 0; i < r->n_rules; i++) {
+        const struct log_rule *rule = &r->rules[i];
+        const struct log_fact *matched[LOG_ELEMENTS_MAX + 1];
+        struct log_matched m = all;
+        if (holds(rule, &m, matched)) {
+            list[ret->n++] = candidate(&m, rule, ret->platform);
+        }
+    }
+    qsort(list, ret->n, sizeof *list, by_rank);
+}

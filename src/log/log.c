@@ -1,0 +1,497 @@
+/* From pieces of text to facts. */
+#include "log/log.h"
+
+#include <string.h>
+
+#include "log/internal.h"
+
+enum {
+    BUFFER_BYTES = 512 << 10,
+    SEGMENT_MAX = 64 << 10, // bytes between two line ends that are looked at together
+    BEFORE_MAX = 16 << 10,  // of them before a literal
+    OVERLAP = 512,          // of two pieces of one line
+    ROWS_MAX = 2000,        // of a table
+    HEAD_BYTES = 256,       // by which the encoding is known
+    HEAD_MIN = 4,
+    VALUE_MAX = 400,        // bytes of a field
+};
+
+enum encoding { ENCODING_UNKNOWN, ENCODING_BYTES, ENCODING_UTF16LE, ENCODING_UTF16BE };
+
+struct log {
+    struct log_rules *rules;
+    struct log_store store;
+    char *buffer;  // text that is not looked at yet
+    size_t n;
+    char *clean;   // one segment, made plain
+    uint64_t line; // number of the line that the buffer begins with
+    uint64_t bytes;
+    uint64_t *hits; // a bit for each signature, then for each table
+    enum encoding encoding;
+    unsigned char head[HEAD_BYTES]; // until the encoding is known
+    size_t n_head;
+    uint16_t high; // first half of a surrogate pair, or 0
+    int odd;       // first byte of a UTF-16 unit, or -1
+    enum log_table table;
+    unsigned rows;
+};
+
+struct log *log_open(struct log_rules *rules, struct arena *a)
+{
+    struct log *l = arena_alloc(a, sizeof *l);
+    *l = (struct log){.rules = rules, .line = 1, .odd = -1, .table = TABLE_NONE};
+    store_init(&l->store, a, rules->n_signatures);
+    l->buffer = arena_alloc(a, BUFFER_BYTES);
+    l->clean = arena_alloc(a, SEGMENT_MAX);
+    l->hits = arena_array(a, (rules->n_signatures + TABLES) / 64 + 1, sizeof *l->hits);
+    return l;
+}
+
+size_t log_facts_count(const struct log *l)
+{
+    return l->store.facts.n;
+}
+
+/* ------------------------------------------------------------------ one line */
+
+static void on_hit(void *arg, size_t literal)
+{
+    struct log *l = arg;
+    uint32_t owner = l->rules->owners[literal];
+    l->hits[owner / 64] |= (uint64_t)1 << (owner % 64);
+}
+
+/* The fields of one match; values are cut to what fits. */
+struct fields {
+    struct log_field items[LOG_FIELDS_MAX + LOG_GROUPS_MAX];
+    size_t n;
+    char values[LOG_GROUPS_MAX][VALUE_MAX + 1];
+};
+
+static const char *value_copy(char *to, const char *text, size_t n)
+{
+    n = n < VALUE_MAX ? n : VALUE_MAX;
+    memcpy(to, text, n);
+    to[n] = '\0';
+    return to;
+}
+
+/* The constants of a signature and what its groups hold, which goes before. */
+static void match_fields(const struct log_signature *s, const char *text, const size_t *at,
+                         int n_groups, struct fields *to)
+{
+    for (to->n = 0; to->n < s->n_fields; to->n++) {
+        to->items[to->n] = s->fields[to->n];
+    }
+    for (int g = 1; g < n_groups; g++) {
+        const char *name = s->regex.groups[g];
+        if (!name || at[2 * g] == PCRE2_UNSET || at[2 * g] >= at[2 * g + 1]) {
+            continue;
+        }
+        size_t i = 0;
+        while (i < to->n && to->items[i].name != name) {
+            i++;
+        }
+        to->items[i] = (struct log_field){
+            name, value_copy(to->values[g], text + at[2 * g], at[2 * g + 1] - at[2 * g])};
+        to->n += i == to->n;
+    }
+}
+
+/* Facts of one signature in text; how many there were. */
+static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
+{
+    struct log_signature *s = &l->rules->signatures[index];
+    struct fields fields;
+    const char *text = line->text + from;
+    size_t n = line->n - from, start = 0;
+    unsigned found = 0;
+    const size_t *at;
+    for (int rc; start <= n && found < LOG_MATCHES_MAX; found++) {
+        rc = regex_search(l->rules, &s->regex, text, n, start, &at);
+        if (rc <= 0) {
+            break;
+        }
+        size_t end = at[1] > at[0] ? at[1] : at[1] + 1;
+        match_fields(s, text, at, rc, &fields);
+        store_add(&l->store, index, s->id, s->kind, line, fields.items, fields.n);
+        start = end > start ? end : start + 1;
+    }
+    return found;
+}
+
+static void try_signature(struct log *l, size_t index, const struct log_line *line)
+{
+    const struct log_signature *s = &l->rules->signatures[index];
+    if (l->store.per_signature[index] >= LOG_PER_SIGNATURE_MAX) {
+        return;
+    }
+    if (!s->regex.text) {
+        store_add(&l->store, index, s->id, s->kind, line, s->fields, s->n_fields);
+        return;
+    }
+    if (!match(l, index, line, 0) && line->body) {
+        (void)match(l, index, line, line->body);
+    }
+}
+
+static void try_hits(struct log *l, const struct log_line *line)
+{
+    size_t n = l->rules->n_signatures;
+    for (size_t word = 0; word <= (n + TABLES) / 64; word++) {
+        uint64_t bits = l->hits[word];
+        l->hits[word] = 0;
+        for (; bits; bits &= bits - 1) {
+            size_t owner = word * 64 + (size_t)__builtin_ctzll(bits);
+            struct str body = {line->text + line->body, line->n - line->body};
+            if (owner < n) {
+                try_signature(l, owner, line);
+            } else if (table_begins((enum log_table)(owner - n), body)) {
+                l->table = (enum log_table)(owner - n);
+                l->rows = 0;
+            }
+        }
+    }
+}
+
+static void take_row(struct log *l, const struct log_line *line)
+{
+    struct str body = {line->text + line->body, line->n - line->body}, package, version;
+    enum table_row row = table_row(body, &package, &version);
+    if (row == TABLE_END || l->rows++ >= ROWS_MAX) {
+        l->table = TABLE_NONE;
+    } else if (row == TABLE_ROW) {
+        char name[VALUE_MAX + 1], number[VALUE_MAX + 1];
+        struct log_field fields[] = {
+            {rules_intern(l->rules, "package", 7), value_copy(name, package.s, package.n)},
+            {rules_intern(l->rules, "version", 7), value_copy(number, version.s, version.n)},
+        };
+        store_add(&l->store, l->rules->n_signatures, "table",
+                  rules_intern(l->rules, "installed", 9), line, fields, 2);
+    }
+}
+
+/* One plain line, or a piece of one. */
+static void take_piece(struct log *l, const char *text, size_t n)
+{
+    struct str s = str_trim((struct str){text, n});
+    if (str_starts(s, "note:")) {
+        s = str_trim((struct str){s.s + 5, s.n - 5});
+    }
+    if (!s.n) {
+        l->table = l->rows ? TABLE_NONE : l->table;
+        return;
+    }
+    struct log_line line = {.text = s.s, .n = s.n, .number = l->line};
+    line_prefix(&line);
+    if (l->table != TABLE_NONE) {
+        take_row(l, &line);
+    }
+    filter_all(l->rules->filter, s.s, s.n, on_hit, l);
+    try_hits(l, &line);
+}
+
+static void take_text(struct log *l, const char *text, size_t n)
+{
+    while (n > LOG_LINE_MAX) {
+        take_piece(l, text, LOG_LINE_MAX);
+        text += LOG_LINE_MAX - OVERLAP;
+        n -= LOG_LINE_MAX - OVERLAP;
+    }
+    take_piece(l, text, n);
+}
+
+/* A text inside a JSON line: its own lines have the number of that line. */
+static void take_json_text(void *arg, const char *text, size_t n)
+{
+    struct log *l = arg;
+    struct str rest = {text, n}, line;
+    char clean[LOG_LINE_MAX];
+    while (str_line(&rest, &line)) {
+        for (size_t from = 0; from < line.n; from += LOG_LINE_MAX - OVERLAP) {
+            size_t piece = line.n - from < LOG_LINE_MAX ? line.n - from : LOG_LINE_MAX;
+            take_piece(l, clean, line_clean(line.s + from, piece, clean));
+        }
+    }
+}
+
+static void take_segment(struct log *l, const char *text, size_t n)
+{
+    size_t clean = line_clean(text, n, l->clean);
+    struct log_line line = {.text = l->clean, .n = clean};
+    line_prefix(&line);
+    take_text(l, l->clean, clean);
+    struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
+    (void)line_json(body.s, body.n, take_json_text, l); // false: plain text
+}
+
+/* ------------------------------------------------------------------ many lines */
+
+static uint64_t count_newlines(const char *text, size_t n)
+{
+    uint64_t sum = 0;
+    while (n) {
+        size_t block = n < 255 ? n : 255;
+        unsigned char count = 0; // of one block: bytes add up sixteen at a time
+        for (size_t i = 0; i < block; i++) {
+            count = (unsigned char)(count + (text[i] == '\n'));
+        }
+        sum += count;
+        text += block;
+        n -= block;
+    }
+    return sum;
+}
+
+static bool is_line_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+/* Where something is to be looked at: a literal, an escape, a backslash of a JSON line. Each is
+ * searched for again only when the place it was found at is behind. */
+struct places {
+    const char *text;
+    size_t end;
+    size_t literal, escape, backslash;
+};
+
+static size_t next_byte(const struct places *p, size_t from, char c)
+{
+    const char *found = memchr(p->text + from, c, p->end - from);
+    return found ? (size_t)(found - p->text) : p->end;
+}
+
+static size_t next_place(const struct log *l, struct places *p, size_t at)
+{
+    if (p->literal < at) {
+        p->literal = filter_find(l->rules->filter, p->text, at, p->end);
+    }
+    if (p->escape < at) {
+        p->escape = next_byte(p, at, '\033');
+    }
+    if (p->backslash < at) {
+        p->backslash = next_byte(p, at, '\\');
+    }
+    size_t next = p->literal < p->escape ? p->literal : p->escape;
+    return next < p->backslash ? next : p->backslash;
+}
+
+/* The segment around a place: [*ret_start, *ret_stop), not before `from`. */
+static void segment_around(const struct places *p, size_t from, size_t at, size_t *ret_start,
+                           size_t *ret_stop)
+{
+    size_t start = at, first = at - from > BEFORE_MAX ? at - BEFORE_MAX : from;
+    while (start > first && !is_line_end(p->text[start - 1])) {
+        start--;
+    }
+    size_t stop = at, last = p->end - start > SEGMENT_MAX ? start + SEGMENT_MAX : p->end;
+    while (stop < last && !is_line_end(p->text[stop])) {
+        stop++;
+    }
+    *ret_start = start;
+    *ret_stop = stop;
+}
+
+/* A backslash alone counts only in what may be JSON. */
+static bool worth_it(const struct places *p, size_t at, size_t start, size_t stop)
+{
+    enum { BRACE_WITHIN = 200 };
+    size_t reach = stop - start < BRACE_WITHIN ? stop - start : BRACE_WITHIN;
+    return p->literal < stop || p->escape < stop || at != p->backslash ||
+           memchr(p->text + start, '{', reach);
+}
+
+/* Behind "\n", "\r" or "\r\n", if one of them stands there. */
+static size_t after_line_end(const char *text, size_t at, size_t end)
+{
+    at += at + 1 < end && text[at] == '\r' && text[at + 1] == '\n';
+    return at + (at < end && is_line_end(text[at]));
+}
+
+/* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long. */
+static void scan(struct log *l, const char *text, size_t end)
+{
+    struct places p = {.text = text, .end = end};
+    size_t counted = 0, at = 0, start, stop;
+    p.literal = filter_find(l->rules->filter, text, 0, end);
+    p.escape = next_byte(&p, 0, '\033');
+    p.backslash = next_byte(&p, 0, '\\');
+    while (at < end) {
+        size_t place = l->table != TABLE_NONE ? at : next_place(l, &p, at);
+        if (place >= end) {
+            break;
+        }
+        segment_around(&p, at, place, &start, &stop);
+        l->line += count_newlines(text + counted, start - counted);
+        counted = start;
+        if (l->table != TABLE_NONE || worth_it(&p, place, start, stop)) {
+            take_segment(l, text + start, stop - start);
+        }
+        at = after_line_end(text, stop, end);
+    }
+    l->line += count_newlines(text + counted, end - counted);
+}
+
+static size_t last_line_end(const char *text, size_t n)
+{
+    while (n && !is_line_end(text[n - 1])) {
+        n--;
+    }
+    return n;
+}
+
+static void scan_buffer(struct log *l)
+{
+    size_t end = last_line_end(l->buffer, l->n), keep = l->n - end;
+    if (keep >= SEGMENT_MAX) {
+        end = l->n;
+        keep = OVERLAP; // bytes are scanned, a line end among them is not: it is not counted twice
+    }
+    if (end) {
+        scan(l, l->buffer, end);
+        memmove(l->buffer, l->buffer + l->n - keep, keep);
+        l->n = keep;
+    }
+}
+
+static void add_bytes(struct log *l, const char *data, size_t n)
+{
+    while (n) {
+        size_t room = BUFFER_BYTES - l->n, part = n < room ? n : room;
+        memcpy(l->buffer + l->n, data, part);
+        l->n += part;
+        data += part;
+        n -= part;
+        scan_buffer(l);
+    }
+}
+
+/* ------------------------------------------------------------------ encodings */
+
+static void add_code_point(struct log *l, uint32_t c)
+{
+    char out[4];
+    size_t n = 0;
+    if (c < 0x80) {
+        out[n++] = (char)c;
+    } else if (c < 0x800) {
+        out[n++] = (char)(0xc0 | c >> 6);
+    } else if (c < 0x10000) {
+        out[n++] = (char)(0xe0 | c >> 12);
+        out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+    } else {
+        out[n++] = (char)(0xf0 | c >> 18);
+        out[n++] = (char)(0x80 | (c >> 12 & 0x3f));
+        out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+    }
+    if (c >= 0x80) {
+        out[n++] = (char)(0x80 | (c & 0x3f));
+    }
+    if (BUFFER_BYTES - l->n < sizeof out) {
+        scan_buffer(l);
+    }
+    memcpy(l->buffer + l->n, out, n);
+    l->n += n;
+}
+
+static void add_unit(struct log *l, uint16_t unit)
+{
+    if (l->high && unit >= 0xdc00 && unit < 0xe000) {
+        add_code_point(l, 0x10000 + ((uint32_t)(l->high - 0xd800) << 10) + (unit - 0xdc00u));
+        l->high = 0;
+    } else if (unit >= 0xd800 && unit < 0xdc00) {
+        l->high = unit;
+    } else {
+        l->high = 0;
+        add_code_point(l, unit >= 0xdc00 && unit < 0xe000 ? 0xfffd : unit == 0xfeff ? ' ' : unit);
+    }
+}
+
+static void add_utf16(struct log *l, const unsigned char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (l->odd < 0) {
+            l->odd = data[i];
+            continue;
+        }
+        unsigned first = (unsigned)l->odd, second = data[i];
+        l->odd = -1;
+        add_unit(l, (uint16_t)(l->encoding == ENCODING_UTF16LE ? first | second << 8
+                                                               : first << 8 | second));
+    }
+    scan_buffer(l);
+}
+
+/* A byte order mark, or zero bytes in every other place as only UTF-16 has them. */
+static enum encoding guess(const unsigned char *head, size_t n)
+{
+    size_t zeros[2] = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        zeros[i % 2] += head[i] == 0;
+    }
+    if (n >= 2 && head[0] == 0xff && head[1] == 0xfe) {
+        return ENCODING_UTF16LE;
+    }
+    if (n >= 2 && head[0] == 0xfe && head[1] == 0xff) {
+        return ENCODING_UTF16BE;
+    }
+    return zeros[1] * 3 > n && !zeros[0]   ? ENCODING_UTF16LE
+           : zeros[0] * 3 > n && !zeros[1] ? ENCODING_UTF16BE
+                                           : ENCODING_BYTES;
+}
+
+static void add(struct log *l, const void *data, size_t n)
+{
+    if (l->encoding == ENCODING_BYTES) {
+        add_bytes(l, data, n);
+    } else {
+        add_utf16(l, data, n);
+    }
+}
+
+static void know_encoding(struct log *l)
+{
+    l->encoding = guess(l->head, l->n_head);
+    bool mark = l->n_head >= 3 && memcmp(l->head, "\xef\xbb\xbf", 3) == 0;
+    add(l, l->head + (mark ? 3 : 0), l->n_head - (mark ? 3 : 0));
+}
+
+void log_feed(struct log *l, const void *data, size_t n)
+{
+    l->bytes += n;
+    if (l->encoding == ENCODING_UNKNOWN) {
+        size_t part = n < HEAD_BYTES - l->n_head ? n : HEAD_BYTES - l->n_head;
+        memcpy(l->head + l->n_head, data, part);
+        l->n_head += part;
+        data = (const char *)data + part;
+        n -= part;
+        if (l->n_head < HEAD_MIN) {
+            return;
+        }
+        know_encoding(l);
+    }
+    if (n) {
+        add(l, data, n);
+    }
+}
+
+void log_end(struct log *l)
+{
+    if (l->encoding == ENCODING_UNKNOWN) {
+        know_encoding(l);
+    }
+    scan(l, l->buffer, l->n);
+    l->n = 0;
+}
+
+void log_judge(struct log *l, struct arena *a, struct log_result *ret)
+{
+    log_judge_facts(l->rules, a, l->store.facts.items, l->store.facts.n, ret);
+    ret->bytes = l->bytes;
+    ret->lines = l->line;
+    ret->facts_dropped = l->store.dropped;
+    for (size_t i = 0; i < l->rules->n_signatures; i++) {
+        ret->gave_up |= regex_given_up(&l->rules->signatures[i].regex);
+    }
+}

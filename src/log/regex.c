@@ -1,0 +1,94 @@
+#include <string.h>
+
+#include "log/internal.h"
+
+/* What one search may cost. A search that needs more says nothing about this text, and an expression
+ * to which that happens again and again is not tried any more. */
+enum { MATCH_LIMIT = 200000, DEPTH_LIMIT = 2000, HEAP_LIMIT_KIB = 4096, EXHAUSTED_MAX = 50 };
+
+static void name_groups(struct log_rules *r, struct log_regex *x)
+{
+    uint32_t count = 0, entry = 0;
+    PCRE2_SPTR table = NULL;
+    (void)pcre2_pattern_info(x->code, PCRE2_INFO_NAMECOUNT, &count); // cannot fail for a code
+    (void)pcre2_pattern_info(x->code, PCRE2_INFO_NAMEENTRYSIZE, &entry);
+    (void)pcre2_pattern_info(x->code, PCRE2_INFO_NAMETABLE, &table);
+    for (uint32_t i = 0; i < count; i++) {
+        const unsigned char *row = table + i * entry; // number, high byte first; name; NUL
+        unsigned group = (unsigned)row[0] << 8 | row[1];
+        if (group < LOG_GROUPS_MAX) {
+            x->groups[group] = rules_intern(r, (const char *)row + 2, strlen((const char *)row + 2));
+            x->n_groups = group + 1 > x->n_groups ? group + 1 : x->n_groups;
+        }
+    }
+}
+
+static int compile(struct log_rules *r, struct log_regex *x, struct gm_err *err)
+{
+    int code = 0;
+    size_t at = 0;
+    x->tried = true;
+    x->code = pcre2_compile((PCRE2_SPTR)x->text, PCRE2_ZERO_TERMINATED,
+                            PCRE2_CASELESS, &code, &at, NULL);
+    if (!x->code) {
+        unsigned char words[160] = "";
+        (void)pcre2_get_error_message(code, words, sizeof words); // cut where it is longer
+        return gm_err_set(err, GM_ERR_FORMAT, "expression, at %zu: %s", at, (const char *)words);
+    }
+    VEC_PUSH(r->arena, &r->compiled, x);
+    (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE); // without it the interpreter is used
+    name_groups(r, x);
+    return 0;
+}
+
+static void make_limits(struct log_rules *r)
+{
+    r->limits = pcre2_match_context_create(NULL);
+    r->groups = pcre2_match_data_create(LOG_GROUPS_MAX, NULL);
+    if (r->limits) {
+        (void)pcre2_set_match_limit(r->limits, MATCH_LIMIT);
+        (void)pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
+        (void)pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+    }
+}
+
+bool regex_given_up(const struct log_regex *x)
+{
+    return x->exhausted >= EXHAUSTED_MAX;
+}
+
+int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
+                 const size_t **ret_at)
+{
+    if (!r->groups) {
+        make_limits(r);
+    }
+    if (!x->tried && compile(r, x, NULL) < 0) {
+        return 0;
+    }
+    if (!x->code || !r->groups || !r->limits || regex_given_up(x)) {
+        return 0;
+    }
+    int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, 0, r->groups, r->limits);
+    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
+        x->exhausted++; // a limit, or the stack of the compiled code
+    }
+    if (rc < 0) {
+        return 0;
+    }
+    if (ret_at) {
+        *ret_at = pcre2_get_ovector_pointer(r->groups);
+    }
+    return rc == 0 ? LOG_GROUPS_MAX : rc;
+}
+
+int regex_check(struct log_rules *r, struct log_regex *x, struct gm_err *err)
+{
+    return x->tried ? 0 : compile(r, x, err);
+}
+
+void regex_free(struct log_regex *x)
+{
+    pcre2_code_free(x->code); // accepts NULL
+    x->code = NULL;
+}

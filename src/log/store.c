@@ -1,0 +1,101 @@
+#include <string.h>
+
+#include "log/internal.h"
+
+enum { SLOTS = 4 * LOG_FACTS_MAX };
+
+void store_init(struct log_store *s, struct arena *a, size_t n_signatures)
+{
+    *s = (struct log_store){.arena = a};
+    s->per_signature = arena_array(a, n_signatures + 1, sizeof *s->per_signature);
+    s->table = arena_array(a, SLOTS, sizeof *s->table);
+}
+
+static uint32_t hash_of(const char *kind, const struct log_field *fields, size_t n)
+{
+    uint64_t h = str_hash(kind, strlen(kind));
+    for (size_t i = 0; i < n; i++) {
+        h = h * 31 + str_hash(fields[i].name, strlen(fields[i].name));
+        h = h * 31 + str_hash(fields[i].value, strlen(fields[i].value));
+    }
+    return (uint32_t)(h ^ h >> 32);
+}
+
+static bool equal(const struct log_fact *f, const char *kind, const struct log_line *line,
+                  const struct log_field *fields, size_t n)
+{
+    if (f->kind != kind || f->n_fields != n || f->process != line->process) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (f->fields[i].name != fields[i].name || strcmp(f->fields[i].value, fields[i].value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The line as evidence: several facts of one line share it. */
+static const char *text_of(struct log_store *s, const struct log_line *line)
+{
+    if (s->text && s->text_line == line->number && s->text_from == line->text) {
+        return s->text;
+    }
+    bool whole = line->n <= LOG_EVIDENCE_MAX;
+    s->text = whole ? arena_strndup(s->arena, line->text, line->n)
+                    : arena_printf(s->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text);
+    s->text_line = line->number;
+    s->text_from = line->text;
+    return s->text;
+}
+
+static struct log_field *copy_fields(struct log_store *s, const struct log_field *fields, size_t n)
+{
+    struct log_field *copy = arena_array(s->arena, n + 1, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = (struct log_field){fields[i].name, arena_strdup(s->arena, fields[i].value)};
+    }
+    return copy;
+}
+
+void store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
+               const struct log_line *line, const struct log_field *fields, size_t n_fields)
+{
+    uint32_t hash = hash_of(kind, fields, n_fields), same = 0, slot = hash & (SLOTS - 1);
+    for (; s->table[slot]; slot = (slot + 1) & (SLOTS - 1)) {
+        const struct log_fact *f = s->facts.items[s->table[slot] - 1];
+        if (f->hash == hash && equal(f, kind, line, fields, n_fields)) {
+            if (f->line == line->number || ++same >= LOG_SAME_MAX) {
+                return;
+            }
+        }
+    }
+    if (s->facts.n >= LOG_FACTS_MAX || s->per_signature[signature] >= LOG_PER_SIGNATURE_MAX) {
+        s->dropped = true;
+        return;
+    }
+    struct log_fact *f = arena_alloc(s->arena, sizeof *f);
+    *f = (struct log_fact){
+        .kind = kind,
+        .signature = id,
+        .line = line->number,
+        .process = line->process,
+        .text = text_of(s, line),
+        .fields = copy_fields(s, fields, n_fields),
+        .n_fields = n_fields,
+        .hash = hash,
+    };
+    VEC_PUSH(s->arena, &s->facts, f);
+    s->per_signature[signature]++;
+    s->table[slot] = (uint32_t)s->facts.n;
+}
+
+const char *log_fact_field(const struct log_fact *fact, const char *name)
+{
+    for (size_t i = 0; i < fact->n_fields; i++) {
+        if (fact->fields[i].name == name || strcmp(fact->fields[i].name, name) == 0) {
+            return fact->fields[i].value;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,336 @@
+#include "report/explain.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+enum { ALSO_MAX = 4, EVIDENCE_LINES_MAX = 8, FACTS_SHOWN_MAX = 1000 };
+
+/* ------------------------------------------------------------------ what both share */
+
+const char *report_log_class(const struct log_candidate *c)
+{
+    if (!c->cause) {
+        return "not-gpu-runtime";
+    }
+    const struct diag_cause_row *row = diag_cause_by_id(c->cause);
+    return row ? row->class : NULL;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* The finding of this machine that bears a reading out: the same cause, or one of its class. */
+static const struct diag_finding *borne_out(const struct report_log *l,
+                                            const struct log_candidate *c)
+{
+    const struct diag_finding *of_class = NULL;
+    for (size_t i = 0; l->here && c->cause && i < l->here->findings.n; i++) {
+        const struct diag_finding *f = l->here->findings.items[i];
+        if (same(diag_causes[f->cause].id, c->cause)) {
+            return f;
+        }
+        of_class = of_class ? of_class : same(f->class, report_log_class(c)) ? f : NULL;
+    }
+    return of_class;
+}
+
+const struct log_candidate *report_log_best(const struct report_log *l)
+{
+    const struct log_candidate *best = l->result->n ? &l->result->candidates[0] : NULL;
+    if (!best || best->confidence == LOG_CERTAIN || borne_out(l, best)) {
+        return best;
+    }
+    for (size_t i = 1; i < l->result->n; i++) {
+        if (borne_out(l, &l->result->candidates[i])) {
+            return &l->result->candidates[i];
+        }
+    }
+    return best;
+}
+
+/* Readings of other classes, the best of each; how many. */
+static size_t also(const struct report_log *l, const struct log_candidate *best,
+                   const struct log_candidate *ret[ALSO_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->result->n && n < ALSO_MAX; i++) {
+        const struct log_candidate *c = &l->result->candidates[i];
+        bool told = same(report_log_class(c), report_log_class(best));
+        for (size_t k = 0; k < n; k++) {
+            told = told || same(report_log_class(c), report_log_class(ret[k]));
+        }
+        if (!told) {
+            ret[n++] = c;
+        }
+    }
+    return n;
+}
+
+static const char nothing_known[] =
+    "The text does not tell what is wrong: none of the messages in it, taken alone or together, "
+    "has one known cause in the GPU runtime.";
+static const char nothing_seen[] =
+    "The text does not tell what is wrong: there is no message in it of a GPU library, a driver, "
+    "the dynamic linker or a package that gpumend knows.";
+static const char would_decide[] =
+    "The whole output of the failing program from its start, standard error too, and what "
+    "`gpumend check` prints on that machine.";
+
+static const char *summary_of(const struct report_log *l, const struct log_candidate *best)
+{
+    return best ? best->says : l->result->n_facts ? nothing_known : nothing_seen;
+}
+
+static const char *decides_of(const struct log_candidate *best)
+{
+    return best ? best->decides : would_decide;
+}
+
+/* ------------------------------------------------------------------ JSON */
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value); // out of memory shows when printed
+}
+
+static json_t *text(const struct report_log *l, const char *value)
+{
+    return out_json_text(l->arena, value);
+}
+
+static json_t *evidence_json(const struct report_log *l, const struct log_candidate *c)
+{
+    json_t *list = json_array();
+    uint64_t before = 0;
+    for (size_t i = 0; c && i < c->n_evidence; i++) {
+        const struct log_fact *f = c->evidence[i];
+        if (f->line != before) {
+            json_t *item = json_object();
+            set(item, "line", json_integer((json_int_t)f->line));
+            set(item, "text", text(l, f->text));
+            (void)json_array_append_new(list, item);
+        }
+        before = f->line;
+    }
+    return list;
+}
+
+static json_t *repairs_json(const struct report_log *l, const struct log_candidate *c)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; c && i < c->n_repairs; i++) {
+        json_t *item = json_object();
+        set(item, "platform", text(l, log_platform_name(c->repairs[i].platform)));
+        set(item, "text", text(l, c->repairs[i].text));
+        set(item, "command", text(l, c->repairs[i].command));
+        (void)json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static json_t *fact_json(const struct report_log *l, const struct log_fact *f)
+{
+    json_t *item = json_object();
+    set(item, "line", json_integer((json_int_t)f->line));
+    for (size_t i = 0; i < f->n_fields; i++) {
+        set(item, f->fields[i].name, text(l, f->fields[i].value));
+    }
+    return item;
+}
+
+static json_t *facts_json(const struct report_log *l)
+{
+    json_t *kinds = json_object();
+    for (size_t i = 0; i < l->result->n_facts && i < FACTS_SHOWN_MAX; i++) {
+        const struct log_fact *f = l->result->facts[i];
+        if (!json_object_get(kinds, f->kind)) {
+            set(kinds, f->kind, json_array());
+        }
+        (void)json_array_append_new(json_object_get(kinds, f->kind), fact_json(l, f));
+    }
+    return kinds;
+}
+
+static json_t *also_json(const struct report_log *l, const struct log_candidate *best)
+{
+    const struct log_candidate *others[ALSO_MAX];
+    json_t *list = json_array();
+    size_t n = best ? also(l, best, others) : 0;
+    for (size_t i = 0; i < n; i++) {
+        json_t *item = json_object();
+        set(item, "cause", text(l, others[i]->cause));
+        set(item, "class", text(l, report_log_class(others[i])));
+        set(item, "culprit", text(l, others[i]->culprit));
+        set(item, "confidence", text(l, log_confidence_name(others[i]->confidence)));
+        set(item, "summary", text(l, others[i]->says));
+        (void)json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static json_t *finding_json(const struct report_log *l, const struct diag_finding *f)
+{
+    json_t *item = json_object();
+    set(item, "cause", text(l, diag_causes[f->cause].id));
+    set(item, "class", text(l, f->class));
+    set(item, "severity", text(l, diag_severity_name(f->severity)));
+    set(item, "culprit", text(l, f->culprit));
+    set(item, "summary", text(l, f->summary));
+    return item;
+}
+
+static json_t *here_json(const struct report_log *l, const struct log_candidate *best)
+{
+    json_t *o = json_object(), *list = json_array();
+    const struct diag_finding *f = best ? borne_out(l, best) : NULL;
+    set(o, "verdict", text(l, diag_verdict_name(l->here->verdict)));
+    set(o, "agrees", best && best->cause ? json_boolean(f) : json_null());
+    set(o, "finding", f ? finding_json(l, f) : json_null());
+    for (size_t i = 0; i < l->here->findings.n; i++) {
+        (void)json_array_append_new(list, finding_json(l, l->here->findings.items[i]));
+    }
+    set(o, "findings", list);
+    return o;
+}
+
+json_t *report_log_json(const struct report_log *l)
+{
+    const struct log_candidate *best = report_log_best(l);
+    json_t *doc = json_object();
+    set(doc, "schema", json_integer(1));
+    if (l->file) {
+        set(doc, "file", text(l, l->file));
+    }
+    set(doc, "cause", text(l, best ? best->cause : NULL));
+    set(doc, "class", text(l, best ? report_log_class(best) : NULL));
+    set(doc, "culprit", text(l, best && *best->culprit ? best->culprit : NULL));
+    set(doc, "confidence", text(l, best ? log_confidence_name(best->confidence) : NULL));
+    set(doc, "summary", text(l, summary_of(l, best)));
+    set(doc, "evidence", evidence_json(l, best));
+    set(doc, "repairs", repairs_json(l, best));
+    set(doc, "decides", text(l, decides_of(best)));
+    set(doc, "platform", l->result->platform == LOG_ANY
+                             ? json_null()
+                             : text(l, log_platform_name(l->result->platform)));
+    set(doc, "facts", facts_json(l));
+    set(doc, "also", also_json(l, best));
+    if (l->here) {
+        set(doc, "here", here_json(l, best));
+    }
+    return doc;
+}
+
+/* ------------------------------------------------------------------ text */
+
+static void item(const struct out *o, const struct report_log *l, const char *label,
+                 const char *value)
+{
+    fprintf(o->file, "  %-10s", label);
+    out_wrap(o, 12, str_printable(l->arena, value));
+}
+
+static void evidence_text(const struct out *o, const struct report_log *l,
+                          const struct log_candidate *c)
+{
+    uint64_t before = 0;
+    for (size_t i = 0; i < c->n_evidence && i < EVIDENCE_LINES_MAX; i++) {
+        const struct log_fact *f = c->evidence[i];
+        if (f->line != before) {
+            item(o, l, before ? "" : "because",
+                 arena_printf(l->arena, "line %llu: %s", (unsigned long long)f->line, f->text));
+        }
+        before = f->line;
+    }
+}
+
+static void repairs_text(const struct out *o, const struct report_log *l,
+                         const struct log_candidate *c)
+{
+    for (size_t i = 0; i < c->n_repairs; i++) {
+        const struct log_repair *r = &c->repairs[i];
+        bool say_for = l->result->platform == LOG_ANY && r->platform != LOG_ANY;
+        item(o, l, i ? "or" : "to do",
+             say_for ? arena_printf(l->arena, "(%s) %s", log_platform_name(r->platform), r->text)
+                     : r->text);
+        if (r->command) {
+            out_print(o, OUT_BOLD, "              %s\n", str_printable(l->arena, r->command));
+        }
+    }
+}
+
+static void here_text(const struct out *o, const struct report_log *l,
+                      const struct log_candidate *best)
+{
+    const struct diag_finding *f = best ? borne_out(l, best) : NULL;
+    if (f) {
+        item(o, l, "here", arena_printf(l->arena, "the check of this machine agrees: %s", f->summary));
+        return;
+    }
+    if (best && best->cause) {
+        item(o, l, "here",
+             "the check of this machine does not find this: the log is of another machine, the "
+             "fault is gone, or it shows only when the program runs");
+    }
+    for (size_t i = 0; i < l->here->findings.n; i++) {
+        f = l->here->findings.items[i];
+        if (f->severity == DIAG_ERROR) {
+            item(o, l, "here", arena_printf(l->arena, "the check of this machine finds: %s (%s)",
+                                            f->summary, diag_causes[f->cause].id));
+        }
+    }
+}
+
+static void headline(const struct out *o, const struct report_log *l,
+                     const struct log_candidate *best)
+{
+    static const struct {
+        const char *word;
+        enum out_style style;
+    } heads[] = {[LOG_POSSIBLE] = {"possible", OUT_YELLOW},
+                 [LOG_LIKELY] = {"likely", OUT_YELLOW},
+                 [LOG_CERTAIN] = {"certain", OUT_RED}};
+    const char *word = !best ? "unknown" : !best->cause ? "not GPU" : heads[best->confidence].word;
+    out_print(o, !best || !best->cause ? OUT_BOLD : heads[best->confidence].style, "%s", word);
+    fprintf(o->file, "%*s", (int)(12 - strlen(word)), "");
+    out_wrap(o, 12, str_printable(l->arena, summary_of(l, best)));
+}
+
+static void also_text(const struct out *o, const struct report_log *l,
+                      const struct log_candidate *best)
+{
+    const struct log_candidate *others[ALSO_MAX];
+    size_t n = also(l, best, others);
+    for (size_t i = 0; i < n; i++) {
+        item(o, l, i ? "" : "also",
+             arena_printf(l->arena, "%s, %s: %s", log_confidence_name(others[i]->confidence),
+                          others[i]->cause ? others[i]->cause : "not GPU", others[i]->says));
+    }
+}
+
+void report_log_text(const struct out *o, const struct report_log *l)
+{
+    const struct log_candidate *best = report_log_best(l);
+    headline(o, l, best);
+    if (best && *best->culprit) {
+        item(o, l, "culprit", best->culprit);
+    }
+    if (best) {
+        evidence_text(o, l, best);
+        repairs_text(o, l, best);
+    }
+    if (decides_of(best)) {
+        item(o, l, "to decide", decides_of(best));
+    }
+    if (l->here) {
+        here_text(o, l, best);
+    }
+    if (best) {
+        also_text(o, l, best);
+    }
+    if (best && best->cause) {
+        item(o, l, "more", arena_printf(l->arena, "gpumend explain %s", best->cause));
+    }
+}

@@ -1,0 +1,31 @@
+/*
+ * What `explain LOG` prints: one log's cause as text and as JSON (docs/json.md). With the check of
+ * this machine, where both agree is said, and of two readings the one that the machine bears out is
+ * taken, unless the text is certain.
+ */
+#ifndef GPUMEND_REPORT_EXPLAIN_H
+#define GPUMEND_REPORT_EXPLAIN_H
+
+#include "base/out.h"
+#include "diag/finding.h"
+#include "log/log.h"
+
+struct report_log {
+    const char *file; // as asked for; NULL: there is one log only
+    const struct log_result *result;
+    const struct diag_report *here; // the check of this machine, or NULL
+    struct arena *arena;
+};
+
+/* The reading that is told, or NULL if the text does not tell. */
+const struct log_candidate *report_log_best(const struct report_log *l);
+
+/* The class of a reading: of the cause, or "not-gpu-runtime". */
+const char *report_log_class(const struct log_candidate *c);
+
+void report_log_text(const struct out *o, const struct report_log *l);
+
+/* One log as a JSON object; the reference belongs to the caller. */
+json_t *report_log_json(const struct report_log *l);
+
+#endif
