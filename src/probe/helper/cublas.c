@@ -1,0 +1,253 @@
+/*
+ * cuBLAS and cuBLASLt: matrix products in each number format, with the compute types that the
+ * frameworks ask for, compared with a product computed here (probe/helper/numbers.h).
+ *
+ * Declared from cublas_api.h and cublasLt.h of CUDA 12.4, as documented in "cuBLAS" (cublasGemmEx,
+ * cublasLtMatmul, cublasComputeType_t); the same since CUDA 11. Before, cublasGemmEx() took a
+ * number format where it takes a compute type now, so that no result of it would mean anything.
+ */
+#include "probe/helper/cuda.h"
+#include "probe/helper/numbers.h"
+
+enum { // cublasStatus_t
+    CUBLAS_STATUS_NOT_INITIALIZED = 1,
+    CUBLAS_STATUS_ALLOC_FAILED = 3,
+    CUBLAS_STATUS_ARCH_MISMATCH = 8,
+    CUBLAS_STATUS_NOT_SUPPORTED = 15,
+};
+enum { OP_N = 0, OP_T = 1, GEMM_DEFAULT = -1 };              // cublasOperation_t, cublasGemmAlgo_t
+enum { R_32F = 0, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 }; // cudaDataType
+enum { COMPUTE_32F = 68, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 }; // cublasComputeType_t
+enum { DESC_TRANSA = 3, DESC_TRANSB = 4 };                   // cublasLtMatmulDescAttributes_t
+enum { OLDEST_VERSION = 11000 };
+
+typedef const char *name_function(int);
+
+/* How a format is asked for, and from which compute capability on the card has units for it: CUDA
+ * C++ Programming Guide, "Arithmetic Instructions" and "Features and Technical Specifications". */
+static const struct format {
+    const char *name;
+    int operands, result, compute, scale;
+    int capability;
+    const char *instead;
+    bool transposed_only; // int8 runs on every card with op(A) = A^T and op(B) = B (cuBLASLt, IMMA)
+} formats[] = {
+    [NUMBER_FLOAT32] = {"float32", R_32F, R_32F, COMPUTE_32F, R_32F, 0, "", false},
+    [NUMBER_TF32] = {"tf32", R_32F, R_32F, COMPUTE_32F_FAST_TF32, R_32F, 80, "float32", false},
+    [NUMBER_FLOAT16] = {"float16", R_16F, R_16F, COMPUTE_32F, R_32F, 53, "float32", false},
+    [NUMBER_BFLOAT16] = {"bfloat16", R_16BF, R_16BF, COMPUTE_32F, R_32F, 80, "float16 or float32",
+                         false},
+    [NUMBER_INT8] = {"int8", R_8I, R_32I, COMPUTE_32I, R_32I, 61, "float16 or float32", true},
+};
+
+static const union scale {
+    float f;
+    int32_t i;
+} one_float = {.f = 1}, one_integer = {.i = 1}, zero = {.i = 0};
+
+struct cublas {
+    struct cuda cuda;
+    struct vendor vendor;
+    void *library, *handle;
+};
+
+static void start(struct cublas *b, const struct job *j, const char *status_name)
+{
+    cuda_start(&b->cuda, j);
+    b->library = open_library(stage_library(j));
+    name_function *name = symbol_optional(b->library, status_name); // since 11.4
+    b->vendor = (struct vendor){.status_name = name,
+                                .no_memory = {CUBLAS_STATUS_ALLOC_FAILED,
+                                              CUBLAS_STATUS_NOT_INITIALIZED},
+                                .cuda = &b->cuda};
+}
+
+/* ------------------------------------------------------------------ the product */
+
+/* One way to multiply: c = op(a) * op(b), with the addresses on the card. */
+typedef int multiplier(struct cublas *b, const struct format *f, const struct product *p, void *at_a,
+                     void *at_b, void *at_c);
+
+/* The card has no units for the format and the library has no other way: not broken. */
+static void say_not_for_this_card(const struct cublas *b, const struct format *f,
+                                  const char *function, int code)
+{
+    int capability = b->cuda.capability;
+    bool is_lacking = code == CUBLAS_STATUS_ARCH_MISMATCH || code == CUBLAS_STATUS_NOT_SUPPORTED;
+    if (is_lacking && capability < f->capability) {
+        say_failed(code, b->vendor.status_name ? b->vendor.status_name(code) : NULL,
+                   "%s refuses %s on this card, which is not broken: its compute capability is "
+                   "%d.%d and %s comes with %d.%d; ask for %s",
+                   function, f->name, capability / 10, capability % 10, f->name, f->capability / 10,
+                   f->capability % 10, f->instead);
+    }
+    vendor_check(&b->vendor, function, code);
+}
+
+/* Multiplies one arrangement and ends the stage if the numbers are wrong. */
+static double try_product(struct cublas *b, const struct format *f, enum number_type type,
+                          bool transpose_a, const char *function, multiplier *multiply)
+{
+    struct product p;
+    struct mismatch m;
+    char text[240];
+    if (!product_make(type, transpose_a, false, &p)) {
+        say_unknown("no memory for the matrices");
+    }
+    uint64_t at_a = cuda_put(&b->cuda, p.a, p.a_bytes);
+    uint64_t at_b = cuda_put(&b->cuda, p.b, p.b_bytes);
+    uint64_t at_c = cuda_put(&b->cuda, p.c, p.c_bytes);
+    int code = multiply(b, f, &p, cuda_pointer(at_a), cuda_pointer(at_b), cuda_pointer(at_c));
+    say_not_for_this_card(b, f, function, code);
+    cuda_get(&b->cuda, p.c, at_c, p.c_bytes);
+    if (!product_compare(&p, &m)) {
+        mismatch_text(&m, text, sizeof text);
+        say_failed(0, NULL, "%s in %s (%d x %d x %d, %s): %s", function, f->name, p.m, p.n, p.k,
+                   transpose_a ? "A transposed" : "A as it is", text);
+    }
+    product_release(&p);
+    return m.worst;
+}
+
+static _Noreturn void run_products(struct cublas *b, enum number_type type, const char *function,
+                                   multiplier *multiply)
+{
+    const struct format *f = &formats[type];
+    double worst = try_product(b, f, type, true, function, multiply);
+    if (!f->transposed_only) {
+        double other = try_product(b, f, type, false, function, multiply);
+        worst = other > worst ? other : worst;
+    }
+    say_fact("error.of.tolerance", "%.3f", worst);
+    if (b->cuda.capability < f->capability) {
+        say_passed("%s multiplies in %s as it should, though without units for it: the card's "
+                   "compute capability is %d.%d and they come with %d.%d",
+                   function, f->name, b->cuda.capability / 10, b->cuda.capability % 10,
+                   f->capability / 10, f->capability % 10);
+    }
+    say_passed("%s multiplies in %s as it should", function, f->name);
+}
+
+/* ------------------------------------------------------------------ cuBLAS */
+
+static int open_cublas(struct cublas *b, const struct job *j)
+{
+    int version = 0;
+    start(b, j, "cublasGetStatusName");
+    int (*cublasCreate_v2)(void **) = symbol(b->library, "cublasCreate_v2");
+    int (*cublasGetVersion_v2)(void *, int *) = symbol(b->library, "cublasGetVersion_v2");
+    TRY(&b->vendor, cublasCreate_v2, &b->handle);
+    TRY(&b->vendor, cublasGetVersion_v2, b->handle, &version);
+    say_fact("cublas.version", "%d", version);
+    if (version < OLDEST_VERSION) {
+        say_unknown("cuBLAS %d is older than CUDA 11, whose interface this probe knows", version);
+    }
+    return version;
+}
+
+static int gemm(struct cublas *b, const struct format *f, const struct product *p, void *at_a,
+                void *at_b, void *at_c)
+{
+    int (*cublasGemmEx)(void *handle, int transa, int transb, int m, int n, int k,
+                        const void *alpha, const void *a, int a_type, int lda, const void *b,
+                        int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,
+                        int compute, int algo) = symbol(b->library, "cublasGemmEx");
+    const union scale *one = f->scale == R_32I ? &one_integer : &one_float;
+    return CALL(cublasGemmEx, b->handle, p->transpose_a ? OP_T : OP_N,
+                p->transpose_b ? OP_T : OP_N, p->m, p->n, p->k, one, at_a, f->operands, p->lda,
+                at_b, f->operands, p->ldb, &zero, at_c, f->result, p->ldc, f->compute,
+                GEMM_DEFAULT);
+}
+
+static void gemm_stage(const struct job *j, enum number_type type)
+{
+    struct cublas b;
+    (void)open_cublas(&b, j); // the version is a fact
+    run_products(&b, type, "cublasGemmEx", gemm);
+}
+
+void stage_cublas(const struct job *j)
+{
+    struct cublas b;
+    int version = open_cublas(&b, j);
+    say_passed("cuBLAS %d.%d.%d starts on the card", version / 10000, version / 100 % 100,
+               version % 100);
+}
+
+void stage_cublas_float32(const struct job *j) { gemm_stage(j, NUMBER_FLOAT32); }
+void stage_cublas_tf32(const struct job *j) { gemm_stage(j, NUMBER_TF32); }
+void stage_cublas_float16(const struct job *j) { gemm_stage(j, NUMBER_FLOAT16); }
+void stage_cublas_bfloat16(const struct job *j) { gemm_stage(j, NUMBER_BFLOAT16); }
+void stage_cublas_int8(const struct job *j) { gemm_stage(j, NUMBER_INT8); }
+
+/* ------------------------------------------------------------------ cuBLASLt */
+
+static void open_cublaslt(struct cublas *b, const struct job *j)
+{
+    start(b, j, "cublasLtGetStatusName");
+    int (*cublasLtCreate)(void **) = symbol(b->library, "cublasLtCreate");
+    size_t (*cublasLtGetVersion)(void) = symbol(b->library, "cublasLtGetVersion");
+    size_t version = CALL(cublasLtGetVersion);
+    say_fact("cublaslt.version", "%zu", version);
+    if (version < OLDEST_VERSION) {
+        say_unknown("cuBLASLt %zu is older than CUDA 11, whose interface this probe knows",
+                    version);
+    }
+    TRY(&b->vendor, cublasLtCreate, &b->handle);
+}
+
+static void *layout(const struct cublas *b, int format, int rows, int columns)
+{
+    int (*cublasLtMatrixLayoutCreate)(void **, int type, uint64_t rows, uint64_t columns,
+                                      int64_t leading) =
+        symbol(b->library, "cublasLtMatrixLayoutCreate");
+    void *created = NULL;
+    TRY(&b->vendor, cublasLtMatrixLayoutCreate, &created, format, (uint64_t)rows,
+        (uint64_t)columns, rows);
+    return created;
+}
+
+static void *description(const struct cublas *b, const struct format *f, const struct product *p)
+{
+    int (*cublasLtMatmulDescCreate)(void **, int compute, int scale) =
+        symbol(b->library, "cublasLtMatmulDescCreate");
+    int (*cublasLtMatmulDescSetAttribute)(void *, int attribute, const void *, size_t) =
+        symbol(b->library, "cublasLtMatmulDescSetAttribute");
+    int32_t transa = p->transpose_a ? OP_T : OP_N, transb = p->transpose_b ? OP_T : OP_N;
+    void *created = NULL;
+    TRY(&b->vendor, cublasLtMatmulDescCreate, &created, f->compute, f->scale);
+    TRY(&b->vendor, cublasLtMatmulDescSetAttribute, created, DESC_TRANSA, &transa, sizeof transa);
+    TRY(&b->vendor, cublasLtMatmulDescSetAttribute, created, DESC_TRANSB, &transb, sizeof transb);
+    return created;
+}
+
+static int matmul(struct cublas *b, const struct format *f, const struct product *p, void *at_a,
+                  void *at_b, void *at_c)
+{
+    int (*cublasLtMatmul)(void *handle, void *description, const void *alpha, const void *a,
+                          void *a_layout, const void *b, void *b_layout, const void *beta,
+                          const void *c, void *c_layout, void *d, void *d_layout,
+                          const void *algorithm, void *workspace, size_t workspace_bytes,
+                          void *stream) = symbol(b->library, "cublasLtMatmul");
+    const union scale *one = f->scale == R_32I ? &one_integer : &one_float;
+    void *a = layout(b, f->operands, p->lda, p->transpose_a ? p->m : p->k);
+    void *other = layout(b, f->operands, p->ldb, p->transpose_b ? p->k : p->n);
+    void *c = layout(b, f->result, p->ldc, p->n);
+    void *how = description(b, f, p);
+    /* Without an algorithm the library asks its own heuristic. */
+    return CALL(cublasLtMatmul, b->handle, how, one, at_a, a, at_b, other, &zero, at_c, c, at_c, c,
+                NULL, NULL, 0, NULL);
+}
+
+static void matmul_stage(const struct job *j, enum number_type type)
+{
+    struct cublas b;
+    open_cublaslt(&b, j);
+    run_products(&b, type, "cublasLtMatmul", matmul);
+}
+
+void stage_cublaslt_float32(const struct job *j) { matmul_stage(j, NUMBER_FLOAT32); }
+void stage_cublaslt_tf32(const struct job *j) { matmul_stage(j, NUMBER_TF32); }
+void stage_cublaslt_float16(const struct job *j) { matmul_stage(j, NUMBER_FLOAT16); }
+void stage_cublaslt_bfloat16(const struct job *j) { matmul_stage(j, NUMBER_BFLOAT16); }
+void stage_cublaslt_int8(const struct job *j) { matmul_stage(j, NUMBER_INT8); }
