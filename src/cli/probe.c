@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "cli/target.h"
+#include "probe/libraries.h"
 #include "report/probe.h"
 
 enum { O_DEVICE = 1, O_STAGE, O_STAGES, O_TIMEOUT, O_QUICK };
@@ -29,6 +30,7 @@ struct probe {
     struct cli_target t;
     struct model_target target;
     struct probe_options how;
+    struct probe_libraries libraries;
     VEC(const char *) stages;
     struct out out;
     bool terminal, list;
@@ -190,6 +192,9 @@ static int look_and_run(struct probe *c)
         c->how.model = &c->target.model;
         c->how.only = c->stages.items;
         c->how.n_only = c->stages.n;
+        probe_libraries(c->how.model, c->t.asked.target != NULL, &c->libraries);
+        c->how.libraries = c->libraries.items.items;
+        c->how.n_libraries = c->libraries.items.n;
         c->how.stop_fd = listen_for_stop();
         rc = probe_run(&c->how, &report, &err);
     }
@@ -208,7 +213,6 @@ static int run_with(void *command)
         }
         return CLI_OK;
     }
-    c->t.asked.only_open = true;
     out_init(&c->out, stdout);
     c->terminal = !c->t.json && isatty(STDOUT_FILENO);
     c->how.arg = c;

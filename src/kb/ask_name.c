@@ -20,6 +20,7 @@ static const char *const api_titles[] = {
     [KB_API_HIPRTC] = "hipRTC",
     [KB_API_HIPBLAS] = "hipBLAS",
     [KB_API_MIOPEN] = "MIOpen",
+    [KB_API_NCCL] = "NCCL",
 };
 
 /* Words that choose a library, by enum kb_api. "driver" alone says little. */
@@ -35,6 +36,7 @@ static const char *const api_words[] = {
     [KB_API_HIPRTC] = "hiprtc",
     [KB_API_HIPBLAS] = "hipblas",
     [KB_API_MIOPEN] = "miopen",
+    [KB_API_NCCL] = "nccl",
 };
 
 static bool api_wanted(const struct question *q, enum kb_api api)

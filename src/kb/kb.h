@@ -360,6 +360,7 @@ enum kb_api {
     KB_API_HIPRTC,
     KB_API_HIPBLAS,
     KB_API_MIOPEN,
+    KB_API_NCCL,
 };
 
 struct kb_error {

@@ -59,12 +59,12 @@ static size_t index_of(const struct probe_stage *stage)
 static void want(bool *wanted, const struct probe_stage *stage)
 {
     // A need stands before what needs it (a unit test says so), so this ends.
-    for (; stage && !wanted[index_of(stage)]; stage = probe_stage_find(stage->needs)) {
-        wanted[index_of(stage)] = true;
-        if (!stage->needs) {
-            return;
-        }
+    if (!stage || wanted[index_of(stage)]) {
+        return;
     }
+    wanted[index_of(stage)] = true;
+    want(wanted, stage->needs ? probe_stage_find(stage->needs) : NULL);
+    want(wanted, stage->needs_too ? probe_stage_find(stage->needs_too) : NULL);
 }
 
 static const bool *choose_stages(struct session *s)
@@ -151,7 +151,8 @@ static const char *target_library(const struct session *s, const struct probe_st
 {
     for (size_t i = 0; i < s->o->n_libraries; i++) {
         const struct probe_library *l = &s->o->libraries[i];
-        if (l->vendor == stage->vendor && starts_with(path_base(l->path), stage->library)) {
+        if (l->vendor == stage->vendor &&
+            str_eq(model_stem(path_base(l->path)), model_stem(stage->library))) {
             return l->path;
         }
     }
@@ -216,13 +217,27 @@ static struct probe_run not_run(const struct probe_stage *stage, int device, con
                               .because = because, .says = says};
 }
 
+/* The run that did not pass and without which the stage is not run; NULL: there is none. */
+static const struct probe_run *missing_need(const struct session *s, const struct probe_stage *stage,
+                                            int device)
+{
+    const char *const names[] = {stage->needs, stage->needs_too};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct probe_run *need = run_of(s, names[i], device);
+        if (need && need->outcome != PROBE_PASSED) {
+            return need;
+        }
+    }
+    return NULL;
+}
+
 static void run_stage(struct session *s, const struct probe_stage *stage, int device)
 {
-    const struct probe_run *need = run_of(s, stage->needs, device);
+    const struct probe_run *need = missing_need(s, stage, device);
     if (s->r->stopped) {
         return;
     }
-    if (need && need->outcome != PROBE_PASSED) {
+    if (need) {
         const char *because = need->because ? need->because : need->stage->name;
         append(s, not_run(stage, device, because,
                           arena_printf(s->a, "not run because of %s", because)));

@@ -2,6 +2,24 @@
 
 #include <string.h>
 
+/* A stage of one of the target's CUDA libraries on one GPU, after the driver's own kernel. */
+#define LIBRARY_STAGE(name_, needs_, library_, api_, title_, shows_, means_)                       \
+    {.name = name_, .vendor = PROBE_NVIDIA, .needs = "kernel", .needs_too = needs_,                 \
+     .per_device = true, .library = library_, .api = api_, .title = title_, .shows = shows_,        \
+     .means = means_}
+
+/* A matrix product in one number format, and in each. */
+#define GEMM_STAGE(prefix, library_, name_, type)                                                  \
+    LIBRARY_STAGE(prefix "-" type, "cublas", library_, PROBE_API_CUBLAS, name_ ", " type,           \
+                  name_ " multiplies in " type,                                                    \
+                  "The driver, memory and kernels work; what asks " name_ " for " type              \
+                  " products fails or is wrong, and other number formats are told by their own "   \
+                  "stages.")
+#define GEMM_STAGES(prefix, library_, name_)                                                       \
+    GEMM_STAGE(prefix, library_, name_, "float32"), GEMM_STAGE(prefix, library_, name_, "tf32"),    \
+        GEMM_STAGE(prefix, library_, name_, "float16"),                                            \
+        GEMM_STAGE(prefix, library_, name_, "bfloat16"), GEMM_STAGE(prefix, library_, name_, "int8")
+
 const struct probe_stage probe_stages[] = {
     {.name = "driver-found",
      .vendor = PROBE_NVIDIA,
@@ -18,6 +36,64 @@ const struct probe_stage probe_stages[] = {
      .shows = "the driver's library opens",
      .means = "The file of the driver's library is there and cannot be used as it is; no package of "
               "the environment is at fault yet."},
+    {.name = "cudart",
+     .vendor = PROBE_NVIDIA,
+     .library = "libcudart.so",
+     .api = PROBE_API_CUDA_RUNTIME,
+     .title = "CUDA runtime",
+     .shows = "the CUDA runtime of the target goes with the driver",
+     .means = "What of the target uses the CUDA runtime cannot start; programs that use the driver "
+              "alone are not concerned."},
+    {.name = "cublas",
+     .vendor = PROBE_NVIDIA,
+     .library = "libcublas.so",
+     .api = PROBE_API_CUBLAS,
+     .title = "cuBLAS, versions",
+     .shows = "cuBLAS and cuBLASLt open and go together",
+     .means = "The files of cuBLAS are at fault, not the driver and not the GPU: gpumend check says "
+              "which is the wrong one."},
+    {.name = "cudnn",
+     .vendor = PROBE_NVIDIA,
+     .library = "libcudnn.so",
+     .api = PROBE_API_CUDNN,
+     .title = "cuDNN, versions",
+     .shows = "cuDNN and its sub-libraries open and go together",
+     .means = "The files of cuDNN are at fault, not the driver and not the GPU; matrix products are "
+              "not concerned, convolutions and attention are."},
+    {.name = "nvrtc",
+     .vendor = PROBE_NVIDIA,
+     .library = "libnvrtc.so",
+     .api = PROBE_API_NVRTC,
+     .title = "NVRTC compiles",
+     .shows = "NVRTC compiles",
+     .means = "Only what compiles kernels while it runs is concerned (CuPy, torch's fused kernels, "
+              "engines of cuDNN); the driver and the GPU are not."},
+    {.name = "nccl",
+     .vendor = PROBE_NVIDIA,
+     .library = "libnccl.so",
+     .api = PROBE_API_NCCL,
+     .title = "NCCL, version",
+     .shows = "NCCL opens",
+     .means = "Programs that are linked against NCCL (torch) do not start; others and the GPU are "
+              "not concerned."},
+    LIBRARY_STAGE("cudart-memory", "cudart", "libcudart.so", PROBE_API_CUDA_RUNTIME,
+                  "CUDA runtime, memory", "the CUDA runtime allocates and copies",
+                  "The driver copies by itself, so the runtime of the target is at fault, or the "
+                  "limit on locked memory of this user."),
+    GEMM_STAGES("cublas", "libcublas.so", "cuBLAS"),
+    GEMM_STAGES("cublaslt", "libcublasLt.so", "cuBLASLt"),
+    LIBRARY_STAGE("cudnn-convolution", "cudnn", "libcudnn.so", PROBE_API_CUDNN,
+                  "cuDNN, convolution", "cuDNN convolves",
+                  "Models with convolutions fail here, Whisper's first layers among them; the "
+                  "driver and kernels work."),
+    LIBRARY_STAGE("nvrtc-run", "nvrtc", "libnvrtc.so", PROBE_API_NVRTC, "NVRTC, a kernel",
+                  "a kernel from NVRTC runs",
+                  "Only what compiles kernels while it runs is concerned; the driver's own kernel "
+                  "ran."),
+    LIBRARY_STAGE("nccl-allreduce", "nccl", "libnccl.so", PROBE_API_NCCL, "NCCL, a sum",
+                  "NCCL sums over one rank",
+                  "Programs on one GPU that do not use NCCL are not concerned; its log says more "
+                  "with NCCL_DEBUG=INFO."),
 
     {.name = "kfd",
      .vendor = PROBE_AMD,

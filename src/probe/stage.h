@@ -24,6 +24,7 @@ enum probe_api {
     PROBE_API_CUDNN = KB_API_CUDNN + 1,
     PROBE_API_CUBLAS = KB_API_CUBLAS + 1,
     PROBE_API_NVRTC = KB_API_NVRTC + 1,
+    PROBE_API_NCCL = KB_API_NCCL + 1,
     PROBE_API_NVML = KB_API_NVML + 1,
     PROBE_API_HIP = KB_API_HIP + 1,
     PROBE_API_HSA = KB_API_HSA + 1,
@@ -37,6 +38,7 @@ struct probe_stage {
     enum probe_vendor vendor;
     const char *needs;    // the stage without which it is not run (the same device's, or one that is
                           // for all), or NULL
+    const char *needs_too; // another one, or NULL
     bool per_device;
     bool quick;           // part of --quick
     unsigned deadline_ms; // 0: the vendor's

@@ -6,6 +6,9 @@
  * cublasLtMatmul, cublasComputeType_t); the same since CUDA 11. Before, cublasGemmEx() took a
  * number format where it takes a compute type now, so that no result of it would mean anything.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "probe/helper/cuda.h"
 #include "probe/helper/numbers.h"
 
@@ -19,7 +22,7 @@ enum { OP_N = 0, OP_T = 1, GEMM_DEFAULT = -1 };              // cublasOperation_
 enum { R_32F = 0, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 }; // cudaDataType
 enum { COMPUTE_32F = 68, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 }; // cublasComputeType_t
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4 };                   // cublasLtMatmulDescAttributes_t
-enum { OLDEST_VERSION = 11000 };
+enum { OLDEST_MAJOR = 11 };
 
 typedef const char *name_function(int);
 
@@ -65,8 +68,8 @@ static void start(struct cublas *b, const struct job *j, const char *status_name
 /* ------------------------------------------------------------------ the product */
 
 /* One way to multiply: c = op(a) * op(b), with the addresses on the card. */
-typedef int multiplier(struct cublas *b, const struct format *f, const struct product *p, void *at_a,
-                     void *at_b, void *at_c);
+typedef int multiplier(struct cublas *b, const struct format *f, const struct product *p,
+                       void *at_a, void *at_b, void *at_c);
 
 /* The card has no units for the format and the library has no other way: not broken. */
 static void say_not_for_this_card(const struct cublas *b, const struct format *f,
@@ -130,19 +133,37 @@ static _Noreturn void run_products(struct cublas *b, enum number_type type, cons
 
 /* ------------------------------------------------------------------ cuBLAS */
 
-static int open_cublas(struct cublas *b, const struct job *j)
+/* "12.4.5" by the property function of cuBLAS or cuBLASLt, which needs no driver; gives the major. */
+static int version_of(void *library, const char *function, char *text, size_t size)
 {
-    int version = 0;
-    start(b, j, "cublasGetStatusName");
-    int (*cublasCreate_v2)(void **) = symbol(b->library, "cublasCreate_v2");
-    int (*cublasGetVersion_v2)(void *, int *) = symbol(b->library, "cublasGetVersion_v2");
-    TRY(&b->vendor, cublasCreate_v2, &b->handle);
-    TRY(&b->vendor, cublasGetVersion_v2, b->handle, &version);
-    say_fact("cublas.version", "%d", version);
-    if (version < OLDEST_VERSION) {
-        say_unknown("cuBLAS %d is older than CUDA 11, whose interface this probe knows", version);
+    int (*property)(int, int *) = symbol(library, function);
+    int parts[3] = {0}; // MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL
+    const struct vendor plain = {0};
+    for (int i = 0; i < 3; i++) {
+        say_call(function);
+        vendor_check(&plain, function, property(i, &parts[i]));
     }
-    return version;
+    (void)snprintf(text, size, "%d.%d.%d", parts[0], parts[1], parts[2]);
+    return parts[0];
+}
+
+/* Both are built together, and cuBLAS calls into cuBLASLt. */
+void stage_cublas(const struct job *j)
+{
+    char version[40], lt_version[40];
+    void *library = open_library(stage_library(j));
+    int major = version_of(library, "cublasGetProperty", version, sizeof version);
+    (void)version_of(library, "cublasLtGetProperty", lt_version, sizeof lt_version);
+    say_fact("cublas.version", "%s", version);
+    say_fact("cublaslt.version", "%s", lt_version);
+    if (strcmp(version, lt_version) != 0) {
+        say_failed(0, NULL, "cuBLAS is %s and the cuBLASLt under it %s, which do not go together",
+                   version, lt_version);
+    }
+    if (major < OLDEST_MAJOR) {
+        say_unknown("cuBLAS %s is older than CUDA 11, whose interface the probe knows", version);
+    }
+    say_passed("cuBLAS and cuBLASLt %s", version);
 }
 
 static int gemm(struct cublas *b, const struct format *f, const struct product *p, void *at_a,
@@ -162,16 +183,10 @@ static int gemm(struct cublas *b, const struct format *f, const struct product *
 static void gemm_stage(const struct job *j, enum number_type type)
 {
     struct cublas b;
-    (void)open_cublas(&b, j); // the version is a fact
+    start(&b, j, "cublasGetStatusName");
+    int (*cublasCreate_v2)(void **) = symbol(b.library, "cublasCreate_v2");
+    TRY(&b.vendor, cublasCreate_v2, &b.handle);
     run_products(&b, type, "cublasGemmEx", gemm);
-}
-
-void stage_cublas(const struct job *j)
-{
-    struct cublas b;
-    int version = open_cublas(&b, j);
-    say_passed("cuBLAS %d.%d.%d starts on the card", version / 10000, version / 100 % 100,
-               version % 100);
 }
 
 void stage_cublas_float32(const struct job *j) { gemm_stage(j, NUMBER_FLOAT32); }
@@ -181,20 +196,6 @@ void stage_cublas_bfloat16(const struct job *j) { gemm_stage(j, NUMBER_BFLOAT16)
 void stage_cublas_int8(const struct job *j) { gemm_stage(j, NUMBER_INT8); }
 
 /* ------------------------------------------------------------------ cuBLASLt */
-
-static void open_cublaslt(struct cublas *b, const struct job *j)
-{
-    start(b, j, "cublasLtGetStatusName");
-    int (*cublasLtCreate)(void **) = symbol(b->library, "cublasLtCreate");
-    size_t (*cublasLtGetVersion)(void) = symbol(b->library, "cublasLtGetVersion");
-    size_t version = CALL(cublasLtGetVersion);
-    say_fact("cublaslt.version", "%zu", version);
-    if (version < OLDEST_VERSION) {
-        say_unknown("cuBLASLt %zu is older than CUDA 11, whose interface this probe knows",
-                    version);
-    }
-    TRY(&b->vendor, cublasLtCreate, &b->handle);
-}
 
 static void *layout(const struct cublas *b, int format, int rows, int columns)
 {
@@ -242,7 +243,9 @@ static int matmul(struct cublas *b, const struct format *f, const struct product
 static void matmul_stage(const struct job *j, enum number_type type)
 {
     struct cublas b;
-    open_cublaslt(&b, j);
+    start(&b, j, "cublasLtGetStatusName");
+    int (*cublasLtCreate)(void **) = symbol(b.library, "cublasLtCreate");
+    TRY(&b.vendor, cublasLtCreate, &b.handle);
     run_products(&b, type, "cublasLtMatmul", matmul);
 }
 

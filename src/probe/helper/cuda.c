@@ -42,12 +42,14 @@ void vendor_check(const struct vendor *v, const char *function, int code)
     }
     const char *name = v->status_name ? v->status_name(code) : NULL;
     if (v->unavailable && code == v->unavailable) {
+        say_fact("busy", "exclusive");
         say_failed(code, name,
                    "%s: the card is busy, not broken: another process holds it, and it admits one "
                    "alone (exclusive mode)",
                    function);
     }
     if (is_about_memory(v, code) && is_full(v)) {
+        say_fact("busy", "memory");
         say_failed(code, name,
                    "%s: the card is busy, not broken: other processes have taken nearly all of its "
                    "memory",
@@ -134,6 +136,12 @@ const char *stage_library(const struct job *j)
 {
     if (!j->lib) {
         say_unknown("which library the target would load is not known");
+    }
+    /* One that does not open matters to whom it belongs to: the stage's own says so itself. */
+    for (size_t i = 0; i < j->n_load; i++) {
+        if (!open_optional(j->load[i])) {
+            say_fact("does-not-open", "%s", j->load[i]);
+        }
     }
     return j->lib;
 }

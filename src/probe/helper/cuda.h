@@ -59,7 +59,8 @@ void cuda_get(const struct cuda *c, void *data, uint64_t at, size_t size);
 /* For a library's parameter; the address is the card's. */
 void *cuda_pointer(uint64_t at);
 
-/* The path of the stage's library; without one the stage ends as unknown. */
+/* Opens what the target has loaded (load=) and gives the path of the stage's own library; without
+ * one the stage ends as unknown. */
 const char *stage_library(const struct job *j);
 
 /* Vector addition by a kernel that takes (const float *, const float *, float *, int): loads PTX or a

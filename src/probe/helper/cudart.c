@@ -42,6 +42,7 @@ void stage_cudart(const struct job *j)
     int count = 0;
     open_cudart(&r, j);
     if (r.driver == 0) { // as documented: "If no driver is installed, then 0 is returned"
+        say_fact("absent", "driver");
         say_failed(0, NULL, "cudaDriverGetVersion: the CUDA runtime %d.%d finds no NVIDIA driver",
                    r.runtime / 1000, r.runtime % 1000 / 10);
     }

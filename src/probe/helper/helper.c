@@ -1,3 +1,4 @@
+#include "probe/helper/cuda.h"
 #include "probe/helper/helper.h"
 
 #include <dlfcn.h>
@@ -23,6 +24,25 @@ static const struct {
     {"hip-device", stage_hip_device},
     {"hip-memory", stage_hip_memory},
     {"hiprtc-kernel", stage_hiprtc_kernel},
+    {"cudart", stage_cudart},
+    {"cudart-memory", stage_cudart_memory},
+    {"cublas", stage_cublas},
+    {"cublas-float32", stage_cublas_float32},
+    {"cublas-tf32", stage_cublas_tf32},
+    {"cublas-float16", stage_cublas_float16},
+    {"cublas-bfloat16", stage_cublas_bfloat16},
+    {"cublas-int8", stage_cublas_int8},
+    {"cublaslt-float32", stage_cublaslt_float32},
+    {"cublaslt-tf32", stage_cublaslt_tf32},
+    {"cublaslt-float16", stage_cublaslt_float16},
+    {"cublaslt-bfloat16", stage_cublaslt_bfloat16},
+    {"cublaslt-int8", stage_cublaslt_int8},
+    {"cudnn", stage_cudnn},
+    {"cudnn-convolution", stage_cudnn_convolution},
+    {"nvrtc", stage_nvrtc},
+    {"nvrtc-run", stage_nvrtc_run},
+    {"nccl", stage_nccl},
+    {"nccl-allreduce", stage_nccl_allreduce},
 };
 
 /* ------------------------------------------------------------------ bindings */
