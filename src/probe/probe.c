@@ -237,16 +237,16 @@ static void run_stage(struct session *s, const struct probe_stage *stage, int de
     if (s->r->stopped) {
         return;
     }
-    if (need) {
-        const char *because = need->because ? need->because : need->stage->name;
-        append(s, not_run(stage, device, because,
-                          arena_printf(s->a, "not run because of %s", because)));
-        return;
-    }
     if (stage->library && !target_library(s, stage)) {
         append(s, not_run(stage, device, NULL,
                           arena_printf(s->a, "the target loads no %s: there is nothing to run",
                                        stage->library)));
+        return;
+    }
+    if (need) {
+        const char *because = need->because ? need->because : need->stage->name;
+        append(s, not_run(stage, device, because,
+                          arena_printf(s->a, "not run because of %s", because)));
         return;
     }
     if (s->o->on_start) {

@@ -4,7 +4,7 @@
 
 /* A stage of one of the target's CUDA libraries on one GPU, after the driver's own kernel. */
 #define LIBRARY_STAGE(name_, needs_, library_, api_, title_, shows_, means_)                       \
-    {.name = name_, .vendor = PROBE_NVIDIA, .needs = "kernel", .needs_too = needs_,                 \
+    {.name = name_, .vendor = PROBE_NVIDIA, .needs = "driver-opens", .needs_too = needs_,           \
      .per_device = true, .library = library_, .api = api_, .title = title_, .shows = shows_,        \
      .means = means_}
 
@@ -48,8 +48,8 @@ const struct probe_stage probe_stages[] = {
      .vendor = PROBE_NVIDIA,
      .library = "libcublas.so",
      .api = PROBE_API_CUBLAS,
-     .title = "cuBLAS, versions",
-     .shows = "cuBLAS and cuBLASLt open and go together",
+     .title = "cuBLAS, version",
+     .shows = "cuBLAS opens",
      .means = "The files of cuBLAS are at fault, not the driver and not the GPU: gpumend check says "
               "which is the wrong one."},
     {.name = "cudnn",

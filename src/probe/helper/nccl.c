@@ -15,8 +15,6 @@ struct nccl {
 static void open_nccl(struct nccl *n, const struct job *j)
 {
     *n = (struct nccl){.library = open_library(stage_library(j))};
-    const char *(*ncclGetErrorString)(int) = symbol(n->library, "ncclGetErrorString");
-    n->vendor = (struct vendor){.status_name = ncclGetErrorString};
     int (*ncclGetVersion)(int *) = symbol(n->library, "ncclGetVersion");
     TRY(&n->vendor, ncclGetVersion, &n->version);
     say_fact("nccl.version", "%d", n->version);
@@ -31,6 +29,17 @@ void stage_nccl(const struct job *j)
     struct nccl n;
     open_nccl(&n, j);
     say_passed("NCCL %d.%d.%d opens", major_of(n.version), minor_of(n.version), n.version % 100);
+}
+
+/* As vendor_check(), with NCCL's own words. */
+static void check(const struct nccl *n, const char *function, int code)
+{
+    const char *(*ncclGetLastError)(void *) = symbol_optional(n->library, "ncclGetLastError");
+    const char *text = code != 0 && ncclGetLastError ? ncclGetLastError(NULL) : NULL; // since 2.13
+    if (text && *text) {
+        say_fact("log", "%s", text);
+    }
+    vendor_check(&n->vendor, function, code);
 }
 
 static void check_sum(const float *sent, const float *received)
@@ -60,10 +69,11 @@ void stage_nccl_allreduce(const struct job *j)
     for (int i = 0; i < NUMBERS; i++) {
         sent[i] = (float)i * 0.73f - 200, received[i] = -1e30f;
     }
-    TRY(&n.vendor, ncclCommInitAll, &communicator, 1, &c.device);
+    check(&n, "ncclCommInitAll", CALL(ncclCommInitAll, &communicator, 1, &c.device));
     uint64_t from = cuda_put(&c, sent, sizeof sent), to = cuda_put(&c, received, sizeof received);
-    TRY(&n.vendor, ncclAllReduce, cuda_pointer(from), cuda_pointer(to), NUMBERS, NCCL_FLOAT32,
-        NCCL_SUM, communicator, NULL);
+    check(&n, "ncclAllReduce",
+          CALL(ncclAllReduce, cuda_pointer(from), cuda_pointer(to), NUMBERS, NCCL_FLOAT32, NCCL_SUM,
+               communicator, NULL));
     cuda_get(&c, received, to, sizeof received);
     check_sum(sent, received);
     TRY(&n.vendor, ncclCommDestroy, communicator);
