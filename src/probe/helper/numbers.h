@@ -24,8 +24,8 @@
  * An element that is not a number is always wrong. Sources: IEEE 754-2019 (binary16); CUDA C++
  * Programming Guide, "Alternate Floating Point" (bfloat16, tf32).
  */
-#ifndef GPUMEND_PROBE_NUMBERS_H
-#define GPUMEND_PROBE_NUMBERS_H
+#ifndef GPUMEND_PROBE_HELPER_NUMBERS_H
+#define GPUMEND_PROBE_HELPER_NUMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
