@@ -13,6 +13,9 @@ struct session {
     struct kb_errors errors;
     bool vendors[PROBE_VENDORS]; // that are probed
     const bool *wanted;          // by index in probe_stages
+    const char *libcuda, *nvml;  // where the target's loader finds them, or NULL
+    const char *const *bare;     // the start environment without what hides devices
+    size_t n_bare;
 };
 
 const char *probe_verdict_name(enum probe_verdict v)
@@ -81,6 +84,31 @@ static const bool *choose_stages(struct session *s)
     return wanted;
 }
 
+/* CUDA Programming Guide, "CUDA Environment Variables"; ROCm documentation, "GPU isolation". */
+static const char *const hiding[] = {"CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=",
+                                     "ROCR_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL="};
+
+static bool hides(const char *assignment)
+{
+    for (size_t i = 0; i < sizeof hiding / sizeof *hiding; i++) {
+        if (starts_with(assignment, hiding[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void clear_hiding(struct session *s)
+{
+    const char **bare = arena_array(s->a, s->m->config.n_env + 1, sizeof *bare);
+    for (size_t i = 0; i < s->m->config.n_env; i++) {
+        if (!hides(s->m->config.env[i])) {
+            bare[s->n_bare++] = s->m->config.env[i];
+        }
+    }
+    s->bare = bare;
+}
+
 /* ------------------------------------------------------------------ one stage */
 
 /* The run of a stage that is the device's, or for all devices; NULL if there was none. */
@@ -140,10 +168,67 @@ static void add_argument(struct session *s, texts *list, const char *key, const 
     }
 }
 
+/* Where the target's loader finds a library of the driver, by the model; NULL: it does not, or the
+ * target has no program to ask. */
+static const char *predicted(const struct session *s, const char *name)
+{
+    struct model *m = s->m;
+    const char *program = m->env ? m->env->executable : m->target_file;
+    struct ldso_process *p = program ? ldso_process_new(m->store, s->a, &m->config) : NULL;
+    struct gm_err ignored; // a program that cannot be modelled predicts nothing
+    if (!p || ldso_start(p, program, &ignored) < 0) {
+        return NULL;
+    }
+    const struct ldso_load *load = ldso_dlopen(p, NULL, name, LDSO_NOW);
+    bool good = load && (load->outcome == LDSO_LOADED || load->outcome == LDSO_REUSED);
+    return good ? load->path : NULL;
+}
+
+/* What the machine shows of a driver whose library is missing, as a clause; NULL: nothing. */
+static const char *driver_hint(const struct session *s)
+{
+    const struct host *h = s->m->host;
+    if (!h) {
+        return NULL;
+    }
+    bool container = h->container.inside.state == HOST_YES;
+    if (h->nvidia.module.state == HOST_YES) {
+        return container ? "the kernel module is loaded, so this container was not given the "
+                           "driver's libraries"
+                         : "the kernel module is loaded, and its libraries are missing";
+    }
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == HOST_NVIDIA) {
+            return arena_printf(s->a, "the machine has a GPU for it, %s", h->gpus.items[i].name);
+        }
+    }
+    bool complete = h->pci.state == HOST_YES && !container && h->wsl.is_wsl.state == HOST_NO;
+    return complete ? "the PCI bus shows no NVIDIA GPU either" : NULL;
+}
+
 static void driver_arguments(struct session *s, texts *list)
 {
-    const struct host_library *cuda = driver_library(s->m->host, "libcuda.so.1");
-    add_argument(s, list, "lib", cuda ? cuda->path : NULL);
+    const struct host *h = s->m->host;
+    const struct host_library *usual = driver_library(h, "libcuda.so.1");
+    const char *module = h && h->nvidia.module.state == HOST_YES ? h->nvidia.module.value : NULL;
+    bool compat = usual && host_compat_is(usual->real, &h->nvidia.libcuda_compat);
+    add_argument(s, list, "lib", s->libcuda);
+    add_argument(s, list, "nvml", s->nvml);
+    add_argument(s, list, "elsewhere", usual ? usual->path : NULL);
+    add_argument(s, list, "hint", driver_hint(s));
+    add_argument(s, list, "module", module);
+    add_argument(s, list, "compat", compat ? "yes" : NULL);
+}
+
+static void cpu_arguments(struct session *s, texts *list)
+{
+    const struct host_cpu *c = s->m->host ? &s->m->host->cpu : NULL;
+    if (c && c->isa.state == HOST_YES) {
+        add_argument(s, list, "level", arena_printf(s->a, "%u", (unsigned)c->isa.number));
+    }
+    if (c && c->cores.state == HOST_YES) {
+        add_argument(s, list, "threads", arena_printf(s->a, "%u", (unsigned)c->cores.number));
+    }
 }
 
 /* The target's file for the stage: "/opt/v/libcublas.so.12" for "libcublas.so"; NULL: none. */
@@ -174,6 +259,8 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
         }
     } else if (stage->vendor == PROBE_NVIDIA) {
         driver_arguments(s, &list);
+    } else if (stage->vendor == PROBE_CPU) {
+        cpu_arguments(s, &list);
     }
     return list;
 }
@@ -184,8 +271,8 @@ static struct probe_run run_child(struct session *s, const struct probe_stage *s
     struct probe_child child = {
         .arguments = arguments.items,
         .n_arguments = arguments.n,
-        .env = s->m->config.env,
-        .n_env = s->m->config.n_env,
+        .env = stage->all_devices ? s->bare : s->m->config.env,
+        .n_env = stage->all_devices ? s->n_bare : s->m->config.n_env,
         .deadline_ms = s->o->timeout_ms ? s->o->timeout_ms : probe_stage_deadline_ms(stage),
         .stop_fd = s->o->stop_fd,
     };
@@ -315,6 +402,115 @@ static void run_all(struct session *s)
     }
 }
 
+/* ------------------------------------------------------------------ findings */
+
+static void add_finding(struct session *s, const char *id, const char *says)
+{
+    VEC_PUSH(s->a, &s->r->findings, (struct probe_finding){id, says});
+}
+
+/* "CUDA_VISIBLE_DEVICES=1" of the start environment; more than one are joined. */
+static const char *hiding_variables(const struct session *s)
+{
+    const char *text = NULL;
+    for (size_t i = 0; i < s->m->config.n_env; i++) {
+        const char *v = s->m->config.env[i];
+        if (hides(v)) {
+            text = arena_printf(s->a, "%s%s%s%s", text ? text : "", text ? " and " : "", v,
+                                v[strlen(v) - 1] == '=' ? "\"\"" : "");
+        }
+    }
+    return text;
+}
+
+static long count_of(const struct probe_run *run)
+{
+    const char *text = probe_fact(&run->facts, "count");
+    uint64_t value;
+    return text && str_u64(str_of(text), &value) && value < 1024 ? (long)value : -1;
+}
+
+static bool sees(const struct session *s, const struct probe_run *run, const char *uuid)
+{
+    for (long i = 0; i < count_of(run); i++) {
+        const char *other = probe_fact(&run->facts, arena_printf(s->a, "device.%ld.uuid", i));
+        if (other && strcmp(uuid, other) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The GPUs that one run names and the other does not: "NVIDIA A100 (GPU-1), ...". NULL: none, or
+ * they have no UUIDs by which to tell. */
+static const char *hidden_names(const struct session *s, const struct probe_run *all,
+                                const struct probe_run *seen)
+{
+    const char *text = NULL;
+    for (long i = 0; i < count_of(all); i++) {
+        const char *uuid = probe_fact(&all->facts, arena_printf(s->a, "device.%ld.uuid", i));
+        const char *name = probe_fact(&all->facts, arena_printf(s->a, "device.%ld.name", i));
+        if (uuid && !sees(s, seen, uuid)) {
+            text = arena_printf(s->a, "%s%s%s (%s)", text ? text : "", text ? ", " : "",
+                                name ? name : "a GPU", uuid);
+        }
+    }
+    return text;
+}
+
+/* Two inventories, one without and one with the variables of the start environment. */
+static void compare_inventories(struct session *s, const struct probe_run *all,
+                                const struct probe_run *seen)
+{
+    long there = count_of(all), visible = count_of(seen);
+    const char *variables = hiding_variables(s), *names = hidden_names(s, all, seen);
+    if (visible < 0 && seen->outcome == PROBE_FAIL) {
+        visible = 0; // the start itself says that there is none
+    }
+    if (there < 0 || visible < 0 || (visible == there && !names)) {
+        return;
+    }
+    add_finding(s, "devices-hidden",
+                arena_printf(s->a, "The driver has %ld GPU%s and programs see %ld here: %s hides %s.",
+                             there, there == 1 ? "" : "s", visible,
+                             variables ? variables : "something in the environment",
+                             names ? names : "the others"));
+}
+
+static void find_hidden(struct session *s)
+{
+    const struct probe_run *all = NULL;
+    for (size_t i = 0; i < s->r->runs.n; i++) {
+        const struct probe_run *run = &s->r->runs.items[i];
+        if (run->stage->all_devices && run->outcome == PROBE_PASSED && count_of(run) >= 0) {
+            all = run;
+        } else if (all && run->stage->vendor == all->stage->vendor && run->device < 0 &&
+                   !run->stage->all_devices && run->outcome != PROBE_NOT_RUN) {
+            compare_inventories(s, all, run);
+            all = NULL;
+        }
+    }
+}
+
+/* What the machine's files say of the GPUs of a vendor whose stages failed, with the next step. */
+static void add_host_problems(struct session *s)
+{
+    const struct probe_run *f = s->r->first_failure;
+    const struct host *h = s->m->host;
+    enum host_vendor vendor = f && f->stage->vendor == PROBE_AMD ? HOST_AMD : HOST_NVIDIA;
+    for (size_t i = 0; f && f->stage->vendor != PROBE_CPU && h && i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        for (size_t k = 0; g->vendor == vendor && k < g->problems.n; k++) {
+            const struct host_problem *p = &g->problems.items[k];
+            if (p->state != HOST_YES) {
+                add_finding(s, p->id, arena_printf(s->a, "%s: %s%s%s.", g->name, p->text,
+                                                   p->step ? "; next: " : "",
+                                                   p->step ? p->step : ""));
+            }
+        }
+    }
+}
+
 /* ------------------------------------------------------------------ the sum */
 
 static enum probe_verdict verdict_of(const struct probe_run *run)
@@ -355,9 +551,14 @@ int probe_run(const struct probe_options *o, struct probe_report *ret, struct gm
     }
     probe_helper_open(s.a, s.m->config.env, s.m->config.n_env, &s.helper);
     find_vendors(&s);
+    clear_hiding(&s);
+    s.libcuda = predicted(&s, "libcuda.so.1");
+    s.nvml = predicted(&s, "libnvidia-ml.so.1");
     s.wanted = choose_stages(&s);
     run_all(&s);
     probe_helper_close(&s.helper);
     sum_up(ret);
+    find_hidden(&s);
+    add_host_problems(&s);
     return 0;
 }

@@ -295,6 +295,8 @@ static void hear(struct listener *l, struct str line)
         hear_end(l, PROBE_FAIL, line);
     } else if (str_is(verb, "unknown")) {
         hear_end(l, PROBE_UNKNOWN, line);
+    } else if (str_is(verb, "skipped")) {
+        hear_end(l, PROBE_NOT_RUN, line);
     }
 }
 

@@ -60,7 +60,7 @@ struct probe_child {
 };
 
 struct probe_answer {
-    enum probe_outcome outcome; // not PROBE_NOT_RUN
+    enum probe_outcome outcome; // PROBE_NOT_RUN: the stage found nothing to run
     long code;                  // of a failure; 0: there is none
     const char *code_name;      // as the helper gave it, or NULL
     const char *text;           // the helper's sentence; for an outcome that it did not see, ours

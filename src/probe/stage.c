@@ -4,7 +4,7 @@
 
 /* A stage of one of the target's CUDA libraries on one GPU, after the driver's own kernel. */
 #define LIBRARY_STAGE(name_, needs_, library_, api_, title_, shows_, means_)                       \
-    {.name = name_, .vendor = PROBE_NVIDIA, .needs = "driver-opens", .needs_too = needs_,           \
+    {.name = name_, .vendor = PROBE_NVIDIA, .needs = "kernel", .needs_too = needs_,                 \
      .per_device = true, .library = library_, .api = api_, .title = title_, .shows = shows_,        \
      .means = means_}
 
@@ -35,7 +35,101 @@ const struct probe_stage probe_stages[] = {
      .title = "driver library opens",
      .shows = "the driver's library opens",
      .means = "The file of the driver's library is there and cannot be used as it is; no package of "
-              "the environment is at fault yet."},
+              "the environment is at fault."},
+    {.name = "driver-symbols",
+     .vendor = PROBE_NVIDIA,
+     .needs = "driver-opens",
+     .quick = true,
+     .title = "driver functions",
+     .shows = "the driver's library has its functions",
+     .means = "The file is not the driver's library, or one of a driver too old for CUDA programs."},
+    {.name = "driver-version",
+     .vendor = PROBE_NVIDIA,
+     .needs = "driver-symbols",
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "driver version",
+     .shows = "the driver's library fits its kernel module",
+     .means = "The two halves of the driver do not belong together, so the GPU cannot be used until "
+              "they do; neither GPU nor environment is at fault."},
+    {.name = "driver-init",
+     .vendor = PROBE_NVIDIA,
+     .needs = "driver-symbols",
+     .quick = true,
+     .all_devices = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "cuInit",
+     .shows = "the driver starts",
+     .means = "The driver's library is there and its kernel side refuses: module, device nodes or "
+              "the GPU. No package of the environment can mend that, and none is at fault."},
+    {.name = "device-count",
+     .vendor = PROBE_NVIDIA,
+     .needs = "driver-init",
+     .quick = true,
+     .all_devices = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "GPUs of the driver",
+     .shows = "the driver counts its GPUs",
+     .means = "The driver runs and has no GPU to offer: none was given to this container or virtual "
+              "machine, or MIG is on and has no instance."},
+    {.name = "visible-devices",
+     .vendor = PROBE_NVIDIA,
+     .needs = "device-count",
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "GPUs that programs see",
+     .shows = "programs see GPUs",
+     .means = "The driver has a GPU and the variables of this environment hide it: driver and "
+              "hardware are not at fault."},
+    {.name = "context",
+     .vendor = PROBE_NVIDIA,
+     .needs = "visible-devices",
+     .per_device = true,
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "context",
+     .shows = "a context can be made",
+     .means = "The driver sees this GPU and cannot work on it. Library search and packages are not "
+              "at fault."},
+    {.name = "attributes",
+     .vendor = PROBE_NVIDIA,
+     .needs = "visible-devices",
+     .per_device = true,
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "attributes",
+     .shows = "the GPU says what it is",
+     .means = "The driver does not get from the GPU what it is; the environment is not at fault."},
+    {.name = "memory-free",
+     .vendor = PROBE_NVIDIA,
+     .needs = "context",
+     .per_device = true,
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "free memory",
+     .shows = "its memory is counted",
+     .means = "A context was made and the GPU's memory cannot be counted; the environment is not at "
+              "fault."},
+    {.name = "memory",
+     .vendor = PROBE_NVIDIA,
+     .needs = "context",
+     .per_device = true,
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "memory",
+     .shows = "memory goes there and back",
+     .means = "A context was made and memory does not work: the GPU's memory is taken, or it is "
+              "damaged. The environment is not at fault."},
+    {.name = "kernel",
+     .vendor = PROBE_NVIDIA,
+     .needs = "memory",
+     .per_device = true,
+     .quick = true,
+     .api = PROBE_API_CUDA_DRIVER,
+     .title = "kernel",
+     .shows = "a kernel computes",
+     .means = "The driver works up to the memory copy; compiling or running a kernel does not. No "
+              "library of the environment was involved."},
     {.name = "cudart",
      .vendor = PROBE_NVIDIA,
      .library = "libcudart.so",
@@ -94,6 +188,15 @@ const struct probe_stage probe_stages[] = {
                   "NCCL sums over one rank",
                   "Programs on one GPU that do not use NCCL are not concerned; its log says more "
                   "with NCCL_DEBUG=INFO."),
+    {.name = "nvml",
+     .vendor = PROBE_NVIDIA,
+     .needs = "driver-found",
+     .all_devices = true,
+     .api = PROBE_API_NVML,
+     .title = "NVML",
+     .shows = "NVML agrees with CUDA",
+     .means = "Monitoring and schedulers see other GPUs than CUDA programs, or none; what CUDA can "
+              "do the other stages say."},
 
     {.name = "kfd",
      .vendor = PROBE_AMD,
@@ -154,6 +257,13 @@ const struct probe_stage probe_stages[] = {
      .shows = "a kernel compiled for it",
      .means = "Memory works; code for this GPU is not made, not taken or not right: the target's "
               "compiler does not know the gfx target, or an override names a wrong one."},
+
+    {.name = "cpu",
+     .vendor = PROBE_CPU,
+     .title = "CPU",
+     .shows = "the CPU keeps what choose promises",
+     .means = "What was found out of the CPU by files does not hold in a process; a virtual machine "
+              "or a container may show another CPU than it gives."},
 };
 const size_t probe_stages_n = sizeof probe_stages / sizeof *probe_stages;
 

@@ -41,6 +41,7 @@ struct probe_stage {
     const char *needs_too; // another one, or NULL
     bool per_device;
     bool quick;           // part of --quick
+    bool all_devices;     // run with the variables cleared that hide devices
     unsigned deadline_ms; // 0: the vendor's
     const char *library;  // stem of the target's library that it uses ("libcublas.so"), or NULL
     enum probe_api api;

@@ -18,6 +18,18 @@ static const struct {
 } stages[] = {
     {"driver-found", stage_driver_found},
     {"driver-opens", stage_driver_opens},
+    {"driver-symbols", stage_driver_symbols},
+    {"driver-version", stage_driver_version},
+    {"driver-init", stage_driver_init},
+    {"device-count", stage_device_count},
+    {"visible-devices", stage_visible_devices},
+    {"context", stage_context},
+    {"attributes", stage_attributes},
+    {"memory-free", stage_memory_free},
+    {"memory", stage_memory},
+    {"kernel", stage_kernel},
+    {"nvml", stage_nvml},
+    {"cpu", stage_cpu},
     {"kfd", stage_kfd},
     {"hsa", stage_hsa},
     {"hip-init", stage_hip_init},
@@ -169,28 +181,35 @@ void say_fact(const char *key, const char *fmt, ...)
     send(&l);
 }
 
-void say_passed(const char *fmt, ...)
+/* The end of the stage; the libraries' destructors are not what is asked about. */
+static _Noreturn void end(const char *verb, const char *fmt, va_list ap)
 {
     struct line l = {.n = 0};
-    va_list ap;
-    put(&l, "passed ", false);
-    va_start(ap, fmt);
+    put(&l, verb, false);
     put_formatted(&l, fmt, ap);
-    va_end(ap);
     send(&l);
-    _exit(0); // the libraries' destructors are not what is asked about
+    _exit(0);
+}
+
+void say_passed(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    end("passed ", fmt, ap);
 }
 
 void say_unknown(const char *fmt, ...)
 {
-    struct line l = {.n = 0};
     va_list ap;
-    put(&l, "unknown ", false);
     va_start(ap, fmt);
-    put_formatted(&l, fmt, ap);
-    va_end(ap);
-    send(&l);
-    _exit(0);
+    end("unknown ", fmt, ap);
+}
+
+void say_skipped(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    end("skipped ", fmt, ap);
 }
 
 void say_failed(long code, const char *code_name, const char *fmt, ...)

@@ -21,7 +21,7 @@
  *
  * Descriptor 3 carries lines, whose words are separated by one blank and escaped (%20, %0A, %25):
  *
- *   call NAME | fact KEY VALUE | passed TEXT | failed CODE NAME TEXT | unknown TEXT
+ *   call NAME | fact KEY VALUE | passed TEXT | failed CODE NAME TEXT | unknown TEXT | skipped TEXT
  *
  * Standard output and standard error belong to the vendors' libraries.
  *
@@ -60,7 +60,11 @@ void job_load_all(const struct job *j);
 void say_call(const char *function);
 #define CALL(f, ...) (say_call(#f), (f)(__VA_ARGS__))
 
-/* A value that stands with the stage's result; keys are lower-case words with dots between. */
+/*
+ * A value that stands with the stage's result; keys are lower-case words with dots between. The
+ * parent knows these: `busy`, before say_failed(): the GPU is in use or closed, not broken; `absent`:
+ * there is no driver; `count`: how many devices there are, `device.N.uuid` and `device.N.name`.
+ */
 void say_fact(const char *key, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The end of the stage. The text is one sentence without the final stop. A failure's code is the
@@ -69,6 +73,8 @@ _Noreturn void say_passed(const char *fmt, ...) __attribute__((format(printf, 1,
 _Noreturn void say_failed(long code, const char *code_name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void say_unknown(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* There is nothing to run, which is no fault (a library that is not part of this system). */
+_Noreturn void say_skipped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* dlopen(path, RTLD_NOW | RTLD_LOCAL); NULL as path, a library that does not open and a missing
  * symbol are failures of the stage, with dlerror()'s words. */
@@ -85,8 +91,20 @@ const char *library_path(void *library);
 /* Milliseconds of a clock that only goes forward. */
 long now_ms(void);
 
-/* One for each file of the helper; the table of helper.c names them. */
+/* nvidia_driver.c, nvml.c, cpu.c; the others stand in the headers of their vendors. */
 void stage_driver_found(const struct job *j);
 void stage_driver_opens(const struct job *j);
+void stage_driver_symbols(const struct job *j);
+void stage_driver_version(const struct job *j);
+void stage_driver_init(const struct job *j);
+void stage_device_count(const struct job *j);
+void stage_visible_devices(const struct job *j);
+void stage_context(const struct job *j);
+void stage_attributes(const struct job *j);
+void stage_memory(const struct job *j);
+void stage_memory_free(const struct job *j);
+void stage_kernel(const struct job *j);
+void stage_nvml(const struct job *j);
+void stage_cpu(const struct job *j);
 
 #endif
