@@ -36,7 +36,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | container:--root | container:--folder | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -85,7 +85,7 @@ _gpumend()
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose snapshot kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot kb --help --version" -- "$cur")
         return
         ;;
     check)
@@ -119,6 +119,9 @@ _gpumend()
     devices)
         word="--root --json --help"
         ;;
+    container)
+        word="--write --refresh --check --folder --root --json --help"
+        ;;
     choose)
         word="--model --memory-gib --app --require-gpu --export --root --env --unset --kb --json --help"
         ;;
@@ -131,6 +134,8 @@ _gpumend()
     esac
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
+    elif [[ $command == container ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "cdi" -- "$cur")
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")

@@ -57,6 +57,7 @@ SUITES = [
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
+    Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
     Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}"),

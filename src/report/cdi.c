@@ -24,7 +24,6 @@ static void print_file(const struct out *o, struct arena *a, const struct cdi_fi
         const struct cdi_problem *p = &f->problems.items[i];
         out_print(o, OUT_PLAIN, "    %s: ", p->is_error ? "error" : "warning");
         out_wrap(o, 6, p->text);
-        out_print(o, OUT_PLAIN, "\n");
     }
     if (error) {
         out_print(o, OUT_PLAIN, "    %s\n",
