@@ -66,6 +66,10 @@ _gpumend()
             compgen -W "$("${1:-gpumend}" probe --stages 2>/dev/null)" -- "$cur")
         return
         ;;
+    probe:--python)
+        mapfile -t COMPREPLY < <(compgen -W "all torch ctranslate2 onnxruntime" -- "$cur")
+        return
+        ;;
     choose:--export)
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
@@ -78,7 +82,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
+    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
@@ -92,7 +96,7 @@ _gpumend()
         word="--import --pid --root --env --unset --glibc --cpu --kb --snapshot --json --help"
         ;;
     probe)
-        word="--device --stage --stages --timeout --quick --import --env --unset --kb --json --help"
+        word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
         ;;
     snapshot)
         word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --help"

@@ -20,6 +20,13 @@
         GEMM_STAGE(prefix, library_, name_, "float16"),                                            \
         GEMM_STAGE(prefix, library_, name_, "bfloat16"), GEMM_STAGE(prefix, library_, name_, "int8")
 
+/* A package of the target, by its own interpreter; its import alone may take half a minute. */
+#define PACKAGE_STAGE(module_, title_)                                                             \
+    {.name = "python-" module_, .vendor = PROBE_ANY, .deadline_ms = 120000, .module = module_,      \
+     .title = title_, .shows = title_ " uses the GPU",                                             \
+     .means = "This is what a program sees that imports " title_ " alone; the stages before tell "  \
+              "whether the driver or a library below it is at fault."}
+
 const struct probe_stage probe_stages[] = {
     {.name = "driver-found",
      .vendor = PROBE_NVIDIA,
@@ -264,6 +271,10 @@ const struct probe_stage probe_stages[] = {
      .shows = "the CPU keeps what choose promises",
      .means = "What was found out of the CPU by files does not hold in a process; a virtual machine "
               "or a container may show another CPU than it gives."},
+
+    PACKAGE_STAGE("torch", "PyTorch"),
+    PACKAGE_STAGE("ctranslate2", "CTranslate2"),
+    PACKAGE_STAGE("onnxruntime", "ONNX Runtime"),
 };
 const size_t probe_stages_n = sizeof probe_stages / sizeof *probe_stages;
 
