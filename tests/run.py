@@ -60,6 +60,7 @@ SUITES = [
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
+    Suite("test", "probe-amd", 300, "{py} tests/probe/amd.py {exe}"),
     Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
     Suite("test", "trees-check", 300, "{py} tests/trees/check.py {exe}"),
