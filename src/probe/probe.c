@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-extern const char probe_packages_py[]; // src/probe/packages.py, embedded by the build
-
 enum { DEVICES_MAX = 64 };
 
 struct session {
@@ -40,6 +38,22 @@ static const struct host_library *driver_library(const struct host *h, const cha
     return NULL;
 }
 
+/* Where the target's loader finds a library of the driver, by the model; NULL: it does not, or the
+ * target has no program to ask. */
+static const char *predicted(const struct session *s, const char *name)
+{
+    struct model *m = s->m;
+    const char *program = m->env ? m->env->executable : m->target_file;
+    struct ldso_process *p = program ? ldso_process_new(m->store, s->a, &m->config) : NULL;
+    struct gm_err ignored; // a program that cannot be modelled predicts nothing
+    if (!p || ldso_start(p, program, &ignored) < 0) {
+        return NULL;
+    }
+    const struct ldso_load *load = ldso_dlopen(p, NULL, name, LDSO_NOW);
+    bool good = load && (load->outcome == LDSO_LOADED || load->outcome == LDSO_REUSED);
+    return good ? load->path : NULL;
+}
+
 /* What the machine shows of a vendor; a host that could not be read shows all. */
 static void find_vendors(struct session *s)
 {
@@ -49,6 +63,7 @@ static void find_vendors(struct session *s)
         nvidia |= h->gpus.items[i].vendor == HOST_NVIDIA;
         amd |= h->gpus.items[i].vendor == HOST_AMD;
     }
+    nvidia |= s->libcuda != NULL;
     nvidia |= h && (h->nvidia.module.state == HOST_YES || driver_library(h, "libcuda.so.1"));
     amd |= h && (h->amd.kfd.state == HOST_YES || h->amd.kfd_node.present.state == HOST_YES);
     s->vendors[PROBE_ANY] = s->vendors[PROBE_CPU] = true;
@@ -78,13 +93,9 @@ static const bool *choose_stages(struct session *s)
     for (size_t i = 0; i < s->o->n_only; i++) {
         want(wanted, probe_stage_find(s->o->only[i]));
     }
-    for (size_t i = 0; i < s->o->n_modules; i++) {
-        const char *name = arena_printf(s->a, "python-%s", s->o->modules[i]);
-        want(wanted, probe_stage_find(name));
-    }
     for (size_t i = 0; i < probe_stages_n; i++) {
         const struct probe_stage *stage = &probe_stages[i];
-        bool all = s->o->n_only == 0 && !stage->module && (stage->quick || !s->o->quick);
+        bool all = s->o->n_only == 0 && (stage->quick || !s->o->quick);
         wanted[i] = (wanted[i] || all) && (s->o->n_only || s->vendors[stage->vendor]);
     }
     return wanted;
@@ -174,22 +185,6 @@ static void add_argument(struct session *s, texts *list, const char *key, const 
     }
 }
 
-/* Where the target's loader finds a library of the driver, by the model; NULL: it does not, or the
- * target has no program to ask. */
-static const char *predicted(const struct session *s, const char *name)
-{
-    struct model *m = s->m;
-    const char *program = m->env ? m->env->executable : m->target_file;
-    struct ldso_process *p = program ? ldso_process_new(m->store, s->a, &m->config) : NULL;
-    struct gm_err ignored; // a program that cannot be modelled predicts nothing
-    if (!p || ldso_start(p, program, &ignored) < 0) {
-        return NULL;
-    }
-    const struct ldso_load *load = ldso_dlopen(p, NULL, name, LDSO_NOW);
-    bool good = load && (load->outcome == LDSO_LOADED || load->outcome == LDSO_REUSED);
-    return good ? load->path : NULL;
-}
-
 /* What the machine shows of a driver whose library is missing, as a clause; NULL: nothing. */
 static const char *driver_hint(const struct session *s)
 {
@@ -259,7 +254,6 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     }
     if (stage->library) {
         add_argument(s, &list, "lib", target_library(s, stage));
-        add_argument(s, &list, "driver", stage->vendor == PROBE_NVIDIA ? s->libcuda : NULL);
         for (size_t i = 0; i < s->o->n_libraries; i++) {
             bool its = s->o->libraries[i].vendor == stage->vendor;
             add_argument(s, &list, "load", its ? s->o->libraries[i].path : NULL);
@@ -272,10 +266,10 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     return list;
 }
 
-static struct probe_child helper_child(struct session *s, const struct probe_stage *stage, int device)
+static struct probe_run run_child(struct session *s, const struct probe_stage *stage, int device)
 {
     texts arguments = arguments_of(s, stage, device);
-    return (struct probe_child){
+    struct probe_child child = {
         .arguments = arguments.items,
         .n_arguments = arguments.n,
         .env = stage->all_devices ? s->bare : s->m->config.env,
@@ -283,36 +277,6 @@ static struct probe_child helper_child(struct session *s, const struct probe_sta
         .deadline_ms = s->o->timeout_ms ? s->o->timeout_ms : probe_stage_deadline_ms(stage),
         .stop_fd = s->o->stop_fd,
     };
-}
-
-/* The target's own interpreter with packages.py. */
-static struct probe_child python_child(struct session *s, const struct probe_stage *stage)
-{
-    texts arguments = {0}, env = {0};
-    VEC_PUSH(s->a, &arguments, "-c");
-    VEC_PUSH(s->a, &arguments, probe_packages_py);
-    VEC_PUSH(s->a, &arguments, stage->module);
-    VEC_PUSH(s->a, &arguments, arena_printf(s->a, "%d", s->o->device));
-    for (size_t i = 0; i < s->m->config.n_env; i++) {
-        VEC_PUSH(s->a, &env, s->m->config.env[i]);
-    }
-    VEC_PUSH(s->a, &env, "PYTHONDONTWRITEBYTECODE=1");
-    return (struct probe_child){
-        .program = s->m->env->executable,
-        .arguments = arguments.items,
-        .n_arguments = arguments.n,
-        .env = env.items,
-        .n_env = env.n,
-        .deadline_ms =
-            s->o->module_timeout_ms ? s->o->module_timeout_ms : probe_stage_deadline_ms(stage),
-        .stop_fd = s->o->stop_fd,
-    };
-}
-
-static struct probe_run run_child(struct session *s, const struct probe_stage *stage, int device)
-{
-    struct probe_child child =
-        stage->module ? python_child(s, stage) : helper_child(s, stage, device);
     struct probe_answer answer;
     probe_child_run(s->a, &s->helper, &child, &answer);
     s->r->stopped |= answer.stopped;
@@ -362,14 +326,12 @@ static void run_stage(struct session *s, const struct probe_stage *stage, int de
         return;
     }
     if (stage->library && !target_library(s, stage)) {
-        append(s, not_run(stage, device, NULL,
-                          arena_printf(s->a, "the target loads no %s: there is nothing to run",
-                                       stage->library)));
-        return;
-    }
-    if (stage->module && !(s->m->env && s->m->env->executable)) {
-        append(s, (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,
-                                     .says = "the target is no Python environment"});
+        struct probe_run run =
+            not_run(stage, device, NULL,
+                    arena_printf(s->a, "the target loads no %s: there is nothing to run",
+                                 stage->library));
+        run.no_library = true;
+        append(s, run);
         return;
     }
     if (need) {
@@ -592,10 +554,10 @@ int probe_run(const struct probe_options *o, struct probe_report *ret, struct gm
         return rc;
     }
     probe_helper_open(s.a, s.m->config.env, s.m->config.n_env, &s.helper);
-    find_vendors(&s);
-    clear_hiding(&s);
     s.libcuda = predicted(&s, "libcuda.so.1");
     s.nvml = predicted(&s, "libnvidia-ml.so.1");
+    find_vendors(&s);
+    clear_hiding(&s);
     s.wanted = choose_stages(&s);
     run_all(&s);
     probe_helper_close(&s.helper);

@@ -33,6 +33,7 @@ struct probe_run {
     const char *says;      // one sentence without the final stop
     const char *last_call; // or NULL
     bool busy, absent;
+    bool no_library;       // not run, as the target has none for it
     probe_facts facts;
     struct str output;     // what the libraries wrote
     pid_t left;            // a child that could not be ended; 0: none
@@ -75,10 +76,7 @@ struct probe_options {
     const char *const *only; // names of stages: these, and what they need; none: all
     size_t n_only;
     int device;             // -1: all
-    const char *const *modules; // Python packages to try besides; their stages are python-NAME
-    size_t n_modules;
     unsigned timeout_ms;    // 0: each stage's own
-    unsigned module_timeout_ms; // of Python packages; 0: each stage's own
     bool quick;
     int stop_fd;            // see struct probe_child
     /* Told before and after each stage that is run; may be NULL. */

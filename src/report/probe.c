@@ -33,16 +33,150 @@ void report_probe_line(const struct out *o, struct arena *a, const struct probe_
                                                   run->says, time)));
 }
 
+static void paragraph(const struct out *o, struct arena *a, const char *text)
+{
+    out_wrap(o, 0, str_printable(a, text));
+}
+
+/* The first run that was not run because of the same stage. */
+static size_t first_because(const struct probe_report *r, size_t i)
+{
+    size_t k = 0;
+    while (!r->runs.items[k].because ||
+           strcmp(r->runs.items[k].because, r->runs.items[i].because) != 0) {
+        k++;
+    }
+    return k;
+}
+
+/* What was not run, once for each reason; the names where they are few. */
+static void not_run_text(const struct out *o, struct arena *a, const struct probe_report *r)
+{
+    enum { NAMES_MAX = 6 };
+    for (size_t i = 0; i < r->runs.n; i++) {
+        const char *because = r->runs.items[i].because, *names = "";
+        size_t n = 0;
+        for (size_t k = i; because && first_because(r, i) == i && k < r->runs.n; k++) {
+            const struct probe_run *run = &r->runs.items[k];
+            if (run->because && strcmp(run->because, because) == 0) {
+                names = arena_printf(a, "%s%s%s", names, n++ ? ", " : "", run->stage->name);
+            }
+        }
+        if (n) {
+            paragraph(o, a, n <= NAMES_MAX
+                                ? arena_printf(a, "Not run because of %s: %s.", because, names)
+                                : arena_printf(a, "Not run because of %s: %zu stages.", because, n));
+        }
+    }
+}
+
+static bool named_before(const struct probe_report *r, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        const struct probe_run *run = &r->runs.items[k];
+        if (run->no_library && strcmp(run->stage->library, r->runs.items[i].stage->library) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Libraries that the target does not have. */
+static void no_library_text(const struct out *o, struct arena *a, const struct probe_report *r)
+{
+    const char *names = NULL;
+    for (size_t i = 0; i < r->runs.n; i++) {
+        const struct probe_run *run = &r->runs.items[i];
+        if (run->no_library && !named_before(r, i)) {
+            names = arena_printf(a, "%s%s%s", names ? names : "", names ? ", " : "",
+                                 run->stage->library);
+        }
+    }
+    if (names) {
+        paragraph(o, a, arena_printf(a, "Not tried, as the target loads none of them: %s.", names));
+    }
+}
+
+/* The last lines of what the libraries wrote, which often say more than a code. */
+static void output_text(const struct out *o, struct arena *a, const struct probe_run *run)
+{
+    enum { LINES_MAX = 6 };
+    struct str rest = run->output, line, last[LINES_MAX];
+    size_t n = 0;
+    while (str_line(&rest, &line)) {
+        if (str_trim(line).n) {
+            last[n++ % LINES_MAX] = line;
+        }
+    }
+    if (n) {
+        paragraph(o, a, n > LINES_MAX ? "The last lines that it wrote:" : "It wrote:");
+    }
+    for (size_t i = n > LINES_MAX ? n - LINES_MAX : 0; i < n; i++) {
+        out_print(o, OUT_DIM, "  | %s\n", str_printable(a, str_dup(a, last[i % LINES_MAX])));
+    }
+}
+
+/* What worked before: the last stage of the vendor that passed, on the same GPU or on none. */
+static const struct probe_run *last_passed(const struct probe_report *r, const struct probe_run *f)
+{
+    const struct probe_run *found = NULL;
+    for (const struct probe_run *run = r->runs.items; run < f; run++) {
+        if (run->outcome == PROBE_PASSED && run->stage->vendor == f->stage->vendor &&
+            (run->device < 0 || run->device == f->device)) {
+            found = run;
+        }
+    }
+    return found;
+}
+
+static void failure_text(const struct out *o, struct arena *a, const struct probe_report *r,
+                         const struct probe_run *f)
+{
+    const struct probe_run *before = last_passed(r, f);
+    fputc('\n', o->file);
+    paragraph(o, a, arena_printf(a, "First failure: %s: %s.", title(a, f->stage, f->device),
+                                 f->says));
+    if (before) {
+        paragraph(o, a, arena_printf(a, "Up to there it works: %s.", before->stage->shows));
+    }
+    if (!f->busy) {
+        paragraph(o, a, f->stage->means);
+    }
+    output_text(o, a, f);
+}
+
+static const char *verdict_text(const struct probe_report *r)
+{
+    bool gpu = false;
+    for (size_t i = 0; i < r->runs.n; i++) {
+        gpu |= r->runs.items[i].outcome == PROBE_PASSED && r->runs.items[i].device >= 0;
+    }
+    switch (r->verdict) {
+    case PROBE_WORKS:
+        return gpu ? "The GPU works: every stage that was run passed."
+                   : "Every stage that was run passed; none of them used a GPU.";
+    case PROBE_BUSY: return "The GPU is busy, not broken: try again when it is free.";
+    case PROBE_CANNOT_TELL: return "Whether the GPU works cannot be told: a stage gave no answer.";
+    case PROBE_NO_DRIVER: return "There is no driver here, so no GPU could be tried.";
+    case PROBE_BROKEN: break; // the first failure says what
+    }
+    return NULL;
+}
+
 void report_probe_sum(const struct out *o, struct arena *a, const struct probe_report *r)
 {
-    const struct probe_run *f = r->first_failure;
-    if (f) {
-        out_wrap(o, 0, str_printable(a, arena_printf(a, "First failure: %s: %s. %s",
-                                                     title(a, f->stage, f->device), f->says,
-                                                     f->stage->means)));
+    no_library_text(o, a, r);
+    not_run_text(o, a, r);
+    if (r->first_failure) {
+        failure_text(o, a, r, r->first_failure);
     }
+    const char *verdict = verdict_text(r);
     for (size_t i = 0; i < r->findings.n; i++) {
-        out_wrap(o, 0, str_printable(a, r->findings.items[i].says));
+        paragraph(o, a, r->findings.items[i].says);
+    }
+    if (verdict) {
+        fputc('\n', o->file);
+        paragraph(o, a, verdict);
     }
 }
 
@@ -72,6 +206,8 @@ static json_t *run_json(struct arena *a, const struct probe_run *run)
     set(o, "says", out_json_text(a, run->says));
     set(o, "last_call", out_json_text(a, run->last_call));
     set(o, "facts", facts_json(a, &run->facts));
+    bool shown = run->outcome != PROBE_PASSED && run->output.n;
+    set(o, "output", out_json_text(a, shown ? str_dup(a, run->output) : NULL));
     return o;
 }
 

@@ -36,11 +36,6 @@ static const struct {
     {"hip-device", stage_hip_device},
     {"hip-memory", stage_hip_memory},
     {"hiprtc-kernel", stage_hiprtc_kernel},
-    {"hipblas-float32", stage_hipblas_float32},
-    {"hipblas-float16", stage_hipblas_float16},
-    {"hipblas-bfloat16", stage_hipblas_bfloat16},
-    {"hipblas-int8", stage_hipblas_int8},
-    {"miopen-convolution", stage_miopen_convolution},
     {"cudart", stage_cudart},
     {"cudart-memory", stage_cudart_memory},
     {"cublas", stage_cublas},
@@ -237,10 +232,15 @@ void say_failed(long code, const char *code_name, const char *fmt, ...)
 
 /* ------------------------------------------------------------------ libraries */
 
-static const char *loader_error(void)
+/* dlerror() forgets what it has said. */
+const char *library_error(void)
 {
+    static char last[2000] = "the loader gives no reason";
     const char *text = dlerror();
-    return text ? text : "the loader gives no reason";
+    if (text) {
+        (void)snprintf(last, sizeof last, "%s", text); // what is longer is cut
+    }
+    return last;
 }
 
 void *open_optional(const char *path)
@@ -256,7 +256,7 @@ void *open_library(const char *path)
     }
     void *library = open_optional(path);
     if (!library) {
-        say_failed(0, NULL, "%s does not open: %s", path, loader_error());
+        say_failed(0, NULL, "%s does not open: %s", path, library_error());
     }
     return library;
 }
@@ -313,15 +313,10 @@ long job_number(const struct job *j, const char *key, long otherwise)
 
 void job_load_all(const struct job *j)
 {
-    job_load_before(j, "");
-}
-
-void job_load_before(const struct job *j, const char *path)
-{
-    for (size_t i = 0; i < j->n_load && strcmp(j->load[i], path) != 0; i++) {
+    for (size_t i = 0; i < j->n_load; i++) {
         say_call("dlopen");
         if (!dlopen(j->load[i], RTLD_NOW | RTLD_GLOBAL)) {
-            say_failed(0, NULL, "%s does not open: %s", j->load[i], loader_error());
+            say_failed(0, NULL, "%s does not open: %s", j->load[i], library_error());
         }
     }
 }

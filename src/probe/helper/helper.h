@@ -56,9 +56,6 @@ long job_number(const struct job *j, const char *key, long otherwise);
  * a failure is the stage's. */
 void job_load_all(const struct job *j);
 
-/* The same for those that stand before `path`, all where it does not stand there. */
-void job_load_before(const struct job *j, const char *path);
-
 /* Before every call into a library: a crash or a hang is attributed to the last one. */
 void say_call(const char *function);
 #define CALL(f, ...) (say_call(#f), (f)(__VA_ARGS__))
@@ -86,6 +83,7 @@ void *symbol(void *library, const char *name);
 
 /* The same without a failure: NULL if it does not open or is not there. */
 void *open_optional(const char *path);
+const char *library_error(void); // the loader's words on the last that did not open
 void *symbol_optional(void *library, const char *name);
 
 /* The path by which the loader has the library, for say_fact(); NULL if it does not tell. */

@@ -23,9 +23,7 @@ static const char kfd[] = "/dev/kfd";
 
 void *amd_open(const struct job *j)
 {
-    if (j->lib) {
-        job_load_before(j, j->lib);
-    }
+    job_load_all(j);
     return open_library(j->lib);
 }
 

@@ -36,6 +36,14 @@ static void *load_driver(const struct job *j)
 
 /* ------------------------------------------------------------------ the library */
 
+/* Whether the loader's words are about the library itself and not about what is behind it. glibc,
+ * elf/dl-load.c and dl-error: "NAME: cannot open shared object file: No such file or directory". */
+static bool is_absent(const char *error)
+{
+    static const char words[] = LIBCUDA ": cannot open shared object file: No such file";
+    return strncmp(error, words, sizeof words - 1) == 0;
+}
+
 /*
  * lib=: where the model of the loader expects it; elsewhere=: where the file lies though the loader
  * does not look there; hint=: what the machine shows of the driver. Nothing of the library runs where
@@ -49,14 +57,13 @@ void stage_driver_found(const struct job *j)
         say_passed("%s", j->lib);
     }
     void *library = open_optional(LIBCUDA);
-    const char *path = library ? library_path(library) : NULL;
+    const char *path = library ? library_path(library) : elsewhere;
     if (path) {
         say_fact("library", "%s", path);
         say_passed("%s", path);
     }
-    if (elsewhere) {
-        say_fact("library", "%s", elsewhere);
-        say_passed("%s", elsewhere);
+    if (library || !is_absent(library_error())) {
+        say_passed("the loader finds " LIBCUDA);
     }
     say_fact("absent", "driver");
     say_failed(0, NULL, "no NVIDIA driver here: there is no " LIBCUDA "%s%s", hint ? "; " : "",
@@ -68,11 +75,17 @@ void stage_driver_opens(const struct job *j)
 {
     void *by_name = open_optional(LIBCUDA);
     const char *found = by_name ? library_path(by_name) : NULL;
+    const char *elsewhere = job_value(j, "elsewhere");
     if (j->lib && (!found || strcmp(found, j->lib) != 0)) {
         (void)open_library(j->lib);
         say_fact("library", "%s", j->lib);
         say_passed("%s, by the target's search; this process's own %s%s", j->lib,
                    found ? "ends at " : "does not find it", found ? found : "");
+    }
+    if (!by_name && elsewhere && is_absent(library_error())) {
+        say_failed(0, NULL, LIBCUDA " is at %s, where the loader does not look: its folder belongs "
+                            "into a file of /etc/ld.so.conf.d, and ldconfig is to be run",
+                   elsewhere);
     }
     (void)open_library(LIBCUDA);
     say_fact("library", "%s", found ? found : LIBCUDA);
@@ -127,9 +140,10 @@ static const char *file_version(const char *path)
 {
     static const char stem[] = "libcuda.so.";
     const char *real = path ? realpath(path, NULL) : NULL; // lives as long as the process
-    const char *at = real ? strstr(real, stem) : NULL;
-    at = at ? at + sizeof stem - 1 : NULL;
-    return at && strchr(at, '.') ? at : NULL;
+    const char *base = real ? strrchr(real, '/') + 1 : "";
+    bool named = strncmp(base, stem, sizeof stem - 1) == 0;
+    const char *version = named ? base + sizeof stem - 1 : "";
+    return strchr(version, '.') ? version : NULL;
 }
 
 /* module=: the version of the kernel module; compat=: the library is one of forward compatibility,
@@ -153,10 +167,10 @@ void stage_driver_version(const struct job *j)
                             "driver was updated and the machine not started again, or a container "
                             "has the libraries of another driver", ours, module);
     }
-    say_passed("CUDA %d.%d; the driver's library is of version %s, its kernel module of %s%s",
-               version / 1000, version % 1000 / 10, ours ? ours : "unknown",
-               module ? module : "unknown",
-               job_value(j, "compat") ? " (forward compatibility)" : "");
+    say_passed("CUDA %d.%d; version %s, %s%s%s", version / 1000, version % 1000 / 10,
+               ours ? ours : "not known by the file's name",
+               module ? "kernel module " : "that of the kernel module is not known",
+               module ? module : "", job_value(j, "compat") ? " (forward compatibility)" : "");
 }
 
 /* ------------------------------------------------------------------ devices */
