@@ -36,7 +36,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | container:--root | container:--folder | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -66,6 +66,10 @@ _gpumend()
             compgen -W "$("${1:-gpumend}" probe --stages 2>/dev/null)" -- "$cur")
         return
         ;;
+    probe:--python)
+        mapfile -t COMPREPLY < <(compgen -W "all torch ctranslate2 onnxruntime" -- "$cur")
+        return
+        ;;
     choose:--export)
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
@@ -78,21 +82,21 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
+    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose snapshot kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot kb --help --version" -- "$cur")
         return
         ;;
     check)
         word="--import --pid --root --env --unset --glibc --cpu --kb --snapshot --json --help"
         ;;
     probe)
-        word="--device --stage --stages --timeout --quick --import --env --unset --kb --json --help"
+        word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
         ;;
     snapshot)
         word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --help"
@@ -119,6 +123,9 @@ _gpumend()
     devices)
         word="--root --json --help"
         ;;
+    container)
+        word="--write --refresh --check --folder --root --json --help"
+        ;;
     choose)
         word="--model --memory-gib --app --require-gpu --export --root --env --unset --kb --json --help"
         ;;
@@ -131,6 +138,8 @@ _gpumend()
     esac
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
+    elif [[ $command == container ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "cdi" -- "$cur")
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")

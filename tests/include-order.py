@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "elf", "ldso", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag", "mend",
+ROOMS = ["base", "elf", "ldso", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag", "mend", "container",
          "probe", "report", "api", "cli"]
 SRC = Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -417,7 +417,7 @@ def check_nothing(rows, areas, problems):
 
 CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing,
           "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
-          "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
+          "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
           "imports": check_imports, "models": check_models, "provides": check_provides,
           "releases": check_releases, "rocm": check_rocm, "toolkits": check_toolkits}
 

@@ -40,6 +40,7 @@ extern const struct cli_command cli_check, cli_fix, cli_enable, cli_disable, cli
     cli_explain, cli_devices, cli_kb;
 extern const struct cli_command cli_choose;
 extern const struct cli_command cli_probe;
+extern const struct cli_command cli_container;
 extern const struct cli_command cli_snapshot;
 
 enum { CLI_END = -1, CLI_ARGUMENT = -2, CLI_WRONG = -3, CLI_HELP = -4 };

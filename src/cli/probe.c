@@ -9,9 +9,10 @@
 #include "base/str.h"
 #include "cli/target.h"
 #include "probe/libraries.h"
+#include "py/module.h"
 #include "report/probe.h"
 
-enum { O_DEVICE = 1, O_STAGE, O_STAGES, O_TIMEOUT, O_QUICK };
+enum { O_DEVICE = 1, O_STAGE, O_STAGES, O_TIMEOUT, O_QUICK, O_PYTHON, O_PYTHON_TIMEOUT };
 
 static const struct cli_option options[] = {
     {"device", "N", "only the GPU of this number, as CUDA or HIP count (default: all)", O_DEVICE},
@@ -19,6 +20,10 @@ static const struct cli_option options[] = {
     {"stages", NULL, "print the names of the stages, and run none", O_STAGES},
     {"timeout", "SECONDS", "how long each stage may take (default: 15, AMD: 30)", O_TIMEOUT},
     {"quick", NULL, "up to the first kernel: no libraries of the environment", O_QUICK},
+    {"python", "A,B", "the environment's interpreter uses torch, ctranslate2, onnxruntime on the GPU, "
+                      "or all of them that are installed (all)", O_PYTHON},
+    {"python-timeout", "SECONDS", "how long each of them may take (default: 120)",
+     O_PYTHON_TIMEOUT},
     CLI_OPTION_IMPORT,
     CLI_OPTION_ENV,
     CLI_OPTION_UNSET,
@@ -31,7 +36,8 @@ struct probe {
     struct model_target target;
     struct probe_options how;
     struct probe_libraries libraries;
-    VEC(const char *) stages;
+    VEC(const char *) stages, modules;
+    const char *python; // what --python asks for, or NULL
     struct out out;
     bool terminal, list;
 };
@@ -50,7 +56,7 @@ static int take_device(struct probe *c, const char *value)
 }
 
 /* "15", "0.5" */
-static int take_timeout(struct probe *c, const char *value)
+static int take_timeout(struct probe *c, const char *option, const char *value, unsigned *ret_ms)
 {
     struct str rest = str_of(value), whole = str_cut(&rest, '.');
     uint64_t seconds = 0, tenths = 0;
@@ -59,10 +65,10 @@ static int take_timeout(struct probe *c, const char *value)
         good &= rest.n == 1 && str_u64(rest, &tenths);
     }
     if (!good || seconds * 10 + tenths == 0) {
-        return cli_fail(CLI_USAGE, "probe: --timeout wants seconds up to 3600, such as 30 or 0.5, "
-                                   "not %s", str_printable(&c->t.arena, value));
+        return cli_fail(CLI_USAGE, "probe: %s wants seconds up to 3600, such as 30 or 0.5, not %s",
+                        option, str_printable(&c->t.arena, value));
     }
-    c->how.timeout_ms = (unsigned)(seconds * 1000 + tenths * 100);
+    *ret_ms = (unsigned)(seconds * 1000 + tenths * 100);
     return CLI_OK;
 }
 
@@ -96,10 +102,44 @@ static int take_option(void *command, int id, const char *value)
     case O_DEVICE: return take_device(c, value);
     case O_STAGE: return take_stages(c, value);
     case O_STAGES: c->list = true; return CLI_OK;
-    case O_TIMEOUT: return take_timeout(c, value);
+    case O_TIMEOUT: return take_timeout(c, "--timeout", value, &c->how.timeout_ms);
+    case O_PYTHON_TIMEOUT:
+        return take_timeout(c, "--python-timeout", value, &c->how.module_timeout_ms);
+    case O_PYTHON: c->python = value; return CLI_OK;
     case O_QUICK: c->how.quick = true; return CLI_OK;
     default: return cli_target_take(&c->t, id, value);
     }
+}
+
+/* The packages of --python, once the environment is open. */
+static int find_modules(struct probe *c)
+{
+    struct arena *a = &c->t.arena;
+    struct model *m = &c->target.model;
+    bool all = c->python && strcmp(c->python, "all") == 0;
+    if (c->python && !m->env) {
+        return cli_fail(CLI_USAGE, "probe: --python wants a Python environment as TARGET");
+    }
+    for (size_t i = 0; all && i < probe_stages_n; i++) {
+        struct py_module found = {0};
+        if (probe_stages[i].module) {
+            py_module_find(m->env, probe_stages[i].module, &found);
+        }
+        if (found.kind != PY_MODULE_NONE) {
+            VEC_PUSH(a, &c->modules, probe_stages[i].module);
+        }
+    }
+    for (struct str rest = all ? (struct str){0} : str_of(c->python); rest.s;) {
+        const char *name = str_dup(a, str_trim(str_cut(&rest, ',')));
+        if (!probe_stage_find(arena_printf(a, "python-%s", name))) {
+            return cli_fail(CLI_USAGE, "probe: --python knows torch, ctranslate2 and onnxruntime, "
+                                       "not \"%s\"", str_printable(a, name));
+        }
+        VEC_PUSH(a, &c->modules, name);
+    }
+    c->how.modules = c->modules.items;
+    c->how.n_modules = c->modules.n;
+    return CLI_OK;
 }
 
 /* ------------------------------------------------------------------ Ctrl-C */
@@ -192,6 +232,9 @@ static int look_and_run(struct probe *c)
     struct probe_report report;
     struct gm_err err;
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
+    if (rc == 0 && find_modules(c) != CLI_OK) {
+        return CLI_USAGE;
+    }
     if (rc == 0) {
         c->how.model = &c->target.model;
         c->how.only = c->stages.items;

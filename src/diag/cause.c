@@ -240,6 +240,81 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_APPLICATION_DEFECT] = {
         "application-defect", "app-bug", DIAG_ERROR,
         "A fault in the application; the GPU runtime is sound."},
+    [DIAG_GPU_MEMORY_EXHAUSTED] = {
+        "gpu-memory-exhausted", "out-of-memory", DIAG_ERROR,
+        "The GPU's memory is too small for what is asked."},
+    [DIAG_GPU_MEMORY_HELD] = {
+        "gpu-memory-held", "out-of-memory", DIAG_ERROR,
+        "Another process holds the GPU's memory."},
+    [DIAG_GPU_EXCLUSIVE_MODE] = {
+        "gpu-exclusive-mode", "device-busy", DIAG_ERROR,
+        "The GPU is held by another process in an exclusive compute mode."},
+    [DIAG_GPU_HARDWARE_FAULT] = {
+        "gpu-hardware-fault", "xid-hardware", DIAG_ERROR,
+        "The GPU fails or falls off the bus."},
+    [DIAG_DRIVER_FAULTY] = {
+        "driver-faulty", "driver-bug", DIAG_ERROR,
+        "The driver release itself is at fault."},
+    [DIAG_NCCL_SHARED_MEMORY] = {
+        "nccl-shared-memory", "nccl-error", DIAG_ERROR,
+        "NCCL cannot make its segment in /dev/shm."},
+    [DIAG_NCCL_COMMUNICATION] = {
+        "nccl-communication", "nccl-error", DIAG_ERROR,
+        "Communication between GPUs or processes fails."},
+    [DIAG_SECURE_BOOT] = {
+        "secure-boot-refuses-module", "secure-boot", DIAG_ERROR,
+        "The kernel refuses the driver's module because of its signature."},
+    [DIAG_CONTAINER_RUNTIME] = {
+        "container-runtime-missing", "container-no-gpu", DIAG_ERROR,
+        "The container runtime for GPUs is not installed or not registered."},
+    [DIAG_CONTAINER_CDI] = {
+        "container-cdi-unresolved", "container-no-gpu", DIAG_ERROR,
+        "The engine finds no CDI description of the GPU, or an outdated one."},
+    [DIAG_CONTAINER_HOST_DRIVER] = {
+        "container-cannot-see-host-driver", "container-lib-missing", DIAG_ERROR,
+        "The container engine does not see the host driver's libraries."},
+    [DIAG_CONTAINER_IMAGE_DRIVER] = {
+        "container-image-has-driver", "container-lib-missing", DIAG_ERROR,
+        "The image brings driver libraries of its own."},
+    [DIAG_NO_GPU_VISIBLE] = {
+        "no-gpu-visible", "no-device", DIAG_ERROR,
+        "No GPU is visible to the program."},
+    [DIAG_GPU_INDEX] = {
+        "gpu-index-out-of-range", "no-device", DIAG_ERROR,
+        "The program asks for a GPU by an index that does not exist."},
+    [DIAG_MIG_UUID] = {
+        "mig-uuid-not-understood", "mig-config", DIAG_ERROR,
+        "The program does not understand the UUID of a MIG slice."},
+    [DIAG_FABRIC_NOT_NEEDED] = {
+        "fabric-manager-not-needed", "fabric-manager", DIAG_ERROR,
+        "The fabric manager is started on a machine without NVSwitch."},
+    [DIAG_FABRIC_VERSION] = {
+        "fabric-manager-version", "fabric-manager", DIAG_ERROR,
+        "The fabric manager is of another version than the driver."},
+    [DIAG_DRIVER_OLD_PTX] = {
+        "driver-too-old-for-ptx", "driver-too-old", DIAG_ERROR,
+        "The driver does not know the PTX that the program carries."},
+    [DIAG_DRIVER_OLD_ENCODER] = {
+        "driver-too-old-for-encoder", "driver-too-old", DIAG_ERROR,
+        "The driver's video interface is older than the program asks for."},
+    [DIAG_DRIVER_OLD_IMAGE] = {
+        "driver-too-old-for-image", "driver-too-old", DIAG_ERROR,
+        "The image asks for a newer driver than the host has."},
+    [DIAG_UVM_SUSPEND] = {
+        "uvm-stale-after-suspend", "uvm-not-loaded", DIAG_ERROR,
+        "nvidia_uvm lost its state when the machine was suspended."},
+    [DIAG_WSL_LIBCUDA_PATH] = {
+        "wsl-libcuda-not-on-path", "wsl-specific", DIAG_ERROR,
+        "In WSL the program does not look where the driver's library is."},
+    [DIAG_WSL_HSA] = {
+        "rocm-runtime-without-wsl", "rpath-shadow", DIAG_ERROR,
+        "The ROCm wheel brings an HSA runtime that does not know WSL."},
+    [DIAG_JETSON_BUILD] = {
+        "jetson-generic-build", "jetson", DIAG_ERROR,
+        "A build that is not made for this Jetson."},
+    [DIAG_PLATFORM_NO_BUILD] = {
+        "no-gpu-build-for-platform", "platform-unsupported", DIAG_ERROR,
+        "The package has no GPU support on this operating system or processor."},
 };
 
 const struct diag_cause_row *diag_cause_by_id(const char *id)

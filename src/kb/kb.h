@@ -15,6 +15,7 @@
  *   drivers   which driver a CUDA toolkit needs
  *   errors    the codes of CUDA, cuDNN, cuBLAS, NVRTC, NVML and HIP
  *   families  libraries that must match one another
+ *   engines   container engines: which CDI specifications they load
  *   glibc     what a wheel's platform tag promises, which system has which glibc
  *   gpus      the compute capability or gfx target of a GPU
  *   imports   what `import PACKAGE` does, step by step, per version of the package
@@ -437,6 +438,14 @@ struct kb_glibc {
     struct kb_origin origin;
 };
 
+/* A container engine. Rows of one engine stand in ascending order of `from`. */
+struct kb_engine {
+    const char *id, *engine;
+    const char *from; // release
+    const char *cdi;  // the newest version of a CDI specification that it loads
+    struct kb_origin origin;
+};
+
 /* ------------------------------------------------------------------ the areas */
 
 struct kb_dlopens {
@@ -475,6 +484,10 @@ struct kb_errors {
     const struct kb_error *rows;
     size_t n;
 };
+struct kb_engines {
+    const struct kb_engine *rows;
+    size_t n;
+};
 struct kb_glibcs {
     const struct kb_glibc *rows;
     size_t n;
@@ -508,6 +521,7 @@ enum kb_area {
     KB_AREA_DRIVERS,
     KB_AREA_ERRORS,
     KB_AREA_FAMILIES,
+    KB_AREA_ENGINES,
     KB_AREA_GLIBCS,
     KB_AREA_GPUS,
     KB_AREA_IMPORTS,
@@ -553,6 +567,7 @@ int kb_builds(struct kb *kb, struct kb_builds *ret, struct gm_err *err) GM_CHECK
 int kb_cudnns(struct kb *kb, struct kb_cudnns *ret, struct gm_err *err) GM_CHECK;
 int kb_drivers(struct kb *kb, struct kb_drivers *ret, struct gm_err *err) GM_CHECK;
 int kb_errors(struct kb *kb, struct kb_errors *ret, struct gm_err *err) GM_CHECK;
+int kb_engines(struct kb *kb, struct kb_engines *ret, struct gm_err *err) GM_CHECK;
 int kb_glibcs(struct kb *kb, struct kb_glibcs *ret, struct gm_err *err) GM_CHECK;
 int kb_gpus(struct kb *kb, struct kb_gpus *ret, struct gm_err *err) GM_CHECK;
 int kb_models(struct kb *kb, struct kb_models *ret, struct gm_err *err) GM_CHECK;

@@ -363,6 +363,15 @@ static const struct field glibc_fields[] = {
 };
 static const struct record glibc_record = RECORD(struct kb_glibc, glibc_fields);
 
+static const struct field engine_fields[] = {
+    TEXT(struct kb_engine, "id", id),
+    TEXT(struct kb_engine, "engine", engine),
+    TEXT(struct kb_engine, "from", from),
+    TEXT(struct kb_engine, "cdi", cdi),
+    ORIGIN(struct kb_engine),
+};
+static const struct record engine_record = RECORD(struct kb_engine, engine_fields);
+
 /* ------------------------------------------------------------------ checks across fields */
 
 static int import_check(const void *row, struct gm_err *err)
@@ -417,6 +426,7 @@ const struct area kb_areas[KB_AREAS] = {
     [KB_AREA_DRIVERS] = {"drivers", &driver_record, NULL},
     [KB_AREA_ERRORS] = {"errors", &error_record, NULL},
     [KB_AREA_FAMILIES] = {"families", &family_record, NULL},
+    [KB_AREA_ENGINES] = {"engines", &engine_record, NULL},
     [KB_AREA_GLIBCS] = {"glibc", &glibc_record, NULL},
     [KB_AREA_GPUS] = {"gpus", &gpu_record, gpu_check},
     [KB_AREA_IMPORTS] = {"imports", &import_record, import_check},

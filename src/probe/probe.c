@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+extern const char probe_packages_py[]; // src/probe/packages.py, embedded by the build
+
 enum { DEVICES_MAX = 64 };
 
 struct session {
@@ -93,9 +95,13 @@ static const bool *choose_stages(struct session *s)
     for (size_t i = 0; i < s->o->n_only; i++) {
         want(wanted, probe_stage_find(s->o->only[i]));
     }
+    for (size_t i = 0; i < s->o->n_modules; i++) {
+        const char *name = arena_printf(s->a, "python-%s", s->o->modules[i]);
+        want(wanted, probe_stage_find(name));
+    }
     for (size_t i = 0; i < probe_stages_n; i++) {
         const struct probe_stage *stage = &probe_stages[i];
-        bool all = s->o->n_only == 0 && (stage->quick || !s->o->quick);
+        bool all = s->o->n_only == 0 && !stage->module && (stage->quick || !s->o->quick);
         wanted[i] = (wanted[i] || all) && (s->o->n_only || s->vendors[stage->vendor]);
     }
     return wanted;
@@ -254,6 +260,7 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     }
     if (stage->library) {
         add_argument(s, &list, "lib", target_library(s, stage));
+        add_argument(s, &list, "driver", stage->vendor == PROBE_NVIDIA ? s->libcuda : NULL);
         for (size_t i = 0; i < s->o->n_libraries; i++) {
             bool its = s->o->libraries[i].vendor == stage->vendor;
             add_argument(s, &list, "load", its ? s->o->libraries[i].path : NULL);
@@ -266,10 +273,10 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     return list;
 }
 
-static struct probe_run run_child(struct session *s, const struct probe_stage *stage, int device)
+static struct probe_child helper_child(struct session *s, const struct probe_stage *stage, int device)
 {
     texts arguments = arguments_of(s, stage, device);
-    struct probe_child child = {
+    return (struct probe_child){
         .arguments = arguments.items,
         .n_arguments = arguments.n,
         .env = stage->all_devices ? s->bare : s->m->config.env,
@@ -277,6 +284,36 @@ static struct probe_run run_child(struct session *s, const struct probe_stage *s
         .deadline_ms = s->o->timeout_ms ? s->o->timeout_ms : probe_stage_deadline_ms(stage),
         .stop_fd = s->o->stop_fd,
     };
+}
+
+/* The target's own interpreter with packages.py. */
+static struct probe_child python_child(struct session *s, const struct probe_stage *stage)
+{
+    texts arguments = {0}, env = {0};
+    VEC_PUSH(s->a, &arguments, "-c");
+    VEC_PUSH(s->a, &arguments, probe_packages_py);
+    VEC_PUSH(s->a, &arguments, stage->module);
+    VEC_PUSH(s->a, &arguments, arena_printf(s->a, "%d", s->o->device));
+    for (size_t i = 0; i < s->m->config.n_env; i++) {
+        VEC_PUSH(s->a, &env, s->m->config.env[i]);
+    }
+    VEC_PUSH(s->a, &env, "PYTHONDONTWRITEBYTECODE=1");
+    return (struct probe_child){
+        .program = s->m->env->executable,
+        .arguments = arguments.items,
+        .n_arguments = arguments.n,
+        .env = env.items,
+        .n_env = env.n,
+        .deadline_ms =
+            s->o->module_timeout_ms ? s->o->module_timeout_ms : probe_stage_deadline_ms(stage),
+        .stop_fd = s->o->stop_fd,
+    };
+}
+
+static struct probe_run run_child(struct session *s, const struct probe_stage *stage, int device)
+{
+    struct probe_child child =
+        stage->module ? python_child(s, stage) : helper_child(s, stage, device);
     struct probe_answer answer;
     probe_child_run(s->a, &s->helper, &child, &answer);
     s->r->stopped |= answer.stopped;
@@ -332,6 +369,11 @@ static void run_stage(struct session *s, const struct probe_stage *stage, int de
                                  stage->library));
         run.no_library = true;
         append(s, run);
+        return;
+    }
+    if (stage->module && !(s->m->env && s->m->env->executable)) {
+        append(s, (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,
+                                     .says = "the target is no Python environment"});
         return;
     }
     if (need) {

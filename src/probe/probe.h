@@ -76,7 +76,10 @@ struct probe_options {
     const char *const *only; // names of stages: these, and what they need; none: all
     size_t n_only;
     int device;             // -1: all
+    const char *const *modules; // Python packages to try besides; their stages are python-NAME
+    size_t n_modules;
     unsigned timeout_ms;    // 0: each stage's own
+    unsigned module_timeout_ms; // of Python packages; 0: each stage's own
     bool quick;
     int stop_fd;            // see struct probe_child
     /* Told before and after each stage that is run; may be NULL. */

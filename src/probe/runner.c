@@ -181,8 +181,13 @@ static bool pipe_above(int ret[2])
     return ret[0] >= 0 && ret[1] >= 0;
 }
 
+/* argv[0] is the path of a program that is not the helper. */
 static void execute(int fd, char *const *argv, char *const *envp)
 {
+    if (fd < 0) {
+        (void)execve(argv[0], argv, envp); // returns on failure only
+        return;
+    }
     (void)syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH); // returns on failure only
     if (errno == ENOSYS || errno == EPERM) { // a sandbox that knows no execveat
         char path[48];
@@ -538,11 +543,11 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
 {
     struct pipes p;
     *ret = (struct probe_answer){.outcome = PROBE_UNKNOWN};
-    if (h->fd < 0) {
+    if (!c->program && h->fd < 0) {
         unknown(ret, h->why);
         return;
     }
-    char **argv = words(a, "gpumend-probe", c->arguments, c->n_arguments);
+    char **argv = words(a, c->program ? c->program : "gpumend-probe", c->arguments, c->n_arguments);
     char **envp = words(a, NULL, c->env, c->n_env);
     if (!pipes_open(&p)) {
         unknown(ret, arena_printf(a, "no pipe for the probe helper: %s", strerror(errno)));
@@ -551,7 +556,7 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
     pid_t parent = getpid(), pid = fork();
     int why = errno;
     if (pid == 0) {
-        become(h->fd, argv, envp, &p, parent);
+        become(c->program ? -1 : h->fd, argv, envp, &p, parent);
     }
     close_end(&p.report[1]);
     close_end(&p.output[1]);
@@ -561,7 +566,8 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
         wait_for(a, c, &p, pid, ret);
     }
     if (!started) {
-        unknown(ret, start_failure(a, why));
+        unknown(ret, c->program ? arena_printf(a, "%s does not start: %s", c->program, strerror(why))
+                                : start_failure(a, why));
     }
     pipes_close(&p);
 }

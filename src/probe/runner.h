@@ -51,6 +51,7 @@ struct probe_fact {
 typedef VEC(struct probe_fact) probe_facts;
 
 struct probe_child {
+    const char *program; // another one than the helper, which speaks as it does; NULL: the helper
     const char *const *arguments; // "key=value" (helper.h)
     size_t n_arguments;
     const char *const *env; // "K=V"

@@ -20,6 +20,21 @@
         GEMM_STAGE(prefix, library_, name_, "float16"),                                            \
         GEMM_STAGE(prefix, library_, name_, "bfloat16"), GEMM_STAGE(prefix, library_, name_, "int8")
 
+/* A package of the target, by its own interpreter; its import alone may take half a minute. */
+#define PACKAGE_STAGE(module_, title_)                                                             \
+    {.name = "python-" module_, .vendor = PROBE_ANY, .deadline_ms = 120000, .module = module_,      \
+     .title = title_, .shows = title_ " uses the GPU",                                             \
+     .means = "This is what a program sees that imports " title_ " alone; the stages before tell "  \
+              "whether the driver or a library below it is at fault."}
+/* A matrix product of hipBLAS. */
+#define HIPBLAS_STAGE(type)                                                                        \
+    {.name = "hipblas-" type, .vendor = PROBE_AMD, .needs = "hip-memory", .per_device = true,       \
+     .library = "libhipblas.so", .api = PROBE_API_HIPBLAS, .title = "hipBLAS, " type,               \
+     .shows = "hipBLAS multiplies in " type,                                                       \
+     .means = "HIP and memory work; what asks hipBLAS for " type " products fails or is wrong (a "  \
+              "crash here is most often rocBLAS without kernels for the gfx target), and other "   \
+              "number formats are told by their own stages."}
+
 const struct probe_stage probe_stages[] = {
     {.name = "driver-found",
      .vendor = PROBE_NVIDIA,
@@ -257,6 +272,21 @@ const struct probe_stage probe_stages[] = {
      .shows = "a kernel compiled for it",
      .means = "Memory works; code for this GPU is not made, not taken or not right: the target's "
               "compiler does not know the gfx target, or an override names a wrong one."},
+    HIPBLAS_STAGE("float32"),
+    HIPBLAS_STAGE("float16"),
+    HIPBLAS_STAGE("bfloat16"),
+    HIPBLAS_STAGE("int8"),
+    {.name = "miopen-convolution",
+     .vendor = PROBE_AMD,
+     .needs = "hip-memory",
+     .per_device = true,
+     .deadline_ms = 120000, // the first search on a machine compiles its kernels
+     .library = "libMIOpen.so",
+     .api = PROBE_API_MIOPEN,
+     .title = "MIOpen, convolution",
+     .shows = "MIOpen convolves",
+     .means = "HIP, memory and the other libraries are not at fault: programs that convolve (Whisper's "
+              "first layers do) fail in MIOpen, its kernels or its cache."},
 
     {.name = "cpu",
      .vendor = PROBE_CPU,
@@ -264,6 +294,10 @@ const struct probe_stage probe_stages[] = {
      .shows = "the CPU keeps what choose promises",
      .means = "What was found out of the CPU by files does not hold in a process; a virtual machine "
               "or a container may show another CPU than it gives."},
+
+    PACKAGE_STAGE("torch", "PyTorch"),
+    PACKAGE_STAGE("ctranslate2", "CTranslate2"),
+    PACKAGE_STAGE("onnxruntime", "ONNX Runtime"),
 };
 const size_t probe_stages_n = sizeof probe_stages / sizeof *probe_stages;
 

@@ -20,7 +20,8 @@
 
 #include "probe/helper/helper.h"
 
-/* Opens the libraries of load= and then that of lib=. */
+/* Opens the library of lib=, after those of load= that stand before it: what it is linked against
+ * does. What comes after it is another stage's. */
 void *amd_open(const struct job *j);
 
 /* hipError_t, hipMemcpyKind and hipDeviceAttribute_t: those that are used. */

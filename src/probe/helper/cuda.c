@@ -86,7 +86,8 @@ void cuda_start(struct cuda *c, const struct job *j)
     c->vendor = (struct vendor){.status_name = driver_status_name,
                                 .no_memory = {CUDA_ERROR_OUT_OF_MEMORY},
                                 .unavailable = CUDA_ERROR_DEVICE_UNAVAILABLE};
-    c->library = open_library("libcuda.so.1");
+    const char *driver = job_value(j, "driver"); // by the model of the target's loader
+    c->library = open_library(driver ? driver : "libcuda.so.1");
     int (*cuInit)(unsigned) = symbol(c->library, "cuInit");
     int (*cuDeviceGet)(int *, int) = symbol(c->library, "cuDeviceGet");
     int (*cuDevicePrimaryCtxRetain)(void **, int) =

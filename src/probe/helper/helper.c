@@ -36,6 +36,11 @@ static const struct {
     {"hip-device", stage_hip_device},
     {"hip-memory", stage_hip_memory},
     {"hiprtc-kernel", stage_hiprtc_kernel},
+    {"hipblas-float32", stage_hipblas_float32},
+    {"hipblas-float16", stage_hipblas_float16},
+    {"hipblas-bfloat16", stage_hipblas_bfloat16},
+    {"hipblas-int8", stage_hipblas_int8},
+    {"miopen-convolution", stage_miopen_convolution},
     {"cudart", stage_cudart},
     {"cudart-memory", stage_cudart_memory},
     {"cublas", stage_cublas},
@@ -313,7 +318,12 @@ long job_number(const struct job *j, const char *key, long otherwise)
 
 void job_load_all(const struct job *j)
 {
-    for (size_t i = 0; i < j->n_load; i++) {
+    job_load_before(j, "");
+}
+
+void job_load_before(const struct job *j, const char *path)
+{
+    for (size_t i = 0; i < j->n_load && strcmp(j->load[i], path) != 0; i++) {
         say_call("dlopen");
         if (!dlopen(j->load[i], RTLD_NOW | RTLD_GLOBAL)) {
             say_failed(0, NULL, "%s does not open: %s", j->load[i], library_error());

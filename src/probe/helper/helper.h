@@ -56,6 +56,9 @@ long job_number(const struct job *j, const char *key, long otherwise);
  * a failure is the stage's. */
 void job_load_all(const struct job *j);
 
+/* The same for those that stand before `path`, all where it does not stand there. */
+void job_load_before(const struct job *j, const char *path);
+
 /* Before every call into a library: a crash or a hang is attributed to the last one. */
 void say_call(const char *function);
 #define CALL(f, ...) (say_call(#f), (f)(__VA_ARGS__))

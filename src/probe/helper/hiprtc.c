@@ -116,6 +116,7 @@ static void *open_hip(const struct job *j, void *rtc)
         const char *slash = strrchr(j->load[i], '/');
         const char *name = slash ? slash + 1 : j->load[i];
         if (strncmp(name, "libamdhip64.so", 14) == 0) {
+            job_load_before(j, j->load[i]);
             return open_library(j->load[i]);
         }
     }

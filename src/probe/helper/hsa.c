@@ -23,7 +23,9 @@ static const char kfd[] = "/dev/kfd";
 
 void *amd_open(const struct job *j)
 {
-    job_load_all(j);
+    if (j->lib) {
+        job_load_before(j, j->lib);
+    }
     return open_library(j->lib);
 }
 

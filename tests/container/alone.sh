@@ -1,5 +1,5 @@
 #!/bin/sh
-# The executable runs where nothing else is: tests/container.sh GPUMEND
+# The executable runs where nothing else is: tests/container/alone.sh GPUMEND
 #
 # Makes an image that holds the executable alone and runs it there with podman; where podman
 # cannot, in an empty folder as the root of a child (chroot). Skips, by name, where neither works.

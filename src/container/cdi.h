@@ -1,0 +1,49 @@
+/*
+ * Container Device Interface specifications: what a container engine that reads them (podman,
+ * docker, containerd, CRI-O) puts into a container for a device name such as "nvidia.com/gpu=0".
+ * The format is that of the CDI specification, SPEC.md 1.1.0 (cncf-tags/container-device-interface);
+ * versions in which its fields came are those of its table of releases.
+ *
+ * What is written for this machine has no hooks: hooks are programs of the host that must be
+ * installed there, and engines refuse to start a container without them. Each library is mounted
+ * under its soname into the folders that the loaders of Debian's and Red Hat's families search
+ * without ld.so.cache, so that none is needed.
+ */
+#ifndef GPUMEND_CONTAINER_CDI_H
+#define GPUMEND_CONTAINER_CDI_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+#include "host/host.h"
+
+/* One specification: of one vendor's devices. */
+struct cdi_spec {
+    const char *kind; // "nvidia.com/gpu"
+    const char *file; // name of the file that it is written to
+    json_t *document; // belongs to whoever holds the list
+    const char *note; // a remark of its first lines: the driver's version; or NULL
+};
+
+struct cdi_specs {
+    VEC(struct cdi_spec) specs;
+    host_texts left_out; // sentences: devices that are here and have no place in it, and why
+};
+
+/* Builds what the machine's usable devices need. Reads below the root; writes nothing. */
+void cdi_build(struct root *r, struct arena *a, const struct host *h, struct cdi_specs *ret);
+void cdi_specs_release(struct cdi_specs *s);
+
+/* The lowest version of the format that has all the document's fields: "0.3.0". */
+const char *cdi_lowest_version(struct arena *a, const json_t *document);
+
+/* What is wrong with a document by the format's own rules, or NULL: one sentence. */
+const char *cdi_fault(struct arena *a, const json_t *document);
+
+/* The text of a file: a remark that says who wrote it, then the document. JSON is YAML. */
+char *cdi_text(struct arena *a, const struct cdi_spec *s);
+
+/* Whether a file's text is one of ours. */
+bool cdi_is_ours(struct str text);
+
+#endif

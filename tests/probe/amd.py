@@ -1,0 +1,310 @@
+#!/usr/bin/python3
+"""The stages of AMD's runtime against fake libraries: every stage, every outcome, and its words.
+
+    tests/probe/amd.py GPUMEND [NAME...]
+
+The fakes (fake/*.c) are built into a folder and linked by a program, which is the TARGET; a table
+says how they misbehave (fake/table.h), a preloaded library stands for /dev/kfd (fake/kfd.c). Each
+case below is a table, the stages that are asked for, and what must come out for one of them.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FAKE = Path(__file__).resolve().parent / "fake"
+CC = ["cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-w", f"-I{FAKE}"]
+HSA, HIP, RTC, BLAS, OPEN = ("libhsa-runtime64.so.1", "libamdhip64.so.6", "libhiprtc.so.6",
+                             "libhipblas.so.2", "libMIOpen.so.1")
+# name: (source, what it is linked against)
+LIBRARIES = {HSA: ("hsa-runtime64.c", ()), HIP: ("amdhip64.c", (HSA,)), RTC: ("hiprtc.c", ()),
+             BLAS: ("hipblas.c", (HIP,)), OPEN: ("MIOpen.c", (HIP,))}
+# Programs with other copies of a library: {name of the variant: {library: (new name, options)}}
+VARIANTS = {
+    "plain": {},
+    "rocm7": {BLAS: ("libhipblas.so.3", ("-DROCM_7",))},
+    "rocm5": {BLAS: ("libhipblas.so.0", ("-DROCM_5",))},
+    "no-hsa-init": {HSA: (HSA, ("-DWITHOUT_hsa_init",))},
+    "undefined": {RTC: (RTC, ("-DUNDEFINED",))},
+}
+
+
+def build(folder):
+    """Each variant is a folder of libraries with a program that is linked against them."""
+    run = lambda *words: subprocess.run(words, check=True)
+    run(*CC, str(FAKE / "kfd.c"), "-o", str(folder / "kfd.so"), "-ldl")
+    for variant, changes in VARIANTS.items():
+        place, built = folder / variant, {}
+        place.mkdir()
+        for library, (source, needs) in LIBRARIES.items():
+            name, options = changes.get(library, (library, ()))
+            undefined = ["-Wl,-z,lazy", "-DUNDEFINED"] if "-DUNDEFINED" in options else []
+            run(*CC, *options, *undefined, str(FAKE / source), "-o", str(place / name),
+                f"-Wl,-soname,{name}", *(str(place / built[n]) for n in needs),
+                "-Wl,--allow-shlib-undefined", "-Wl,-rpath,$ORIGIN")
+            built[library] = name
+        (place / "main.c").write_text("int main(void) { return 0; }\n")
+        run("cc", str(place / "main.c"), "-o", str(place / "program"), "-Wl,--no-as-needed",
+            "-Wl,--unresolved-symbols=ignore-all", *(str(place / n) for n in built.values()),
+            "-Wl,-rpath,$ORIGIN")
+
+
+class Probe:
+    """One case. `stage` is the one that is judged; it is asked for unless `ask` says otherwise."""
+
+    def __init__(self, name, stage, table, outcome, says, **more):
+        self.name, self.stage, self.table = name, stage, table
+        self.outcome, self.says = outcome, says
+        self.more = more
+
+
+P, F, C, T, N, U = "passed", "failed", "crashed", "timed-out", "not-run", "unknown"
+QUICK = ["kfd", "hsa", "hip-init", "hip-device", "hip-memory", "hiprtc-kernel"]
+GEMMS = ["hipblas-float32", "hipblas-float16", "hipblas-bfloat16", "hipblas-int8"]
+ALL = [*QUICK, *GEMMS, "miopen-convolution"]
+CRASHES = (("abort", r"signal 6 \(Aborted\)"), ("segfault", r"signal 11 \(Segmentation fault\)"))
+
+
+def crashes(stage, function):
+    """A crash and a hang are told with the call they happened in."""
+    for behaviour, signal in CRASHES:
+        yield Probe(f"{stage} {behaviour}", stage, f"{function} {behaviour}", C,
+                    f"{signal} in {function}$", last_call=function)
+    yield Probe(f"{stage} hang", stage, f"{function} hang", T, function, last_call=function,
+                options=["--timeout", "0.5"])
+
+
+CASES = [
+    # ---------------------------------------------------------------- the kernel's driver
+    Probe("kfd opens", "kfd", "", P, r"/dev/kfd opens.*1\.18", facts={"kfd_version": "1.18"}),
+    Probe("kfd is not there", "kfd", "kfd-open return 2", F, "there is none.*amdgpu.*--device",
+          code=2, code_name="ENOENT", verdict="no-driver", facts={"absent": "/dev/kfd"}),
+    Probe("kfd without a driver", "kfd", "kfd-open return 6", F, "amdgpu is not loaded",
+          code_name="ENXIO", verdict="no-driver"),
+    Probe("kfd by its mode", "kfd", "kfd-open return 13\nkfd-mode value 660", F,
+          "may not open /dev/kfd" if os.getuid() == 0 else r"group 105.*--group-add 105",
+          code=13, code_name="EACCES", verdict="broken"),
+    Probe("kfd by the device cgroup", "kfd", "kfd-open return 1\nkfd-mode value 666", F,
+          "mode is 666.*device rules forbid", code=1, code_name="EPERM"),
+    Probe("kfd has no GPU", "kfd", "kfd-open return 12", F, "no GPU for compute.*does not support",
+          code_name="ENOMEM"),
+    Probe("kfd in a reset", "kfd", "kfd-open return 11", F, "busy, not broken", code_name="EAGAIN",
+          verdict="busy"),
+    Probe("kfd with another error", "kfd", "kfd-open return 5", F, "Input/output error", code=5),
+    Probe("kfd does not answer", "kfd", "kfd-ioctl return 22", F, "Invalid argument", code=22),
+    Probe("kfd of another interface", "kfd", "kfd-version value 2.0", F, "speaks version 2.*speak 1"),
+    Probe("kfd hangs", "kfd", "kfd-open hang", T, "open", last_call="open",
+          options=["--timeout", "0.5"]),
+    # ---------------------------------------------------------------- HSA
+    Probe("hsa lists", "hsa", "", P, "lists 1 GPU, the first is gfx1100",
+          facts={"count": "1", "gpu0": "gfx1100 at 0000:03:00.0, AMD Radeon RX 7900 XTX",
+                 "hsa_version": "1.14"}),
+    Probe("hsa lists two", "hsa", "hsa_iterate_agents value 2", P, "lists 2 GPUs"),
+    Probe("hsa gets nothing", "hsa", "hsa_init return 0x1008", F,
+          "hsa_init failed: HSA_STATUS_ERROR_OUT_OF_RESOURCES .4104.*/dev/kfd", code=0x1008,
+          code_name="HSA_STATUS_ERROR_OUT_OF_RESOURCES"),
+    Probe("hsa fails", "hsa", "hsa_init return 0x1000", F, "hsa_init failed.*HSA_STATUS_ERROR .4096",
+          code=0x1000, code_name="HSA_STATUS_ERROR"),
+    Probe("hsa without a GPU", "hsa", "hsa_iterate_agents value 0", F,
+          "lists no GPU.*ROCR_VISIBLE_DEVICES"),
+    Probe("hsa in the middle", "hsa", "hsa_agent_get_info#2 return 0x1004", F,
+          "hsa_agent_get_info failed", code=0x1004, code_name="HSA_STATUS_ERROR_INVALID_AGENT"),
+    Probe("hsa without its function", "hsa", "", F, "no function hsa_init", variant="no-hsa-init"),
+    Probe("hsa not run", "hsa", "kfd-open return 13", N, "kfd", because="kfd"),
+    Probe("hsa is slow", "hsa", "hsa_init slow 400", P, "gfx1100", ms_min=400),
+    Probe("hsa is slower than allowed", "hsa", "hsa_init slow 3000", T, "hsa_init",
+          options=["--timeout", "0.5"]),
+    *crashes("hsa", "hsa_init"),
+    # ---------------------------------------------------------------- HIP
+    Probe("hip starts", "hip-init", "", P, "counts 1 device", facts={"hip_version": "6.4.43484"}),
+    Probe("hip sees none", "hip-init", "hipInit return 100", F,
+          "hipInit failed: hipErrorNoDevice .100.*HIP_VISIBLE_DEVICES", code=100,
+          code_name="hipErrorNoDevice"),
+    Probe("hip counts none", "hip-init", "devices value 0", F, "hipErrorNoDevice", code=100),
+    Probe("hip counts none and says success", "hip-init", "hipGetDeviceCount return 0", F,
+          "hipErrorNoDevice", code=100),
+    Probe("hip and an old driver", "hip-init", "hipInit return 35", F, "hipInit failed.*35", code=35),
+    Probe("hip not run", "hip-init", "hsa_init return 0x1000", N, "hsa", because="hsa"),
+    *crashes("hip-init", "hipInit"),
+    Probe("hip's device", "hip-device", "", P, "RX 7900 XTX at 0000:03:00.0 with 24576 MiB",
+          facts={"bus": "0000:03:00.0", "multiprocessors": "48",
+                 "memory_free_bytes": str(23 << 30)}),
+    Probe("hip's second device", "hip-device", "devices value 2", P, "0000:04:00.0", device=1),
+    Probe("only the second device", "hip-device", "devices value 2", P, "0000:04:00.0", device=1,
+          options=["--device", "1"], devices=[1]),
+    Probe("a device that is not there", "hip-device", "devices value 2", U, "no GPU 5",
+          device=5, options=["--device", "5"]),
+    Probe("hip's device fails", "hip-device", "hipSetDevice return 101", F, "hipSetDevice failed",
+          code=101, code_name="hipErrorUnknown"),
+    Probe("hip's device is empty", "hip-device", "hipDeviceTotalMem value 0", F, "0 bytes of memory"),
+    *crashes("hip-device", "hipDeviceGetName"),
+    Probe("hip's memory", "hip-memory", "", P, "came back unchanged"),
+    Probe("hip's memory is taken", "hip-memory", "hipMalloc return 2", F, "busy, not broken", code=2,
+          code_name="hipErrorOutOfMemory", verdict="busy"),
+    Probe("hip's memory is wrong", "hip-memory", "hipMemcpy#2 wrong", F, "came back changed: word"),
+    Probe("hip's memory is wrong on its way there", "hip-memory", "hipMemcpy#1 wrong", F,
+          "came back changed: word"),
+    Probe("hip's copy fails", "hip-memory", "hipMemcpy return 1", F, "hipMemcpy failed", code=1),
+    *crashes("hip-memory", "hipMemcpy"),
+    # ---------------------------------------------------------------- a kernel
+    Probe("a kernel", "hiprtc-kernel", "", P, "compiled for gfx1100 ran.*10000 sums are right",
+          facts={"gfx": "gfx1100"}),
+    Probe("a target that the compiler lacks", "hiprtc-kernel", "hiprtcCompileProgram return 6", F,
+          "does not compile a kernel for gfx1100: error: unknown target CPU 'gfx1100'.*"
+          "HIPRTC_ERROR_COMPILATION", code=6),
+    Probe("code for another target", "hiprtc-kernel", "hiprtcCompileProgram value gfx906", F,
+          "hipModuleLoadData failed.*209", code=209),
+    Probe("a kernel that computes wrong", "hiprtc-kernel", "hipModuleLaunchKernel wrong", F,
+          "computed wrong: sum 5000 is 20002, not 20001"),
+    Probe("a kernel that does not write", "hiprtc-kernel", "hipModuleLaunchKernel return 0", F,
+          "computed wrong: sum 0"),
+    Probe("a kernel that fails later", "hiprtc-kernel", "hipDeviceSynchronize return 719", F,
+          "hipDeviceSynchronize failed", code=719),
+    Probe("a GPU that HSA does not list", "hiprtc-kernel",
+          "hipDeviceGetPCIBusId value 0000:41:00.0", U, "gfx target is not known"),
+    Probe("a bus that is none", "hiprtc-kernel", "hipDeviceGetPCIBusId value garbage", U,
+          "gfx target is not known"),
+    Probe("a compiler without code", "hiprtc-kernel", "hiprtcGetCodeSize value 0", F, "0 bytes"),
+    Probe("a compiler that does not open", "hiprtc-kernel", "", F, "undefined symbol: gone",
+          variant="undefined"),
+    Probe("the kernel not run", "hiprtc-kernel", "hipMalloc return 2", N, "hip-memory",
+          because="hip-memory"),
+    *crashes("hiprtc-kernel", "hiprtcCompileProgram"),
+    *crashes("hiprtc-kernel", "hipModuleLaunchKernel"),
+    # ---------------------------------------------------------------- hipBLAS
+    *(Probe(f"{s} is right", s, "", P, s.split("-")[1] + " is right",
+            facts={"function": "hipblasGemmEx_v2"}) for s in GEMMS),
+    *(Probe(f"{s} is wrong", s, "hipblasGemmEx_v2 wrong", F,
+            "says that its product in " + s.split("-")[1] + " succeeded, and it is wrong: 1 of")
+      for s in GEMMS),
+    *(Probe(f"{s} transposed is wrong", s, "hipblasGemmEx_v2#2 wrong", F, "and it is wrong")
+      for s in GEMMS),
+    *(Probe(f"{s} writes nothing", s, "hipblasGemmEx_v2 return 0", F, "and it is wrong")
+      for s in GEMMS),
+    Probe("an enumeration taken for another", "hipblas-float16", "types wrong", F,
+          "it is wrong.*types 2 and 2, compute type 2 were asked for of hipblasGemmEx_v2"),
+    Probe("and the others are right then", "hipblas-bfloat16", "types wrong", P, "is right"),
+    Probe("a type that the GPU lacks", "hipblas-int8", "hipblasGemmEx_v2 return 7", F,
+          "not broken: ask for another type.*HIPBLAS_STATUS_NOT_SUPPORTED", code=7),
+    Probe("an enumeration that is refused", "hipblas-float16", "hipblasGemmEx_v2 return 10", F,
+          "HIPBLAS_STATUS_INVALID_ENUM.*different releases", code=10),
+    Probe("rocBLAS has no kernels", "hipblas-float32", "hipblasCreate abort", C,
+          r"signal 6 \(Aborted\) in hipblasCreate", last_call="hipblasCreate"),
+    Probe("hipblas hang", "hipblas-float32", "hipblasGemmEx_v2 hang", T, "hipblasGemmEx_v2",
+          options=["--timeout", "0.5"]),
+    Probe("memory for hipBLAS is taken", "hipblas-float32", "hipMalloc#2 return 2", F,
+          "busy, not broken", verdict="busy"),
+    *(Probe(f"{s} of ROCm 7", s, "hipRuntimeGetVersion value 70151831", P, "is right",
+            variant="rocm7", facts={"function": "hipblasGemmEx"}) for s in GEMMS),
+    Probe("ROCm 7's product is wrong", "hipblas-float32",
+          "hipRuntimeGetVersion value 70151831\nhipblasGemmEx wrong", F, "of hipblasGemmEx",
+          variant="rocm7"),
+    Probe("hipBLAS of before ROCm 6", "hipblas-float32", "hipRuntimeGetVersion value 50731921", U,
+          r"no hipblasGemmEx_v2.*runtime is 5\.7.*is not called", variant="rocm5"),
+    # ---------------------------------------------------------------- MIOpen
+    Probe("miopen is right", "miopen-convolution", "", P, "is right",
+          facts={"miopen_version": "3.4.0"}),
+    Probe("miopen is wrong", "miopen-convolution", "miopenConvolutionForward wrong", F,
+          "says that its convolution succeeded, and it is wrong: 1 of"),
+    Probe("miopen writes nothing", "miopen-convolution", "miopenConvolutionForward return 0", F,
+          "and it is wrong"),
+    Probe("miopen finds nothing", "miopen-convolution",
+          "miopenFindConvolutionForwardAlgorithm value 0", F, "finds no way"),
+    Probe("miopen does not compile", "miopen-convolution",
+          "miopenFindConvolutionForwardAlgorithm return 7", F,
+          "failed: miopenStatusUnknownError .7.*did not compile", code=7),
+    Probe("miopen without a workspace", "miopen-convolution",
+          "miopenConvolutionForwardGetWorkSpaceSize value 0", P, "is right"),
+    *crashes("miopen-convolution", "miopenConvolutionForward"),
+    # ---------------------------------------------------------------- all
+    *(Probe(f"{s} with garbage on its outputs", s,
+            "\n".join(f"{f} garbage" for f in ("hsa_init", "hipInit", "hipMalloc",
+                                               "hiprtcCompileProgram", "hipblasCreate",
+                                               "miopenCreate", "kfd-open")), P, ".", ask=ALL)
+      for s in ALL),
+]
+
+
+def probe(exe, folder, case):
+    table = folder / "table"
+    table.write_text(case.table + "\n")
+    program = folder / case.more.get("variant", "plain") / "program"
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "FAKE_GPU_TABLE": str(table),
+           "LD_PRELOAD": str(folder / "kfd.so"), "TMPDIR": str(folder)}
+    ask = case.more.get("ask", [case.stage])
+    done = subprocess.run([exe, "probe", str(program), "--json", "--stage", ",".join(ask),
+                           *case.more.get("options", ())], env=env, capture_output=True,
+                          text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
+    if not done.stdout:
+        raise ValueError(f"status {done.returncode}: {done.stderr.strip()}")
+    return done.returncode, json.loads(done.stdout)
+
+
+def faults(case, status, document):
+    more = case.more
+    device = more.get("device", 0)
+    found = [s for s in document["stages"] if s["name"] == case.stage
+             and s["device"] in (None, device)]
+    if len(found) != 1:
+        yield f"the stage is there {len(found)} times"
+        return
+    stage = found[0]
+    if stage["outcome"] != case.outcome:
+        yield f"{stage['outcome']}, not {case.outcome}: {stage['says']}"
+    if not re.search(case.says, stage["says"] or ""):
+        yield f"says: {stage['says']}"
+    for key in ("code", "code_name", "last_call", "because"):
+        if key in more and stage[key] != more[key]:
+            yield f"{key} is {stage[key]!r}, not {more[key]!r}"
+    for key, value in more.get("facts", {}).items():
+        if stage["facts"].get(key) != value:
+            yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
+    if "ms_min" in more and stage["ms"] < more["ms_min"]:
+        yield f"took {stage['ms']} ms"
+    if "verdict" in more and document["verdict"] != more["verdict"]:
+        yield f"verdict {document['verdict']}, not {more['verdict']}"
+    if "devices" in more:
+        devices = sorted({s["device"] for s in document["stages"] if s["device"] is not None})
+        if devices != more["devices"]:
+            yield f"devices {devices}"
+    yield from sum_faults(case, status, document)
+
+
+def sum_faults(case, status, document):
+    """The first failure is the first, and the status agrees with the verdict."""
+    bad = [s["name"] for s in document["stages"] if s["outcome"] in (F, C, T)]
+    if document["first_failure"] != (bad[0] if bad else None):
+        yield f"first failure {document['first_failure']}, failed {bad}"
+    if (status == 0) != (document["verdict"] == "works"):
+        yield f"status {status} with verdict {document['verdict']}"
+    if case.outcome == P and not bad and document["verdict"] != "works":
+        yield f"all passed, and the verdict is {document['verdict']}"
+
+
+def main():
+    exe, names = str(Path(sys.argv[1]).resolve()), sys.argv[2:]
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="gpumend-amd-") as top:
+        folder = Path(top)
+        build(folder)
+        for case in CASES:
+            if names and case.name not in names:
+                continue
+            try:
+                wrong = list(faults(case, *probe(exe, folder, case)))
+            except (ValueError, subprocess.TimeoutExpired) as error:
+                wrong = [str(error)]
+            for line in wrong:
+                print(f"FAIL {case.name}: {line}")
+            failed += bool(wrong)
+            passed += not wrong
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
