@@ -1,10 +1,11 @@
 #include "log/filter.h"
 
+#include <assert.h>
 #include <string.h>
 
-enum { GRAM = 4, BITS_LOG2 = 17, SLOT_EMPTY = -1 };
+enum { GRAM = 4, AT_ONCE = 4, BITS_LOG2 = 17, SLOT_EMPTY = -1 };
 
-/* One four-byte piece of a literal's run. */
+/* The four bytes by which a literal is found. */
 struct piece {
     uint32_t gram; // folded
     uint32_t literal;
@@ -15,15 +16,92 @@ struct piece {
 struct filter {
     const char *const *literals;
     uint16_t *lengths;
-    size_t stride;
     uint64_t bits[(1u << BITS_LOG2) / 64];
     struct piece *pieces;
     int *slots; // by hash: the first piece
     uint32_t slot_mask;
 };
 
+/* ------------------------------------------------------------------ hashing */
+
+/* Four places are read with one load, whose lowest byte is the first of the text. */
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bytes are taken from the low end");
+
+/* More than letters become alike, which the comparison sorts out. */
+static inline uint64_t fold(uint64_t bytes)
+{
+    return bytes | 0x2020202020202020u;
+}
+
+static inline uint32_t gram_at(const char *at)
+{
+    uint32_t v;
+    memcpy(&v, at, sizeof v);
+    return (uint32_t)fold(v);
+}
+
+static inline uint32_t hash(uint32_t gram)
+{
+    return gram * 0x9E3779B1u;
+}
+
+/* In its lowest bit; the others are of no meaning. */
+static inline uint64_t bit_of(const struct filter *f, uint32_t h)
+{
+    uint32_t bit = h >> (32 - BITS_LOG2);
+    return f->bits[bit / 64] >> (bit % 64);
+}
+
+/* ------------------------------------------------------------------ building */
+
+/* Words of ordinary logs, whose pieces are not to be searched for where a literal has others. */
+static const char ordinary[] =
+    "the and for are but not you all any can had her was one our out day get has him his how "
+    "man new now old see two way who its did yes let put say she too use that with have this "
+    "will your from they know want been good much some time very when come here just like long "
+    "make many more only over such take than them well were into also back after other which "
+    "their there would about could first these those where being every great think still "
+    "through before should because between under while again never same another against without "
+    "within during until above below since each both found using used uses based given "
+    "following currently already please instead either possible supported support information "
+    "info debug warning warnings error errors failed failure fail success successful "
+    "successfully completed complete loading load loaded loads saving save saved model models "
+    "checkpoint checkpoints weights shard shards layer layers attention encoder decoder "
+    "embedding hidden heads config configuration config.json default defaults setting settings "
+    "option options argument arguments parameter parameters value values type types size sizes "
+    "length number numbers count counter total index key keys name names file files filename "
+    "folder directory path paths read reading write writing open opened close closed create "
+    "created update updated delete deleted remove removed add added install installed "
+    "installing download downloaded downloading upload url https http www.com .org github "
+    "huggingface.co resolve main server servers client clients request requests response "
+    "responses connection connections connect connected host hostname port address listening "
+    "listen started starting start stopped stopping stop running run runs ran exit exited "
+    "finished finish end ended begin waiting wait ready done status code state process "
+    "processes thread threads worker workers pool queue task tasks job jobs node nodes rank "
+    "world service container image version versions release build built builder python3 site- "
+    "packages module modules import imported package packages library function functions method "
+    "methods class object objects attribute string integer float float32 tensor tensors shape "
+    "shapes batch batches step steps epoch epochs loss train training trainer eval evaluation "
+    "evaluate test tests testing accuracy score metric metrics learning rate gradient norm "
+    "optimizer scheduler dataset datasets data sample samples sampling token tokens tokenizer "
+    "text texts audio video image images input inputs output outputs result results prompt "
+    "generate generated generation sequence language transcribe transcription segment segments "
+    "duration seconds second minutes minute hours hour days date memory cache cached caching "
+    "buffer bytes usage used free available allocated device devices cpu cpus core cores speed "
+    "throughput latency average mean median min max minimum maximum per progress percent "
+    "remaining elapsed user users password login session message messages event events level "
+    "logger logging log logs trace traceback most recent call last line stack frame exception "
+    "raise raised return returned returns self assert expected actual true false none null "
+    "undefined unknown invalid valid validation check checked checking compare match matched "
+    "missing different mismatch cannot can't don't isn't couldn't unable try trying retry "
+    "retrying timeout deprecated future removed computing compiled compile compiling component "
+    "components conditional compatible [info] [debug] info: debug: warning: error: info - ] [ "
+    "2024-2025-2026-01-02 00:00:10: 12:34:56,789 .000 0.00 1.00e-05 GET POST /api/ /v1/ 200 OK "
+    "100% ---- ==== #### .... **** |||| __main__ __init__ /home/ /usr/lib/ /opt/ x86_64-linux- "
+    "gnu .py\", line 127.0.0.1 10.0. it/s ms/step kb/s mb/s ";
+
 /* How often a byte stands in logs, roughly, 0 to 9: letters by English, digits and blanks often. */
-static unsigned char_weight(unsigned char c)
+static unsigned byte_weight(unsigned char c)
 {
     static const char often[] = " etaoinsr0.1/-2:dlcfpm_u3hgb4y5v6w78k9,)('x\"=|q[]jz";
     c = c >= 'A' && c <= 'Z' ? (unsigned char)(c | 0x20) : c;
@@ -31,34 +109,36 @@ static unsigned char_weight(unsigned char c)
     return at ? 9 - (unsigned)((size_t)(at - often) * 9 / sizeof often) : 0;
 }
 
-static uint32_t load_folded(const char *at)
+/* A table of bits of the pieces of ordinary text. */
+enum { ORDINARY_LOG2 = 16 };
+
+static void mark_ordinary(uint64_t *bits)
 {
-    uint32_t v;
-    memcpy(&v, at, sizeof v);
-    return v | 0x20202020u; // more than letters, which the comparison sorts out
+    for (size_t i = 0; i + GRAM < sizeof ordinary; i++) {
+        uint32_t bit = hash(gram_at(ordinary + i)) >> (32 - ORDINARY_LOG2);
+        bits[bit / 64] |= (uint64_t)1 << (bit % 64);
+    }
 }
 
-static uint32_t hash(uint32_t gram)
+static unsigned gram_weight(const uint64_t *bits, const char *gram)
 {
-    return gram * 0x9E3779B1u;
+    enum { ORDINARY_WEIGHT = 100, BLANK_WEIGHT = 40 }; // two words may meet that the list has apart
+    uint32_t bit = hash(gram_at(gram)) >> (32 - ORDINARY_LOG2);
+    bool listed = bits[bit / 64] >> (bit % 64) & 1;
+    unsigned weight = listed ? ORDINARY_WEIGHT : 0;
+    for (size_t k = 0; k < GRAM; k++) {
+        weight += byte_weight((unsigned char)gram[k]);
+        weight += gram[k] == ' ' && !listed ? BLANK_WEIGHT : 0;
+    }
+    return weight;
 }
 
-static bool bit_of(const struct filter *f, uint32_t h)
-{
-    uint32_t bit = h >> (32 - BITS_LOG2);
-    return f->bits[bit / 64] >> (bit % 64) & 1;
-}
-
-/* Where the rarest run of `run` bytes begins. */
-static size_t rarest_run(const char *literal, size_t n, size_t run)
+static size_t rarest_gram(const uint64_t *bits, const char *literal, size_t n)
 {
     size_t best = 0;
     unsigned lowest = ~0u;
-    for (size_t i = 0; i + run <= n; i++) {
-        unsigned weight = 0;
-        for (size_t k = 0; k < run; k++) {
-            weight += char_weight((unsigned char)literal[i + k]);
-        }
+    for (size_t i = 0; i + GRAM <= n; i++) {
+        unsigned weight = gram_weight(bits, literal + i);
         if (weight < lowest) {
             lowest = weight;
             best = i;
@@ -67,44 +147,39 @@ static size_t rarest_run(const char *literal, size_t n, size_t run)
     return best;
 }
 
-static void add_piece(struct filter *f, int index, size_t literal, size_t offset)
+static void add_piece(struct filter *f, size_t literal, size_t offset)
 {
-    struct piece *p = &f->pieces[index];
-    uint32_t gram = load_folded(f->literals[literal] + offset), h = hash(gram);
+    uint32_t gram = gram_at(f->literals[literal] + offset), h = hash(gram);
     uint32_t bit = h >> (32 - BITS_LOG2);
     int *slot = &f->slots[h >> 8 & f->slot_mask];
-    *p = (struct piece){gram, (uint32_t)literal, (uint16_t)offset, *slot};
-    *slot = index;
+    f->pieces[literal] = (struct piece){gram, (uint32_t)literal, (uint16_t)offset, *slot};
+    *slot = (int)literal;
     f->bits[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n)
 {
+    uint64_t common[(1u << ORDINARY_LOG2) / 64] = {0}; // 8 KiB
     struct filter *f = arena_alloc(a, sizeof *f);
-    size_t shortest = FILTER_STRIDE_MAX + GRAM - 1, slots = 1024;
-    f->literals = literals;
-    f->lengths = arena_array(a, n + 1, sizeof *f->lengths);
-    for (size_t i = 0; i < n; i++) {
-        size_t length = strlen(literals[i]);
-        f->lengths[i] = (uint16_t)length;
-        shortest = length < shortest ? length : shortest;
-    }
-    f->stride = shortest - GRAM + 1;
-    while (slots < 2 * n * f->stride && slots < 1 << 16) {
+    size_t slots = 1024;
+    mark_ordinary(common);
+    while (slots < 2 * n && slots < 1 << 16) {
         slots *= 2;
     }
+    f->literals = literals;
+    f->lengths = arena_array(a, n + 1, sizeof *f->lengths);
     f->slot_mask = (uint32_t)slots - 1;
     f->slots = arena_array(a, slots, sizeof *f->slots);
     memset(f->slots, 0xff, slots * sizeof *f->slots); // SLOT_EMPTY
-    f->pieces = arena_array(a, n * f->stride + 1, sizeof *f->pieces);
+    f->pieces = arena_array(a, n + 1, sizeof *f->pieces);
     for (size_t i = 0; i < n; i++) {
-        size_t run = rarest_run(literals[i], f->lengths[i], f->stride + GRAM - 1);
-        for (size_t k = 0; k < f->stride; k++) {
-            add_piece(f, (int)(i * f->stride + k), i, run + k);
-        }
+        f->lengths[i] = (uint16_t)strlen(literals[i]);
+        add_piece(f, i, rarest_gram(common, literals[i], f->lengths[i]));
     }
     return f;
 }
+
+/* ------------------------------------------------------------------ searching */
 
 static unsigned char lower(char c)
 {
@@ -131,18 +206,51 @@ static bool stands(const struct filter *f, const struct piece *p, const char *te
            same(text + at - p->offset, f->literals[p->literal], length);
 }
 
+/* Of the pieces from `first` on: one whose literal stands around text + at, or NULL. */
+static const struct piece *standing(const struct filter *f, int first, uint32_t gram,
+                                    const char *text, size_t from, size_t at, size_t end)
+{
+    for (int i = first; i != SLOT_EMPTY; i = f->pieces[i].next) {
+        const struct piece *p = &f->pieces[i];
+        if (p->gram == gram && stands(f, p, text, from, at, end)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* The pieces that may stand here. */
+static int first_piece(const struct filter *f, uint32_t gram)
+{
+    uint32_t h = hash(gram);
+    return bit_of(f, h) & 1 ? f->slots[h >> 8 & f->slot_mask] : SLOT_EMPTY;
+}
+
+/* The next place at or after `at` where a bit is set; four places are asked about at once. */
+static size_t next_candidate(const struct filter *f, const char *text, size_t at, size_t end)
+{
+    for (; at + sizeof(uint64_t) <= end; at += AT_ONCE) {
+        uint64_t v;
+        memcpy(&v, text + at, sizeof v);
+        v = fold(v);
+        uint64_t any = bit_of(f, hash((uint32_t)v)) | bit_of(f, hash((uint32_t)(v >> 8))) |
+                       bit_of(f, hash((uint32_t)(v >> 16))) | bit_of(f, hash((uint32_t)(v >> 24)));
+        if (any & 1) {
+            break;
+        }
+    }
+    while (at + GRAM <= end && !(bit_of(f, hash(gram_at(text + at))) & 1)) {
+        at++;
+    }
+    return at + GRAM <= end ? at : end;
+}
+
 size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end)
 {
-    for (size_t at = from; at + GRAM <= end; at += f->stride) {
-        uint32_t gram = load_folded(text + at), h = hash(gram);
-        if (!bit_of(f, h)) {
-            continue;
-        }
-        for (int i = f->slots[h >> 8 & f->slot_mask]; i != SLOT_EMPTY; i = f->pieces[i].next) {
-            const struct piece *p = &f->pieces[i];
-            if (p->gram == gram && stands(f, p, text, from, at, end)) {
-                return at - p->offset;
-            }
+    for (size_t at = from; (at = next_candidate(f, text, at, end)) < end; at++) {
+        uint32_t gram = gram_at(text + at);
+        if (standing(f, first_piece(f, gram), gram, text, from, at, end)) {
+            return at;
         }
     }
     return end;
@@ -151,16 +259,12 @@ size_t filter_find(const struct filter *f, const char *text, size_t from, size_t
 void filter_all(const struct filter *f, const char *text, size_t n,
                 void (*on_hit)(void *arg, size_t literal), void *arg)
 {
-    for (size_t at = 0; at + GRAM <= n; at += f->stride) {
-        uint32_t gram = load_folded(text + at), h = hash(gram);
-        if (!bit_of(f, h)) {
-            continue;
-        }
-        for (int i = f->slots[h >> 8 & f->slot_mask]; i != SLOT_EMPTY; i = f->pieces[i].next) {
-            const struct piece *p = &f->pieces[i];
-            if (p->gram == gram && stands(f, p, text, 0, at, n)) {
-                on_hit(arg, p->literal);
-            }
+    for (size_t at = 0; (at = next_candidate(f, text, at, n)) < n; at++) {
+        uint32_t gram = gram_at(text + at);
+        const struct piece *p;
+        for (int i = first_piece(f, gram);
+             (p = standing(f, i, gram, text, 0, at, n)) != NULL; i = p->next) {
+            on_hit(arg, p->literal);
         }
     }
 }

@@ -1,10 +1,9 @@
 /*
- * Which of many literals stand in a text, as fast as memory is read where none does.
+ * Which of many literals stand in a text, nearly as fast as it can be read where none does.
  *
- * A literal of n bytes, n >= 4, holds a run of STRIDE + 3 bytes, so that wherever it stands, four of
- * these bytes in a row begin at a multiple of STRIDE. At each multiple the four bytes are hashed into
- * a small table of bits; only where the bit is set are the literals compared. The run of each literal
- * is the one whose bytes are rarest in logs. ASCII letters match in either case.
+ * Of each literal four bytes in a row are chosen that logs hold least. The four bytes at every place
+ * of the text are hashed into a small table of bits; only where the bit is set are literals compared.
+ * ASCII letters match in either case.
  */
 #ifndef GPUMEND_LOG_FILTER_H
 #define GPUMEND_LOG_FILTER_H
@@ -15,15 +14,15 @@
 
 #include "base/arena.h"
 
-enum { FILTER_LITERAL_MIN = 4, FILTER_LITERAL_MAX = 200, FILTER_STRIDE_MAX = 4 };
+enum { FILTER_LITERAL_MIN = 4, FILTER_LITERAL_MAX = 200 };
 
 struct filter;
 
-/* A filter for n literals of 4 to 200 bytes; they are not copied. */
+/* A filter for n literals of 4 to 200 bytes; they are not copied, and may stand there twice. */
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n);
 
-/* The first place at or after `from` where a literal begins before `end`; `end` if there is none.
- * Nothing behind `end` is read. */
+/* The first place in text[from, end) that is inside a literal; `end` if there is none. No earlier
+ * line holds one. */
 size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end);
 
 /* Calls on_hit(arg, i) for the literals i that stand in the text, at least once for each. */

@@ -98,6 +98,14 @@ static void match_fields(const struct log_signature *s, const char *text, const 
     }
 }
 
+static size_t after_character(const char *text, size_t n, size_t at)
+{
+    do {
+        at++;
+    } while (at < n && ((unsigned char)text[at] & 0xc0) == 0x80);
+    return at;
+}
+
 /* Facts of one signature in text; how many there were. */
 static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
 {
@@ -112,10 +120,9 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
         if (rc <= 0) {
             break;
         }
-        size_t end = at[1] > at[0] ? at[1] : at[1] + 1;
+        start = at[1] > at[0] ? at[1] : after_character(text, n, at[1]);
         match_fields(s, text, at, rc, &fields);
         store_add(&l->store, index, s->id, s->kind, line, fields.items, fields.n);
-        start = end > start ? end : start + 1;
     }
     return found;
 }
