@@ -4,16 +4,19 @@
     tests/pages.py GPUMEND [--write-index]
 
 Every cause has a page and every page a cause, with the cause's title, its class first, and every
-section; `explain CAUSE` prints the page. Commands of a shell parse; commands of gpumend and their
-options stand in --help; threads lead where their names say. A log that a page gives as an example is
-explained as that very cause. The table of docs/causes.md is that of `explain --list`; --write-index
-writes it.
+section; `explain CAUSE` prints the page, in colours on a terminal. Commands of a shell and Python
+parse; commands of gpumend and their options stand in --help, and its knowledge base answers the
+questions; threads lead where their names say. A log that a page gives as an example is explained as
+that very cause. The table of docs/causes.md is that of `explain --list`; --write-index writes it.
 """
 
 import importlib.machinery
 import importlib.util
 import json
+import os
+import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +29,8 @@ LANGUAGES = {"log", "text", "sh", "bat", "python", "dockerfile", "yaml"}
 THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)$")
 OWN_COMMAND = re.compile(r"(?<![\w/-])gpumend +([a-z]+)([^;|&\n]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+QUESTION = re.compile(r"gpumend kb (?!arch )([^;|&\n]+)")
+PYTHON = re.compile(r"\bpython3? (?:-X \w+ )?-c '([^']+)'")
 
 
 def load_script(name):
@@ -111,6 +116,42 @@ def command_faults(exe, sections, helps):
                 yield f"gpumend {command} has no {', '.join(sorted(unknown))}"
 
 
+def content_faults(exe, sections):
+    """Python compiles, and the knowledge base answers what a page asks it."""
+    scripts = list(fences(sections, "sh"))
+    for program in [*fences(sections, "python"), *PYTHON.findall("\n".join(scripts))]:
+        try:
+            compile(program, "page", "exec")
+        except SyntaxError as error:
+            yield f"Python does not take: {program}: {error}"
+    for question in QUESTION.findall("\n".join(scripts)):
+        status, text = output(exe, "kb", *shlex.split(question))
+        if status != 0:
+            yield f"gpumend kb {question}: status {status}: {text.strip()}"
+
+
+def colour_faults(exe, ident):
+    """Headings and commands stand out on a terminal, unless colours are not wanted."""
+    told = {}
+    for name, value in (("yes", ""), ("no", "1")):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([exe, "explain", ident], stdout=theirs, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "TERM": "xterm", "NO_COLOR": value}) as child:
+            os.close(theirs)
+            told[name] = b""
+            try:
+                while chunk := os.read(ours, 65536):
+                    told[name] += chunk
+            except OSError:  # the other end is closed
+                pass
+            child.wait(60)
+        os.close(ours)
+    if b"\033[1mWhat to do\033[0m" not in told["yes"] or b"\033[32m      " not in told["yes"]:
+        yield f"explain {ident}: no colours on a terminal"
+    if b"\033" in told["no"] or not told["no"]:
+        yield f"explain {ident}: NO_COLOR is not heeded"
+
+
 def thread_faults(threads):
     for thread in threads:
         link = THREAD.match(thread["url"])
@@ -157,6 +198,7 @@ def page_faults(exe, cause, classes, helps):
     if status != 0 or not text.endswith(cause["page"] + "\n") or title not in text:
         faults.append(f"explain prints something else (status {status})")
     faults += [*form_faults(sections), *command_faults(exe, sections, helps),
+               *content_faults(exe, sections),
                *thread_faults(cause["threads"]), *class_faults(sections, classes)]
     if explains_logs(exe):
         faults += log_faults(exe, ident, sections)
@@ -172,6 +214,7 @@ def main():
     helps = {}
     passed = failed = 0
     for check in (lambda: index_faults(causes), lambda: id_faults(causes),
+                  lambda: colour_faults(exe, causes[0]["cause"]),
                   *(lambda c=c: page_faults(exe, c, classes, helps) for c in causes)):
         faults = list(check())
         for fault in faults:
