@@ -12,7 +12,7 @@
 enum { NVRTC_ERROR_INVALID_OPTION = 5 }; // nvrtcResult
 
 static const char source[] =
-    "extern \"C\" __global__ void gpumend_add(const float *a, const float *b, float *c, int n)\n"
+    "extern \"C\" __global__ void add_vectors(const float *a, const float *b, float *c, int n)\n"
     "{\n"
     "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
     "    if (i < n) {\n"
@@ -66,7 +66,7 @@ static char *compile(struct nvrtc *n, int capability)
     const char *const options[] = {option};
     size_t size = 0;
     (void)snprintf(option, sizeof option, "--gpu-architecture=compute_%d", capability);
-    TRY(&n->vendor, nvrtcCreateProgram, &n->program, source, "gpumend.cu", 0, NULL, NULL);
+    TRY(&n->vendor, nvrtcCreateProgram, &n->program, source, "probe.cu", 0, NULL, NULL);
     int code = CALL(nvrtcCompileProgram, n->program, capability ? 1 : 0, options);
     if (code == NVRTC_ERROR_INVALID_OPTION && capability) {
         say_failed(code, n->vendor.status_name(code),
@@ -84,7 +84,7 @@ static char *compile(struct nvrtc *n, int capability)
         say_unknown("no memory for the PTX");
     }
     TRY(&n->vendor, nvrtcGetPTX, n->program, ptx);
-    if (!strstr(ptx, "gpumend_add")) {
+    if (!strstr(ptx, "add_vectors")) {
         say_failed(0, NULL, "nvrtcGetPTX gave %zu bytes without the kernel", size);
     }
     return ptx;
@@ -105,7 +105,7 @@ void stage_nvrtc_run(const struct job *j)
     cuda_start(&c, j);
     open_nvrtc(&n, j);
     char *ptx = compile(&n, c.capability);
-    cuda_run_addition(&c, ptx, "gpumend_add");
+    cuda_run_addition(&c, ptx, "add_vectors");
     say_passed("a kernel that NVRTC %d.%d compiled for compute capability %d.%d runs and is right",
                n.major, n.minor, c.capability / 10, c.capability % 10);
 }

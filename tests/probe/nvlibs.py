@@ -1,0 +1,363 @@
+#!/usr/bin/python3
+"""The stages of the CUDA runtime libraries against fake ones: every stage, every outcome, its words.
+
+    tests/probe/nvlibs.py GPUMEND [NAME...]
+
+The fakes (fake/*.c) are built into a folder and linked by a program, which is the TARGET; the fake
+driver is on LD_LIBRARY_PATH, and a table says how they misbehave (fake/table.h). A case is a table,
+the stage that is judged, and what must come out for it.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FAKE = Path(__file__).resolve().parent / "fake"
+CC = ["cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-Wall", "-Wextra", f"-I{FAKE}"]
+PARTS = ("graph", "ops", "cnn", "adv", "engines_precompiled", "engines_runtime_compiled", "heuristic")
+PARTS8 = ("ops_infer", "cnn_infer", "adv_infer")
+# name: (source, what it is linked against, options)
+LIBRARIES = {
+    "libcudart.so.12": ("cudart.c", (), ()),
+    "libcublasLt.so.12": ("cublaslt.c", (), ()),
+    "libcublas.so.12": ("cublas.c", ("libcublasLt.so.12",), ()),
+    "libcudnn.so.9": ("cudnn.c", (), ("-ldl",)),
+    "libnvrtc.so.12": ("nvrtc.c", (), ()),
+    "libnccl.so.2": ("nccl.c", (), ()),
+}
+# Programs with other copies of a library: (its options, the sub-libraries that are left out)
+VARIANTS = {
+    "plain": ({}, ()),
+    "no-cudaMalloc": ({"libcudart.so.12": "-DWITHOUT_cudaMalloc"}, ()),
+    "no-cublasGemmEx": ({"libcublas.so.12": "-DWITHOUT_cublasGemmEx"}, ()),
+    "no-convolution": ({"libcudnn.so.9": "-DWITHOUT_cudnnCreateConvolutionDescriptor"}, ()),
+    "no-compile": ({"libnvrtc.so.12": "-DWITHOUT_nvrtcCompileProgram"}, ()),
+    "no-allreduce": ({"libnccl.so.2": "-DWITHOUT_ncclAllReduce"}, ()),
+    "no-cnn": ({}, ("cnn",)),
+    "no-ops": ({}, ("ops",)),
+    "no-heuristic": ({}, ("heuristic",)),
+    "cudnn8": ({}, ()),
+    "cudnn8-no-cnn": ({}, ("cnn_infer",)),
+    "no-libraries": ({}, ()),
+    "broken-cudart": ({}, ()),
+}
+
+
+def compile_library(to, source, *options):
+    subprocess.run([*CC, str(source), "-o", str(to), f"-Wl,-soname,{to.name}", *options], check=True)
+
+
+def build_variant(place, options, left_out):
+    place.mkdir()
+    eight = place.name.startswith("cudnn8")
+    empty = place / "empty.c"
+    empty.write_text("int nothing;\n")
+    for name, (source, needs, libs) in LIBRARIES.items():
+        extra = [options[name]] if name in options else []
+        if name == "libcudnn.so.9" and eight:
+            name, extra = "libcudnn.so.8", ["-DCUDNN8"]
+        compile_library(place / name, FAKE / source, *extra, *libs, "-Wl,-rpath,$ORIGIN",
+                        *(str(place / n) for n in needs))
+    for part in PARTS8 if eight else PARTS:
+        if part not in left_out:
+            compile_library(place / f"libcudnn_{part}.so.{8 if eight else 9}", empty)
+    (place / "main.c").write_text("int main(void) { return 0; }\n")
+    linked = [] if place.name == "no-libraries" else sorted(
+        str(p) for p in place.glob("lib*.so.*") if "_" not in p.name)
+    subprocess.run(["cc", str(place / "main.c"), "-o", str(place / "program"),
+                    "-Wl,--no-as-needed", *linked, "-Wl,-rpath,$ORIGIN"], check=True)
+    if place.name == "broken-cudart":  # not an ELF file any more
+        (place / "libcudart.so.12").write_bytes(b"\x7fELF" + bytes(2000))
+
+
+def build(folder):
+    (folder / "driver").mkdir()
+    compile_library(folder / "driver/libcuda.so.1", FAKE / "cuda.c")
+    for name, (options, left_out) in VARIANTS.items():
+        build_variant(folder / name, options, left_out)
+
+
+class Probe:
+    """One case. `stage` is the one that is judged and asked for."""
+
+    def __init__(self, name, stage, table, outcome, says, **more):
+        self.name, self.stage, self.table = name, stage, table
+        self.outcome, self.says = outcome, says
+        self.more = more
+
+
+P, F, C, T, N, U = "passed", "failed", "crashed", "timed-out", "not-run", "unknown"
+TYPES = ("float32", "tf32", "float16", "bfloat16", "int8")
+CRASHES = (("abort", r"signal 6 \(Aborted\)"), ("segfault", r"signal 11 \(Segmentation fault\)"))
+BUSY = "the card is busy, not broken"
+FULL = "cuMemGetInfo_v2 value 40"
+
+
+def crashes(stage, function):
+    """A crash and a hang are told with the call they happened in; garbage and delay do nothing."""
+    for behaviour, signal in CRASHES:
+        yield Probe(f"{stage} {behaviour}", stage, f"{function} {behaviour}", C,
+                    f"{signal} in {function}", last_call=function, verdict="broken")
+    yield Probe(f"{stage} hang", stage, f"{function} hang", T, function, last_call=function,
+                options=["--timeout", "0.7"], verdict="cannot-tell")
+    yield Probe(f"{stage} garbage", stage, f"{function} garbage", P, "")
+    yield Probe(f"{stage} slow", stage, f"{function} slow 300", P, "", ms_min=300)
+
+
+def gemm_cases(prefix, create, multiply):
+    """The cases of each number format of cuBLAS or cuBLASLt."""
+    for kind in TYPES:
+        stage = f"{prefix}-{kind}"
+        old = {"tf32": "75", "float16": "52", "bfloat16": "75", "int8": "60"}.get(kind)
+        yield Probe(f"{stage} is right", stage, "", P, f"{multiply} multiplies in {kind} as it")
+        yield Probe(f"{stage} is wrong", stage, f"{multiply} wrong", F,
+                    rf"{multiply} in {kind} \(64 x 48 x 80, A transposed\): 1 of 3072 numbers are "
+                    "wrong, the worst at row 32, column 24", code=None, verdict="broken")
+        yield Probe(f"{stage} fails", stage, f"{multiply} return 13", F,
+                    rf"{multiply} failed: CUBLAS_STATUS_EXECUTION_FAILED \(13\), a cuBLAS kernel",
+                    code=13, code_name="CUBLAS_STATUS_EXECUTION_FAILED")
+        yield from crashes(stage, multiply)
+        if old:
+            card = f"attribute-75 value {old[0]}\nattribute-76 value {old[1]}"
+            yield Probe(f"{stage} on an old card", stage, f"{card}\n{multiply} return 8", F,
+                        f"refuses {kind} on this card, which is not broken: its compute capability "
+                        rf"is {old[0]}\.{old[1]} and {kind} comes with .*; ask for ",
+                        code_name="CUBLAS_STATUS_ARCH_MISMATCH")
+            yield Probe(f"{stage} without units", stage, card, P,
+                        f"as it should, though without units for it: .*{old[0]}\\.{old[1]}")
+        yield Probe(f"{stage} refused by a card that has it", stage, f"{multiply} return 15", F,
+                    rf"^{multiply} failed: CUBLAS_STATUS_NOT_SUPPORTED \(15\)", code=15)
+    stage = f"{prefix}-float32"
+    yield Probe(f"{stage} does not start", stage, f"{create} return 1", F,
+                rf"{create} failed: CUBLAS_STATUS_NOT_INITIALIZED \(1\)", code=1)
+    yield Probe(f"{stage} on a full card", stage, f"{create} return 1\n{FULL}", F,
+                BUSY + ": other processes have taken nearly all of its memory", verdict="busy",
+                facts={"memory.free.mib": "40", "memory.total.mib": "8000"})
+    yield Probe(f"{stage} without memory for its workspace", stage, f"{create} return 3", F,
+                "CUBLAS_STATUS_ALLOC_FAILED", code=3, verdict="broken")
+    yield from crashes(stage, create)
+
+
+CASES = [
+    # ---------------------------------------------------------------- the CUDA runtime
+    Probe("cudart", "cudart", "", P, r"CUDA runtime 12\.4 on a driver for CUDA 12\.8 counts 1 card$",
+          facts={"cudart.version": "12.4", "driver.cuda.version": "12.8"}),
+    Probe("cudart counts three", "cudart", "cudaGetDeviceCount value 3", P, "counts 3 cards$"),
+    Probe("cudart counts none", "cudart", "cudaGetDeviceCount value 0", F, "counts no card"),
+    Probe("cudart finds no driver", "cudart", "cudaDriverGetVersion value 0", F,
+          r"the CUDA runtime 12\.4 finds no NVIDIA driver", verdict="no-driver"),
+    Probe("cudart and an old driver", "cudart",
+          "cudaDriverGetVersion value 11040\ncudaGetDeviceCount return 35", F,
+          r"cudaGetDeviceCount failed: cudaErrorInsufficientDriver \(35\), the driver is older than "
+          "the CUDA runtime", code=35, facts={"driver.cuda.version": "11.4"}),
+    Probe("cudart sees no card", "cudart", "cudaGetDeviceCount return 100", F,
+          r"cudaErrorNoDevice \(100\), the driver sees no GPU", code=100),
+    Probe("cudart, an error without a name", "cudart", "cudaRuntimeGetVersion return 12345", F,
+          r"cudaRuntimeGetVersion failed: .*12345", code=12345),
+    Probe("cudart that is no library", "cudart", "", N, "the target loads no libcudart.so",
+          variant="broken-cudart"),
+    Probe("no cudart", "cudart", "", N, "the target loads no libcudart.so: there is nothing to run",
+          variant="no-libraries", verdict="works"),
+    *crashes("cudart", "cudaGetDeviceCount"),
+    Probe("cudart's memory", "cudart-memory", "", P, "copied and compared"),
+    Probe("cudart's memory is wrong", "cudart-memory", "cudaMemcpy#2 wrong", F,
+          "cudaMemcpy: byte 524288 of 1048576 came back as"),
+    Probe("locked memory", "cudart-memory", "cudaMallocHost return 2", F,
+          r"cudaMallocHost failed: cudaErrorMemoryAllocation \(2\)", code=2, verdict="broken"),
+    Probe("the card's memory", "cudart-memory", "cudaMalloc return 2", F,
+          r"cudaMalloc failed: cudaErrorMemoryAllocation \(2\)", code=2, verdict="broken"),
+    Probe("a full card", "cudart-memory", "cudaMalloc return 2\ncudaMemGetInfo value 12", F,
+          f"cudaMalloc: {BUSY}: other processes", verdict="busy", facts={"memory.free.mib": "12"}),
+    Probe("a card that is held", "cudart-memory", "cudaSetDevice return 46", F,
+          rf"cudaSetDevice: {BUSY}: another process holds it.*exclusive mode", verdict="busy"),
+    Probe("the second copy fails", "cudart-memory", "cudaMemcpy#2 return 719", F,
+          "cudaMemcpy failed: .*719", code=719),
+    Probe("no cudaMalloc", "cudart-memory", "", F, "no function cudaMalloc", variant="no-cudaMalloc"),
+    Probe("memory is not tried without a runtime", "cudart-memory", "cudaGetDeviceCount return 35", N,
+          "cudart", because="cudart"),
+    Probe("memory is not tried without a kernel", "cudart-memory", "cuLaunchKernel return 700", N,
+          "kernel", because="kernel"),
+    *crashes("cudart-memory", "cudaMallocHost"),
+    # ---------------------------------------------------------------- cuBLAS
+    Probe("cublas", "cublas", "", P, r"cuBLAS 12\.4\.5$", facts={"cublas.version": "12.4.5"}),
+    Probe("cublas of CUDA 10", "cublas", "cublasGetProperty value 10", U,
+          r"cuBLAS 10\.4\.5 is older than CUDA 11", verdict="cannot-tell"),
+    Probe("cublas has no version", "cublas", "cublasGetProperty return 7", F,
+          "cublasGetProperty failed", code=7),
+    Probe("no cublas", "cublas", "", N, "the target loads no libcublas.so", variant="no-libraries"),
+    Probe("no product without cublas", "cublas-float16", "", N, "the target loads no libcublas.so",
+          variant="no-libraries"),
+    Probe("cublas is older: no product", "cublas-float32", "cublasGetProperty value 10", N, "cublas",
+          because="cublas"),
+    *crashes("cublas", "cublasGetProperty"),
+    *gemm_cases("cublas", "cublasCreate_v2", "cublasGemmEx"),
+    *gemm_cases("cublaslt", "cublasLtCreate", "cublasLtMatmul"),
+    Probe("a product that is transposed", "cublas-float32", "cublasGemmEx value transposed", F,
+          r"\d{4} of 3072 numbers are wrong"),
+    Probe("a product that is not written", "cublas-bfloat16", "cublasGemmEx value nothing", F,
+          "the call succeeded and wrote no result"),
+    Probe("a product that is not written, of integers", "cublas-int8", "cublasGemmEx value nothing", F,
+          "the call succeeded and wrote no result"),
+    Probe("the second product fails", "cublas-float32", "cublasGemmEx#2 return 14", F,
+          "cublasGemmEx failed: .*14", code=14),
+    Probe("no cublasGemmEx", "cublas-float32", "", F, "no function cublasGemmEx",
+          variant="no-cublasGemmEx"),
+    Probe("the card is lost at the end", "cublas-float32", "cuCtxSynchronize return 719", N,
+          "kernel", because="kernel"),
+    Probe("a layout is refused", "cublaslt-int8", "cublasLtMatrixLayoutCreate#3 return 7", F,
+          "cublasLtMatrixLayoutCreate failed", code=7),
+    # ---------------------------------------------------------------- cuDNN
+    Probe("cudnn", "cudnn", "", P, r"cuDNN 9\.1\.0 and 7 sub-libraries that go with it",
+          facts={"cudnn.version": "90100", "libcudnn_cnn": "agrees"}),
+    Probe("cudnn 8", "cudnn", "", P, r"cuDNN 8\.9\.7 and 3 sub-libraries", variant="cudnn8"),
+    Probe("cudnn without one part aborts", "cudnn", "", C,
+          r"signal 6 \(Aborted\) in cudnnCnnVersionCheck", variant="no-cnn",
+          last_call="cudnnCnnVersionCheck"),
+    Probe("cudnn 8 without one part aborts", "cudnn", "", C, "cudnnCnnInferVersionCheck",
+          variant="cudnn8-no-cnn"),
+    Probe("a newer cudnn without one part", "cudnn", "cudnnGetVersion value 92600", F,
+          "cudnnCnnVersionCheck: libcudnn_cnn is not there, or of another version than libcudnn: "
+          r"CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE \(3009\)", variant="no-cnn", code=3009),
+    Probe("parts of two cudnns", "cudnn", "cudnnOpsVersionCheck return 1002", F,
+          r"libcudnn_ops is not there, or of another version.*SUBLIBRARY_VERSION_MISMATCH \(1002\)",
+          code=1002),
+    Probe("cudnn without an engine", "cudnn", "", F,
+          r"libcudnn_heuristic\.so\.9, which cuDNN opens at its first convolution, is neither",
+          variant="no-heuristic"),
+    Probe("no cudnn", "cudnn", "", N, "the target loads no libcudnn.so", variant="no-libraries"),
+    *crashes("cudnn", "cudnnGraphVersionCheck"),
+    Probe("a convolution", "cudnn-convolution", "", P,
+          r"cuDNN 9\.1\.0 convolves in float32 and float16 as it should"),
+    Probe("a convolution of cudnn 8", "cudnn-convolution", "", P, r"cuDNN 8\.9\.7 convolves",
+          variant="cudnn8"),
+    Probe("a convolution that is wrong", "cudnn-convolution", "cudnnConvolutionForward wrong", F,
+          r"cudnnConvolutionForward in float32: 1 of 720 numbers are wrong, the worst at row 12, "
+          "column 15"),
+    Probe("a convolution that is wrong in float16", "cudnn-convolution",
+          "cudnnConvolutionForward#2 wrong", F, "cudnnConvolutionForward in float16: 1 of 720"),
+    Probe("a convolution that fails", "cudnn-convolution", "cudnnConvolutionForward return 5000", F,
+          r"cudnnConvolutionForward failed: CUDNN_STATUS_EXECUTION_FAILED \(5000\)", code=5000),
+    Probe("another algorithm", "cudnn-convolution",
+          "cudnnGetConvolutionForwardWorkspaceSize#1 return 3000", P, "convolves"),
+    Probe("no algorithm", "cudnn-convolution", "cudnnGetConvolutionForwardWorkspaceSize return 3000",
+          F, r"cudnnGetConvolutionForwardWorkspaceSize failed: CUDNN_STATUS_NOT_SUPPORTED", code=3000),
+    Probe("cudnn does not start", "cudnn-convolution", "cudnnCreate return 1001", F,
+          r"cudnnCreate failed: CUDNN_STATUS_NOT_INITIALIZED \(1001\)", code=1001),
+    Probe("cudnn on a full card", "cudnn-convolution", f"cudnnCreate return 1001\n{FULL}", F,
+          f"cudnnCreate: {BUSY}", verdict="busy"),
+    Probe("no convolution descriptors", "cudnn-convolution", "", F,
+          "no function cudnnCreateConvolutionDescriptor", variant="no-convolution"),
+    Probe("no convolution without parts", "cudnn-convolution", "", N, "cudnn", because="cudnn",
+          variant="no-ops"),
+    *crashes("cudnn-convolution", "cudnnConvolutionForward"),
+    # ---------------------------------------------------------------- NVRTC
+    Probe("nvrtc", "nvrtc", "", P, r"NVRTC 12\.4 compiles a kernel to PTX, for which it needs no card"),
+    Probe("nvrtc without a card", "nvrtc", "cuInit return 100", P, "compiles a kernel to PTX",
+          ask=["nvrtc", "driver-init"], verdict="broken"),
+    Probe("nvrtc without builtins", "nvrtc", "nvrtcCompileProgram return 7", F,
+          r"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE \(7\), the builtins library", code=7),
+    Probe("nvrtc does not compile", "nvrtc", "nvrtcCompileProgram return 6", F,
+          r"NVRTC_ERROR_COMPILATION \(6\)", code=6,
+          facts={"log": 'gpumend.cu(3): error: identifier "x" is undefined'}),
+    Probe("nvrtc gives no kernel", "nvrtc", "nvrtcGetPTX wrong", F, "bytes without the kernel"),
+    Probe("nvrtc has no compiler", "nvrtc", "", F, "no function nvrtcCompileProgram",
+          variant="no-compile"),
+    Probe("no nvrtc", "nvrtc", "", N, "the target loads no libnvrtc.so", variant="no-libraries"),
+    *crashes("nvrtc", "nvrtcCompileProgram"),
+    Probe("a kernel from nvrtc", "nvrtc-run", "", P,
+          r"a kernel that NVRTC 12\.4 compiled for compute capability 9\.0 runs and is right"),
+    Probe("a card that nvrtc does not know", "nvrtc-run",
+          "attribute-75 value 12\nnvrtcCompileProgram return 5", N, "nvrtc", because="nvrtc"),
+    Probe("a driver that is older than nvrtc", "nvrtc-run", "cuModuleLoadData return 222", N,
+          "kernel", because="kernel"),
+    Probe("a kernel from nvrtc that is not loaded", "nvrtc-run", "cuModuleGetFunction return 500", N,
+          "kernel", because="kernel"),
+    # ---------------------------------------------------------------- NCCL
+    Probe("nccl", "nccl", "", P, r"NCCL 2\.21\.5 opens"),
+    Probe("an old nccl", "nccl", "ncclGetVersion value 2708", P, r"NCCL 2\.7\.8 opens"),
+    Probe("nccl has no version", "nccl", "ncclGetVersion return 4", F,
+          r"ncclGetVersion failed: ncclInvalidArgument \(4\)", code=4),
+    Probe("no nccl", "nccl", "", N, "the target loads no libnccl.so", variant="no-libraries"),
+    *crashes("nccl", "ncclGetVersion"),
+    Probe("a sum", "nccl-allreduce", "", P, r"a sum over one rank with NCCL 2\.21\.5 is right"),
+    Probe("a sum that is wrong", "nccl-allreduce", "ncclAllReduce wrong", F,
+          "ncclAllReduce over one rank: number 500 of 1000 is 330 instead of 165"),
+    Probe("no network interface", "nccl-allreduce", "ncclCommInitAll return 2", F,
+          r"ncclCommInitAll failed: ncclSystemError \(2\), a system call failed", code=2),
+    Probe("no sum", "nccl-allreduce", "", F, "no function ncclAllReduce", variant="no-allreduce"),
+    *crashes("nccl-allreduce", "ncclCommInitAll"),
+]
+
+
+def probe(exe, folder, case):
+    table = folder / "table"
+    table.write_text(case.table + "\n")
+    program = folder / case.more.get("variant", "plain") / "program"
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "FAKE_GPU_TABLE": str(table),
+           "LD_LIBRARY_PATH": str(folder / "driver"), "TMPDIR": str(folder)}
+    ask = case.more.get("ask", [case.stage])
+    done = subprocess.run([exe, "probe", str(program), "--json", "--stage", ",".join(ask),
+                           *case.more.get("options", ())], env=env, capture_output=True,
+                          text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
+    if not done.stdout:
+        raise ValueError(f"status {done.returncode}: {done.stderr.strip()}")
+    return done.returncode, json.loads(done.stdout)
+
+
+def faults(case, status, document):
+    more = case.more
+    found = [s for s in document["stages"] if s["name"] == case.stage]
+    if len(found) != 1:
+        yield f"the stage is there {len(found)} times"
+        return
+    stage = found[0]
+    if stage["outcome"] != case.outcome:
+        yield f"{stage['outcome']}, not {case.outcome}: {stage['says']}"
+    if not re.search(case.says, stage["says"] or ""):
+        yield f"says: {stage['says']}"
+    for key in ("code", "code_name", "last_call", "because"):
+        if key in more and stage[key] != more[key]:
+            yield f"{key} is {stage[key]!r}, not {more[key]!r}"
+    for key, value in more.get("facts", {}).items():
+        if stage["facts"].get(key) != value:
+            yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
+    if "ms_min" in more and stage["ms"] < more["ms_min"]:
+        yield f"took {stage['ms']} ms"
+    if "verdict" in more and document["verdict"] != more["verdict"]:
+        yield f"verdict {document['verdict']}, not {more['verdict']}"
+    if (status == 0) != (document["verdict"] == "works"):
+        yield f"status {status} with verdict {document['verdict']}"
+    if case.outcome == P and "ask" not in more and document["verdict"] != "works":
+        yield f"passed, and the verdict is {document['verdict']}"
+
+
+def run_cases(exe, names):
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="gpumend-nvlibs-") as top:
+        build(Path(top))
+        for case in CASES:
+            if names and case.name not in names:
+                continue
+            try:
+                wrong = list(faults(case, *probe(exe, Path(top), case)))
+            except (ValueError, subprocess.TimeoutExpired) as error:
+                wrong = [str(error)]
+            for line in wrong:
+                print(f"FAIL {case.name}: {line}")
+            failed += bool(wrong)
+            passed += not wrong
+    return passed, failed
+
+
+def main():
+    passed, failed = run_cases(str(Path(sys.argv[1]).resolve()), sys.argv[2:])
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
