@@ -68,7 +68,8 @@ static const char *driver_status_name(int code)
         void *library = open_optional("libcuda.so.1"); // is loaded: a call of it has failed
         cuGetErrorName = library ? symbol_optional(library, "cuGetErrorName") : NULL;
     }
-    return cuGetErrorName && cuGetErrorName(code, &name) == 0 ? name : NULL;
+    // Without a name the code would be looked up among those of the stage's library.
+    return cuGetErrorName && cuGetErrorName(code, &name) == 0 ? name : "CUDA_ERROR";
 }
 
 static int capability(const struct cuda *c, int device)

@@ -206,3 +206,22 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     return 0;
 }
 #endif
+
+int cuGetErrorName(int code, const char **name)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"}, {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                 {100, "CUDA_ERROR_NO_DEVICE"}, {101, "CUDA_ERROR_INVALID_DEVICE"},
+                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"}, {221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"},
+                 {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i].code == code) {
+            *name = names[i].name;
+            return 0;
+        }
+    }
+    return 1;
+}

@@ -1,8 +1,8 @@
 /* libnvrtc.so.12: its "PTX" is a text that the fake driver takes for a kernel that adds vectors. */
 #include "table.h"
 
-static const char ptx[] = "//\n.version 8.4\n.target sm_52\n.visible .entry gumpend_add()\n{ }\n";
-static const char log[] = "gumpend.cu(3): error: identifier \"x\" is undefined\n1 error\n";
+static const char ptx[] = "//\n.version 8.4\n.target sm_52\n.visible .entry add_vectors()\n{ }\n";
+static const char log[] = "probe.cu(3): error: identifier \"x\" is undefined\n1 error\n";
 
 int nvrtcVersion(int *major, int *minor)
 {

@@ -1,7 +1,7 @@
 /*
  * How a fake library is told to misbehave. The file named by FAKE_GPU_TABLE holds lines
  *
- *   FUNCTION[#CALL] BEHAVIOUR [VALUE]
+ *   FUNCTION[#CALL][@STAGE] BEHAVIOUR [VALUE]
  *
  *   return N    the function answers N and does nothing
  *   value V     what a query answers: a number, or a word (a name, a bus address)
@@ -12,6 +12,7 @@
  *   abort, segfault
  *
  * #CALL counts the calls of the function in one process, from 1; without it every call is meant.
+ * @STAGE means the process of one stage alone.
  * Several rows may be for one function. A line that begins with # is a remark. A symbol that must be
  * missing is left out by the build (-DWITHOUT_hipInit).
  *
@@ -104,12 +105,36 @@ static inline void fake_behave(struct fake *f, const char *behaviour, const char
     }
 }
 
+/* Whether the process has the argument "stage=NAME". */
+static inline bool fake_stage_is(const char *name)
+{
+    char text[65536], wanted[80];
+    FILE *file = fopen("/proc/self/cmdline", "re");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    bool found = false;
+    snprintf(wanted, sizeof wanted, "stage=%s", name);
+    text[n] = '\0';
+    for (size_t i = 0; i < n && !found; i += strlen(text + i) + 1) {
+        found = strcmp(text + i, wanted) == 0;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return found;
+}
+
 /* Whether the row's first word means this call. */
 static inline bool fake_meant(char *word, const char *function, unsigned count)
 {
-    char *hash = strchr(word, '#');
+    char *at = strchr(word, '@'), *hash = strchr(word, '#');
+    if (at) {
+        *at = '\0';
+    }
     if (hash) {
         *hash = '\0';
+    }
+    if (at && !fake_stage_is(at + 1)) {
+        return false;
     }
     return strcmp(word, function) == 0 && (!hash || strtoul(hash + 1, NULL, 10) == count);
 }
