@@ -105,7 +105,7 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
 
 /* ------------------------------------------------------------------ expressions */
 
-/* Searches text[from, n); > 0 if it matches, and *ret_at (may be NULL) are its offsets, valid until
+/* Searches text[from, n), which is UTF-8; > 0 if it matches, and *ret_at (may be NULL) are its offsets, valid until
  * the next search. An expression that cannot be compiled, or reached a limit, matches nothing. */
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at);
@@ -127,6 +127,9 @@ struct log_line {
 
 /* Takes what a terminal would not print out of a line; `out` has room for n bytes. */
 size_t line_clean(const char *in, size_t n, char *out);
+
+/* Bytes that are no UTF-8 become the letters that they are in ISO 8859-1; `out` has room for 2 * n. */
+size_t line_as_utf8(const char *in, size_t n, char *out);
 
 /* Measures the prefix of a clean line: body and process. */
 void line_prefix(struct log_line *line);

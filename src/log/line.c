@@ -68,6 +68,33 @@ size_t line_clean(const char *in, size_t n, char *out)
     return to;
 }
 
+/* Bytes of the character that begins at in[0], or 0. */
+static size_t character_length(const char *in, size_t n)
+{
+    for (size_t length = 1; length <= 4 && length <= n; length++) {
+        if (str_is_utf8(in, length)) {
+            return length;
+        }
+    }
+    return 0;
+}
+
+size_t line_as_utf8(const char *in, size_t n, char *out)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < n;) {
+        size_t length = character_length(in + i, n - i);
+        memcpy(out + to, in + i, length);
+        to += length;
+        if (!length) {
+            out[to++] = (char)(0xc0 | (unsigned char)in[i] >> 6);
+            out[to++] = (char)(0x80 | (in[i] & 0x3f));
+        }
+        i += length ? length : 1;
+    }
+    return to;
+}
+
 /* ------------------------------------------------------------------ prefixes */
 
 static bool is_digit(char c)

@@ -24,6 +24,7 @@ struct log {
     char *buffer;  // text that is not looked at yet
     size_t n;
     char *clean;   // one segment, made plain
+    char *utf8;    // one piece, made UTF-8 where it is not
     uint64_t line; // number of the line that the buffer begins with
     uint64_t bytes;
     uint64_t *hits; // a bit for each signature, then for each table
@@ -43,6 +44,7 @@ struct log *log_open(struct log_rules *rules, struct arena *a)
     store_init(&l->store, a, rules->n_signatures);
     l->buffer = arena_alloc(a, BUFFER_BYTES);
     l->clean = arena_alloc(a, SEGMENT_MAX);
+    l->utf8 = arena_alloc(a, (size_t)2 * LOG_LINE_MAX);
     l->hits = arena_array(a, (rules->n_signatures + TABLES) / 64 + 1, sizeof *l->hits);
     return l;
 }
@@ -70,7 +72,12 @@ struct fields {
 
 static const char *value_copy(char *to, const char *text, size_t n)
 {
-    n = n < VALUE_MAX ? n : VALUE_MAX;
+    if (n > VALUE_MAX) {
+        n = VALUE_MAX;
+        while (n && ((unsigned char)text[n] & 0xc0) == 0x80) {
+            n--; // not through a character
+        }
+    }
     memcpy(to, text, n);
     to[n] = '\0';
     return to;
@@ -188,6 +195,9 @@ static void take_piece(struct log *l, const char *text, size_t n)
     if (!s.n) {
         l->table = l->rows ? TABLE_NONE : l->table;
         return;
+    }
+    if (!str_is_utf8(s.s, s.n)) {
+        s = (struct str){l->utf8, line_as_utf8(s.s, s.n, l->utf8)};
     }
     struct log_line line = {.text = s.s, .n = s.n, .number = l->line};
     line_prefix(&line);

@@ -29,8 +29,7 @@ static int compile(struct log_rules *r, struct log_regex *x, struct gm_err *err)
     size_t at = 0;
     x->tried = true;
     x->code = pcre2_compile((PCRE2_SPTR)x->text, PCRE2_ZERO_TERMINATED,
-                            PCRE2_CASELESS | PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_ALT_BSUX,
-                            &code, &at, NULL);
+                            PCRE2_CASELESS | PCRE2_UTF | PCRE2_ALT_BSUX, &code, &at, NULL);
     if (!x->code) {
         unsigned char words[160] = "";
         (void)pcre2_get_error_message(code, words, sizeof words); // cut where it is longer
