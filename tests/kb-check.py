@@ -2,7 +2,7 @@
 """Checks the knowledge data itself: kb-check.py [KB-FOLDER]
 
 Each kb/AREA.json against kb/schema/AREA.json and what a schema cannot say: rows sorted by unique
-ids, real dates, version sets that are valid and do not overlap for one subject, globs that match
+ids, real dates, expressions, version sets that are valid and do not overlap for one subject, globs that match
 something, references between the areas, placeholders that exist. Standard library only; the
 schemas use a small part of JSON Schema, which `validate` knows and anything else makes fail.
 """
@@ -166,6 +166,8 @@ def check_row(row, before, problems):
     where = row.get("id", "a row without id")
     if before is not None and not before < row["id"]:
         problems.append("%s: stands behind %s, rows ascend by unique id" % (where, before))
+    if "date" not in row:  # what gpumend makes of facts: a rule, no fact with a source
+        return
     try:
         day = datetime.date.fromisoformat(row["date"])
         if day < datetime.date(2024, 1, 1):
@@ -415,11 +417,100 @@ def check_nothing(rows, areas, problems):
     """The schema says it all."""
 
 
+# ---------------------------------------------------------------- logs
+
+FIELD = re.compile(r"{([a-z_|]+)}")
+
+
+def check_expression(text, where, problems):
+    """Python and PCRE2 read it alike."""
+    try:
+        compiled = re.compile(text, re.IGNORECASE | re.ASCII)
+    except re.error as error:
+        problems.append("%s: %s" % (where, error))
+        return set()
+    if re.search(r"(?<!\\)\{,\d", text):
+        problems.append("%s: {,n} is plain text for PCRE2" % where)
+    return set(compiled.groupindex)
+
+
+def fields_of(areas):
+    """{kind of fact: its fields}; the tables of src/log/tables.c give some too."""
+    kinds = {"installed": {"package", "version"}}
+    for area in ("signatures", "signatures_dev"):
+        for row in areas[area]:
+            groups = set(re.findall(r"\(\?P<(\w+)>", row.get("regex", "")))
+            kinds.setdefault(row["fact"], set()).update(groups | set(row.get("fields", {})))
+    return kinds
+
+
+def check_signatures(rows, areas, problems):
+    for row in rows:
+        texts = row.get("literals", [row.get("literal")])
+        if ("literal" in row) == ("literals" in row):
+            problems.append("%s: has either literal or literals" % row["id"])
+            continue
+        if "regex" in row:
+            check_expression(row["regex"], row["id"], problems)
+        for text in texts:
+            if len(text.encode()) > 200 or any(ord(c) < 32 for c in text):
+                problems.append("%s: %r is no literal" % (row["id"], text))
+        for name, value in row.get("fields", {}).items():
+            if not isinstance(value, str) or not re.fullmatch(r"[a-z_]+", name):
+                problems.append("%s: field %s" % (row["id"], name))
+
+
+def check_elements(row, kinds, problems):
+    for element in row.get("all", []) + row.get("any", []) + row.get("none", []):
+        element = {"fact": element} if isinstance(element, str) else element
+        names = element["fact"] if isinstance(element["fact"], list) else [element["fact"]]
+        for name in names:
+            if name not in kinds:
+                problems.append("%s: nothing yields the fact %s" % (row["id"], name))
+        known = set().union(*(kinds.get(name, set()) for name in names))
+        for key, value in element.items():
+            if key in ("fact", "near"):
+                continue
+            if key.lstrip("!") not in known:
+                problems.append("%s: %s has no field %s" % (row["id"], names, key))
+            check_expression(value, "%s, %s" % (row["id"], key), problems)
+
+
+def check_verdicts(rows, areas, problems):
+    kinds = fields_of(areas)
+    fields = set().union(*kinds.values())
+    here = os.path.dirname(os.path.abspath(__file__))
+    def names(file, expression):
+        with open(os.path.join(here, "..", "src", file), encoding="utf-8") as text:
+            return set(re.findall(expression, text.read()))
+    causes = names("diag/cause.c", r'\{\s*"([a-z0-9-]+)",')
+    tests = names("log/tests.c", r'\{"([a-z-]+)", test_')
+    for row in rows:
+        if row["cause"] is not None and row["cause"] not in causes:
+            problems.append("%s: no cause is called %s" % (row["id"], row["cause"]))
+        wanted = row.get("test", [])
+        for test in [wanted] if isinstance(wanted, str) else wanted:
+            if test not in tests:
+                problems.append("%s: no test is called %s" % (row["id"], test))
+        if not row.get("all") and not row.get("any"):
+            problems.append("%s: holds for every log" % row["id"])
+        if not 0 < row["rank"] <= 100:
+            problems.append("%s: rank %d" % (row["id"], row["rank"]))
+        check_elements(row, kinds, problems)
+        texts = [row["culprit"], row["says"], row.get("decides", "")]
+        texts += [r[k] or "" for r in row["repairs"] for k in ("says", "command") if k in r]
+        for name in {n for t in texts for m in FIELD.findall(t) for n in m.split("|")}:
+            if name not in fields:
+                problems.append("%s: no fact has a field %s" % (row["id"], name))
+
+
 CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing,
           "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
           "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
           "imports": check_imports, "models": check_models, "provides": check_provides,
-          "releases": check_releases, "rocm": check_rocm, "toolkits": check_toolkits}
+          "releases": check_releases, "rocm": check_rocm, "signatures": check_signatures,
+          "signatures_dev": check_signatures, "toolkits": check_toolkits,
+          "verdicts": check_verdicts, "verdicts_dev": check_verdicts}
 
 
 def load(path):

@@ -42,8 +42,12 @@ static const char *text_of(struct log_store *s, const struct log_line *line)
         return s->text;
     }
     bool whole = line->n <= LOG_EVIDENCE_MAX;
-    s->text = whole ? arena_strndup(s->arena, line->text, line->n)
-                    : arena_printf(s->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text);
+    char *text = whole ? arena_strndup(s->arena, line->text, line->n)
+                       : arena_printf(s->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text);
+    for (char *tab = text; (tab = strchr(tab, '\t')) != NULL;) {
+        *tab = ' ';
+    }
+    s->text = text;
     s->text_line = line->number;
     s->text_from = line->text;
     return s->text;
