@@ -148,7 +148,7 @@ def cases(top):
                      "import ctranslate2"]),
             ("snapshot", [env]), ("snapshot", ["--redact", "--root", gpu]), ("snapshot", [lost]),
             ("devices", []), ("devices", ["--root", gpu]),
-            ("container", ["cdi", "--check"]), ("container", ["cdi", "--check", "--root", gpu]),
+            ("container", ["cdi", "--check"]), ("container", ["cdi", "--check", "--host", gpu]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
             ("choose", [env, "--memory-gib", "1000000"]),

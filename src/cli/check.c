@@ -14,6 +14,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
     CLI_OPTION_PID,
     CLI_OPTION_ROOT,
+    {"host", "DIR", "with --root: judge it on the machine whose file system is DIR (/: this one)",
+     CLI_HOST},
     CLI_OPTION_ENV,
     CLI_OPTION_UNSET,
     CLI_OPTION_GLIBC,

@@ -56,6 +56,7 @@ int cli_target_take(struct cli_target *t, int id, const char *value)
     switch (id) {
     case CLI_IMPORT: t->asked.imports = value; return CLI_OK;
     case CLI_PID: return take_pid(t, value);
+    case CLI_HOST: t->asked.host_path = value; return CLI_OK;
     case CLI_ROOT: t->asked.root_path = value; return CLI_OK;
     case CLI_ENV: return cli_take_env(t->command, &t->env, &t->arena, value);
     case CLI_UNSET: cli_env_unset(&t->env, value); return CLI_OK;

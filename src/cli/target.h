@@ -12,7 +12,7 @@
 
 /* The ids of the common options; a command's own stay below. */
 enum {
-    CLI_IMPORT = 100, CLI_PID, CLI_ROOT, CLI_ENV, CLI_UNSET, CLI_GLIBC, CLI_CPU, CLI_KB, CLI_JSON,
+    CLI_IMPORT = 100, CLI_PID, CLI_ROOT, CLI_ENV, CLI_UNSET, CLI_GLIBC, CLI_CPU, CLI_KB, CLI_JSON, CLI_HOST,
 };
 
 /* Rows of a table of options. */
@@ -23,6 +23,9 @@ enum {
 #define CLI_OPTION_ROOT                                                                            \
     {"root", "DIR", "look at the file system below DIR (a container's, another machine's)",        \
      CLI_ROOT}
+#define CLI_OPTION_HOST                                                                            \
+    {"host", "DIR", "the machine that it will run on, by its file system (default: this one)",     \
+     CLI_HOST}
 #define CLI_OPTION_ENV                                                                             \
     {"env", "K=V", "set a variable of the start environment", CLI_ENV}
 #define CLI_OPTION_UNSET                                                                           \

@@ -142,12 +142,16 @@ static int look(struct model_target *t, const struct model_target_options *o, st
 static void look_at_host(struct model_target *t, const struct model_target_options *o)
 {
     struct model *m = &t->model;
+    struct root other = ROOT_EMPTY;
     struct gm_err err;
-    if (host_collect(&t->root, m->arena, &t->host, &err) < 0) {
+    int rc = o->host_path ? root_open(&other, o->host_path, &err) : 0;
+    rc = rc < 0 ? rc : host_collect(o->host_path ? &other : &t->root, m->arena, &t->host, &err);
+    root_close(&other);
+    if (rc < 0) {
         m->host_why = arena_printf(m->arena, "%s", err.text);
         return;
     }
-    bool whole = !o->root_path || t->root.is_host;
+    bool whole = !o->root_path || t->root.is_host || o->host_path;
     host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
     host_judge(&t->host, m->arena);
     m->host = &t->host;

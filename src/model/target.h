@@ -16,6 +16,7 @@
 struct model_target_options {
     const char *target;    // environment, interpreter or ELF file; NULL: the active environment
     const char *root_path; // file system to look at; NULL: "/"
+    const char *host_path; // file system of the machine that it will run on; NULL: root_path's
     const char *kb_path;   // folder with files that replace the built-in knowledge base
     const char *imports;   // "torch,ctranslate2": one script in this order, not every order
     int pid;               // a live process, instead of a target

@@ -84,7 +84,7 @@ def nodes_of(document):
 
 def of_machine(exe, folder, name, schema):
     top = tree(folder, name)
-    done = run(exe, "--root", str(top))
+    done = run(exe, "--host", str(top))
     check(f"{name}: status", done.returncode in (0, 3), done.stderr)
     stated = top / ".gpumend-nodes"
     there = {line.split()[0] for line in stated.read_text().splitlines()} if stated.exists() else set()
@@ -109,21 +109,21 @@ def of_machine(exe, folder, name, schema):
 
 def expected(exe, folder):
     """What single machines must have."""
-    mig, = documents(run(exe, "--root", str(tree(folder, "a100-mig"))).stdout)
+    mig, = documents(run(exe, "--host", str(tree(folder, "a100-mig"))).stdout)
     slices = [d for d in mig["devices"] if ":" in d["name"]]
     check("a100-mig: three slices", len(slices) == 3, slices)
     for one in slices:
         caps = [n for n in one["containerEdits"]["deviceNodes"] if "nvidia-cap" in n["path"]]
         check("a100-mig: two capabilities each, to be read", len(caps) == 2
               and all(n["permissions"] == "r" for n in caps), one)
-    amd, = documents(run(exe, "--root", str(tree(folder, "rx6700xt"))).stdout)
+    amd, = documents(run(exe, "--host", str(tree(folder, "rx6700xt"))).stdout)
     check("rx6700xt: kfd for all", {"path": "/dev/kfd", "gid": 105}
           in amd["containerEdits"]["deviceNodes"], amd)
-    wsl, = documents(run(exe, "--root", str(tree(folder, "wsl-good"))).stdout)
+    wsl, = documents(run(exe, "--host", str(tree(folder, "wsl-good"))).stdout)
     mounts = {m["containerPath"] for m in wsl["containerEdits"]["mounts"]}
     check("wsl-good: libcuda where loaders look", "/usr/lib64/libcuda.so.1" in mounts
           and "/usr/lib/wsl/drivers" in mounts, mounts)
-    none = run(exe, "--root", str(tree(folder, "cpu-only")))
+    none = run(exe, "--host", str(tree(folder, "cpu-only")))
     check("cpu-only: no specification, and why", none.returncode == 3 and not none.stdout
           and "no GPU" in none.stderr, none.stderr)
 
@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
 
 
 def compiled(source, *options):
-    subprocess.run(["cc", "-x", "c", "-", *map(str, options)], input=source, text=True, check=True)
+    subprocess.run(["cc", "-x", "c", "-", "-x", "none", *map(str, options)], input=source, text=True, check=True)
 
 
 def in_podman(exe, folder):
@@ -158,7 +158,7 @@ def in_podman(exe, folder):
         file.unlink()
         compiled("int driver(void) { return 550; }", "-shared", "-fPIC", f"-Wl,-soname,{soname}",
                  "-o", file)
-    document, = documents(run(exe, "--root", str(top)).stdout)
+    document, = documents(run(exe, "--host", str(top)).stdout)
     document["kind"] = "gpumend-test.example/gpu"
     for edits in edits_of(document):
         for node in edits.get("deviceNodes", []):   # /dev/null stands in for each
@@ -386,7 +386,7 @@ def faults(exe, folder):
             file = top / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        done = run(exe, "--check", "--json", "--root", str(top))
+        done = run(exe, "--check", "--json", "--host", str(top))
         try:
             said = json.loads(done.stdout)
         except ValueError:
@@ -396,7 +396,7 @@ def faults(exe, folder):
         check(f"fault {name}", found == kinds, (found, said["files"]))
         errors = any(p["severity"] == "error" for f in said["files"] for p in f["problems"])
         check(f"fault {name}: status", done.returncode == (1 if errors else 0), done.returncode)
-        text = run(exe, "--check", "--root", str(top)).stdout
+        text = run(exe, "--check", "--host", str(top)).stdout
         check(f"fault {name}: text", all(p["text"].split()[0] in text for f in said["files"]
                                          for p in f["problems"]), text)
     top = tree(folder, "geforce-desktop")
@@ -404,7 +404,7 @@ def faults(exe, folder):
     file.parent.mkdir(parents=True)
     file.write_text(GOOD)
     file.chmod(0o600)
-    said = json.loads(run(exe, "--check", "--json", "--root", str(top)).stdout)
+    said = json.loads(run(exe, "--check", "--json", "--host", str(top)).stdout)
     check("fault not-for-all", [p["kind"] for p in said["files"][0]["problems"]] == ["not-for-all"],
           said)
 

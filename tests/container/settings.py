@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""What `gpumend container ENGINE` tells a user to start a container with.
+
+    tests/container/settings.py GPUMEND
+
+The hosts are the trees of tests/trees. Checked: every engine for every host (status, JSON, that the
+text is a command line or YAML); what single hosts must give; Pod manifests by the published schema,
+from the wheel kubernetes-validate where it can be had; and, in podman where it runs, the two
+stories of a library that the image lacks: the host has it (the mounts make the program start), and
+neither has it (a line for the Dockerfile).
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "trees"))
+sys.path.insert(0, str(HERE.parent / "scenarios"))
+import cdi  # noqa: E402
+import store  # noqa: E402
+from cdi import PODMAN, check, compiled, counts, skip, tree  # noqa: E402
+from machines import MACHINES  # noqa: E402
+
+ENGINES = ("docker", "podman", "compose", "kubernetes", "apptainer")
+SCHEMAS = "kubernetes-validate==1.37.0"
+
+
+def run(exe, *arguments, **options):
+    return subprocess.run([str(exe), "container", *map(str, arguments)], capture_output=True,
+                          text=True, timeout=60, check=False, **options)
+
+
+def yaml_of(text):
+    """The document of a YAML text by libyaml, through whoever reads it here; None: nobody does."""
+    try:
+        import yaml
+    except ImportError:
+        return None
+    return yaml.safe_load(text)
+
+
+def pod_schema():
+    try:
+        import jsonschema
+        wheels = store.Store(store.cache_folder(),
+                             store.read_pins(HERE.parent / "scenarios/wheels.txt"), print)
+        wheels.provide([SCHEMAS])
+        folder = wheels.wheel_folder(SCHEMAS) / "kubernetes_validate/kubernetes-json-schema"
+        newest = sorted(folder.glob("v*-local-strict"),
+                        key=lambda p: [int(n) for n in p.name[1:].split("-")[0].split(".")])[-1]
+        schema = json.loads((newest / "pod-v1.json").read_text())
+        shared = json.loads((newest / "_definitions.json").read_text())
+        resolver = jsonschema.RefResolver("https://kubernetes.io/api/pod/v1", schema, store={
+            "https://kubernetes.io/api/_definitions.json": shared})
+        return jsonschema.Draft202012Validator(schema, resolver=resolver)
+    except (store.Skip, ImportError, OSError, IndexError) as error:
+        skip("the schema of Kubernetes", str(error))
+        return None
+
+
+# ---------------------------------------------------------------- every host, every engine
+
+def of_machine(exe, folder, name, schema):
+    top = tree(folder, name)
+    for engine in ENGINES:
+        where = f"{name}: {engine}"
+        shown = run(exe, engine, "--host", top, "/bin/true")
+        told = run(exe, engine, "--host", top, "--json", "/bin/true")
+        if name == "files-of-an-image":     # nothing of a machine is in it
+            check(where, shown.returncode == 3 and "cannot be looked at" in shown.stderr,
+                  shown.stderr)
+            continue
+        check(f"{where}: status", shown.returncode == 0 == told.returncode, shown.stderr)
+        said = json.loads(told.stdout)
+        check(f"{where}: json", said["schema"] == 1 and said["format"] == engine, said)
+        for key, items in said.items():
+            if isinstance(items, list) and items and isinstance(items[0], dict):
+                check(f"{where}: {key} has reasons", all(i["reason"] for i in items), items)
+        if engine in ("compose", "kubernetes"):
+            document = yaml_of(shown.stdout)
+            if document is None:
+                continue
+            check(f"{where}: YAML", isinstance(document, dict), shown.stdout)
+            if engine == "kubernetes" and schema:
+                faults = [e.message[:100] for e in schema.iter_errors(document)]
+                check(f"{where}: schema", not faults, faults)
+        else:
+            shell = subprocess.run(["sh", "-n"], input=shown.stdout, capture_output=True,
+                                   text=True, check=False)
+            check(f"{where}: a shell reads it", shell.returncode == 0, shell.stderr)
+
+
+def values(document, key):
+    return [item["value"] for item in document[key]]
+
+
+def expected(exe, folder):
+    def said(machine, engine, **options):
+        return json.loads(run(exe, engine, "--host", tree(folder, machine), "--json", "/bin/true",
+                              **options).stdout)
+    docker = said("geforce-desktop", "docker")
+    check("docker asks the toolkit", values(docker, "gpus") == ["all"]
+          and docker["arguments"][:2] == ["--gpus", "all"], docker)
+    check("docker: the toolkit that is missing is said", "nvidia-container-toolkit"
+          in " ".join(values(docker, "first")) and docker["undo"], docker)
+    podman = said("geforce-desktop", "podman")
+    check("podman asks by name", podman["arguments"][:2] == ["--device", "nvidia.com/gpu=all"],
+          podman)
+    check("podman: the specification that is missing is said",
+          "sudo gpumend container cdi --write" in values(podman, "first"), podman)
+    top = tree(folder, "geforce-desktop")
+    (top / "etc/cdi").mkdir(parents=True)
+    (top / "etc/cdi/nvidia.yaml").write_text(cdi.GOOD)
+    (top / "usr/bin").mkdir(parents=True, exist_ok=True)
+    (top / "usr/bin/nvidia-container-runtime-hook").write_text("")
+    for engine in ("docker", "podman"):
+        ready = json.loads(run(exe, engine, "--host", top, "--json", "/bin/true").stdout)
+        check(f"{engine}: nothing to do first where all is there", ready["first"] == [], ready)
+    amd = said("rx6700xt", "podman")
+    check("AMD: nodes and the number of the group",
+          set(values(amd, "devices")) == {"/dev/kfd", "/dev/dri/renderD128"}
+          and values(amd, "groups") == ["105"], amd)
+    rootless = said("rx6700xt", "podman", preexec_fn=lambda: os.setuid(65534)
+                    ) if os.geteuid() == 0 else None
+    if rootless:
+        check("AMD without root: keep-groups", values(rootless, "groups") == ["keep-groups"],
+              rootless)
+    wsl = said("wsl-good", "podman")
+    check("WSL: dxg and its libraries", values(wsl, "devices") == ["/dev/dxg"]
+          and values(wsl, "mounts") == ["/usr/lib/wsl:/usr/lib/wsl"]
+          and "LD_LIBRARY_PATH=/usr/lib/wsl/lib" in values(wsl, "environment"), wsl)
+    none = said("cpu-only", "docker")
+    check("no GPU: nothing is asked for", none["gpu"] == "none" and none["arguments"] == [], none)
+    broken = said("module-not-loaded", "docker")
+    check("a driver that is not loaded comes first", "modprobe" in " ".join(values(broken, "first")),
+          broken)
+
+
+# ---------------------------------------------------------------- a library that the image lacks
+
+PROGRAM = """#include <stdio.h>
+int cublasCreate(void);
+int main(void) { printf("%d\\n", cublasCreate()); return 0; }
+"""
+
+
+def library(path, soname, source, *options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    compiled(source, "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", path, *options)
+    link = path.parent / soname
+    if link != path:
+        os.symlink(path.name, link)
+
+
+def host_with_cuda(folder):
+    top = tree(folder, "geforce-desktop")
+    lib = top / "usr/local/cuda-12.6/lib64"
+    library(lib / "libcublasLt.so.12.6.1.4", "libcublasLt.so.12", "int lt(void) { return 126; }")
+    library(lib / "libcublas.so.12.6.1.4", "libcublas.so.12",
+            "int lt(void); int cublasCreate(void) { return lt(); }",
+            lib / "libcublasLt.so.12.6.1.4")
+    return top
+
+
+def image_without(folder, host, exe):
+    image = folder / "image"
+    shutil.rmtree(image, ignore_errors=True)
+    image.mkdir()
+    lib = host / "usr/local/cuda-12.6/lib64"
+    compiled(PROGRAM, "-o", image / "app", lib / "libcublas.so.12.6.1.4",
+             f"-Wl,-rpath-link,{lib}")
+    for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+        copy = image / path.lstrip("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    shutil.copy(exe, image / "gpumend")
+    return image
+
+
+def lacking(exe, folder):
+    if os.uname().machine != "x86_64":
+        return skip("libraries that the image lacks", "the stand-ins are for x86-64")
+    host = host_with_cuda(folder)
+    image = image_without(folder, host, exe)
+    said = json.loads(run(exe, "podman", "/app", "--root", image, "--host", host, "--json").stdout)
+    mounts = values(said, "mounts")
+    check("the host's library is mounted, with what it needs",
+          {m.split(":")[1] for m in mounts} >= {"/opt/gpumend/lib/libcublas.so.12",
+                                                "/opt/gpumend/lib/libcublasLt.so.12"}, mounts)
+    check("and found", "LD_LIBRARY_PATH=/opt/gpumend/lib" in values(said, "environment"), said)
+    check("nothing is left for the image", said["image"] == [], said)
+    own = json.loads(run(exe, "podman", "/app", "--root", image, "--host", host, "--json", "--env",
+                         "LD_LIBRARY_PATH=/opt/own").stdout)
+    check("the image's own search path stays behind it", "LD_LIBRARY_PATH=/opt/gpumend/lib:/opt/own"
+          in values(own, "environment"), own)
+    bare = json.loads(run(exe, "podman", "/app", "--root", image, "--host",
+                          tree(folder / "bare", "geforce-desktop"), "--json").stdout)
+    check("neither has it: a line for the Dockerfile", bare["mounts"] == []
+          and any(v.startswith("RUN ") and "cublas" in v for v in values(bare, "image")), bare)
+    in_podman(folder, image, host, said)
+
+
+def in_podman(folder, image, host, said):
+    what = "the command line in podman"
+    name = f"localhost/gpumend-settings:{os.getpid()}"
+    if not shutil.which("podman"):
+        return skip(what, "there is no podman")
+    built = subprocess.run(f"tar -C {image} -c . | podman import - {name}", shell=True,
+                           capture_output=True, text=True, check=False)
+    try:
+        plain = subprocess.run([*PODMAN, name, "/gpumend", "--version"], capture_output=True,
+                               text=True, check=False)
+        if built.returncode or plain.returncode:
+            return skip(what, "podman runs no container here: " + plain.stderr.strip()[-120:])
+        without = subprocess.run([*PODMAN, name, "/app"], capture_output=True, text=True,
+                                 check=False)
+        check("without the settings it does not start", without.returncode == 127
+              and "libcublas.so.12" in without.stderr, without.stderr)
+        # The stand-in host lies in a folder, and its GPU is none: the rest is as it was printed.
+        arguments, options = said["arguments"], []
+        for flag, value in zip(arguments[::2], arguments[1::2]):
+            if flag != "--device":
+                options += [flag, str(host) + value if flag == "-v" else value]
+        done = subprocess.run([*PODMAN, *options, name, "/app"], capture_output=True, text=True,
+                              check=False)
+        check("with them it does", done.stdout.strip() == "126", done.stderr[-300:])
+        inside = subprocess.run([*PODMAN, *options, name, "/gpumend", "check", "/app", "--json"],
+                                capture_output=True, text=True, check=False)
+        check("and gpumend in the container agrees", inside.returncode == 0
+              and json.loads(inside.stdout)["verdict"] == "ok", inside.stdout[-300:])
+    finally:
+        subprocess.run(["podman", "rmi", "-f", name], capture_output=True, check=False)
+
+
+def main():
+    exe = Path(sys.argv[1]).resolve()
+    schema = pod_schema()
+    if yaml_of("a: 1") is None:
+        skip("YAML", "this Python has no yaml module")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        folder.chmod(0o755)
+        (folder / "bare").mkdir()
+        for name in MACHINES:
+            of_machine(exe, folder, name, schema)
+        expected(exe, folder)
+        lacking(exe, folder)
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
