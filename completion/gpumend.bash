@@ -36,7 +36,7 @@ _gpumend()
     fi
 
     case $command:$prev in
-    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | container:--root | container:--folder | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
+    check:--root | check:--kb | snapshot:--root | snapshot:--kb | snapshot:--tree | fix:--root | fix:--kb | enable:--root | disable:--root | devices:--root | check:--host | container:--root | container:--host | container:--kb | container:--folder | choose:--root | choose:--kb | probe:--kb | kb:--kb | why:--root | why:--cwd)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
@@ -74,7 +74,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "sh" -- "$cur")
         return
         ;;
-    check:--unset | snapshot:--unset | choose:--unset | probe:--unset | fix:--unset | enable:--unset | why:--unset)
+    check:--unset | container:--unset | snapshot:--unset | choose:--unset | probe:--unset | fix:--unset | enable:--unset | why:--unset)
         mapfile -t COMPREPLY < <(compgen -e -- "$cur")
         return
         ;;
@@ -82,7 +82,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
+    check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
@@ -93,7 +93,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --env --unset --glibc --cpu --kb --snapshot --json --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --json --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
@@ -124,7 +124,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     container)
-        word="--write --refresh --check --folder --root --json --help"
+        word="--root --host --import --env --unset --kb --write --refresh --check --folder --json --help"
         ;;
     choose)
         word="--model --memory-gib --app --require-gpu --export --root --env --unset --kb --json --help"
@@ -139,7 +139,7 @@ _gpumend()
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
     elif [[ $command == container ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "cdi" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "docker podman compose kubernetes apptainer cdi" -- "$cur")
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")

@@ -74,7 +74,11 @@ def faults_of(command, status, document):
         if status != 0:
             yield f"status {status}"
         return
-    if command in ("devices", "choose", "container"):
+    if command == "container":
+        if status != (1 if document.get("verdict") == "broken" else 0):
+            yield f"status {status} with verdict {document.get('verdict')}"
+        return
+    if command in ("devices", "choose"):
         if (status == 1) != (document["verdict"] == "broken"):
             yield f"status {status} with verdict {document['verdict']}"
         return
@@ -148,7 +152,9 @@ def cases(top):
                      "import ctranslate2"]),
             ("snapshot", [env]), ("snapshot", ["--redact", "--root", gpu]), ("snapshot", [lost]),
             ("devices", []), ("devices", ["--root", gpu]),
-            ("container", ["cdi", "--check"]), ("container", ["cdi", "--check", "--host", gpu]),
+            ("container", ["cdi", "--check"]), ("container", ["docker", env]),
+            ("container", ["kubernetes", env, "--host", gpu]), ("check", [env, "--host", gpu]),
+            ("container", ["cdi", "--check", "--host", gpu]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
             ("choose", [env, "--memory-gib", "1000000"]),

@@ -36,17 +36,26 @@ static int take_option(void *command, int id, const char *value)
 {
     struct container *c = command;
     switch (id) {
-    case O_FOLDER: c->cdi.folder = value; return CLI_OK;
-    case O_CHECK: c->cdi.check = true; return CLI_OK;
-    case O_REFRESH: c->cdi.refresh = true; return CLI_OK;
-    case O_WRITE: c->cdi.write = true; return CLI_OK;
+    case O_FOLDER:
+        c->cdi.folder = value;
+        return CLI_OK;
+    case O_CHECK:
+        c->cdi.check = true;
+        return CLI_OK;
+    case O_REFRESH:
+        c->cdi.refresh = true;
+        return CLI_OK;
+    case O_WRITE:
+        c->cdi.write = true;
+        return CLI_OK;
     case CLI_ARGUMENT:
         if (!c->what) {
             c->what = value;
             return CLI_OK;
         }
         break;
-    default: break;
+    default:
+        break;
     }
     return cli_target_take(&c->t, id, value);
 }
@@ -58,8 +67,12 @@ static int print(struct container *c, struct root *host, enum ctr_format format)
     struct model *m = &c->target.model;
     struct diag_report report;
     struct ctr_settings settings;
-    struct ctr_question q = {.model = m, .report = &report, .host_root = host, .host = m->host,
-                             .format = format, .rootless = getuid() != 0};
+    struct ctr_question q = {.model = m,
+                             .report = &report,
+                             .host_root = host,
+                             .host = m->host,
+                             .format = format,
+                             .rootless = getuid() != 0};
     if (!m->host) {
         return cli_fail(CLI_CANNOT, "container: the host cannot be looked at: %s", m->host_why);
     }
@@ -85,8 +98,9 @@ static int settings(struct container *c, enum ctr_format format)
         return cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text));
     }
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
-    int status = rc < 0 ? cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text))
-                        : print(c, &host, format);
+    int status = rc < 0
+                     ? cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text))
+                     : print(c, &host, format);
     model_target_close(&c->target);
     root_close(&host);
     return status;
@@ -102,7 +116,7 @@ static int cdi(struct container *c)
     q->json = c->t.json;
     if (c->t.asked.target || c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "container: cdi describes a machine and takes no TARGET and no "
-                        "--root; --host DIR names another machine's file system");
+                                   "--root; --host DIR names another machine's file system");
     }
     if (q->check + q->refresh + q->write > 1) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh and --write are three things");
@@ -122,11 +136,11 @@ static int carry_out(void *command)
     }
     if (!c->what || !ctr_format_find(c->what, &format)) {
         return cli_fail(CLI_USAGE, "container: say what to make: docker, podman, compose, "
-                        "kubernetes, apptainer or cdi");
+                                   "kubernetes, apptainer or cdi");
     }
     if (c->cdi.check || c->cdi.refresh || c->cdi.write || c->cdi.folder) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh, --write and --folder belong to "
-                        "cdi");
+                                   "cdi");
     }
     return settings(c, format);
 }
@@ -147,18 +161,19 @@ const struct cli_command cli_container = {
     .name = "container",
     .arguments = "docker|podman|compose|kubernetes|apptainer|cdi [options] [TARGET]",
     .summary = "what gives a container the GPUs here and what its application needs",
-    .text = "With the name of an engine: the settings that an application needs on this host, each\n"
-            "with its reason, as a command line, a compose fragment or a Pod manifest. TARGET is\n"
-            "what `check` takes; with --root DIR it lies in the image, whose file system is DIR.\n"
-            "Libraries that the image lacks and the host has are mounted; what neither has is a\n"
-            "line for the Dockerfile.\n\n"
-            "`container cdi` prints a Container Device Interface specification for the GPUs here,\n"
-            "one document a vendor: podman, docker, containerd and CRI-O then know the devices\n"
-            "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It has no hooks and is of the lowest\n"
-            "version that has its fields, so that old engines load it. --write puts it where\n"
-            "engines look; what gpumend did not write is never written over.\n"
-            "--check reads the specifications of every folder that engines read, whoever wrote\n"
-            "them, and says which are refused or stale: exit status 1 if one is.",
+    .text =
+        "With the name of an engine: the settings that an application needs on this host, each\n"
+        "with its reason, as a command line, a compose fragment or a Pod manifest. TARGET is\n"
+        "what `check` takes; with --root DIR it lies in the image, whose file system is DIR.\n"
+        "Libraries that the image lacks and the host has are mounted; what neither has is a\n"
+        "line for the Dockerfile.\n\n"
+        "`container cdi` prints a Container Device Interface specification for the GPUs here,\n"
+        "one document a vendor: podman, docker, containerd and CRI-O then know the devices\n"
+        "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It has no hooks and is of the lowest\n"
+        "version that has its fields, so that old engines load it. --write puts it where\n"
+        "engines look; what gpumend did not write is never written over.\n"
+        "--check reads the specifications of every folder that engines read, whoever wrote\n"
+        "them, and says which are refused or stale: exit status 1 if one is.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

@@ -58,7 +58,8 @@ static int put(struct arena *a, int folder, const char *name, const char *text, 
         rc = -errno;
     }
     if (rc < 0 || !replace) {
-        (void)unlinkat(folder, beside, 0); // ours alone; a failure leaves a hidden file that no engine reads
+        (void)unlinkat(folder, beside,
+                       0); // ours alone; a failure leaves a hidden file that no engine reads
     }
     return rc == 0 && fsync(folder) < 0 ? -errno : rc;
 }
@@ -69,8 +70,9 @@ static int write_one(struct arena *a, const struct container_cdi *q, int folder,
     bool there = false, theirs = false;
     int rc = look_at_old(a, folder, spec->file, &there, &theirs);
     if (rc == 0 && theirs) {
-        return cli_fail(CLI_CANNOT, "container: %s/%s was not written by gpumend: it stays as it is",
-                        q->folder, spec->file);
+        return cli_fail(CLI_CANNOT,
+                        "container: %s/%s was not written by gpumend: it stays as it is", q->folder,
+                        spec->file);
     }
     if (rc == 0 && q->refresh && !there) {
         return CLI_OK;
@@ -112,9 +114,11 @@ static int write_all(struct arena *a, const struct container_cdi *q, const struc
         const struct cdi_spec *spec = &specs->specs.items[i];
         const char *other = other_of_kind(a, q, files, spec);
         int rc = other && q->write
-                     ? cli_fail(CLI_CANNOT, "container: %s defines %s already, and engines resolve "
+                     ? cli_fail(CLI_CANNOT,
+                                "container: %s defines %s already, and engines resolve "
                                 "neither of two files that define the same devices; refresh that "
-                                "one, or remove it first", other, spec->kind)
+                                "one, or remove it first",
+                                other, spec->kind)
                      : write_one(a, q, folder, spec);
         status = status == CLI_OK ? rc : status;
     }
@@ -146,8 +150,8 @@ static int check(struct arena *a, const struct container_cdi *q, const struct cd
     return report_cdi_errors(files) ? CLI_FINDINGS : CLI_OK;
 }
 
-static int build(struct arena *a, const struct container_cdi *q, struct root *root, const struct host *h,
-                 const struct cdi_files *files)
+static int build(struct arena *a, const struct container_cdi *q, struct root *root,
+                 const struct host *h, const struct cdi_files *files)
 {
     struct cdi_specs specs;
     cdi_build(root, a, h, &specs);

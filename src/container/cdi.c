@@ -109,13 +109,16 @@ static void add_all(json_t *document)
     json_t *devices = json_object_get(document, "devices"), *device, *node;
     json_t *all = json_object();
     size_t i, k;
-    json_array_foreach(devices, i, device) {
+    json_array_foreach(devices, i, device)
+    {
         json_t *nodes = json_object_get(json_object_get(device, "containerEdits"), "deviceNodes");
-        json_array_foreach(nodes, k, node) {
+        json_array_foreach(nodes, k, node)
+        {
             json_t *list = list_of(all, "deviceNodes"), *other;
             size_t n;
             bool is_there = false;
-            json_array_foreach(list, n, other) {
+            json_array_foreach(list, n, other)
+            {
                 is_there |= json_equal(node, other);
             }
             if (!is_there) {
@@ -139,7 +142,9 @@ static void finish(struct builder *b, json_t *document, const char *file, const 
     set(document, "cdiVersion", json_string(cdi_lowest_version(b->arena, document)));
     VEC_PUSH(b->arena, &b->specs->specs,
              (struct cdi_spec){.kind = json_string_value(json_object_get(document, "kind")),
-                               .file = file, .document = document, .note = note});
+                               .file = file,
+                               .document = document,
+                               .note = note});
 }
 
 static void leave_out(struct builder *b, const struct host_gpu *g, const char *why)
@@ -174,8 +179,8 @@ static void add_nodes(json_t *edits, const struct host_node *nodes, size_t n, bo
 
 /* ------------------------------------------------------------------ NVIDIA */
 
-/* Every library of the driver ends in its version; libnvidia-nvvm70 has its own. What draws pictures
- * is left out: it needs more than libraries, and programs that compute do not open it. */
+/* Every library of the driver ends in its version; libnvidia-nvvm70 has its own. What draws
+ * pictures is left out: it needs more than libraries, and programs that compute do not open it. */
 static bool is_driver_file(const char *name, void *arg)
 {
     static const char *const drawing[] = {"libGL",         "libEGL",        "libnvidia-gl",
@@ -196,8 +201,8 @@ static void add_driver_libraries(struct builder *b, json_t *edits, const struct 
     enum { FILES_MAX = 4096 };
     struct root_dir files;
     const char *folder = path_dir(b->arena, cuda->real);
-    if (root_list(b->root, b->arena, folder, FILES_MAX, is_driver_file, (void *)(uintptr_t)cuda->version,
-                  &files) < 0) {
+    if (root_list(b->root, b->arena, folder, FILES_MAX, is_driver_file,
+                  (void *)(uintptr_t)cuda->version, &files) < 0) {
         add_library(b, edits, cuda->real, cuda->name);
         return;
     }
@@ -251,8 +256,11 @@ static void add_mig(struct builder *b, json_t *document, const struct host_gpu *
             !add_capability(b, edits, instance)) {
             json_t *devices = json_object_get(document, "devices");
             (void)json_array_remove(devices, json_array_size(devices) - 1); // it is there
-            leave_out(b, g, arena_printf(b->arena, "the capabilities of MIG instance %s cannot be "
-                                         "read", g->mig.items[i]));
+            leave_out(b, g,
+                      arena_printf(b->arena,
+                                   "the capabilities of MIG instance %s cannot be "
+                                   "read",
+                                   g->mig.items[i]));
         }
     }
 }
@@ -288,7 +296,8 @@ static void build_nvidia(struct builder *b)
             continue;
         }
         if (!cuda || !cuda->version) {
-            leave_out(b, g, "the driver's libcuda was not found, so that no container could use it");
+            leave_out(b, g,
+                      "the driver's libcuda was not found, so that no container could use it");
         } else if (can_pass_on(b, g)) {
             const char *names[] = {arena_printf(b->arena, "%zu", index),
                                    g->uuid.state == HOST_YES ? g->uuid.value : NULL};

@@ -1,8 +1,9 @@
 /*
  * Container Device Interface specifications: what a container engine that reads them (podman,
  * docker, containerd, CRI-O) puts into a container for a device name such as "nvidia.com/gpu=0".
- * The format is that of the CDI specification, SPEC.md 1.1.0 (cncf-tags/container-device-interface);
- * versions in which its fields came are those of its table of releases.
+ * The format is that of the CDI specification, SPEC.md 1.1.0
+ * (cncf-tags/container-device-interface); versions in which its fields came are those of its table
+ * of releases.
  *
  * What is written for this machine has no hooks: hooks are programs of the host that must be
  * installed there, and engines refuse to start a container without them. Each library is mounted

@@ -112,7 +112,8 @@ static void each_edits(struct judge *j, void (*visit)(struct judge *, json_t *ed
     json_t *device;
     size_t i;
     visit(j, json_object_get(j->file->document, "containerEdits"), arg);
-    json_array_foreach(json_object_get(j->file->document, "devices"), i, device) {
+    json_array_foreach(json_object_get(j->file->document, "devices"), i, device)
+    {
         visit(j, json_object_get(device, "containerEdits"), arg);
     }
 }
@@ -136,7 +137,8 @@ static void visit_paths(struct judge *j, json_t *edits, void *arg)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         json_t *item;
         size_t k;
-        json_array_foreach(json_object_get(edits, kinds[i].list), k, item) {
+        json_array_foreach(json_object_get(edits, kinds[i].list), k, item)
+        {
             const char *path = json_string_value(json_object_get(item, kinds[i].key));
             if (!path && kinds[i].else_key) {
                 path = json_string_value(json_object_get(item, kinds[i].else_key));
@@ -221,13 +223,15 @@ static void judge_coverage(struct judge *j)
         if (strcmp(now.specs.items[i].kind, j->file->kind) != 0) {
             continue;
         }
-        json_array_foreach(json_object_get(now.specs.items[i].document, "devices"), k, device) {
-            json_t *nodes = json_object_get(json_object_get(device, "containerEdits"),
-                                            "deviceNodes");
+        json_array_foreach(json_object_get(now.specs.items[i].document, "devices"), k, device)
+        {
+            json_t *nodes =
+                json_object_get(json_object_get(device, "containerEdits"), "deviceNodes");
             if (strcmp(json_string_value(json_object_get(device, "name")), "all") != 0) {
                 continue;
             }
-            json_array_foreach(nodes, n, node) {
+            json_array_foreach(nodes, n, node)
+            {
                 struct wanted w = {json_string_value(json_object_get(node, "path")), false};
                 each_path(j, note_wanted, &w);
                 if (!w.found) {
@@ -237,9 +241,10 @@ static void judge_coverage(struct judge *j)
         }
         if (missing) {
             add_problem(j, CDI_GPU_LEFT_OUT, false,
-                        arena_printf(j->arena, missing == 1 ? "%s is here and not in it"
-                                                            : "%s and %zu more nodes are here and "
-                                                              "not in it",
+                        arena_printf(j->arena,
+                                     missing == 1 ? "%s is here and not in it"
+                                                  : "%s and %zu more nodes are here and "
+                                                    "not in it",
                                      first, missing - 1));
         }
     }
@@ -254,8 +259,10 @@ static void judge_driver(struct judge *j)
     if (version && module->state == HOST_YES && module->value &&
         host_version_cmp(version, module->value) != 0) {
         add_problem(j, CDI_OTHER_DRIVER, true,
-                    arena_printf(j->arena, "it was made for driver %s, and the loaded module is of "
-                                 "%s", str_printable(j->arena, version), module->value));
+                    arena_printf(j->arena,
+                                 "it was made for driver %s, and the loaded module is of "
+                                 "%s",
+                                 str_printable(j->arena, version), module->value));
     }
 }
 
@@ -268,7 +275,8 @@ static void judge_document(struct judge *j)
         add_problem(j, CDI_REFUSED, true, fault);
     } else if (j->files->engine_max && host_version_cmp(f->version, j->files->engine_max) > 0) {
         add_problem(j, CDI_TOO_NEW, true,
-                    arena_printf(j->arena, "it is of version %s, and %s loads specifications up to "
+                    arena_printf(j->arena,
+                                 "it is of version %s, and %s loads specifications up to "
                                  "%s: it passes over this file, and its devices cannot be resolved",
                                  f->version, j->files->engine, j->files->engine_max));
     }
@@ -313,8 +321,10 @@ static void read_document(struct judge *j)
     judge_document(j);
     if (root_stat(j->root, f->path, &st) == 0 && !(st.st_mode & 0004)) {
         add_problem(j, CDI_NOT_FOR_ALL, false,
-                    arena_printf(j->arena, "its mode is %04o: engines of other users (rootless "
-                                 "ones) cannot read it", (unsigned)st.st_mode & 07777));
+                    arena_printf(j->arena,
+                                 "its mode is %04o: engines of other users (rootless "
+                                 "ones) cannot read it",
+                                 (unsigned)st.st_mode & 07777));
     }
 }
 
@@ -329,9 +339,11 @@ static bool shares_device(const struct cdi_file *f, const struct cdi_file *g, co
 {
     json_t *x, *y;
     size_t i, k;
-    json_array_foreach(json_object_get(f->document, "devices"), i, x) {
+    json_array_foreach(json_object_get(f->document, "devices"), i, x)
+    {
         const char *name = json_string_value(json_object_get(x, "name"));
-        json_array_foreach(json_object_get(g->document, "devices"), k, y) {
+        json_array_foreach(json_object_get(g->document, "devices"), k, y)
+        {
             const char *other = json_string_value(json_object_get(y, "name"));
             if (name && other && strcmp(name, other) == 0) {
                 *ret = name;
@@ -355,9 +367,10 @@ static void judge_conflicts(struct judge *j)
                 shares_device(f, g, &name)) {
                 j->file = g;
                 add_problem(j, CDI_CONFLICT, true,
-                            arena_printf(j->arena, "%s defines the device %s=%s as well: engines "
-                                         "resolve neither", f->path, f->kind,
-                                         str_printable(j->arena, name)));
+                            arena_printf(j->arena,
+                                         "%s defines the device %s=%s as well: engines "
+                                         "resolve neither",
+                                         f->path, f->kind, str_printable(j->arena, name)));
             }
         }
     }

@@ -24,7 +24,7 @@ const char *cdi_fault_name(enum cdi_fault_kind kind); // "path-gone"
 
 struct cdi_problem {
     enum cdi_fault_kind kind;
-    bool is_error; // a container cannot be started with it, or gets what does not work
+    bool is_error;    // a container cannot be started with it, or gets what does not work
     const char *text; // one sentence
 };
 
@@ -38,8 +38,8 @@ struct cdi_file {
 
 struct cdi_files {
     VEC(struct cdi_file) files;
-    host_texts folders;    // that were read
-    const char *engine;    // "podman 4.3.1", where one is installed whose limit is known; or NULL
+    host_texts folders;     // that were read
+    const char *engine;     // "podman 4.3.1", where one is installed whose limit is known; or NULL
     const char *engine_max; // the newest version of the format that it loads
 };
 

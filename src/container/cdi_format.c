@@ -10,8 +10,8 @@ enum level { SPEC, DEVICE, EDITS, NODE, MOUNT, HOOK, RDT, NET, ANY };
 struct field {
     enum level level;
     const char *name;
-    json_type type;    // JSON_TRUE: a boolean. JSON_ARRAY: of objects of level `of`, or of plain
-                       // values where it is ANY
+    json_type type; // JSON_TRUE: a boolean. JSON_ARRAY: of objects of level `of`, or of plain
+                    // values where it is ANY
     enum level of;
     const char *since; // version, or NULL: from the first one on
     bool needed;
@@ -105,10 +105,11 @@ static void check_value(struct check *c, const struct field *f, json_t *value)
     json_t *item;
     size_t i;
     if (!is_type(value, f->type)) {
-        set_fault(c, arena_printf(c->arena, "\"%s\" is of another type than the format says",
-                                  f->name));
+        set_fault(
+            c, arena_printf(c->arena, "\"%s\" is of another type than the format says", f->name));
     } else if (f->type == JSON_ARRAY && f->of != ANY) {
-        json_array_foreach(value, i, item) {
+        json_array_foreach(value, i, item)
+        {
             check_object(c, f->of, item);
         }
     } else if (f->type == JSON_OBJECT && f->of != ANY) {
@@ -124,11 +125,14 @@ static void check_object(struct check *c, enum level level, json_t *object)
         set_fault(c, "a list holds something else than objects");
         return;
     }
-    json_object_foreach(object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         const struct field *f = field_named(level, key);
         if (!f) {
-            set_fault(c, arena_printf(c->arena, "the format has no field \"%s\" here, and engines "
-                                      "refuse unknown ones", str_printable(c->arena, key)));
+            set_fault(c, arena_printf(c->arena,
+                                      "the format has no field \"%s\" here, and engines "
+                                      "refuse unknown ones",
+                                      str_printable(c->arena, key)));
             continue;
         }
         need_version(c, f->since);
@@ -171,8 +175,10 @@ static void check_kind(struct check *c, const char *kind)
     struct str class = str_of(kind), vendor = str_cut(&class, '/');
     if (!is_name(vendor, "_-.") || !is_name(class, "_-.") || is_digit(*vendor.s) ||
         is_digit(*class.s)) {
-        set_fault(c, arena_printf(c->arena, "\"%s\" is no kind: VENDOR/CLASS, such as "
-                                  "nvidia.com/gpu", str_printable(c->arena, kind)));
+        set_fault(c, arena_printf(c->arena,
+                                  "\"%s\" is no kind: VENDOR/CLASS, such as "
+                                  "nvidia.com/gpu",
+                                  str_printable(c->arena, kind)));
     } else if (str_find_char(class, '.') < class.n) {
         need_version(c, "0.6.0");
     }
@@ -226,8 +232,7 @@ const char *cdi_fault(struct arena *a, const json_t *document)
         known |= strcmp(versions[i], version) == 0;
     }
     if (!c.fault && !known) {
-        return arena_printf(a, "there is no version %s of the format",
-                            str_printable(a, version));
+        return arena_printf(a, "there is no version %s of the format", str_printable(a, version));
     }
     if (!c.fault && host_version_cmp(version, c.lowest) < 0) {
         return arena_printf(a, "it says version %s and has fields of version %s: engines refuse it",

@@ -101,13 +101,16 @@ static bool uses_package(const struct model *m, const char *const *names, size_t
 /* NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the toolkit injects. */
 static void add_capabilities(struct work *w)
 {
-    static const char *const video[] = {"torchcodec", "PyNvVideoCodec", "pynvvideocodec", "decord",
-                                        "nvidia-dali-cuda120", "nvidia-dali-cuda130", "VPF"};
+    static const char *const video[] = {"torchcodec", "PyNvVideoCodec",      "pynvvideocodec",
+                                        "decord",     "nvidia-dali-cuda120", "nvidia-dali-cuda130",
+                                        "VPF"};
     const char *who = NULL;
     if (uses_package(w->q->model, video, sizeof video / sizeof *video, &who)) {
         add(w, &w->s->env, "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video",
-            arena_printf(w->a, "libcuda (compute), nvidia-smi and NVML (utility), and the video "
-                         "codecs that %s uses: without it they are not injected", who));
+            arena_printf(w->a,
+                         "libcuda (compute), nvidia-smi and NVML (utility), and the video "
+                         "codecs that %s uses: without it they are not injected",
+                         who));
     } else {
         add(w, &w->s->env, "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
             "libcuda (compute), and nvidia-smi and NVML (utility): an image that sets less gets "
@@ -118,16 +121,20 @@ static void add_capabilities(struct work *w)
 static void use_toolkit(struct work *w)
 {
     w->s->by_toolkit = true;
-    add(w, &w->s->gpus, "all", "the NVIDIA Container Toolkit gives the container the nodes and the "
-                               "driver's libraries");
+    add(w, &w->s->gpus, "all",
+        "the NVIDIA Container Toolkit gives the container the nodes and the "
+        "driver's libraries");
     add_capabilities(w);
     if (!has_toolkit(w)) {
-        add(w, &w->s->first, "sudo apt-get install nvidia-container-toolkit && sudo nvidia-ctk "
-                             "runtime configure --runtime=docker && sudo systemctl restart docker",
+        add(w, &w->s->first,
+            "sudo apt-get install nvidia-container-toolkit && sudo nvidia-ctk "
+            "runtime configure --runtime=docker && sudo systemctl restart docker",
             "the NVIDIA Container Toolkit is not installed here: docker answers \"could not select "
             "device driver\" without it (its packages come from NVIDIA's own repository)");
-        add(w, &w->s->undo, "sudo apt-get remove nvidia-container-toolkit && sudo systemctl restart "
-                            "docker", "takes the toolkit back, if it was installed for this");
+        add(w, &w->s->undo,
+            "sudo apt-get remove nvidia-container-toolkit && sudo systemctl restart "
+            "docker",
+            "takes the toolkit back, if it was installed for this");
     }
 }
 
@@ -137,8 +144,10 @@ static void use_names(struct work *w, const char *kind, const char *what)
         arena_printf(w->a, "%s: device nodes and libraries come from the CDI specification", what));
     if (!has_specification(w, kind)) {
         add(w, &w->s->first, "sudo gpumend container cdi --write",
-            arena_printf(w->a, "no valid specification of %s is in /etc/cdi or /run/cdi, and the "
-                         "engine cannot resolve the name without one", kind));
+            arena_printf(w->a,
+                         "no valid specification of %s is in /etc/cdi or /run/cdi, and the "
+                         "engine cannot resolve the name without one",
+                         kind));
         add(w, &w->s->undo, "sudo rm /etc/cdi/gpumend-*.yaml", "removes the specification");
     }
 }
@@ -166,9 +175,11 @@ static void add_node(struct work *w, const struct host_node *n, const char *reas
             keep ? "keep-groups" : arena_printf(w->a, "%llu", (unsigned long long)n->gid),
             keep ? "without root the engine can pass on only the groups that you have (this needs "
                    "the runtime crun)"
-                 : arena_printf(w->a, "the group of %s%s%s%s here, by number: a name may stand for "
-                                "another number in the image", n->path, n->group ? " (" : "",
-                                n->group ? n->group : "", n->group ? ")" : ""));
+                 : arena_printf(w->a,
+                                "the group of %s%s%s%s here, by number: a name may stand for "
+                                "another number in the image",
+                                n->path, n->group ? " (" : "", n->group ? n->group : "",
+                                n->group ? ")" : ""));
     }
 }
 
@@ -204,10 +215,14 @@ static enum ctr_gpu gpu_of(const struct host *h)
         return CTR_WSL;
     }
     switch (best ? best->vendor : HOST_OTHER) {
-    case HOST_NVIDIA: return CTR_NVIDIA;
-    case HOST_AMD: return CTR_AMD;
-    case HOST_INTEL: return CTR_INTEL;
-    case HOST_OTHER: break;
+    case HOST_NVIDIA:
+        return CTR_NVIDIA;
+    case HOST_AMD:
+        return CTR_AMD;
+    case HOST_INTEL:
+        return CTR_INTEL;
+    case HOST_OTHER:
+        break;
     }
     return CTR_NO_GPU;
 }
@@ -216,7 +231,8 @@ static void use_plugin(struct work *w)
 {
     static const struct ctr_item resources[] = {
         [CTR_NO_GPU] = {NULL, NULL},
-        [CTR_NVIDIA] = {"nvidia.com/gpu", "NVIDIA's device plugin hands out whole GPUs by this name"},
+        [CTR_NVIDIA] = {"nvidia.com/gpu",
+                        "NVIDIA's device plugin hands out whole GPUs by this name"},
         [CTR_AMD] = {"amd.com/gpu", "AMD's device plugin hands out whole GPUs by this name"},
         [CTR_INTEL] = {"gpu.intel.com/i915", "Intel's device plugin hands out GPUs by this name"},
         [CTR_WSL] = {"nvidia.com/gpu", "NVIDIA's device plugin hands out the GPU by this name"},
@@ -237,13 +253,18 @@ static void use_nvidia(struct work *w)
 {
     switch (w->q->format) {
     case CTR_DOCKER:
-    case CTR_COMPOSE: use_toolkit(w); break;
-    case CTR_PODMAN: use_names(w, "nvidia.com/gpu", "every NVIDIA GPU"); break;
+    case CTR_COMPOSE:
+        use_toolkit(w);
+        break;
+    case CTR_PODMAN:
+        use_names(w, "nvidia.com/gpu", "every NVIDIA GPU");
+        break;
     case CTR_APPTAINER:
         add(w, &w->s->gpus, "--nv", "binds the driver's nodes and libraries into the container");
         break;
     case CTR_KUBERNETES:
-    case CTR_FORMATS: break;
+    case CTR_FORMATS:
+        break;
     }
 }
 
@@ -282,7 +303,9 @@ static void use_gpu(struct work *w)
         return;
     }
     switch (w->s->gpu) {
-    case CTR_NVIDIA: use_nvidia(w); break;
+    case CTR_NVIDIA:
+        use_nvidia(w);
+        break;
     case CTR_WSL:
         if (w->q->format == CTR_DOCKER || w->q->format == CTR_COMPOSE ||
             w->q->format == CTR_APPTAINER) {
@@ -291,9 +314,14 @@ static void use_gpu(struct work *w)
             use_wsl(w);
         }
         break;
-    case CTR_AMD: use_amd(w); break;
-    case CTR_INTEL: add_nodes(w, HOST_INTEL, "the GPU's render node"); break;
-    case CTR_NO_GPU: return;
+    case CTR_AMD:
+        use_amd(w);
+        break;
+    case CTR_INTEL:
+        add_nodes(w, HOST_INTEL, "the GPU's render node");
+        break;
+    case CTR_NO_GPU:
+        return;
     }
     if (w->q->format == CTR_DOCKER || w->q->format == CTR_PODMAN) {
         add_selinux(w);
@@ -308,12 +336,15 @@ static void add_shared_memory(struct work *w)
     static const char *const some[] = {"torch"};
     const char *who = NULL;
     if (uses_package(w->q->model, many, sizeof many / sizeof *many, &who)) {
-        w->s->shm = (struct ctr_item){"8g", arena_printf(w->a, "%s passes tensors between processes "
+        w->s->shm = (struct ctr_item){"8g", arena_printf(w->a,
+                                                         "%s passes tensors between processes "
                                                          "through /dev/shm, which has 64 MiB by "
-                                                         "default", who)};
+                                                         "default",
+                                                         who)};
     } else if (uses_package(w->q->model, some, sizeof some / sizeof *some, &who)) {
-        w->s->shm = (struct ctr_item){"1g", "torch's DataLoader passes batches through /dev/shm, "
-                                            "which has 64 MiB by default (\"bus error\" when full)"};
+        w->s->shm =
+            (struct ctr_item){"1g", "torch's DataLoader passes batches through /dev/shm, "
+                                    "which has 64 MiB by default (\"bus error\" when full)"};
     }
 }
 
@@ -323,8 +354,11 @@ static const char library_folder[] = "/opt/gpumend/lib";
 static const char *on_host(struct work *w, const char *name)
 {
     static const char *const folders[] = {
-        "/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64",            "/opt/rocm/lib",
+        "/usr/local/cuda/lib64",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/opt/rocm/lib",
     };
     VEC(const char *) all = {0};
     struct root_dir toolkits;
@@ -364,8 +398,7 @@ static void mount_companions(struct work *w, const char *real, const char *name,
     const char *folder = path_dir(w->a, real);
     const char *why = arena_printf(w->a, "%s needs it", name);
     struct root_dir files;
-    if (depth > 4 ||
-        root_list(w->q->host_root, w->a, folder, 65536, NULL, NULL, &files) < 0) {
+    if (depth > 4 || root_list(w->q->host_root, w->a, folder, 65536, NULL, NULL, &files) < 0) {
         return;
     }
     for (size_t i = 0; i < m->families.n; i++) {
@@ -376,7 +409,8 @@ static void mount_companions(struct work *w, const char *real, const char *name,
         }
         for (size_t n = 0; member && n < files.n; n++) {
             for (size_t k = 0; k < f->members.n; k++) {
-                if (str_glob(f->members.items[k], files.names[n]) && !ends_with(files.names[n], ".so")) {
+                if (str_glob(f->members.items[k], files.names[n]) &&
+                    !ends_with(files.names[n], ".so")) {
                     mount_library(w, path_join(w->a, folder, files.names[n]), files.names[n], why,
                                   depth + 1);
                 }
@@ -409,9 +443,10 @@ static size_t mount_lacks(struct work *w)
         for (size_t k = 0; k < n; k++) {
             const char *real = is_driver_library(lacks[k].name) ? NULL : on_host(w, lacks[k].name);
             if (real) {
-                mount_library(w, real, lacks[k].name,
-                              arena_printf(w->a, "the image lacks %s, and the host has it",
-                                           lacks[k].name), 0);
+                mount_library(
+                    w, real, lacks[k].name,
+                    arena_printf(w->a, "the image lacks %s, and the host has it", lacks[k].name),
+                    0);
             } else {
                 left++;
             }
@@ -443,8 +478,8 @@ static void add_variable(struct work *w, const struct diag_variable *v, const ch
         return;
     }
     const char *old = v->prepend ? own_value(w, v->name) : "";
-    add(w, &w->s->env,
-        arena_printf(w->a, "%s=%s%s%s", v->name, v->value, *old ? ":" : "", old), reason);
+    add(w, &w->s->env, arena_printf(w->a, "%s=%s%s%s", v->name, v->value, *old ? ":" : "", old),
+        reason);
 }
 
 /* One LD_LIBRARY_PATH of all folders, before what the image sets itself. */
@@ -456,8 +491,8 @@ static void set_path(struct work *w)
         reason = arena_printf(w->a, "%s%s%s", reason, i ? "; " : "", w->path.items[i].reason);
     }
     if (w->path.n) {
-        add(w, &w->s->env, arena_printf(w->a, "LD_LIBRARY_PATH=%s%s%s", value, *own ? ":" : "", own),
-            reason);
+        add(w, &w->s->env,
+            arena_printf(w->a, "LD_LIBRARY_PATH=%s%s%s", value, *own ? ":" : "", own), reason);
     }
 }
 

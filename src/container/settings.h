@@ -32,13 +32,13 @@ typedef VEC(struct ctr_item) ctr_items;
 
 struct ctr_settings {
     enum ctr_gpu gpu;
-    bool by_toolkit;  // docker, compose: the NVIDIA Container Toolkit injects the driver
-    ctr_items gpus;     // CDI names, or "all"
-    ctr_items devices;  // nodes
-    ctr_items groups;   // numbers, or "keep-groups"
-    ctr_items env;      // "K=V"
-    ctr_items mounts;   // "FROM:TO", read-only
-    ctr_items security; // "label=disable"
+    bool by_toolkit;          // docker, compose: the NVIDIA Container Toolkit injects the driver
+    ctr_items gpus;           // CDI names, or "all"
+    ctr_items devices;        // nodes
+    ctr_items groups;         // numbers, or "keep-groups"
+    ctr_items env;            // "K=V"
+    ctr_items mounts;         // "FROM:TO", read-only
+    ctr_items security;       // "label=disable"
     struct ctr_item shm;      // "1g"; value NULL: the engine's default will do
     struct ctr_item resource; // of kubernetes: "nvidia.com/gpu"
     struct ctr_item runtime_class;

@@ -72,7 +72,8 @@ static json_t *mapping(struct reader *r, const yaml_node_t *node, unsigned depth
         } else {
             value = value_of(r, p->value, depth + 1);
         }
-        if (!value || json_object_set_new(object, (const char *)key->data.scalar.value, value) < 0) {
+        if (!value ||
+            json_object_set_new(object, (const char *)key->data.scalar.value, value) < 0) {
             r->why = r->why ? r->why : "a key is not UTF-8";
             json_decref(object);
             return NULL;
@@ -90,10 +91,17 @@ static json_t *value_of(struct reader *r, int index, unsigned depth)
         return NULL;
     }
     switch (node->type) {
-    case YAML_SCALAR_NODE: value = scalar(node); break;
-    case YAML_SEQUENCE_NODE: value = sequence(r, node, depth); break;
-    case YAML_MAPPING_NODE: value = mapping(r, node, depth); break;
-    case YAML_NO_NODE: break;
+    case YAML_SCALAR_NODE:
+        value = scalar(node);
+        break;
+    case YAML_SEQUENCE_NODE:
+        value = sequence(r, node, depth);
+        break;
+    case YAML_MAPPING_NODE:
+        value = mapping(r, node, depth);
+        break;
+    case YAML_NO_NODE:
+        break;
     }
     if (!value && !r->why) {
         r->why = "a text in it is not UTF-8";
@@ -113,7 +121,8 @@ json_t *cdi_parse(struct arena *a, struct str text, const char **ret_why)
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text.s, text.n);
     if (!yaml_parser_load(&parser, &document)) {
-        *ret_why = arena_printf(a, "it is no YAML: %s in line %zu", parser.problem ? parser.problem : "an error",
+        *ret_why = arena_printf(a, "it is no YAML: %s in line %zu",
+                                parser.problem ? parser.problem : "an error",
                                 parser.problem_mark.line + 1);
     } else {
         struct reader r = {.arena = a, .document = &document};

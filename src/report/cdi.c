@@ -17,8 +17,14 @@ static void print_file(const struct out *o, struct arena *a, const struct cdi_fi
     for (size_t i = 0; i < f->problems.n; i++) {
         error |= f->problems.items[i].is_error;
     }
-    out_print(o, f->problems.n == 0 ? OUT_GREEN : error ? OUT_RED : OUT_YELLOW, "%s",
-              f->problems.n == 0 ? "ok" : error ? "stale" : "look");
+    out_print(o,
+              f->problems.n == 0 ? OUT_GREEN
+              : error            ? OUT_RED
+                                 : OUT_YELLOW,
+              "%s",
+              f->problems.n == 0 ? "ok"
+              : error            ? "stale"
+                                 : "look");
     out_print(o, OUT_PLAIN, "  %s%s\n", str_printable(a, f->path), described(a, f));
     for (size_t i = 0; i < f->problems.n; i++) {
         const struct cdi_problem *p = &f->problems.items[i];
@@ -52,9 +58,9 @@ static json_t *problems_json(struct arena *a, const struct cdi_file *f)
     json_t *list = json_array();
     for (size_t i = 0; i < f->problems.n; i++) {
         const struct cdi_problem *p = &f->problems.items[i];
-        json_t *one = json_pack("{s:s, s:s, s:o}", "kind", cdi_fault_name(p->kind), "severity",
-                                p->is_error ? "error" : "warning", "text",
-                                out_json_text(a, p->text));
+        json_t *one =
+            json_pack("{s:s, s:s, s:o}", "kind", cdi_fault_name(p->kind), "severity",
+                      p->is_error ? "error" : "warning", "text", out_json_text(a, p->text));
         (void)json_array_append_new(list, one);
     }
     return list;
@@ -68,11 +74,10 @@ json_t *report_cdi_json(struct arena *a, const struct cdi_files *f)
     }
     for (size_t i = 0; i < f->files.n; i++) {
         const struct cdi_file *one = &f->files.items[i];
-        json_t *file = json_pack("{s:o, s:o, s:o, s:I, s:b, s:o}", "path",
-                                 out_json_text(a, one->path), "kind", out_json_text(a, one->kind),
-                                 "version", out_json_text(a, one->version), "devices",
-                                 (json_int_t)one->n_devices, "ours", one->ours, "problems",
-                                 problems_json(a, one));
+        json_t *file = json_pack(
+            "{s:o, s:o, s:o, s:I, s:b, s:o}", "path", out_json_text(a, one->path), "kind",
+            out_json_text(a, one->kind), "version", out_json_text(a, one->version), "devices",
+            (json_int_t)one->n_devices, "ours", one->ours, "problems", problems_json(a, one));
         (void)json_array_append_new(files, file);
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "schema", 1, "engine",

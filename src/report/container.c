@@ -15,8 +15,8 @@ static void add(struct arena *a, options *list, const char *flag, const struct c
                 const char *suffix)
 {
     if (item->value) {
-        VEC_PUSH(a, list, (struct option){flag, arena_printf(a, "%s%s", item->value, suffix),
-                                          item->reason});
+        VEC_PUSH(a, list,
+                 (struct option){flag, arena_printf(a, "%s%s", item->value, suffix), item->reason});
     }
 }
 
@@ -67,12 +67,16 @@ static const char *option_text(struct arena *a, const struct option *o)
 static const char *start_of(enum ctr_format format)
 {
     switch (format) {
-    case CTR_DOCKER: return "docker run --rm";
-    case CTR_PODMAN: return "podman run --rm";
-    case CTR_APPTAINER: return "apptainer exec";
+    case CTR_DOCKER:
+        return "docker run --rm";
+    case CTR_PODMAN:
+        return "podman run --rm";
+    case CTR_APPTAINER:
+        return "apptainer exec";
     case CTR_COMPOSE:
     case CTR_KUBERNETES:
-    case CTR_FORMATS: break;
+    case CTR_FORMATS:
+        break;
     }
     return NULL;
 }
@@ -155,20 +159,22 @@ static void print_volumes(const struct out *o, struct arena *a, const struct ctr
     }
     if (s->shm.value) {
         out_print(o, OUT_DIM, "    # %s\n", s->shm.reason);
-        out_print(o, OUT_PLAIN, "    - name: shm\n      emptyDir: {medium: Memory, sizeLimit: %cGi}\n",
+        out_print(o, OUT_PLAIN,
+                  "    - name: shm\n      emptyDir: {medium: Memory, sizeLimit: %cGi}\n",
                   s->shm.value[0]); // "1g"
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
         out_print(o, OUT_DIM, "    # %s\n", s->mounts.items[i].reason);
-        out_print(o, OUT_PLAIN, "    - name: library-%zu\n      hostPath: {path: %s, type: File}\n", i,
-                  half(a, s->mounts.items[i].value, false));
+        out_print(o, OUT_PLAIN, "    - name: library-%zu\n      hostPath: {path: %s, type: File}\n",
+                  i, half(a, s->mounts.items[i].value, false));
     }
 }
 
 static void print_pod(const struct out *o, struct arena *a, const struct ctr_settings *s)
 {
-    out_print(o, OUT_PLAIN, "apiVersion: v1\nkind: Pod\nmetadata:\n  name: app\nspec:\n"
-                            "  restartPolicy: Never\n");
+    out_print(o, OUT_PLAIN,
+              "apiVersion: v1\nkind: Pod\nmetadata:\n  name: app\nspec:\n"
+              "  restartPolicy: Never\n");
     if (s->runtime_class.value) {
         print_yaml(o, a, "  ", "runtimeClassName: ", s->runtime_class.value,
                    s->runtime_class.reason);
@@ -236,12 +242,14 @@ void report_container_text(const struct out *o, struct arena *a, const struct ct
         print_command(o, a, s, format);
     }
     if (s->image.n) {
-        out_print(o, OUT_DIM, "\n# What neither the image nor this host has, as lines for the "
-                              "Dockerfile:\n");
+        out_print(o, OUT_DIM,
+                  "\n# What neither the image nor this host has, as lines for the "
+                  "Dockerfile:\n");
     }
     print_steps(o, &s->image);
-    out_print(o, OUT_DIM, "\n# To return, start the container without these settings: they change "
-                          "nothing else.\n");
+    out_print(o, OUT_DIM,
+              "\n# To return, start the container without these settings: they change "
+              "nothing else.\n");
     print_steps(o, &s->undo);
     for (size_t i = 0; i < s->notes.n; i++) {
         out_print(o, OUT_PLAIN, "%s# %s\n", i ? "" : "\n", s->notes.items[i]);
@@ -254,10 +262,9 @@ static json_t *items_json(struct arena *a, const ctr_items *items)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < items->n; i++) {
-        (void)json_array_append_new(list, json_pack("{s:o, s:o}", "value",
-                                                    out_json_text(a, items->items[i].value),
-                                                    "reason",
-                                                    out_json_text(a, items->items[i].reason)));
+        (void)json_array_append_new(
+            list, json_pack("{s:o, s:o}", "value", out_json_text(a, items->items[i].value),
+                            "reason", out_json_text(a, items->items[i].reason)));
     }
     return list;
 }
@@ -273,8 +280,11 @@ static json_t *item_json(struct arena *a, const struct ctr_item *item)
 
 json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
 {
-    static const char *const gpus[] = {[CTR_NO_GPU] = "none", [CTR_NVIDIA] = "nvidia",
-                                       [CTR_AMD] = "amd", [CTR_INTEL] = "intel", [CTR_WSL] = "wsl"};
+    static const char *const gpus[] = {[CTR_NO_GPU] = "none",
+                                       [CTR_NVIDIA] = "nvidia",
+                                       [CTR_AMD] = "amd",
+                                       [CTR_INTEL] = "intel",
+                                       [CTR_WSL] = "wsl"};
     json_t *doc = json_pack("{s:i, s:s, s:s}", "schema", 1, "format", ctr_format_name(format),
                             "gpu", gpus[s->gpu]);
     const struct {
