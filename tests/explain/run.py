@@ -37,6 +37,7 @@ KEYS = {"schema", "cause", "class", "culprit", "confidence", "summary", "evidenc
         "facts", "also"}
 CONFIDENCE = {"certain", "likely", "possible", None}
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+STATUS = {None: 3, NOT_GPU: 0}  # of every other class: 1
 TOOL_S = 30
 
 Answer = collections.namedtuple("Answer", "doc text faults")
@@ -115,15 +116,15 @@ def explain(exe, data):
                               timeout=TOOL_S, check=False)
     except subprocess.TimeoutExpired:
         return Answer(NO_ANSWER, "", [f"no answer within {TOOL_S} s"])
-    if done.returncode not in (0, 1) or done.stderr:
+    if done.stderr:
         return Answer(NO_ANSWER, "", [f"status {done.returncode}: {done.stderr[:200]!r}"])
     try:
         doc = json.loads(done.stdout)
     except ValueError as error:
         return Answer(NO_ANSWER, "", [f"not JSON: {error}"])
     faults = list(document_faults(doc, decoded(data)))
-    if doc.get("class") == NOT_GPU and done.returncode != 0:
-        faults.append(f"status {done.returncode} for what is no problem of the GPU")
+    if done.returncode != STATUS.get(doc.get("class"), 1):
+        faults.append(f"status {done.returncode} for the class {doc.get('class')}")
     return Answer(doc if KEYS <= set(doc) else NO_ANSWER, decoded(data), faults)
 
 

@@ -39,35 +39,37 @@ SAME = {
     "arguments": "argument", "capabilities": "capability",
 }
 WORD = re.compile(r"[\w./+@=~:-]+")
-LIBRARY = re.compile(r"^(?:.*/)?lib([\w+-]+?)\.so(?:\.[\w.]+)?$")
+LIBRARY = re.compile(r"^(?:.*/)?lib([\w+-]+?)(?:-[0-9a-f]{8})?\.so(?:\.[\w.]+)?$")
+MODULE = re.compile(r"^(?:.*/)?([\w-]+?)\.cpython-[\w-]+\.so$")
 DLL = re.compile(r"^(?:.*[/\\])?([\w+-]+?)(?:64)?(?:_\d+)*(?:_[a-z]\d+)?\.dll$")
 WHEEL = re.compile(r"^nvidia[-_](\w+?)[-_]cu\d+")
 
 
 def reduced(word):
     word = word.lower().strip(".:,=-~")
-    found = LIBRARY.match(word) or DLL.match(word) or WHEEL.match(word)
+    found = LIBRARY.match(word) or MODULE.match(word) or DLL.match(word) or WHEEL.match(word)
     if found:
         word = found.group(1)
         return SAME.get("lib" + word, SAME.get(word, word))
     word = re.sub(r"^/dev/", "", word)
-    word = re.sub(r"^(/[\w.-]+)+/lib([\w+-]+?)\.so.*", r"\2", word)
-    word = re.sub(r"^lib(?=(cu|nv|hip|roc|nccl|mi|hsa|amd|stdc))", "", word) if word != "libcuda" \
-        else word
-    return SAME.get(word, word)
+    return SAME.get(word, re.sub(r"^lib(?=\w{3})", "", word))
+
+
+def parts_of(raw):
+    """A word and what it is made of: NAME=VALUE, a/b, and the package that a file belongs to."""
+    yield raw
+    yield from re.split(r"[=@:]+", raw)
+    if not raw.startswith("/"):
+        yield from raw.split("/")
+    elif "-packages/" in raw:
+        yield raw.split("-packages/")[1].split("/")[0]
 
 
 def words(text):
-    """The telling words of a culprit; more than one for a compound (NAME=VALUE, a/b)."""
-    every = []
-    for raw in WORD.findall(text or ""):
-        parts = [raw] + re.split(r"[=@:]+", raw)
-        if not raw.startswith("/"):
-            parts += raw.split("/")
-        every += [reduced(p) for p in parts if p]
-    every = [w for w in every if w]
-    kept = {w for w in every if w not in STOP}
-    return kept | set(every[:1])
+    """The telling words of a culprit."""
+    every = [reduced(part) for raw in WORD.findall(text or "") for part in parts_of(raw)]
+    every = [word for word in every if word]
+    return {word for word in every if word not in STOP} | set(every[:1])
 
 
 def same_word(a, b):
