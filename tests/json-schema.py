@@ -32,8 +32,9 @@ import apply  # noqa: E402
 
 SCHEMAS = {p.name: json.loads(p.read_text())
            for p in (HERE.parent / "docs/json").glob("*.schema.json")}
-# What differs between two runs stands in docs/json.md: whether a plan was kept, when it was made.
-VARIES = ("run", "snapshot")
+# What differs between two runs stands in docs/json.md: whether a plan was kept, when it was made, how
+# long it took.
+VARIES = ("run", "snapshot", "probe")
 STORE = {schema["$id"]: schema for schema in SCHEMAS.values()}
 
 
@@ -73,6 +74,11 @@ def faults_of(command, status, document):
     if command in ("run", "snapshot"):
         if status != 0:
             yield f"status {status}"
+        return
+    if command == "probe":
+        expected = 1 if document["first_failure"] else 3 * (document["verdict"] == "cannot-tell")
+        if status != expected:
+            yield f"status {status} with verdict {document['verdict']}"
         return
     if command == "container":
         if status != (1 if document.get("verdict") == "broken" else 0):
@@ -155,6 +161,7 @@ def cases(top):
             ("container", ["cdi", "--check"]), ("container", ["docker", env]),
             ("container", ["kubernetes", env, "--host", gpu]), ("check", [env, "--host", gpu]),
             ("container", ["cdi", "--check", "--host", gpu]),
+            ("probe", []), ("probe", ["--quick", "--env", "CUDA_VISIBLE_DEVICES="]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),
             ("choose", [env, "--memory-gib", "1000000"]),

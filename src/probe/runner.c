@@ -123,8 +123,11 @@ void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
             fd = named_file(a, folders[i]);
         }
     }
-    ret->fd = fd;
-    ret->why = fd < 0 ? "there is no place to start the probe helper from: no memory files, and no "
+    ret->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    ret->why = ret->fd < 0 ? "there is no place to start the probe helper from: no memory files, and no "
                         "folder for temporary files" : NULL;
 }
 
@@ -190,9 +193,11 @@ static void execute(int fd, char *const *argv, char *const *envp)
     }
     (void)syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH); // returns on failure only
     if (errno == ENOSYS || errno == EPERM) { // a sandbox that knows no execveat
+        int first = errno; // the other call fails for a reason of its own where there is no /proc
         char path[48];
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         (void)execve(path, argv, envp);
+        errno = first;
     }
 }
 

@@ -7,10 +7,17 @@ import subprocess
 import threading
 from pathlib import Path
 
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
 HERE = Path(__file__).resolve().parent
 # What hides devices from a program, or starts one elsewhere: a test sets it or has none of it.
 CLEARED = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
            "GPU_DEVICE_ORDINAL", "LD_LIBRARY_PATH", "LD_PRELOAD", "FAKE_GPU_TABLE")
+
+SCHEMA = HERE.parent.parent / "docs/json/probe.schema.json"
 
 Answer = collections.namedtuple("Answer", "status document out errors")
 
@@ -22,6 +29,9 @@ class Lab:
         self.exe = Path(exe).resolve()
         self.folder = Path(folder)
         self.lock = threading.Lock()
+        self.schema_faults = []
+        self.validator = jsonschema and jsonschema.Draft202012Validator(
+            json.loads(SCHEMA.read_text()))
 
     def library(self, name, source, *flags, version=None):
         """The folder that holds the fake `name` (its soname) built from fake/`source`."""
@@ -63,6 +73,9 @@ class Lab:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="backslashreplace", check=False)
         document = json.loads(done.stdout) if done.stdout.startswith("{") else None
+        if document and self.validator:
+            self.schema_faults += [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:300]}"
+                                   for e in self.validator.iter_errors(document)]
         return Answer(done.returncode, document, done.stdout, done.stderr)
 
     def text(self, env, *arguments, timeout=120):

@@ -9,6 +9,9 @@
  *   slow MS     it sleeps first
  *   garbage     it writes on standard output and standard error first
  *   hang        it never returns, and does not end at SIGTERM
+ *   stop        it stops itself, as by SIGSTOP
+ *   flood MIB   it writes that much on standard output first
+ *   fork        it leaves a process behind that holds its descriptors
  *   abort, segfault
  *
  * #CALL counts the calls of the function in one process, from 1; without it every call is meant.
@@ -80,6 +83,23 @@ static inline void fake_garbage(void)
     }
 }
 
+static inline void fake_flood(long mib)
+{
+    static char block[1 << 16];
+    memset(block, 'x', sizeof block);
+    for (long i = 0; i < mib * 16; i++) {
+        (void)!write(1, block, sizeof block);
+    }
+}
+
+static inline void fake_fork(void)
+{
+    if (fork() == 0) {
+        fake_sleep(60000);
+        _exit(0);
+    }
+}
+
 static inline void fake_behave(struct fake *f, const char *behaviour, const char *value)
 {
     if (strcmp(behaviour, "return") == 0) {
@@ -95,6 +115,12 @@ static inline void fake_behave(struct fake *f, const char *behaviour, const char
         fake_garbage();
     } else if (strcmp(behaviour, "hang") == 0) {
         fake_hang();
+    } else if (strcmp(behaviour, "stop") == 0) {
+        raise(SIGSTOP);
+    } else if (strcmp(behaviour, "flood") == 0) {
+        fake_flood(strtol(value, NULL, 0));
+    } else if (strcmp(behaviour, "fork") == 0) {
+        fake_fork();
     } else if (strcmp(behaviour, "abort") == 0) {
         abort();
     } else if (strcmp(behaviour, "segfault") == 0) {
