@@ -113,11 +113,12 @@ static bool is_placeholder(struct str s)
     return s.n > 0;
 }
 
-/* The text with its {fields} filled in. */
-static const char *fill(const struct log_matched *m, const char *text)
+/* The text with its {fields} filled in; *ret_missing counts those that no fact has. */
+static const char *fill_fields(const struct log_matched *m, struct str rest, unsigned *ret_fields,
+                               unsigned *ret_missing)
 {
     const char *done = "";
-    struct str rest = str_of(text ? text : "");
+    *ret_fields = *ret_missing = 0;
     while (rest.n) {
         size_t open = str_find_char(rest, '{');
         struct str tail = {rest.s + open, rest.n - open};
@@ -127,6 +128,8 @@ static const char *fill(const struct log_matched *m, const char *text)
         const char *value = "";
         if (name.n && is_placeholder(name)) {
             value = field_of(m, name);
+            ++*ret_fields;
+            *ret_missing += !value;
             value = value ? value : "(not named in the text)";
             rest = (struct str){tail.s + close + 1, tail.n - close - 1};
         } else {
@@ -134,6 +137,35 @@ static const char *fill(const struct log_matched *m, const char *text)
             rest = (struct str){rest.s + literal, rest.n - literal};
         }
         done = arena_printf(m->a, "%s%.*s%s", done, (int)literal, tail.s - open, value);
+    }
+    return done;
+}
+
+/* The same, with what stands in [brackets] left out if a field in it is missing; brackets around no
+ * field stand for themselves. */
+static const char *fill(const struct log_matched *m, const char *text)
+{
+    const char *done = "";
+    struct str rest = str_of(text ? text : "");
+    while (rest.n) {
+        unsigned fields, missing;
+        size_t open = str_find_char(rest, '[');
+        struct str tail = {rest.s + open, rest.n - open};
+        size_t close = str_find_char(tail, ']');
+        struct str inner = {tail.s + 1, close < tail.n ? close - 1 : 0};
+        done = arena_printf(m->a, "%s%s", done,
+                            fill_fields(m, (struct str){rest.s, open}, &fields, &missing));
+        if (close >= tail.n) {
+            const char *last = fill_fields(m, tail, &fields, &missing);
+            return arena_printf(m->a, "%s%s", done, last);
+        }
+        const char *part = fill_fields(m, inner, &fields, &missing);
+        if (!fields) {
+            done = arena_printf(m->a, "%s[%s]", done, part);
+        } else if (!missing) {
+            done = arena_printf(m->a, "%s%s", done, part);
+        }
+        rest = (struct str){tail.s + close + 1, tail.n - close - 1};
     }
     return done;
 }
