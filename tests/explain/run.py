@@ -7,7 +7,7 @@ Explains every log of corpus/ and every collected case (corpus.py says where tho
 them they are skipped by name) and prints for both a table of causes, what was taken for what, and
 the means over cases and over classes. score.py says when an answer is right. Then logs go through
 the hands of other tools first (wrap.py: UTF-16, colours, progress bars, the prefixes of containers,
-JSON), which must not change a right answer.
+JSON), which must not change a right answer, and some are given as files and as words.
 
 A failure is: a document that is not valid, evidence that quotes a line that is not there, a share
 below its limit (LIMITS), a cause for a log that has none. --misses prints every log whose class or
@@ -21,6 +21,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -126,6 +127,13 @@ def explain(exe, data):
     if done.returncode != STATUS.get(doc.get("class"), 1):
         faults.append(f"status {done.returncode} for the class {doc.get('class')}")
     return Answer(doc if KEYS <= set(doc) else NO_ANSWER, decoded(data), faults)
+
+
+def asked(exe, *words):
+    """The document for a question that `explain` answers."""
+    done = subprocess.run([exe, "explain", "--json", *map(str, words)], capture_output=True,
+                          timeout=TOOL_S, check=False)
+    return json.loads(done.stdout)
 
 
 def explain_all(exe, texts):
@@ -287,6 +295,22 @@ class Suite:
                                f"{called(after)}", False)
             print(f"  {way.__name__:24}{len(some):5} logs, {lost} right answers lost")
 
+    def other_words(self, rows):
+        """The answer is the same for a file, for a text behind `--`, and for one log of several."""
+        with tempfile.TemporaryDirectory() as folder:
+            files = [Path(folder, row["id"]) for row in rows]
+            for file, row in zip(files, rows):
+                file.write_text(row["log"], encoding="utf-8")
+            several = asked(self.args.gpumend, *files)
+            self.check("several logs: their documents in the order of the files",
+                       [log.pop("file", None) for log in several["logs"]] == list(map(str, files)))
+            for row, file, log in zip(rows, files, several["logs"]):
+                base = explain(self.args.gpumend, row["log"].encode()).doc
+                for way, doc in (("file", asked(self.args.gpumend, file)), ("several", log),
+                                 ("text", asked(self.args.gpumend, "--", row["log"]))):
+                    self.check(f"{way} {row['id']}: another answer than from standard input",
+                               doc == base)
+
     def run(self):
         own = corpus.own()
         for fault in corpus.form_faults(own):
@@ -294,6 +318,7 @@ class Suite:
         wanted = [r for r in own if not self.args.only or r["id"] in self.args.only]
         if wanted:
             self.wrapped(self.score("own", wanted))
+            self.other_words(wanted[::40])
         cases = corpus.collected()
         if cases is None:
             self.skipped += 1
