@@ -26,6 +26,12 @@ test test-scenarios differential bench:
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
 
+# Every share, the tables of causes, and each log that is not got right.
+test-explain:
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@python3 tests/explain/run.py $(BUILD)/gpumend --misses
+
 fuzz:
 	@scripts/setup test
 	@tests/fuzz/run --seconds $(SECONDS_EACH)
@@ -44,4 +50,4 @@ wheel:
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-scenarios differential bench fuzz install wheel clean
+.PHONY: all run test test-explain test-scenarios differential bench fuzz install wheel clean
