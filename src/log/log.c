@@ -138,6 +138,7 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
 {
     const struct log_signature *s = &l->rules->signatures[index];
     if (l->store.per_signature[index] >= LOG_PER_SIGNATURE_MAX) {
+        l->store.dropped = true;
         return;
     }
     if (!s->regex.text) {

@@ -1,0 +1,397 @@
+/* From text to facts and causes, with a small knowledge base of the test's own; and the rules that
+ * are built in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kbfixture.h"
+#include "log/internal.h"
+
+/* ------------------------------------------------------------------ a knowledge base */
+
+static const char signatures[] =
+    "{\"schema\":1,\"area\":\"signatures\",\"rows\":["
+    "{\"id\":\"load\",\"literal\":\"cannot load\",\"fact\":\"not-loaded\",\"fields\":{\"vendor\":\"v\"},"
+    " \"regex\":\"cannot load (?P<library>lib[\\\\w.]+)(?: of (?P<version>[\\\\d.]+))?\"},"
+    "{\"id\":\"oom\",\"literals\":[\"out of memory\",\"alloc_failed\"],\"fact\":\"memory\"},"
+    "{\"id\":\"quoted\",\"literal\":\"version \\\"\",\"regex\":\"version \\\"(?P<version>[^\\\"]+)\\\"\","
+    " \"fact\":\"version\"},"
+    "{\"id\":\"slow\",\"literal\":\"slow slow\",\"regex\":\"^(?:(?:\\\\w+)\\\\s?)+$\",\"fact\":\"slow\"},"
+    "{\"id\":\"arch\",\"literal\":\"arch \",\"regex\":\"arch (?P<arch>\\\\S+)\",\"fact\":\"arch\"},"
+    "{\"id\":\"arches\",\"literal\":\"list [\",\"regex\":\"list \\\\[(?P<arches>[^\\\\]]*)\",\"fact\":\"list\"},"
+    "{\"id\":\"drv\",\"literal\":\"driver \",\"regex\":\"driver (?P<driver>[\\\\d.]+)\",\"fact\":\"driver\"},"
+    "{\"id\":\"cu\",\"literal\":\"cuda \",\"regex\":\"cuda (?P<cuda>[\\\\d.]+)\",\"fact\":\"cuda\"},"
+    "{\"id\":\"os\",\"literal\":\"windows\",\"fact\":\"platform\",\"fields\":{\"platform\":\"windows\"}}]}";
+
+static const char verdicts[] =
+    "{\"schema\":1,\"area\":\"verdicts\",\"rows\":["
+    "{\"id\":\"arch-rule\",\"cause\":\"c-arch\",\"all\":[\"list\"],\"test\":\"arch-not-in-list\",\"rank\":60,"
+    " \"confidence\":\"certain\",\"culprit\":\"{arch}\",\"says\":\"{arch} of {arches}\",\"repairs\":[]},"
+    "{\"id\":\"drv-rule\",\"cause\":\"c-driver\",\"all\":[\"cuda\"],\"test\":[\"driver-below-cuda\"],\"rank\":60,"
+    " \"confidence\":\"certain\",\"culprit\":\"{driver}\",\"says\":\"s\",\"repairs\":[]},"
+    "{\"id\":\"general\",\"cause\":\"c-general\",\"all\":[\"not-loaded\"],\"rank\":50,"
+    " \"confidence\":\"possible\",\"culprit\":\"{library}\",\"says\":\"{nothing|library} {not closed\","
+    " \"decides\":\"ask\",\"repairs\":[{\"platform\":\"windows\",\"says\":\"w\"},"
+    " {\"platform\":\"linux\",\"says\":\"l\",\"command\":\"do {library}\"},{\"platform\":\"any\",\"says\":\"a\"}]},"
+    "{\"id\":\"memory-rule\",\"cause\":null,\"all\":[\"memory\"],\"none\":[\"not-loaded\"],\"rank\":40,"
+    " \"confidence\":\"likely\",\"culprit\":\"x\",\"says\":\"m\",\"repairs\":[]},"
+    "{\"id\":\"near-rule\",\"cause\":\"c-near\",\"all\":[\"not-loaded\",{\"fact\":\"memory\",\"near\":2}],"
+    " \"rank\":80,\"confidence\":\"likely\",\"culprit\":\"x\",\"says\":\"n\",\"repairs\":[]},"
+    "{\"id\":\"special\",\"cause\":\"c-special\","
+    " \"all\":[{\"fact\":[\"not-loaded\",\"other\"],\"library\":\"^LIBCUDNN\",\"!version\":\"^9\"}],"
+    " \"any\":[\"memory\",\"not-loaded\"],\"rank\":70,\"confidence\":\"certain\",\"culprit\":\"{library}\","
+    " \"says\":\"s\",\"repairs\":[]}]}";
+
+static const char empty[] = "{\"schema\":1,\"area\":\"%s\",\"rows\":[]}";
+
+struct world {
+    struct fixture f;
+    char folder[40];
+    struct log_rules *rules;
+};
+
+static void write_file(const char *folder, const char *area, const char *text)
+{
+    char path[100];
+    (void)snprintf(path, sizeof path, "%s/%s.json", folder, area);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    (void)fprintf(file, text, area);
+    assert_int_equal(fclose(file), 0);
+}
+
+static const char *const areas[] = {"signatures", "verdicts", "signatures_dev", "verdicts_dev"};
+
+static int setup_world(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    memcpy(w->folder, "/tmp/gpumend-test-log-XXXXXX", 29);
+    assert_non_null(mkdtemp(w->folder));
+    write_file(w->folder, areas[0], signatures);
+    write_file(w->folder, areas[1], verdicts);
+    write_file(w->folder, areas[2], empty);
+    write_file(w->folder, areas[3], empty);
+    arena_init(&w->f.arena, 0, NULL, NULL);
+    w->f.root = ROOT_EMPTY;
+    if (root_open(&w->f.root, "/", &w->f.err) < 0 ||
+        kb_open(&w->f.kb, &w->f.arena, &w->f.root, w->folder, &w->f.err) < 0 ||
+        log_rules_load(&w->f.kb, &w->f.arena, &w->rules, &w->f.err) < 0) {
+        fail_msg("%s", w->f.err.text);
+    }
+    *state = w;
+    return 0;
+}
+
+static int teardown_world(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < 4; i++) {
+        char path[100];
+        (void)snprintf(path, sizeof path, "%s/%s.json", w->folder, areas[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(w->folder);
+    log_rules_close(w->rules);
+    root_close(&w->f.root);
+    arena_release(&w->f.arena);
+    free(w);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ facts */
+
+/* Every fact as "LINE:KIND(FIELD=VALUE,...)", in order. */
+static const char *told(struct world *w, const char *text, size_t n, size_t piece)
+{
+    struct arena *a = &w->f.arena;
+    struct log *l = log_open(w->rules, a);
+    struct log_result r;
+    for (size_t at = 0; at < n; at += piece) {
+        log_feed(l, text + at, n - at < piece ? n - at : piece);
+    }
+    log_end(l);
+    log_judge(l, a, &r);
+    const char *out = "";
+    for (size_t i = 0; i < r.n_facts; i++) {
+        const struct log_fact *f = r.facts[i];
+        out = arena_printf(a, "%s%s%d:%s(", out, i ? " " : "", (int)f->line, f->kind);
+        for (size_t k = 0; k < f->n_fields; k++) {
+            out = arena_printf(a, "%s%s%s=%s", out, k ? "," : "", f->fields[k].name,
+                               f->fields[k].value);
+        }
+        out = arena_printf(a, "%s)", out);
+    }
+    return out;
+}
+
+static const struct {
+    const char *name, *text, *facts;
+} lines[] = {
+    {"plain", "a\nx cannot load libx.so of 9.1 y\n", "2:not-loaded(vendor=v,library=libx.so,version=9.1)"},
+    {"no line end", "Cannot Load libx.so", "1:not-loaded(vendor=v,library=libx.so)"},
+    {"CRLF", "a\r\nb\r\ncannot load libx\r\n", "3:not-loaded(vendor=v,library=libx)"},
+    {"carriage returns", "10%\r20% out of memory\r30%\nalloc_failed\n", "1:memory() 2:memory()"},
+    {"colours", "\033[31mcannot \033[1;32mload\033[0m lib\033]0;title\007x.so\n",
+     "1:not-loaded(vendor=v,library=libx.so)"},
+    {"escape without end", "\033]0;cannot load libx\nout of memory\n",
+     "1:not-loaded(vendor=v,library=libx) 2:memory()"},
+    {"note", "note: cannot load libx\n", "1:not-loaded(vendor=v,library=libx)"},
+    {"compose", "web-1  | cannot load libx\n", "1:not-loaded(vendor=v,library=libx)"},
+    {"JSON", "{\"log\":\"a\\ncannot load libx\\nversion \\\"9\\\"\",\"n\":{\"x\":[\"out\\u0020of memory\"]}}\n",
+     "1:not-loaded(vendor=v,library=libx) 1:version(version=9) 1:memory()"},
+    {"no JSON", "{\"log\": cannot load libx \\ \n", "1:not-loaded(vendor=v,library=libx)"},
+    {"several in one line", "cannot load liba cannot load libb\n",
+     "1:not-loaded(vendor=v,library=liba) 1:not-loaded(vendor=v,library=libb)"},
+    {"ISO 8859-1", "f\xfcr cannot load libx\n", "1:not-loaded(vendor=v,library=libx)"},
+    {"pip list", "Package  Version\n-------- -------\ntorch    2.1.0+cu118\nnumpy    2.0\n\nx 1\n",
+     "3:installed(package=torch,version=2.1.0+cu118) 4:installed(package=numpy,version=2.0)"},
+    {"conda list", "# Name   Version   Build  Channel\r\npytorch  2.1.0  py3_0  conda-forge\r\nout of memory\r\n",
+     "2:installed(package=pytorch,version=2.1.0) 3:memory()"},
+    {"byte order mark", "\xef\xbb\xbf" "cannot load libx", "1:not-loaded(vendor=v,library=libx)"},
+    {"the same again and again", "out of memory\nout of memory\nout of memory\nout of memory\n"
+     "out of memory\nout of memory\n", "1:memory() 2:memory() 3:memory() 4:memory()"},
+};
+
+/* A log gives the same facts in pieces of any size. */
+static void test_lines(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        for (size_t piece = 1; piece < 40; piece++) {
+            const char *got = told(w, lines[i].text, strlen(lines[i].text), piece);
+            if (strcmp(got, lines[i].facts) != 0) {
+                fail_msg("%s, in pieces of %zu: %s", lines[i].name, piece, got);
+            }
+        }
+    }
+}
+
+static void test_utf16(void **state)
+{
+    struct world *w = *state;
+    const char *text = "a\r\ncannot load libx\r\n";
+    for (int big = 0; big < 2; big++) {
+        for (int mark = 0; mark < 2; mark++) {
+            char wide[100];
+            size_t n = 0;
+            if (mark) {
+                wide[n++] = (char)(big ? 0xfe : 0xff);
+                wide[n++] = (char)(big ? 0xff : 0xfe);
+            }
+            for (const char *c = text; *c; c++) {
+                wide[n++] = big ? 0 : *c;
+                wide[n++] = big ? *c : 0;
+            }
+            for (size_t piece = 1; piece < 9; piece++) {
+                assert_string_equal(told(w, wide, n, piece), "2:not-loaded(vendor=v,library=libx)");
+            }
+        }
+    }
+}
+
+/* One line of many megabytes: what it holds is found, wherever it stands. */
+static void test_long_line(void **state)
+{
+    struct world *w = *state;
+    enum { BYTES = 3 << 20 };
+    char *text = malloc(BYTES);
+    assert_non_null(text);
+    static const size_t places[] = {0, 8185, 65530, 524280, 524288, 1048570, BYTES - 40};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        memset(text, 'x', BYTES);
+        memcpy(text + places[i], " cannot load libfar.so.9 ", 25);
+        assert_string_equal(told(w, text, BYTES, 100000), "1:not-loaded(vendor=v,library=libfar.so.9)");
+    }
+    free(text);
+}
+
+/* An expression that takes too long is given up, and the rest goes on. */
+static void test_slow(void **state)
+{
+    struct world *w = *state;
+    struct log *l = log_open(w->rules, &w->f.arena);
+    char line[400];
+    memset(line, 'a', sizeof line);
+    memcpy(line, "slow slow ", 10);
+    memcpy(line + sizeof line - 3, "!.\n", 3);
+    for (int i = 0; i < 200; i++) {
+        log_feed(l, line, sizeof line);
+    }
+    log_feed(l, "out of memory\n", 14);
+    log_end(l);
+    struct log_result r;
+    log_judge(l, &w->f.arena, &r);
+    assert_true(r.gave_up);
+    assert_int_equal(r.n_facts, 1);
+    assert_int_equal(r.lines, 202);
+}
+
+/* Different facts without end: only so many are kept, the earliest. */
+static void test_bounded(void **state)
+{
+    struct world *w = *state;
+    struct log *l = log_open(w->rules, &w->f.arena);
+    for (int i = 0; i < 100000; i++) {
+        char line[60];
+        int n = snprintf(line, sizeof line, "cannot load lib%d\n", i);
+        log_feed(l, line, (size_t)n);
+    }
+    log_end(l);
+    struct log_result r;
+    log_judge(l, &w->f.arena, &r);
+    assert_true(r.facts_dropped);
+    assert_int_equal(r.n_facts, LOG_PER_SIGNATURE_MAX);
+    assert_int_equal(r.facts[0]->line, 1);
+}
+
+static void test_processes(void **state)
+{
+    static const struct {
+        const char *line, *body;
+        bool process;
+    } cases[] = {
+        {"2026-11-21T18:00:00.123Z x", "x", false},
+        {"[2026-11-21 18:00:00,123] x", "x", false},
+        {"2026-11-21 18:00:00 +0100 x", "+0100 x", false},
+        {"[   12.345678] x", "x", false},
+        {"Nov 21 18:00:00 host dockerd[12]: x", "x", true},
+        {"Nov  1 18:00:00 host kernel: x", "x", true},
+        {"Nov 21 18:00:00 some words: x", "x", true},
+        {"api-1  | 18:00:00 x", "x", true},
+        {"api | x", "api | x", false},
+        {"[pod/web-0/main] x", "x", true},
+        {"[rank3]: x", "x", true},
+        {"(EngineCore pid=12) x", "x", true},
+        {"[1,0]<stderr>: x", "x", true},
+        {"> x", "x", false},
+        {"[ ", "[ ", false},
+        {"", "", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct log_line line = {.text = cases[i].line, .n = strlen(cases[i].line)};
+        line_prefix(&line);
+        if (strcmp(line.text + line.body, cases[i].body) != 0 ||
+            (line.process != 0) != cases[i].process) {
+            fail_msg("'%s': '%s'", cases[i].line, line.text + line.body);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ causes */
+
+static const struct {
+    const char *text, *rules; // the ids of all candidates, the best first
+} judged[] = {
+    {"nothing\n", ""},
+    {"cannot load liba\n", "general"},
+    {"cannot load libcudnn.so of 8\n", "special general"},
+    {"cannot load libcudnn.so of 9.1\n", "general"},
+    {"out of memory\n", "memory-rule"},
+    {"cannot load liba\n\nout of memory\n", "near-rule general"},
+    {"cannot load liba\n\n\n\nout of memory\n", "general"},
+    {"arch sm_120\nlist [sm_50 sm_90]\n", "arch-rule"},
+    {"arch 8.9\nlist [sm_50 sm_86]\n", ""},
+    {"arch 9.0\nlist [sm_80, compute_80]\n", ""},
+    {"arch gfx1030\nlist [gfx1030 gfx1100]\n", ""},
+    {"arch gfx1031\nlist [gfx1030 gfx1100]\n", "arch-rule"},
+    {"arch none\nlist [sm_50]\n", ""},
+    {"driver 470.82\ncuda 12.4\n", "drv-rule"},
+    {"driver 550.54\ncuda 12.4\n", ""},
+    {"driver 999.1\ncuda 12.4\n", ""},
+};
+
+static void test_judged(void **state)
+{
+    struct world *w = *state;
+    struct arena *a = &w->f.arena;
+    for (size_t i = 0; i < sizeof judged / sizeof *judged; i++) {
+        struct log *l = log_open(w->rules, a);
+        struct log_result r;
+        log_feed(l, judged[i].text, strlen(judged[i].text));
+        log_end(l);
+        log_judge(l, a, &r);
+        const char *got = "";
+        for (size_t k = 0; k < r.n; k++) {
+            got = arena_printf(a, "%s%s%s", got, k ? " " : "", r.candidates[k].rule);
+        }
+        if (strcmp(got, judged[i].rules) != 0) {
+            fail_msg("'%s': %s", judged[i].text, got);
+        }
+    }
+}
+
+static void test_texts(void **state)
+{
+    struct world *w = *state;
+    struct log_result r;
+    struct log *l = log_open(w->rules, &w->f.arena);
+    log_feed(l, "on Windows\ncannot load liba\n", 28);
+    log_judge(l, &w->f.arena, &r);
+    assert_int_equal(r.n, 1);
+    assert_int_equal(r.platform, LOG_WINDOWS);
+    assert_string_equal(r.candidates[0].culprit, "liba");
+    assert_string_equal(r.candidates[0].says, "liba {not closed");
+    assert_int_equal(r.candidates[0].n_repairs, 2);
+    assert_string_equal(r.candidates[0].repairs[0].text, "w");
+    assert_string_equal(r.candidates[0].repairs[1].text, "a");
+    assert_int_equal(r.candidates[0].evidence[0]->line, 2);
+    assert_string_equal(r.candidates[0].evidence[0]->text, "cannot load liba");
+}
+
+/* ------------------------------------------------------------------ what is built in */
+
+/* Every expression of the built-in rules compiles, so that none is silently without effect. */
+static void test_built_in(void **state)
+{
+    struct fixture *f = *state;
+    struct log_rules *r;
+    struct gm_err err;
+    assert_int_equal(log_rules_load(&f->kb, &f->arena, &r, &err), 0);
+    assert_true(r->n_signatures > 0 && r->n_rules > 0);
+    for (size_t i = 0; i < r->n_signatures; i++) {
+        struct log_signature *s = &r->signatures[i];
+        if (s->regex.text && regex_check(r, &s->regex, &err) < 0) {
+            fail_msg("signature %s: %s", s->id, err.text);
+        }
+    }
+    for (size_t i = 0; i < r->n_rules; i++) {
+        const struct log_elements *lists[] = {&r->rules[i].all, &r->rules[i].any, &r->rules[i].none};
+        for (size_t k = 0; k < 3; k++) {
+            for (size_t e = 0; e < lists[k]->n; e++) {
+                for (size_t c = 0; c < lists[k]->items[e].n_conditions; c++) {
+                    if (regex_check(r, lists[k]->items[e].conditions[c].regex, &err) < 0) {
+                        fail_msg("rule %s: %s", r->rules[i].id, err.text);
+                    }
+                }
+            }
+        }
+    }
+    log_rules_close(r);
+}
+
+#define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, setup_world, teardown_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(test_lines),
+        WORLD_TEST(test_utf16),
+        WORLD_TEST(test_long_line),
+        WORLD_TEST(test_slow),
+        WORLD_TEST(test_bounded),
+        cmocka_unit_test(test_processes),
+        WORLD_TEST(test_judged),
+        WORLD_TEST(test_texts),
+        cmocka_unit_test_setup_teardown(test_built_in, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
