@@ -75,6 +75,13 @@ def faults_of(command, status, document):
         if status != 0:
             yield f"status {status}"
         return
+    if command == "explain":
+        logs = document.get("logs", [document])
+        told = [1 if log["cause"] else 0 if log["class"] else 3 for log in logs]
+        broken = any(log.get("here", {}).get("verdict") == "broken" for log in logs)
+        if status not in ([1] if 1 in told else [1, 3] if broken and 3 in told else [max(told)]):
+            yield f"status {status} where the logs say {told}"
+        return
     if command == "probe":
         expected = 1 if document["first_failure"] else 3 * (document["verdict"] == "cannot-tell")
         if status != expected:
@@ -113,6 +120,12 @@ def faults_of(command, status, document):
         yield f"status {status} with verdict {document['verdict']}"
 
 
+CRASH = """Traceback (most recent call last):
+RuntimeError: Library libcublas.so.12 is not found or cannot be loaded
+Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9}
+"""
+
+
 def run(exe, arguments):
     """`snapshot` prints nothing but JSON, and what stands behind `run` CMD is CMD's."""
     json_word = [] if arguments[0] == "snapshot" or "--json" in arguments else ["--json"]
@@ -147,7 +160,13 @@ def cases(top):
     for name, text in (("vendor", "0x10de"), ("device", "0x2684"), ("class", "0x030000")):
         (device / name).write_text(text + "\n")
     python = "/usr/bin/python3"
-    return [("check", []), ("check", [env]), ("check", [env / "bin/python"]), ("check", [bare]),
+    logs = [top / "crash.log", top / "disk.log", top / "odd.log"]
+    logs[0].write_text(CRASH)
+    logs[1].write_text("OSError: [Errno 28] No space left on device\n")
+    logs[2].write_bytes(b"\xff\xfe\x00not a log\x1b[31m\n" * 3)
+    return [("explain", [log]) for log in logs] + [
+            ("explain", logs), ("explain", [logs[0], "--here"]), ("explain", [logs[2], "--here"]),
+            ("check", []), ("check", [env]), ("check", [env / "bin/python"]), ("check", [bare]),
             ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
             ("check", [python]), ("check", ["--pid", os.getpid()]),
             ("check", [env, "--import", "ctranslate2"]),

@@ -22,6 +22,7 @@ struct log_regex {
     pcre2_code *code;
     bool tried;
     unsigned exhausted; // how often it reached a limit; given up when that is too often
+    unsigned long_tries; // in long texts, which it is tried in only so often
     const char *groups[LOG_GROUPS_MAX]; // interned name of each numbered group, or NULL
     unsigned n_groups;
 };

@@ -2,9 +2,19 @@
 
 #include "log/internal.h"
 
-/* What one search may cost. A search that needs more says nothing about this text, and an expression
- * to which that happens again and again is not tried any more. */
-enum { MATCH_LIMIT = 200000, DEPTH_LIMIT = 2000, HEAP_LIMIT_KIB = 4096, EXHAUSTED_MAX = 50 };
+/* What one search may cost. The compiled code counts only some of its steps, so that a long text, in
+ * which a bad expression needs the square or the cube of its length, goes to the interpreter, which
+ * counts all. A search that needs more says nothing about this text; an expression to which that
+ * happens again and again is given up, and long texts are only tried so often. All of it is counted,
+ * nothing is timed: the same text gives the same answer. */
+enum {
+    LONG_BYTES = 512,
+    LONG_TRIES_MAX = 4000,
+    MATCH_LIMIT = 100000,
+    DEPTH_LIMIT = 2000,
+    HEAP_LIMIT_KIB = 4096,
+    EXHAUSTED_MAX = 50,
+};
 
 static void name_groups(struct log_rules *r, struct log_regex *x)
 {
@@ -54,7 +64,7 @@ static void make_limits(struct log_rules *r)
 
 bool regex_given_up(const struct log_regex *x)
 {
-    return x->exhausted >= EXHAUSTED_MAX;
+    return x->exhausted >= EXHAUSTED_MAX || x->long_tries >= LONG_TRIES_MAX;
 }
 
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
@@ -66,10 +76,14 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
     if (!x->tried && compile(r, x, NULL) < 0) {
         return 0;
     }
-    if (!x->code || !r->groups || !r->limits || regex_given_up(x)) {
+    bool is_long = n > LONG_BYTES;
+    if (!x->code || !r->groups || !r->limits || x->exhausted >= EXHAUSTED_MAX ||
+        (is_long && x->long_tries >= LONG_TRIES_MAX)) {
         return 0;
     }
-    int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, 0, r->groups, r->limits);
+    x->long_tries += is_long;
+    int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, is_long ? PCRE2_NO_JIT : 0, r->groups,
+                         r->limits);
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
         x->exhausted++; // a limit, or the stack of the compiled code
     }

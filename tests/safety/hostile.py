@@ -387,6 +387,39 @@ def arguments_themselves(t):
     t.run("no arguments", [], (2,))
 
 
+def logs(t):
+    """What a log can hold: explain ends, says something, and takes neither all time nor all memory."""
+    log = t.top / "log"
+
+    def explain(name, data, statuses=(0, 1, 3), shown=None):
+        log.write_bytes(data)
+        t.run(f"explain, {name}", ["explain", log], statuses, shown)
+        t.run(f"explain --json, {name}", ["explain", log, "--json"], statuses, shown)
+
+    crash = b"Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}"
+    explain("empty", b"", (3,))
+    explain("a byte", b"\xff", (3,))
+    explain("zeros", bytes(1 << 20), (3,))
+    explain("64 MiB in one line", crash + b"x" * (64 << 20), (1,), "libcudnn_ops")
+    explain("64 MiB of one letter before it", b"x" * (64 << 20) + crash, (1,), "libcudnn_ops")
+    explain("the same in one line, again and again", crash * (1 << 18), (0, 1, 3))
+    explain("escapes within escapes", b"\x1b[\x1b]0;\x1b[1;" * (1 << 20) + crash)
+    explain("an escape without end", b"\x1b]0;" + b"a" * (8 << 20) + crash)
+    explain("carriage returns", b"10%\r" * (1 << 20) + crash + b"\n", (1,), "libcudnn_ops")
+    explain("UTF-16 cut in the middle", (b"\xff\xfe" + crash.decode().encode("utf-16-le"))[:-1], (1, 3))
+    explain("a surrogate alone", b"\xff\xfe\x00\xd8\x00\xd8a\x00" * 1000)
+    explain("JSON within JSON", b"{" + b'"a":{' * 5000 + b"}" * 5001 + b"\n" + crash)
+    explain("JSON that is none", (b'{"log": "' + b"\\\\u00" * 4000 + b"\n") * 200 + crash)
+    explain("a list of packages without end", b"Package Version\n" + b"torch 2.1.0\n" * 300000)
+    explain("braces", b"Unable to load any of {" * 100000)
+    explain("words that make expressions try again and again",
+            (b"error " + b"lib" * 600 + b".so" * 600 + b" version `GLIBC_" + b"2." * 900
+             + b" not found cannot open shared object file: CUDA error: " + b"a-" * 900 + b"\n") * 300)
+    t.run("explain, 20000 files that are not there", ["explain", *["/nowhere/x"] * 20000], (3,))
+    t.run("explain a folder", ["explain", t.top], (3,))
+    t.run("explain, a text of 100 kB", ["explain", "--", "x" * 100000], (3,))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--files", type=int, default=200000)
@@ -399,6 +432,7 @@ def main():
         exe.chmod(0o755)
         t = Tester(exe, Path(top))
         arguments_themselves(t)
+        logs(t)
         as_argument(t)
         env = as_piece(t)
         as_system_file(t)
