@@ -145,6 +145,7 @@ const char *stage_library(const struct job *j)
             say_fact("does-not-open", "%s", j->load[i]);
         }
     }
+    say_fact("library", "%s", j->lib);
     return j->lib;
 }
 
