@@ -192,12 +192,13 @@ static void add(struct sum *s, double a, double b)
 
 static double tolerance(enum number_type type, const struct sum *s)
 {
-    double terms = s->terms + 2;
+    double terms = s->terms + 2, cut = terms * 0x1p-22 * s->size;
+    double rounded_twice = s->size + __builtin_fabs(s->value); // in units of the format's roundoff
     switch (type) {
     case NUMBER_FLOAT32: return terms * 0x1p-24 * s->size;
-    case NUMBER_TF32: return (0x1p-9 + terms * 0x1p-22) * s->size;
-    case NUMBER_FLOAT16: return (4 * 0x1p-11 + terms * 0x1p-22) * s->size;
-    case NUMBER_BFLOAT16: return (4 * 0x1p-8 + terms * 0x1p-22) * s->size;
+    case NUMBER_TF32: return 0x1p-9 * s->size + cut;
+    case NUMBER_FLOAT16: return 0x1p-11 * rounded_twice + cut;
+    case NUMBER_BFLOAT16: return 0x1p-8 * rounded_twice + cut;
     case NUMBER_INT8: break;
     }
     return 0;

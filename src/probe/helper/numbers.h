@@ -15,10 +15,10 @@
  *              Accuracy and Stability of Numerical Algorithms, section 3.1). TF32 in its place is off
  *              by more than that and is found.
  *   tf32       2^-9 * S more, as each operand may be cut to 10 bits of fraction (2^-10 each)
- *   float16,   4 * u * S, u = 2^-11 or 2^-8: the result is rounded to the format, and the library
- *   bfloat16   may split the sum in a few parts that are (CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_
- *              REDUCTION is off by default); besides (k + 2) * 2^-22 * S, as tensor cores cut where
- *              they add
+ *   float16,   u * (S + |c|), u = 2^-11 or 2^-8: the result c is rounded to the format, and before
+ *   bfloat16   the library may split the sum in parts that are (CUBLAS_MATH_DISALLOW_REDUCED_
+ *              PRECISION_REDUCTION is off by default); besides (k + 2) * 2^-22 * S, as tensor cores
+ *              cut where they add
  *   int8       0: sums of 32-bit integers are exact
  *
  * An element that is not a number is always wrong. Sources: IEEE 754-2019 (binary16); CUDA C++
