@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -48,19 +49,28 @@ def compile_library(to, source, *options):
 
 
 def build_variant(place, options, left_out):
+    """All of a variant's own is compiled, and the rest is the plain one's."""
     place.mkdir()
-    eight = place.name.startswith("cudnn8")
-    empty = place / "empty.c"
-    empty.write_text("int nothing;\n")
+    plain, eight = place.parent / "plain", place.name.startswith("cudnn8")
     for name, (source, needs, libs) in LIBRARIES.items():
         extra = [options[name]] if name in options else []
         if name == "libcudnn.so.9" and eight:
             name, extra = "libcudnn.so.8", ["-DCUDNN8"]
+        if place != plain and not extra:
+            shutil.copy(plain / name, place / name)
+            continue
         compile_library(place / name, FAKE / source, *extra, *libs, "-Wl,-rpath,$ORIGIN",
                         *(str(place / n) for n in needs))
+    empty = place / "empty.c"
+    empty.write_text("int nothing;\n")
     for part in PARTS8 if eight else PARTS:
-        if part not in left_out:
-            compile_library(place / f"libcudnn_{part}.so.{8 if eight else 9}", empty)
+        name = f"libcudnn_{part}.so.{8 if eight else 9}"
+        if part in left_out:
+            continue
+        if place == plain or eight:
+            compile_library(place / name, empty)
+        else:
+            shutil.copy(plain / name, place / name)
     (place / "main.c").write_text("int main(void) { return 0; }\n")
     linked = [] if place.name == "no-libraries" else sorted(
         str(p) for p in place.glob("lib*.so.*") if "_" not in p.name)
@@ -71,6 +81,10 @@ def build_variant(place, options, left_out):
 
 
 def build(folder):
+    """Once: the folder is there afterwards."""
+    if folder.exists():
+        return
+    folder.mkdir()
     (folder / "driver").mkdir()
     compile_library(folder / "driver/libcuda.so.1", FAKE / "cuda.c")
     for name, (options, left_out) in VARIANTS.items():
@@ -346,6 +360,7 @@ def faults(case, status, document):
 
 
 def judged(lab, folder, case):
+    build(folder)
     try:
         yield from faults(case, *probe(lab.exe, folder, case))
     except (ValueError, subprocess.TimeoutExpired) as error:
@@ -354,7 +369,5 @@ def judged(lab, folder, case):
 
 def cases(lab):
     folder = lab.folder / "nvlibs"
-    folder.mkdir()
-    build(folder)
     for case in CASES:
         yield case.name, functools.partial(judged, lab, folder, case)
