@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from lab import HERE, differences, stage
 
@@ -20,7 +19,7 @@ SETS = {
     "cuda12": (*scenarios.TORCH12, *scenarios.ONNX12, *scenarios.CT_485),
     "cuda13": (*scenarios.TORCH13, *scenarios.ONNX13),
 }
-CUDNN, NVRTC = "nvidia/cudnn/lib", {"cuda12": "nvidia/cuda_nvrtc/lib", "cuda13": "nvidia/cu13/lib"}
+CUDNN, NVRTC = "nvidia/cudnn/lib", "nvidia/cuda_nvrtc/lib"
 PRODUCTS = [f"{library}-{kind}" for library in ("cublas", "cublaslt")
             for kind in ("float32", "tf32", "float16", "bfloat16", "int8")]
 # What the packages say of a machine without a driver, in their own words.
@@ -157,56 +156,50 @@ def same_files(lab, envs, name):
         yield f"only {compared} libraries are in both"
 
 
-def changed(lab, envs, name, left_out, part, **expected):
-    """One file less, in a copy of the folder's names."""
-    env = lab.folder / "envs" / f"{name}-changed"
-    shutil.rmtree(env, ignore_errors=True)
-    link_tree(envs.get(name), env)
-    for path in env.glob("bin/python*"):
-        path.unlink()
-    for path in sorted(Path(envs.get(name)).glob("bin/python*")):
-        (env / "bin" / path.name).symlink_to(os.path.realpath(path))
-    gone = wheels.site_packages(env) / left_out
-    gone.unlink()
-    # A start of torch fails without the file, so the libraries come from the program that needs none.
-    folders = [str(gone.parent)]
-    answer = lab.probe(lab.environment(folders), str(lab.folder / "plain"), "--stage", part)
+def plain_program(lab, library):
+    """A program that is linked against one library by name and brings nothing of it."""
+    program = lab.folder / ("with-" + library.name)
+    if not program.exists():
+        source = lab.folder / "plain.c"
+        source.write_text("int main(void) { return 0; }\n")
+        subprocess.run(["cc", str(source), "-o", str(program), "-Wl,--no-as-needed",
+                        "-Wl,--unresolved-symbols=ignore-all", str(library)], check=True)
+    return program
+
+
+def changed(lab, folder, left_out, library, part, **expected):
+    """The stage of a program that finds the library in a copy of its folder with one file less."""
+    copy = lab.folder / f"without-{left_out}"
+    shutil.rmtree(copy, ignore_errors=True)
+    link_tree(folder, copy)
+    (copy / left_out).unlink()
+    answer = lab.probe(lab.environment([copy]), str(plain_program(lab, folder / library)),
+                       "--stage", part)
     yield from differences(stage(answer.document, part), **expected)
 
 
-def plain_program(lab, envs):
-    """A program that is linked against cuDNN and NVRTC by name and brings none of it."""
-    place = lab.folder / "plain.c"
-    place.write_text("int main(void) { return 0; }\n")
-    site = envs.site("cuda12")
-    subprocess.run(["cc", str(place), "-o", str(lab.folder / "plain"), "-Wl,--no-as-needed",
-                    "-Wl,--unresolved-symbols=ignore-all", str(site / CUDNN / "libcudnn.so.9"),
-                    str(site / NVRTC["cuda12"] / "libnvrtc.so.12")], check=True)
-
-
 def without_part(lab, envs):
-    plain_program(lab, envs)
-    yield from changed(lab, envs, "cuda12", CUDNN + "/libcudnn_cnn.so.9", "cudnn",
-                       outcome="crashed", signal=6, last_call="cudnnCnnVersionCheck")
-    yield from changed(lab, envs, "cuda12", CUDNN + "/libcudnn_heuristic.so.9", "cudnn",
-                       outcome="failed", says="libcudnn_heuristic.so.9, which cuDNN opens at its "
-                       "first convolution, is neither")
-    yield from changed(lab, envs, "cuda12", CUDNN + "/libcudnn_graph.so.9", "cudnn",
-                       outcome="crashed", signal=6, last_call="cudnnGetVersion")
+    folder, library = envs.site("cuda12") / CUDNN, "libcudnn.so.9"
+    yield from changed(lab, folder, "libcudnn_cnn.so.9", library, "cudnn", outcome="crashed",
+                       signal=6, last_call="cudnnCnnVersionCheck")
+    yield from changed(lab, folder, "libcudnn_heuristic.so.9", library, "cudnn", outcome="failed",
+                       says="libcudnn_heuristic.so.9, which cuDNN opens at its first convolution, is "
+                       "neither")
+    yield from changed(lab, folder, "libcudnn_graph.so.9", library, "cudnn", outcome="crashed",
+                       signal=6, last_call="cudnnGetVersion")
 
 
 def newer_without_part(lab, envs):
-    plain_program(lab, envs)
-    yield from changed(lab, envs, "cuda13", CUDNN + "/libcudnn_cnn.so.9", "cudnn", outcome="failed",
-                       code=3009, code_name="CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE",
+    yield from changed(lab, envs.site("cuda13") / CUDNN, "libcudnn_cnn.so.9", "libcudnn.so.9",
+                       "cudnn", outcome="failed", code=3009,
+                       code_name="CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE",
                        says="cudnnCnnVersionCheck: libcudnn_cnn is not there")
 
 
 def without_builtins(lab, envs):
-    plain_program(lab, envs)
-    yield from changed(lab, envs, "cuda12", NVRTC["cuda12"] + "/libnvrtc-builtins.so.12.4", "nvrtc",
-                       outcome="failed", code=7, code_name="NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-                       says="libnvrtc-builtins")
+    yield from changed(lab, envs.site("cuda12") / NVRTC, "libnvrtc-builtins.so.12.4",
+                       "libnvrtc.so.12", "nvrtc", outcome="failed", code=7,
+                       code_name="NVRTC_ERROR_BUILTIN_OPERATION_FAILURE", says="libnvrtc-builtins")
 
 
 # ------------------------------------------------------------------ packages
