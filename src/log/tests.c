@@ -17,7 +17,8 @@ struct renumbered {
     const char *in_name, *means;
 };
 
-static const struct renumbered cufft_majors[] = {{"9", "9"}, {"10", "11"}, {"11", "12"}, {"12", "13"}, {0}};
+static const struct renumbered cufft_majors[] = {
+    {"9", "9"}, {"10", "11"}, {"11", "12"}, {"12", "13"}, {0}};
 static const struct renumbered cusparse_majors[] = {{"10", "10"}, {"11", "11"}, {"12", "12"}, {0}};
 static const struct renumbered cusolver_majors[] = {{"10", "10"}, {0}}; // 11 serves CUDA 11 and 12
 static const struct renumbered nvjitlink_majors[] = {{"12", "12"}, {"13", "13"}, {0}};
@@ -26,16 +27,19 @@ static const struct product {
     const char *stem, *package;
     const struct renumbered *majors; // NULL: as in the name
 } products[] = {
-    {"cudnn", "cudnn", NULL},          {"cudart", "cuda", NULL},
-    {"cublas", "cuda", NULL},          {"nvblas", "cuda", NULL},
-    {"nvrtc", "cuda", NULL},           {"cupti", "cuda", NULL},
-    {"npp", "cuda", NULL},             {"cufft", "cuda", cufft_majors},
-    {"cusparse", "cuda", cusparse_majors}, {"cusolver", "cuda", cusolver_majors},
-    {"nvjitlink", "cuda", nvjitlink_majors}, {"nvinfer", "tensorrt", NULL},
-    {"amdhip64", "rocm", NULL},        {"rocblas", "rocm", NULL},
-    {"hipblas", "rocm", NULL},         {"miopen", "rocm", NULL},
-    {"hsa-runtime64", "rocm", NULL},   {"hipfft", "rocm", NULL},
-    {"hipsparse", "rocm", NULL},       {"rocm", "rocm", NULL},
+    {"cudnn", "cudnn", NULL},
+    {"cudart", "cuda", NULL},
+    {"cublas", "cuda", NULL},
+    {"nvblas", "cuda", NULL},
+    {"nvrtc", "cuda", NULL},
+    {"cupti", "cuda", NULL},
+    {"npp", "cuda", NULL},
+    {"cufft", "cuda", cufft_majors},
+    {"cusparse", "cuda", cusparse_majors},
+    {"cusolver", "cuda", cusolver_majors},
+    {"nvjitlink", "cuda", nvjitlink_majors},
+    {"nvinfer", "tensorrt", NULL},
+    {"amdhip64", "rocm", NULL}, // the other libraries of ROCm are not numbered as its releases
 };
 
 struct wanted {
