@@ -38,7 +38,8 @@ static void table_can_be_run(void **state)
         if (probe_stage_find(s->name) != s) {
             fail_msg("%s stands twice in the table", s->name);
         }
-        assert_true(s->vendor != PROBE_ANY && s->vendor < PROBE_VENDORS);
+        assert_true(s->vendor < PROBE_VENDORS);
+        assert_true((s->vendor == PROBE_ANY) == (s->module != NULL));
         assert_true(s->title && *s->title && s->shows && *s->shows);
         if (!s->means || !ends_with(s->means, ".") || ends_with(s->shows, ".")) {
             fail_msg("%s: `means` is a sentence and `shows` is none", s->name);
