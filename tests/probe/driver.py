@@ -3,6 +3,7 @@
 import functools
 import os
 import subprocess
+from pathlib import Path
 
 from lab import differences, stage
 
@@ -327,12 +328,21 @@ def no_such_stage(lab):
 
 
 def every_stage(lab):
-    """The helper has each stage of the table, and the table is in an order that can be run."""
-    listed = lab.text(lab.environment([]), "--stages").out.split()
+    """The helper has each stage of the table; those of packages are the interpreter's."""
+    names = lab.text(lab.environment([]), "--stages").out.split()
+    listed = [name for name in names if not name.startswith("python-")]
     for name in listed:
         lines = helper(lab, f"stage={name}", "device=0", "lib=/nonexistent/lib.so", "timeout=1")
         if not lines or "the helper has no stage" in lines[-1]:
             yield f"{name}: {lines}"
+
+
+def documented(lab):
+    """docs/probe.md names every stage, those of the number formats by -TYPE."""
+    page = (Path(__file__).resolve().parent.parent.parent / "docs/probe.md").read_text()
+    for name in lab.text(lab.environment([]), "--stages").out.split():
+        if f"`{name}`" not in page and f"`{name.rsplit('-', 1)[0]}-TYPE`" not in page:
+            yield f"{name} is not there"
 
 
 def cases(lab):
@@ -343,5 +353,5 @@ def cases(lab):
         yield f"{function} hangs", functools.partial(hangs, lab, function, name)
     for case in (is_slow, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
                  two_cards, one_bad_card, hidden, version_against_module, found_elsewhere,
-                 cpu_level, no_such_stage, every_stage):
+                 cpu_level, no_such_stage, every_stage, documented):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)
