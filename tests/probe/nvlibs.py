@@ -40,6 +40,8 @@ VARIANTS = {
     "cudnn8": ({}, ()),
     "cudnn8-no-cnn": ({}, ("cnn_infer",)),
     "no-libraries": ({}, ()),
+    "shadow": ({"libcublasLt.so.12": "-DWITHOUT_cublasLtMatmul"}, ()),
+    "rpath": ({}, ()),
     "broken-cudart": ({}, ()),
 }
 
@@ -74,7 +76,8 @@ def build_variant(place, options, left_out):
     (place / "main.c").write_text("int main(void) { return 0; }\n")
     linked = [] if place.name == "no-libraries" else sorted(
         str(p) for p in place.glob("lib*.so.*") if "_" not in p.name)
-    subprocess.run(["cc", str(place / "main.c"), "-o", str(place / "program"),
+    kind = ["-Wl,--disable-new-dtags"] if place.name == "rpath" else []  # before LD_LIBRARY_PATH
+    subprocess.run(["cc", str(place / "main.c"), "-o", str(place / "program"), *kind,
                     "-Wl,--no-as-needed", *linked, "-Wl,-rpath,$ORIGIN"], check=True)
     if place.name == "broken-cudart":  # not an ELF file any more
         (place / "libcudart.so.12").write_bytes(b"\x7fELF" + bytes(2000))
@@ -123,7 +126,8 @@ def gemm_cases(prefix, create, multiply):
     """The cases of each number format of cuBLAS or cuBLASLt."""
     for kind in TYPES:
         stage = f"{prefix}-{kind}"
-        old = {"tf32": "75", "float16": "52", "bfloat16": "75", "int8": "60"}.get(kind)
+        old = {"tf32": "75", "float16": "52", "bfloat16": "75",
+               "int8": "70" if prefix == "cublaslt" else "60"}.get(kind)
         yield Probe(f"{stage} is right", stage, "", P, f"{multiply} multiplies in {kind} as it")
         yield Probe(f"{stage} is wrong", stage, f"{multiply} wrong", F,
                     rf"{multiply} in {kind} \(64 x 48 x 80, A transposed\): 1 of 3072 numbers are "
@@ -259,6 +263,9 @@ CASES = [
           "cudnnConvolutionForward#2 wrong", F, "cudnnConvolutionForward in float16: 1 of 720"),
     Probe("a convolution that fails", "cudnn-convolution", "cudnnConvolutionForward return 5000", F,
           r"cudnnConvolutionForward failed: CUDNN_STATUS_EXECUTION_FAILED \(5000\)", code=5000),
+    Probe("a convolution without float16", "cudnn-convolution",
+          "attribute-75 value 5\ncudnnConvolutionForward#2 wrong", P,
+          r"convolves in float32 as it should; float16 comes .* 5\.3, and the card has 5\.0"),
     Probe("another algorithm", "cudnn-convolution",
           "cudnnGetConvolutionForwardWorkspaceSize#1 return 3000", P, "convolves"),
     Probe("no algorithm", "cudnn-convolution", "cudnnGetConvolutionForwardWorkspaceSize return 3000",
@@ -317,6 +324,32 @@ CASES = [
 ]
 
 
+def which(folder, name):
+    return str(folder / name / "libcublasLt.so.12")
+
+
+# Which file it is: the target's, and not what the helper would find.
+FILES = [
+    ("its own, by RPATH", "rpath", "shadow", "rpath", P),
+    ("another one's, by LD_LIBRARY_PATH before RUNPATH", "plain", "shadow", "shadow", F),
+    ("its own, by RUNPATH", "plain", "no-ops/..", "plain", P),
+    ("no target: what LD_LIBRARY_PATH names", None, "plain", "plain", P),
+    ("no target: another one's", None, "shadow", "shadow", F),
+]
+
+
+def found(lab, folder, target, path, expected, outcome):
+    build(folder)
+    program = [str(folder / target / "program")] if target else []
+    for variables in ({}, {"PATH": "/nowhere"}):  # without a Python, too
+        env = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables,
+               "LD_LIBRARY_PATH": f"{folder / path}:{folder / 'driver'}"}
+        document = lab.probe(env, *program, "--stage", "cublaslt-float32").document
+        stage = [s for s in document["stages"] if s["name"] == "cublaslt-float32"][0]
+        if (stage["facts"].get("library"), stage["outcome"]) != (which(folder, expected), outcome):
+            yield f"{stage['facts'].get('library')}: {stage['outcome']}: {stage['says']}"
+
+
 def probe(exe, folder, case):
     table = folder / "table"
     table.write_text(case.table + "\n")
@@ -371,3 +404,5 @@ def cases(lab):
     folder = lab.folder / "nvlibs"
     for case in CASES:
         yield case.name, functools.partial(judged, lab, folder, case)
+    for name, *words in FILES:
+        yield f"the file is {name}", functools.partial(found, lab, folder, *words)

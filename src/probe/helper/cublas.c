@@ -28,16 +28,16 @@ typedef const char *name_function(int);
 static const struct format {
     const char *name;
     int operands, result, compute, scale;
-    int capability;
+    int capability, lt_capability; // 86 for 8.6; of cuBLASLt, whose int8 needs tensor cores
     const char *instead;
     bool transposed_only; // int8 runs on every card with op(A) = A^T and op(B) = B (cuBLASLt, IMMA)
 } formats[] = {
-    [NUMBER_FLOAT32] = {"float32", R_32F, R_32F, COMPUTE_32F, R_32F, 0, "", false},
-    [NUMBER_TF32] = {"tf32", R_32F, R_32F, COMPUTE_32F_FAST_TF32, R_32F, 80, "float32", false},
-    [NUMBER_FLOAT16] = {"float16", R_16F, R_16F, COMPUTE_32F, R_32F, 53, "float32", false},
-    [NUMBER_BFLOAT16] = {"bfloat16", R_16BF, R_16BF, COMPUTE_32F, R_32F, 80, "float16 or float32",
-                         false},
-    [NUMBER_INT8] = {"int8", R_8I, R_32I, COMPUTE_32I, R_32I, 61, "float16 or float32", true},
+    [NUMBER_FLOAT32] = {"float32", R_32F, R_32F, COMPUTE_32F, R_32F, 0, 0, "", false},
+    [NUMBER_TF32] = {"tf32", R_32F, R_32F, COMPUTE_32F_FAST_TF32, R_32F, 80, 80, "float32", false},
+    [NUMBER_FLOAT16] = {"float16", R_16F, R_16F, COMPUTE_32F, R_32F, 53, 53, "float32", false},
+    [NUMBER_BFLOAT16] = {"bfloat16", R_16BF, R_16BF, COMPUTE_32F, R_32F, 80, 80,
+                         "float16 or float32", false},
+    [NUMBER_INT8] = {"int8", R_8I, R_32I, COMPUTE_32I, R_32I, 61, 72, "float16 or float32", true},
 };
 
 static const union scale {
@@ -49,6 +49,7 @@ struct cublas {
     struct cuda cuda;
     struct vendor vendor;
     void *library, *handle;
+    int capability; // from which on the card has units for the format
 };
 
 static void start(struct cublas *b, const struct job *j, const char *status_name)
@@ -74,12 +75,12 @@ static void say_not_for_this_card(const struct cublas *b, const struct format *f
 {
     int capability = b->cuda.capability;
     bool is_lacking = code == CUBLAS_STATUS_ARCH_MISMATCH || code == CUBLAS_STATUS_NOT_SUPPORTED;
-    if (is_lacking && capability < f->capability) {
+    if (is_lacking && capability < b->capability) {
         say_failed(code, b->vendor.status_name ? b->vendor.status_name(code) : NULL,
                    "%s refuses %s on this card, which is not broken: its compute capability is "
                    "%d.%d and %s comes with %d.%d; ask for %s",
-                   function, f->name, capability / 10, capability % 10, f->name, f->capability / 10,
-                   f->capability % 10, f->instead);
+                   function, f->name, capability / 10, capability % 10, f->name, b->capability / 10,
+                   b->capability % 10, f->instead);
     }
     vendor_check(&b->vendor, function, code);
 }
@@ -119,11 +120,11 @@ static _Noreturn void run_products(struct cublas *b, enum number_type type, cons
         worst = other > worst ? other : worst;
     }
     say_fact("error.of.tolerance", "%.3f", worst);
-    if (b->cuda.capability < f->capability) {
+    if (b->cuda.capability < b->capability) {
         say_passed("%s multiplies in %s as it should, though without units for it: the card's "
                    "compute capability is %d.%d and they come with %d.%d",
                    function, f->name, b->cuda.capability / 10, b->cuda.capability % 10,
-                   f->capability / 10, f->capability % 10);
+                   b->capability / 10, b->capability % 10);
     }
     say_passed("%s multiplies in %s as it should", function, f->name);
 }
@@ -167,6 +168,7 @@ static void gemm_stage(const struct job *j, enum number_type type)
 {
     struct cublas b;
     start(&b, j, "cublasGetStatusName");
+    b.capability = formats[type].capability;
     int (*cublasCreate_v2)(void **) = symbol(b.library, "cublasCreate_v2");
     TRY(&b.vendor, cublasCreate_v2, &b.handle);
     run_products(&b, type, "cublasGemmEx", gemm);
@@ -227,6 +229,7 @@ static void matmul_stage(const struct job *j, enum number_type type)
 {
     struct cublas b;
     start(&b, j, "cublasLtGetStatusName");
+    b.capability = formats[type].lt_capability;
     int (*cublasLtCreate)(void **) = symbol(b.library, "cublasLtCreate");
     TRY(&b.vendor, cublasLtCreate, &b.handle);
     run_products(&b, type, "cublasLtMatmul", matmul);

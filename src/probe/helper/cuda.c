@@ -32,7 +32,7 @@ static bool is_full(const struct vendor *v)
     }
     say_fact("memory.free.mib", "%zu", free >> 20);
     say_fact("memory.total.mib", "%zu", total >> 20);
-    return free < little_bytes;
+    return free < little_bytes && free < total / 4;
 }
 
 void vendor_check(const struct vendor *v, const char *function, int code)

@@ -23,6 +23,7 @@ enum { // cudnnStatus_t of cuDNN 8 and of cuDNN 9
 enum { DATA_FLOAT = 0, DATA_HALF = 2 };       // cudnnDataType_t
 enum { TENSOR_NCHW = 0, CROSS_CORRELATION = 1 };
 enum { DEFAULT_MATH = 0, TENSOR_OP_MATH = 1 }; // cudnnMathType_t
+enum { HALF_CAPABILITY = 53 }; // CUDA C++ Programming Guide, "Arithmetic Instructions"
 enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1 }; // cudnnConvolutionFwdAlgo_t
 
 struct cudnn {
@@ -266,6 +267,12 @@ void stage_cudnn_convolution(const struct job *j)
     int (*cudnnCreate)(void **) = symbol(d.library, "cudnnCreate");
     TRY(&d.vendor, cudnnCreate, &d.handle);
     say_fact("error.of.tolerance.float32", "%.3f", try_convolution(&d, NUMBER_FLOAT32, "float32"));
+    if (d.cuda.capability < HALF_CAPABILITY) {
+        say_passed("cuDNN %s convolves in float32 as it should; float16 comes with compute capability "
+                   "5.3, and the card has %d.%d",
+                   version_text(d.version, version, sizeof version), d.cuda.capability / 10,
+                   d.cuda.capability % 10);
+    }
     say_fact("error.of.tolerance.float16", "%.3f", try_convolution(&d, NUMBER_FLOAT16, "float16"));
     say_passed("cuDNN %s convolves in float32 and float16 as it should",
                version_text(d.version, version, sizeof version));
