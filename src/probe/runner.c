@@ -18,6 +18,9 @@
 
 #include "probe/internal.h"
 
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2) // linux/close_range.h, kernel 5.11
+#endif
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U // linux/memfd.h, kernel 6.3
 #endif
@@ -30,6 +33,7 @@ enum {
     DRAIN_MS = 200, // for output that a grandchild holds open
     OUTPUT_MAX = 16384,
     LINE_MAX = 4096,
+    CALL_MAX = 256,
     FACTS_MAX = 256,
     FIRST_FD = 16, // descriptors of the parent are put above what the child counts on
 };
@@ -219,6 +223,7 @@ static void become(int image, char *const *argv, char *const *envp, const struct
     if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
         dup2(p->output[1], STDOUT_FILENO) >= 0 && dup2(p->output[1], STDERR_FILENO) >= 0 &&
         dup2(p->report[1], 3) >= 0 && chdir("/") == 0) {
+        (void)syscall(SYS_close_range, 4, ~0U, CLOSE_RANGE_CLOEXEC); // the caller's; before 5.11: not
         execute(image, argv, envp);
     }
     int why = errno;
@@ -247,7 +252,9 @@ struct listener {
     struct probe_answer *answer;
     char line[LINE_MAX];
     size_t n;
-    bool too_long, ended; // ended: passed, failed or unknown was said
+    bool too_long, ended; // ended: passed, failed, skipped or unknown was said
+    char call[CALL_MAX];  // the last, escaped; however many there are, one is kept
+    size_t n_call;
     char *output;
     size_t n_output;
 };
@@ -294,8 +301,9 @@ static void hear(struct listener *l, struct str line)
     if (l->ended) {
         return;
     }
-    if (str_is(verb, "call")) {
-        r->last_call = word(l->a, &line);
+    if (str_is(verb, "call") && line.s) {
+        l->n_call = line.n < sizeof l->call ? line.n : sizeof l->call;
+        memcpy(l->call, line.s, l->n_call);
     } else if (str_is(verb, "fact") && r->facts.n < FACTS_MAX) {
         const char *key = word(l->a, &line);
         VEC_PUSH(l->a, &r->facts, (struct probe_fact){key, word(l->a, &line)});
@@ -389,10 +397,15 @@ static void press(struct watch *w, uint64_t now)
     }
 }
 
+/* What it left behind in its group is ended while the number of the group is still its own. */
 static void reap(struct watch *w, uint64_t now)
 {
-    if (!w->gone && waitpid(w->pid, &w->status, WNOHANG) == w->pid) {
-        w->gone = true;
+    siginfo_t seen = {.si_pid = 0};
+    bool over = !w->gone && waitid(P_PID, (id_t)w->pid, &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                seen.si_pid == w->pid;
+    if (over) {
+        (void)kill(-w->pid, SIGKILL); // there may be nothing left
+        w->gone = waitpid(w->pid, &w->status, WNOHANG) == w->pid;
         w->ended = now;
     }
 }
@@ -434,9 +447,6 @@ static void watch_child(struct listener *l, struct pipes *p, struct watch *w, in
         }
         press(w, now_ms());
     }
-    if (w->gone) {
-        (void)kill(-w->pid, SIGKILL); // what it left behind in its group
-    }
 }
 
 /* ------------------------------------------------------------------ the result */
@@ -470,6 +480,8 @@ static const char *left_text(struct arena *a, const struct probe_answer *r)
 static void judge(struct arena *a, const struct watch *w, const struct listener *l,
                   const struct probe_child *c, struct probe_answer *ret)
 {
+    struct str call = {l->call, l->n_call};
+    ret->last_call = l->n_call ? word(a, &call) : NULL;
     if (w->phase == WATCH_LEFT) {
         ret->left = w->pid;
         ret->left_state = state_of(w->pid);

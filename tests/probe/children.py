@@ -7,6 +7,8 @@ import functools
 import json
 import os
 import pty
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -56,12 +58,13 @@ def helpers(mark):
     return found
 
 
-def hung(lab, *arguments, stdout=subprocess.PIPE, **variables):
+def hung(lab, *arguments, pass_fds=(), **variables):
     """A probe that hangs in cuInit, and the pid of that child."""
     env = lab.environment([lab.driver()], "cuInit hang", **variables)
     table = env["FAKE_GPU_TABLE"].encode()
     process = subprocess.Popen([lab.exe, "probe", "--stage", "driver-init", *arguments], env=env,
-                               stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, pass_fds=pass_fds)
 
     def in_init():
         for pid in children_of(process.pid):
@@ -252,6 +255,33 @@ def floods(lab):
         yield f"{len(entry.get('output') or '')} bytes are kept"
 
 
+def interferes(lab):
+    """A library that writes where the helper speaks: its noise is no answer and takes no memory."""
+    env = lab.environment([lab.driver()], "cuInit noise 64\ncuInit return 999")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    answer = lab.probe(env, "--stage", "driver-init")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    entry = stage(answer.document, "driver-init")
+    yield from differences(entry, outcome="failed", code=999)
+    if len(entry.get("facts", {})) > 256 or after > max(before, 200 * 1024):
+        yield f"{len(entry.get('facts', {}))} facts, {after} KiB of memory"
+
+
+def closes_descriptors(lab):
+    """A child holds none of the caller's descriptors, so one that is left keeps nobody waiting."""
+    read, write = os.pipe()
+    process, pid, _ = hung(lab, pass_fds=[write])
+    inside = [os.readlink(p) for p in Path(f"/proc/{pid}/fd").iterdir()]
+    theirs = os.readlink(f"/proc/self/fd/{write}")
+    kernel = tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2])
+    if theirs in inside and kernel >= (5, 11):
+        yield f"it holds {theirs}: {inside}"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    os.close(read)
+    os.close(write)
+
+
 def leaves_a_process(lab):
     """What the library left in its group ends, and its open pipe is not waited for."""
     env = lab.environment([lab.driver()], "cuInit fork")
@@ -315,6 +345,6 @@ def without_memory_files(lab):
 
 def cases(lab):
     for case in (two_hundred, two_at_once, is_stopped, is_killed, held_by_tracer, uninterruptible,
-                 interrupted, parent_killed, on_terminal, floods, leaves_a_process, writes_no_core,
+                 interrupted, parent_killed, on_terminal, floods, interferes, closes_descriptors, leaves_a_process, writes_no_core,
                  without_glibc, without_memory_files):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

@@ -124,7 +124,8 @@ __asm__(".symver __libc_start_main,__libc_start_main@" OLD "\n"
 
 /* ------------------------------------------------------------------ saying */
 
-/* One line, at most PIPE_BUF bytes so that it is written at once; what is longer is cut. */
+/* One line, at most PIPE_BUF bytes so that it is written at once; what is longer is cut. It begins
+ * with a line end, should a library have written to the descriptor. */
 struct line {
     char text[4000];
     size_t n;
@@ -167,7 +168,7 @@ static void put_formatted(struct line *l, const char *fmt, va_list ap)
 
 void say_call(const char *function)
 {
-    struct line l = {.n = 0};
+    struct line l = {.text = "\n", .n = 1};
     put(&l, "call ", false);
     put(&l, function, true);
     send(&l);
@@ -175,7 +176,7 @@ void say_call(const char *function)
 
 void say_fact(const char *key, const char *fmt, ...)
 {
-    struct line l = {.n = 0};
+    struct line l = {.text = "\n", .n = 1};
     va_list ap;
     put(&l, "fact ", false);
     put(&l, key, true);
@@ -189,7 +190,7 @@ void say_fact(const char *key, const char *fmt, ...)
 /* The end of the stage; the libraries' destructors are not what is asked about. */
 static _Noreturn void end(const char *verb, const char *fmt, va_list ap)
 {
-    struct line l = {.n = 0};
+    struct line l = {.text = "\n", .n = 1};
     put(&l, verb, false);
     put_formatted(&l, fmt, ap);
     send(&l);
@@ -219,7 +220,7 @@ void say_skipped(const char *fmt, ...)
 
 void say_failed(long code, const char *code_name, const char *fmt, ...)
 {
-    struct line l = {.n = 0};
+    struct line l = {.text = "\n", .n = 1};
     va_list ap;
     char number[32];
     (void)snprintf(number, sizeof number, "%ld", code);

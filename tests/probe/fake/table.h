@@ -11,6 +11,7 @@
  *   hang        it never returns, and does not end at SIGTERM
  *   stop        it stops itself, as by SIGSTOP
  *   flood MIB   it writes that much on standard output first
+ *   noise MIB   it writes that much into descriptor 3, which is the probe's
  *   fork        it leaves a process behind that holds its descriptors
  *   abort, segfault
  *
@@ -92,6 +93,19 @@ static inline void fake_flood(long mib)
     }
 }
 
+/* Lines that look like the probe's, bytes that look like nothing, and no line end behind them. */
+static inline void fake_noise(long mib)
+{
+    static char block[1 << 16];
+    static const char line[] = "call of_nothing\nfact a b\nfact\ncall\n%zz \0\377\nsomething ";
+    for (size_t i = 0; i < sizeof block; i++) {
+        block[i] = line[i % (sizeof line - 1)];
+    }
+    for (long i = 0; i < mib * 16; i++) {
+        (void)!write(3, block, sizeof block);
+    }
+}
+
 static inline void fake_fork(void)
 {
     if (fork() == 0) {
@@ -119,6 +133,8 @@ static inline void fake_behave(struct fake *f, const char *behaviour, const char
         raise(SIGSTOP);
     } else if (strcmp(behaviour, "flood") == 0) {
         fake_flood(strtol(value, NULL, 0));
+    } else if (strcmp(behaviour, "noise") == 0) {
+        fake_noise(strtol(value, NULL, 0));
     } else if (strcmp(behaviour, "fork") == 0) {
         fake_fork();
     } else if (strcmp(behaviour, "abort") == 0) {
