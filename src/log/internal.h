@@ -21,8 +21,7 @@ struct log_regex {
     const char *text; // NULL: none
     pcre2_code *code;
     bool tried;
-    unsigned exhausted; // how often it reached a limit; given up when that is too often
-    unsigned long_tries; // in long texts, which it is tried in only so often
+    uint64_t wasted_ns; // in searches that took too long; given up when that is too much
     const char *groups[LOG_GROUPS_MAX]; // interned name of each numbered group, or NULL
     unsigned n_groups;
 };

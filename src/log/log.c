@@ -9,7 +9,7 @@ enum {
     BUFFER_BYTES = 512 << 10,
     SEGMENT_MAX = 64 << 10, // bytes between two line ends that are looked at together
     BEFORE_MAX = 16 << 10,  // of them before a literal
-    OVERLAP = 512,          // of two pieces of one line
+    OVERLAP = 256,          // of two pieces of one line
     ROWS_MAX = 2000,        // of a table
     HEAD_BYTES = 256,       // by which the encoding is known
     HEAD_MIN = 4,

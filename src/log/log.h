@@ -29,7 +29,7 @@
 #include "kb/kb.h"
 
 enum {
-    LOG_LINE_MAX = 2 << 10,     // bytes of a line that are looked at in one piece; longer ones are cut
+    LOG_LINE_MAX = 1 << 10,     // bytes of a line that are looked at in one piece; longer ones are cut
     LOG_FACTS_MAX = 4096,       // of all kinds
     LOG_SAME_MAX = 4,           // facts that differ in nothing but their line: the earliest
     LOG_PER_SIGNATURE_MAX = 512, // facts of one signature: the earliest

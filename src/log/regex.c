@@ -1,19 +1,19 @@
 #include <string.h>
+#include <time.h>
 
 #include "log/internal.h"
 
-/* What one search may cost. The compiled code counts only some of its steps, so that a long text, in
- * which a bad expression needs the square or the cube of its length, goes to the interpreter, which
- * counts all. A search that needs more says nothing about this text; an expression to which that
- * happens again and again is given up, and long texts are only tried so often. All of it is counted,
- * nothing is timed: the same text gives the same answer. */
+/* What searches may cost. The limits of PCRE2 hold from one start in the text, of which there are as
+ * many as bytes, so that a bad expression may still need the cube of the text's length: short texts
+ * end all the same, in long ones the time is taken, and an expression that has wasted too much of it
+ * is given up. Time of the processor, so that other work on the machine does not count. */
 enum {
-    LONG_BYTES = 512,
-    LONG_TRIES_MAX = 4000,
-    MATCH_LIMIT = 100000,
+    LONG_BYTES = 256,
+    SLOW_NS = 500000,
+    WASTED_NS_MAX = 100000000,
+    MATCH_LIMIT = 50000,
     DEPTH_LIMIT = 2000,
     HEAP_LIMIT_KIB = 4096,
-    EXHAUSTED_MAX = 50,
 };
 
 static void name_groups(struct log_rules *r, struct log_regex *x)
@@ -64,7 +64,25 @@ static void make_limits(struct log_rules *r)
 
 bool regex_given_up(const struct log_regex *x)
 {
-    return x->exhausted >= EXHAUSTED_MAX || x->long_tries >= LONG_TRIES_MAX;
+    return x->wasted_ns >= WASTED_NS_MAX;
+}
+
+static uint64_t processor_ns(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); // Linux has it
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from)
+{
+    bool timed = n > LONG_BYTES;
+    uint64_t began = timed ? processor_ns() : 0;
+    int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, 0, r->groups, r->limits);
+    uint64_t took = timed ? processor_ns() - began : 0;
+    bool exhausted = rc < 0 && rc != PCRE2_ERROR_NOMATCH;
+    x->wasted_ns += exhausted || took > SLOW_NS ? took + SLOW_NS : 0;
+    return rc;
 }
 
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
@@ -76,17 +94,10 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
     if (!x->tried && compile(r, x, NULL) < 0) {
         return 0;
     }
-    bool is_long = n > LONG_BYTES;
-    if (!x->code || !r->groups || !r->limits || x->exhausted >= EXHAUSTED_MAX ||
-        (is_long && x->long_tries >= LONG_TRIES_MAX)) {
+    if (!x->code || !r->groups || !r->limits || regex_given_up(x)) {
         return 0;
     }
-    x->long_tries += is_long;
-    int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, is_long ? PCRE2_NO_JIT : 0, r->groups,
-                         r->limits);
-    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
-        x->exhausted++; // a limit, or the stack of the compiled code
-    }
+    int rc = search(r, x, text, n, from);
     if (rc < 0) {
         return 0;
     }
