@@ -105,7 +105,7 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
 
 /* ------------------------------------------------------------------ expressions */
 
-/* Searches text[from, n), which is UTF-8; > 0 if it matches, and *ret_at (may be NULL) are its offsets, valid until
+/* Searches text[from, n), which is UTF-8, and with from > 0 was searched before; > 0 if it matches, and *ret_at (may be NULL) are its offsets, valid until
  * the next search. An expression that cannot be compiled, or reached a limit, matches nothing. */
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at);
