@@ -174,13 +174,17 @@ def explain(text: str) -> Page:
 
     Error if `text` is none. The lines that a program prints when it fails are not understood.
     """
+    none = Error("no cause is called %r" % text, 2)
     if not text or text.startswith("-") or "\0" in text:
-        raise Error("no cause is called %r" % text, 2)
+        raise none
     try:
         d = ask("explain", [text])
     except Error as error:
-        # Behind the first line stands the list of all causes.
-        raise Error(str(error).split(";")[0], error.status) from None
+        if error.status != 2:
+            raise
+        raise none from None
+    if "page" not in d:  # a file of that name, which is a log to the executable
+        raise none
     return Page(cause=d["cause"], cause_class=d["class"], severity=d["severity"], title=d["title"],
                 page=d["page"])
 

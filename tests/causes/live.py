@@ -312,10 +312,10 @@ def explain_pages(exe, folder, show):
     wrong = []
     for row in json.loads(run(exe, ["explain", "--list", "--json"])[1])["causes"]:
         status, text, error = run(exe, ["explain", row["cause"]])
-        if status or error or row["title"] not in text or "To do:" not in text:
+        if status or error or row["title"] not in text or "\nWhat to do\n" not in text:
             wrong.append("page of %s: %s" % (row["cause"], text))
         wrong += ["%s: a line of %d columns" % (row["cause"], len(l))
-                  for l in row["page"].splitlines() if len(l) > 100]
+                  for l in row["page"].splitlines() if len(l) > 80 and not l.startswith(" " * 6)]
     for args in (["explain"], ["explain", "no-such-cause"]):
         status, text, error = run(exe, args)
         if status != 2 or text or "--list" not in error:
