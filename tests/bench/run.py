@@ -17,6 +17,9 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
   run    what `gpumend run` adds to the start of a Python program in an environment with torch and
          ctranslate2, and of /bin/true: with a plan that is kept from an earlier start, under 5 ms;
          without one beside it. Other work on the machine only adds, so the quickest turns count
+  probe  `gpumend probe --quick` of an environment with torch, with a fake driver in whose stages next
+         to nothing happens, beside `import torch; torch.cuda.is_available()`, which answers less:
+         5 times faster; and what one stage more costs, a process of its own: under 10 ms
   arch   the GPU architectures in libcublasLt: milliseconds; `cuobjdump -lelf` beside it
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
@@ -263,6 +266,54 @@ def bench_check(bench, runs):
     return None
 
 
+# ---- probe -------------------------------------------------------------------------------------
+
+IS_AVAILABLE = "import torch; print(torch.cuda.is_available())"
+
+
+def fake_driver(folder):
+    """The environment of a program that finds the fake driver of tests/probe."""
+    subprocess.run(["cc", "-std=gnu17", "-O1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
+                    os.path.join(folder, "libcuda.so.1"),
+                    str(HERE.parent / "probe/fake/cuda.c")], check=True)
+    return dict(store.clean_environment(), LD_LIBRARY_PATH=folder)
+
+
+def bench_probe(bench, runs):
+    if not answers(bench.gpumend, b"cpu", "probe", "--stages"):
+        return bench.skip("probe", "gpumend has no such command")
+    wheels = store.Store(store.cache_folder(),
+                         store.read_pins(HERE.parent / "scenarios" / "wheels.txt"),
+                         lambda text: print("  " + text, flush=True))
+    try:
+        store.usable_python()
+        env = wheels.build("bench-probe", list(cases.TORCH12))
+    except store.Skip as reason:
+        return bench.skip("probe", str(reason))
+    probe = [bench.gpumend, "probe", str(env)]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            faked = fake_driver(folder)
+            measured = in_turns({
+                "gpumend": ([*probe, "--quick"], faked),
+                "import torch; is_available()": ([str(env / "bin/python"), "-c", IS_AVAILABLE],
+                                                 store.clean_environment()),
+                "one stage": ([*probe, "--stage", "driver-found"], faked),
+                "five stages": ([*probe, "--stage", "device-count"], faked)}, min(runs, 9))
+    finally:
+        shutil.rmtree(env, ignore_errors=True)
+    ours, theirs = measured["gpumend"], measured["import torch; is_available()"]
+    more = (measured["five stages"].seconds - measured["one stage"].seconds) / 4
+    print_table("probe: torch 2.5.1, a fake driver", measured, (
+        "gpumend ended with status %d, Python with %d; a stage more costs %s" % (
+            ours.status, theirs.status, milliseconds(more)),))
+    ratio = theirs.seconds / ours.seconds
+    bench.budget("quick probe, beside import torch", "%.1f x" % ratio, ">= 5 x",
+                 ours.status == 0 and ratio >= 5)
+    bench.budget("a stage", milliseconds(more), "< 10 ms", more < 0.01)
+    return None
+
+
 # ---- arch --------------------------------------------------------------------------------------
 
 CUBLAS, TRITON = "nvidia-cublas-cu12==12.4.5.8", "triton==3.1.0"  # triton's wheel has cuobjdump
@@ -358,7 +409,7 @@ def main():
     parser.add_argument("--gpumend", default=str(HERE.parent.parent / "build/gpumend"))
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--only", choices=("why", "batch", "check", "arch", "run"))
+    parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -370,6 +421,8 @@ def main():
         bench_batch(bench, args.runs, libtree)
     if args.only in (None, "check"):
         bench_check(bench, args.runs)
+    if args.only in (None, "probe"):
+        bench_probe(bench, args.runs)
     if args.only in (None, "arch"):
         bench_arch(bench, args.runs)
     if args.only in (None, "run"):
