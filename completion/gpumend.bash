@@ -93,7 +93,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --json --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --probe --json --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
@@ -112,7 +112,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     run)
-        word="--print --preload-only --no-preload --keep-env --device --require-gpu --json --help"
+        word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --help"
         ;;
     why)
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"
@@ -127,7 +127,7 @@ _gpumend()
         word="--root --host --import --env --unset --kb --write --refresh --check --folder --json --help"
         ;;
     choose)
-        word="--model --memory-gib --app --require-gpu --export --root --env --unset --kb --json --help"
+        word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --help"
         ;;
     kb)
         word="arch --search --forms --kb --json --help"

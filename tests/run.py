@@ -61,7 +61,6 @@ SUITES = [
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
-    Suite("test", "probe-amd", 300, "{py} tests/probe/amd.py {exe}"),
     Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}"),
     Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),

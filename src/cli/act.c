@@ -5,7 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/probing.h"
+#include "probe/join.h"
 #include "probe/verify.h"
+#include "report/joined.h"
 
 enum { TRIALS_MAX = 8 }; // scripts that are tried; each is one start of the interpreter
 
@@ -325,6 +328,8 @@ struct outcome {
     const struct trial *trial;
     const struct looked *now;
     unsigned id; // of the journal; 0: it was taken back
+    const struct probe_report *probe; // NULL: nothing was run, and `no_probe` says why
+    const char *no_probe;             // or NULL
 };
 
 /* Errors that stand now, and what the way leaves to the start of the program. */
@@ -372,6 +377,11 @@ static json_t *outcome_json(const struct act *act, const struct outcome *o)
     (void)json_object_set_new(doc, "requests_tried", json_integer((json_int_t)t->requests));
     (void)json_object_set_new(doc, "left", left_json(act, o));
     (void)json_object_set_new(doc, "start", start_json(act, o));
+    (void)json_object_set_new(doc, "probe",
+                              o->probe ? report_joined_json(&o->now->target.model, o->probe,
+                                                            &o->now->report)
+                                       : json_null());
+    (void)json_object_set_new(doc, "probe_why", out_json_text(act->arena, o->no_probe));
     return doc;
 }
 
@@ -454,6 +464,23 @@ static void say_left(const struct act *act, const struct out *o, const struct ou
     }
 }
 
+/* Whether the GPU works now, with what was changed. */
+static void say_probe(const struct act *act, const struct out *o, const struct outcome *of)
+{
+    struct arena *a = act->arena;
+    bool works = of->probe && of->probe->verdict == PROBE_WORKS;
+    bool broken = of->probe && of->probe->first_failure && of->probe->verdict != PROBE_NO_DRIVER;
+    const char *says = of->probe ? probe_sentence(a, of->probe) : of->no_probe;
+    if (strcmp(act->command, "fix") != 0) {
+        return;
+    }
+    say_label(o, works ? OUT_GREEN : broken ? OUT_RED : OUT_YELLOW, "probe");
+    out_wrap(o, 10, str_printable(a, says));
+    if (broken) {
+        fprintf(o->file, "            %s\n", command_of(act, "probe", ""));
+    }
+}
+
 static void say_outcome(const struct act *act, const struct outcome *of)
 {
     struct out o;
@@ -466,6 +493,7 @@ static void say_outcome(const struct act *act, const struct outcome *of)
         say_start(act, &o, of);
     }
     say_left(act, &o, of);
+    say_probe(act, &o, of);
     say_label(&o, OUT_PLAIN, "undo");
     printf("%s (journal %u)\n", enabled ? command_of(act, "disable", "")
                                         : command_of(act, "fix", "--undo"), of->id);
@@ -490,12 +518,44 @@ static int failed(const struct act *act, struct mend_applied *done, const struct
     return CLI_FINDINGS;
 }
 
+/* After a repair the GPU is run with what the target would load now; into `report`. */
+static void probe_now(const struct act *act, struct looked *now, struct probe_report *report,
+                      struct outcome *of)
+{
+    struct gm_err err;
+    const struct model *m = &now->target.model;
+    const struct cli_probing p = {.model = &now->target.model, .named = act->asked->target != NULL};
+    if (strcmp(act->command, "fix") != 0) {
+        of->no_probe = arena_printf(act->arena, "%s does not run the GPU", act->command);
+    } else if (!m->root->is_host) {
+        of->no_probe = "its files belong to another system than this one";
+    } else if (!probe_is_worth_it(m)) {
+        of->no_probe = "cannot tell without a driver";
+    } else if (cli_probing_run(&p, report, &err) < 0) {
+        of->no_probe = arena_strdup(act->arena, err.text);
+    } else {
+        of->probe = report;
+        of->no_probe = NULL;
+    }
+}
+
+/* A GPU that does not work is an error, whatever was mended; what cannot be told is none. */
+static int status_of(const struct outcome *of)
+{
+    const struct probe_report *p = of->probe;
+    bool broken = p && (p->verdict == PROBE_BROKEN || p->verdict == PROBE_BUSY);
+    return of->trial->result != PROBE_VERIFIED ? CLI_CANNOT
+           : is_partly(of) || broken           ? CLI_FINDINGS
+                                               : CLI_OK;
+}
+
 static int settled(const struct act *act, struct mend_applied *done, const struct mend_way *way,
                    struct looked *now)
 {
     struct gm_err err;
     struct trial t = try_out(act, way, now);
-    struct outcome of = {.way = way, .trial = &t, .now = now};
+    struct outcome of = {.way = way, .trial = &t, .now = now, .no_probe = "it was taken back"};
+    struct probe_report report;
     if (t.result == PROBE_FAILED) {
         return failed(act, done, &of);
     }
@@ -503,7 +563,8 @@ static int settled(const struct act *act, struct mend_applied *done, const struc
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
     of.id = done->id;
-    int status = t.result != PROBE_VERIFIED ? CLI_CANNOT : is_partly(&of) ? CLI_FINDINGS : CLI_OK;
+    probe_now(act, now, &report, &of);
+    int status = status_of(&of);
     if (act->json) {
         return dump(outcome_json(act, &of), status);
     }

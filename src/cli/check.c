@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/probing.h"
 #include "cli/target.h"
 #include "diag/finding.h"
 #include "report/check.h"
+#include "report/joined.h"
 #include "snapshot/snapshot.h"
 
-enum { O_SNAPSHOT = 1 };
+enum { O_SNAPSHOT = 1, O_PROBE };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -23,6 +25,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_KB,
     {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input",
      O_SNAPSHOT},
+    {"probe", NULL, "run the GPU in stages as well, as gpumend probe does", O_PROBE},
     CLI_OPTION_JSON,
 };
 
@@ -31,6 +34,7 @@ struct check {
     struct model_target target;
     const char *snapshot_file; // or NULL
     struct snapshot snapshot;
+    bool probe;
 };
 
 static int take_option(void *command, int id, const char *value)
@@ -38,6 +42,10 @@ static int take_option(void *command, int id, const char *value)
     struct check *c = command;
     if (id == O_SNAPSHOT) {
         c->snapshot_file = value;
+        return CLI_OK;
+    }
+    if (id == O_PROBE) {
+        c->probe = true;
         return CLI_OK;
     }
     return cli_target_take(&c->t, id, value);
@@ -62,9 +70,38 @@ static void note_misses(struct check *c, struct diag_report *report,
     }
 }
 
+static int print_json(struct check *c, const struct diag_report *report,
+                      const struct probe_report *probe, const struct report_target *shown)
+{
+    json_t *doc = report_check_json(&c->target.model, report, shown);
+    if (probe) {
+        (void)json_object_set_new_nocheck(
+            doc, "probe", report_joined_json(&c->target.model, probe, report));
+    }
+    return out_json_dump(stdout, doc);
+}
+
+/* The stages beside the findings; NULL: they were not asked for. */
+static int run_stages(struct check *c, struct probe_report *probe, const struct probe_report **ret)
+{
+    struct gm_err err;
+    const struct cli_probing p = {.model = &c->target.model, .named = c->t.asked.target != NULL};
+    *ret = NULL;
+    if (!c->probe) {
+        return CLI_OK;
+    }
+    if (cli_probing_run(&p, probe, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->t.arena, err.text));
+    }
+    *ret = probe;
+    return CLI_OK;
+}
+
 static int print(struct check *c)
 {
     struct diag_report report;
+    struct probe_report stages;
+    const struct probe_report *probe;
     struct report_target shown = {
         .kind = c->target.kind,
         .path = c->t.asked.target,
@@ -77,18 +114,26 @@ static int print(struct check *c)
     if (c->snapshot_file) {
         note_misses(c, &report, &shown);
     }
+    int rc = run_stages(c, &stages, &probe);
+    if (rc != CLI_OK) {
+        return rc;
+    }
     if (c->t.json) {
-        if (out_json_dump(stdout, report_check_json(&c->target.model, &report, &shown)) < 0) {
+        if (print_json(c, &report, probe, &shown) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else {
         struct out out;
         out_init(&out, stdout);
         report_check_text(&out, &c->target.model, &report, &shown);
+        if (probe) {
+            report_joined_text(&out, &c->target.model, probe, &report);
+        }
     }
     static const enum cli_status status[] = {
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
-    return status[report.verdict];
+    return probe ? (int)cli_probing_status(status[report.verdict], probe)
+                 : (int)status[report.verdict];
 }
 
 /* A whole file, or standard input, up to a limit above that of any document. */
@@ -156,6 +201,10 @@ static int run_with(void *command)
     if (c->t.asked.pid && (c->t.asked.target || c->t.asked.root_path || c->t.asked.imports)) {
         return cli_fail(CLI_USAGE, "check: --pid stands alone, without TARGET, --root and --import");
     }
+    if (c->probe && (c->t.asked.root_path || c->snapshot_file || c->t.asked.pid)) {
+        return cli_fail(CLI_USAGE, "check: --probe runs on this machine, for a TARGET that starts "
+                                   "here: not with --root, --snapshot or --pid");
+    }
     if (c->snapshot_file) {
         int rc = open_snapshot(c);
         rc = rc != CLI_OK ? rc : look_and_print(c);
@@ -184,7 +233,9 @@ const struct cli_command cli_check = {
     .text = "TARGET is a Python environment's folder, an interpreter, a program or a library; without\n"
             "it the active environment is looked at. For a Python environment every known GPU package\n"
             "is started in the model, alone and in pairs, from its import to its first use. With\n"
-            "--root the start environment is empty but for PATH and what --env sets.",
+            "--root the start environment is empty but for PATH and what --env sets. Nothing is run,\n"
+            "but with --probe: then the GPU is, in stages, and a finding that explains why a stage\n"
+            "fails is named beside it.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = check_run,

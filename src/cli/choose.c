@@ -2,10 +2,12 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/probing.h"
 #include "cli/target.h"
+#include "probe/choice.h"
 #include "report/choose.h"
 
-enum { O_MODEL = 1, O_MEMORY, O_APP, O_REQUIRE, O_EXPORT };
+enum { O_MODEL = 1, O_MEMORY, O_APP, O_REQUIRE, O_EXPORT, O_PROBE };
 
 static const struct cli_option options[] = {
     {"model", "NAME", "whisper:large-v3 and the other sizes of Whisper (tiny, turbo, ...)",
@@ -14,6 +16,7 @@ static const struct cli_option options[] = {
      O_MEMORY},
     {"app", "NAME", "ctranslate2, torch or onnxruntime (default: the first installed)", O_APP},
     {"require-gpu", NULL, "that no GPU can be used is an error", O_REQUIRE},
+    {"probe", NULL, "run the GPUs first, and believe only what worked", O_PROBE},
     {"export", "sh", "print lines that a shell can eval", O_EXPORT},
     CLI_OPTION_ROOT,
     CLI_OPTION_ENV,
@@ -26,7 +29,7 @@ struct choose {
     struct cli_target t;
     struct model_target target;
     struct mend_choose_options wanted;
-    bool shell;
+    bool shell, probe;
 };
 
 /* "4", "1.5" or "0.25" in GiB; false for anything else, and for more than a machine holds. */
@@ -80,6 +83,9 @@ static int take_option(void *command, int id, const char *value)
     case O_EXPORT:
         c->shell = strcmp(value, "sh") == 0;
         return c->shell ? CLI_OK : cli_fail(CLI_USAGE, "choose: --export wants sh, not %s", value);
+    case O_PROBE:
+        c->probe = true;
+        return CLI_OK;
     case O_REQUIRE:
         c->wanted.require_gpu = true;
         return CLI_OK;
@@ -109,6 +115,23 @@ static int print(struct choose *c, const struct mend_choice *choice)
     return status[choice->verdict];
 }
 
+/* The GPUs are run with the libraries that the application would load. */
+static int run_gpus(struct choose *c, struct gm_err *err)
+{
+    struct probe_report report;
+    struct probe_choice ran;
+    const struct cli_probing p = {.model = &c->target.model, .named = c->t.asked.target != NULL};
+    int rc = cli_probing_run(&p, &report, err);
+    if (rc < 0) {
+        return rc;
+    }
+    probe_choice(&c->t.arena, &report, &ran);
+    c->wanted.was_run = true;
+    c->wanted.ran = ran.items.items;
+    c->wanted.n_ran = ran.items.n;
+    return 0;
+}
+
 /* Runs the application's script in the model, and judges it. */
 static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
 {
@@ -127,7 +150,8 @@ static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
         model_add_default_scripts(m, &module, 1);
         diag_run(m, &report);
     }
-    return mend_choose(m, &report, &c->wanted, ret, err);
+    rc = c->probe ? run_gpus(c, err) : 0;
+    return rc < 0 ? rc : mend_choose(m, &report, &c->wanted, ret, err);
 }
 
 static int run_with(void *command)
@@ -135,6 +159,9 @@ static int run_with(void *command)
     struct choose *c = command;
     struct mend_choice choice;
     struct gm_err err;
+    if (c->probe && c->t.asked.root_path) {
+        return cli_fail(CLI_USAGE, "choose: --probe runs on this machine: not with --root");
+    }
     c->wanted.variables.env = c->t.asked.env;
     c->wanted.variables.n_env = c->t.asked.n_env;
     c->t.asked.only_open = true;
@@ -168,8 +195,9 @@ const struct cli_command cli_choose = {
         "For an application at its start. TARGET is a Python environment as with check; what is\n"
         "installed there must be able to use the GPU, else the CPU is chosen, and one sentence\n"
         "says why. Nothing is run: what only the driver could tell stays unknown, and what other\n"
-        "programs use of the memory is not seen. Exit status 1: nothing will work, or with\n"
-        "--require-gpu no GPU.",
+        "programs use of the memory is not seen. With --probe the GPUs are run first, as gpumend\n"
+        "probe does: one that did not pass is not taken, and a compute type is offered only if its\n"
+        "matrix product was right. Exit status 1: nothing will work, or with --require-gpu no GPU.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = choose_run,

@@ -19,7 +19,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_KB,
     {"select", "N", "way N alone (default: of those that can be, what mends most)", O_SELECT},
     {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},
-    {"apply", NULL, "carry a way out behind a journal, then try it out in a child process", O_APPLY},
+    {"apply", NULL, "carry a way out behind a journal, then try it and the GPU in children", O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
     {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
     {"undo", NULL, "take back what was applied; a number behind it names the journal", O_UNDO},
@@ -245,7 +245,8 @@ const struct cli_command cli_fix = {
             "model first: the requests that failed are served, and none that was right goes wrong. The\n"
             "least invasive way comes first. Nothing is changed without --apply: then of the ways\n"
             "that can be carried out in the environment the first that mends most is, behind a\n"
-            "journal, and tried out by its interpreter; if it does not help it is taken back.",
+            "journal, and tried out by its interpreter; if it does not help it is taken back. At the\n"
+            "end the GPU is run in stages, where there is one (gpumend probe).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = fix_run,

@@ -9,16 +9,19 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/probing.h"
 #include "mend/cache.h"
 #include "mend/device.h"
 #include "mend/folder.h"
 #include "mend/launch.h"
 #include "mend/program.h"
+#include "probe/choice.h"
+#include "probe/join.h"
 #include "report/run.h"
 #include "version.h"
 
-enum { O_PRINT = 1, O_PRELOAD_ONLY, O_NO_PRELOAD, O_KEEP_ENV, O_DEVICE, O_REQUIRE_GPU, O_JSON };
+enum { O_PRINT = 1, O_PRELOAD_ONLY, O_NO_PRELOAD, O_KEEP_ENV, O_DEVICE, O_REQUIRE_GPU, O_VERIFY,
+       O_JSON };
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, GROUPS_MAX = 1024, REMARKS_MAX = 3 };
 
 static const struct cli_option options[] = {
@@ -28,6 +31,7 @@ static const struct cli_option options[] = {
     {"keep-env", NULL, "leave variables that are set as they are", O_KEEP_ENV},
     {"device", "D", "auto, cuda, cuda:N, rocm, rocm:N or cpu: what the program may see", O_DEVICE},
     {"require-gpu", NULL, "do not start CMD where it could not use a GPU", O_REQUIRE_GPU},
+    {"verify", NULL, "run the GPUs briefly first, and show CMD only those that work", O_VERIFY},
     {"json", NULL, "print JSON instead of starting CMD (docs/json.md)", O_JSON},
 };
 
@@ -45,7 +49,7 @@ struct runner {
     struct mend_device device;
     struct mend_launch launch;
     const char *cwd, *cache; // cache: folder, or NULL
-    bool print, json, require_gpu, cached;
+    bool print, json, require_gpu, verify, cached;
 };
 
 static int take_option(struct runner *c, int id, const char *value)
@@ -56,6 +60,7 @@ static int take_option(struct runner *c, int id, const char *value)
     case O_NO_PRELOAD: c->how.no_preload = true; return CLI_OK;
     case O_KEEP_ENV: c->how.keep_env = true; return CLI_OK;
     case O_REQUIRE_GPU: c->require_gpu = true; return CLI_OK;
+    case O_VERIFY: c->verify = true; return CLI_OK;
     case O_JSON: c->json = c->print = true; return CLI_OK;
     case O_DEVICE:
         return mend_device_parse(value, &c->device)
@@ -76,6 +81,9 @@ static int check_options(const struct runner *c)
     }
     if (c->require_gpu && c->device.kind == MEND_DEVICE_CPU) {
         return cli_fail(CLI_USAGE, "run: --require-gpu and --device cpu exclude one another");
+    }
+    if (c->verify && c->device.kind == MEND_DEVICE_CPU) {
+        return cli_fail(CLI_USAGE, "run: --verify and --device cpu exclude one another");
     }
     return CLI_OK;
 }
@@ -275,6 +283,88 @@ static int choose_device(struct runner *c)
                                       "usable: %s", str_printable(&c->arena, why));
 }
 
+/* ------------------------------------------------------------------ the run before the start */
+
+/* The stages up to a kernel, with the libraries and the variables that CMD will have. */
+static int run_stages(struct runner *c, struct model_target *t, struct probe_report *ret)
+{
+    struct gm_err err;
+    const struct mend_program *p = &c->program;
+    char **env = mend_launch_env(&c->arena, c->env.vars.items, c->env.vars.n,
+                                 c->launch.changes.items, c->launch.changes.n);
+    struct model_target_options asked = {.env = (const char *const *)env, .cwd = c->cwd,
+                                         .uid = getuid()};
+    while (env[asked.n_env]) {
+        asked.n_env++;
+    }
+    asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    int rc = model_target_open(t, &c->arena, &asked, &err);
+    const struct cli_probing how = {.model = &t->model, .named = asked.target, .quick = true};
+    rc = rc < 0 ? rc : cli_probing_run(&how, ret, &err);
+    return rc < 0 ? cli_fail(CLI_CANNOT, "run: the GPUs cannot be tried: %s",
+                             str_printable(&c->arena, err.text))
+                  : CLI_OK;
+}
+
+static size_t count_passed(const struct probe_choice *ran)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ran->items.n; i++) {
+        n += ran->items.items[i].index >= 0 && ran->items.items[i].passed;
+    }
+    return n;
+}
+
+/* Who asked for a GPU does not get the CPU instead; others do, as with --device auto. */
+static int take_verdict(struct runner *c, const struct probe_report *r,
+                        const struct probe_choice *ran)
+{
+    const struct model_target_options start = {.env = c->env.vars.items, .n_env = c->env.vars.n};
+    const struct mend_device_question q = {.keep_env = c->how.keep_env, .start = &start};
+    const char *says = str_printable(&c->arena, probe_sentence(&c->arena, r));
+    bool wanted = c->require_gpu || c->device.kind == MEND_DEVICE_CUDA ||
+                  c->device.kind == MEND_DEVICE_ROCM;
+    bool cannot = r->verdict == PROBE_CANNOT_TELL || r->verdict == PROBE_NO_DRIVER;
+    size_t passed = count_passed(ran);
+    if (r->verdict == PROBE_WORKS && passed) {
+        return CLI_OK;
+    }
+    if (r->verdict == PROBE_WORKS && !wanted) {
+        VEC_PUSH(&c->arena, &c->launch.remarks,
+                 "--verify: CMD loads no library by which a GPU could be tried");
+        return CLI_OK;
+    }
+    if (!passed && wanted) {
+        return cli_fail(cannot ? CLI_CANNOT : CLI_FINDINGS,
+                        "run: not started: no GPU passed the probe: %s", says);
+    }
+    if (!mend_device_show_passed(&c->arena, &q, ran->items.items, ran->items.n, &c->launch)) {
+        return cli_fail(CLI_FINDINGS, "run: not started: the variables that are kept show CMD a GPU "
+                                      "that did not pass the probe: %s", says);
+    }
+    VEC_PUSH(&c->arena, &c->launch.remarks,
+             passed ? arena_printf(&c->arena, "--verify: a GPU is hidden that did not pass: %s", says)
+                    : arena_printf(&c->arena, "--verify: no GPU passed, the CPU is used: %s", says));
+    return CLI_OK;
+}
+
+static int verify(struct runner *c)
+{
+    struct probe_report report;
+    struct probe_choice ran;
+    struct model_target t = {.root = ROOT_EMPTY};
+    if (!c->verify) {
+        return CLI_OK;
+    }
+    int rc = run_stages(c, &t, &report);
+    if (rc == CLI_OK) {
+        probe_choice(&c->arena, &report, &ran);
+        rc = take_verdict(c, &report, &ran);
+    }
+    model_target_close(&t);
+    return rc;
+}
+
 /* ------------------------------------------------------------------ the start */
 
 /* As shells have it: 127 for what is not there, 126 for what cannot be executed. */
@@ -345,6 +435,7 @@ static int run_with(struct runner *c)
         plan(c);
         make_folder(c);
         int rc = choose_device(c);
+        rc = rc != CLI_OK ? rc : verify(c);
         if (rc != CLI_OK) {
             return rc;
         }
@@ -392,7 +483,10 @@ const struct cli_command cli_run = {
             "becomes CMD: process id, standard streams, signals and exit status are its own. CMD is a\n"
             "Python script, python -m MODULE, a console script such as uvicorn, a program or a script\n"
             "of a shell. What variables cannot mend is said on standard error in a line. CMD that is\n"
-            "not found gives status 127, that cannot be executed 126.",
+            "not found gives status 127, that cannot be executed 126. With --verify the GPUs that CMD\n"
+            "will see are run up to a kernel before: those that fail are hidden from it, and where\n"
+            "none is left it uses the CPU, or is not started if a GPU was asked for by --device or\n"
+            "--require-gpu (status 1; 3 if it cannot be told).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run_run,

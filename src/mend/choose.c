@@ -121,11 +121,32 @@ static bool against(struct mend_candidate *x, const char *cause, const char *why
     return true;
 }
 
+/* What was run on it, by its address where that was told; NULL: nothing. */
+static const struct mend_ran *ran_on(const struct chooser *c, const struct mend_candidate *x)
+{
+    for (size_t i = 0; i < c->o->n_ran; i++) {
+        const struct mend_ran *r = &c->o->ran[i];
+        bool told = r->bdf && x->gpu && x->gpu->bdf;
+        bool same = told ? strcasecmp(r->bdf, x->gpu->bdf) == 0 : r->index == x->index;
+        if (r->device == x->device && same) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static bool has_passed(const struct chooser *c, const struct mend_candidate *x)
+{
+    const struct mend_ran *r = ran_on(c, x);
+    return r && r->passed;
+}
+
+/* What files cannot tell counts no more where it has run. */
 static bool ask_state(struct chooser *c, struct mend_candidate *x)
 {
     const struct host_problem *p;
     enum host_state state = mend_gpu_state(x->gpu, &p);
-    if (state == HOST_YES) {
+    if (state == HOST_YES || (state == HOST_UNKNOWN && has_passed(c, x))) {
         return false;
     }
     return against(x, p->id,
@@ -348,6 +369,30 @@ static bool ask_findings(struct chooser *c, struct mend_candidate *x)
     return f && against(x, diag_causes[f->cause].id, clause(c->a, f->summary), step_of(c, f));
 }
 
+/* Why the runtime counted no device, or not this one. */
+static const char *not_reached(const struct chooser *c, const struct mend_candidate *x)
+{
+    for (size_t i = 0; i < c->o->n_ran; i++) {
+        const struct mend_ran *r = &c->o->ran[i];
+        if (r->device == x->device && r->index < 0 && r->why) {
+            return arena_printf(c->a, "the probe did not come as far as this GPU: %s", r->why);
+        }
+    }
+    return "the probe did not come as far as this GPU";
+}
+
+static bool ask_ran(struct chooser *c, struct mend_candidate *x)
+{
+    const struct mend_ran *r = ran_on(c, x);
+    if (!c->o->was_run || (r && r->passed && r->formats)) {
+        return false;
+    }
+    const char *why = !r ? not_reached(c, x)
+                      : r->why ? arena_printf(c->a, "the probe failed on it: %s", r->why)
+                               : "no library of the environment has multiplied on it";
+    return against(x, "probe-failed", why, "gpumend probe");
+}
+
 /* ------------------------------------------------------------------ memory */
 
 /* The table's memory of an NVIDIA card by its PCI id, in GiB; 0: not known. */
@@ -366,8 +411,12 @@ static unsigned table_gib(const struct chooser *c, const struct host_gpu *g)
 static void gpu_memory(struct chooser *c, struct mend_candidate *x)
 {
     const struct host_gpu *g = x->gpu;
+    const struct mend_ran *r = ran_on(c, x);
     unsigned gib = g->vendor == HOST_NVIDIA ? table_gib(c, g) : 0;
-    if (g->mig.n) {
+    if (r && r->free_bytes) {
+        x->available_bytes = r->free_bytes;
+        x->available_why = "free when it was probed";
+    } else if (g->mig.n) {
         x->available_why = "it is divided (MIG), and how much an instance has stands in no file";
     } else if (g->memory.state == HOST_YES) {
         uint64_t parts =
@@ -423,8 +472,13 @@ static bool take_compute(struct chooser *c, struct mend_candidate *x, const stru
     const char *capability = x->gpu && x->gpu->compute_capability.state == HOST_YES
                                  ? x->gpu->compute_capability.value
                                  : NULL;
-    size_t n = mend_computes(&c->models, c->a, c->choice->app, x->device, capability,
-                             on_arm(c) ? "aarch64" : "x86_64", list);
+    const struct mend_ran *r = x->gpu && c->o->was_run ? ran_on(c, x) : NULL;
+    const struct mend_computes_for f = {.app = c->choice->app,
+                                        .device = x->device,
+                                        .capability = capability,
+                                        .machine = on_arm(c) ? "aarch64" : "x86_64",
+                                        .formats = r ? r->formats : MEND_FORMATS_ALL};
+    size_t n = mend_computes(&c->models, c->a, &f, list);
     for (size_t i = 0; i < n; i++) {
         struct mend_memory need = required(c, model, x->device, list[i]);
         enum host_state state = fits(x, &need);
@@ -473,7 +527,7 @@ typedef bool question(struct chooser *c, struct mend_candidate *x);
 static void judge(struct chooser *c, struct mend_candidate *x)
 {
     static question *const questions[] = {ask_state, ask_vendor, ask_hidden,
-                                          ask_build, ask_gfx,    ask_findings};
+                                          ask_build, ask_gfx,    ask_findings, ask_ran};
     for (size_t i = 0; x->gpu && i < sizeof questions / sizeof *questions; i++) {
         if (questions[i](c, x)) {
             return;
@@ -872,6 +926,11 @@ static void say_notes(struct chooser *c)
         VEC_PUSH(c->a, &r->notes,
                  arena_printf(c->a, "whether %s was built for this GPU its version does not say",
                               app_text(c)));
+    }
+    const struct mend_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
+    if (c->o->was_run && ran && !(ran->formats & MEND_FORMAT_FLOAT16)) {
+        VEC_PUSH(c->a, &r->notes, "float16 is not offered: the probe has not seen a product in it "
+                                  "that was right (gpumend probe says more)");
     }
     if (!c->dist) {
         const char *where = c->m->env ? arena_printf(c->a, "in %s", c->m->env->prefix) : "here";

@@ -25,6 +25,17 @@
 #include "mend/need.h"
 #include "mend/visible.h"
 
+/* One device on which something was run (probe/choice.h). */
+struct mend_ran {
+    enum mend_device_kind device; // CUDA or ROCM
+    long index;                   // as the runtime counted it; -1: it counted none, `why` says why
+    const char *bdf;              // its address as host_gpu has it, or NULL: not told
+    bool passed;
+    unsigned formats;             // MEND_FORMAT_...: those whose products were right
+    uint64_t free_bytes;          // of its memory, at that moment; 0: not told
+    const char *why;              // a clause: what failed, or NULL
+};
+
 struct mend_choose_options {
     bool app_given;
     enum mend_app app;     // else the first that is installed, else ctranslate2
@@ -36,6 +47,11 @@ struct mend_choose_options {
      * sentence, or NULL. */
     const char *standing_cause, *standing;
     struct mend_variables variables;
+    /* Where the devices were run: no GPU is taken that is not here and passed, and no compute type
+     * whose products were not right. */
+    bool was_run;
+    const struct mend_ran *ran;
+    size_t n_ran;
 };
 
 /* One device that was looked at, the CPU last. */

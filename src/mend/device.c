@@ -203,3 +203,81 @@ enum host_state mend_device_set(struct arena *a, const struct mend_device_questi
     model_target_close(&t);
     return state;
 }
+
+/* ------------------------------------------------------------------ after a run */
+
+/* What the program will find in the variable; NULL: it is not set. */
+static const char *launched(const struct mend_device_question *q, const struct mend_launch *launch,
+                            const char *name)
+{
+    for (size_t i = 0; i < launch->changes.n; i++) {
+        if (strcmp(launch->changes.items[i].name, name) == 0) {
+            return launch->changes.items[i].value;
+        }
+    }
+    return mend_env_value(q->start->env, q->start->n_env, name);
+}
+
+static void change(struct arena *a, struct mend_launch *launch, const char *name, const char *value)
+{
+    for (size_t i = 0; i < launch->changes.n; i++) {
+        if (strcmp(launch->changes.items[i].name, name) == 0) {
+            launch->changes.items[i].value = value;
+            return;
+        }
+    }
+    VEC_PUSH(a, &launch->changes, (struct mend_change){name, value});
+}
+
+/* The entry of a list for a device that is counted by it: "0,GPU-1234" has the second for 1. */
+static const char *entry_of(struct arena *a, const char *list, long index)
+{
+    struct str rest = str_of(list ? list : ""), name = {"", 0};
+    if (!list) {
+        return arena_printf(a, "%ld", index);
+    }
+    for (long i = 0; i <= index && rest.s; i++) {
+        name = str_trim(str_cut(&rest, ','));
+    }
+    return str_dup(a, name);
+}
+
+/* The variable's new value: those of the kind that passed; "-1": none. NULL: nothing of it failed. */
+static const char *passed_list(struct arena *a, enum mend_device_kind kind, const char *list,
+                               const struct mend_ran *ran, size_t n)
+{
+    const char *text = NULL;
+    bool failed = false;
+    for (size_t i = 0; i < n; i++) {
+        if (ran[i].device == kind && ran[i].index >= 0 && ran[i].passed) {
+            text = arena_printf(a, "%s%s%s", text ? text : "", text ? "," : "",
+                                entry_of(a, list, ran[i].index));
+        }
+        failed |= ran[i].device == kind && !ran[i].passed;
+    }
+    return !failed ? NULL : text ? text : "-1";
+}
+
+bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
+                             const struct mend_ran *ran, size_t n, struct mend_launch *launch)
+{
+    static const struct {
+        enum mend_device_kind kind;
+        const char *name;
+    } rows[] = {{MEND_DEVICE_CUDA, "CUDA_VISIBLE_DEVICES"}, {MEND_DEVICE_ROCM, "HIP_VISIBLE_DEVICES"}};
+    enum { ROWS = sizeof rows / sizeof *rows };
+    const char *values[ROWS] = {NULL};
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *set = mend_env_value(q->start->env, q->start->n_env, rows[i].name);
+        values[i] = passed_list(a, rows[i].kind, launched(q, launch, rows[i].name), ran, n);
+        if (values[i] && set && q->keep_env) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        if (values[i]) {
+            change(a, launch, rows[i].name, values[i]);
+        }
+    }
+    return true;
+}

@@ -18,6 +18,8 @@
 #include "host/host.h"
 #include "mend/launch.h"
 
+struct mend_ran; // mend/choose.h
+
 enum mend_device_kind { MEND_DEVICE_NONE, MEND_DEVICE_AUTO, MEND_DEVICE_CUDA, MEND_DEVICE_ROCM,
                         MEND_DEVICE_CPU };
 
@@ -42,5 +44,11 @@ struct mend_device_question {
  * that is asked for, unknown unless that or require_gpu is asked; ret_why: why not, if not yes. */
 enum host_state mend_device_set(struct arena *a, const struct mend_device_question *q,
                                 struct mend_launch *launch, const char **ret_why);
+
+/* After the devices were run that the launch shows, counted as it counts them: the variables show
+ * those alone that passed, and none where none did, so that the program uses the CPU. False: a
+ * variable that is set and kept (keep_env) shows others; nothing is changed then. */
+bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
+                             const struct mend_ran *ran, size_t n, struct mend_launch *launch);
 
 #endif

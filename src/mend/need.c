@@ -274,26 +274,38 @@ static bool runs_well(const struct kb_model *row, enum mend_compute compute)
     return compute == MEND_FLOAT32;
 }
 
+static bool is_enough(unsigned formats, enum mend_compute compute)
+{
+    static const unsigned needs[MEND_COMPUTES] = {
+        [MEND_FLOAT16] = MEND_FORMAT_FLOAT16,
+        [MEND_FLOAT32] = MEND_FORMAT_FLOAT32,
+        [MEND_INT8_FLOAT16] = MEND_FORMAT_INT8 | MEND_FORMAT_FLOAT16,
+        [MEND_INT8_FLOAT32] = MEND_FORMAT_INT8 | MEND_FORMAT_FLOAT32,
+        [MEND_INT8] = MEND_FORMAT_INT8 | MEND_FORMAT_FLOAT32,
+    };
+    return (formats & needs[compute]) == needs[compute];
+}
+
 /* What each application can be asked for. CTranslate2's own advice for the CPU is int8
  * (docs/performance.md); torch and ONNX Runtime compute in the type of the model that they are
  * given, on the CPU usually 32 bits. */
-size_t mend_computes(const struct kb_models *models, struct arena *a, enum mend_app app,
-                     enum mend_device_kind device, const char *capability, const char *machine,
-                     enum mend_compute ret[MEND_COMPUTES])
+size_t mend_computes(const struct kb_models *models, struct arena *a,
+                     const struct mend_computes_for *f, enum mend_compute ret[MEND_COMPUTES])
 {
     static const enum mend_compute ct2_gpu[] = {MEND_FLOAT16, MEND_FLOAT32, MEND_INT8_FLOAT16,
                                                 MEND_INT8_FLOAT32},
                                    gpu[] = {MEND_FLOAT16, MEND_FLOAT32},
                                    ct2_cpu[] = {MEND_INT8, MEND_FLOAT32}, cpu[] = {MEND_FLOAT32};
-    bool ct2 = app == MEND_APP_CTRANSLATE2, is_cpu = device == MEND_DEVICE_CPU;
+    bool ct2 = f->app == MEND_APP_CTRANSLATE2, is_cpu = f->device == MEND_DEVICE_CPU;
     const enum mend_compute *list = is_cpu ? (ct2 ? ct2_cpu : cpu) : (ct2 ? ct2_gpu : gpu);
     size_t n_list = is_cpu ? (ct2 ? 2 : 1) : (ct2 ? 4 : 2), n = 0;
-    const char *kind = machine && strcmp(machine, "aarch64") == 0 ? "aarch64" : "x86-64";
-    const struct kb_model *row = row_of(models, a, device, capability, kind);
-    bool half = row && runs_well(row, MEND_FLOAT16);
+    const char *kind = f->machine && strcmp(f->machine, "aarch64") == 0 ? "aarch64" : "x86-64";
+    const struct kb_model *row = row_of(models, a, f->device, f->capability, kind);
+    bool half = row && runs_well(row, MEND_FLOAT16) && is_enough(f->formats, MEND_FLOAT16);
     for (size_t i = 0; i < n_list; i++) {
         // Where 16 bits run well, 32 would only take more memory.
-        if (runs_well(row, list[i]) && !(half && list[i] == MEND_FLOAT32)) {
+        if (runs_well(row, list[i]) && is_enough(f->formats, list[i]) &&
+            !(half && list[i] == MEND_FLOAT32)) {
             ret[n++] = list[i];
         }
     }

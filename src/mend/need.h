@@ -62,12 +62,21 @@ struct mend_memory mend_model_memory(const struct kb_models *models, const struc
                                      enum mend_app app, enum mend_device_kind device,
                                      enum mend_compute compute);
 
-/* The types to try on a device, best first; returns their number (at most MEND_COMPUTES).
- * `capability`: of a CUDA device, NULL when not known: then only 32 bits. `machine` of a CPU:
- * "aarch64", else x86-64. */
-size_t mend_computes(const struct kb_models *models, struct arena *a, enum mend_app app,
-                     enum mend_device_kind device, const char *capability, const char *machine,
-                     enum mend_compute ret[MEND_COMPUTES]);
+/* Number formats in which a device has shown that it multiplies right. */
+enum { MEND_FORMAT_FLOAT32 = 1, MEND_FORMAT_FLOAT16 = 2, MEND_FORMAT_INT8 = 4,
+       MEND_FORMATS_ALL = 7 };
+
+struct mend_computes_for {
+    enum mend_app app;
+    enum mend_device_kind device;
+    const char *capability; // of a CUDA device; NULL when not known: then only 32 bits
+    const char *machine;    // of a CPU: "aarch64", else x86-64
+    unsigned formats;       // only what these are enough for; MEND_FORMATS_ALL where nothing ran
+};
+
+/* The types to try on a device, best first; returns their number (at most MEND_COMPUTES). */
+size_t mend_computes(const struct kb_models *models, struct arena *a,
+                     const struct mend_computes_for *f, enum mend_compute ret[MEND_COMPUTES]);
 
 /* "4.4 GiB" */
 const char *mend_gib(struct arena *a, uint64_t bytes);

@@ -224,6 +224,7 @@ const struct probe_stage probe_stages[] = {
      .vendor = PROBE_AMD,
      .needs = "kfd",
      .quick = true,
+     .all_devices = true,
      .library = "libhsa-runtime64.so",
      .api = PROBE_API_HSA,
      .title = "HSA runtime",

@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from lab import Lab  # noqa: E402
 
-FILES = ("driver", "children", "nvlibs", "declarations", "wheels")
+FILES = ("driver", "children", "nvlibs", "amd", "joins", "declarations", "wheels")
 
 
 def main():

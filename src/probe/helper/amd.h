@@ -29,6 +29,9 @@ enum { HIP_SUCCESS = 0, HIP_OUT_OF_MEMORY = 2, HIP_NO_DEVICE = 100 };
 enum { HIP_HOST_TO_DEVICE = 1, HIP_DEVICE_TO_HOST = 2 };
 enum { HIP_ATTRIBUTE_MULTIPROCESSORS = 63 }; // ROCm 5 and later
 
+/* The fact "device.N.WHAT". */
+void device_fact(size_t device, const char *what, const char *value);
+
 /* Every function returns a hipError_t. */
 #define HIP_FUNCTIONS(X)                                                                           \
     X(hipInit, (unsigned flags))                                                                   \

@@ -65,10 +65,24 @@ static void say_version(void)
 {
     int version = 0;
     HIP(hipRuntimeGetVersion, &version);
-    say_fact("hip_version", "%d.%d.%d", version / 10000000, version / 100000 % 100,
+    say_fact("hip.version", "%d.%d.%d", version / 10000000, version / 100000 % 100,
              version % 100000);
 }
 
+static void say_device(int device)
+{
+    char name[256] = "", pci[32] = "", mib[24];
+    size_t total = 0;
+    HIP(hipDeviceGetName, name, (int)sizeof name - 1, device);
+    HIP(hipDeviceGetPCIBusId, pci, (int)sizeof pci - 1, device);
+    HIP(hipDeviceTotalMem, &total, device);
+    (void)snprintf(mib, sizeof mib, "%zu", total >> 20);
+    device_fact((size_t)device, "name", name);
+    device_fact((size_t)device, "pci", pci);
+    device_fact((size_t)device, "memory", mib);
+}
+
+/* With the variables of the start environment: what programs see. */
 void stage_hip_init(const struct job *j)
 {
     int count = 0;
@@ -79,6 +93,9 @@ void stage_hip_init(const struct job *j)
     say_fact("count", "%d", count);
     if (count <= 0) {
         hip_check("hipGetDeviceCount", HIP_NO_DEVICE);
+    }
+    for (int i = 0; i < count && i < HSA_GPUS_MAX; i++) {
+        say_device(i);
     }
     say_passed("HIP starts and counts %d device%s", count, count > 1 ? "s" : "");
 }
@@ -95,10 +112,10 @@ void stage_hip_device(const struct job *j)
     HIP(hipDeviceGetAttribute, &units, HIP_ATTRIBUTE_MULTIPROCESSORS, j->device);
     HIP(hipMemGetInfo, &unused, &memory);
     say_fact("name", "%s", name);
-    say_fact("bus", "%s", bus);
+    say_fact("pci", "%s", bus);
     say_fact("multiprocessors", "%d", units);
-    say_fact("memory_bytes", "%zu", total);
-    say_fact("memory_free_bytes", "%zu", unused);
+    say_fact("memory.total.mib", "%zu", total >> 20);
+    say_fact("memory.free.mib", "%zu", unused >> 20);
     if (total == 0 || units <= 0) {
         say_failed(0, NULL, "HIP counts %s with %zu bytes of memory and %d multiprocessors", name,
                    total, units);

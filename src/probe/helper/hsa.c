@@ -122,7 +122,7 @@ void stage_kfd(const struct job *j)
         say_failed(errno, NULL, "%s opens, but is not asked for its version: %s", kfd,
                    strerror(errno));
     }
-    say_fact("kfd_version", "%u.%u", version.major, version.minor);
+    say_fact("kfd.version", "%u.%u", version.major, version.minor);
     if (version.major != KFD_MAJOR) {
         say_failed(0, NULL,
                    "the kernel's compute driver speaks version %u of its interface, ROCm's "
@@ -262,14 +262,26 @@ const char *hsa_gfx_of(const struct hsa_gpus *gpus, int device)
     return NULL;
 }
 
-static void say_gpu(const struct hsa_gpu *gpu, size_t i)
+void device_fact(size_t device, const char *what, const char *value)
 {
-    char key[32];
-    (void)snprintf(key, sizeof key, "gpu%zu", i);
-    say_fact(key, "%s at %04x:%02x:%02x.%x%s%s", gpu->name, gpu->domain, gpu->bdf >> 8 & 0xff,
-             gpu->bdf >> 3 & 0x1f, gpu->bdf & 7, gpu->product[0] ? ", " : "", gpu->product);
+    char key[48];
+    (void)snprintf(key, sizeof key, "device.%zu.%s", device, what);
+    say_fact(key, "%s", value);
 }
 
+static void say_gpu(const struct hsa_gpu *gpu, size_t i)
+{
+    char pci[32];
+    (void)snprintf(pci, sizeof pci, "%04x:%02x:%02x.%x", gpu->domain & 0xffff,
+                   gpu->bdf >> 8 & 0xff, gpu->bdf >> 3 & 0x1f, gpu->bdf & 7);
+    device_fact(i, "gfx", gpu->name);
+    device_fact(i, "pci", pci);
+    if (gpu->product[0]) {
+        device_fact(i, "name", gpu->product);
+    }
+}
+
+/* With the variables cleared that hide devices. */
 void stage_hsa(const struct job *j)
 {
     struct hsa_gpus gpus = {0};
@@ -277,15 +289,15 @@ void stage_hsa(const struct job *j)
     hsa_list(amd_open(j), &gpus);
     HSA(hsa_system_get_info, HSA_SYSTEM_MAJOR, &major);
     HSA(hsa_system_get_info, HSA_SYSTEM_MINOR, &minor);
-    say_fact("hsa_version", "%u.%u", major, minor);
+    say_fact("hsa.version", "%u.%u", major, minor);
     say_fact("count", "%zu", gpus.n);
     for (size_t i = 0; i < gpus.n && i < HSA_GPUS_MAX; i++) {
         say_gpu(&gpus.items[i], i);
     }
     if (gpus.n == 0) {
         say_failed(0, NULL,
-                   "the HSA runtime starts and lists no GPU: none has a render node that this user "
-                   "may open, or ROCR_VISIBLE_DEVICES hides it");
+                   "the HSA runtime starts and lists no GPU: the kernel's compute driver serves none, "
+                   "or this user may not open its render node below /dev/dri");
     }
     HSA(hsa_shut_down);
     say_passed("the HSA runtime lists %zu GPU%s, the first is %s", gpus.n, gpus.n > 1 ? "s" : "",

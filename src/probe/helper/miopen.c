@@ -72,7 +72,7 @@ static void say_version(void)
 {
     size_t major = 0, minor = 0, patch = 0;
     MIOPEN(miopenGetVersion, &major, &minor, &patch);
-    say_fact("miopen_version", "%zu.%zu.%zu", major, minor, patch);
+    say_fact("miopen.version", "%zu.%zu.%zu", major, minor, patch);
 }
 
 static void *tensor(int n, int c, int w)

@@ -49,7 +49,7 @@ int cublasGemmEx(void *handle, int transa, int transb, int m, int n, int k, cons
     }
     if (strcmp(fake_now.value, "nothing") != 0) {
         fake_gemm(transa, transb, m, n, k, a, f->in, lda, b, f->in, ldb, c, f->out, ldc,
-                  fake_now.wrong ? 9 : 0);
+                  fake_off(&fake_now, f));
     }
     return 0;
 }

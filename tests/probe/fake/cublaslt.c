@@ -81,7 +81,7 @@ int cublasLtMatmul(void *handle, void *how, const void *alpha, const void *a, vo
         return FAKE_INVALID_VALUE;
     }
     fake_gemm(d->transa, d->transb, m, n, k, a, f->in, (int)la->leading, b, f->in,
-              (int)lb->leading, to, f->out, (int)lc->leading, fake_now.wrong ? 9 : 0);
+              (int)lb->leading, to, f->out, (int)lc->leading, fake_off(&fake_now, f));
     return 0;
 }
 #endif

@@ -3,7 +3,7 @@
  *
  * `cards value N` is how many cards the machine has; CUDA_VISIBLE_DEVICES chooses among
  * them as the real driver does, by index. An attribute is a function of its own for the table:
- * `attribute-20 value 2` is compute mode 2.
+ * `attribute-20 value 2` is compute mode 2. `card-1 return 46` refuses a context on the second card.
  */
 #include "table.h"
 
@@ -110,9 +110,11 @@ int cuDeviceGetAttribute(int *value, int which, int device)
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
+    static const char *const names[] = {"card-0", "card-1", "card-2", "card-3"};
     FAKE(cuDevicePrimaryCtxRetain);
     *context = &cards[device];
-    return 0;
+    struct fake of_card = cards[device] < 4 ? fake_call(names[cards[device]]) : fake_now;
+    return of_card.returns ? (int)of_card.code : 0;
 }
 
 int cuCtxSetCurrent(void *context)

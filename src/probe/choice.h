@@ -1,0 +1,17 @@
+/* What a probe has seen of each device, for mend_choose(). */
+#ifndef GPUMEND_PROBE_CHOICE_H
+#define GPUMEND_PROBE_CHOICE_H
+
+#include "mend/choose.h"
+#include "probe/probe.h"
+
+struct probe_choice {
+    VEC(struct mend_ran) items;
+};
+
+/* A device has passed where every stage that was run for it or for all has, but for the matrix
+ * products: one that is wrong takes its number format away and no more. A runtime that counts no
+ * device has one entry without an index, which says why. In the arena. */
+void probe_choice(struct arena *a, const struct probe_report *r, struct probe_choice *ret);
+
+#endif
