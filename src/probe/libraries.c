@@ -111,8 +111,8 @@ static void take_process(struct model *m, struct probe_libraries *out, struct ld
 
 /* ------------------------------------------------------------------ no target */
 
-/* A process of this machine that has loaded nothing of the kind: the environment's interpreter, else
- * a shell. NULL: none can be modelled. */
+/* A process of this machine that has loaded nothing of the kind: the environment's interpreter,
+ * else a shell. NULL: none can be modelled. */
 static struct ldso_process *plain_process(struct model *m)
 {
     struct gm_err err;

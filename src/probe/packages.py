@@ -2,8 +2,8 @@
 
 Imports the package, computes something on the device with its own functions, and compares that with
 what its own code for the CPU computes. What came of it is said on descriptor 3 as by the probe
-helper (probe/helper/helper.h): call NAME, fact KEY VALUE, passed TEXT, failed CODE NAME TEXT, unknown
-TEXT. Standard output and error belong to the package. Nothing is written to a disk.
+helper (probe/helper/helper.h): call NAME, fact KEY VALUE, passed TEXT, failed CODE NAME TEXT,
+unknown TEXT. Standard output and error belong to the package. Nothing is written to a disk.
 """
 
 import json
@@ -78,7 +78,7 @@ def use_torch(index):
     if not torch.version.cuda and not torch.version.hip:
         raise Failed("torch %s is a build for the CPU and has no code for a GPU"
                      % torch.__version__)
-    call("torch.cuda.init", torch.cuda.init)  # raises with the reason, where is_available() hides it
+    call("torch.cuda.init", torch.cuda.init)  # raises with the reason that is_available() hides
     count = call("torch.cuda.device_count", torch.cuda.device_count)
     if index >= count:
         raise Failed("torch counts %d GPUs, so there is no GPU %d" % (count, index))
@@ -93,10 +93,12 @@ def use_torch(index):
     convolution = [random(1, 16, 60), random(24, 16, 3)]
     conv1d = torch.nn.functional.conv1d
     # float32 may be computed as tf32, which has 10 bits of fraction.
-    for kind, dtype, allowed in (("float32", torch.float32, 0.01), ("float16", torch.float16, 0.02)):
+    for kind, allowed in (("float32", 0.01), ("float16", 0.02)):
+        dtype = getattr(torch, kind)
         torch_compare(torch, "matmul in " + kind, torch.matmul, product, device, dtype, allowed)
         torch_compare(torch, "conv1d in " + kind, conv1d, convolution, device, dtype, allowed)
-    return "torch %s multiplies and convolves on %s in float32 and float16" % (torch.__version__, name)
+    return "torch %s multiplies and convolves on %s in float32 and float16" % (
+        torch.__version__, name)
 
 
 # ------------------------------------------------------------------ ctranslate2
@@ -175,8 +177,8 @@ def use_ctranslate2(index):
     sound = numpy.random.RandomState(2).standard_normal((1, 80, 3000)).astype(numpy.float32)
 
     def encode(device, device_index, kind):
-        model = ctranslate2.models.Whisper("gpumend-probe", device=device,
-                                           device_index=device_index, compute_type=kind, files=files)
+        model = ctranslate2.models.Whisper("gpumend-probe", device=device, files=files,
+                                           device_index=device_index, compute_type=kind)
         return numpy.array(model.encode(ctranslate2.StorageView.from_array(sound), to_cpu=True),
                            dtype=numpy.float64)
 
@@ -263,7 +265,8 @@ def use_onnxruntime(index):
     provider = next((p for p in GPU_PROVIDERS if p in available), None)
     if not provider:
         raise Failed("onnxruntime %s has no provider for a GPU, only %s: it is the build for the "
-                     "CPU, or one lies over the other" % (runtime.__version__, ", ".join(available)))
+                     "CPU, or one lies over the other"
+                     % (runtime.__version__, ", ".join(available)))
     shapes = {"a": (64, 80), "b": (80, 48), "x": (1, 16, 1, 60), "w": (24, 16, 1, 3)}
     model, generator = onnx_model(shapes), numpy.random.RandomState(1)
     inputs = {n: (generator.rand(*s) - 0.5).astype(numpy.float32) for n, s in shapes.items()}

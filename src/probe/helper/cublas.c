@@ -6,6 +6,8 @@
  * cublasLtMatmul, cublasComputeType_t); the same since CUDA 11. Before, cublasGemmEx() took a
  * number format where it takes a compute type now, so that no result of it would mean anything.
  */
+#include <string.h>
+
 #include "probe/helper/cuda.h"
 #include "probe/helper/numbers.h"
 
@@ -15,10 +17,10 @@ enum { // cublasStatus_t
     CUBLAS_STATUS_ARCH_MISMATCH = 8,
     CUBLAS_STATUS_NOT_SUPPORTED = 15,
 };
-enum { OP_N = 0, OP_T = 1, GEMM_DEFAULT = -1 };              // cublasOperation_t, cublasGemmAlgo_t
-enum { R_32F = 0, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 }; // cudaDataType
+enum { OP_N = 0, OP_T = 1, GEMM_DEFAULT = -1 }; // cublasOperation_t, cublasGemmAlgo_t
+enum { R_32F = 0, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };        // cudaDataType
 enum { COMPUTE_32F = 68, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 }; // cublasComputeType_t
-enum { DESC_TRANSA = 3, DESC_TRANSB = 4 };                   // cublasLtMatmulDescAttributes_t
+enum { DESC_TRANSA = 3, DESC_TRANSB = 4 }; // cublasLtMatmulDescAttributes_t
 enum { OLDEST_MAJOR = 11 };
 
 typedef const char *name_function(int);
@@ -52,15 +54,27 @@ struct cublas {
     int capability; // from which on the card has units for the format
 };
 
+/* By the end of the stage's name: "cublas-float16". */
+static enum number_type type_of(const struct job *j)
+{
+    const char *dash = strchr(j->stage, '-');
+    for (size_t i = 0; dash && i < sizeof formats / sizeof *formats; i++) {
+        if (strcmp(dash + 1, formats[i].name) == 0) {
+            return (enum number_type)i;
+        }
+    }
+    say_unknown("the helper has no number format for the stage %s", j->stage);
+}
+
 static void start(struct cublas *b, const struct job *j, const char *status_name)
 {
     cuda_start(&b->cuda, j);
     b->library = open_library(stage_library(j));
     name_function *name = symbol_optional(b->library, status_name); // since 11.4
-    b->vendor = (struct vendor){.status_name = name,
-                                .no_memory = {CUBLAS_STATUS_ALLOC_FAILED,
-                                              CUBLAS_STATUS_NOT_INITIALIZED},
-                                .cuda = &b->cuda};
+    b->vendor =
+        (struct vendor){.status_name = name,
+                        .no_memory = {CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_NOT_INITIALIZED},
+                        .cuda = &b->cuda};
 }
 
 /* ------------------------------------------------------------------ the product */
@@ -131,8 +145,9 @@ static _Noreturn void run_products(struct cublas *b, enum number_type type, cons
 
 /* ------------------------------------------------------------------ cuBLAS */
 
-/* What cuBLAS says of itself, which needs no driver. It asks its cuBLASLt for that, so one that does
- * not go with it is not seen here but in what it computes, and by gumpend check in the files. */
+/* What cuBLAS says of itself, which needs no driver. It asks its cuBLASLt for that, so one that
+ * does not go with it is not seen here but in what it computes, and by gumpend check in the files.
+ */
 void stage_cublas(const struct job *j)
 {
     void *library = open_library(stage_library(j));
@@ -158,27 +173,21 @@ static int gemm(struct cublas *b, const struct format *f, const struct product *
                         int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,
                         int compute, int algo) = symbol(b->library, "cublasGemmEx");
     const union scale *one = f->scale == R_32I ? &one_integer : &one_float;
-    return CALL(cublasGemmEx, b->handle, p->transpose_a ? OP_T : OP_N,
-                p->transpose_b ? OP_T : OP_N, p->m, p->n, p->k, one, at_a, f->operands, p->lda,
-                at_b, f->operands, p->ldb, &zero, at_c, f->result, p->ldc, f->compute,
-                GEMM_DEFAULT);
+    return CALL(cublasGemmEx, b->handle, p->transpose_a ? OP_T : OP_N, p->transpose_b ? OP_T : OP_N,
+                p->m, p->n, p->k, one, at_a, f->operands, p->lda, at_b, f->operands, p->ldb, &zero,
+                at_c, f->result, p->ldc, f->compute, GEMM_DEFAULT);
 }
 
-static void gemm_stage(const struct job *j, enum number_type type)
+void stage_cublas_gemm(const struct job *j)
 {
     struct cublas b;
+    enum number_type type = type_of(j);
     start(&b, j, "cublasGetStatusName");
     b.capability = formats[type].capability;
     int (*cublasCreate_v2)(void **) = symbol(b.library, "cublasCreate_v2");
     TRY(&b.vendor, cublasCreate_v2, &b.handle);
     run_products(&b, type, "cublasGemmEx", gemm);
 }
-
-void stage_cublas_float32(const struct job *j) { gemm_stage(j, NUMBER_FLOAT32); }
-void stage_cublas_tf32(const struct job *j) { gemm_stage(j, NUMBER_TF32); }
-void stage_cublas_float16(const struct job *j) { gemm_stage(j, NUMBER_FLOAT16); }
-void stage_cublas_bfloat16(const struct job *j) { gemm_stage(j, NUMBER_BFLOAT16); }
-void stage_cublas_int8(const struct job *j) { gemm_stage(j, NUMBER_INT8); }
 
 /* ------------------------------------------------------------------ cuBLASLt */
 
@@ -188,8 +197,8 @@ static void *layout(const struct cublas *b, int format, int rows, int columns)
                                       int64_t leading) =
         symbol(b->library, "cublasLtMatrixLayoutCreate");
     void *created = NULL;
-    TRY(&b->vendor, cublasLtMatrixLayoutCreate, &created, format, (uint64_t)rows,
-        (uint64_t)columns, rows);
+    TRY(&b->vendor, cublasLtMatrixLayoutCreate, &created, format, (uint64_t)rows, (uint64_t)columns,
+        rows);
     return created;
 }
 
@@ -225,18 +234,13 @@ static int matmul(struct cublas *b, const struct format *f, const struct product
                 NULL, NULL, 0, NULL);
 }
 
-static void matmul_stage(const struct job *j, enum number_type type)
+void stage_cublaslt_gemm(const struct job *j)
 {
     struct cublas b;
+    enum number_type type = type_of(j);
     start(&b, j, "cublasLtGetStatusName");
     b.capability = formats[type].lt_capability;
     int (*cublasLtCreate)(void **) = symbol(b.library, "cublasLtCreate");
     TRY(&b.vendor, cublasLtCreate, &b.handle);
     run_products(&b, type, "cublasLtMatmul", matmul);
 }
-
-void stage_cublaslt_float32(const struct job *j) { matmul_stage(j, NUMBER_FLOAT32); }
-void stage_cublaslt_tf32(const struct job *j) { matmul_stage(j, NUMBER_TF32); }
-void stage_cublaslt_float16(const struct job *j) { matmul_stage(j, NUMBER_FLOAT16); }
-void stage_cublaslt_bfloat16(const struct job *j) { matmul_stage(j, NUMBER_BFLOAT16); }
-void stage_cublaslt_int8(const struct job *j) { matmul_stage(j, NUMBER_INT8); }

@@ -91,8 +91,7 @@ void cuda_start(struct cuda *c, const struct job *j)
     c->library = open_library(driver ? driver : "libcuda.so.1");
     int (*cuInit)(unsigned) = symbol(c->library, "cuInit");
     int (*cuDeviceGet)(int *, int) = symbol(c->library, "cuDeviceGet");
-    int (*cuDevicePrimaryCtxRetain)(void **, int) =
-        symbol(c->library, "cuDevicePrimaryCtxRetain");
+    int (*cuDevicePrimaryCtxRetain)(void **, int) = symbol(c->library, "cuDevicePrimaryCtxRetain");
     int (*cuCtxSetCurrent)(void *) = symbol(c->library, "cuCtxSetCurrent");
     int device = 0;
     void *context = NULL;

@@ -63,24 +63,16 @@ void *cuda_pointer(uint64_t at);
  * one the stage ends as unknown. */
 const char *stage_library(const struct job *j);
 
-/* Vector addition by a kernel that takes (const float *, const float *, float *, int): loads PTX or a
- * cubin, runs the function and checks every number. */
+/* Vector addition by a kernel that takes (const float *, const float *, float *, int): loads PTX or
+ * a cubin, runs the function and checks every number. */
 void cuda_run_addition(const struct cuda *c, const void *image, const char *function);
 
 /* cudart.c, cublas.c, cudnn.c, nvrtc.c, nccl.c */
 void stage_cudart(const struct job *j);
 void stage_cudart_memory(const struct job *j);
 void stage_cublas(const struct job *j);
-void stage_cublas_float32(const struct job *j);
-void stage_cublas_tf32(const struct job *j);
-void stage_cublas_float16(const struct job *j);
-void stage_cublas_bfloat16(const struct job *j);
-void stage_cublas_int8(const struct job *j);
-void stage_cublaslt_float32(const struct job *j);
-void stage_cublaslt_tf32(const struct job *j);
-void stage_cublaslt_float16(const struct job *j);
-void stage_cublaslt_bfloat16(const struct job *j);
-void stage_cublaslt_int8(const struct job *j);
+void stage_cublas_gemm(const struct job *j);   // each number format is a stage
+void stage_cublaslt_gemm(const struct job *j); // likewise
 void stage_cudnn(const struct job *j);
 void stage_cudnn_convolution(const struct job *j);
 void stage_nvrtc(const struct job *j);

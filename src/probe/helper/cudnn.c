@@ -1,8 +1,8 @@
 /*
- * cuDNN: which versions its libraries are, and a convolution as the first layers of Whisper make it,
- * compared with one computed here. libcudnn.so is a shim that opens the sub-libraries at the first
- * call that needs one: a missing or different one ends the process there, or in newer versions
- * that call.
+ * cuDNN: which versions its libraries are, and a convolution as the first layers of Whisper make
+ * it, compared with one computed here. libcudnn.so is a shim that opens the sub-libraries at the
+ * first call that needs one: a missing or different one ends the process there, or in newer
+ * versions that call.
  *
  * Declared from cudnn_ops.h, cudnn_cnn.h and cudnn_graph.h of cuDNN 9.1 ("cuDNN API"); what is used
  * is the same in cuDNN 8. CTranslate2 makes its convolutions with these calls and this algorithm
@@ -16,11 +16,15 @@
 #include "probe/helper/numbers.h"
 
 enum { // cudnnStatus_t of cuDNN 8 and of cuDNN 9
-    STATUS_NOT_INITIALIZED_8 = 1, STATUS_ALLOC_FAILED_8 = 2, STATUS_NOT_SUPPORTED_8 = 9,
-    STATUS_NOT_INITIALIZED = 1001, STATUS_NOT_SUPPORTED = 3000, STATUS_NOT_SUPPORTED_END = 3999,
+    STATUS_NOT_INITIALIZED_8 = 1,
+    STATUS_ALLOC_FAILED_8 = 2,
+    STATUS_NOT_SUPPORTED_8 = 9,
+    STATUS_NOT_INITIALIZED = 1001,
+    STATUS_NOT_SUPPORTED = 3000,
+    STATUS_NOT_SUPPORTED_END = 3999,
     STATUS_DEVICE_ALLOCATION_FAILED = 4004,
 };
-enum { DATA_FLOAT = 0, DATA_HALF = 2 };       // cudnnDataType_t
+enum { DATA_FLOAT = 0, DATA_HALF = 2 }; // cudnnDataType_t
 enum { TENSOR_NCHW = 0, CROSS_CORRELATION = 1 };
 enum { DEFAULT_MATH = 0, TENSOR_OP_MATH = 1 }; // cudnnMathType_t
 enum { HALF_CAPABILITY = 53 }; // CUDA C++ Programming Guide, "Arithmetic Instructions"
@@ -144,8 +148,7 @@ struct descriptors {
 
 static void *tensor(const struct cudnn *d, int type, int channels, int length)
 {
-    int (*cudnnCreateTensorDescriptor)(void **) =
-        symbol(d->library, "cudnnCreateTensorDescriptor");
+    int (*cudnnCreateTensorDescriptor)(void **) = symbol(d->library, "cudnnCreateTensorDescriptor");
     int (*cudnnSetTensor4dDescriptor)(void *, int layout, int type, int n, int c, int h, int w) =
         symbol(d->library, "cudnnSetTensor4dDescriptor");
     void *created = NULL;
@@ -156,8 +159,7 @@ static void *tensor(const struct cudnn *d, int type, int channels, int length)
 
 static void *filter(const struct cudnn *d, int type, const struct convolution *c)
 {
-    int (*cudnnCreateFilterDescriptor)(void **) =
-        symbol(d->library, "cudnnCreateFilterDescriptor");
+    int (*cudnnCreateFilterDescriptor)(void **) = symbol(d->library, "cudnnCreateFilterDescriptor");
     int (*cudnnSetFilter4dDescriptor)(void *, int type, int layout, int k, int c, int h, int w) =
         symbol(d->library, "cudnnSetFilter4dDescriptor");
     void *created = NULL;
@@ -187,19 +189,18 @@ static void *convolution(const struct cudnn *d, int type, const struct convoluti
 
 static bool is_unsupported(const struct cudnn *d, int code)
 {
-    return d->version >= 90000
-               ? code >= STATUS_NOT_SUPPORTED && code <= STATUS_NOT_SUPPORTED_END
-               : code == STATUS_NOT_SUPPORTED_8;
+    return d->version >= 90000 ? code >= STATUS_NOT_SUPPORTED && code <= STATUS_NOT_SUPPORTED_END
+                               : code == STATUS_NOT_SUPPORTED_8;
 }
 
-/* Gives the size of the workspace and the algorithm to take: the one that CTranslate2 takes, or on a
- * card that does not have it the plain one. */
-static size_t workspace_bytes(const struct cudnn *d, const struct descriptors *x, int *ret_algorithm)
+/* Gives the size of the workspace and the algorithm to take: the one that CTranslate2 takes, or on
+ * a card that does not have it the plain one. */
+static size_t workspace_bytes(const struct cudnn *d, const struct descriptors *x,
+                              int *ret_algorithm)
 {
-    int (*cudnnGetConvolutionForwardWorkspaceSize)(void *, void *input, void *filter,
-                                                   void *convolution, void *output, int algorithm,
-                                                   size_t *) =
-        symbol(d->library, "cudnnGetConvolutionForwardWorkspaceSize");
+    int (*cudnnGetConvolutionForwardWorkspaceSize)(
+        void *, void *input, void *filter, void *convolution, void *output, int algorithm,
+        size_t *) = symbol(d->library, "cudnnGetConvolutionForwardWorkspaceSize");
     size_t bytes = 0;
     *ret_algorithm = IMPLICIT_PRECOMP_GEMM;
     int code = CALL(cudnnGetConvolutionForwardWorkspaceSize, d->handle, x->input, x->filter,
@@ -268,10 +269,11 @@ void stage_cudnn_convolution(const struct job *j)
     TRY(&d.vendor, cudnnCreate, &d.handle);
     say_fact("error.of.tolerance.float32", "%.3f", try_convolution(&d, NUMBER_FLOAT32, "float32"));
     if (d.cuda.capability < HALF_CAPABILITY) {
-        say_passed("cuDNN %s convolves in float32 as it should; float16 comes with compute capability "
-                   "5.3, and the card has %d.%d",
-                   version_text(d.version, version, sizeof version), d.cuda.capability / 10,
-                   d.cuda.capability % 10);
+        say_passed(
+            "cuDNN %s convolves in float32 as it should; float16 comes with compute capability "
+            "5.3, and the card has %d.%d",
+            version_text(d.version, version, sizeof version), d.cuda.capability / 10,
+            d.cuda.capability % 10);
     }
     say_fact("error.of.tolerance.float16", "%.3f", try_convolution(&d, NUMBER_FLOAT16, "float16"));
     say_passed("cuDNN %s convolves in float32 and float16 as it should",

@@ -1,6 +1,6 @@
 /*
- * NCCL: its version, and a sum over one rank, which comes back as it went in. Declared from nccl.h of
- * NCCL 2.21 ("NCCL User Guide").
+ * NCCL: its version, and a sum over one rank, which comes back as it went in. Declared from nccl.h
+ * of NCCL 2.21 ("NCCL User Guide").
  */
 #include "probe/helper/cuda.h"
 
@@ -21,8 +21,14 @@ static void open_nccl(struct nccl *n, const struct job *j)
 }
 
 /* NCCL_VERSION of nccl.h: from 2.9 on major * 10000, before major * 1000. */
-static int major_of(int version) { return version >= 10000 ? version / 10000 : version / 1000; }
-static int minor_of(int version) { return version % (version >= 10000 ? 10000 : 1000) / 100; }
+static int major_of(int version)
+{
+    return version >= 10000 ? version / 10000 : version / 1000;
+}
+static int minor_of(int version)
+{
+    return version % (version >= 10000 ? 10000 : 1000) / 100;
+}
 
 void stage_nccl(const struct job *j)
 {
@@ -46,8 +52,10 @@ static void check_sum(const float *sent, const float *received)
 {
     for (int i = 0; i < NUMBERS; i++) {
         if (received[i] != sent[i]) {
-            say_failed(0, NULL, "ncclAllReduce over one rank: number %d of %d is %.9g instead of "
-                       "%.9g", i, NUMBERS, (double)received[i], (double)sent[i]);
+            say_failed(0, NULL,
+                       "ncclAllReduce over one rank: number %d of %d is %.9g instead of "
+                       "%.9g",
+                       i, NUMBERS, (double)received[i], (double)sent[i]);
         }
     }
 }

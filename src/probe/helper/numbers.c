@@ -5,7 +5,9 @@
 #include <string.h>
 
 enum {
-    ROWS = 64, COLUMNS = 48, INNER = 80, // of C, and the length of a sum
+    ROWS = 64,
+    COLUMNS = 48,
+    INNER = 80,     // of C, and the length of a sum
     GARBAGE = 0xff, // a byte: not a number as float, half and bfloat, -1 as an integer
 };
 
@@ -97,10 +99,13 @@ static size_t operand_size(enum number_type type)
 {
     switch (type) {
     case NUMBER_FLOAT16:
-    case NUMBER_BFLOAT16: return 2;
-    case NUMBER_INT8: return 1;
+    case NUMBER_BFLOAT16:
+        return 2;
+    case NUMBER_INT8:
+        return 1;
     case NUMBER_FLOAT32:
-    case NUMBER_TF32: break;
+    case NUMBER_TF32:
+        break;
     }
     return 4;
 }
@@ -195,11 +200,16 @@ static double tolerance(enum number_type type, const struct sum *s)
     double terms = s->terms + 2, cut = terms * 0x1p-22 * s->size;
     double rounded_twice = s->size + __builtin_fabs(s->value); // in units of the format's roundoff
     switch (type) {
-    case NUMBER_FLOAT32: return terms * 0x1p-24 * s->size;
-    case NUMBER_TF32: return 0x1p-9 * s->size + cut;
-    case NUMBER_FLOAT16: return 0x1p-11 * rounded_twice + cut;
-    case NUMBER_BFLOAT16: return 0x1p-8 * rounded_twice + cut;
-    case NUMBER_INT8: break;
+    case NUMBER_FLOAT32:
+        return terms * 0x1p-24 * s->size;
+    case NUMBER_TF32:
+        return 0x1p-9 * s->size + cut;
+    case NUMBER_FLOAT16:
+        return 0x1p-11 * rounded_twice + cut;
+    case NUMBER_BFLOAT16:
+        return 0x1p-8 * rounded_twice + cut;
+    case NUMBER_INT8:
+        break;
     }
     return 0;
 }
@@ -255,8 +265,12 @@ void mismatch_text(const struct mismatch *m, char *text, size_t size)
 
 bool product_make(enum number_type type, bool transpose_a, bool transpose_b, struct product *ret)
 {
-    struct product p = {.type = type, .transpose_a = transpose_a, .transpose_b = transpose_b,
-                        .m = ROWS, .n = COLUMNS, .k = INNER};
+    struct product p = {.type = type,
+                        .transpose_a = transpose_a,
+                        .transpose_b = transpose_b,
+                        .m = ROWS,
+                        .n = COLUMNS,
+                        .k = INNER};
     p.lda = transpose_a ? p.k : p.m;
     p.ldb = transpose_b ? p.n : p.k;
     p.ldc = p.m;
@@ -310,8 +324,13 @@ bool product_compare(const struct product *p, struct mismatch *ret)
 
 bool convolution_make(enum number_type type, struct convolution *ret)
 {
-    struct convolution c = {.type = type, .channels = 16, .length = 60, .filters = 24, .width = 3,
-                            .padding = 1, .stride = 2};
+    struct convolution c = {.type = type,
+                            .channels = 16,
+                            .length = 60,
+                            .filters = 24,
+                            .width = 3,
+                            .padding = 1,
+                            .stride = 2};
     c.out_length = (c.length + 2 * c.padding - c.width) / c.stride + 1;
     size_t inputs = (size_t)(c.channels * c.length);
     size_t weights = (size_t)(c.filters * c.channels * c.width);
@@ -356,8 +375,7 @@ static struct sum convolution_element(const struct convolution *c, int filter, i
 bool convolution_compare(const struct convolution *c, struct mismatch *ret)
 {
     *ret = (struct mismatch){0};
-    struct comparison all = {.type = c->type, .compared_as = c->type, .data = c->output,
-                             .m = ret};
+    struct comparison all = {.type = c->type, .compared_as = c->type, .data = c->output, .m = ret};
     if (c->type == NUMBER_FLOAT32) {
         all.compared_as = NUMBER_TF32;
     }

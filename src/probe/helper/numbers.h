@@ -7,13 +7,13 @@
  *   product_make()     the operands, as the library wants them, and an output of garbage
  *   product_compare()  the output that came back against the reference
  *
- * The tolerance is a bound, not a guess. The reference takes the operands after they were rounded to
- * their format, so a correct device differs by what it rounds itself: with S = the sum of |a*b| over
- * one element's k terms and u = the format's unit roundoff,
+ * The tolerance is a bound, not a guess. The reference takes the operands after they were rounded
+ * to their format, so a correct device differs by what it rounds itself: with S = the sum of |a*b|
+ * over one element's k terms and u = the format's unit roundoff,
  *
  *   float32    (k + 2) * 2^-24 * S     k sums and products in float32, in any order (N. J. Higham,
- *              Accuracy and Stability of Numerical Algorithms, section 3.1). TF32 in its place is off
- *              by more than that and is found.
+ *              Accuracy and Stability of Numerical Algorithms, section 3.1). TF32 in its place is
+ *              off by more than that and is found.
  *   tf32       2^-9 * S more, as each operand may be cut to 10 bits of fraction (2^-10 each)
  *   float16,   u * (S + |c|), u = 2^-11 or 2^-8: the result c is rounded to the format, and before
  *   bfloat16   the library may split the sum in parts that are (CUBLAS_MATH_DISALLOW_REDUCED_
@@ -57,7 +57,7 @@ void product_release(struct product *p);
  * (filters, channels, 1, width) in NCHW order without gaps, a cross-correlation with padding and
  * stride along the length, output (1, filters, 1, out_length). */
 struct convolution {
-    enum number_type type; // float32 (compared as tf32, which cuDNN may use), tf32, float16, bfloat16
+    enum number_type type; // float32 is compared as tf32, which cuDNN may use; not int8
     int channels, length, filters, width, padding, stride, out_length;
     void *input, *filter, *output; // as in struct product
     size_t input_bytes, filter_bytes, output_bytes;

@@ -1,6 +1,6 @@
 /*
- * NVRTC: a kernel compiled to PTX, which needs no card; and one compiled for the card, loaded by the
- * driver and run. Declared from nvrtc.h ("NVRTC"). Its libnvrtc-builtins is opened by the first
+ * NVRTC: a kernel compiled to PTX, which needs no card; and one compiled for the card, loaded by
+ * the driver and run. Declared from nvrtc.h ("NVRTC"). Its libnvrtc-builtins is opened by the first
  * compilation.
  */
 #include <stdio.h>
@@ -95,7 +95,8 @@ void stage_nvrtc(const struct job *j)
     struct nvrtc n;
     open_nvrtc(&n, j);
     free(compile(&n, 0));
-    say_passed("NVRTC %d.%d compiles a kernel to PTX, for which it needs no card", n.major, n.minor);
+    say_passed("NVRTC %d.%d compiles a kernel to PTX, for which it needs no card", n.major,
+               n.minor);
 }
 
 void stage_nvrtc_run(const struct job *j)
