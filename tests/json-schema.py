@@ -67,11 +67,12 @@ def step_faults(request):
 
 
 def faults_of(command, status, document):
-    faults = list(schema_faults(f"{command}.schema.json", document))
+    page = command == "explain" and ("page" in document or "causes" in document)
+    faults = list(schema_faults("cause.schema.json" if page else f"{command}.schema.json", document))
     if faults:
         yield from faults
         return
-    if command in ("run", "snapshot"):
+    if page or command in ("run", "snapshot"):
         if status != 0:
             yield f"status {status}"
         return
@@ -165,6 +166,7 @@ def cases(top):
     logs[1].write_text("OSError: [Errno 28] No space left on device\n")
     logs[2].write_bytes(b"\xff\xfe\x00not a log\x1b[31m\n" * 3)
     return [("explain", [log]) for log in logs] + [
+            ("explain", ["library-not-on-path"]), ("explain", ["--list"]),
             ("explain", logs), ("explain", [logs[0], "--here"]), ("explain", [logs[2], "--here"]),
             ("check", []), ("check", [env]), ("check", [env / "bin/python"]), ("check", [bare]),
             ("check", [extension]), ("check", [short]), ("check", [odd]), ("check", [lost]),
