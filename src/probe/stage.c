@@ -10,7 +10,7 @@
 
 /* A matrix product in one number format, and in each. */
 #define GEMM_STAGE(prefix, library_, name_, type)                                                  \
-    LIBRARY_STAGE(prefix "-" type, "cublas", library_, PROBE_API_CUBLAS, name_ ", " type,           \
+    LIBRARY_STAGE(prefix "-" type, "cublas-start", library_, PROBE_API_CUBLAS, name_ ", " type,           \
                   name_ " multiplies in " type,                                                    \
                   "The driver, memory and kernels work; what asks " name_ " for " type              \
                   " products fails or is wrong, and other number formats are told by their own "   \
@@ -189,6 +189,10 @@ const struct probe_stage probe_stages[] = {
                   "CUDA runtime, memory", "the CUDA runtime allocates and copies",
                   "The driver copies by itself, so the runtime of the target is at fault, or the "
                   "limit on locked memory of this user."),
+    LIBRARY_STAGE("cublas-start", "cublas", "libcublas.so", PROBE_API_CUBLAS, "cuBLAS starts",
+                  "cuBLAS starts",
+                  "The driver, memory and kernels work; every matrix product by cuBLAS fails, in "
+                  "whatever number format."),
     GEMM_STAGES("cublas", "libcublas.so", "cuBLAS"),
     GEMM_STAGES("cublaslt", "libcublasLt.so", "cuBLASLt"),
     LIBRARY_STAGE("cudnn-convolution", "cudnn", "libcudnn.so", PROBE_API_CUDNN,

@@ -146,7 +146,7 @@ def gemm_cases(prefix, create, multiply):
                         f"as it should, though without units for it: .*{old[0]}\\.{old[1]}")
         yield Probe(f"{stage} refused by a card that has it", stage, f"{multiply} return 15", F,
                     rf"^{multiply} failed: CUBLAS_STATUS_NOT_SUPPORTED \(15\)", code=15)
-    stage = f"{prefix}-float32"
+    stage = "cublas-start" if prefix == "cublas" else "cublaslt-float32"
     yield Probe(f"{stage} does not start", stage, f"{create} return 1", F,
                 rf"{create} failed: CUBLAS_STATUS_NOT_INITIALIZED \(1\)", code=1)
     yield Probe(f"{stage} on a full card", stage, f"{create} return 1\n{FULL}", F,
@@ -206,6 +206,9 @@ CASES = [
     Probe("no cublas", "cublas", "", N, "the target loads no libcublas.so", variant="no-libraries"),
     Probe("no product without cublas", "cublas-float16", "", N, "the target loads no libcublas.so",
           variant="no-libraries"),
+    Probe("cublas starts", "cublas-start", "", P, "cuBLAS starts on the GPU"),
+    Probe("cublas does not start: no product", "cublaslt-int8", "cublasCreate_v2 return 1", N,
+          "cublas-start", because="cublas-start"),
     Probe("cublas is older: no product", "cublas-float32", "cublasGetProperty value 10", N, "cublas",
           because="cublas"),
     *crashes("cublas", "cublasGetProperty"),

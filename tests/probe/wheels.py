@@ -20,7 +20,7 @@ SETS = {
     "cuda13": (*scenarios.TORCH13, *scenarios.ONNX13),
 }
 CUDNN, NVRTC = "nvidia/cudnn/lib", "nvidia/cuda_nvrtc/lib"
-PRODUCTS = [f"{library}-{kind}" for library in ("cublas", "cublaslt")
+PRODUCTS = ["cublas-start"] + [f"{library}-{kind}" for library in ("cublas", "cublaslt")
             for kind in ("float32", "tf32", "float16", "bfloat16", "int8")]
 # What the packages say of a machine without a driver, in their own words.
 WITHOUT_DRIVER = {
@@ -132,6 +132,29 @@ VERSIONS13 = {
     "nvrtc": {"outcome": "passed", "says": "NVRTC 13.2 compiles a kernel to PTX"},
     "nccl": {"outcome": "passed", "says": "NCCL 2.30.7 opens"},
 }
+# The real libraries on the fake driver, which has little of what they call: each says so.
+ON_FAKE = {
+    "cudart": {"outcome": "failed", "code": 36, "code_name": "cudaErrorCallRequiresNewerDriver",
+               "says": "cudaGetDeviceCount failed"},
+    "cublas-start": {"outcome": "failed", "code": 1, "code_name": "CUBLAS_STATUS_NOT_INITIALIZED",
+                     "last_call": "cublasCreate_v2"},
+    "cudnn-convolution": {"outcome": "failed", "code": 1001, "last_call": "cudnnCreate",
+                          "code_name": "CUDNN_STATUS_NOT_INITIALIZED"},
+    "nvrtc-run": {"outcome": "passed", "says": "a kernel that NVRTC 12.4 compiled for compute "
+                                               "capability 9.0 runs and is right"},
+    "nccl-allreduce": {"outcome": "failed", "code": 1, "code_name": "ncclUnhandledCudaError",
+                       "last_call": "ncclCommInitAll"},
+}
+
+
+def on_fake_driver(lab, envs):
+    answer = lab.probe(lab.environment([lab.driver()]), str(envs.get("cuda12")))
+    for part, expected in ON_FAKE.items():
+        yield from differences(stage(answer.document, part), **expected)
+    if answer.document["first_failure"] != "cudart":
+        yield f"first failure {answer.document['first_failure']}"
+
+
 # Run by the environment's interpreter: the files that the process has mapped after the import.
 MAPPED = ("import torch\nfor line in open('/proc/self/maps'):\n"
           "    if '.so' in line: print(line.rsplit(None, 1)[1])\n")
@@ -365,6 +388,7 @@ def cases(lab):
     parts = {
         "CUDA 12 without a driver": (without_driver, lab, envs, "cuda12", VERSIONS12),
         "CUDA 13 without a driver": (without_driver, lab, envs, "cuda13", VERSIONS13),
+        "CUDA 12 on a driver that has little": (on_fake_driver, lab, envs),
         "the files that torch loads, CUDA 12": (same_files, lab, envs, "cuda12"),
         "the files that torch loads, CUDA 13": (same_files, lab, envs, "cuda13"),
         "cuDNN 9.1 without a part": (without_part, lab, envs),

@@ -178,14 +178,26 @@ static int gemm(struct cublas *b, const struct format *f, const struct product *
                 at_c, f->result, p->ldc, f->compute, GEMM_DEFAULT);
 }
 
+static void create(struct cublas *b, const struct job *j)
+{
+    start(b, j, "cublasGetStatusName");
+    int (*cublasCreate_v2)(void **) = symbol(b->library, "cublasCreate_v2");
+    TRY(&b->vendor, cublasCreate_v2, &b->handle);
+}
+
+void stage_cublas_start(const struct job *j)
+{
+    struct cublas b;
+    create(&b, j);
+    say_passed("cuBLAS starts on the GPU");
+}
+
 void stage_cublas_gemm(const struct job *j)
 {
     struct cublas b;
     enum number_type type = type_of(j);
-    start(&b, j, "cublasGetStatusName");
+    create(&b, j);
     b.capability = formats[type].capability;
-    int (*cublasCreate_v2)(void **) = symbol(b.library, "cublasCreate_v2");
-    TRY(&b.vendor, cublasCreate_v2, &b.handle);
     run_products(&b, type, "cublasGemmEx", gemm);
 }
 

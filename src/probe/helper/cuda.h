@@ -71,6 +71,7 @@ void cuda_run_addition(const struct cuda *c, const void *image, const char *func
 void stage_cudart(const struct job *j);
 void stage_cudart_memory(const struct job *j);
 void stage_cublas(const struct job *j);
+void stage_cublas_start(const struct job *j);
 void stage_cublas_gemm(const struct job *j);   // each number format is a stage
 void stage_cublaslt_gemm(const struct job *j); // likewise
 void stage_cudnn(const struct job *j);

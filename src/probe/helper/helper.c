@@ -44,6 +44,7 @@ static const struct {
     {"cudart", stage_cudart},
     {"cudart-memory", stage_cudart_memory},
     {"cublas", stage_cublas},
+    {"cublas-start", stage_cublas_start},
     {"cublas-float32", stage_cublas_gemm},
     {"cublas-tf32", stage_cublas_gemm},
     {"cublas-float16", stage_cublas_gemm},
