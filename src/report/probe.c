@@ -139,7 +139,10 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
     if (before) {
         paragraph(o, a, arena_printf(a, "Up to there it works: %s.", before->stage->shows));
     }
-    if (!f->busy) {
+    if (f->outcome == PROBE_TIMED_OUT) {
+        paragraph(o, a, "It may hang, or need more time (--timeout SECONDS gives it more): that it "
+                        "is broken is not said.");
+    } else if (!f->busy) {
         paragraph(o, a, f->stage->means);
     }
     output_text(o, a, f);

@@ -284,7 +284,7 @@ def helper(lab, *arguments, folders=(), **variables):
 def version_against_module(lab):
     lib = f"lib={lab.driver()}/libcuda.so.1"
     for module, extra, begin, says in (
-            ("550.54.15", (), "passed", "version 550.54.15, kernel module 550.54.15"),
+            ("550.54.15", (), "passed", "driver 550.54.15, kernel module 550.54.15"),
             ("535.10.01", (), "failed", "its kernel module of 535.10.01"),
             ("535.10.01", ("compat=yes",), "passed", "forward compatibility")):
         last = helper(lab, "stage=driver-version", lib, f"module={module}", *extra)[-1]

@@ -167,10 +167,16 @@ void stage_driver_version(const struct job *j)
                             "driver was updated and the machine not started again, or a container "
                             "has the libraries of another driver", ours, module);
     }
-    say_passed("CUDA %d.%d; version %s, %s%s%s", version / 1000, version % 1000 / 10,
-               ours ? ours : "not known by the file's name",
-               module ? "kernel module " : "that of the kernel module is not known",
-               module ? module : "", job_value(j, "compat") ? " (forward compatibility)" : "");
+    if (ours && module) {
+        say_passed("CUDA %d.%d, driver %s, kernel module %s%s", version / 1000,
+                   version % 1000 / 10, ours, module,
+                   strcmp(ours, module) != 0 ? " (forward compatibility)" : "");
+    }
+    say_passed("CUDA %d.%d%s%s; %s", version / 1000, version % 1000 / 10,
+               ours || module ? ", driver " : "", ours ? ours : module ? module : "",
+               ours     ? "the version of the kernel module is not known"
+               : module ? "by its kernel module; the library's file does not say its version"
+                        : "neither the library nor a kernel module says the driver's version");
 }
 
 /* ------------------------------------------------------------------ devices */
