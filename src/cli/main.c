@@ -24,7 +24,7 @@ static void usage(FILE *file)
     fprintf(file, "\n  gpumend COMMAND --help    says more about one command\n"
                   "  gpumend --version         prints the version\n\n"
                   "Nothing that is looked at is executed, changed, or sent anywhere; fix --apply, enable,\n"
-                  "disable, run and probe act, and say what they do.\n"
+                  "disable, run, probe and --probe act, and say what they do.\n"
                   "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 could not look.\n");
 }
 

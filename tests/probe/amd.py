@@ -10,7 +10,13 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
+
+from lab import HERE, differences, stage
+
+sys.path.insert(0, str(HERE.parent / "scenarios"))
+import store  # noqa: E402
 
 FAKE = Path(__file__).resolve().parent / "fake"
 CC = ["cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-w", f"-I{FAKE}"]
@@ -82,10 +88,10 @@ CASES = [
     Probe("kfd without a driver", "kfd", "kfd-open return 6", F, "amdgpu is not loaded",
           code_name="ENXIO", verdict="no-driver"),
     Probe("kfd by its mode", "kfd", "kfd-open return 13\nkfd-mode value 660", F,
-          "may not open /dev/kfd" if os.getuid() == 0 else r"group 105.*--group-add 105",
+          "may not open /dev/kfd though" if os.getuid() == 0 else r"group 105.*--group-add 105",
           code=13, code_name="EACCES", verdict="broken"),
     Probe("kfd by the device cgroup", "kfd", "kfd-open return 1\nkfd-mode value 666", F,
-          "mode is 666.*device rules forbid", code=1, code_name="EPERM"),
+          "mode is 666 and its group 105 would let it.*device rules forbid", code=1, code_name="EPERM"),
     Probe("kfd has no GPU", "kfd", "kfd-open return 12", F, "no GPU for compute.*does not support",
           code_name="ENOMEM"),
     Probe("kfd in a reset", "kfd", "kfd-open return 11", F, "busy, not broken", code_name="EAGAIN",
@@ -302,6 +308,32 @@ def run(lab, folder, case):
         yield str(error)
 
 
+REAL = ("libhsa-runtime64.so.1", "libamdhip64.so.5")
+
+
+def real(lab):
+    """Real libraries of ROCm 5.2 answer as they do where there is no GPU."""
+    place = store.cache_folder() / "rocm-5.2.3"
+    if not all((place / name).exists() for name in REAL):
+        yield ("SKIP amd: no ROCm in the store: libamdhip64-5, libhsa-runtime64-1 and what they "
+               f"need, of Debian 12, unpacked into {place}")
+        return
+    folder = lab.folder / "amd-real"
+    folder.mkdir()
+    subprocess.run([*CC, str(FAKE / "kfd.c"), "-o", str(folder / "kfd.so"), "-ldl"], check=True)
+    (folder / "main.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", str(folder / "main.c"), "-o", str(folder / "program"),
+                    "-Wl,--no-as-needed", "-Wl,--unresolved-symbols=ignore-all",
+                    *(str(place / n) for n in REAL), f"-Wl,-rpath,{place}"], check=True)
+    env = lab.environment([place], "", LD_PRELOAD=str(folder / "kfd.so"))
+    answer = lab.probe(env, str(folder / "program"), "--stage", "hip-init")
+    yield from differences(stage(answer.document, "hsa"), outcome="failed", code=0x1008,
+                           code_name="HSA_STATUS_ERROR_OUT_OF_RESOURCES", last_call="hsa_init",
+                           says="/dev/kfd")
+    yield from differences(stage(answer.document, "hip-init"), outcome="not-run", because="hsa")
+
+
 def cases(lab):
     for case in CASES:
         yield case.name, functools.partial(run, lab, lab.folder / "amd", case)
+    yield "real libraries without a GPU", functools.partial(real, lab)

@@ -40,6 +40,13 @@ def bare_env(t):
     t.python()
 
 
+def rocm_env(t):
+    """torch for ROCm, whose libraries are where the loader looks."""
+    t.python()
+    t.torch_for("hip", "6.2.41133", version="2.5.1+rocm6.2",
+                needed=["libamdhip64.so.6", "libhiprtc.so.6", "libhipblas.so.2"])
+
+
 def no_env(t):
     """Python is this machine's own."""
     for path in ("/usr/lib/os-release", "/usr/bin/env"):
@@ -73,9 +80,14 @@ def amd_machine(lab):
         if not folder.exists():
             folder.mkdir()
             amd.build(folder)
-        m = MACHINES["amd"] = Machine(lab, "amd", machine.amd())
+        m = MACHINES["amd"] = Machine(lab, "amd", machine.amd(), rocm_env)
         shutil.copytree(folder / "plain", m.top / "opt/app")
         shutil.copy(folder / "kfd.so", m.top / "kfd.so")
+        for name in amd.LIBRARIES:
+            m.put_fake(machine.SYSTEM + "/" + name, folder / "plain" / name)
+        subprocess.run(["cc", "-o", m.top / "opt/app/show", m.top / "show.c", "-Wl,--no-as-needed",
+                        *(folder / "plain" / name for name in amd.LIBRARIES),
+                        "-Wl,-rpath,$ORIGIN"], check=True)
     return MACHINES["amd"]
 
 
@@ -145,6 +157,33 @@ def choose_believes(lab):
     done = m.run("choose", "--root", "/", "--probe")
     if done.returncode != 2 or "not with --root" not in done.stderr:
         yield f"--root: status {done.returncode}: {done.stderr}"
+
+
+# table, keys of the document, what the reason says
+ROCM_CHOICES = {
+    "all works": ("", {"device": "rocm", "index": 0, "compute_type": "float16"}, "rocm 0"),
+    "float16 is read as bfloat16": ("types wrong", {"device": "rocm", "compute_type": "float32"},
+                                    "rocm 0"),
+    "the kernel is wrong": ("hipModuleLaunchKernel wrong",
+                            {"device": "cpu", "cause": "probe-failed"}, "computed wrong"),
+    "rocBLAS has no kernels": ("hipblasCreate abort", {"device": "cpu", "cause": "probe-failed"},
+                               "signal 6"),
+    "kfd is closed": ("kfd-open return 13", {"device": "cpu", "cause": "probe-failed"},
+                      "not come as far as this GPU: user 0 may not open /dev/kfd"),
+}
+
+
+def chooses_rocm(lab, row):
+    table, keys, says = row
+    done = amd_machine(lab).run("choose", "/opt/venv", "--probe", "--json", table=table,
+                                LD_PRELOAD="/kfd.so")
+    document = json.loads(done.stdout)
+    yield from schema_faults("choose", document)
+    for key, value in keys.items():
+        if document[key] != value:
+            yield f"{key} is {document[key]!r}, not {value!r}: {document['reason']}"
+    if not re.search(says, document["reason"]):
+        yield f"reason: {document['reason']}"
 
 
 # ------------------------------------------------------------------ check --probe
@@ -299,6 +338,20 @@ def starts(lab, row):
         yield f"status {done.returncode}: {done.stdout}{done.stderr}"
 
 
+def starts_rocm(lab):
+    m = amd_machine(lab)
+    for table, status, out, errors, *options in (
+            ("", 0, "cuda=unset hip=unset", r"^$"),
+            ("hipMemcpy#2 wrong", 0, "cuda=unset hip=-1", "the CPU is used: GPU 0: memory"),
+            ("kfd-open return 13", 0, "cuda=unset hip=-1", "the CPU is used: compute driver"),
+            ("hsa_init abort", 1, "", "not started: no GPU passed", "--device", "rocm")):
+        done = m.run("run", "--verify", *options, "--", "/opt/app/show", table=table,
+                     LD_PRELOAD="/kfd.so")
+        if done.returncode != status or done.stdout.strip() != out or \
+                not re.search(errors, done.stderr):
+            yield f"{table}: status {done.returncode}: {done.stdout}{done.stderr}"
+
+
 def starts_without(lab):
     """Where there is neither a GPU nor a driver the program starts on the CPU, and it is said."""
     done = subprocess.run([lab.exe, "run", "--verify", "--", "/bin/sh", "-c",
@@ -409,6 +462,9 @@ def cases(lab):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)
     for name, row in STARTS.items():
         yield f"run: {name}", functools.partial(starts, lab, row)
+    for name, row in ROCM_CHOICES.items():
+        yield f"choose on AMD: {name}", functools.partial(chooses_rocm, lab, row)
+    yield "run on AMD", functools.partial(starts_rocm, lab)
     yield "run without a driver", functools.partial(starts_without, lab)
     yield "run --print", functools.partial(prints, lab)
     yield "fix without a driver", functools.partial(fix_without, lab)

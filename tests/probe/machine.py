@@ -102,6 +102,7 @@ class Machine:
     def run(self, *arguments, table="", **variables):
         (self.top / "table").write_text(table + "\n")
         env = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "FAKE_GPU_TABLE": "/table", **variables}
-        return subprocess.run(["/usr/sbin/chroot", self.top, "/gpumend", *arguments], env=env, timeout=180,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="backslashreplace", check=False)
+        return subprocess.run(["/gpumend", *arguments], env=env, timeout=180, check=False, cwd="/",
+                              preexec_fn=lambda: os.chroot(self.top), text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              errors="backslashreplace")

@@ -66,6 +66,18 @@ static const struct kfd_error *kfd_error(int error)
     return NULL;
 }
 
+static bool is_in_group(gid_t group)
+{
+    enum { GROUPS_MAX = 1024 };
+    gid_t groups[GROUPS_MAX];
+    int n = getgroups(GROUPS_MAX, groups);
+    bool found = getegid() == group;
+    for (int i = 0; i < n; i++) {
+        found |= groups[i] == group;
+    }
+    return found;
+}
+
 /* By the mode of the node; the groups' names are the host's, in a container only the number counts. */
 static _Noreturn void kfd_forbidden(const struct kfd_error *e)
 {
@@ -73,12 +85,13 @@ static _Noreturn void kfd_forbidden(const struct kfd_error *e)
     if (syscall(SYS_newfstatat, AT_FDCWD, kfd, &st, 0) != 0) {
         say_failed(e->error, e->name, "user %u may not open %s", (unsigned)geteuid(), kfd);
     }
-    bool by_mode = geteuid() != 0 && (st.st_mode & 06) != 06;
-    if (!by_mode) {
+    bool admits = geteuid() == 0 || (st.st_mode & 06) == 06 ||
+                  ((st.st_mode & 060) == 060 && is_in_group(st.st_gid));
+    if (admits) {
         say_failed(e->error, e->name,
-                   "user %u may not open %s though its mode is %03o: the container's or the "
-                   "service's device rules forbid it",
-                   (unsigned)geteuid(), kfd, (unsigned)st.st_mode & 0777);
+                   "user %u may not open %s though its mode is %03o and its group %u would let it: "
+                   "the container's or the service's device rules forbid it",
+                   (unsigned)geteuid(), kfd, (unsigned)st.st_mode & 0777, (unsigned)st.st_gid);
     }
     say_failed(e->error, e->name,
                "user %u may not open %s: its mode is %03o and its group %u, so the user must be in "
