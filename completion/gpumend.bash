@@ -139,7 +139,7 @@ _gpumend()
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
     elif [[ $command == container ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "docker podman compose kubernetes apptainer cdi" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check docker podman compose kubernetes apptainer cdi" -- "$cur")
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")

@@ -168,6 +168,9 @@ static int enter(struct snap *s, const struct snap_node *dir, const char *path,
     if (!n && s->from) {
         n = record(s, path);
     }
+    if (!n && s->source.fill && s->source.fill(s->source.arg, s, path)) {
+        n = snap_find(s, path);
+    }
     if (!n) {
         bool listed = dir && dir->list_rc == 0 && !dir->partly;
         return listed && !names(dir, path_base(path)) ? -ENOENT : miss(s, path, "stat");
@@ -292,6 +295,13 @@ int snap_stat(struct snap *s, const char *path, bool follow, struct stat *ret)
     return rc;
 }
 
+static void ask_for_content(struct snap *s, struct snap_node *n, bool map)
+{
+    if (!n->whole && s->source.content) {
+        s->source.content(s->source.arg, s, n, map);
+    }
+}
+
 /* A regular file that can be opened for reading. */
 static int open_node(struct snap *s, const char *path, struct snap_node **ret)
 {
@@ -350,6 +360,7 @@ int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_byte
     if (n->size > max_bytes) {
         return -EFBIG;
     }
+    ask_for_content(s, n, false);
     if (s->from && !n->whole && n->read_rc == SNAP_UNASKED) {
         record_data(s, n, max_bytes);
         if (!n->whole && n->read_rc == SNAP_UNASKED) {
@@ -378,6 +389,7 @@ int snap_read_head(struct snap *s, struct arena *a, const char *path, size_t max
         return rc;
     }
     size_t want = n->size < max_bytes ? (size_t)n->size : max_bytes;
+    ask_for_content(s, n, false);
     if (s->from && !n->whole && (!n->has_data || n->data.n < want)) {
         struct str data;
         bool all = false;
@@ -425,6 +437,9 @@ static void pages_of_data(struct snap *s, struct snap_node *n)
 static int map_node(struct snap *s, struct snap_node *n, const void **ret)
 {
     if (!s->from) {
+        if (!n->pages) {
+            ask_for_content(s, n, true);
+        }
         if (!n->pages && n->whole) {
             pages_of_data(s, n);
         }

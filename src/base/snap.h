@@ -78,10 +78,24 @@ struct snap_edit {
     bool (*name)(struct root *from, struct arena *a, const char *dir, const char *name);
 };
 
+struct snap;
+
+/* Who knows a replayed file system and fills it in as it is asked: an archive. */
+struct snap_source {
+    /* Puts the node of a path without links that is not held, with all that is known but content;
+     * false: there is none to put, and the path is not held. */
+    bool (*fill)(void *arg, struct snap *s, const char *path);
+    /* Is asked for a file's content where it is not held: sets data, or pages. It may leave both, and
+     * remember that they are wanted. */
+    void (*content)(void *arg, struct snap *s, struct snap_node *n, bool map);
+    void *arg;
+};
+
 struct snap {
     struct arena *arena;
     struct root *from; // NULL: replayed
     struct snap_edit edit;
+    struct snap_source source;
     struct snap_node **table; // open addressing by path
     size_t n, cap;
     VEC(const char *) misses; // "path: what was asked", each path once, at most SNAP_MISSES_MAX

@@ -28,7 +28,8 @@ static const struct cli_option options[] = {
 struct container {
     struct cli_target t;
     struct model_target target;
-    const char *what; // "cdi", or the name of a format
+    const char *what;  // "cdi", "check", or the name of a format
+    const char *image; // with "check"
     struct container_cdi cdi;
 };
 
@@ -51,6 +52,10 @@ static int take_option(void *command, int id, const char *value)
     case CLI_ARGUMENT:
         if (!c->what) {
             c->what = value;
+            return CLI_OK;
+        }
+        if (!c->image && strcmp(c->what, "check") == 0) {
+            c->image = value;
             return CLI_OK;
         }
         break;
@@ -134,15 +139,33 @@ static int carry_out(void *command)
     if (c->what && strcmp(c->what, "cdi") == 0) {
         return cdi(c);
     }
-    if (!c->what || !ctr_format_find(c->what, &format)) {
-        return cli_fail(CLI_USAGE, "container: say what to make: docker, podman, compose, "
+    if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &format))) {
+        return cli_fail(CLI_USAGE, "container: say what to do: check, docker, podman, compose, "
                                    "kubernetes, apptainer or cdi");
     }
     if (c->cdi.check || c->cdi.refresh || c->cdi.write || c->cdi.folder) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh, --write and --folder belong to "
                                    "cdi");
     }
-    return settings(c, format);
+    if (strcmp(c->what, "check") != 0) {
+        return settings(c, format);
+    }
+    if (!c->image || c->t.asked.root_path) {
+        return cli_fail(CLI_USAGE, c->image ? "container: check takes a folder as IMAGE, not --root"
+                                            : "container: check: say which IMAGE");
+    }
+    return container_check(&c->t, c->image);
+}
+
+/* Asked before the options are read, as --env may stand before it. */
+static bool is_about_image(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "check") == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
@@ -152,6 +175,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
+    c->t.elsewhere = is_about_image(argc, argv);
     int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
     free(c);
     return rc;
@@ -159,9 +183,13 @@ static int run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_container = {
     .name = "container",
-    .arguments = "docker|podman|compose|kubernetes|apptainer|cdi [options] [TARGET]",
+    .arguments = "check IMAGE|docker|podman|compose|kubernetes|apptainer|cdi [options] [TARGET]",
     .summary = "what gives a container the GPUs here and what its application needs",
     .text =
+        "`container check IMAGE` is `check` for an image, judged on this host: IMAGE is what\n"
+        "`docker save` or `podman save` wrote, an OCI archive or layout, or the folder of an\n"
+        "unpacked root file system. Nothing is unpacked and no engine is asked. The\n"
+        "environment is what the image's configuration sets.\n\n"
         "With the name of an engine: the settings that an application needs on this host, each\n"
         "with its reason, as a command line, a compose fragment or a Pod manifest. TARGET is\n"
         "what `check` takes; with --root DIR it lies in the image, whose file system is DIR.\n"

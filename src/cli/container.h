@@ -13,4 +13,8 @@ struct container_cdi {
 /* Returns the exit status. */
 int container_cdi(struct arena *a, const struct container_cdi *q);
 
+/* `container check IMAGE [TARGET]`, on the host in t->asked. Returns the exit status. */
+struct cli_target;
+int container_check(struct cli_target *t, const char *image);
+
 #endif

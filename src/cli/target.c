@@ -101,7 +101,7 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
     int rc = CLI_OK, id = CLI_END;
     t->command = self->name;
     arena_init(&t->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    if (is_elsewhere(argc, argv)) {
+    if (t->elsewhere || is_elsewhere(argc, argv)) {
         (void)cli_env_set(&t->env, &t->arena, // has its '='
                           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     } else {

@@ -46,6 +46,7 @@ struct cli_target {
     struct model_target_options asked;
     struct ldso_cpu cpu;
     bool env_given; // --env or --unset
+    bool elsewhere; // set before cli_target_run(): what starts is no program of this system
     bool json;
 };
 

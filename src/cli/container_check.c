@@ -1,0 +1,232 @@
+/* `container check`: a check whose root is an image, repeated until all that it asked is read. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+#include "base/str.h"
+#include "cli/container.h"
+#include "cli/target.h"
+#include "container/image.h"
+#include "diag/finding.h"
+#include "report/check.h"
+
+enum { PASSES_MAX = 24 };
+
+/* ------------------------------------------------------------------ progress */
+
+struct progress {
+    bool shown; // standard error is a terminal
+    uint64_t last_mib;
+};
+
+static void show_progress(void *arg, uint64_t unpacked)
+{
+    struct progress *p = arg;
+    uint64_t mib = unpacked >> 20;
+    if (p->shown && mib >= p->last_mib + 32) {
+        p->last_mib = mib;
+        fprintf(stderr, "\rreading the layers: %llu MiB", (unsigned long long)mib);
+    }
+}
+
+static void end_progress(struct progress *p)
+{
+    if (p->last_mib) {
+        fputs("\r\033[K", stderr);
+    }
+    p->last_mib = 0;
+}
+
+/* ------------------------------------------------------------------ words */
+
+static const char *joined(struct arena *a, const image_texts *first, const image_texts *second)
+{
+    const char *text = "";
+    for (size_t i = 0; i < first->n + second->n; i++) {
+        const char *word = i < first->n ? first->items[i] : second->items[i - first->n];
+        text = arena_printf(a, "%s%s%s", text, i ? " " : "", diag_shell_word(a, word));
+    }
+    return text;
+}
+
+static json_t *image_json(struct arena *a, const struct image *im)
+{
+    json_t *env = json_array();
+    for (size_t i = 0; i < im->env.n; i++) {
+        (void)json_array_append_new(env, out_json_text(a, im->env.items[i]));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "name", out_json_text(a, im->name),
+                     "architecture", out_json_text(a, im->architecture), "starts",
+                     out_json_text(a, joined(a, &im->entrypoint, &im->command)), "user",
+                     out_json_text(a, im->user), "environment", env, "layers",
+                     (json_int_t)im->layers.places.n, "files", (json_int_t)im->layers.n, "left_out",
+                     (json_int_t)im->layers.n_outside);
+}
+
+static const char *shown(struct arena *a, const char *text, const char *after)
+{
+    return text ? arena_printf(a, "%s%s", str_printable(a, text), after) : "";
+}
+
+static void print_image(const struct out *o, struct arena *a, const struct image *im)
+{
+    size_t n = im->layers.places.n;
+    out_print(o, OUT_DIM, "image     ");
+    out_print(o, OUT_PLAIN, "%s%s%zu layer%s, %zu files\n", shown(a, im->name, ", "),
+              shown(a, im->architecture, ", "), n, n == 1 ? "" : "s", im->layers.n);
+    if (im->entrypoint.n + im->command.n) {
+        const char *words = joined(a, &im->entrypoint, &im->command);
+        out_print(o, OUT_DIM, "starts    ");
+        out_print(o, OUT_PLAIN, "%s%s%s\n", str_printable(a, words), im->user ? " as " : "",
+                  shown(a, im->user, ""));
+    }
+    if (im->layers.n_outside) {
+        out_print(o, OUT_DIM, "left out  ");
+        out_print(o, OUT_PLAIN, "%zu entries that name a place outside the image\n",
+                  im->layers.n_outside);
+    }
+}
+
+/* ------------------------------------------------------------------ the check */
+
+struct work {
+    struct cli_target *t;
+    struct model_target target;
+    struct diag_report report;
+    struct report_target shown;
+    const struct image *image; // NULL: a folder
+};
+
+static int print(struct work *w)
+{
+    static const enum cli_status status[] = {
+        [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
+    struct arena *a = w->target.model.arena;
+    if (w->t->json) {
+        json_t *doc = report_check_json(&w->target.model, &w->report, &w->shown);
+        if (w->image) {
+            (void)json_object_set_new(doc, "image", image_json(a, w->image));
+        }
+        if (out_json_dump(stdout, doc) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+    } else {
+        struct out out;
+        out_init(&out, stdout);
+        if (w->image) {
+            print_image(&out, a, w->image);
+        }
+        report_check_text(&out, &w->target.model, &w->report, &w->shown);
+    }
+    return status[w->report.verdict];
+}
+
+/* What the report reads is asked as well, so that the last pass holds it. */
+static int look(struct work *w, struct arena *a, struct gm_err *err)
+{
+    int rc = model_target_open(&w->target, a, &w->t->asked, err);
+    if (rc == 0) {
+        w->shown.kind = w->target.kind;
+        diag_run(&w->target.model, &w->report);
+        json_decref(report_check_json(&w->target.model, &w->report, &w->shown));
+    }
+    return rc;
+}
+
+static int fail(struct arena *a, const struct gm_err *err)
+{
+    return cli_fail(CLI_CANNOT, "container: %s", str_printable(a, err->text));
+}
+
+/* One look at what is held of the image; *ret_more: it lacked something, which was then fetched. */
+static int look_once(struct work *w, struct image *im, struct progress *p, bool *ret_more)
+{
+    struct gm_err err;
+    struct arena a;
+    int status = CLI_CANNOT;
+    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    int rc = look(w, &a, &err);
+    *ret_more = layers_want_more(&im->layers);
+    if (!*ret_more) {
+        end_progress(p);
+        status = rc == 0 ? print(w) : fail(&a, &err);
+    }
+    model_target_close(&w->target);
+    pages_stop();
+    if (*ret_more && layers_fetch(&im->layers, &err) < 0) {
+        end_progress(p);
+        status = fail(&a, &err);
+        *ret_more = false;
+    }
+    arena_release(&a);
+    return status;
+}
+
+static int look_at_image(struct work *w, struct image *im, struct progress *p)
+{
+    bool more = true;
+    int status = CLI_CANNOT;
+    for (int pass = 0; pass < PASSES_MAX && more; pass++) {
+        status = look_once(w, im, p, &more);
+    }
+    end_progress(p);
+    return more ? cli_fail(CLI_CANNOT,
+                           "container: the image was read %d times, and more of it is "
+                           "wanted",
+                           PASSES_MAX)
+                : status;
+}
+
+/* What the image's configuration sets, less what the command line says. */
+static void take_environment(struct cli_target *t, const struct image *im)
+{
+    for (size_t i = 0; i < im->env.n; i++) {
+        struct str rest = str_of(im->env.items[i]), name = str_cut(&rest, '=');
+        const char *key = str_dup(&t->arena, name);
+        if (!cli_env_get(&t->env, key) || (strcmp(key, "PATH") == 0 && !t->env_given)) {
+            (void)cli_env_set(&t->env, &t->arena, im->env.items[i]); // without '=' it is none
+        }
+    }
+    t->asked.env = t->env.vars.items;
+    t->asked.n_env = t->env.vars.n;
+}
+
+static int check_image(struct work *w, const char *path)
+{
+    struct progress p = {.shown = isatty(STDERR_FILENO)};
+    struct image im = IMAGE_EMPTY;
+    struct gm_err err;
+    int status;
+    if (image_open(&im, &w->t->arena, path, show_progress, &p, &err) < 0) {
+        end_progress(&p);
+        status =
+            cli_fail(CLI_CANNOT, "container: %s: %s", path, str_printable(&w->t->arena, err.text));
+    } else {
+        take_environment(w->t, &im);
+        w->image = &im;
+        w->t->asked.replay = &im.layers.snap;
+        status = look_at_image(w, &im, &p);
+    }
+    image_close(&im);
+    return status;
+}
+
+static int check_folder(struct work *w)
+{
+    struct gm_err err;
+    int status = look(w, &w->t->arena, &err) == 0 ? print(w) : fail(&w->t->arena, &err);
+    model_target_close(&w->target);
+    return status;
+}
+
+int container_check(struct cli_target *t, const char *image)
+{
+    struct work *w = arena_alloc(&t->arena, sizeof *w);
+    w->t = t;
+    w->shown = (struct report_target){.path = t->asked.target, .root = image};
+    t->asked.root_path = image;
+    t->asked.host_path = t->asked.host_path ? t->asked.host_path : "/";
+    return image_is(image) ? check_image(w, image) : check_folder(w);
+}

@@ -1,0 +1,41 @@
+/*
+ * Images of containers as files: what `docker save` and `podman save` write (docker/moby
+ * image/spec/v1.2.md), and OCI archives and layouts (OCI image specification, image-layout.md,
+ * manifest.md, config.md). No engine is needed and nothing is unpacked.
+ */
+#ifndef GPUMEND_CONTAINER_IMAGE_H
+#define GPUMEND_CONTAINER_IMAGE_H
+
+#include <jansson.h>
+
+#include "container/layers.h"
+
+typedef VEC(const char *) image_texts;
+
+struct image {
+    struct arena *arena;
+    int fd;         // of the archive or layout, or -1
+    bool layout;    // a folder
+    VEC(int) blobs; // open files of a layout
+    struct layers layers;
+    const char *name;         // its first tag, or NULL
+    const char *architecture; // "amd64"
+    image_texts env;          // "K=V", as the configuration sets it
+    image_texts entrypoint, command;
+    const char *user; // or NULL
+};
+
+#define IMAGE_EMPTY ((struct image){.fd = -1})
+
+/* Whether a path is no root file system but an image: an archive, or a folder with an oci-layout.
+ */
+bool image_is(const char *path);
+
+/* Reads the configuration and the index of all layers. The layers' progress is told where it is set
+ * before (image->layers.progress). GM_ERR_LOOK, GM_ERR_FORMAT, GM_ERR_LIMIT, GM_ERR_UNSUPPORTED. */
+int image_open(struct image *im, struct arena *a, const char *path,
+               void (*progress)(void *arg, uint64_t unpacked), void *progress_arg,
+               struct gm_err *err) GM_CHECK;
+void image_close(struct image *im);
+
+#endif

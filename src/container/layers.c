@@ -1,0 +1,745 @@
+#include "container/layers.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/pages.h"
+
+enum {
+    ENTRIES_MAX = 500000,
+    DEPTH_MAX = 256,
+    LINKS_MAX = 40,
+    BLOCK = 1 << 20,
+    WHOLE_MAX = 256 << 10, // files up to this size are kept whole where a part is wanted
+    TEXT_MAX = 16 << 20,   // largest file that is kept because all of it is wanted
+    WINDOW = 128 << 10,    // kept behind a page that is wanted
+};
+static const uint64_t UNPACKED_MAX = (uint64_t)256 << 30; // all passes together
+
+/* ------------------------------------------------------------------ the index */
+
+static size_t slot_of(const struct layers *l, const struct layer_node *up, const char *name)
+{
+    uint64_t h = str_hash(name, strlen(name)) ^ ((uint64_t)(uintptr_t)up * 0x9e3779b97f4a7c15u);
+    return (h ^ h >> 29) & (l->cap - 1);
+}
+
+static struct layer_node *child(const struct layers *l, const struct layer_node *up,
+                                const char *name)
+{
+    struct layer_node *n = l->table[slot_of(l, up, name)];
+    while (n && (n->up != up || strcmp(n->name, name) != 0)) {
+        n = n->chain;
+    }
+    return n && !n->gone ? n : NULL;
+}
+
+static void grow(struct layers *l)
+{
+    struct layer_node **old = l->table;
+    size_t n = l->cap;
+    l->cap = n ? n * 2 : 4096;
+    l->table = arena_array(l->arena, l->cap, sizeof(struct layer_node *));
+    for (size_t i = 0; i < n; i++) {
+        for (struct layer_node *k = old[i], *next; k; k = next) {
+            size_t at = slot_of(l, k->up, k->name);
+            next = k->chain;
+            k->chain = l->table[at];
+            l->table[at] = k;
+        }
+    }
+}
+
+/* The child of this name, a new folder if there is none; what was removed comes back empty. */
+static struct layer_node *put(struct layers *l, struct layer_node *up, const char *name,
+                              uint16_t layer)
+{
+    struct layer_node *n = child(l, up, name);
+    if (n) {
+        return n;
+    }
+    if (l->n >= l->cap) {
+        grow(l);
+    }
+    size_t at = slot_of(l, up, name);
+    n = arena_alloc(l->arena, sizeof *n);
+    *n = (struct layer_node){.up = up,
+                             .name = arena_strdup(l->arena, name),
+                             .layer = layer,
+                             .type = SNAP_DIR,
+                             .mode = 0755,
+                             .next = up->down,
+                             .chain = l->table[at]};
+    up->down = n;
+    l->table[at] = n;
+    l->n++;
+    return n;
+}
+
+/* Removes a node and all below it; with `before`, only what comes from earlier layers. */
+static void drop_below(struct layer_node *dir, unsigned before)
+{
+    for (struct layer_node *n = dir->down; n; n = n->next) {
+        if (n->gone) {
+            continue;
+        }
+        drop_below(n, before);
+        bool empty = true;
+        for (const struct layer_node *k = n->down; k; k = k->next) {
+            empty &= k->gone;
+        }
+        n->gone = n->layer < before && empty;
+    }
+}
+
+static void drop(struct layer_node *n)
+{
+    drop_below(n, UINT32_MAX);
+    n->gone = true;
+}
+
+/* ------------------------------------------------------------------ paths */
+
+/* The folder that a path's folder part leads to inside the file system, made where it is not there;
+ * NULL: it leads outside, through something that is no folder, or too deep. */
+struct walk {
+    struct layers *l;
+    struct arena scratch; // of one entry
+    uint16_t layer;
+    bool make;
+    int links;
+};
+
+static struct layer_node *descend(struct walk *w, struct layer_node *at, struct str path,
+                                  unsigned depth)
+{
+    struct str rest = path;
+    while (at && rest.n) {
+        struct str part = str_cut(&rest, '/');
+        if (part.n == 0 || str_is(part, ".")) {
+            continue;
+        }
+        if (++depth > DEPTH_MAX) {
+            return NULL;
+        }
+        if (str_is(part, "..")) {
+            at = at->up ? at->up : at;
+            continue;
+        }
+        const char *name = str_dup(&w->scratch, part);
+        struct layer_node *next = child(w->l, at, name);
+        if (!next && w->make) {
+            next = put(w->l, at, name, w->layer);
+        }
+        while (next && next->type == SNAP_LINK) {
+            if (++w->links > LINKS_MAX) {
+                return NULL;
+            }
+            struct str target = str_of(next->link);
+            struct layer_node *from = target.n && target.s[0] == '/' ? w->l->root : at;
+            next = descend(w, from, target, depth);
+        }
+        at = next && next->type == SNAP_DIR ? next : NULL;
+    }
+    return at;
+}
+
+/* An entry's name without "./" and "/"; false: it names a place outside, or nothing. */
+static bool clean_name(const char *raw, struct str *ret_folder, struct str *ret_name)
+{
+    struct str path = str_of(raw);
+    while (path.n && (path.s[0] == '/' || str_starts(path, "./"))) {
+        path = (struct str){path.s + 1, path.n - 1};
+    }
+    while (path.n && path.s[path.n - 1] == '/') {
+        path.n--;
+    }
+    struct str rest = path;
+    while (rest.n) {
+        if (str_is(str_cut(&rest, '/'), "..")) {
+            return false;
+        }
+    }
+    size_t slash = path.n;
+    while (slash && path.s[slash - 1] != '/') {
+        slash--;
+    }
+    *ret_folder = (struct str){path.s, slash ? slash - 1 : 0};
+    *ret_name = (struct str){path.s + slash, path.n - slash};
+    return path.n < PATH_MAX && ret_name->n > 0 && !str_is(*ret_name, ".");
+}
+
+struct layer_node *layers_find(const struct layers *l, const char *path)
+{
+    struct arena scratch;
+    struct layer_node *at = l->root;
+    struct str rest = str_of(path);
+    arena_init(&scratch, 0, NULL, NULL);
+    while (at && rest.n) {
+        struct str part = str_cut(&rest, '/');
+        at = part.n ? (at->type == SNAP_DIR ? child(l, at, str_dup(&scratch, part)) : NULL) : at;
+    }
+    arena_release(&scratch);
+    return at;
+}
+
+/* ------------------------------------------------------------------ entries */
+
+static enum snap_type type_of(const struct archive_entry *e)
+{
+    switch (archive_entry_filetype((struct archive_entry *)(uintptr_t)e)) {
+    case AE_IFDIR:
+        return SNAP_DIR;
+    case AE_IFREG:
+        return SNAP_FILE;
+    case AE_IFLNK:
+        return SNAP_LINK;
+    case AE_IFCHR:
+        return SNAP_CHAR;
+    case AE_IFBLK:
+        return SNAP_BLOCK;
+    default:
+        return SNAP_OTHER;
+    }
+}
+
+static void take_whiteout(struct walk *w, struct layer_node *folder, const char *name)
+{
+    static const char prefix[] = ".wh.";
+    if (strcmp(name, ".wh..wh..opq") == 0) {
+        drop_below(folder, w->layer);
+        return;
+    }
+    struct layer_node *n = child(w->l, folder, name + sizeof prefix - 1);
+    if (n && n->layer < w->layer) {
+        drop(n);
+    }
+}
+
+/* A hard link names an entry before it, of this layer or, in what some tools write, of an earlier
+ * one. */
+static struct layer_file *linked(struct walk *w, const char *raw)
+{
+    struct str folder, name;
+    if (!clean_name(raw, &folder, &name)) {
+        return NULL;
+    }
+    bool make = w->make;
+    w->make = false;
+    struct layer_node *up = descend(w, w->l->root, folder, 0);
+    w->make = make;
+    struct layer_node *n = up ? child(w->l, up, str_dup(&w->scratch, name)) : NULL;
+    return n && n->type == SNAP_FILE ? n->file : NULL;
+}
+
+static void take_content(struct walk *w, struct layer_node *n, struct archive_entry *e,
+                         enum snap_type type, struct layer_file *content)
+{
+    const char *link = archive_entry_symlink(e);
+    n->type = (uint8_t)type;
+    if (type == SNAP_FILE) {
+        n->file = content;
+    } else if (type == SNAP_LINK) {
+        n->link = link ? arena_strdup(w->l->arena, link) : "";
+    } else if (type == SNAP_CHAR || type == SNAP_BLOCK) {
+        n->major = (unsigned)archive_entry_rdevmajor(e);
+        n->minor = (unsigned)archive_entry_rdevminor(e);
+    }
+}
+
+static void take_entry(struct walk *w, struct archive_entry *e, struct layer_file *file)
+{
+    const char *raw = archive_entry_pathname(e), *hard = archive_entry_hardlink(e);
+    struct str folder, last;
+    enum snap_type type = type_of(e);
+    w->links = 0;
+    if (!raw || !clean_name(raw, &folder, &last)) {
+        w->l->n_outside += raw && strstr(raw, "..") != NULL;
+        return;
+    }
+    struct layer_node *up = descend(w, w->l->root, folder, 0);
+    const char *name = str_dup(&w->scratch, last);
+    if (!up) {
+        w->l->n_outside++;
+        return;
+    }
+    if (starts_with(name, ".wh.")) {
+        take_whiteout(w, up, name);
+        return;
+    }
+    struct layer_file *content = hard ? linked(w, hard) : file;
+    struct layer_node *old = child(w->l, up, name);
+    if (hard && !content) {
+        w->l->n_outside++;
+        return;
+    }
+    if (old && !(old->type == SNAP_DIR && type == SNAP_DIR && !hard)) {
+        drop(old);
+    }
+    struct layer_node *n = put(w->l, up, name, w->layer);
+    n->layer = w->layer;
+    n->mode = (uint16_t)(archive_entry_mode(e) & 07777);
+    n->uid = (uid_t)archive_entry_uid(e);
+    n->gid = (gid_t)archive_entry_gid(e);
+    take_content(w, n, e, hard ? SNAP_FILE : type, content);
+}
+
+/* ------------------------------------------------------------------ reading a layer */
+
+struct source {
+    const struct layer_place *place;
+    uint64_t at;
+    unsigned char *block;
+};
+
+static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
+{
+    struct source *s = arg;
+    uint64_t left = s->place->size - s->at;
+    ssize_t n;
+    do {
+        n = pread(s->place->fd, s->block, left < BLOCK ? (size_t)left : BLOCK,
+                  (off_t)(s->place->offset + s->at));
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        archive_set_error(ar, errno, "%s", strerror(errno));
+        return -1;
+    }
+    s->at += (uint64_t)n;
+    *ret = s->block;
+    return n;
+}
+
+static la_int64_t skip_block(struct archive *ar, void *arg, la_int64_t wanted)
+{
+    struct source *s = arg;
+    (void)ar;
+    uint64_t left = s->place->size - s->at;
+    uint64_t n = wanted > 0 && (uint64_t)wanted < left ? (uint64_t)wanted : left;
+    s->at += n;
+    return (la_int64_t)n;
+}
+
+static int broken(struct gm_err *err, struct archive *ar)
+{
+    const char *why = archive_error_string(ar);
+    return gm_err_set(err, GM_ERR_FORMAT, "a layer is damaged: %s", why ? why : "no tar archive");
+}
+
+static struct archive *open_layer(struct source *s, struct gm_err *err)
+{
+    struct archive *ar = archive_read_new();
+    if (!ar) {
+        (void)gm_err_set(err, GM_ERR_LIMIT, "there is no memory for a layer");
+        return NULL;
+    }
+    (void)archive_read_support_format_tar(ar); // each is compiled in
+    (void)archive_read_support_filter_gzip(ar);
+    (void)archive_read_support_filter_zstd(ar);
+    (void)archive_read_set_read_callback(ar, read_block);
+    (void)archive_read_set_skip_callback(ar, skip_block);
+    (void)archive_read_set_callback_data(ar, s);
+    if (archive_read_open1(ar) != ARCHIVE_OK) {
+        (void)broken(err, ar);
+        (void)archive_read_free(ar);
+        return NULL;
+    }
+    return ar;
+}
+
+static int account(struct layers *l, struct archive *ar, uint64_t before, struct gm_err *err)
+{
+    l->unpacked = before + (uint64_t)archive_filter_bytes(ar, 0);
+    if (l->progress) {
+        l->progress(l->progress_arg, l->unpacked);
+    }
+    return l->unpacked > UNPACKED_MAX
+               ? gm_err_set(err, GM_ERR_LIMIT, "the layers unpack to more than %u GiB",
+                            (unsigned)(UNPACKED_MAX >> 30))
+               : 0;
+}
+
+/* Calls `each` for every entry; `each` may read its content. */
+struct pass {
+    struct walk walk;
+    uint32_t number;
+    size_t next; // of the wanted files
+    bool compressed;
+    int (*each)(struct pass *p, struct archive *ar, struct archive_entry *e, struct gm_err *err);
+};
+
+static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
+{
+    struct layers *l = p->walk.l;
+    struct archive_entry *e;
+    uint64_t before = l->unpacked;
+    int rc = 0, step;
+    while (rc == 0 && (step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
+        if (step < ARCHIVE_WARN) {
+            return broken(err, ar);
+        }
+        if (++p->number > ENTRIES_MAX || l->n > ENTRIES_MAX) {
+            return gm_err_set(err, GM_ERR_LIMIT, "the image has more than %d files", ENTRIES_MAX);
+        }
+        p->compressed = archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE;
+        arena_init(&p->walk.scratch, 0, NULL, NULL);
+        rc = p->each(p, ar, e, err);
+        arena_release(&p->walk.scratch);
+        rc = rc < 0 ? rc : account(l, ar, before, err);
+    }
+    return rc;
+}
+
+static int read_layer(struct pass *p, const struct layer_place *place, struct gm_err *err)
+{
+    struct source s = {.place = place, .block = malloc(BLOCK)};
+    struct archive *ar = s.block ? open_layer(&s, err) : NULL;
+    int rc = ar ? 0 : s.block ? err->code : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+    if (ar) {
+        rc = run_pass(p, ar, err);
+        (void)archive_read_free(ar); // what it says after reading does not matter
+    }
+    free(s.block);
+    return rc;
+}
+
+/* ------------------------------------------------------------------ the first pass */
+
+static int index_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
+                       struct gm_err *err)
+{
+    struct layers *l = p->walk.l;
+    (void)err;
+    struct layer_file *file = NULL;
+    if (type_of(e) == SNAP_FILE && !archive_entry_hardlink(e)) {
+        const struct layer_place *place = &l->places.items[p->walk.layer];
+        int64_t size = archive_entry_size(e);
+        file = arena_alloc(l->arena, sizeof *file);
+        *file = (struct layer_file){
+            .size = size > 0 ? (uint64_t)size : 0, .layer = p->walk.layer, .number = p->number};
+        int64_t at = archive_filter_bytes(ar, 0);
+        bool plain = !p->compressed && archive_entry_sparse_count(e) == 0 && at >= 0 &&
+                     (uint64_t)at <= place->size && file->size <= place->size - (uint64_t)at;
+        file->in_place = plain;
+        file->offset = plain ? place->offset + (uint64_t)at : 0;
+    }
+    take_entry(&p->walk, e, file);
+    return 0;
+}
+
+int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
+{
+    VEC_PUSH(l->arena, &l->places, *place);
+    struct pass p = {.walk = {.l = l, .layer = (uint16_t)(l->places.n - 1), .make = true},
+                     .each = index_entry};
+    return read_layer(&p, place, err);
+}
+
+/* ------------------------------------------------------------------ further passes */
+
+static bool page_wanted(const struct pages *p, uint64_t page)
+{
+    return p->touched[page / 8] >> (page & 7) & 1;
+}
+
+/* Whether bytes at this offset are wanted: their page, or one up to a window before. */
+static bool is_wanted(const struct layer_file *f, uint64_t offset)
+{
+    size_t unit = pages_unit();
+    uint64_t page = offset / unit, span = WINDOW / unit;
+    for (uint64_t i = page > span ? page - span : 0; i <= page; i++) {
+        if (page_wanted(f->held->pages, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int keep_whole(struct layers *l, struct layer_file *f, struct archive *ar,
+                      struct gm_err *err)
+{
+    char *data = arena_alloc(l->snap.arena, (size_t)f->size + 1);
+    la_ssize_t n = archive_read_data(ar, data, (size_t)f->size);
+    if (n < 0 || (uint64_t)n != f->size) {
+        return broken(err, ar);
+    }
+    f->held->data = (struct str){data, (size_t)n};
+    f->held->read = true;
+    return 0;
+}
+
+static void drop_ranges(struct layer_file *f)
+{
+    struct pages *p = f->held->pages;
+    for (size_t i = 0; i < p->n_ranges; i++) {
+        free((void *)(uintptr_t)p->ranges[i].bytes); // of keep_pages()
+    }
+    p->n_ranges = 0;
+}
+
+/* The wanted pages of a large file become ranges. */
+static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar,
+                      struct gm_err *err)
+{
+    VEC(struct pages_range) ranges = {0};
+    drop_ranges(f);
+    size_t unit = pages_unit();
+    uint64_t n_pages = (f->size + unit - 1) / unit;
+    for (uint64_t i = 0; i < n_pages; i++) {
+        uint64_t first = i;
+        while (i < n_pages && is_wanted(f, i * unit)) {
+            i++;
+        }
+        if (i > first) {
+            uint64_t end = i * unit < f->size ? i * unit : f->size;
+            struct pages_range r = {first * unit, (size_t)(end - first * unit), NULL};
+            unsigned char *bytes = malloc(r.n);
+            if (!bytes) {
+                return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+            }
+            r.bytes = bytes;
+            VEC_PUSH(l->snap.arena, &ranges, r);
+        }
+    }
+    f->held->pages->ranges = ranges.items;
+    f->held->pages->n_ranges = ranges.n;
+    f->held->pages->missing = false;
+    const void *block;
+    size_t n;
+    la_int64_t offset;
+    int step;
+    while ((step = archive_read_data_block(ar, &block, &n, &offset)) == ARCHIVE_OK) {
+        for (size_t i = 0; i < ranges.n; i++) {
+            const struct pages_range *r = &ranges.items[i];
+            uint64_t from = (uint64_t)offset > r->offset ? (uint64_t)offset : r->offset;
+            uint64_t to =
+                (uint64_t)offset + n < r->offset + r->n ? (uint64_t)offset + n : r->offset + r->n;
+            if (from < to) {
+                memcpy((unsigned char *)(uintptr_t)r->bytes + (from - r->offset),
+                       (const unsigned char *)block + (from - (uint64_t)offset),
+                       (size_t)(to - from));
+            }
+        }
+    }
+    return step == ARCHIVE_EOF ? 0 : broken(err, ar);
+}
+
+static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
+                       struct gm_err *err)
+{
+    struct layers *l = p->walk.l;
+    (void)e;
+    if (p->next >= l->wanted.n || l->wanted.items[p->next]->layer != p->walk.layer ||
+        l->wanted.items[p->next]->number != p->number) {
+        return 0;
+    }
+    struct layer_file *f = l->wanted.items[p->next++];
+    return f->held->pages ? keep_pages(l, f, ar, err) : keep_whole(l, f, ar, err);
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const struct layer_file *const *a = x, *const *b = y;
+    return (*a)->layer != (*b)->layer     ? ((*a)->layer < (*b)->layer ? -1 : 1)
+           : (*a)->number != (*b)->number ? ((*a)->number < (*b)->number ? -1 : 1)
+                                          : 0;
+}
+
+bool layers_want_more(struct layers *l)
+{
+    for (size_t i = 0; i < l->paged.n; i++) {
+        struct layer_file *f = l->paged.items[i];
+        if (f->held->pages->missing && !f->wanted) {
+            f->wanted = true;
+            VEC_PUSH(l->arena, &l->wanted, f);
+        }
+    }
+    return l->wanted.n > 0;
+}
+
+int layers_fetch(struct layers *l, struct gm_err *err)
+{
+    int rc = 0;
+    qsort(l->wanted.items, l->wanted.n, sizeof *l->wanted.items, by_place);
+    for (size_t i = 0; rc == 0 && i < l->wanted.n;) {
+        uint16_t layer = l->wanted.items[i]->layer;
+        struct pass p = {.walk = {.l = l, .layer = layer}, .each = fetch_entry, .next = i};
+        rc = read_layer(&p, &l->places.items[layer], err);
+        if (rc == 0 && p.next < l->wanted.n && l->wanted.items[p.next]->layer == layer) {
+            rc = gm_err_set(err, GM_ERR_LOOK, "the image was changed while it was read");
+        }
+        i = p.next;
+    }
+    for (size_t i = 0; i < l->wanted.n; i++) {
+        l->wanted.items[i]->wanted = false;
+    }
+    l->wanted.n = 0;
+    l->snap.misses.n = l->snap.n_misses = 0;
+    return rc;
+}
+
+/* ------------------------------------------------------------------ as a root reads it */
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(((const struct snap_name *)x)->name, ((const struct snap_name *)y)->name);
+}
+
+static void fill_folder(struct layers *l, struct snap_node *n, const struct layer_node *dir)
+{
+    for (const struct layer_node *k = dir->down; k; k = k->next) {
+        if (!k->gone) {
+            VEC_PUSH(l->snap.arena, &n->names, (struct snap_name){.name = k->name});
+        }
+    }
+    if (n->names.n) {
+        qsort(n->names.items, n->names.n, sizeof *n->names.items, by_name);
+    }
+    n->list_rc = 0;
+}
+
+/* Who starts in an image is root, unless it says otherwise: modes keep out nobody but from
+ * executing what is not executable. */
+static void fill_answers(struct snap_node *n)
+{
+    for (int mode = 0; mode < 8; mode++) {
+        bool runs = n->type == SNAP_DIR || (n->mode & 0111);
+        n->access[mode] = mode & X_OK && !runs ? -EACCES : 0;
+    }
+    n->open_rc = 0;
+    n->capabilities = 0;
+}
+
+static void fill_by_type(struct layers *l, struct snap_node *n, const struct layer_node *from)
+{
+    switch (n->type) {
+    case SNAP_DIR:
+        fill_folder(l, n, from);
+        break;
+    case SNAP_FILE:
+        n->size = from->file->size;
+        n->ino = (ino_t)(uintptr_t)from->file; // one for all hard links
+        break;
+    case SNAP_LINK:
+        n->link_rc = 0;
+        n->link = from->link;
+        break;
+    case SNAP_CHAR:
+    case SNAP_BLOCK:
+        n->major = from->major;
+        n->minor = from->minor;
+        break;
+    case SNAP_ERROR:
+    case SNAP_OTHER:
+        break;
+    }
+}
+
+static bool fill(void *arg, struct snap *s, const char *path)
+{
+    struct layers *l = arg;
+    const struct layer_node *from = layers_find(l, path);
+    struct snap_node *n = snap_put(s, arena_strdup(s->arena, path));
+    n->error = from ? 0 : -ENOENT;
+    if (!from) {
+        return true;
+    }
+    n->type = (enum snap_type)from->type;
+    n->mode = from->mode;
+    n->uid = from->uid;
+    n->gid = from->gid;
+    n->dev = 1;
+    n->ino = (ino_t)(uintptr_t)from;
+    fill_by_type(l, n, from);
+    fill_answers(n);
+    return true;
+}
+
+/* The bytes of a file in a layer that is not compressed; NULL: they cannot be had. */
+static const char *in_place(struct layers *l, const struct layer_file *f)
+{
+    struct layer_place *place = &l->places.items[f->layer];
+    if (!place->base) {
+        size_t unit = pages_unit(), skip = (size_t)(place->offset % unit);
+        void *base = mmap(NULL, (size_t)place->size + skip, PROT_READ, MAP_PRIVATE, place->fd,
+                          (off_t)(place->offset - skip));
+        if (base == MAP_FAILED) {
+            return NULL;
+        }
+        place->base = (const char *)base + skip;
+    }
+    return place->base + (f->offset - place->offset);
+}
+
+static void want(struct layers *l, struct layer_file *f)
+{
+    if (!f->wanted) {
+        f->wanted = true;
+        VEC_PUSH(l->arena, &l->wanted, f);
+    }
+}
+
+static struct pages *pages_of(struct layers *l, const struct layer_file *f)
+{
+    struct pages *p = arena_alloc(l->snap.arena, sizeof *p);
+    p->size = (size_t)f->size;
+    p->touched = arena_alloc(l->snap.arena, pages_bitmap_bytes(p->size));
+    return p;
+}
+
+static void content(void *arg, struct snap *s, struct snap_node *n, bool map)
+{
+    struct layers *l = arg;
+    const struct layer_node *from = layers_find(l, n->path);
+    struct layer_file *f = from && from->type == SNAP_FILE ? from->file : NULL;
+    const char *bytes = f && f->in_place && f->size ? in_place(l, f) : NULL;
+    if (!f || (f->size && f->in_place && !bytes)) {
+        return;
+    }
+    if (!f->held && !bytes && f->size) {
+        f->held = arena_alloc(l->arena, sizeof *f->held);
+    }
+    if (f->size == 0 || bytes || f->held->read) {
+        n->data = bytes || f->size == 0 ? (struct str){bytes ? bytes : "", (size_t)f->size}
+                                        : f->held->data;
+        n->has_data = n->whole = true;
+    } else if (f->size <= WHOLE_MAX || (!map && f->size <= TEXT_MAX)) {
+        want(l, f);
+    } else {
+        if (!f->held->pages) {
+            f->held->pages = pages_of(l, f);
+            VEC_PUSH(l->arena, &l->paged, f);
+        }
+        n->pages = f->held->pages;
+    }
+    (void)s;
+}
+
+void layers_init(struct layers *l, struct arena *a)
+{
+    *l = (struct layers){.arena = a};
+    grow(l);
+    l->root = arena_alloc(a, sizeof *l->root);
+    *l->root = (struct layer_node){.name = "", .type = SNAP_DIR, .mode = 0755};
+    snap_init(&l->snap, a);
+    l->snap.source = (struct snap_source){fill, content, l};
+}
+
+void layers_release(struct layers *l)
+{
+    for (size_t i = 0; i < l->paged.n; i++) {
+        drop_ranges(l->paged.items[i]);
+    }
+    for (size_t i = 0; i < l->places.n; i++) {
+        struct layer_place *p = &l->places.items[i];
+        size_t skip = (size_t)(p->offset % pages_unit());
+        if (p->base) {
+            (void)munmap((void *)(uintptr_t)(p->base - skip), (size_t)p->size + skip); // our own
+        }
+    }
+}

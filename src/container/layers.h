@@ -1,0 +1,94 @@
+/*
+ * The file system that the layers of an image come to, without unpacking: an index of names, made
+ * in one pass over the archives, with the rules of the OCI image specification, layer.md
+ * ("Whiteouts", "Hardlinks"). Links are never followed on this machine: paths are resolved inside
+ * the index alone, and what names a place outside of it is left out.
+ *
+ * A layer that is not compressed is read in place afterwards; of a compressed one, what is wanted
+ * is collected in further passes.
+ */
+#ifndef GPUMEND_CONTAINER_LAYERS_H
+#define GPUMEND_CONTAINER_LAYERS_H
+
+#include "base/err.h"
+#include "base/snap.h"
+
+/* A part of a file: where a layer lies. */
+struct layer_place {
+    int fd;
+    uint64_t offset, size; // bytes
+    const char *base;      // its mapping, once something in it was read
+};
+
+struct layer_file;
+
+/* One entry of a layer, or a folder that none names. Images have some hundred thousand. */
+struct layer_node {
+    struct layer_node *up, *down, *next; // first child, next sibling
+    struct layer_node *chain;            // of the table of names
+    const char *name;
+    union {
+        const char *link;        // SNAP_LINK
+        struct layer_file *file; // SNAP_FILE; shared by hard links
+        struct {
+            unsigned major, minor; // SNAP_CHAR, SNAP_BLOCK
+        };
+    };
+    uid_t uid;
+    gid_t gid;
+    uint16_t layer; // the one it comes from
+    uint16_t mode;
+    uint8_t type; // enum snap_type
+    bool gone;    // removed by a later layer
+};
+
+/* What is held of a file in a compressed layer. */
+struct layer_held {
+    bool read; // `data` holds all of it
+    struct str data;
+    struct pages *pages; // what was asked of it, and the parts that are held
+};
+
+/* The content of a regular file. */
+struct layer_file {
+    uint64_t size;
+    uint64_t offset; // of its content in the archive, in a layer that is not compressed
+    struct layer_held *held;
+    uint32_t number; // of its entry in the layer: how a further pass finds it
+    uint16_t layer;
+    bool in_place; // `offset` is known
+    bool wanted;   // in a further pass
+};
+
+struct layers {
+    struct arena *arena;
+    struct layer_node *root;
+    struct layer_node **table;
+    size_t n, cap;
+    VEC(struct layer_place) places;
+    VEC(struct layer_file *) wanted; // in a further pass
+    VEC(struct layer_file *) paged;  // of which parts are held
+    size_t n_outside;                // entries that name a place outside the file system
+    uint64_t unpacked;               // bytes that came out of the archives so far
+    void (*progress)(void *arg, uint64_t unpacked);
+    void *progress_arg;
+    struct snap snap; // the file system as a root reads it
+};
+
+/* Both the index and what is held live in the arena. */
+void layers_init(struct layers *l, struct arena *a);
+void layers_release(struct layers *l);
+
+/* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one;
+ * GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image does. */
+int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err) GM_CHECK;
+
+/* After something has read through `snap`: whether it lacked content, so that its answers do not
+ * count. Then layers_fetch() reads the layers again in which it lies, and keeps it. */
+bool layers_want_more(struct layers *l);
+int layers_fetch(struct layers *l, struct gm_err *err) GM_CHECK;
+
+/* The entry of a path, links in its folder part not followed; NULL: there is none. */
+struct layer_node *layers_find(const struct layers *l, const char *path);
+
+#endif

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""`gpumend container check` of images as files.
+
+    tests/container/image.py GPUMEND
+
+One application whose library is there, hidden, removed or linked by the rules of layers; as a saved
+archive, an OCI layout and an OCI archive, plain, gzip and zstd; all of them must say what the
+unpacked folder says. Then archives that mean harm: each ends in time, with little memory, in one
+sentence, and never reads a file of this machine.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from cdi import check, compiled, counts, skip  # noqa: E402
+
+PROGRAM = "int cublasCreate(void); int main(void) { return cublasCreate(); }"
+MEMORY_MIB = 100
+SECONDS = 60
+
+
+def run(exe, image, *arguments):
+    started = time.monotonic()
+    child = subprocess.Popen([str(exe), "container", "check", str(image), *arguments],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             errors="replace")
+    try:
+        out, error = child.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        return 124, "", "took longer than its limit"
+    run.seconds = time.monotonic() - started
+    return child.returncode, out, error
+
+
+# ---------------------------------------------------------------- building images
+
+class Layer:
+    def __init__(self):
+        self.file = io.BytesIO()
+        self.tar = tarfile.open(fileobj=self.file, mode="w")
+
+    def add(self, name, content=b"", mode=0o755, kind=tarfile.REGTYPE, link=""):
+        info = tarfile.TarInfo(name)
+        info.type, info.mode, info.linkname, info.size = kind, mode, link, len(content)
+        self.tar.addfile(info, io.BytesIO(content))
+        return self
+
+    def folder(self, name):
+        return self.add(name, kind=tarfile.DIRTYPE)
+
+    def symlink(self, name, to):
+        return self.add(name, kind=tarfile.SYMTYPE, link=to)
+
+    def hardlink(self, name, to):
+        return self.add(name, kind=tarfile.LNKTYPE, link=to)
+
+    def bytes(self):
+        self.tar.close()
+        return self.file.getvalue()
+
+
+def sha(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+CONFIG = {"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/bin"], "Cmd": ["/app"]}}
+
+
+def saved(path, layers, config=CONFIG, manifest=None):
+    """What `docker save` wrote before it knew OCI."""
+    with tarfile.open(path, "w") as tar:
+        def put(name, data):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        names = [f"{n:064x}/layer.tar" for n in range(len(layers))]
+        for name, data in zip(names, layers):
+            put(name, data)
+        put("config.json", json.dumps(config).encode())
+        put("manifest.json", json.dumps(manifest or [
+            {"Config": "config.json", "RepoTags": ["app:1"], "Layers": names}]).encode())
+
+
+def layout(folder, layers, config=CONFIG):
+    blobs = folder / "blobs/sha256"
+    blobs.mkdir(parents=True)
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+
+    def put(data):
+        (blobs / sha(data)).write_bytes(data)
+        return {"digest": "sha256:" + sha(data), "size": len(data)}
+    manifest = put(json.dumps({"schemaVersion": 2, "config": put(json.dumps(config).encode()),
+                               "layers": [put(data) for data in layers]}).encode())
+    manifest["platform"] = {"os": "linux", "architecture": "amd64"}
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
+
+
+def forms(folder, layers):
+    """The same image in every form."""
+    packed = {"plain": lambda d: d, "gzip": lambda d: gzip.compress(d, 1)}
+    if shutil.which("zstd"):
+        packed["zstd"] = zstd
+    for name, pack in packed.items():
+        data = [pack(layer) for layer in layers]
+        saved(folder / f"{name}.tar", data)
+        yield f"{name}, saved", folder / f"{name}.tar"
+        layout(folder / f"{name}-layout", data)
+        yield f"{name}, layout", folder / f"{name}-layout"
+        with tarfile.open(folder / f"{name}-oci.tar", "w") as tar:
+            tar.add(folder / f"{name}-layout", ".")
+        yield f"{name}, OCI archive", folder / f"{name}-oci.tar"
+
+
+# ---------------------------------------------------------------- the application
+
+class Parts:
+    """The application, its loader and its library as bytes."""
+
+    def __init__(self, folder):
+        library = folder / "libcublas.so.12"
+        compiled("int cublasCreate(void) { return 0; }", "-shared", "-fPIC",
+                 "-Wl,-soname,libcublas.so.12", "-o", library)
+        compiled(PROGRAM, "-o", folder / "app", library)
+        self.app, self.library = (folder / "app").read_bytes(), library.read_bytes()
+        self.loader = Path("/lib64/ld-linux-x86-64.so.2").read_bytes()
+        self.libc = Path("/lib/x86_64-linux-gnu/libc.so.6").read_bytes()
+
+    def base(self):
+        return (Layer().folder("usr/lib/x86_64-linux-gnu").symlink("lib", "usr/lib")
+                .symlink("lib64", "usr/lib64")
+                .add("usr/lib64/ld-linux-x86-64.so.2", self.loader)
+                .add("usr/lib/x86_64-linux-gnu/libc.so.6", self.libc).add("app", self.app))
+
+    def good(self):
+        return self.base().add("usr/lib/x86_64-linux-gnu/libcublas.so.12", self.library)
+
+
+def stories(p):
+    """Name, layers, and whether the program finds its library."""
+    lib = "usr/lib/x86_64-linux-gnu"
+    yield "it is there", [p.good()], True
+    yield "it is not there", [p.base()], False
+    yield "a later layer brings it", [p.base(), Layer().add(f"{lib}/libcublas.so.12", p.library)], True
+    yield "through a linked folder", [p.base(), Layer().add("lib/x86_64-linux-gnu/libcublas.so.12",
+                                                            p.library)], True
+    yield "a whiteout removes it", [p.good(), Layer().add(f"{lib}/.wh.libcublas.so.12")], False
+    yield "and it comes back", [p.good(), Layer().add(f"{lib}/.wh.libcublas.so.12"),
+                                Layer().add(f"{lib}/libcublas.so.12", p.library)], True
+    yield "a whiteout of its own layer is not for it", [p.base(), Layer().add(
+        f"{lib}/libcublas.so.12", p.library).add(f"{lib}/.wh.libcublas.so.12")], True
+    yield "an opaque folder", [p.good(), Layer().add(f"{lib}/.wh..wh..opq")
+                               .add(f"{lib}/libc.so.6", p.libc)], False
+    yield "an opaque folder keeps its own layer's", [p.base(), Layer().add(
+        f"{lib}/libcublas.so.12", p.library).add(f"{lib}/libc.so.6", p.libc)
+        .add(f"{lib}/.wh..wh..opq")], True
+    yield "the folder is removed", [p.base(), Layer().add("opt/cuda/libcublas.so.12", p.library)
+                                    .symlink(f"{lib}/libcublas.so.12", "/opt/cuda/libcublas.so.12"),
+                                    Layer().add("opt/.wh.cuda")], False
+    yield "a folder in the file's place", [p.good(), Layer().folder(f"{lib}/libcublas.so.12")], False
+    yield "a link to it", [p.base(), Layer().add("opt/real.so", p.library)
+                           .symlink(f"{lib}/libcublas.so.12", "../../../opt/real.so")], True
+    yield "a link above the root", [p.base(), Layer().add("opt/real.so", p.library).symlink(
+        f"{lib}/libcublas.so.12", "/../../../../../../opt/real.so")], True
+    yield "a hard link", [p.base(), Layer().add("opt/real.so", p.library)
+                          .hardlink(f"{lib}/libcublas.so.12", "opt/real.so")], True
+    yield "a hard link into a lower layer", [p.base().add("opt/real.so", p.library), Layer()
+                                             .hardlink(f"{lib}/libcublas.so.12", "opt/real.so")], True
+    yield "a hard link whose target is removed later", [
+        p.base(), Layer().add("opt/real.so", p.library).hardlink(f"{lib}/libcublas.so.12",
+                                                                 "opt/real.so"),
+        Layer().add("opt/.wh.real.so")], True
+    yield "names with ./ and //", [p.base(), Layer().add(f"./{lib}//libcublas.so.12", p.library)], True
+    yield "an absolute name", [p.base(), Layer().add(f"/{lib}/libcublas.so.12", p.library)], True
+
+
+def of_stories(exe, folder, parts):
+    for number, (name, layers, found) in enumerate(stories(parts)):
+        place = folder / str(number)
+        place.mkdir()
+        answers = {}
+        for form, image in forms(place, [layer.bytes() for layer in layers]):
+            status, out, error = run(exe, image, "/app", "--json")
+            check(f"{name}: {form}: status", status in (0, 1), error)
+            try:
+                said = json.loads(out)
+            except ValueError:
+                check(f"{name}: {form}", False, error)
+                continue
+            check(f"{name}: {form}: verdict", (said["verdict"] == "ok") == found,
+                  [f["summary"] for f in said["findings"]])
+            answers[form] = json.dumps([said["processes"], said["findings"]], sort_keys=True)
+        check(f"{name}: every form says the same", len(set(answers.values())) == 1, answers.keys())
+
+
+def of_configuration(exe, folder, parts):
+    config = {"architecture": "amd64", "os": "linux", "config": {
+        "Env": ["PATH=/bin", "LD_LIBRARY_PATH=/opt/cuda"], "Entrypoint": ["/app"], "Cmd": ["--x y"],
+        "User": "1000"}}
+    image = folder / "configured.tar"
+    saved(image, [parts.base().bytes(), Layer().add("opt/cuda/libcublas.so.12", parts.library)
+                  .bytes()], config)
+    status, out, error = run(exe, image, "/app", "--json")
+    said = json.loads(out)
+    check("the image's environment counts", status == 0 and said["verdict"] == "ok", error)
+    about = said["image"]
+    check("what the image starts is said", about["starts"] == "/app '--x y'"
+          and about["user"] == "1000" and about["name"] == "app:1"
+          and about["layers"] == 2, about)
+    status, out, _ = run(exe, image, "/app", "--env", "LD_LIBRARY_PATH=/nowhere", "--json")
+    check("the command line's counts more", status == 1 and json.loads(out)["verdict"] == "broken",
+          out[:200])
+
+
+# ---------------------------------------------------------------- harm
+
+def header(name, size=0, kind=b"0", raw_size=None):
+    data = bytearray(512)
+    data[0:len(name)] = name
+    data[100:108] = b"0000644\0"
+    data[108:116] = data[116:124] = b"0000000\0"
+    data[124:136] = raw_size or b"%011o\0" % size
+    data[136:148] = b"00000000000\0"
+    data[156:157] = kind
+    data[257:265] = b"ustar\x0000"
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data)
+    return bytes(data)
+
+
+def harms(folder, parts):
+    good = folder / "good.tar"
+    saved(good, [gzip.compress(parts.good().bytes(), 1)])
+    data = good.read_bytes()
+
+    def file(name, content):
+        path = folder / name.replace("/", "-of-")
+        path.write_bytes(content)
+        return name, path
+
+    def image(name, layer, manifest=None):
+        path = folder / (name + ".tar")
+        saved(path, [layer], manifest=manifest)
+        return name, path
+    yield file("empty", b"")
+    yield file("text", b"not an image\n")
+    yield file("zeros", b"\0" * 65536)
+    random.seed(7)
+    yield file("noise", random.randbytes(65536))
+    for n in range(1, 20):
+        yield file(f"cut after {n}/20", data[:len(data) * n // 20])
+    for n in range(60):
+        at = random.randrange(len(data))
+        yield file(f"a byte at {at} is another", data[:at] + bytes([data[at] ^ 0x5a]) + data[at + 1:])
+    yield file("compressed as a whole", gzip.compress(data, 1))
+    yield image("layer is no tar", b"garbage" * 1000)
+    yield image("layer is empty", b"")
+    yield image("negative size", header(b"a", raw_size=b"\xff" * 12) + b"\0" * 1024)
+    yield image("huge size", header(b"a", raw_size=b"\x80" + b"\0" * 3 + b"\x7f" * 8) + b"\0" * 1024)
+    many = b"".join(header(b"f%d" % n) for n in range(20000))
+    stream = io.BytesIO()
+    with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) as packed:
+        for _ in range(55):
+            packed.write(many.replace(b"\0\0\0\0ustar", b"\0\0\0\0ustar"))
+    yield image("the same names again and again", stream.getvalue())
+    zeros = io.BytesIO()
+    with gzip.GzipFile(fileobj=zeros, mode="wb", compresslevel=1) as packed:
+        packed.write(header(b"zeros", 2 << 30))
+        for _ in range(2048):
+            packed.write(bytes(1 << 20))
+    yield image("two GiB of zeros", zeros.getvalue())
+    yield image("deep folders", Layer().add("a/" * 3000 + "f").bytes())
+    yield image("a name of a megabyte", Layer().add("x" * (1 << 20)).bytes())
+    yield image("links in a circle", Layer().symlink("a", "b").symlink("b", "a").add("a/f")
+                .bytes())
+    yield image("the manifest names no layer that is there", b"", [
+        {"Config": "config.json", "Layers": ["none.tar"]}])
+    yield image("the manifest names a file of this machine", b"", [
+        {"Config": "config.json", "Layers": ["/etc/passwd"]}])
+    yield image("the manifest climbs out", b"", [
+        {"Config": "../../../../etc/passwd", "Layers": []}])
+    yield image("the manifest is a list of numbers", b"", [1, 2])
+    linked = folder / "linked-layout"
+    layout(linked, [parts.good().bytes()])
+    for blob in (linked / "blobs/sha256").iterdir():
+        if blob.stat().st_size > 100000:
+            blob.unlink()
+            blob.symlink_to("/etc/passwd")
+    yield "a blob is a link to a file of this machine", linked
+    pipe = folder / "pipe-layout"
+    layout(pipe, [parts.good().bytes()])
+    (pipe / "index.json").unlink()
+    os.mkfifo(pipe / "index.json")
+    yield "the index is a pipe", pipe
+
+
+def of_harms(exe, folder, parts):
+    for name, path in harms(folder, parts):
+        status, out, error = run(exe, path, "/app")
+        check(f"harm: {name}", status in (0, 1, 3), (status, error[-300:]))
+        if status == 3:
+            check(f"harm: {name}: one sentence", len(error.strip().splitlines()) == 1
+                  or out.strip(), error[-300:])
+        check(f"harm: {name}: no file of this machine", "root:x:" not in out + error, out[:300])
+
+
+def of_escapes(exe, folder, parts):
+    """Entries that name places outside are left out, and counted."""
+    image = folder / "escapes.tar"
+    saved(image, [parts.base().bytes(), Layer()
+                  .add("../../usr/lib/x86_64-linux-gnu/libcublas.so.12", parts.library)
+                  .hardlink("usr/lib/x86_64-linux-gnu/libcublas.so.12", "../../../etc/passwd")
+                  .symlink("usr/lib/x86_64-linux-gnu/host", "../../../../../../../../etc")
+                  .bytes()])
+    status, out, error = run(exe, image, "/app", "--json")
+    said = json.loads(out or "{}")
+    check("escapes: left out", status == 1 and said.get("image", {}).get("left_out") == 2,
+          (said.get("image"), error))
+    status, out, error = run(exe, image, "/usr/lib/x86_64-linux-gnu/host/hostname")
+    check("escapes: a link above the root ends in the image", status == 3
+          and "host/hostname" in error, error)
+
+
+def main():
+    exe = Path(sys.argv[1]).resolve()
+    if os.uname().machine != "x86_64":
+        skip("images", "the stand-ins are for x86-64")
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            parts = Parts(folder)
+            for name, part in (("stories", of_stories), ("configuration", of_configuration),
+                               ("harms", of_harms), ("escapes", of_escapes)):
+                (folder / name).mkdir()
+                part(exe, folder / name, parts)
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            check(f"no run took more than {MEMORY_MIB} MiB", peak < MEMORY_MIB, f"{peak:.0f} MiB")
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
