@@ -1,6 +1,6 @@
 """What the helper declares by itself of NVIDIA's interfaces, against NVIDIA's own headers: every
-function's parameters, by a call that the compiler checks, and every constant's value. The headers come
-with the wheels in the store of tests/scenarios."""
+function's parameters, by a call that the compiler checks, and every constant's value. The headers
+come with the wheels in the store of tests/scenarios."""
 
 import functools
 import re
@@ -13,7 +13,8 @@ sys.path.insert(0, str(HERE.parent / "scenarios"))
 import store as wheels  # noqa: E402
 
 HELPER = HERE.parents[1] / "src/probe/helper"
-HEADERS = ("cuda.h", "cuda_runtime_api.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "nvrtc.h", "nccl.h")
+HEADERS = ("cuda.h", "cuda_runtime_api.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "nvrtc.h",
+           "nccl.h")
 RELEASES = {
     "CUDA 12.4": {"nvidia-cuda-runtime-cu12-12.4.127": "nvidia/cuda_runtime/include",
                   "nvidia-cublas-cu12-12.4.5.8": "nvidia/cublas/include",

@@ -1,4 +1,5 @@
-"""The stages of the CUDA runtime libraries against fake ones: every stage, every outcome, its words.
+"""The stages of the CUDA runtime libraries against fake ones: every stage, every outcome, and its
+words.
 
 The fakes (fake/*.c) are built into a folder and linked by a program, which is the TARGET; the fake
 driver is on LD_LIBRARY_PATH, and a table says how they misbehave (fake/table.h). A case is a table,
@@ -15,7 +16,8 @@ from pathlib import Path
 
 FAKE = Path(__file__).resolve().parent / "fake"
 CC = ["cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-Wall", "-Wextra", f"-I{FAKE}"]
-PARTS = ("graph", "ops", "cnn", "adv", "engines_precompiled", "engines_runtime_compiled", "heuristic")
+PARTS = ("graph", "ops", "cnn", "adv", "engines_precompiled", "engines_runtime_compiled",
+         "heuristic")
 PARTS8 = ("ops_infer", "cnn_infer", "adv_infer")
 # name: (source, what it is linked against, options)
 LIBRARIES = {
@@ -47,7 +49,8 @@ VARIANTS = {
 
 
 def compile_library(to, source, *options):
-    subprocess.run([*CC, str(source), "-o", str(to), f"-Wl,-soname,{to.name}", *options], check=True)
+    subprocess.run([*CC, str(source), "-o", str(to), f"-Wl,-soname,{to.name}", *options],
+                   check=True)
 
 
 def build_variant(place, options, left_out):
@@ -159,7 +162,8 @@ def gemm_cases(prefix, create, multiply):
 
 CASES = [
     # ---------------------------------------------------------------- the CUDA runtime
-    Probe("cudart", "cudart", "", P, r"CUDA runtime 12\.4 on a driver for CUDA 12\.8 counts 1 card$",
+    Probe("cudart", "cudart", "", P,
+          r"CUDA runtime 12\.4 on a driver for CUDA 12\.8 counts 1 card$",
           facts={"cudart.version": "12.4", "driver.cuda.version": "12.8"}),
     Probe("cudart counts three", "cudart", "cudaGetDeviceCount value 3", P, "counts 3 cards$"),
     Probe("cudart counts none", "cudart", "cudaGetDeviceCount value 0", F, "counts no card"),
@@ -167,8 +171,8 @@ CASES = [
           r"the CUDA runtime 12\.4 finds no NVIDIA driver", verdict="no-driver"),
     Probe("cudart and an old driver", "cudart",
           "cudaDriverGetVersion value 11040\ncudaGetDeviceCount return 35", F,
-          r"cudaGetDeviceCount failed: cudaErrorInsufficientDriver \(35\), the driver is older than "
-          "the CUDA runtime", code=35, facts={"driver.cuda.version": "11.4"}),
+          r"cudaGetDeviceCount failed: cudaErrorInsufficientDriver \(35\), the driver is older "
+          "than the CUDA runtime", code=35, facts={"driver.cuda.version": "11.4"}),
     Probe("cudart sees no card", "cudart", "cudaGetDeviceCount return 100", F,
           r"cudaErrorNoDevice \(100\), the driver sees no GPU", code=100),
     Probe("cudart, an error without a name", "cudart", "cudaRuntimeGetVersion return 12345", F,
@@ -191,9 +195,10 @@ CASES = [
           rf"cudaSetDevice: {BUSY}: another process holds it.*exclusive mode", verdict="busy"),
     Probe("the second copy fails", "cudart-memory", "cudaMemcpy#2 return 719", F,
           "cudaMemcpy failed: .*719", code=719),
-    Probe("no cudaMalloc", "cudart-memory", "", F, "no function cudaMalloc", variant="no-cudaMalloc"),
-    Probe("memory is not tried without a runtime", "cudart-memory", "cudaGetDeviceCount return 35", N,
-          "cudart", because="cudart"),
+    Probe("no cudaMalloc", "cudart-memory", "", F, "no function cudaMalloc",
+          variant="no-cudaMalloc"),
+    Probe("memory is not tried without a runtime", "cudart-memory", "cudaGetDeviceCount return 35",
+          N, "cudart", because="cudart"),
     Probe("memory is not tried without a kernel", "cudart-memory", "cuLaunchKernel return 700", N,
           "kernel", because="kernel"),
     *crashes("cudart-memory", "cudaMallocHost"),
@@ -209,8 +214,8 @@ CASES = [
     Probe("cublas starts", "cublas-start", "", P, "cuBLAS starts on the GPU"),
     Probe("cublas does not start: no product", "cublaslt-int8", "cublasCreate_v2 return 1", N,
           "cublas-start", because="cublas-start"),
-    Probe("cublas is older: no product", "cublas-float32", "cublasGetProperty value 10", N, "cublas",
-          because="cublas"),
+    Probe("cublas is older: no product", "cublas-float32", "cublasGetProperty value 10", N,
+          "cublas", because="cublas"),
     *crashes("cublas", "cublasGetProperty"),
     *gemm_cases("cublas", "cublasCreate_v2", "cublasGemmEx"),
     *gemm_cases("cublaslt", "cublasLtCreate", "cublasLtMatmul"),
@@ -218,8 +223,8 @@ CASES = [
           r"\d{4} of 3072 numbers are wrong"),
     Probe("a product that is not written", "cublas-bfloat16", "cublasGemmEx value nothing", F,
           "the call succeeded and wrote no result"),
-    Probe("a product that is not written, of integers", "cublas-int8", "cublasGemmEx value nothing", F,
-          "the call succeeded and wrote no result"),
+    Probe("a product that is not written, of integers", "cublas-int8", "cublasGemmEx value nothing",
+          F, "the call succeeded and wrote no result"),
     Probe("the second product fails", "cublas-float32", "cublasGemmEx#2 return 14", F,
           "cublasGemmEx failed: .*14", code=14),
     Probe("no cublasGemmEx", "cublas-float32", "", F, "no function cublasGemmEx",
@@ -246,7 +251,8 @@ CASES = [
           variant="cudnn8-no-cnn"),
     Probe("a newer cudnn without one part", "cudnn", "cudnnGetVersion value 92600", F,
           "cudnnCnnVersionCheck: libcudnn_cnn is not there, or of another version than libcudnn: "
-          r"CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE \(3009\)", variant="no-cnn", code=3009),
+          r"CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE \(3009\)", variant="no-cnn",
+          code=3009),
     Probe("parts of two cudnns", "cudnn", "cudnnOpsVersionCheck return 1002", F,
           r"libcudnn_ops is not there, or of another version.*SUBLIBRARY_VERSION_MISMATCH \(1002\)",
           code=1002),
@@ -271,8 +277,10 @@ CASES = [
           r"convolves in float32 as it should; float16 comes .* 5\.3, and the card has 5\.0"),
     Probe("another algorithm", "cudnn-convolution",
           "cudnnGetConvolutionForwardWorkspaceSize#1 return 3000", P, "convolves"),
-    Probe("no algorithm", "cudnn-convolution", "cudnnGetConvolutionForwardWorkspaceSize return 3000",
-          F, r"cudnnGetConvolutionForwardWorkspaceSize failed: CUDNN_STATUS_NOT_SUPPORTED", code=3000),
+    Probe("no algorithm", "cudnn-convolution",
+          "cudnnGetConvolutionForwardWorkspaceSize return 3000",
+          F, r"cudnnGetConvolutionForwardWorkspaceSize failed: CUDNN_STATUS_NOT_SUPPORTED",
+          code=3000),
     Probe("cudnn does not start", "cudnn-convolution", "cudnnCreate return 1001", F,
           r"cudnnCreate failed: CUDNN_STATUS_NOT_INITIALIZED \(1001\)", code=1001),
     Probe("cudnn on a full card", "cudnn-convolution", f"cudnnCreate return 1001\n{FULL}", F,
@@ -283,7 +291,8 @@ CASES = [
           variant="no-ops"),
     *crashes("cudnn-convolution", "cudnnConvolutionForward"),
     # ---------------------------------------------------------------- NVRTC
-    Probe("nvrtc", "nvrtc", "", P, r"NVRTC 12\.4 compiles a kernel to PTX, for which it needs no card"),
+    Probe("nvrtc", "nvrtc", "", P,
+          r"NVRTC 12\.4 compiles a kernel to PTX, for which it needs no card"),
     Probe("nvrtc without a card", "nvrtc", "cuInit return 100", P, "compiles a kernel to PTX",
           ask=["nvrtc", "driver-init"], verdict="broken"),
     Probe("nvrtc without builtins", "nvrtc", "nvrtcCompileProgram return 7", F,
@@ -303,7 +312,8 @@ CASES = [
           r"NVRTC 12\.4 does not know compute capability 12\.0, which this card has.*"
           r"NVRTC_ERROR_INVALID_OPTION \(5\)", code=5),
     Probe("a driver that is older than nvrtc", "nvrtc-run", "cuModuleLoadData@nvrtc-run return 222",
-          F, r"cuModuleLoadData failed: .*\(222\), the PTX is newer than what the driver can compile",
+          F,
+          r"cuModuleLoadData failed: .*\(222\), the PTX is newer than what the driver can compile",
           code=222),
     Probe("a kernel from nvrtc that is not found", "nvrtc-run",
           "cuModuleGetFunction@nvrtc-run return 500", F, "cuModuleGetFunction failed", code=500),

@@ -1,6 +1,6 @@
-"""Probes of real environments, made of NVIDIA's wheels and the frameworks, where there is no driver:
-what can be done without one is done, and what is said of the rest is true. The wheels come out of the
-store of tests/scenarios; what it does not hold is skipped."""
+"""Probes of real environments, made of NVIDIA's wheels and the frameworks, where there is no
+driver: what can be done without one is done, and what is said of the rest is true. The wheels come
+out of the store of tests/scenarios; what it does not hold is skipped."""
 
 import functools
 import os
@@ -18,6 +18,7 @@ import store as wheels  # noqa: E402
 SETS = {
     "cuda12": (*scenarios.TORCH12, *scenarios.ONNX12, *scenarios.CT_485),
     "cuda13": (*scenarios.TORCH13, *scenarios.ONNX13),
+    "cudnn8": ("nvidia-cudnn-cu12==8.9.7.29",),  # not among those that the scenarios fetch
 }
 CUDNN, NVRTC = "nvidia/cudnn/lib", "nvidia/cuda_nvrtc/lib"
 PRODUCTS = ["cublas-start"] + [f"{library}-{kind}" for library in ("cublas", "cublaslt")
@@ -206,8 +207,8 @@ def without_part(lab, envs):
     yield from changed(lab, folder, "libcudnn_cnn.so.9", library, "cudnn", outcome="crashed",
                        signal=6, last_call="cudnnCnnVersionCheck")
     yield from changed(lab, folder, "libcudnn_heuristic.so.9", library, "cudnn", outcome="failed",
-                       says="libcudnn_heuristic.so.9, which cuDNN opens at its first convolution, is "
-                       "neither")
+                       says="libcudnn_heuristic.so.9, which cuDNN opens at its first convolution, "
+                       "is neither")
     yield from changed(lab, folder, "libcudnn_graph.so.9", library, "cudnn", outcome="crashed",
                        signal=6, last_call="cudnnGetVersion")
 
@@ -217,6 +218,18 @@ def newer_without_part(lab, envs):
                        "cudnn", outcome="failed", code=3009,
                        code_name="CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE",
                        says="cudnnCnnVersionCheck: libcudnn_cnn is not there")
+
+
+def cudnn8(lab, envs):
+    """The one of Whisper's well-known end."""
+    folder, library = envs.site("cudnn8") / CUDNN, "libcudnn.so.8"
+    cublas = envs.site("cuda12") / "nvidia/cublas/lib"
+    program = str(plain_program(lab, folder / library))
+    answer = lab.probe(lab.environment([folder, cublas]), program, "--stage", "cudnn")
+    yield from differences(stage(answer.document, "cudnn"), outcome="passed",
+                           says="cuDNN 8.9.7 and 6 sub-libraries that go with it")
+    yield from changed(lab, folder, "libcudnn_cnn_infer.so.8", library, "cudnn", outcome="crashed",
+                       signal=6, last_call="cudnnCnnInferVersionCheck")
 
 
 def without_builtins(lab, envs):
@@ -233,7 +246,8 @@ def package(lab, envs, name, module):
         yield "SKIP there is a driver here"
         return
     says, call, absent = WITHOUT_DRIVER[name, module]
-    answer = lab.probe(lab.environment([]), str(envs.get(name)), "--stage", "cpu", "--python", module)
+    answer = lab.probe(lab.environment([]), str(envs.get(name)), "--stage", "cpu", "--python",
+                       module)
     found = stage(answer.document, f"python-{module}")
     yield from differences(found, outcome="failed", last_call=call, says=says)
     if ("absent" in found["facts"]) != absent:
@@ -242,8 +256,8 @@ def package(lab, envs, name, module):
         yield f"verdict {answer.document['verdict']}"
 
 
-# Put into an environment as sitecustomize.py: the packages take the CPU for a GPU, so that all that a
-# stage computes is computed. WRONG makes the GPU's numbers wrong.
+# Put into an environment as sitecustomize.py: the packages take the CPU for a GPU, so that all that
+# a stage computes is computed. WRONG makes the GPU's numbers wrong.
 PRETEND = '''
 import importlib.abc, importlib.util, os, sys
 WRONG = "WRONG" in os.environ
@@ -301,7 +315,8 @@ sys.meta_path.insert(0, Finder())
 PRETENDED = {
     "torch": (r"^torch 2\.5\.1\+cu124 multiplies and convolves on a pretended GPU in float32 and "
               "float16$", "matmul in float32 on the GPU differs from the CPU by"),
-    "ctranslate2": (r"^CTranslate2 4\.8\.5 encodes with a small Whisper model on the GPU in float32$",
+    "ctranslate2": (r"^CTranslate2 4\.8\.5 encodes with a small Whisper model on the GPU in "
+                    "float32$",
                     "encode in float32 on the GPU differs from the CPU by"),
     "onnxruntime": (r"^onnxruntime 1\.23\.2 multiplies and convolves with CUDAExecutionProvider$",
                     "MatMul on the GPU differs from the CPU by"),
@@ -327,7 +342,8 @@ def pretended(lab, envs, module):
 
 STUBS = {
     "is not there": (None, "failed", "No module named 'torch'", {"verdict": "broken"}),
-    "hangs": ("import time; time.sleep(60)", "timed-out", "import torch", {"last_call": "import torch"}),
+    "hangs": ("import time; time.sleep(60)", "timed-out", "import torch",
+              {"last_call": "import torch"}),
     "aborts": ("import os; os.abort()", "crashed", "signal 6", {"signal": 6}),
     "crashes": ("import ctypes; ctypes.string_at(0)", "crashed", "signal 11", {"signal": 11}),
     "ends the interpreter": ("import os; os._exit(3)", "crashed", "", {}),
@@ -340,7 +356,8 @@ STUBS = {
                        "torch 2.5.1+cpu is a build for the CPU and has no code for a GPU", {}),
     "sees too few": ("import types\n__version__ = '2.5.1'\n"
                      "version = types.SimpleNamespace(cuda='12.4', hip=None)\n"
-                     "cuda = types.SimpleNamespace(init=lambda: 0, device_count=lambda: 2)", "failed",
+                     "cuda = types.SimpleNamespace(init=lambda: 0, device_count=lambda: 2)",
+                     "failed",
                      "torch counts 2 GPUs, so there is no GPU 3", {"arguments": ["--device", "3"]}),
     "writes a lot": ("import os\nfor i in range(3000): os.write(1, b'x' * 1000 + b'\\n')\n"
                      "os.write(2, b'passed done')\nraise ValueError('at last %20 100%')", "failed",
@@ -367,7 +384,8 @@ def stub(lab, name):
 def refused(lab):
     """What --python does not take."""
     for target, word, says in (("/bin/true", "torch", "wants a Python environment"),
-                               (sys.executable, "numpy", "knows torch, ctranslate2 and onnxruntime")):
+                               (sys.executable, "numpy",
+                                "knows torch, ctranslate2 and onnxruntime")):
         answer = lab.probe(lab.environment([]), target, "--python", word)
         if answer.status != 2 or says not in answer.errors:
             yield f"{target} {word}: status {answer.status}, {answer.errors}"
@@ -393,6 +411,7 @@ def cases(lab):
         "the files that torch loads, CUDA 13": (same_files, lab, envs, "cuda13"),
         "cuDNN 9.1 without a part": (without_part, lab, envs),
         "cuDNN 9.26 without a part": (newer_without_part, lab, envs),
+        "cuDNN 8.9, whole and without a part": (cudnn8, lab, envs),
         "NVRTC without its builtins": (without_builtins, lab, envs),
         "what --python does not take": (refused, lab),
     }
