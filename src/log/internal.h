@@ -122,7 +122,7 @@ struct log_line {
     const char *text;
     size_t n;
     size_t body; // where it begins behind timestamps and names of containers and processes
-    uint64_t number, process;
+    uint64_t number, place, process;
 };
 
 /* Takes what a terminal would not print out of a line; `out` has room for n bytes. */

@@ -35,8 +35,8 @@ static bool is_near(const struct log_element *e, const struct log_matched *m,
     if (e->near == UINT64_MAX || !m->n) {
         return true;
     }
-    uint64_t first = m->items[0]->line;
-    return (f->line > first ? f->line - first : first - f->line) <= e->near;
+    uint64_t first = m->items[0]->place;
+    return (f->place > first ? f->place - first : first - f->place) <= e->near;
 }
 
 /* The earliest fact for an element, or NULL. */
@@ -233,8 +233,8 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
 static int by_rank(const void *x, const void *y)
 {
     const struct log_candidate *a = x, *b = y;
-    uint64_t first = a->n_evidence ? a->evidence[0]->line : 0;
-    uint64_t second = b->n_evidence ? b->evidence[0]->line : 0;
+    uint64_t first = a->n_evidence ? a->evidence[0]->place : 0;
+    uint64_t second = b->n_evidence ? b->evidence[0]->place : 0;
     return a->rank != b->rank ? (a->rank < b->rank ? 1 : -1)
            : first != second  ? (first < second ? -1 : 1)
                               : strcmp(a->rule, b->rule);

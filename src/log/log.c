@@ -26,6 +26,7 @@ struct log {
     char *clean;   // one segment, made plain
     char *utf8;    // one piece, made UTF-8 where it is not
     uint64_t line; // number of the line that the buffer begins with
+    uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
     uint64_t *hits; // a bit for each signature, then for each table
     enum encoding encoding;
@@ -200,7 +201,7 @@ static void take_piece(struct log *l, const char *text, size_t n)
     if (!str_is_utf8(s.s, s.n)) {
         s = (struct str){l->utf8, line_as_utf8(s.s, s.n, l->utf8)};
     }
-    struct log_line line = {.text = s.s, .n = s.n, .number = l->line};
+    struct log_line line = {.text = s.s, .n = s.n, .number = l->line, .place = l->line + l->inner};
     line_prefix(&line);
     if (l->table != TABLE_NONE) {
         take_row(l, &line);
@@ -225,7 +226,8 @@ static void take_json_text(void *arg, const char *text, size_t n)
     struct log *l = arg;
     struct str rest = {text, n}, line;
     char clean[LOG_LINE_MAX];
-    while (str_line(&rest, &line)) {
+    for (bool first = true; str_line(&rest, &line); first = false) {
+        l->inner += !first;
         for (size_t from = 0; from < line.n; from += LOG_LINE_MAX - OVERLAP) {
             size_t piece = line.n - from < LOG_LINE_MAX ? line.n - from : LOG_LINE_MAX;
             take_piece(l, clean, line_clean(line.s + from, piece, clean));
@@ -233,14 +235,15 @@ static void take_json_text(void *arg, const char *text, size_t n)
     }
 }
 
+/* The texts of a JSON line go first, as they keep their lines apart. */
 static void take_segment(struct log *l, const char *text, size_t n)
 {
     size_t clean = line_clean(text, n, l->clean);
     struct log_line line = {.text = l->clean, .n = clean};
     line_prefix(&line);
-    take_text(l, l->clean, clean);
     struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
     (void)line_json(body.s, body.n, take_json_text, l); // false: plain text
+    take_text(l, l->clean, clean);
 }
 
 /* ------------------------------------------------------------------ many lines */

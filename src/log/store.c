@@ -38,7 +38,7 @@ static bool equal(const struct log_fact *f, const char *kind, const struct log_l
 /* The line as evidence: several facts of one line share it. */
 static const char *text_of(struct log_store *s, const struct log_line *line)
 {
-    if (s->text && s->text_line == line->number && s->text_from == line->text) {
+    if (s->text && s->text_line == line->place && s->text_from == line->text) {
         return s->text;
     }
     bool whole = line->n <= LOG_EVIDENCE_MAX;
@@ -48,7 +48,7 @@ static const char *text_of(struct log_store *s, const struct log_line *line)
         *tab = ' ';
     }
     s->text = text;
-    s->text_line = line->number;
+    s->text_line = line->place;
     s->text_from = line->text;
     return s->text;
 }
@@ -83,6 +83,7 @@ void store_add(struct log_store *s, size_t signature, const char *id, const char
         .kind = kind,
         .signature = id,
         .line = line->number,
+        .place = line->place,
         .process = line->process,
         .text = text_of(s, line),
         .fields = copy_fields(s, fields, n_fields),

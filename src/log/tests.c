@@ -361,12 +361,12 @@ static bool test_driver_below_cuda(const struct log_matched *m)
 
 static bool test_before(const struct log_matched *m)
 {
-    return m->n >= 2 && m->items[0]->line < m->items[1]->line;
+    return m->n >= 2 && m->items[0]->place < m->items[1]->place;
 }
 
 static bool test_after(const struct log_matched *m)
 {
-    return m->n >= 2 && m->items[0]->line > m->items[1]->line;
+    return m->n >= 2 && m->items[0]->place > m->items[1]->place;
 }
 
 /* Not of two processes, as far as the log tells them apart. */
