@@ -21,6 +21,8 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
          to nothing happens, beside `import torch; torch.cuda.is_available()`, which answers less:
          5 times faster; and what one stage more costs, a process of its own: under 10 ms
   arch   the GPU architectures in libcublasLt: milliseconds; `cuobjdump -lelf` beside it
+  explain  a log of 1 GiB of ordinary text with one failure in its middle: 500 MB/s, under 32 MiB;
+         beside it a search for a few words of failures with grep, which tells no cause
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
 a budget each; a missed one gives exit status 1 with --strict only.
@@ -29,6 +31,7 @@ a budget each; a missed one gives exit status 1 with --strict only.
 import argparse
 import os
 import pathlib
+import random
 import shutil
 import signal
 import statistics
@@ -404,12 +407,92 @@ def bench_run(bench, runs):
     return None
 
 
+# ---- explain -----------------------------------------------------------------------------------
+
+LOG_BYTES = 1 << 30
+FAILURE = ("RuntimeError: Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, "
+           "libcudnn_ops.so.9, libcudnn_ops.so}\nInvalid handle. Cannot load symbol "
+           "cudnnCreateTensorDescriptor\n")
+GREP_FOR = "cannot open shared object|CUDA error|out of memory|Unable to load any of|undefined symbol"
+LOG_WORDS = ("the model loading checkpoint shard from cache epoch step loss learning rate worker "
+             "request served client connection tokens per second batch tensor shape float32 device "
+             "cpu server started listening thread pool memory usage downloading file complete "
+             "saving state evaluation accuracy validation layer attention decoder encoder").split()
+
+
+def log_line(random, number):
+    """A line as training, serving and downloading print them."""
+    stamp = "2026-11-21 %02d:%02d:%02d,%03d " % (number // 3600 % 24, number // 60 % 60,
+                                                 number % 60, number * 7 % 1000)
+    def words(low, high):
+        return " ".join(random.choices(LOG_WORDS, k=random.randint(low, high)))
+    kind = random.random()
+    if kind < 0.4:
+        return stamp + "INFO %s: %s" % (random.choice(("trainer", "server", "__main__")),
+                                        words(4, 14))
+    if kind < 0.6:
+        return "step %d loss %.4f lr %.2e grad_norm %.3f tokens/s %d mem %.1f GiB" % (
+            number, random.random() * 3, random.random() * 1e-4, random.random(),
+            random.randint(1000, 90000), random.random() * 80)
+    if kind < 0.75:
+        return '10.0.%d.%d - - [21/Nov/2026:18:%02d:%02d +0000] "GET /v1/models HTTP/1.1" 200 %d' % (
+            number % 255, number * 3 % 255, number % 60, number * 7 % 60, number * 11 % 9999)
+    if kind < 0.85:
+        return ('DEBUG:urllib3.connectionpool:https://example.org:443 "HEAD /large-v3/resolve/main/'
+                'config.json HTTP/1.1" 200 0')
+    if kind < 0.9:
+        return "%3d%%|%s| %d/1000 [00:%02d<00:%02d, %.2fit/s]" % (
+            number % 100, "\u2588" * (number % 40), number % 1000, number % 60, number * 3 % 60,
+            random.random() * 100)
+    return "[%d] %s" % (number, words(8, 30))
+
+
+def write_log(path):
+    """One block of 20 MB again and again, with the failure in the middle."""
+    source = random.Random(1)
+    block = ("\n".join(log_line(source, i) for i in range(200000)) + "\n").encode()
+    count = LOG_BYTES // len(block) + 1
+    with open(path, "wb") as file:
+        for number in range(count):
+            file.write(block)
+            if number == count // 2:
+                file.write(FAILURE.encode())
+        file.truncate(LOG_BYTES)
+
+
+def bench_explain(bench, runs):
+    with tempfile.TemporaryDirectory(prefix="gpumend-bench-") as top:
+        if shutil.disk_usage(top).free < 2 * LOG_BYTES:
+            return bench.skip("explain", "no room for a log of 1 GiB")
+        path = os.path.join(top, "log")
+        write_log(path)
+        if not answers(bench.gpumend, b"libcudnn_ops.so.9", "explain", path):
+            return bench.skip("explain", "gpumend does not find the failure")
+        ours = [bench.gpumend, "explain", path]
+        grep = shutil.which("grep")
+        commands = {"gpumend": (ours, None),
+                    "grep -E, 5 phrases": ([grep, "-E", "-c", GREP_FOR, path],
+                                           dict(os.environ, LC_ALL="C")),
+                    "grep -E -i, 5 phrases": ([grep, "-E", "-i", "-c", GREP_FOR, path],
+                                              dict(os.environ, LC_ALL="C.UTF-8"))}
+        measured = in_turns(commands, min(runs, 7))
+        peak = peak_memory(ours)
+    seconds = measured["gpumend"].seconds
+    speed = LOG_BYTES / seconds / 1e6
+    print_table("explain: 1 GiB of ordinary text with one failure", measured,
+                ("gpumend: %.0f MB/s (quickest turn %.0f MB/s), peak memory %.1f MiB" % (
+                    speed, LOG_BYTES / measured["gpumend"].spread[0] / 1e6, peak / MIB),))
+    bench.budget("speed", "%.0f MB/s" % speed, ">= 500 MB/s", speed >= 500)
+    bench.budget("peak memory", "%.1f MiB" % (peak / MIB), "< 32 MiB", peak < 32 * MIB)
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpumend", default=str(HERE.parent.parent / "build/gpumend"))
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run"))
+    parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -427,6 +510,8 @@ def main():
         bench_arch(bench, args.runs)
     if args.only in (None, "run"):
         bench_run(bench, args.runs)
+    if args.only in (None, "explain"):
+        bench_explain(bench, args.runs)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 
