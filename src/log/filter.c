@@ -56,7 +56,7 @@ static inline uint64_t bit_of(const struct filter *f, uint32_t h)
 
 /* Words of ordinary logs, whose pieces are not to be searched for where a literal has others. */
 static const char ordinary[] =
-    "the and for are but not you all any can had her was one our out day get has him his how "
+    "large larger largest small the and for are but not you all any can had her was one our out day get has him his how "
     "man new now old see two way who its did yes let put say she too use that with have this "
     "will your from they know want been good much some time very when come here just like long "
     "make many more only over such take than them well were into also back after other which "
@@ -109,36 +109,41 @@ static unsigned byte_weight(unsigned char c)
     return at ? 9 - (unsigned)((size_t)(at - often) * 9 / sizeof often) : 0;
 }
 
-/* A table of bits of the pieces of ordinary text. */
-enum { ORDINARY_LOG2 = 16 };
+/* How often each piece stands in ordinary text, by hash. */
+struct counts {
+    uint8_t of[1u << 14];
+};
 
-static void mark_ordinary(uint64_t *bits)
+static uint8_t *count_of(struct counts *c, const char *gram)
+{
+    return &c->of[hash(gram_at(gram)) >> 18];
+}
+
+static void count_ordinary(struct counts *c)
 {
     for (size_t i = 0; i + GRAM < sizeof ordinary; i++) {
-        uint32_t bit = hash(gram_at(ordinary + i)) >> (32 - ORDINARY_LOG2);
-        bits[bit / 64] |= (uint64_t)1 << (bit % 64);
+        uint8_t *count = count_of(c, ordinary + i);
+        *count = (uint8_t)(*count + (*count < UINT8_MAX));
     }
 }
 
-static unsigned gram_weight(const uint64_t *bits, const char *gram)
+static unsigned gram_weight(struct counts *c, const char *gram)
 {
-    enum { ORDINARY_WEIGHT = 100, BLANK_WEIGHT = 40 }; // two words may meet that the list has apart
-    uint32_t bit = hash(gram_at(gram)) >> (32 - ORDINARY_LOG2);
-    bool listed = bits[bit / 64] >> (bit % 64) & 1;
-    unsigned weight = listed ? ORDINARY_WEIGHT : 0;
+    enum { ORDINARY_WEIGHT = 50, BLANK_WEIGHT = 30 }; // two words may meet that the list has apart
+    unsigned count = *count_of(c, gram), weight = count ? (count + 1) * ORDINARY_WEIGHT : 0;
     for (size_t k = 0; k < GRAM; k++) {
         weight += byte_weight((unsigned char)gram[k]);
-        weight += gram[k] == ' ' && !listed ? BLANK_WEIGHT : 0;
+        weight += gram[k] == ' ' && !count ? BLANK_WEIGHT : 0;
     }
     return weight;
 }
 
-static size_t rarest_gram(const uint64_t *bits, const char *literal, size_t n)
+static size_t rarest_gram(struct counts *c, const char *literal, size_t n)
 {
     size_t best = 0;
     unsigned lowest = ~0u;
     for (size_t i = 0; i + GRAM <= n; i++) {
-        unsigned weight = gram_weight(bits, literal + i);
+        unsigned weight = gram_weight(c, literal + i);
         if (weight < lowest) {
             lowest = weight;
             best = i;
@@ -159,10 +164,10 @@ static void add_piece(struct filter *f, size_t literal, size_t offset)
 
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n)
 {
-    uint64_t common[(1u << ORDINARY_LOG2) / 64] = {0}; // 8 KiB
+    struct counts common = {0}; // 16 KiB
     struct filter *f = arena_alloc(a, sizeof *f);
     size_t slots = 1024;
-    mark_ordinary(common);
+    count_ordinary(&common);
     while (slots < 2 * n && slots < 1 << 16) {
         slots *= 2;
     }
@@ -174,7 +179,7 @@ struct filter *filter_build(struct arena *a, const char *const *literals, size_t
     f->pieces = arena_array(a, n + 1, sizeof *f->pieces);
     for (size_t i = 0; i < n; i++) {
         f->lengths[i] = (uint16_t)strlen(literals[i]);
-        add_piece(f, i, rarest_gram(common, literals[i], f->lengths[i]));
+        add_piece(f, i, rarest_gram(&common, literals[i], f->lengths[i]));
     }
     return f;
 }
