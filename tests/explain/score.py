@@ -7,8 +7,8 @@ wrong one everywhere.
 
 Culprit: right when it shares one telling word with the row's culprit. Words are compared without
 case, with a library's name reduced to what it is called everywhere (libcudnn_ops_infer.so.8,
-cudnn_ops_infer64_8.dll: cudnn_ops_infer; nvidia-cublas-cu12: cublas), without /dev/, and with the
-names of one thing taken for one (SAME). A cuDNN sub-library counts as cuDNN. Words that stand in
+cudnn_ops_infer64_8.dll: cudnn_ops_infer; nvidia-cublas-cu12: cublas), the nodes of one driver in
+/dev to their common part, and with the names of one thing taken for one (SAME). A cuDNN sub-library counts as cuDNN. Words that stand in
 half of all culprits (STOP) tell nothing, except where the row's culprit begins with them.
 """
 import collections
@@ -31,7 +31,7 @@ SAME = {
     "nvidia-container-runtime": "container-toolkit", "nvidia-docker2": "container-toolkit",
     "nvidia-container-toolkit": "container-toolkit", "nvidia-docker": "container-toolkit",
     "nvidia-fabricmanager": "fabric", "fabricmanager": "fabric", "nv-fabricmanager": "fabric",
-    "nvidia_uvm": "uvm", "nvidia-uvm": "uvm", "nvidia-uvm-tools": "uvm", "nvidia.ko": "nvidia.ko",
+    "nvidia_uvm": "uvm", "nvidia-uvm": "uvm", "nvidia-uvm-tools": "uvm", "nvidia.ko": "module", "/dev/nvidia-uvm": "uvm",
     "vram": "memory", "oom": "memory", "exclusive_process": "exclusive",
     "exclusive_thread": "exclusive", "e.process": "exclusive", "nvcuda": "cuda-driver",
     "libcuda": "cuda-driver", "drivers": "driver", "modules": "module", "permissions": "permission",
@@ -51,7 +51,7 @@ def reduced(word):
     if found:
         word = found.group(1)
         return SAME.get("lib" + word, SAME.get(word, word))
-    word = re.sub(r"^/dev/", "", word)
+    word = re.sub(r"^(/dev/(?:nvidia|dri))(?:ctl|\d+|/.*)?$", r"\1", word)
     return SAME.get(word, re.sub(r"^lib(?=\w{3})", "", word))
 
 
