@@ -8,8 +8,9 @@ wrong one everywhere.
 Culprit: right when it shares one telling word with the row's culprit. Words are compared without
 case, with a library's name reduced to what it is called everywhere (libcudnn_ops_infer.so.8,
 cudnn_ops_infer64_8.dll: cudnn_ops_infer; nvidia-cublas-cu12: cublas), the nodes of one driver in
-/dev to their common part, and with the names of one thing taken for one (SAME). A cuDNN sub-library counts as cuDNN. Words that stand in
-half of all culprits (STOP) tell nothing, except where the row's culprit begins with them.
+/dev to their common part, and with the names of one thing taken for one (SAME). A cuDNN sub-library
+counts as cuDNN. Words that stand in half of all culprits (STOP) tell nothing, except where both are
+about a GPU from their first word on.
 """
 import collections
 import re
@@ -31,7 +32,8 @@ SAME = {
     "nvidia-container-runtime": "container-toolkit", "nvidia-docker2": "container-toolkit",
     "nvidia-container-toolkit": "container-toolkit", "nvidia-docker": "container-toolkit",
     "nvidia-fabricmanager": "fabric", "fabricmanager": "fabric", "nv-fabricmanager": "fabric",
-    "nvidia_uvm": "uvm", "nvidia-uvm": "uvm", "nvidia-uvm-tools": "uvm", "nvidia.ko": "module", "/dev/nvidia-uvm": "uvm",
+    "nvidia_uvm": "uvm", "nvidia-uvm": "uvm", "nvidia-uvm-tools": "uvm",
+    "/dev/nvidia-uvm": "uvm", "nvidia.ko": "module",
     "vram": "memory", "oom": "memory", "exclusive_process": "exclusive",
     "exclusive_thread": "exclusive", "e.process": "exclusive", "nvcuda": "cuda-driver",
     "libcuda": "cuda-driver", "drivers": "driver", "modules": "module", "permissions": "permission",
@@ -69,7 +71,7 @@ def words(text):
     """The telling words of a culprit."""
     every = [reduced(part) for raw in WORD.findall(text or "") for part in parts_of(raw)]
     every = [word for word in every if word]
-    return {word for word in every if word not in STOP} | set(every[:1])
+    return {word for word in every if word not in STOP} | set(every[:1]) & {"gpu"}
 
 
 def same_word(a, b):
