@@ -48,6 +48,7 @@ SUITES = [
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
+    Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
     Suite("test", "api", 600, "{py} tests/api/run.py {build}"),

@@ -20,6 +20,9 @@ sys.path.insert(0, str(TOP / "tests/safety"))
 import tree  # noqa: E402
 
 FAULT = 9
+CRASH = """RuntimeError: Library libcublas.so.12 is not found or cannot be loaded
+Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9}
+"""
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect",
             f"--error-exitcode={FAULT}"]
 
@@ -59,6 +62,7 @@ def commands(top):
     cudnn = site / "nvidia/cudnn/lib/libcudnn.so.9"
     (top / "list").write_text(f"{cudnn}\n{extension}\n/nowhere\n/bin/true\n")
     (top / "short.so").write_bytes(cudnn.read_bytes()[:300])
+    (top / "crash.log").write_text(CRASH)
     python = "/usr/bin/python3"
     return [["check", env], ["check", env, "--json"], ["check", env, "--import", "ctranslate2"],
             ["check", extension], ["check", top / "short.so"], ["check", top / "nowhere"],
@@ -71,6 +75,7 @@ def commands(top):
             ["why", "--batch", top / "list"], ["why", "--batch", top / "list", "--json"],
             ["why", "--exe", top / "short.so"], ["explain", "cudnn-sublibrary-missing"],
             ["explain", "--list", "--json"], ["explain", "no-such-cause"],
+            ["explain", top / "crash.log"], ["explain", top / "crash.log", "--json"],
             ["devices"], ["devices", "--root", env, "--json"], ["--help"]]
 
 

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+"""How `gpumend explain` takes its arguments, ends, follows a log that grows, and joins this machine.
+
+    tests/explain/command.py GPUMEND
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# The text of each states its cause itself, so that these tests do not hang on a judgement.
+CERTAIN = "Failed to initialize NVML: Driver/library version mismatch\n"
+NOT_GPU = "OSError: [Errno 28] No space left on device: '/data/out.bin'\n"
+NOTHING = "all is well\n"
+WAIT_S = 20
+
+
+class World:
+    def __init__(self, exe, folder):
+        self.exe, self.folder = exe, folder
+
+    def run(self, *arguments, given=None):
+        return subprocess.run([self.exe, "explain", *map(str, arguments)], cwd=self.folder, text=True,
+                              input=given, stdin=None if given else subprocess.DEVNULL,
+                              capture_output=True, timeout=60, check=False)
+
+    def start(self, *arguments, stdin=subprocess.DEVNULL):
+        return subprocess.Popen([self.exe, "explain", *arguments], cwd=self.folder, text=True,
+                                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def status_is(done, wanted):
+    if done.returncode != wanted:
+        yield f"status {done.returncode} instead of {wanted}: {done.stdout}{done.stderr}"
+
+
+def statuses(w):
+    """0: not of the GPU runtime; 1: a cause; 3: the text does not tell."""
+    for text, wanted in ((CERTAIN, 1), (NOT_GPU, 0), (NOTHING, 3)):
+        yield from status_is(w.run("-", given=text), wanted)
+        yield from status_is(w.run("--", text), wanted)
+        done = w.run("-", "--json", given=text)
+        doc = json.loads(done.stdout)
+        if (doc["cause"] is not None) != (wanted == 1) or (doc["class"] is None) != (wanted == 3):
+            yield f"{text!r}: {doc['cause']}, {doc['class']}"
+
+
+def several(w):
+    """Each log by itself; a cause counts most, then what could not be told."""
+    for name, text in (("a", CERTAIN), ("b", NOT_GPU), ("c", NOTHING)):
+        (w.folder / name).write_text(text)
+    for names, wanted in (("abc", 1), ("bc", 3), ("bb", 0)):
+        done = w.run(*(f"./{n}" for n in names), "--json")
+        yield from status_is(done, wanted)
+        files = [log["file"] for log in json.loads(done.stdout)["logs"]]
+        if files != [f"./{n}" for n in names]:
+            yield f"the logs are {files}"
+    done = w.run("./b", "./gone")
+    yield from status_is(done, 3)
+    if "./gone" not in done.stderr or "No space" not in done.stdout:
+        yield f"beside a file that is gone: {done.stdout}{done.stderr}"
+
+
+def cause_or_file(w):
+    """The name of a cause is that cause, unless it is written as a path."""
+    (w.folder / "driver-too-old").write_text(NOT_GPU)
+    page, log = w.run("driver-too-old"), w.run("./driver-too-old")
+    if page.returncode != 0 or "No space" in page.stdout:
+        yield f"the cause: {page.stdout[:200]}"
+    if log.returncode != 0 or "No space" not in log.stdout:
+        yield f"the file: {log.stdout[:200]}"
+    yield from status_is(w.run("no-such-name"), 2)
+    yield from status_is(w.run("no/such/file"), 3)
+    yield from status_is(w.run("./driver-too-old", "--", "text"), 2)
+    yield from status_is(w.run("--follow", "a", "b"), 2)
+
+
+def follow_file(w):
+    """What is certain is printed while the log still grows; Ctrl-C ends it."""
+    log = w.folder / "growing"
+    log.write_text(NOTHING)
+    child = w.start("--follow", "--json", "./growing")
+    time.sleep(0.5)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(CERTAIN[:20])
+        file.flush()
+        time.sleep(0.5)
+        file.write(CERTAIN[20:])
+    os.set_blocking(child.stdout.fileno(), False)
+    first, until = "", time.monotonic() + WAIT_S
+    while not first.endswith("\n") and time.monotonic() < until:
+        try:
+            first += os.read(child.stdout.fileno(), 1 << 20).decode()
+        except BlockingIOError:
+            time.sleep(0.05)
+    if child.poll() is not None or not first or json.loads(first)["cause"] is None:
+        yield f"while it grows: {first!r}, status {child.poll()}"
+    child.send_signal(signal.SIGINT)
+    os.set_blocking(child.stdout.fileno(), True)
+    rest, errors = child.communicate(timeout=WAIT_S)
+    if child.returncode != 1 or json.loads(rest)["cause"] != json.loads(first)["cause"]:
+        yield f"at the end: status {child.returncode}, {rest!r}, {errors!r}"
+
+
+def follow_cut(w):
+    """A log that is begun anew is read from its beginning."""
+    log = w.folder / "cut"
+    log.write_text(NOTHING * 100)
+    child = w.start("--follow", "./cut")
+    time.sleep(0.6)
+    log.write_text(CERTAIN)
+    time.sleep(1.0)
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=WAIT_S)
+    if child.returncode != 1 or "kernel module" not in output:
+        yield f"status {child.returncode}: {output}{errors}"
+
+
+def follow_stdin(w):
+    """Standard input ends the following where it ends."""
+    child = w.start("--follow", "--json", "-", stdin=subprocess.PIPE)
+    child.stdin.write(NOTHING + CERTAIN)
+    child.stdin.flush()
+    first = child.stdout.readline()
+    output, errors = child.communicate(input=NOTHING, timeout=WAIT_S)
+    if child.returncode != 1 or json.loads(first) != json.loads(output):
+        yield f"status {child.returncode}: {first!r}, {output!r}, {errors!r}"
+
+
+def here(w):
+    """The verdict of this machine's check stands beside the text's."""
+    check = subprocess.run([w.exe, "check", "--json"], cwd=w.folder, capture_output=True, text=True,
+                           timeout=60, check=False)
+    checked = json.loads(check.stdout)
+    for text in (CERTAIN, NOTHING):
+        doc = json.loads(w.run("--here", "--json", "-", given=text).stdout)
+        mine = [(f["cause"], f["culprit"]) for f in doc["here"]["findings"]]
+        if (doc["here"]["verdict"], mine) != (
+                checked["verdict"], [(f["cause"], f["culprit"]) for f in checked["findings"]]):
+            yield f"here is {doc['here']}"
+        if (doc["here"]["agrees"] is None) != (doc["cause"] is None):
+            yield f"{doc['cause']}: agrees is {doc['here']['agrees']}"
+        if (doc["here"]["finding"] is not None) != bool(doc["here"]["agrees"]):
+            yield f"agrees is {doc['here']['agrees']} with {doc['here']['finding']}"
+
+
+def main():
+    exe = str(Path(sys.argv[1]).resolve())
+    passed = failed = 0
+    for test in (statuses, several, cause_or_file, follow_file, follow_cut, follow_stdin, here):
+        with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
+            faults = list(test(World(exe, Path(folder))))
+        for fault in faults:
+            print(f"FAIL {test.__name__}: {fault}")
+        failed += bool(faults)
+        passed += not faults
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
