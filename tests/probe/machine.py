@@ -102,7 +102,7 @@ class Machine:
     def run(self, *arguments, table="", **variables):
         (self.top / "table").write_text(table + "\n")
         env = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "FAKE_GPU_TABLE": "/table", **variables}
-        return subprocess.run(["/gpumend", *arguments], env=env, timeout=180, check=False, cwd="/",
-                              preexec_fn=lambda: os.chroot(self.top), text=True,
+        return subprocess.run(["/gpumend", *arguments], env=env, timeout=180, check=False,
+                              preexec_fn=lambda: (os.chroot(self.top), os.chdir("/")), text=True,
                               stdin=subprocess.DEVNULL, capture_output=True,
                               errors="backslashreplace")
