@@ -242,9 +242,10 @@ static const char *entry_of(struct arena *a, const char *list, long index)
     return str_dup(a, name);
 }
 
-/* The variable's new value: those of the kind that passed; "-1": none. NULL: nothing of it failed. */
+/* The variable's new value: those of the kind that passed; "-1": none. NULL: it stays as it is, as
+ * nothing of the kind failed, and it is not `needed` anew or nothing of the kind was counted. */
 static const char *passed_list(struct arena *a, enum mend_device_kind kind, const char *list,
-                               const struct mend_ran *ran, size_t n)
+                               const struct mend_ran *ran, size_t n, bool needed)
 {
     const char *text = NULL;
     bool failed = false;
@@ -255,7 +256,16 @@ static const char *passed_list(struct arena *a, enum mend_device_kind kind, cons
         }
         failed |= ran[i].device == kind && !ran[i].passed;
     }
-    return !failed ? NULL : text ? text : "-1";
+    return !failed && !(needed && text) ? NULL : text ? text : "-1";
+}
+
+/* HIP takes CUDA's variable where its own is not set. */
+static const char *list_of(const struct mend_device_question *q, const struct mend_launch *launch,
+                           enum mend_device_kind kind)
+{
+    const char *cuda = launched(q, launch, "CUDA_VISIBLE_DEVICES");
+    const char *hip = launched(q, launch, "HIP_VISIBLE_DEVICES");
+    return kind == MEND_DEVICE_ROCM && hip ? hip : cuda;
 }
 
 bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
@@ -269,7 +279,9 @@ bool mend_device_show_passed(struct arena *a, const struct mend_device_question 
     const char *values[ROWS] = {NULL};
     for (size_t i = 0; i < ROWS; i++) {
         const char *set = mend_env_value(q->start->env, q->start->n_env, rows[i].name);
-        values[i] = passed_list(a, rows[i].kind, launched(q, launch, rows[i].name), ran, n);
+        bool cuda_changes = i > 0 && values[0] && !launched(q, launch, rows[i].name);
+        values[i] = passed_list(a, rows[i].kind, list_of(q, launch, rows[i].kind), ran, n,
+                                cuda_changes);
         if (values[i] && set && q->keep_env) {
             return false;
         }
