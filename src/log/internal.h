@@ -53,7 +53,7 @@ struct log_elements {
 };
 
 struct log_matched;
-typedef bool (*log_test)(const struct log_matched *matched);
+typedef bool (*log_test)(struct log_matched *matched);
 
 struct log_rule {
     const char *id, *cause, *culprit, *says, *decides;
@@ -74,6 +74,7 @@ struct log_matched {
     size_t n_facts;
     struct arena *a; // for scratch
     struct log_rules *rules;
+    const struct log_fact *shown; // what a test decided by, to be quoted as well; or NULL
 };
 
 struct log_rules {

@@ -247,6 +247,7 @@ static struct log_candidate candidate(struct log_matched *m, const struct log_ru
     for (size_t i = 0; i < m->n; i++) {
         evidence[i] = m->items[i];
     }
+    evidence[m->n] = m->shown;
     struct log_candidate c = {
         .rule = rule->id,
         .cause = rule->cause,
@@ -256,7 +257,7 @@ static struct log_candidate candidate(struct log_matched *m, const struct log_ru
         .says = fill(m, rule->says),
         .decides = rule->decides ? fill(m, rule->decides) : NULL,
         .evidence = evidence,
-        .n_evidence = m->n,
+        .n_evidence = m->n + (m->shown != NULL),
     };
     choose_repairs(m, rule, platform, &c);
     return c;

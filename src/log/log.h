@@ -89,7 +89,7 @@ struct log_candidate {
     const char *culprit; // "" if the rule names none
     const char *says;
     const char *decides; // what to send or run to be sure, or NULL
-    const struct log_fact *const *evidence; // in the order of the rule's conditions
+    const struct log_fact *const *evidence; // in the order of the rule's conditions, then of its test
     size_t n_evidence;
     const struct log_repair *repairs; // for the log's platform, or for each one if it is not known
     size_t n_repairs;

@@ -111,15 +111,16 @@ static bool is_major(const char *version, const char *major)
 
 /* Which majors of the package the text shows: the one that is wanted, another one. */
 struct majors {
-    bool wanted, other;
+    const struct log_fact *wanted, *other; // the first of each, or NULL
 };
 
-static void count_major(struct majors *to, const char *version, const char *major)
+static void count_major(struct majors *to, const struct log_fact *f, const char *version,
+                        const char *major)
 {
     version += *version == 'v' || *version == 'V';
     if (isdigit((unsigned char)*version)) {
-        to->wanted |= is_major(version, major);
-        to->other |= !is_major(version, major);
+        const struct log_fact **of = is_major(version, major) ? &to->wanted : &to->other;
+        *of = *of ? *of : f;
     }
 }
 
@@ -131,29 +132,31 @@ static struct majors majors_shown(const struct log_matched *m, const struct want
         const char *package = field(f, "package"), *version = field(f, "version");
         if (strcmp(f->kind, "installed") == 0 && package && version &&
             strcmp(package, w->package) == 0) {
-            count_major(&shown, version, w->major);
+            count_major(&shown, f, version, w->major);
         }
         if (files && strcmp(f->kind, "file-present") == 0) {
             struct wanted there = wanted_of(m->a, field(f, "file"));
             if (there.package && strcmp(there.package, w->package) == 0) {
-                count_major(&shown, there.major, w->major);
+                count_major(&shown, f, there.major, w->major);
             }
         }
     }
     return shown;
 }
 
-static bool test_other_major_installed(const struct log_matched *m)
+static bool test_other_major_installed(struct log_matched *m)
 {
     struct wanted w = wanted_by(m);
     struct majors shown = w.package ? majors_shown(m, &w, true) : (struct majors){0};
+    m->shown = shown.other;
     return shown.other && !shown.wanted;
 }
 
-static bool test_same_major_installed(const struct log_matched *m)
+static bool test_same_major_installed(struct log_matched *m)
 {
     struct wanted w = wanted_by(m);
-    return w.package && majors_shown(m, &w, false).wanted;
+    m->shown = w.package ? majors_shown(m, &w, false).wanted : NULL;
+    return m->shown != NULL;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -175,7 +178,7 @@ static char *file_stem(struct arena *a, const char *path)
     return name;
 }
 
-static bool test_file_elsewhere(const struct log_matched *m)
+static bool test_file_elsewhere(struct log_matched *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         const char *library = field(m->items[i], "library");
@@ -184,6 +187,7 @@ static bool test_file_elsewhere(const struct log_matched *m)
             const char *path = field(m->facts[k], "path"), *file = field(m->facts[k], "file");
             if (strcmp(m->facts[k]->kind, "file-present") == 0 && (path || file) &&
                 strcmp(file_stem(m->a, path ? path : file), want) == 0) {
+                m->shown = m->facts[k];
                 return true;
             }
         }
@@ -224,7 +228,7 @@ static int numbers_compare(const struct numbers *a, const struct numbers *b, boo
 }
 
 /* Two matched facts name versions of which none is the beginning of the other. */
-static bool test_version_differs(const struct log_matched *m)
+static bool test_version_differs(struct log_matched *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         for (size_t k = 0; k < i; k++) {
@@ -292,11 +296,12 @@ static bool arch_served(struct arena *a, const char *arches, const char *arch)
     return false;
 }
 
-static bool test_arch_not_in_list(const struct log_matched *m)
+static bool test_arch_not_in_list(struct log_matched *m)
 {
     const char *arches = NULL, *arch = NULL, *either = NULL;
     for (size_t i = 0; i < m->n_facts; i++) {
         const char *list = field(m->facts[i], "arches"), *one = field(m->facts[i], "arch");
+        m->shown = list && !arches ? m->facts[i] : m->shown;
         arches = arches ? arches : list;
         arch = arch || list ? arch : one;
         either = either ? either : one;
@@ -308,11 +313,12 @@ static bool test_arch_not_in_list(const struct log_matched *m)
 
 /* ------------------------------------------------------------------ drivers */
 
-static const char *first_driver(const struct log_matched *m)
+static const char *first_driver(struct log_matched *m)
 {
     for (size_t i = 0; i < m->n_facts; i++) {
         const char *driver = field(m->facts[i], "driver");
         if (driver && isdigit((unsigned char)*driver)) {
+            m->shown = m->facts[i];
             return driver;
         }
     }
@@ -334,7 +340,7 @@ static const char *first_cuda(const struct log_matched *m)
 
 /* The driver is of an older branch than the one that came with the newest toolkit release up to
  * this CUDA (kb/drivers.json). */
-static bool test_driver_below_cuda(const struct log_matched *m)
+static bool test_driver_below_cuda(struct log_matched *m)
 {
     struct kb_drivers drivers;
     const char *driver = first_driver(m), *cuda = first_cuda(m);
@@ -359,18 +365,18 @@ static bool test_driver_below_cuda(const struct log_matched *m)
 
 /* ------------------------------------------------------------------ order, processes */
 
-static bool test_before(const struct log_matched *m)
+static bool test_before(struct log_matched *m)
 {
     return m->n >= 2 && m->items[0]->place < m->items[1]->place;
 }
 
-static bool test_after(const struct log_matched *m)
+static bool test_after(struct log_matched *m)
 {
     return m->n >= 2 && m->items[0]->place > m->items[1]->place;
 }
 
 /* Not of two processes, as far as the log tells them apart. */
-static bool test_same_process(const struct log_matched *m)
+static bool test_same_process(struct log_matched *m)
 {
     for (size_t i = 1; i < m->n; i++) {
         if (m->items[i]->process && m->items[0]->process &&

@@ -69,6 +69,17 @@ static size_t also(const struct report_log *l, const struct log_candidate *best,
     return n;
 }
 
+/* Whether an earlier fact of the evidence stands in the same line. */
+static bool quoted_before(const struct log_candidate *c, size_t index)
+{
+    for (size_t i = 0; i < index; i++) {
+        if (c->evidence[i]->line == c->evidence[index]->line) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char nothing_known[] =
     "The text does not tell what is wrong: none of the messages in it, taken alone or together, "
     "has one known cause in the GPU runtime.";
@@ -104,16 +115,14 @@ static json_t *text(const struct report_log *l, const char *value)
 static json_t *evidence_json(const struct report_log *l, const struct log_candidate *c)
 {
     json_t *list = json_array();
-    uint64_t before = 0;
     for (size_t i = 0; c && i < c->n_evidence; i++) {
         const struct log_fact *f = c->evidence[i];
-        if (f->line != before) {
+        if (!quoted_before(c, i)) {
             json_t *item = json_object();
             set(item, "line", json_integer((json_int_t)f->line));
             set(item, "text", text(l, f->text));
             (void)json_array_append_new(list, item);
         }
-        before = f->line;
     }
     return list;
 }
@@ -235,14 +244,12 @@ static void item(const struct out *o, const struct report_log *l, const char *la
 static void evidence_text(const struct out *o, const struct report_log *l,
                           const struct log_candidate *c)
 {
-    uint64_t before = 0;
     for (size_t i = 0; i < c->n_evidence && i < EVIDENCE_LINES_MAX; i++) {
         const struct log_fact *f = c->evidence[i];
-        if (f->line != before) {
-            item(o, l, before ? "" : "because",
+        if (!quoted_before(c, i)) {
+            item(o, l, i ? "" : "because",
                  arena_printf(l->arena, "line %llu: %s", (unsigned long long)f->line, f->text));
         }
-        before = f->line;
     }
 }
 
