@@ -1,6 +1,7 @@
 /* Any bytes as a log, in pieces, through the whole engine with the built-in rules. */
 #include <assert.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/root.h"
@@ -8,22 +9,32 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Loaded once; they live as long as the process. */
+/* Loaded once, for all inputs. */
+static struct {
+    struct arena arena;
+    struct root root;
+    struct kb kb;
+    struct log_rules *rules;
+} world = {.root = ROOT_EMPTY};
+
+static void drop_rules(void)
+{
+    log_rules_close(world.rules);
+    root_close(&world.root);
+    arena_release(&world.arena);
+}
+
 static struct log_rules *rules_of(void)
 {
-    static struct arena arena;
-    static struct root root = ROOT_EMPTY;
-    static struct kb kb;
-    static struct log_rules *rules;
     struct gm_err err;
-    if (!rules) {
-        arena_init(&arena, 0, NULL, NULL);
-        int rc = root_open(&root, "/", &err);
-        rc = rc < 0 ? rc : kb_open(&kb, &arena, &root, NULL, &err);
-        rc = rc < 0 ? rc : log_rules_load(&kb, &arena, &rules, &err);
-        assert(rc == 0);
+    if (!world.rules) {
+        arena_init(&world.arena, 0, NULL, NULL);
+        int rc = root_open(&world.root, "/", &err);
+        rc = rc < 0 ? rc : kb_open(&world.kb, &world.arena, &world.root, NULL, &err);
+        rc = rc < 0 ? rc : log_rules_load(&world.kb, &world.arena, &world.rules, &err);
+        assert(rc == 0 && atexit(drop_rules) == 0);
     }
-    return rules;
+    return world.rules;
 }
 
 static void check_result(const struct log_result *r)
