@@ -131,8 +131,10 @@ void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
     if (fd >= 0) {
         (void)close(fd);
     }
-    ret->why = ret->fd < 0 ? "there is no place to start the probe helper from: no memory files, and no "
-                        "folder for temporary files" : NULL;
+    ret->why = ret->fd < 0
+                   ? "there is no place to start the probe helper from: no memory files, and no "
+                     "folder for temporary files"
+                   : NULL;
 }
 
 void probe_helper_close(struct probe_helper *h)
@@ -211,7 +213,7 @@ static void become(int image, char *const *argv, char *const *envp, const struct
 {
     struct rlimit none = {0, 0};
     sigset_t empty;
-    (void)setpgid(0, 0); // the group is for ending it; without it one is ended
+    (void)setpgid(0, 0);                    // the group is for ending it; without it one is ended
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // cannot fail for a valid signal
     (void)setrlimit(RLIMIT_CORE, &none);    // lowering is always allowed
     (void)sigemptyset(&empty);
@@ -223,7 +225,8 @@ static void become(int image, char *const *argv, char *const *envp, const struct
     if (getppid() == parent && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
         dup2(p->output[1], STDOUT_FILENO) >= 0 && dup2(p->output[1], STDERR_FILENO) >= 0 &&
         dup2(p->report[1], 3) >= 0 && chdir("/") == 0) {
-        (void)syscall(SYS_close_range, 4, ~0U, CLOSE_RANGE_CLOEXEC); // the caller's; before 5.11: not
+        // What the caller has open; kernels before 5.11 leave it.
+        (void)syscall(SYS_close_range, 4, ~0U, CLOSE_RANGE_CLOEXEC);
         execute(image, argv, envp);
     }
     int why = errno;
@@ -337,8 +340,9 @@ static void take_report(struct listener *l, const char *data, size_t n)
 static void take_output(struct listener *l, const char *data, size_t n)
 {
     size_t room = OUTPUT_MAX - l->n_output, take = n < room ? n : room;
-    memcpy(l->output + l->n_output, data, take);
-    l->n_output += take;
+    for (size_t i = 0; i < take; i++) {
+        l->output[l->n_output++] = data[i] ? data[i] : ' '; // it is shown as a text
+    }
 }
 
 /* Reads what is there; closes the descriptor when nobody can write any more. */
@@ -360,9 +364,9 @@ struct watch {
     pid_t pid;
     int pidfd; // -1: none; also once it has told
     int status;
-    bool gone;       // reaped
-    uint64_t ended;  // when it was reaped
-    uint64_t deadline, killed_at; // of the next step against it, 0: not killed yet
+    bool gone;         // reaped
+    uint64_t ended;    // when it was reaped
+    uint64_t deadline; // of the next step against it
     enum { WATCH_RUNS, WATCH_TERMINATED, WATCH_KILLED, WATCH_LEFT } phase;
 };
 
@@ -496,8 +500,8 @@ static void judge(struct arena *a, const struct watch *w, const struct listener 
     } else if (w->phase != WATCH_RUNS) {
         ret->outcome = PROBE_TIMED_OUT;
         ret->signal = 0; // our own
-        ret->text = arena_printf(a, "no answer within %g s%s", c->deadline_ms / 1000.0,
-                                 during(a, ret));
+        ret->text =
+            arena_printf(a, "no answer within %g s%s", c->deadline_ms / 1000.0, during(a, ret));
     } else if (ret->signal) {
         ret->outcome = PROBE_CRASHED;
         ret->text = arena_printf(a, "the process ended by signal %d (%s)%s", ret->signal,
@@ -583,8 +587,9 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
         wait_for(a, c, &p, pid, ret);
     }
     if (!started) {
-        unknown(ret, c->program ? arena_printf(a, "%s does not start: %s", c->program, strerror(why))
-                                : start_failure(a, why));
+        unknown(ret, c->program
+                         ? arena_printf(a, "%s does not start: %s", c->program, strerror(why))
+                         : start_failure(a, why));
     }
     pipes_close(&p);
 }

@@ -29,8 +29,9 @@ void report_probe_line(const struct out *o, struct arena *a, const struct probe_
     out_print(o, styles[run->outcome], "%-9s", probe_outcome_name(run->outcome));
     out_print(o, OUT_PLAIN, "  ");
     const char *time = run->outcome == PROBE_NOT_RUN ? "" : arena_printf(a, " (%u ms)", run->ms);
-    out_wrap(o, 13, str_printable(a, arena_printf(a, "%s: %s%s", title(a, run->stage, run->device),
-                                                  run->says, time)));
+    out_wrap(o, 13,
+             str_printable(a, arena_printf(a, "%s: %s%s", title(a, run->stage, run->device),
+                                           run->says, time)));
 }
 
 static void paragraph(const struct out *o, struct arena *a, const char *text)
@@ -63,9 +64,10 @@ static void not_run_text(const struct out *o, struct arena *a, const struct prob
             }
         }
         if (n) {
-            paragraph(o, a, n <= NAMES_MAX
-                                ? arena_printf(a, "Not run because of %s: %s.", because, names)
-                                : arena_printf(a, "Not run because of %s: %zu stages.", because, n));
+            paragraph(o, a,
+                      n <= NAMES_MAX
+                          ? arena_printf(a, "Not run because of %s: %s.", because, names)
+                          : arena_printf(a, "Not run because of %s: %zu stages.", because, n));
         }
     }
 }
@@ -134,14 +136,15 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
 {
     const struct probe_run *before = last_passed(r, f);
     fputc('\n', o->file);
-    paragraph(o, a, arena_printf(a, "First failure: %s: %s.", title(a, f->stage, f->device),
-                                 f->says));
+    paragraph(o, a,
+              arena_printf(a, "First failure: %s: %s.", title(a, f->stage, f->device), f->says));
     if (before) {
         paragraph(o, a, arena_printf(a, "Up to there it works: %s.", before->stage->shows));
     }
     if (f->outcome == PROBE_TIMED_OUT) {
-        paragraph(o, a, "It may hang, or need more time (--timeout SECONDS gives it more): that it "
-                        "is broken is not said.");
+        paragraph(o, a,
+                  "It may hang, or need more time (--timeout SECONDS gives it more): that it "
+                  "is broken is not said.");
     } else if (!f->busy) {
         paragraph(o, a, f->stage->means);
     }
@@ -158,10 +161,14 @@ static const char *verdict_text(const struct probe_report *r)
     case PROBE_WORKS:
         return gpu ? "The GPU works: every stage that was run passed."
                    : "Every stage that was run passed; none of them used a GPU.";
-    case PROBE_BUSY: return "The GPU is busy, not broken: try again when it is free.";
-    case PROBE_CANNOT_TELL: return "Whether the GPU works cannot be told: a stage gave no answer.";
-    case PROBE_NO_DRIVER: return "There is no driver here, so no GPU could be tried.";
-    case PROBE_BROKEN: break; // the first failure says what
+    case PROBE_BUSY:
+        return "The GPU is busy, not broken: try again when it is free.";
+    case PROBE_CANNOT_TELL:
+        return "Whether the GPU works cannot be told: a stage gave no answer.";
+    case PROBE_NO_DRIVER:
+        return "There is no driver here, so no GPU could be tried.";
+    case PROBE_BROKEN:
+        break; // the first failure says what
     }
     return NULL;
 }

@@ -26,7 +26,7 @@ __attribute__((target("avx2,fma,bmi2"))) static int level_3(void)
 {
     float out[8];
     __m256 x = _mm256_set1_ps((float)operand);
-    _mm256_storeu_ps(out, _mm256_fmadd_ps(x, x, x)); // FMA
+    _mm256_storeu_ps(out, _mm256_fmadd_ps(x, x, x));                                      // FMA
     __m256i i = _mm256_add_epi32(_mm256_set1_epi32(operand), _mm256_set1_epi32(operand)); // AVX2
     return out[7] == 12.0f && _mm256_extract_epi32(i, 7) == 6 &&
            _pext_u32(0xf0f0u, (unsigned)operand << 4) == 3; // BMI2

@@ -22,7 +22,11 @@ enum { // CUdevice_attribute, CUcomputemode
     COMPUTE_PROHIBITED = 2,
     COMPUTE_EXCLUSIVE_PROCESS = 3,
 };
-enum { CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_DEVICE_UNAVAILABLE = 46, CUDA_ERROR_NO_DEVICE = 100 };
+enum {
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
+    CUDA_ERROR_NO_DEVICE = 100
+};
 enum { NAME_BYTES = 256, PCI_BYTES = 32, UUID_BYTES = 16, UUID_TEXT = 41, DEVICES_MAX = 64 };
 
 static const struct vendor plain = {.no_memory = {CUDA_ERROR_OUT_OF_MEMORY},
@@ -46,8 +50,8 @@ static bool is_absent(const char *error)
 
 /*
  * lib=: where the model of the loader expects it; elsewhere=: where the file lies though the loader
- * does not look there; hint=: what the machine shows of the driver. Nothing of the library runs where
- * the model knows the file: that it opens is the next stage.
+ * does not look there; hint=: what the machine shows of the driver. Nothing of the library runs
+ * where the model knows the file: that it opens is the next stage.
  */
 void stage_driver_found(const struct job *j)
 {
@@ -83,8 +87,9 @@ void stage_driver_opens(const struct job *j)
                    found ? "ends at " : "does not find it", found ? found : "");
     }
     if (!by_name && elsewhere && is_absent(library_error())) {
-        say_failed(0, NULL, LIBCUDA " is at %s, where the loader does not look: its folder belongs "
-                            "into a file of /etc/ld.so.conf.d, and ldconfig is to be run",
+        say_failed(0, NULL,
+                   LIBCUDA " is at %s, where the loader does not look: its folder belongs "
+                           "into a file of /etc/ld.so.conf.d, and ldconfig is to be run",
                    elsewhere);
     }
     (void)open_library(LIBCUDA);
@@ -95,12 +100,26 @@ void stage_driver_opens(const struct job *j)
 /* What CUDA programs of any age ask for; the newest of them is of CUDA 7.0. */
 void stage_driver_symbols(const struct job *j)
 {
-    static const char *const names[] = {
-        "cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
-        "cuDeviceTotalMem_v2", "cuDeviceGetAttribute", "cuDeviceGetPCIBusId",
-        "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuCtxSynchronize", "cuMemGetInfo_v2",
-        "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2",
-        "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"};
+    static const char *const names[] = {"cuInit",
+                                        "cuDriverGetVersion",
+                                        "cuDeviceGetCount",
+                                        "cuDeviceGet",
+                                        "cuDeviceGetName",
+                                        "cuDeviceTotalMem_v2",
+                                        "cuDeviceGetAttribute",
+                                        "cuDeviceGetPCIBusId",
+                                        "cuDevicePrimaryCtxRetain",
+                                        "cuCtxSetCurrent",
+                                        "cuCtxSynchronize",
+                                        "cuMemGetInfo_v2",
+                                        "cuMemAlloc_v2",
+                                        "cuMemFree_v2",
+                                        "cuMemcpyHtoD_v2",
+                                        "cuMemcpyDtoH_v2",
+                                        "cuMemcpyDtoD_v2",
+                                        "cuModuleLoadData",
+                                        "cuModuleGetFunction",
+                                        "cuLaunchKernel"};
     enum { N = sizeof names / sizeof *names };
     void *library = load_driver(j);
     const char *first = NULL;
@@ -163,17 +182,21 @@ void stage_driver_version(const struct job *j)
                    version / 1000, version % 1000 / 10);
     }
     if (ours && module && strcmp(ours, module) != 0 && !job_value(j, "compat")) {
-        say_failed(0, NULL, "the driver's library is of version %s and its kernel module of %s: a "
-                            "driver was updated and the machine not started again, or a container "
-                            "has the libraries of another driver", ours, module);
+        say_failed(0, NULL,
+                   "the driver's library is of version %s and its kernel module of %s: a "
+                   "driver was updated and the machine not started again, or a container "
+                   "has the libraries of another driver",
+                   ours, module);
     }
     if (ours && module) {
-        say_passed("CUDA %d.%d, driver %s, kernel module %s%s", version / 1000,
-                   version % 1000 / 10, ours, module,
-                   strcmp(ours, module) != 0 ? " (forward compatibility)" : "");
+        say_passed("CUDA %d.%d, driver %s, kernel module %s%s", version / 1000, version % 1000 / 10,
+                   ours, module, strcmp(ours, module) != 0 ? " (forward compatibility)" : "");
     }
     say_passed("CUDA %d.%d%s%s; %s", version / 1000, version % 1000 / 10,
-               ours || module ? ", driver " : "", ours ? ours : module ? module : "",
+               ours || module ? ", driver " : "",
+               ours     ? ours
+               : module ? module
+                        : "",
                ours     ? "the version of the kernel module is not known"
                : module ? "by its kernel module; the library's file does not say its version"
                         : "neither the library nor a kernel module says the driver's version");
@@ -203,7 +226,8 @@ static void device_fact(int ordinal, const char *what, const char *value)
     say_fact(key, "%s", value);
 }
 
-/* Facts device.N.name, .pci, .memory (MiB) and, where the driver is not older than CUDA 9.2, .uuid. */
+/* Facts device.N.name, .pci, .memory (MiB) and, where the driver is not older than CUDA 9.2, .uuid.
+ */
 static void say_device(void *library, int ordinal)
 {
     int (*cuDeviceGet)(int *, int) = symbol(library, "cuDeviceGet");
@@ -298,8 +322,9 @@ static void check_mode(void *library, const struct job *j)
                                                  : "default");
     if (mode == COMPUTE_PROHIBITED) {
         say_fact("busy", "prohibited");
-        say_failed(0, NULL, "the GPU is closed, not broken: its compute mode admits no program "
-                            "(sudo nvidia-smi -c 0 opens it)");
+        say_failed(0, NULL,
+                   "the GPU is closed, not broken: its compute mode admits no program "
+                   "(sudo nvidia-smi -c 0 opens it)");
     }
 }
 
@@ -327,8 +352,10 @@ void stage_attributes(const struct job *j)
     say_fact("integrated", "%d", attribute(library, ATTRIBUTE_INTEGRATED, device));
     say_fact("ecc", "%d", attribute(library, ATTRIBUTE_ECC, device));
     if (major < 1 || processors < 1) {
-        say_failed(0, NULL, "the driver says of the GPU that it has compute capability %d.%d and %d "
-                            "multiprocessors", major, minor, processors);
+        say_failed(0, NULL,
+                   "the driver says of the GPU that it has compute capability %d.%d and %d "
+                   "multiprocessors",
+                   major, minor, processors);
     }
     say_passed("%s, compute capability %d.%d, %d multiprocessor%s", name, major, minor, processors,
                processors == 1 ? "" : "s");
@@ -379,9 +406,10 @@ void stage_memory(const struct job *j)
     cuda_get(&c, words, to, COPY_BYTES);
     for (uint32_t i = 0; i < n; i++) {
         if (words[i] != pattern(i)) {
-            say_failed(0, NULL, "%d MiB went to the GPU, were copied there and came back, and word "
-                                "%u is 0x%08x instead of 0x%08x", COPY_BYTES >> 20, i, words[i],
-                       pattern(i));
+            say_failed(0, NULL,
+                       "%d MiB went to the GPU, were copied there and came back, and word "
+                       "%u is 0x%08x instead of 0x%08x",
+                       COPY_BYTES >> 20, i, words[i], pattern(i));
         }
     }
     TRY(&c.vendor, cuMemFree_v2, to);
