@@ -356,37 +356,89 @@ static const struct probe_run *missing_need(const struct session *s, const struc
     return NULL;
 }
 
-static void run_stage(struct session *s, const struct probe_stage *stage, int device)
+static bool is_its_library(const struct probe_stage *stage, const char *name)
+{
+    return str_eq(model_stem(path_base(name)), model_stem(stage->library));
+}
+
+static const char *failed_request(const struct ldso_process *p, const struct probe_stage *stage)
+{
+    for (size_t i = 0; p && i < p->requests.n; i++) {
+        const struct ldso_request *r = p->requests.items[i];
+        if (r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND &&
+            is_its_library(stage, r->name)) {
+            return r->name;
+        }
+    }
+    return NULL;
+}
+
+/* The name by which a process of the target asks for the stage's library, needs it, and does not get
+ * it; NULL: none does. */
+static const char *asked_in_vain(const struct session *s, const struct probe_stage *stage)
+{
+    for (size_t i = 0; i < s->m->processes.n; i++) {
+        const struct model_process *p = s->m->processes.items[i];
+        for (size_t k = 0; k < p->attempts.n; k++) {
+            const struct model_attempt *t = &p->attempts.items[k];
+            if (t->failed && t->required && t->n_names && is_its_library(stage, t->names[0])) {
+                return t->names[0];
+            }
+        }
+        const char *name = failed_request(p->ldso, stage);
+        if (name) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* What is known of a stage without running it; false: it is to be run. */
+static bool is_settled(struct session *s, const struct probe_stage *stage, int device,
+                       struct probe_run *ret)
 {
     const struct probe_run *need = missing_need(s, stage, device);
+    bool lacks = stage->library && !target_library(s, stage);
+    const char *asked = lacks ? asked_in_vain(s, stage) : NULL;
+    if (lacks && !asked) {
+        *ret = not_run(stage, device, NULL,
+                       arena_printf(s->a, "the target loads no %s: there is nothing to run",
+                                    stage->library));
+        ret->no_library = true;
+    } else if (need) {
+        const char *because = need->because ? need->because : need->stage->name;
+        *ret = not_run(stage, device, because,
+                       arena_printf(s->a, "not run because of %s", because));
+    } else if (asked) {
+        *ret = (struct probe_run){
+            .stage = stage,
+            .device = device,
+            .outcome = PROBE_FAIL,
+            .says = arena_printf(s->a, "the target needs %s and its loader does not give it "
+                                       "(gpumend check says why and what to do)",
+                                 asked)};
+    } else if (stage->module && !(s->m->env && s->m->env->executable)) {
+        *ret = (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,
+                                  .says = "the target is no Python environment"};
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void run_stage(struct session *s, const struct probe_stage *stage, int device)
+{
+    struct probe_run run;
     if (s->r->stopped) {
         return;
     }
-    if (stage->library && !target_library(s, stage)) {
-        struct probe_run run =
-            not_run(stage, device, NULL,
-                    arena_printf(s->a, "the target loads no %s: there is nothing to run",
-                                 stage->library));
-        run.no_library = true;
-        append(s, run);
-        return;
+    if (!is_settled(s, stage, device, &run)) {
+        if (s->o->on_start) {
+            s->o->on_start(s->o->arg, stage, device);
+        }
+        run = run_child(s, stage, device);
+        name_code(s, &run);
     }
-    if (stage->module && !(s->m->env && s->m->env->executable)) {
-        append(s, (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,
-                                     .says = "the target is no Python environment"});
-        return;
-    }
-    if (need) {
-        const char *because = need->because ? need->because : need->stage->name;
-        append(s, not_run(stage, device, because,
-                          arena_printf(s->a, "not run because of %s", because)));
-        return;
-    }
-    if (s->o->on_start) {
-        s->o->on_start(s->o->arg, stage, device);
-    }
-    struct probe_run run = run_child(s, stage, device);
-    name_code(s, &run);
     append(s, run);
 }
 

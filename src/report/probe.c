@@ -118,13 +118,13 @@ static void output_text(const struct out *o, struct arena *a, const struct probe
     }
 }
 
-/* What worked before: the last stage of the vendor that passed, on the same GPU or on none. */
+/* What worked before: the last stage of the vendor that passed, not on another GPU. */
 static const struct probe_run *last_passed(const struct probe_report *r, const struct probe_run *f)
 {
     const struct probe_run *found = NULL;
     for (const struct probe_run *run = r->runs.items; run < f; run++) {
         if (run->outcome == PROBE_PASSED && run->stage->vendor == f->stage->vendor &&
-            (run->device < 0 || run->device == f->device)) {
+            (run->device < 0 || f->device < 0 || run->device == f->device)) {
             found = run;
         }
     }

@@ -337,6 +337,26 @@ def every_stage(lab):
             yield f"{name}: {lines}"
 
 
+def asked_in_vain(lab):
+    """A library that the target needs and does not find is a failure, not nothing to try."""
+    folder = lab.folder / "in-vain"
+    folder.mkdir()
+    library, program = folder / "libcublas.so.12", folder / "program"
+    subprocess.run(["cc", "-shared", "-o", library, "-Wl,-soname,libcublas.so.12", "-x", "c",
+                    "/dev/null"], check=True)
+    subprocess.run(["cc", "-o", program, "-Wl,--no-as-needed", "-x", "c", "-", "-x", "none",
+                    library], input=b"int main(void) { return 0; }", check=True)
+    library.unlink()
+    answer = lab.probe(lab.environment(both(lab)), str(program))
+    yield from differences(stage(answer.document, "cublas"), outcome="failed", because=None,
+                           says=["needs libcublas.so.12", "does not give it", "gpumend check"])
+    yield from differences(stage(answer.document, "cublas-float32"), outcome="not-run",
+                           because="cublas")
+    yield from differences(stage(answer.document, "kernel"), outcome="passed")
+    if (answer.status, answer.document["verdict"]) != (1, "broken"):
+        yield f"status {answer.status}, verdict {answer.document['verdict']}"
+
+
 def documented(lab):
     """docs/probe.md names every stage, those of the number formats by -TYPE."""
     page = (Path(__file__).resolve().parent.parent.parent / "docs/probe.md").read_text()
@@ -353,5 +373,5 @@ def cases(lab):
         yield f"{function} hangs", functools.partial(hangs, lab, function, name)
     for case in (is_slow, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
                  two_cards, one_bad_card, hidden, version_against_module, found_elsewhere,
-                 cpu_level, no_such_stage, every_stage, documented):
+                 cpu_level, no_such_stage, every_stage, asked_in_vain, documented):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

@@ -177,7 +177,7 @@ CASES = [
           r"cudaErrorNoDevice \(100\), the driver sees no GPU", code=100),
     Probe("cudart, an error without a name", "cudart", "cudaRuntimeGetVersion return 12345", F,
           r"cudaRuntimeGetVersion failed: .*12345", code=12345),
-    Probe("cudart that is no library", "cudart", "", N, "the target loads no libcudart.so",
+    Probe("cudart that is no library", "cudart", "", F, "the target needs libcudart.so.12",
           variant="broken-cudart"),
     Probe("no cudart", "cudart", "", N, "the target loads no libcudart.so: there is nothing to run",
           variant="no-libraries", verdict="works"),
