@@ -18,6 +18,9 @@ enum {
     WHOLE_MAX = 256 << 10, // files up to this size are kept whole where a part is wanted
     TEXT_MAX = 16 << 20,   // largest file that is kept because all of it is wanted
     WINDOW = 128 << 10,    // kept behind a page that is wanted
+    BEGIN = 192 << 10,     // kept early of a large library
+    END = 64 << 10,
+    EARLY_MAX = 48 << 20,
 };
 static const uint64_t UNPACKED_MAX = (uint64_t)256 << 30; // all passes together
 
@@ -369,6 +372,7 @@ struct pass {
     struct walk walk;
     uint32_t number;
     size_t next; // of the wanted files
+    bool done;   // there is nothing more to be read
     bool compressed;
     int (*each)(struct pass *p, struct archive *ar, struct archive_entry *e, struct gm_err *err);
 };
@@ -379,7 +383,7 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
     struct archive_entry *e;
     uint64_t before = l->unpacked;
     int rc = 0, step;
-    while (rc == 0 && (step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
+    while (rc == 0 && !p->done && (step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
         if (step < ARCHIVE_WARN) {
             return broken(err, ar);
         }
@@ -410,12 +414,123 @@ static int read_layer(struct pass *p, const struct layer_place *place, struct gm
 
 /* ------------------------------------------------------------------ the first pass */
 
+static int keep_whole(struct layers *l, struct layer_file *f, struct archive *ar,
+                      struct gm_err *err)
+{
+    char *data = arena_alloc(l->snap.arena, (size_t)f->size + 1);
+    la_ssize_t n = archive_read_data(ar, data, (size_t)f->size);
+    if (n < 0 || (uint64_t)n != f->size) {
+        return broken(err, ar);
+    }
+    f->held->data = (struct str){data, (size_t)n};
+    f->held->read = true;
+    return 0;
+}
+
+/*
+ * Of a compressed layer what nearly every check wants is kept at once, since each further pass
+ * unpacks it again: what packages say of themselves, the settings of the loader and of Python, and
+ * both ends of libraries, where their tables are.
+ */
+static bool is_text_name(const char *path)
+{
+    static const char *const globs[] = {
+        "*.dist-info/METADATA",
+        "*.dist-info/RECORD",
+        "*.dist-info/WHEEL",
+        "*.dist-info/INSTALLER",
+        "*.dist-info/top_level.txt",
+        "*.egg-info/PKG-INFO",
+        "*.pth",
+        "*/pyvenv.cfg",
+        "*/os-release",
+        "*etc/ld.so.c*",
+        "*etc/passwd",
+        "*etc/group",
+    };
+    for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) {
+        if (str_glob(globs[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct pages *pages_of(struct layers *l, const struct layer_file *f)
+{
+    struct pages *p = arena_alloc(l->snap.arena, sizeof *p);
+    p->size = (size_t)f->size;
+    p->touched = arena_alloc(l->snap.arena, pages_bitmap_bytes(p->size));
+    return p;
+}
+
+/* Copies what of a block lies in a range. */
+static void copy_part(const struct pages_range *r, const void *block, size_t n, uint64_t offset)
+{
+    uint64_t from = offset > r->offset ? offset : r->offset;
+    uint64_t to = offset + n < r->offset + r->n ? offset + n : r->offset + r->n;
+    if (from < to) {
+        memcpy((unsigned char *)(uintptr_t)r->bytes + (from - r->offset),
+               (const unsigned char *)block + (from - offset), (size_t)(to - from));
+    }
+}
+
+/* Reads the content of an entry into ranges, which hold nothing yet. */
+static int read_ranges(struct archive *ar, const struct pages_range *ranges, size_t n_ranges,
+                       struct gm_err *err)
+{
+    const void *block;
+    size_t n;
+    la_int64_t offset;
+    int step;
+    while ((step = archive_read_data_block(ar, &block, &n, &offset)) == ARCHIVE_OK) {
+        for (size_t i = 0; i < n_ranges; i++) {
+            copy_part(&ranges[i], block, n, (uint64_t)offset);
+        }
+    }
+    return step == ARCHIVE_EOF ? 0 : broken(err, ar);
+}
+
+static int keep_ends(struct layers *l, struct layer_file *f, struct archive *ar, struct gm_err *err)
+{
+    uint64_t unit = pages_unit(), tail = (f->size - END) / unit * unit;
+    struct pages_range *ranges = arena_array(l->arena, 2, sizeof *ranges);
+    unsigned char *head = calloc(1, BEGIN), *rest = calloc(1, (size_t)(f->size - tail));
+    if (!head || !rest) {
+        free(head);
+        free(rest);
+        return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+    }
+    ranges[0] = (struct pages_range){0, BEGIN, head};
+    ranges[1] = (struct pages_range){tail, (size_t)(f->size - tail), rest};
+    f->held->pages = pages_of(l, f);
+    f->held->pages->ranges = ranges;
+    f->held->pages->n_ranges = 2;
+    VEC_PUSH(l->arena, &l->paged, f);
+    return read_ranges(ar, ranges, 2, err);
+}
+
+static int keep_early(struct layers *l, struct layer_file *f, const char *path, struct archive *ar,
+                      struct gm_err *err)
+{
+    bool text = is_text_name(path), library = strstr(path_base(path), ".so") != NULL;
+    uint64_t size = library && f->size > WHOLE_MAX ? BEGIN + END : f->size;
+    if (f->size == 0 || !(library || (text && f->size <= TEXT_MAX)) ||
+        l->early + size > EARLY_MAX) {
+        return 0;
+    }
+    l->early += size;
+    f->held = arena_alloc(l->arena, sizeof *f->held);
+    return size == f->size ? keep_whole(l, f, ar, err) : keep_ends(l, f, ar, err);
+}
+
 static int index_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
                        struct gm_err *err)
 {
     struct layers *l = p->walk.l;
-    (void)err;
+    const char *path = archive_entry_pathname(e);
     struct layer_file *file = NULL;
+    int rc = 0;
     if (type_of(e) == SNAP_FILE && !archive_entry_hardlink(e)) {
         const struct layer_place *place = &l->places.items[p->walk.layer];
         int64_t size = archive_entry_size(e);
@@ -427,9 +542,10 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
                      (uint64_t)at <= place->size && file->size <= place->size - (uint64_t)at;
         file->in_place = plain;
         file->offset = plain ? place->offset + (uint64_t)at : 0;
+        rc = plain || !path ? 0 : keep_early(l, file, path, ar, err);
     }
     take_entry(&p->walk, e, file);
-    return 0;
+    return rc;
 }
 
 int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
@@ -460,19 +576,6 @@ static bool is_wanted(const struct layer_file *f, uint64_t offset)
     return false;
 }
 
-static int keep_whole(struct layers *l, struct layer_file *f, struct archive *ar,
-                      struct gm_err *err)
-{
-    char *data = arena_alloc(l->snap.arena, (size_t)f->size + 1);
-    la_ssize_t n = archive_read_data(ar, data, (size_t)f->size);
-    if (n < 0 || (uint64_t)n != f->size) {
-        return broken(err, ar);
-    }
-    f->held->data = (struct str){data, (size_t)n};
-    f->held->read = true;
-    return 0;
-}
-
 static void drop_ranges(struct layer_file *f)
 {
     struct pages *p = f->held->pages;
@@ -498,7 +601,7 @@ static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar
         if (i > first) {
             uint64_t end = i * unit < f->size ? i * unit : f->size;
             struct pages_range r = {first * unit, (size_t)(end - first * unit), NULL};
-            unsigned char *bytes = malloc(r.n);
+            unsigned char *bytes = calloc(1, r.n);
             if (!bytes) {
                 return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
             }
@@ -509,24 +612,7 @@ static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar
     f->held->pages->ranges = ranges.items;
     f->held->pages->n_ranges = ranges.n;
     f->held->pages->missing = false;
-    const void *block;
-    size_t n;
-    la_int64_t offset;
-    int step;
-    while ((step = archive_read_data_block(ar, &block, &n, &offset)) == ARCHIVE_OK) {
-        for (size_t i = 0; i < ranges.n; i++) {
-            const struct pages_range *r = &ranges.items[i];
-            uint64_t from = (uint64_t)offset > r->offset ? (uint64_t)offset : r->offset;
-            uint64_t to =
-                (uint64_t)offset + n < r->offset + r->n ? (uint64_t)offset + n : r->offset + r->n;
-            if (from < to) {
-                memcpy((unsigned char *)(uintptr_t)r->bytes + (from - r->offset),
-                       (const unsigned char *)block + (from - (uint64_t)offset),
-                       (size_t)(to - from));
-            }
-        }
-    }
-    return step == ARCHIVE_EOF ? 0 : broken(err, ar);
+    return read_ranges(ar, ranges.items, ranges.n, err);
 }
 
 static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
@@ -539,7 +625,8 @@ static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry 
         return 0;
     }
     struct layer_file *f = l->wanted.items[p->next++];
-    return f->held->pages ? keep_pages(l, f, ar, err) : keep_whole(l, f, ar, err);
+    p->done = p->next >= l->wanted.n || l->wanted.items[p->next]->layer != p->walk.layer;
+    return f->held->all_wanted ? keep_whole(l, f, ar, err) : keep_pages(l, f, ar, err);
 }
 
 static int by_place(const void *x, const void *y)
@@ -684,14 +771,6 @@ static void want(struct layers *l, struct layer_file *f)
     }
 }
 
-static struct pages *pages_of(struct layers *l, const struct layer_file *f)
-{
-    struct pages *p = arena_alloc(l->snap.arena, sizeof *p);
-    p->size = (size_t)f->size;
-    p->touched = arena_alloc(l->snap.arena, pages_bitmap_bytes(p->size));
-    return p;
-}
-
 static void content(void *arg, struct snap *s, struct snap_node *n, bool map)
 {
     struct layers *l = arg;
@@ -709,6 +788,7 @@ static void content(void *arg, struct snap *s, struct snap_node *n, bool map)
                                         : f->held->data;
         n->has_data = n->whole = true;
     } else if (f->size <= WHOLE_MAX || (!map && f->size <= TEXT_MAX)) {
+        f->held->all_wanted = true;
         want(l, f);
     } else {
         if (!f->held->pages) {

@@ -44,7 +44,8 @@ struct layer_node {
 
 /* What is held of a file in a compressed layer. */
 struct layer_held {
-    bool read; // `data` holds all of it
+    bool read;       // `data` holds all of it
+    bool all_wanted; // not only pages
     struct str data;
     struct pages *pages; // what was asked of it, and the parts that are held
 };
@@ -68,6 +69,7 @@ struct layers {
     VEC(struct layer_place) places;
     VEC(struct layer_file *) wanted; // in a further pass
     VEC(struct layer_file *) paged;  // of which parts are held
+    uint64_t early;                  // bytes that were kept before they were asked for
     size_t n_outside;                // entries that name a place outside the file system
     uint64_t unpacked;               // bytes that came out of the archives so far
     void (*progress)(void *arg, uint64_t unpacked);
