@@ -23,11 +23,12 @@ from ._version import __version__
 
 TYPE_CHECKING = False  # typing's constant, without the import of typing
 if TYPE_CHECKING:
-    from ._ask import (Choice, Enabled, Finding, Page, Repair, Report, check, choose, disable, enable,
-                       explain)
+    from ._ask import (Choice, Diagnosis, Enabled, Finding, LogLine, LogRepair, Page, Repair, Report,
+                       check, choose, disable, enable, explain, explain_log)
 
-__all__ = ["Choice", "Enabled", "Error", "Finding", "Library", "Page", "Preloaded", "Repair", "Report",
-           "__version__", "check", "choose", "disable", "enable", "executable", "explain", "preload"]
+__all__ = ["Choice", "Diagnosis", "Enabled", "Error", "Finding", "Library", "LogLine", "LogRepair",
+           "Page", "Preloaded", "Repair", "Report", "__version__", "check", "choose", "disable",
+           "enable", "executable", "explain", "explain_log", "preload"]
 
 
 # A program that only preloads does not pay for what the other calls import.

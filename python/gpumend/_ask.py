@@ -1,4 +1,4 @@
-"""check(), choose(), explain(), enable(), disable(): questions to the executable.
+"""check(), choose(), explain(), explain_log(), enable(), disable(): questions to the executable.
 
 The dataclasses hold what docs/json.md promises, under the same names.
 """
@@ -172,7 +172,7 @@ class Page:
 def explain(text: str) -> Page:
     """The page of a cause, by the identifier that a finding has ("library-not-on-path").
 
-    Error if `text` is none. The lines that a program prints when it fails are not understood.
+    Error if `text` is none. What a program prints when it fails is for explain_log().
     """
     none = Error("no cause is called %r" % text, 2)
     if not text or text.startswith("-") or "\0" in text:
@@ -187,6 +187,60 @@ def explain(text: str) -> Page:
         raise none
     return Page(cause=d["cause"], cause_class=d["class"], severity=d["severity"], title=d["title"],
                 page=d["page"])
+
+
+# ---- explain a log ---------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of a log, counted from 1 on."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class LogRepair:
+    """What can be done about the cause that a log shows."""
+
+    platform: str
+    """That it is for: "any", "linux", "windows", "wsl", "container", "jetson", "macos"."""
+    text: str
+    command: str | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Which cause a log shows."""
+
+    cause: str | None
+    """As explain() takes it; None: no problem of the GPU runtime, or the text does not tell."""
+    cause_class: str | None
+    """"not-gpu-runtime": no problem of the GPU runtime; None: the text does not tell."""
+    culprit: str | None
+    confidence: Literal["certain", "likely", "possible"] | None
+    summary: str
+    evidence: tuple[LogLine, ...]
+    repairs: tuple[LogRepair, ...]
+    decides: str | None
+    """What to send or run to be sure; None: nothing more is needed."""
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+    """All that `gpumend explain - --json` prints (docs/json.md)."""
+
+
+def explain_log(text: str | bytes) -> Diagnosis:
+    """Which cause the text shows that a program printed when it failed, and what to do about it.
+
+    Nothing of this machine is looked at: the text may be of another one.
+    """
+    given = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    d = ask("explain", ["-"], given)
+    return Diagnosis(cause=d["cause"], cause_class=d["class"], culprit=d["culprit"],
+                     confidence=d["confidence"], summary=d["summary"],
+                     evidence=tuple(LogLine(e["line"], e["text"]) for e in d["evidence"]),
+                     repairs=tuple(LogRepair(r["platform"], r["text"], r["command"])
+                                   for r in d["repairs"]),
+                     decides=d["decides"], document=d)
 
 
 # ---- enable and disable ----------------------------------------------------------------------------
@@ -226,7 +280,7 @@ def disable(target: Path | None = None) -> int | None:
     return journal
 
 
-for _shown in (Repair, Finding, Report, Choice, Page, Enabled):
+for _shown in (Repair, Finding, Report, Choice, Page, LogLine, LogRepair, Diagnosis, Enabled):
     _shown.__module__ = "gpumend"
-for _function in (check, choose, explain, enable, disable):
+for _function in (check, choose, explain, explain_log, enable, disable):
     _function.__module__ = "gpumend"

@@ -87,14 +87,15 @@ def import_words(imports: Sequence[str] | None) -> list[str]:
     return ["--import", ",".join(imports)] if imports else []
 
 
-def ask(command: str, words: Sequence[str]) -> dict[str, Any]:
-    """Runs `gpumend COMMAND WORDS --json` and returns the document; Error if it prints none."""
+def ask(command: str, words: Sequence[str], given: bytes = b"") -> dict[str, Any]:
+    """Runs `gpumend COMMAND WORDS --json`, with `given` as its standard input, and returns the
+    document; Error if it prints none."""
     import json
     import subprocess
     try:
         done = subprocess.run([executable(), command, *words, "--json"], env=variables(),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=LIMIT_S)
+                              input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=LIMIT_S)
     except OSError as error:
         raise Error("the executable does not start: %s" % error) from error
     except (subprocess.TimeoutExpired, ValueError) as error:

@@ -280,6 +280,22 @@ def explain_has_every_page(w):
 
 
 @test
+def explain_log_says_what_the_command_says(w):
+    e = Env(w)
+    for text in ("Failed to initialize NVML: Driver/library version mismatch\n",
+                 "OSError: [Errno 28] No space left on device\n", "all is well\n", "", "a\0b \udcff"):
+        got = e.told("d = gpumend.explain_log(%r)\nx = [d.cause, d.cause_class, d.culprit, d.confidence, "
+                     "d.summary, [[l.line, l.text] for l in d.evidence], [r.text for r in d.repairs], "
+                     "d.decides]" % text)
+        done = subprocess.run([e.exe, "explain", "-", "--json"], capture_output=True,
+                              input=text.encode("utf-8", "surrogateescape"), timeout=60)
+        d = json.loads(done.stdout)
+        expect(got, [d["cause"], d["class"], d["culprit"], d["confidence"], d["summary"],
+                     [[l["line"], l["text"]] for l in d["evidence"]],
+                     [r["text"] for r in d["repairs"]], d["decides"]], "explain_log(%r)" % text)
+
+
+@test
 def enable_and_disable(w):
     e = Env(w)
     before = state.state(e.dir)
