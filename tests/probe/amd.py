@@ -186,7 +186,7 @@ CASES = [
     *crashes("hiprtc-kernel", "hipModuleLaunchKernel"),
     # ---------------------------------------------------------------- hipBLAS
     *(Probe(f"{s} is right", s, "", P, s.split("-")[1] + " is right",
-            facts={"function": "hipblasGemmEx_v2"}) for s in GEMMS),
+            facts={"function": "hipblasGemmEx_v2"}, error_max=1) for s in GEMMS),
     *(Probe(f"{s} is wrong", s, "hipblasGemmEx_v2 wrong", F,
             "says that its product in " + s.split("-")[1] + " succeeded, and it is wrong: 1 of")
       for s in GEMMS),
@@ -215,7 +215,7 @@ CASES = [
     Probe("hipBLAS of before ROCm 6", "hipblas-float32", "hipRuntimeGetVersion value 50731921", U,
           r"no hipblasGemmEx_v2.*runtime is 5\.7.*is not called", variant="rocm5"),
     # ---------------------------------------------------------------- MIOpen
-    Probe("miopen is right", "miopen-convolution", "", P, "is right",
+    Probe("miopen is right", "miopen-convolution", "", P, "is right", error_max=1,
           facts={"miopen.version": "3.4.0"}),
     Probe("miopen is wrong", "miopen-convolution", "miopenConvolutionForward wrong", F,
           "says that its convolution succeeded, and it is wrong: 1 of"),
@@ -272,6 +272,10 @@ def faults(case, status, document):
     for key, value in more.get("facts", {}).items():
         if stage["facts"].get(key) != value:
             yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
+    if "error_max" in more and not 0 <= float(stage["facts"]["error.of.tolerance"]) <= 1:
+        yield f"error {stage['facts']['error.of.tolerance']}"
+    if case.outcome == P and stage["name"] != "kfd" and "library" not in stage["facts"]:
+        yield "the library's path is not among the facts"
     if "ms_min" in more and stage["ms"] < more["ms_min"]:
         yield f"took {stage['ms']} ms"
     if "verdict" in more and document["verdict"] != more["verdict"]:

@@ -26,7 +26,10 @@ void *amd_open(const struct job *j)
     if (j->lib) {
         job_load_before(j, j->lib);
     }
-    return open_library(j->lib);
+    void *library = open_library(j->lib);
+    const char *path = library_path(library);
+    say_fact("library", "%s", path ? path : j->lib);
+    return library;
 }
 
 struct kfd_version {

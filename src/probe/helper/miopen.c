@@ -132,6 +132,7 @@ void stage_miopen_convolution(const struct job *j)
         mismatch_text(&wrong, text, sizeof text);
         say_failed(0, NULL, "MIOpen says that its convolution succeeded, and it is wrong: %s", text);
     }
+    say_fact("error.of.tolerance", "%.3f", wrong.worst);
     MIOPEN(miopenDestroy, handle);
     convolution_release(&c);
     say_passed("a float32 convolution of MIOpen is right");
