@@ -44,6 +44,7 @@ VARIANTS = {
     "no-libraries": ({}, ()),
     "shadow": ({"libcublasLt.so.12": "-DWITHOUT_cublasLtMatmul"}, ()),
     "rpath": ({}, ()),
+    "lost": ({}, ()),
     "broken-cudart": ({}, ()),
 }
 
@@ -82,6 +83,8 @@ def build_variant(place, options, left_out):
     kind = ["-Wl,--disable-new-dtags"] if place.name == "rpath" else []  # before LD_LIBRARY_PATH
     subprocess.run(["cc", str(place / "main.c"), "-o", str(place / "program"), *kind,
                     "-Wl,--no-as-needed", *linked, "-Wl,-rpath,$ORIGIN"], check=True)
+    if place.name == "lost":
+        (place / "libcublas.so.12").unlink()
     if place.name == "broken-cudart":  # not an ELF file any more
         (place / "libcudart.so.12").write_bytes(b"\x7fELF" + bytes(2000))
 
@@ -209,6 +212,11 @@ CASES = [
     Probe("cublas has no version", "cublas", "cublasGetProperty return 7", F,
           "cublasGetProperty failed", code=7),
     Probe("no cublas", "cublas", "", N, "the target loads no libcublas.so", variant="no-libraries"),
+    Probe("cublas is not found", "cublas", "", F,
+          r"the target needs libcublas\.so\.12 and its loader does not give it \(gumpend check",
+          variant="lost", code=None, verdict="broken"),
+    Probe("no product where cublas is not found", "cublas-float16", "", N, "cublas",
+          variant="lost", because="cublas"),
     Probe("no product without cublas", "cublas-float16", "", N, "the target loads no libcublas.so",
           variant="no-libraries"),
     Probe("cublas starts", "cublas-start", "", P, "cuBLAS starts on the GPU"),

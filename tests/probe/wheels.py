@@ -18,6 +18,7 @@ import store as wheels  # noqa: E402
 SETS = {
     "cuda12": (*scenarios.TORCH12, *scenarios.ONNX12, *scenarios.CT_485),
     "cuda13": (*scenarios.TORCH13, *scenarios.ONNX13),
+    "ctranslate2": (*scenarios.CT_485, *scenarios.CUBLAS12),
     "cudnn8": ("nvidia-cudnn-cu12==8.9.7.29",),  # not among those that the scenarios fetch
 }
 CUDNN, NVRTC = "nvidia/cudnn/lib", "nvidia/cuda_nvrtc/lib"
@@ -154,6 +155,18 @@ def on_fake_driver(lab, envs):
         yield from differences(stage(answer.document, part), **expected)
     if answer.document["first_failure"] != "cudart":
         yield f"first failure {answer.document['first_failure']}"
+
+
+def not_on_path(lab, envs):
+    """CTranslate2 opens cuBLAS by its soname, which finds no wheel."""
+    env = str(envs.get("ctranslate2"))
+    answer = lab.probe(lab.environment([]), env, "--stage", "cublas,cublas-int8")
+    yield from differences(stage(answer.document, "cublas"), outcome="failed",
+                           says="the target needs libcublas.so.12 and its loader does not give it")
+    yield from differences(stage(answer.document, "cublas-int8"), outcome="not-run")
+    folder = envs.site("ctranslate2") / "nvidia/cublas/lib"
+    answer = lab.probe(lab.environment([folder]), env, "--stage", "cublas")
+    yield from differences(stage(answer.document, "cublas"), outcome="passed", says="cuBLAS 12.4.5")
 
 
 # Run by the environment's interpreter: the files that the process has mapped after the import.
@@ -406,6 +419,7 @@ def cases(lab):
     parts = {
         "CUDA 12 without a driver": (without_driver, lab, envs, "cuda12", VERSIONS12),
         "CUDA 13 without a driver": (without_driver, lab, envs, "cuda13", VERSIONS13),
+        "CTranslate2 with cuBLAS not on its path": (not_on_path, lab, envs),
         "CUDA 12 on a driver that has little": (on_fake_driver, lab, envs),
         "the files that torch loads, CUDA 12": (same_files, lab, envs, "cuda12"),
         "the files that torch loads, CUDA 13": (same_files, lab, envs, "cuda13"),

@@ -54,7 +54,7 @@ static inline unsigned fake_count(const char *function)
     } counts[FAKE_FUNCTIONS];
     for (size_t i = 0; i < FAKE_FUNCTIONS; i++) {
         if (!counts[i].name || strcmp(counts[i].name, function) == 0) {
-            counts[i].name = function;
+            counts[i].name = counts[i].name ? counts[i].name : strdup(function);
             return ++counts[i].calls;
         }
     }
