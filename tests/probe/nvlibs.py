@@ -213,7 +213,7 @@ CASES = [
           "cublasGetProperty failed", code=7),
     Probe("no cublas", "cublas", "", N, "the target loads no libcublas.so", variant="no-libraries"),
     Probe("cublas is not found", "cublas", "", F,
-          r"the target needs libcublas\.so\.12 and its loader does not give it \(gumpend check",
+          r"the target needs libcublas\.so\.12 and its loader does not give it",
           variant="lost", code=None, verdict="broken"),
     Probe("no product where cublas is not found", "cublas-float16", "", N, "cublas",
           variant="lost", because="cublas"),
