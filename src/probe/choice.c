@@ -8,8 +8,10 @@
 static const struct {
     const char *format;
     unsigned bit; // 0: mend_choose() does not ask for it
-} formats[] = {{"-float32", MEND_FORMAT_FLOAT32}, {"-float16", MEND_FORMAT_FLOAT16},
-               {"-int8", MEND_FORMAT_INT8},       {"-bfloat16", 0},
+} formats[] = {{"-float32", MEND_FORMAT_FLOAT32},
+               {"-float16", MEND_FORMAT_FLOAT16},
+               {"-int8", MEND_FORMAT_INT8},
+               {"-bfloat16", 0},
                {"-tf32", 0}};
 
 /* "cublas-float16", "cublaslt-int8", "hipblas-float32" */
@@ -56,7 +58,8 @@ static void take_facts(struct arena *a, const struct probe_run *run, int device,
     if (pci && !run->stage->all_devices) {
         ran->bdf = pci;
     }
-    if (unused && run->device == device && str_u64(str_of(unused), &mib) && mib < UINT64_MAX >> 20) {
+    if (unused && run->device == device && str_u64(str_of(unused), &mib) &&
+        mib < UINT64_MAX >> 20) {
         ran->free_bytes = mib << 20;
     }
 }
@@ -65,7 +68,8 @@ static struct mend_ran device_of(struct arena *a, const struct probe_report *r,
                                  enum probe_vendor vendor, int device)
 {
     struct mend_ran ran = {.device = vendor == PROBE_AMD ? MEND_DEVICE_ROCM : MEND_DEVICE_CUDA,
-                           .index = device, .passed = true};
+                           .index = device,
+                           .passed = true};
     unsigned bit = 0, right = 0, wrong = 0;
     for (size_t i = 0; i < r->runs.n; i++) {
         const struct probe_run *run = &r->runs.items[i];

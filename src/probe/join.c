@@ -133,8 +133,7 @@ const struct diag_finding *probe_explained_by(const struct probe_report *r,
     bool asked = probe_is_failure(run) || run->no_library;
     for (size_t i = 0; asked && i < findings->findings.n; i++) {
         const struct diag_finding *f = findings->findings.items[i];
-        bool fits = library ? names_library(f, library)
-                            : machine && f->stage == DIAG_STAGE_MACHINE;
+        bool fits = library ? names_library(f, library) : machine && f->stage == DIAG_STAGE_MACHINE;
         if (f->severity == DIAG_ERROR && fits) {
             return f;
         }

@@ -39,10 +39,10 @@ void device_fact(size_t device, const char *what, const char *value);
     X(hipGetDeviceCount, (int *ret))                                                               \
     X(hipSetDevice, (int device))                                                                  \
     X(hipDeviceGetName, (char *ret, int n, int device))                                            \
-    X(hipDeviceTotalMem, (size_t *ret, int device))                                                \
+    X(hipDeviceTotalMem, (size_t * ret, int device))                                               \
     X(hipDeviceGetPCIBusId, (char *ret, int n, int device))                                        \
     X(hipDeviceGetAttribute, (int *ret, int attribute, int device))                                \
-    X(hipMemGetInfo, (size_t *free_bytes, size_t *total_bytes))                                    \
+    X(hipMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                                  \
     X(hipMalloc, (void **ret, size_t n))                                                           \
     X(hipFree, (void *p))                                                                          \
     X(hipMemcpy, (void *to, const void *from, size_t n, int kind))                                 \
@@ -85,8 +85,8 @@ void hip_download(void *to, const void *from, size_t n);
 /* ------------------------------------------------------------------ HSA */
 
 struct hsa_gpu {
-    char name[64];    // "gfx1100"
-    char product[64]; // marketing name, or empty
+    char name[64];        // "gfx1100"
+    char product[64];     // marketing name, or empty
     unsigned domain, bdf; // bus, device and function as bus << 8 | device << 3 | function
 };
 
@@ -105,12 +105,12 @@ const char *hsa_gfx_of(const struct hsa_gpus *gpus, int device);
 
 /* ------------------------------------------------------------------ stages */
 
-void stage_kfd(const struct job *j);           // hsa.c
+void stage_kfd(const struct job *j); // hsa.c
 void stage_hsa(const struct job *j);
-void stage_hip_init(const struct job *j);      // hip.c
+void stage_hip_init(const struct job *j); // hip.c
 void stage_hip_device(const struct job *j);
 void stage_hip_memory(const struct job *j);
-void stage_hiprtc_kernel(const struct job *j); // hiprtc.c
+void stage_hiprtc_kernel(const struct job *j);   // hiprtc.c
 void stage_hipblas_float32(const struct job *j); // hipblas.c
 void stage_hipblas_float16(const struct job *j);
 void stage_hipblas_bfloat16(const struct job *j);

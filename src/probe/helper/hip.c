@@ -27,8 +27,10 @@ void hip_check(const char *function, int code)
     const char *name = hip_error_name ? hip_error_name(code) : NULL;
     if (code == HIP_OUT_OF_MEMORY) {
         say_fact("busy", "memory");
-        say_failed(code, name, "%s failed as other programs hold the GPU's memory: it is busy, not "
-                               "broken", function);
+        say_failed(code, name,
+                   "%s failed as other programs hold the GPU's memory: it is busy, not "
+                   "broken",
+                   function);
     }
     say_failed(code, name, "%s failed", function);
 }
@@ -120,8 +122,8 @@ void stage_hip_device(const struct job *j)
         say_failed(0, NULL, "HIP counts %s with %zu bytes of memory and %d multiprocessors", name,
                    total, units);
     }
-    say_passed("%s at %s with %zu MiB of memory, of which %zu MiB are free", name, bus,
-               total >> 20, unused >> 20);
+    say_passed("%s at %s with %zu MiB of memory, of which %zu MiB are free", name, bus, total >> 20,
+               unused >> 20);
 }
 
 /* Every word says where it stands, so that a copy that is short, late or shifted is seen. */

@@ -27,12 +27,12 @@ enum { HIPBLAS_COMPUTE_32F = 2, HIPBLAS_COMPUTE_32I = 9 };
 enum { HIP_R_32F = 0, HIP_R_16F = 2, HIP_R_8I = 3, HIP_R_32I = 10, HIP_R_16BF = 14 };
 
 static const char *const status_names[] = {
-    "HIPBLAS_STATUS_SUCCESS",           "HIPBLAS_STATUS_NOT_INITIALIZED",
-    "HIPBLAS_STATUS_ALLOC_FAILED",      "HIPBLAS_STATUS_INVALID_VALUE",
-    "HIPBLAS_STATUS_MAPPING_ERROR",     "HIPBLAS_STATUS_EXECUTION_FAILED",
-    "HIPBLAS_STATUS_INTERNAL_ERROR",    "HIPBLAS_STATUS_NOT_SUPPORTED",
-    "HIPBLAS_STATUS_ARCH_MISMATCH",     "HIPBLAS_STATUS_HANDLE_IS_NULLPTR",
-    "HIPBLAS_STATUS_INVALID_ENUM",      "HIPBLAS_STATUS_UNKNOWN",
+    "HIPBLAS_STATUS_SUCCESS",        "HIPBLAS_STATUS_NOT_INITIALIZED",
+    "HIPBLAS_STATUS_ALLOC_FAILED",   "HIPBLAS_STATUS_INVALID_VALUE",
+    "HIPBLAS_STATUS_MAPPING_ERROR",  "HIPBLAS_STATUS_EXECUTION_FAILED",
+    "HIPBLAS_STATUS_INTERNAL_ERROR", "HIPBLAS_STATUS_NOT_SUPPORTED",
+    "HIPBLAS_STATUS_ARCH_MISMATCH",  "HIPBLAS_STATUS_HANDLE_IS_NULLPTR",
+    "HIPBLAS_STATUS_INVALID_ENUM",   "HIPBLAS_STATUS_UNKNOWN",
 };
 
 static const char *status_name(int status)
@@ -57,7 +57,8 @@ static const struct gemm_type types[] = {
 
 typedef int gemm_function(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha,
                           const void *a, int type_a, int lda, const void *b, int type_b, int ldb,
-                          const void *beta, void *c, int type_c, int ldc, int compute, int algorithm);
+                          const void *beta, void *c, int type_c, int ldc, int compute,
+                          int algorithm);
 
 static struct hipblas {
     int (*hipblasCreate)(void **ret);
@@ -109,9 +110,10 @@ static void multiply(void *handle, const struct gemm_type *t, const struct produ
                            t->operand, p->ldb, whole ? (const void *)&zero_int : &zero, c,
                            t->result, p->ldc, t->compute, HIPBLAS_GEMM_DEFAULT);
     if (status == HIPBLAS_NOT_SUPPORTED || status == HIPBLAS_ARCH_MISMATCH) {
-        say_failed(status, status_name(status),
-                   "%s has no product in %s for this GPU, which is not broken: ask for another type",
-                   blas.gemm_name, t->name);
+        say_failed(
+            status, status_name(status),
+            "%s has no product in %s for this GPU, which is not broken: ask for another type",
+            blas.gemm_name, t->name);
     }
     blas_check(blas.gemm_name, status);
     HIP(hipDeviceSynchronize);
@@ -133,10 +135,11 @@ static double check_product(void *handle, const struct gemm_type *t, bool transp
     multiply(handle, t, &p);
     if (!product_compare(&p, &wrong)) {
         mismatch_text(&wrong, text, sizeof text);
-        say_failed(0, NULL,
-                   "hipBLAS says that its product in %s succeeded, and it is wrong: %s (types %d and "
-                   "%d, compute type %d were asked for of %s)",
-                   t->name, text, t->operand, t->result, t->compute, blas.gemm_name);
+        say_failed(
+            0, NULL,
+            "hipBLAS says that its product in %s succeeded, and it is wrong: %s (types %d and "
+            "%d, compute type %d were asked for of %s)",
+            t->name, text, t->operand, t->result, t->compute, blas.gemm_name);
     }
     product_release(&p);
     return wrong.worst;

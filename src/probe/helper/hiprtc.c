@@ -1,7 +1,7 @@
 /*
  * A kernel of our own: compiled by hipRTC for the device's gfx target, loaded, run, and its result
- * checked. What stands between a GPU that is listed and one that computes is mostly here: a compiler
- * that does not know the target, a code object for another one, HSA_OVERRIDE_GFX_VERSION.
+ * checked. What stands between a GPU that is listed and one that computes is mostly here: a
+ * compiler that does not know the target, a code object for another one, HSA_OVERRIDE_GFX_VERSION.
  *
  * Sources: HIP RTC API and "Programming for HIP runtime compiler" of the HIP documentation
  * (--offload-arch; hiprtcGetCode gives a code object for hipModuleLoadData).
@@ -109,7 +109,8 @@ static char *compile(const char *gfx)
     return object;
 }
 
-/* HIP is a library of its own beside hipRTC, among those of load=; up to ROCm 5 it may be the same. */
+/* HIP is a library of its own beside hipRTC, among those of load=; up to ROCm 5 it may be the same.
+ */
 static void *open_hip(const struct job *j, void *rtc)
 {
     for (size_t i = 0; i < j->n_load; i++) {
@@ -150,8 +151,10 @@ static void add_on_device(const char *object, const char *gfx)
     hip_download(c, on_c, sizeof c);
     for (int i = 0; i < N; i++) {
         if (c[i] != a[i] + b[i]) { // small whole numbers: exact on any device
-            say_failed(0, NULL, "a kernel compiled for %s ran and computed wrong: sum %d is %g, "
-                                "not %g", gfx, i, (double)c[i], (double)(a[i] + b[i]));
+            say_failed(0, NULL,
+                       "a kernel compiled for %s ran and computed wrong: sum %d is %g, "
+                       "not %g",
+                       gfx, i, (double)c[i], (double)(a[i] + b[i]));
         }
     }
     HIP(hipModuleUnload, module);
@@ -167,7 +170,8 @@ void stage_hiprtc_kernel(const struct job *j)
     const char *gfx = hsa_gfx_of(&gpus, j->device);
     if (!gfx) {
         say_unknown("the HSA runtime lists no GPU at the place of HIP's device %d, so its gfx "
-                    "target is not known", j->device);
+                    "target is not known",
+                    j->device);
     }
     say_fact("gfx", "%s", gfx);
     char *object = compile(gfx);

@@ -4,8 +4,8 @@
  *
  * Sources: linux/include/uapi/linux/kfd_ioctl.h (AMDKFD_IOC_GET_VERSION, _IOR('K', 1, two u32) and
  * the interface's major version 1) and drivers/gpu/drm/amd/amdkfd/kfd_chardev.c, kfd_open(), for
- * EAGAIN (a reset is under way); ROCm/rocminfo issue 27 for ENOMEM, and ROCm/legacy-rocm-build
- * issue 1185 for EFAULT ("kfd not supported on this ASIC" in the kernel's log). HSA Runtime
+ * EAGAIN (a reset is under way); ROCm/rocminfo#27 for ENOMEM, and ROCm/legacy-rocm-build#1185
+ * for EFAULT ("kfd not supported on this ASIC" in the kernel's log). HSA Runtime
  * Programmer's Reference Manual 1.2, sections 2.1 and 2.3.
  */
 #include <errno.h>
@@ -46,14 +46,20 @@ struct kfd_error {
 };
 
 static const struct kfd_error kfd_errors[] = {
-    {ENOENT, "ENOENT", "there is none: the kernel's amdgpu driver is not loaded, or the container "
-                       "was not given the device (--device /dev/kfd)", true, false},
+    {ENOENT, "ENOENT",
+     "there is none: the kernel's amdgpu driver is not loaded, or the container "
+     "was not given the device (--device /dev/kfd)",
+     true, false},
     {ENXIO, "ENXIO", "no driver answers for the node: amdgpu is not loaded", true, false},
     {ENODEV, "ENODEV", "no driver answers for the node: amdgpu is not loaded", true, false},
-    {ENOMEM, "ENOMEM", "the driver has no GPU for compute: it does not support the chip, or the GPU "
-                       "did not start (the kernel's log says which)", false, false},
-    {EFAULT, "EFAULT", "the driver has no GPU for compute: it does not support the chip, or the GPU "
-                       "did not start (the kernel's log says which)", false, false},
+    {ENOMEM, "ENOMEM",
+     "the driver has no GPU for compute: it does not support the chip, or the GPU "
+     "did not start (the kernel's log says which)",
+     false, false},
+    {EFAULT, "EFAULT",
+     "the driver has no GPU for compute: it does not support the chip, or the GPU "
+     "did not start (the kernel's log says which)",
+     false, false},
     {EAGAIN, "EAGAIN", "a GPU is being reset: it is busy, not broken; try again", false, true},
     {EACCES, "EACCES", NULL, false, false},
     {EPERM, "EPERM", NULL, false, false},
@@ -81,10 +87,12 @@ static bool is_in_group(gid_t group)
     return found;
 }
 
-/* By the mode of the node; the groups' names are the host's, in a container only the number counts. */
+/* By the mode of the node; the groups' names are the host's, in a container only the number counts.
+ */
 static _Noreturn void kfd_forbidden(const struct kfd_error *e)
 {
-    struct stat st; // the kernel's layout is glibc's on both architectures; stat() is too young here
+    struct stat
+        st; // the kernel's layout is glibc's on both architectures; stat() is too young here
     if (syscall(SYS_newfstatat, AT_FDCWD, kfd, &st, 0) != 0) {
         say_failed(e->error, e->name, "user %u may not open %s", (unsigned)geteuid(), kfd);
     }
@@ -145,8 +153,8 @@ void stage_kfd(const struct job *j)
                    "runtimes speak %d",
                    version.major, KFD_MAJOR);
     }
-    say_passed("%s opens, and the kernel's compute driver speaks version %u.%u", kfd,
-               version.major, version.minor);
+    say_passed("%s opens, and the kernel's compute driver speaks version %u.%u", kfd, version.major,
+               version.minor);
 }
 
 /* ------------------------------------------------------------------ the HSA runtime */
@@ -157,8 +165,13 @@ struct hsa_agent {
 
 enum { HSA_SUCCESS = 0, HSA_OUT_OF_RESOURCES = 0x1008 };
 enum { HSA_SYSTEM_MAJOR = 0, HSA_SYSTEM_MINOR = 1 };
-enum { HSA_AGENT_NAME = 0, HSA_AGENT_DEVICE = 17, HSA_AGENT_BDF = 0xa006,
-       HSA_AGENT_PRODUCT = 0xa009, HSA_AGENT_DOMAIN = 0xa00f };
+enum {
+    HSA_AGENT_NAME = 0,
+    HSA_AGENT_DEVICE = 17,
+    HSA_AGENT_BDF = 0xa006,
+    HSA_AGENT_PRODUCT = 0xa009,
+    HSA_AGENT_DOMAIN = 0xa00f
+};
 enum { HSA_DEVICE_GPU = 1 };
 
 typedef int hsa_callback(struct hsa_agent agent, void *data);
@@ -288,8 +301,8 @@ void device_fact(size_t device, const char *what, const char *value)
 static void say_gpu(const struct hsa_gpu *gpu, size_t i)
 {
     char pci[32];
-    (void)snprintf(pci, sizeof pci, "%04x:%02x:%02x.%x", gpu->domain & 0xffff,
-                   gpu->bdf >> 8 & 0xff, gpu->bdf >> 3 & 0x1f, gpu->bdf & 7);
+    (void)snprintf(pci, sizeof pci, "%04x:%02x:%02x.%x", gpu->domain & 0xffff, gpu->bdf >> 8 & 0xff,
+                   gpu->bdf >> 3 & 0x1f, gpu->bdf & 7);
     device_fact(i, "gfx", gpu->name);
     device_fact(i, "pci", pci);
     if (gpu->product[0]) {
@@ -311,9 +324,10 @@ void stage_hsa(const struct job *j)
         say_gpu(&gpus.items[i], i);
     }
     if (gpus.n == 0) {
-        say_failed(0, NULL,
-                   "the HSA runtime starts and lists no GPU: the kernel's compute driver serves none, "
-                   "or this user may not open its render node below /dev/dri");
+        say_failed(
+            0, NULL,
+            "the HSA runtime starts and lists no GPU: the kernel's compute driver serves none, "
+            "or this user may not open its render node below /dev/dri");
     }
     HSA(hsa_shut_down);
     say_passed("the HSA runtime lists %zu GPU%s, the first is %s", gpus.n, gpus.n > 1 ? "s" : "",

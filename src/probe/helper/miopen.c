@@ -23,7 +23,7 @@ struct miopen_found {
 
 /* Every function returns a miopenStatus_t. */
 #define MIOPEN_FUNCTIONS(X)                                                                        \
-    X(miopenGetVersion, (size_t *major, size_t *minor, size_t *patch))                             \
+    X(miopenGetVersion, (size_t * major, size_t * minor, size_t * patch))                          \
     X(miopenCreate, (void **ret))                                                                  \
     X(miopenDestroy, (void *handle))                                                               \
     X(miopenCreateTensorDescriptor, (void **ret))                                                  \
@@ -130,7 +130,8 @@ void stage_miopen_convolution(const struct job *j)
     convolve(handle, &c);
     if (!convolution_compare(&c, &wrong)) {
         mismatch_text(&wrong, text, sizeof text);
-        say_failed(0, NULL, "MIOpen says that its convolution succeeded, and it is wrong: %s", text);
+        say_failed(0, NULL, "MIOpen says that its convolution succeeded, and it is wrong: %s",
+                   text);
     }
     say_fact("error.of.tolerance", "%.3f", wrong.worst);
     MIOPEN(miopenDestroy, handle);
