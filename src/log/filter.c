@@ -138,12 +138,15 @@ static unsigned gram_weight(struct counts *c, const char *gram)
     return weight;
 }
 
-static size_t rarest_gram(struct counts *c, const char *literal, size_t n)
+/* One that another literal is found by already costs nothing more. */
+static size_t rarest_gram(const struct filter *f, struct counts *c, const char *literal, size_t n)
 {
+    enum { SHARED_BONUS = 10 };
     size_t best = 0;
     unsigned lowest = ~0u;
     for (size_t i = 0; i + GRAM <= n; i++) {
-        unsigned weight = gram_weight(c, literal + i);
+        unsigned weight = SHARED_BONUS + gram_weight(c, literal + i);
+        weight -= bit_of(f, hash(gram_at(literal + i))) & 1 ? SHARED_BONUS : 0;
         if (weight < lowest) {
             lowest = weight;
             best = i;
@@ -179,7 +182,7 @@ struct filter *filter_build(struct arena *a, const char *const *literals, size_t
     f->pieces = arena_array(a, n + 1, sizeof *f->pieces);
     for (size_t i = 0; i < n; i++) {
         f->lengths[i] = (uint16_t)strlen(literals[i]);
-        add_piece(f, i, rarest_gram(&common, literals[i], f->lengths[i]));
+        add_piece(f, i, rarest_gram(f, &common, literals[i], f->lengths[i]));
     }
     return f;
 }
@@ -232,16 +235,16 @@ static int first_piece(const struct filter *f, uint32_t gram)
 }
 
 /* The next place at or after `at` where a bit is set; four places are asked about at once. */
-static size_t next_candidate(const struct filter *f, const char *text, size_t at, size_t end)
+static inline size_t next_candidate(const struct filter *f, const char *text, size_t at, size_t end)
 {
     for (; at + sizeof(uint64_t) <= end; at += AT_ONCE) {
         uint64_t v;
         memcpy(&v, text + at, sizeof v);
         v = fold(v);
-        uint64_t any = bit_of(f, hash((uint32_t)v)) | bit_of(f, hash((uint32_t)(v >> 8))) |
-                       bit_of(f, hash((uint32_t)(v >> 16))) | bit_of(f, hash((uint32_t)(v >> 24)));
-        if (any & 1) {
-            break;
+        uint64_t a = bit_of(f, hash((uint32_t)v)), b = bit_of(f, hash((uint32_t)(v >> 8))),
+                 c = bit_of(f, hash((uint32_t)(v >> 16))), d = bit_of(f, hash((uint32_t)(v >> 24)));
+        if ((a | b | c | d) & 1) {
+            return at + (size_t)__builtin_ctzll((a & 1) | (b & 1) << 1 | (c & 1) << 2 | (d & 1) << 3);
         }
     }
     while (at + GRAM <= end && !(bit_of(f, hash(gram_at(text + at))) & 1)) {
