@@ -117,7 +117,7 @@ CASES = [
           "hsa_agent_get_info failed", code=0x1004, code_name="HSA_STATUS_ERROR_INVALID_AGENT"),
     Probe("hsa without its function", "hsa", "", F, "no function hsa_init", variant="no-hsa-init"),
     Probe("hsa not run", "hsa", "kfd-open return 13", N, "kfd", because="kfd"),
-    Probe("hsa is slow", "hsa", "hsa_init slow 400", P, "gfx1100", ms_min=400),
+    Probe("hsa is slow", "hsa", "hsa_init slow 400", P, "gfx1100", ms_min=300),
     Probe("hsa is slower than allowed", "hsa", "hsa_init slow 3000", T, "hsa_init",
           options=["--timeout", "0.5"]),
     *crashes("hsa", "hsa_init"),
