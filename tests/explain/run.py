@@ -318,6 +318,7 @@ class Suite:
         wanted = [r for r in own if not self.args.only or r["id"] in self.args.only]
         if wanted:
             self.wrapped(self.score("own", wanted))
+        if len(wanted) > 40:
             self.other_words(wanted[::40])
         cases = corpus.collected()
         if cases is None:
