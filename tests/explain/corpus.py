@@ -12,7 +12,8 @@ from (a file of the project that prints it, or its document), and `kind` is ther
 and the right answer is to say so. `confirmed` is for our own rows: the text states the cause
 ("confirmed"), or the cause follows from what it shows ("likely").
 
-The causes were written down from the mechanisms, before there were rules to explain logs with.
+The causes are written down from the mechanisms, not from what the rules answer: a row that is not got
+right is a fault of the rules unless the definitions of the classes say otherwise.
 """
 import collections
 import json
