@@ -188,8 +188,9 @@ const struct cli_command cli_container = {
     .text =
         "`container check IMAGE` is `check` for an image, judged on this host: IMAGE is what\n"
         "`docker save` or `podman save` wrote, an OCI archive or layout, or the folder of an\n"
-        "unpacked root file system. Nothing is unpacked and no engine is asked. The\n"
-        "environment is what the image's configuration sets.\n\n"
+        "unpacked root file system, or the name of an image in the storage of podman or docker.\n"
+        "Nothing is unpacked and no engine is asked. The environment is what the image's\n"
+        "configuration sets.\n\n"
         "With the name of an engine: the settings that an application needs on this host, each\n"
         "with its reason, as a command line, a compose fragment or a Pod manifest. TARGET is\n"
         "what `check` takes; with --root DIR it lies in the image, whose file system is DIR.\n"

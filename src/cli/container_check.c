@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/pages.h"
@@ -193,13 +194,26 @@ static void take_environment(struct cli_target *t, const struct image *im)
     t->asked.n_env = t->env.vars.n;
 }
 
+static int open_image(struct work *w, struct image *im, const char *path, struct root *host,
+                      struct progress *p, struct gm_err *err)
+{
+    struct arena *a = &w->t->arena;
+    struct stat st;
+    if (stat(path, &st) == 0 || strchr(path, '/') == path) {
+        return image_open(im, a, path, show_progress, p, err);
+    }
+    int rc = root_open(host, w->t->asked.host_path, err);
+    return rc < 0 ? rc : image_open_stored(im, a, host, getenv("HOME"), path, err);
+}
+
 static int check_image(struct work *w, const char *path)
 {
     struct progress p = {.shown = isatty(STDERR_FILENO)};
     struct image im = IMAGE_EMPTY;
+    struct root host = ROOT_EMPTY;
     struct gm_err err;
     int status;
-    if (image_open(&im, &w->t->arena, path, show_progress, &p, &err) < 0) {
+    if (open_image(w, &im, path, &host, &p, &err) < 0) {
         end_progress(&p);
         status =
             cli_fail(CLI_CANNOT, "container: %s: %s", path, str_printable(&w->t->arena, err.text));
@@ -210,6 +224,7 @@ static int check_image(struct work *w, const char *path)
         status = look_at_image(w, &im, &p);
     }
     image_close(&im);
+    root_close(&host);
     return status;
 }
 

@@ -66,7 +66,7 @@ static int read_members(struct opening *o, struct archive *ar, uint64_t size)
         VEC_PUSH(o->a, &o->members,
                  (struct member){arena_strdup(o->a, clean(name)),
                                  link ? arena_strdup(o->a, link) : NULL,
-                                 {o->im->fd, (uint64_t)at, (uint64_t)n, NULL}});
+                                 {.fd = o->im->fd, .offset = (uint64_t)at, .size = (uint64_t)n}});
     }
     return 0;
 }
@@ -119,7 +119,7 @@ static bool blob_of_layout(struct opening *o, const char *name, struct layer_pla
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         return false;
     }
-    *ret = (struct layer_place){fd, 0, (uint64_t)st.st_size, NULL};
+    *ret = (struct layer_place){.fd = fd, .size = (uint64_t)st.st_size};
     return true;
 }
 
@@ -173,14 +173,26 @@ static const char *blob_of(struct opening *o, const json_t *descriptor)
                  : "(no digest)";
 }
 
-static void take_texts(struct opening *o, const json_t *list, image_texts *ret)
+static void take_texts(struct arena *a, const json_t *list, image_texts *ret)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *text = json_string_value(json_array_get(list, i));
         if (text) {
-            VEC_PUSH(o->a, ret, arena_strdup(o->a, text));
+            VEC_PUSH(a, ret, arena_strdup(a, text));
         }
     }
+}
+
+void image_take_config(struct image *im, const json_t *document)
+{
+    const json_t *config = json_object_get(document, "config");
+    const char *architecture = json_string_value(json_object_get(document, "architecture"));
+    const char *user = json_string_value(json_object_get(config, "User"));
+    im->architecture = architecture ? arena_strdup(im->arena, architecture) : NULL;
+    im->user = user && *user ? arena_strdup(im->arena, user) : NULL;
+    take_texts(im->arena, json_object_get(config, "Env"), &im->env);
+    take_texts(im->arena, json_object_get(config, "Entrypoint"), &im->entrypoint);
+    take_texts(im->arena, json_object_get(config, "Cmd"), &im->command);
 }
 
 static int take_config(struct opening *o, const char *name)
@@ -189,14 +201,7 @@ static int take_config(struct opening *o, const char *name)
     if (!doc) {
         return o->err->code;
     }
-    const json_t *config = json_object_get(doc, "config");
-    const char *architecture = json_string_value(json_object_get(doc, "architecture"));
-    const char *user = json_string_value(json_object_get(config, "User"));
-    o->im->architecture = architecture ? arena_strdup(o->a, architecture) : NULL;
-    o->im->user = user && *user ? arena_strdup(o->a, user) : NULL;
-    take_texts(o, json_object_get(config, "Env"), &o->im->env);
-    take_texts(o, json_object_get(config, "Entrypoint"), &o->im->entrypoint);
-    take_texts(o, json_object_get(config, "Cmd"), &o->im->command);
+    image_take_config(o->im, doc);
     json_decref(doc);
     return 0;
 }

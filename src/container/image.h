@@ -27,6 +27,13 @@ struct image {
 
 #define IMAGE_EMPTY ((struct image){.fd = -1})
 
+/* The image of this name ("localhost/app:1", "app", or the beginning of an id of 12 digits or more)
+ * in the storage of podman or docker below the root: the system's, or in the folder `home` the
+ * user's. No engine is asked. GM_ERR_LOOK: there is none of this name, or the storage cannot be
+ * read. `r` must outlive the image. */
+int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
+                      const char *name, struct gm_err *err) GM_CHECK;
+
 /* Whether a path is no root file system but an image: an archive, or a folder with an oci-layout.
  */
 bool image_is(const char *path);
@@ -37,5 +44,8 @@ int image_open(struct image *im, struct arena *a, const char *path,
                void (*progress)(void *arg, uint64_t unpacked), void *progress_arg,
                struct gm_err *err) GM_CHECK;
 void image_close(struct image *im);
+
+/* Takes the configuration document of an image; NULL is none. */
+void image_take_config(struct image *im, const json_t *document);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/pages.h"
@@ -556,6 +558,109 @@ int layers_add(struct layers *l, const struct layer_place *place, struct gm_err 
     return read_layer(&p, place, err);
 }
 
+/* ------------------------------------------------------------------ layers that are folders */
+
+/* Whether the folder hides what earlier layers have in it. Where attributes cannot be read it
+ * counts as not hiding, as it does for an engine without the right to. */
+static bool is_opaque(const struct layer_place *place, const char *path, struct arena *scratch)
+{
+    static const char *const names[] = {"trusted.overlay.opaque", "user.overlay.opaque"};
+    const char *top = place->root->is_host ? "" : place->root->path;
+    const char *real = arena_printf(scratch, "%s%s/%s", top, place->folder, path);
+    char value[2];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (lgetxattr(real, names[i], value, sizeof value) == 1 && value[0] == 'y') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct layer_file *file_of_folder(struct walk *w, const char *path, uint64_t size)
+{
+    struct layer_file *f = arena_alloc(w->l->arena, sizeof *f);
+    *f = (struct layer_file){
+        .size = size, .layer = w->layer, .in_place = true, .path = arena_strdup(w->l->arena, path)};
+    return f;
+}
+
+/* One name of a layer's folder as the entry of an archive would be. */
+static void take_name(struct walk *w, const struct layer_place *place, const char *path,
+                      const struct stat *st, struct archive_entry *e)
+{
+    char *link = NULL;
+    bool whiteout = S_ISCHR(st->st_mode) && st->st_rdev == 0;
+    const char *folder = path_dir(&w->scratch, path);
+    const char *name =
+        whiteout ? arena_printf(&w->scratch, "%s/.wh.%s", folder, path_base(path)) : path;
+    (void)archive_entry_clear(e);
+    archive_entry_copy_stat(e, st);
+    archive_entry_set_pathname(e, name);
+    if (S_ISLNK(st->st_mode) &&
+        root_readlink(place->root, &w->scratch, path_join(&w->scratch, place->folder, path),
+                      &link) == 0) {
+        archive_entry_set_symlink(e, link);
+    }
+    take_entry(w, e, S_ISREG(st->st_mode) ? file_of_folder(w, path, (uint64_t)st->st_size) : NULL);
+}
+
+struct folder_walk {
+    struct walk walk;
+    const struct layer_place *place;
+    struct archive_entry *entry;
+    uint32_t n;
+    struct gm_err *err;
+};
+
+static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
+{
+    struct layers *l = f->walk.l;
+    struct arena names_arena;
+    struct root_dir names;
+    int rc = 0;
+    arena_init(&names_arena, 0, NULL, NULL);
+    const char *folder = *path ? path_join(&names_arena, f->place->folder, path) : f->place->folder;
+    int got = root_list(f->place->root, &names_arena, folder, ENTRIES_MAX, NULL, NULL, &names);
+    if (got < 0) {
+        rc = gm_err_set(f->err, GM_ERR_LOOK, "%s: %s", folder, strerror(-got));
+    }
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        const char *child_path =
+            *path ? path_join(&names_arena, path, names.names[i]) : names.names[i];
+        struct stat st;
+        if (++f->n > ENTRIES_MAX || l->n > ENTRIES_MAX || depth > DEPTH_MAX) {
+            rc = gm_err_set(f->err, GM_ERR_LIMIT, "the image has more than %d files", ENTRIES_MAX);
+        } else if (root_lstat(f->place->root, path_join(&names_arena, f->place->folder, child_path),
+                              &st) == 0) {
+            arena_init(&f->walk.scratch, 0, NULL, NULL);
+            take_name(&f->walk, f->place, child_path, &st, f->entry);
+            struct layer_node *n = S_ISDIR(st.st_mode) ? layers_find(l, child_path) : NULL;
+            if (n && is_opaque(f->place, child_path, &f->walk.scratch)) {
+                drop_below(n, f->walk.layer);
+            }
+            arena_release(&f->walk.scratch);
+            rc = S_ISDIR(st.st_mode) ? walk_folder(f, child_path, depth + 1) : 0;
+        }
+    }
+    arena_release(&names_arena);
+    return rc;
+}
+
+int layers_add_folder(struct layers *l, struct root *r, const char *folder, struct gm_err *err)
+{
+    VEC_PUSH(l->arena, &l->places, (struct layer_place){.root = r, .folder = folder, .fd = -1});
+    struct folder_walk f = {.walk = {.l = l, .layer = (uint16_t)(l->places.n - 1), .make = true},
+                            .place = &l->places.items[l->places.n - 1],
+                            .entry = archive_entry_new(),
+                            .err = err};
+    if (!f.entry) {
+        return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+    }
+    int rc = walk_folder(&f, "", 0);
+    archive_entry_free(f.entry);
+    return rc;
+}
+
 /* ------------------------------------------------------------------ further passes */
 
 static bool page_wanted(const struct pages *p, uint64_t page)
@@ -751,6 +856,16 @@ static bool fill(void *arg, struct snap *s, const char *path)
 static const char *in_place(struct layers *l, const struct layer_file *f)
 {
     struct layer_place *place = &l->places.items[f->layer];
+    if (place->root) {
+        struct layer_map m = {NULL, 0};
+        struct stat st;
+        const char *path = path_join(l->arena, place->folder, f->path);
+        if (root_map(place->root, path, &m.data, &m.size, &st) < 0 || m.size != f->size) {
+            return NULL;
+        }
+        VEC_PUSH(l->arena, &l->maps, m);
+        return m.data;
+    }
     if (!place->base) {
         size_t unit = pages_unit(), skip = (size_t)(place->offset % unit);
         void *base = mmap(NULL, (size_t)place->size + skip, PROT_READ, MAP_PRIVATE, place->fd,
@@ -812,6 +927,9 @@ void layers_init(struct layers *l, struct arena *a)
 
 void layers_release(struct layers *l)
 {
+    for (size_t i = 0; i < l->maps.n; i++) {
+        (void)munmap((void *)(uintptr_t)l->maps.items[i].data, l->maps.items[i].size); // our own
+    }
     for (size_t i = 0; i < l->paged.n; i++) {
         drop_ranges(l->paged.items[i]);
     }

@@ -11,10 +11,13 @@
 #define GPUMEND_CONTAINER_LAYERS_H
 
 #include "base/err.h"
+#include "base/root.h"
 #include "base/snap.h"
 
-/* A part of a file: where a layer lies. */
+/* Where a layer lies: a part of a file, or a folder of an engine's storage. */
 struct layer_place {
+    struct root *root; // NULL: a part of the file `fd`; else `folder` below it
+    const char *folder;
     int fd;
     uint64_t offset, size; // bytes
     const char *base;      // its mapping, once something in it was read
@@ -53,12 +56,20 @@ struct layer_held {
 /* The content of a regular file. */
 struct layer_file {
     uint64_t size;
-    uint64_t offset; // of its content in the archive, in a layer that is not compressed
+    union {
+        uint64_t offset;  // of its content in the archive, in a layer that is not compressed
+        const char *path; // in the layer's folder
+    };
     struct layer_held *held;
     uint32_t number; // of its entry in the layer: how a further pass finds it
     uint16_t layer;
-    bool in_place; // `offset` is known
+    bool in_place; // `offset` or `path` is known
     bool wanted;   // in a further pass
+};
+
+struct layer_map {
+    const void *data;
+    size_t size;
 };
 
 struct layers {
@@ -69,6 +80,7 @@ struct layers {
     VEC(struct layer_place) places;
     VEC(struct layer_file *) wanted; // in a further pass
     VEC(struct layer_file *) paged;  // of which parts are held
+    VEC(struct layer_map) maps;      // of files of folders
     uint64_t early;                  // bytes that were kept before they were asked for
     size_t n_outside;                // entries that name a place outside the file system
     uint64_t unpacked;               // bytes that came out of the archives so far
@@ -84,6 +96,12 @@ void layers_release(struct layers *l);
 /* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one;
  * GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image does. */
 int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err) GM_CHECK;
+
+/* The same of the folder with a layer's files, as overlay file systems keep it (Documentation/
+ * filesystems/overlayfs.rst of the kernel: "whiteouts and opaque directories"). `r` and `folder`
+ * must outlive the layers. GM_ERR_LOOK: it cannot be read. */
+int layers_add_folder(struct layers *l, struct root *r, const char *folder,
+                      struct gm_err *err) GM_CHECK;
 
 /* After something has read through `snap`: whether it lacked content, so that its answers do not
  * count. Then layers_fetch() reads the layers again in which it lies, and keeps it. */

@@ -231,6 +231,84 @@ def of_configuration(exe, folder, parts):
           out[:200])
 
 
+# ---------------------------------------------------------------- the storage of engines
+
+def of_podman(exe, folder, parts):
+    """Podman unpacks the layers; what is said of its image is what is said of the archive."""
+    if not shutil.which("podman") or os.geteuid() != 0:
+        return skip("podman's storage", "there is no podman for root")
+    for number, (name, layers, found) in enumerate(stories(parts)):
+        data = [layer.bytes() for layer in layers]
+        config = dict(CONFIG, rootfs={"type": "layers",
+                                      "diff_ids": ["sha256:" + sha(d) for d in data]})
+        tag = f"localhost/gpumend-image-{os.getpid()}:{number}"
+        image = folder / f"{number}.tar"
+        saved(image, data, config, [{
+            "Config": "config.json", "RepoTags": [tag],
+            "Layers": [f"{n:064x}/layer.tar" for n in range(len(data))]}])
+        loaded = subprocess.run(["podman", "load", "-q", "-i", str(image)], capture_output=True,
+                                text=True, check=False)
+        if loaded.returncode:
+            skip(f"podman: {name}", loaded.stderr.strip()[-150:])
+            continue
+        try:
+            status, out, error = run(exe, tag, "/app", "--json")
+            check(f"podman: {name}", status == (0 if found else 1)
+                  and json.loads(out)["image"]["layers"] == len(data), (status, error))
+        finally:
+            subprocess.run(["podman", "rmi", "-f", tag], capture_output=True, check=False)
+
+
+def unpacked(data, folder):
+    """A layer as overlay file systems keep it."""
+    folder.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar.getmembers():
+            base = os.path.basename(member.name)
+            if base.startswith(".wh."):
+                place = folder / os.path.dirname(member.name)
+                place.mkdir(parents=True, exist_ok=True)
+                os.mknod(place / base[4:], 0o600 | 0o020000, os.makedev(0, 0))
+            else:
+                tar.extract(member, folder)
+
+
+def of_docker(exe, folder, parts):
+    """Docker's folders, written by hand below another root."""
+    if os.geteuid() != 0:
+        return skip("docker's storage", "whiteouts are device nodes")
+    wanted = ("it is there", "it is not there", "a later layer brings it", "a whiteout removes it",
+              "and it comes back")
+    for number, (name, layers, found) in enumerate(s for s in stories(parts) if s[0] in wanted):
+        host = folder / str(number)
+        docker, top = host / "var/lib/docker", host / "var/lib/docker/image/overlay2"
+        data = [layer.bytes() for layer in layers]
+        diffs, parent = ["sha256:" + sha(d) for d in data], None
+        for n, (layer, diff) in enumerate(zip(data, diffs)):
+            chain = sha(f"chain {number} {n}".encode())
+            entry = top / "layerdb/sha256" / chain
+            entry.mkdir(parents=True)
+            (entry / "diff").write_text(diff)
+            (entry / "cache-id").write_text(f"cache{n}")
+            if parent:
+                (entry / "parent").write_text("sha256:" + parent)
+            parent = chain
+            try:
+                unpacked(layer, docker / f"overlay2/cache{n}/diff")
+            except OSError as error:
+                return skip("docker's storage", str(error))
+        config = json.dumps(dict(CONFIG, rootfs={"type": "layers", "diff_ids": diffs})).encode()
+        (top / "imagedb/content/sha256").mkdir(parents=True)
+        (top / "imagedb/content/sha256" / sha(config)).write_bytes(config)
+        (top / "repositories.json").write_text(json.dumps(
+            {"Repositories": {"app": {"app:latest": "sha256:" + sha(config)}}}))
+        for asked in ("app", "app:latest", sha(config)[:12]):
+            status, out, error = run(exe, asked, "/app", "--json", "--host", str(host))
+            check(f"docker: {name}: {asked}", status == (0 if found else 1), (status, error, out[:200]))
+    status, _, error = run(exe, "no-such-image", "/app")
+    check("no such image", status == 3 and "no image of this name" in error, error)
+
+
 # ---------------------------------------------------------------- harm
 
 def header(name, size=0, kind=b"0", raw_size=None):
@@ -349,6 +427,7 @@ def main():
             folder = Path(temporary)
             parts = Parts(folder)
             for name, part in (("stories", of_stories), ("configuration", of_configuration),
+                               ("podman", of_podman), ("docker", of_docker),
                                ("harms", of_harms), ("escapes", of_escapes)):
                 (folder / name).mkdir()
                 part(exe, folder / name, parts)
