@@ -107,12 +107,18 @@ static int miss(struct snap *s, const char *path, const char *what)
 static enum snap_type type_of(mode_t mode)
 {
     switch (mode & S_IFMT) {
-    case S_IFDIR: return SNAP_DIR;
-    case S_IFREG: return SNAP_FILE;
-    case S_IFLNK: return SNAP_LINK;
-    case S_IFCHR: return SNAP_CHAR;
-    case S_IFBLK: return SNAP_BLOCK;
-    default: return SNAP_OTHER;
+    case S_IFDIR:
+        return SNAP_DIR;
+    case S_IFREG:
+        return SNAP_FILE;
+    case S_IFLNK:
+        return SNAP_LINK;
+    case S_IFCHR:
+        return SNAP_CHAR;
+    case S_IFBLK:
+        return SNAP_BLOCK;
+    default:
+        return SNAP_OTHER;
     }
 }
 
@@ -156,8 +162,8 @@ static int by_name(const void *key, const void *item)
 
 static bool names(const struct snap_node *dir, const char *name)
 {
-    return dir->names.n && bsearch(name, dir->names.items, dir->names.n, sizeof *dir->names.items,
-                                   by_name);
+    return dir->names.n &&
+           bsearch(name, dir->names.items, dir->names.n, sizeof *dir->names.items, by_name);
 }
 
 /* The node of a name in a folder that was looked up; a negative errno where it has none. */
@@ -272,9 +278,9 @@ static int walk(struct snap *s, const char *path, bool follow_last, struct snap_
 
 static void give_stat(const struct snap_node *n, struct stat *ret)
 {
-    static const mode_t types[] = {[SNAP_DIR] = S_IFDIR,  [SNAP_FILE] = S_IFREG,
-                                   [SNAP_LINK] = S_IFLNK, [SNAP_CHAR] = S_IFCHR,
-                                   [SNAP_BLOCK] = S_IFBLK, [SNAP_OTHER] = S_IFIFO};
+    static const mode_t types[] = {
+        [SNAP_DIR] = S_IFDIR,  [SNAP_FILE] = S_IFREG,  [SNAP_LINK] = S_IFLNK,
+        [SNAP_CHAR] = S_IFCHR, [SNAP_BLOCK] = S_IFBLK, [SNAP_OTHER] = S_IFIFO};
     *ret = (struct stat){.st_mode = n->mode | types[n->type],
                          .st_uid = n->uid,
                          .st_gid = n->gid,
@@ -295,10 +301,10 @@ int snap_stat(struct snap *s, const char *path, bool follow, struct stat *ret)
     return rc;
 }
 
-static void ask_for_content(struct snap *s, struct snap_node *n, bool map)
+static void ask_for_content(struct snap *s, struct snap_node *n, size_t first, bool map)
 {
     if (!n->whole && s->source.content) {
-        s->source.content(s->source.arg, s, n, map);
+        s->source.content(s->source.arg, s, n, first, map);
     }
 }
 
@@ -360,7 +366,7 @@ int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_byte
     if (n->size > max_bytes) {
         return -EFBIG;
     }
-    ask_for_content(s, n, false);
+    ask_for_content(s, n, SIZE_MAX, false);
     if (s->from && !n->whole && n->read_rc == SNAP_UNASKED) {
         record_data(s, n, max_bytes);
         if (!n->whole && n->read_rc == SNAP_UNASKED) {
@@ -389,7 +395,7 @@ int snap_read_head(struct snap *s, struct arena *a, const char *path, size_t max
         return rc;
     }
     size_t want = n->size < max_bytes ? (size_t)n->size : max_bytes;
-    ask_for_content(s, n, false);
+    ask_for_content(s, n, want, false);
     if (s->from && !n->whole && (!n->has_data || n->data.n < want)) {
         struct str data;
         bool all = false;
@@ -438,7 +444,7 @@ static int map_node(struct snap *s, struct snap_node *n, const void **ret)
 {
     if (!s->from) {
         if (!n->pages) {
-            ask_for_content(s, n, true);
+            ask_for_content(s, n, SIZE_MAX, true);
         }
         if (!n->pages && n->whole) {
             pages_of_data(s, n);

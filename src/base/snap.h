@@ -49,7 +49,7 @@ struct snap_name {
 struct snap_node {
     const char *path; // absolute, without links
     enum snap_type type;
-    int error; // negative errno
+    int error;   // negative errno
     mode_t mode; // permissions only
     uid_t uid;
     gid_t gid;
@@ -59,15 +59,15 @@ struct snap_node {
     ino_t ino;
     int link_rc; // SNAP_LINK
     const char *link;
-    int list_rc; // SNAP_DIR
-    bool partly; // too many names: only those a caller took
-    VEC(struct snap_name) names; // sorted
+    int list_rc;                        // SNAP_DIR
+    bool partly;                        // too many names: only those a caller took
+    VEC(struct snap_name) names;        // sorted
     int open_rc, read_rc, capabilities; // SNAP_FILE
-    struct str data; // the first bytes of the file
+    struct str data;                    // the first bytes of the file
     bool has_data;
-    bool whole; // ... are all of it
+    bool whole;          // ... are all of it
     struct pages *pages; // NULL: nothing is known of its pages
-    int access[8]; // by R_OK, W_OK, X_OK
+    int access[8];       // by R_OK, W_OK, X_OK
 };
 
 struct root;
@@ -85,9 +85,9 @@ struct snap_source {
     /* Puts the node of a path without links that is not held, with all that is known but content;
      * false: there is none to put, and the path is not held. */
     bool (*fill)(void *arg, struct snap *s, const char *path);
-    /* Is asked for a file's content where it is not held: sets data, or pages. It may leave both, and
-     * remember that they are wanted. */
-    void (*content)(void *arg, struct snap *s, struct snap_node *n, bool map);
+    /* Is asked for a file's content where it is not held: its first bytes (SIZE_MAX: all), or a
+     * mapping. Sets data, or pages; it may leave both, and remember that they are wanted. */
+    void (*content)(void *arg, struct snap *s, struct snap_node *n, size_t first, bool map);
     void *arg;
 };
 

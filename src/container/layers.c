@@ -19,7 +19,7 @@ enum {
     BLOCK = 1 << 20,
     WHOLE_MAX = 256 << 10, // files up to this size are kept whole where a part is wanted
     TEXT_MAX = 16 << 20,   // largest file that is kept because all of it is wanted
-    WINDOW = 128 << 10,    // kept behind a page that is wanted
+    WINDOW = 1 << 20,      // kept behind a page that is wanted
     BEGIN = 192 << 10,     // kept early of a large library
     END = 64 << 10,
     EARLY_MAX = 48 << 20,
@@ -515,7 +515,8 @@ static int keep_ends(struct layers *l, struct layer_file *f, struct archive *ar,
 static int keep_early(struct layers *l, struct layer_file *f, const char *path, struct archive *ar,
                       struct gm_err *err)
 {
-    bool text = is_text_name(path), library = strstr(path_base(path), ".so") != NULL;
+    bool text = is_text_name(path);
+    bool library = strstr(path_base(path), ".so") || str_glob("*bin/python*", path);
     uint64_t size = library && f->size > WHOLE_MAX ? BEGIN + END : f->size;
     if (f->size == 0 || !(library || (text && f->size <= TEXT_MAX)) ||
         l->early + size > EARLY_MAX) {
@@ -663,23 +664,7 @@ int layers_add_folder(struct layers *l, struct root *r, const char *folder, stru
 
 /* ------------------------------------------------------------------ further passes */
 
-static bool page_wanted(const struct pages *p, uint64_t page)
-{
-    return p->touched[page / 8] >> (page & 7) & 1;
-}
-
-/* Whether bytes at this offset are wanted: their page, or one up to a window before. */
-static bool is_wanted(const struct layer_file *f, uint64_t offset)
-{
-    size_t unit = pages_unit();
-    uint64_t page = offset / unit, span = WINDOW / unit;
-    for (uint64_t i = page > span ? page - span : 0; i <= page; i++) {
-        if (page_wanted(f->held->pages, i)) {
-            return true;
-        }
-    }
-    return false;
-}
+typedef VEC(struct pages_range) layer_ranges;
 
 static void drop_ranges(struct layer_file *f)
 {
@@ -690,34 +675,46 @@ static void drop_ranges(struct layer_file *f)
     p->n_ranges = 0;
 }
 
-/* The wanted pages of a large file become ranges. */
+/* Appends the range of the pages from `first` to `end`, which holds nothing yet. */
+static bool add_range(struct layers *l, struct layer_file *f, layer_ranges *ranges, uint64_t first,
+                      uint64_t end)
+{
+    size_t unit = pages_unit();
+    uint64_t last = end * unit < f->size ? end * unit : f->size;
+    struct pages_range r = {first * unit, (size_t)(last - first * unit), NULL};
+    unsigned char *bytes = calloc(1, r.n);
+    r.bytes = bytes;
+    if (bytes) {
+        VEC_PUSH(l->snap.arena, ranges, r);
+    }
+    return bytes != NULL;
+}
+
+/* The wanted pages of a large file, and a window behind each, become ranges. */
 static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar,
                       struct gm_err *err)
 {
-    VEC(struct pages_range) ranges = {0};
+    struct pages *p = f->held->pages;
+    layer_ranges ranges = {0};
+    size_t unit = pages_unit(), left = 0; // left: of the window
+    uint64_t n_pages = (f->size + unit - 1) / unit, first = 0;
+    bool good = true;
     drop_ranges(f);
-    size_t unit = pages_unit();
-    uint64_t n_pages = (f->size + unit - 1) / unit;
-    for (uint64_t i = 0; i < n_pages; i++) {
-        uint64_t first = i;
-        while (i < n_pages && is_wanted(f, i * unit)) {
-            i++;
-        }
-        if (i > first) {
-            uint64_t end = i * unit < f->size ? i * unit : f->size;
-            struct pages_range r = {first * unit, (size_t)(end - first * unit), NULL};
-            unsigned char *bytes = calloc(1, r.n);
-            if (!bytes) {
-                return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
-            }
-            r.bytes = bytes;
-            VEC_PUSH(l->snap.arena, &ranges, r);
+    for (uint64_t i = 0; good && i < n_pages; i++) {
+        bool was_in = left > 0, touched = p->touched[i / 8] >> (i & 7) & 1;
+        left = touched ? WINDOW / unit + 1 : left - was_in;
+        if (left && !was_in) {
+            first = i;
+        } else if (!left && was_in) {
+            good = add_range(l, f, &ranges, first, i);
         }
     }
-    f->held->pages->ranges = ranges.items;
-    f->held->pages->n_ranges = ranges.n;
-    f->held->pages->missing = false;
-    return read_ranges(ar, ranges.items, ranges.n, err);
+    good = good && (!left || add_range(l, f, &ranges, first, n_pages));
+    p->ranges = ranges.items;
+    p->n_ranges = ranges.n;
+    p->missing = false;
+    return good ? read_ranges(ar, ranges.items, ranges.n, err)
+                : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
 }
 
 static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
@@ -886,7 +883,23 @@ static void want(struct layers *l, struct layer_file *f)
     }
 }
 
-static void content(void *arg, struct snap *s, struct snap_node *n, bool map)
+/* The first bytes of a file whose beginning was kept; copied, because a further pass keeps others.
+ */
+static bool give_head(struct layers *l, struct layer_file *f, struct snap_node *n, size_t first)
+{
+    const struct pages *p = f->held->pages;
+    const struct pages_range *head = p && p->n_ranges ? &p->ranges[0] : NULL;
+    if (!head || head->offset != 0 || head->n < first) {
+        return false;
+    }
+    char *copy = arena_alloc(l->snap.arena, first + 1);
+    memcpy(copy, head->bytes, first);
+    n->data = (struct str){copy, first};
+    n->has_data = true;
+    return true;
+}
+
+static void content(void *arg, struct snap *s, struct snap_node *n, size_t first, bool map)
 {
     struct layers *l = arg;
     const struct layer_node *from = layers_find(l, n->path);
@@ -902,6 +915,8 @@ static void content(void *arg, struct snap *s, struct snap_node *n, bool map)
         n->data = bytes || f->size == 0 ? (struct str){bytes ? bytes : "", (size_t)f->size}
                                         : f->held->data;
         n->has_data = n->whole = true;
+    } else if (!map && give_head(l, f, n, first)) {
+        return;
     } else if (f->size <= WHOLE_MAX || (!map && f->size <= TEXT_MAX)) {
         f->held->all_wanted = true;
         want(l, f);

@@ -327,11 +327,12 @@ static bool may_be_used(const struct host *h)
     return false;
 }
 
-/* The driver is in order, and its library is where this program does not look. */
+/* The driver is in order, and its library is where this program does not look. In an image it is
+ * where the engine will put it. */
 static void rule_not_on_path(struct diag *d, const struct model_process *p)
 {
     const struct host *h = d->m->host;
-    const struct host_library *lib = driver_library(h);
+    const struct host_library *lib = d->m->host_elsewhere ? NULL : driver_library(h);
     if (!lib || !may_be_used(h) || libcuda_of(p) || !failed(p, "libcuda.so.1")) {
         return;
     }

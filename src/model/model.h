@@ -100,6 +100,7 @@ struct model {
     struct model_hook hook; // of the environment; file NULL: there is none
     const struct host *host; // judged; NULL: not looked at, and host_why says why
     const char *host_why;
+    bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start
     struct ldso_config config;
     const char *target_file; // an ELF file as target, or NULL
     int pid;                 // live process, or 0

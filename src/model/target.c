@@ -152,6 +152,7 @@ static void look_at_host(struct model_target *t, const struct model_target_optio
         return;
     }
     bool whole = !o->root_path || t->root.is_host || o->host_path;
+    m->host_elsewhere = o->host_path && strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0;
     host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
     host_judge(&t->host, m->arena);
     m->host = &t->host;

@@ -26,6 +26,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "trees"))
+from build import write  # noqa: E402
+from machines import MACHINES  # noqa: E402
 from cdi import check, compiled, counts, skip  # noqa: E402
 
 PROGRAM = "int cublasCreate(void); int main(void) { return cublasCreate(); }"
@@ -231,6 +234,23 @@ def of_configuration(exe, folder, parts):
           out[:200])
 
 
+def of_hosts(exe, folder, parts):
+    """The host's driver comes into the container at its start: that the image's loader does not know
+    its folder is no fault."""
+    stub = folder / "libcuda.so.1"
+    compiled("int cuInit(unsigned n) { return (int)n; }", "-shared", "-fPIC",
+             "-Wl,-soname,libcuda.so.1", "-o", stub)
+    compiled("int cuInit(unsigned); int main(void) { return cuInit(0); }", "-o", folder / "app", stub)
+    image = folder / "cuda.tar"
+    saved(image, [parts.base().add("cuda-app", (folder / "app").read_bytes()).bytes()])
+    host = folder / "host"
+    write(MACHINES["geforce-desktop"][1], host)
+    status, out, error = run(exe, image, "/cuda-app", "--json", "--host", str(host))
+    causes = [f["cause"] for f in json.loads(out)["findings"]] if out else [error]
+    check("a driver's library of the host", "driver-library-not-on-path" not in causes
+          and "library-missing" not in causes, causes)
+
+
 # ---------------------------------------------------------------- the storage of engines
 
 def of_podman(exe, folder, parts):
@@ -427,7 +447,7 @@ def main():
             folder = Path(temporary)
             parts = Parts(folder)
             for name, part in (("stories", of_stories), ("configuration", of_configuration),
-                               ("podman", of_podman), ("docker", of_docker),
+                               ("hosts", of_hosts), ("podman", of_podman), ("docker", of_docker),
                                ("harms", of_harms), ("escapes", of_escapes)):
                 (folder / name).mkdir()
                 part(exe, folder / name, parts)
