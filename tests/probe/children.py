@@ -199,6 +199,7 @@ def uninterruptible(lab):
 def interrupted(lab):
     """By Ctrl-C and its like: at once, nothing left, and the status of the signal."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)   # nohup and shells leave some ignored
         process, _, table = hung(lab)
         started = time.monotonic()
         process.send_signal(number)
