@@ -160,7 +160,10 @@ static int build(struct arena *a, const struct container_cdi *q, struct root *ro
     }
     int status;
     if (specs.specs.n == 0) {
-        status = cli_fail(CLI_CANNOT, "container: there is no GPU here that a container could use");
+        status = cli_fail(CLI_CANNOT, "container: %s",
+                          h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN
+                              ? "whether there is a GPU here cannot be told: the bus could not be read"
+                              : "there is no GPU here that a container could use");
     } else {
         status = q->write || q->refresh ? write_all(a, q, &specs, files) : print_specs(a, &specs);
     }

@@ -224,12 +224,13 @@ static enum ctr_gpu gpu_of(const struct host *h)
     case HOST_OTHER:
         break;
     }
-    return CTR_NO_GPU;
+    return h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN ? CTR_UNKNOWN_GPU : CTR_NO_GPU;
 }
 
 static void use_plugin(struct work *w)
 {
     static const struct ctr_item resources[] = {
+        [CTR_UNKNOWN_GPU] = {NULL, NULL},
         [CTR_NO_GPU] = {NULL, NULL},
         [CTR_NVIDIA] = {"nvidia.com/gpu",
                         "NVIDIA's device plugin hands out whole GPUs by this name"},
@@ -320,6 +321,7 @@ static void use_gpu(struct work *w)
     case CTR_INTEL:
         add_nodes(w, HOST_INTEL, "the GPU's render node");
         break;
+    case CTR_UNKNOWN_GPU:
     case CTR_NO_GPU:
         return;
     }

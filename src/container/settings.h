@@ -22,7 +22,7 @@ enum ctr_format { CTR_DOCKER, CTR_PODMAN, CTR_COMPOSE, CTR_KUBERNETES, CTR_APPTA
 const char *ctr_format_name(enum ctr_format format);
 bool ctr_format_find(const char *name, enum ctr_format *ret);
 
-enum ctr_gpu { CTR_NO_GPU, CTR_NVIDIA, CTR_AMD, CTR_INTEL, CTR_WSL };
+enum ctr_gpu { CTR_UNKNOWN_GPU, CTR_NO_GPU, CTR_NVIDIA, CTR_AMD, CTR_INTEL, CTR_WSL };
 
 struct ctr_item {
     const char *value;  // "K=V", a node, a group, "FROM:TO", a line of a Dockerfile

@@ -226,6 +226,10 @@ static void print_steps(const struct out *o, const ctr_items *items)
 void report_container_text(const struct out *o, struct arena *a, const struct ctr_settings *s,
                            enum ctr_format format)
 {
+    if (s->gpu == CTR_UNKNOWN_GPU) {
+        out_print(o, OUT_DIM, "# Whether there is a GPU here cannot be told: the bus could not be "
+                              "read, so nothing is asked for.\n");
+    }
     if (s->gpu == CTR_NO_GPU) {
         out_print(o, OUT_DIM, "# No GPU here that a container could use: it runs on the CPU.\n");
     }
@@ -280,7 +284,7 @@ static json_t *item_json(struct arena *a, const struct ctr_item *item)
 
 json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
 {
-    static const char *const gpus[] = {[CTR_NO_GPU] = "none",
+    static const char *const gpus[] = {[CTR_UNKNOWN_GPU] = "unknown", [CTR_NO_GPU] = "none",
                                        [CTR_NVIDIA] = "nvidia",
                                        [CTR_AMD] = "amd",
                                        [CTR_INTEL] = "intel",

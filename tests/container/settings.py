@@ -137,6 +137,10 @@ def expected(exe, folder):
           and "LD_LIBRARY_PATH=/usr/lib/wsl/lib" in values(wsl, "environment"), wsl)
     none = said("cpu-only", "docker")
     check("no GPU: nothing is asked for", none["gpu"] == "none" and none["arguments"] == [], none)
+    unknown = said("proc-without-sys", "docker")
+    check("a bus that cannot be read is no absence", unknown["gpu"] == "unknown", unknown)
+    text = run(exe, "docker", "--host", tree(folder, "proc-without-sys"), "/bin/true").stdout
+    check("and is said so", "cannot be told" in text and "No GPU" not in text, text)
     broken = said("module-not-loaded", "docker")
     check("a driver that is not loaded comes first", "modprobe" in " ".join(values(broken, "first")),
           broken)
