@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -104,3 +105,22 @@ def differences(entry, **expected):
         elif entry.get(key) != value:
             yield (f"{entry.get('name')}: {key} is {entry.get(key)!r}, not {value!r} "
                    f"({entry.get('says')})")
+
+
+def case_faults(case, stage, document):
+    """What differs from the answer that a case's row wants of its stage."""
+    more = case.more
+    if stage["outcome"] != case.outcome:
+        yield f"{stage['outcome']}, not {case.outcome}: {stage['says']}"
+    if not re.search(case.says, stage["says"] or ""):
+        yield f"says: {stage['says']}"
+    for key in ("code", "code_name", "last_call", "because"):
+        if key in more and stage[key] != more[key]:
+            yield f"{key} is {stage[key]!r}, not {more[key]!r}"
+    for key, value in more.get("facts", {}).items():
+        if stage["facts"].get(key) != value:
+            yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
+    if "ms_min" in more and (stage["ms"] or 0) < more["ms_min"]:
+        yield f"took {stage['ms']} ms"
+    if "verdict" in more and document["verdict"] != more["verdict"]:
+        yield f"verdict {document['verdict']}, not {more['verdict']}"

@@ -9,10 +9,11 @@ the stage that is judged, and what must come out for it.
 import functools
 import json
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
+
+from lab import case_faults
 
 FAKE = Path(__file__).resolve().parent / "fake"
 CC = ["cc", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", "-Wall", "-Wextra", f"-I{FAKE}"]
@@ -393,20 +394,7 @@ def faults(case, status, document):
         yield f"the stage is there {len(found)} times"
         return
     stage = found[0]
-    if stage["outcome"] != case.outcome:
-        yield f"{stage['outcome']}, not {case.outcome}: {stage['says']}"
-    if not re.search(case.says, stage["says"] or ""):
-        yield f"says: {stage['says']}"
-    for key in ("code", "code_name", "last_call", "because"):
-        if key in more and stage[key] != more[key]:
-            yield f"{key} is {stage[key]!r}, not {more[key]!r}"
-    for key, value in more.get("facts", {}).items():
-        if stage["facts"].get(key) != value:
-            yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
-    if "ms_min" in more and (stage["ms"] or 0) < more["ms_min"]:
-        yield f"took {stage['ms']} ms"
-    if "verdict" in more and document["verdict"] != more["verdict"]:
-        yield f"verdict {document['verdict']}, not {more['verdict']}"
+    yield from case_faults(case, stage, document)
     if (status == 0) != (document["verdict"] == "works"):
         yield f"status {status} with verdict {document['verdict']}"
     if case.outcome == P and "ask" not in more and document["verdict"] != "works":
