@@ -112,7 +112,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     run)
-        word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --help"
+        word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-file --help"
         ;;
     why)
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"

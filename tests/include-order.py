@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOMS = ["base", "elf", "ldso", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag", "mend", "container",
-         "probe", "report", "api", "cli"]
+         "probe", "watch", "report", "api", "cli"]
 SRC = Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 LEAVES = re.compile(r"(?<![\w.>])(?:exit|printf|puts|putchar|perror)\s*\(")

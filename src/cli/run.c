@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "cli/probing.h"
+#include "cli/run_watch.h"
 #include "mend/cache.h"
 #include "mend/device.h"
 #include "mend/folder.h"
@@ -33,6 +34,7 @@ static const struct cli_option options[] = {
     {"require-gpu", NULL, "do not start CMD where it could not use a GPU", O_REQUIRE_GPU},
     {"verify", NULL, "run the GPUs briefly first, and show CMD only those that work", O_VERIFY},
     {"json", NULL, "print JSON instead of starting CMD (docs/json.md)", O_JSON},
+    RUN_WATCH_OPTIONS,
 };
 
 struct runner {
@@ -48,6 +50,7 @@ struct runner {
     struct mend_launch_options how;
     struct mend_device device;
     struct mend_launch launch;
+    struct run_watch watch;
     const char *cwd, *cache; // cache: folder, or NULL
     bool print, json, require_gpu, verify, cached;
 };
@@ -67,7 +70,7 @@ static int take_option(struct runner *c, int id, const char *value)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "run: --device wants auto, cuda, cuda:N, rocm, rocm:N or "
                                          "cpu, not %s", str_printable(&c->arena, value));
-    default: return CLI_USAGE;
+    default: return run_watch_option(&c->watch, &c->arena, id, value);
     }
 }
 
@@ -85,7 +88,7 @@ static int check_options(const struct runner *c)
     if (c->verify && c->device.kind == MEND_DEVICE_CPU) {
         return cli_fail(CLI_USAGE, "run: --verify and --device cpu exclude one another");
     }
-    return CLI_OK;
+    return run_watch_check(&c->watch);
 }
 
 /* ------------------------------------------------------------------ the question */
@@ -402,8 +405,19 @@ static int print(struct runner *c)
     return CLI_OK;
 }
 
+static struct run_watch_start watched(struct runner *c)
+{
+    return (struct run_watch_start){.a = &c->arena, .env = &c->env, .cwd = c->cwd,
+                                    .cache = c->cache, .words = c->words, .launch = &c->launch};
+}
+
 static int start(struct runner *c)
 {
+    if (run_watch_stays(&c->watch)) {
+        const struct run_watch_start s = watched(c);
+        int error = 0, rc = run_watch_start(&c->watch, &s, &error);
+        return error ? not_started(c, error) : rc;
+    }
     char **env = mend_launch_env(&c->arena, c->env.vars.items, c->env.vars.n,
                                  c->launch.changes.items, c->launch.changes.n);
     cli_restore_signals();
@@ -439,6 +453,11 @@ static int run_with(struct runner *c)
         if (rc != CLI_OK) {
             return rc;
         }
+    }
+    const struct run_watch_start s = watched(c);
+    int rc = run_watch_environment(&c->watch, &s, c->print);
+    if (rc != CLI_OK) {
+        return rc;
     }
     tell(c);
     return c->print ? print(c) : start(c);

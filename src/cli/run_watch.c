@@ -1,0 +1,164 @@
+#include "cli/run_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "watch/images.h"
+#include "watch/place.h"
+#include "watch/supervise.h"
+
+int run_watch_option(struct run_watch *w, struct arena *a, int id, const char *value)
+{
+    (void)a;
+    switch (id) {
+    case O_TRACE: w->trace = true; return CLI_OK;
+    case O_TRACE_FILE: w->trace_file = value; return CLI_OK;
+    default: return CLI_USAGE;
+    }
+}
+
+int run_watch_check(const struct run_watch *w)
+{
+    if (w->trace_file && !w->trace) {
+        return cli_fail(CLI_USAGE, "run: --trace-file says where the trace goes: which? (--trace)");
+    }
+    return CLI_OK;
+}
+
+bool run_watch_stays(const struct run_watch *w)
+{
+    return w->trace;
+}
+
+/* ------------------------------------------------------------------ the environment */
+
+/* The value that the program would get so far. */
+static const char *value_now(const struct run_watch_start *s, const char *name)
+{
+    for (size_t i = s->launch->changes.n; i > 0; i--) {
+        if (strcmp(s->launch->changes.items[i - 1].name, name) == 0) {
+            return s->launch->changes.items[i - 1].value;
+        }
+    }
+    return cli_env_get(s->env, name);
+}
+
+static void set_variable(const struct run_watch_start *s, const char *name, const char *value)
+{
+    for (size_t i = 0; i < s->launch->changes.n; i++) {
+        if (strcmp(s->launch->changes.items[i].name, name) == 0) {
+            s->launch->changes.items[i].value = value;
+            return;
+        }
+    }
+    VEC_PUSH(s->a, &s->launch->changes, (struct mend_change){.name = name, .value = value});
+}
+
+/* Puts `path` in front of what the list holds. */
+static void put_in_front(const struct run_watch_start *s, const char *name, const char *path)
+{
+    const char *now = value_now(s, name);
+    set_variable(s, name, now && *now ? arena_printf(s->a, "%s:%s", path, now) : path);
+}
+
+static int add_library(const struct run_watch_start *s, const char *variable, const char *name,
+                       const unsigned char *image, size_t n)
+{
+    struct gm_err err;
+    const char *path = NULL;
+    if (watch_place(s->a, s->cache, name, image, n, &path, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
+    }
+    put_in_front(s, variable, path);
+    return CLI_OK;
+}
+
+/* The file that the helpers append to: the user's, or one of ours. */
+static int open_record(struct run_watch *w, const struct run_watch_start *s, bool print)
+{
+    struct gm_err err;
+    if (w->trace_file) {
+        w->record = w->trace_file[0] == '/' ? w->trace_file
+                                            : path_join(s->a, s->cwd, w->trace_file);
+        if (print) {
+            return CLI_OK;
+        }
+        int fd = open(w->record, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0) {
+            return cli_fail(CLI_CANNOT, "run: %s: %s", str_printable(s->a, w->record), strerror(errno));
+        }
+        (void)close(fd); // nothing was written
+        return CLI_OK;
+    }
+    if (print || !run_watch_stays(w)) {
+        return CLI_OK;
+    }
+    if (watch_record(s->a, s->cache, &w->record, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
+    }
+    w->record_is_ours = true;
+    return CLI_OK;
+}
+
+int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print)
+{
+    int rc = open_record(w, s, print);
+    if (rc == CLI_OK && w->record) {
+        set_variable(s, "GPUMEND_TRACE_FILE", w->record);
+    }
+    if (rc == CLI_OK && w->trace) {
+        set_variable(s, "GPUMEND_TRACE", "1");
+        rc = add_library(s, "LD_AUDIT", "gpumend-trace.so", watch_trace_image, watch_trace_image_n);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------ the start */
+
+/* Ends as the child did, for whoever waits for this process. One core file is enough. */
+static void end_by(int number)
+{
+    const struct rlimit none = {0, 0};
+    sigset_t set;
+    (void)sigemptyset(&set); // these cannot fail for valid signals
+    (void)sigaddset(&set, number);
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)signal(number, SIG_DFL);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    (void)raise(number);
+}
+
+int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *ret_errno)
+{
+    struct gm_err err;
+    struct watch_end end;
+    struct watch_child child = {
+        .argv = s->words,
+        .env = mend_launch_env(s->a, s->env->vars.items, s->env->vars.n, s->launch->changes.items,
+                               s->launch->changes.n),
+        .restore = cli_restore_signals,
+    };
+    *ret_errno = 0;
+    int rc = watch_supervise(&child, &end, &err);
+    if (w->record_is_ours) {
+        (void)unlink(w->record); // in a folder of our own: what stays is small
+    }
+    if (rc < 0) {
+        return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
+    }
+    if (end.not_started) {
+        *ret_errno = end.not_started;
+        return CLI_CANNOT;
+    }
+    if (end.signal) {
+        (void)cli_finish(CLI_OK); // nothing was printed there
+        end_by(end.signal);
+        return 128 + end.signal; // a signal that does not end a process
+    }
+    return end.status;
+}

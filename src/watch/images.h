@@ -1,0 +1,11 @@
+/* The helper libraries as bytes of the executable (src/watch/helper); size 0 where there is none for
+ * this machine. */
+#ifndef GPUMEND_WATCH_IMAGES_H
+#define GPUMEND_WATCH_IMAGES_H
+
+#include <stddef.h>
+
+extern const unsigned char watch_trace_image[];
+extern const size_t watch_trace_image_n;
+
+#endif
