@@ -319,22 +319,19 @@ int root_read_head(struct root *r, struct arena *a, const char *path, size_t max
     return rc;
 }
 
-/* Maps the file behind fd, and closes it. */
 static int map_whole(int fd, const struct stat *st, const void **ret_data, size_t *ret_size)
 {
     void *data = NULL;
     size_t size = (size_t)st->st_size;
-    int rc = 0;
     if (size) {
         data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        rc = data == MAP_FAILED ? -errno : 0;
     }
-    (void)close(fd);
-    if (rc == 0) {
-        *ret_data = data;
-        *ret_size = size;
+    if (data == MAP_FAILED) {
+        return -errno;
     }
-    return rc;
+    *ret_data = data;
+    *ret_size = size;
+    return 0;
 }
 
 int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
@@ -344,17 +341,32 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
         return snap_map(r->snap, path, ret_data, ret_size, ret_st);
     }
     int fd = root_open_file(r, path, ret_st);
-    return fd < 0 ? fd : map_whole(fd, ret_st, ret_data, ret_size);
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = map_whole(fd, ret_st, ret_data, ret_size);
+    (void)close(fd);
+    return rc;
 }
 
 int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
-                  struct stat *ret_st)
+                  struct stat *ret_st, int *ret_fd)
 {
+    *ret_fd = -1;
     if (r->snap) {
         return snap_map(r->snap, path, ret_data, ret_size, ret_st);
     }
     int fd = open_regular(r, path, ret_st);
-    return fd < 0 ? fd : map_whole(fd, ret_st, ret_data, ret_size);
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = map_whole(fd, ret_st, ret_data, ret_size);
+    if (rc < 0) {
+        (void)close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
 }
 
 static int by_name(const void *x, const void *y)

@@ -222,6 +222,18 @@ static void read_gnu_hash(struct elf_image *e)
     e->gnu.shift = elf_u32(e, h + 12);
 }
 
+static size_t symbol_size(const struct elf_image *e)
+{
+    return e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
+/* Entries of a table that fit between its beginning and the end of the file. */
+static uint32_t room(const struct elf_image *e, uint64_t table, size_t entry)
+{
+    uint64_t n = table && table < e->size ? (e->size - table) / entry : 0;
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 static void place_tables(struct elf_image *e, const struct dynamic *d)
 {
     e->strtab = table(e, d->strtab);
@@ -237,6 +249,8 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->gnu_hash = table(e, d->gnu_hash);
     read_gnu_hash(e);
     e->versym = table(e, d->versym);
+    e->symbols_room = room(e, e->symtab, symbol_size(e));
+    e->versym_room = room(e, e->versym, 2);
     e->verneed = table(e, d->verneed);
     e->verneed_n = d->verneed_n;
     e->verdef = table(e, d->verdef);
@@ -262,8 +276,23 @@ static int64_t dynamic_tag(const struct elf_image *e, const unsigned char *p)
     return e->is64 ? (int64_t)elf_u64(e, p) : (int64_t)(int32_t)elf_u32(e, p);
 }
 
-static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_segment *s)
+enum { PEEK_MAX = 2048 };
+
+/* Bytes of the mapping, or a copy of them in `buffer` where they can be had without touching it. */
+static const unsigned char *dynamic_bytes(const struct elf_image *e, const struct elf_peek *peek,
+                                          uint64_t offset, uint64_t size,
+                                          unsigned char buffer[PEEK_MAX])
 {
+    const unsigned char *p = elf_bytes(e, offset, size);
+    return p && peek && size <= PEEK_MAX && peek->read(peek->arg, offset, buffer, (size_t)size)
+               ? buffer
+               : p;
+}
+
+static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_segment *s,
+                         const struct elf_peek *peek)
+{
+    unsigned char buffer[PEEK_MAX];
     size_t entry = e->is64 ? 16 : 8;
     uint64_t offset = s->offset;
     /* The loader reads through the mapped address; p_offset of PT_DYNAMIC itself is not used. */
@@ -273,7 +302,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     if (count > DYNAMIC_MAX) {
         count = DYNAMIC_MAX;
     }
-    const unsigned char *p = elf_bytes(e, offset, (uint64_t)count * entry);
+    const unsigned char *p = dynamic_bytes(e, peek, offset, (uint64_t)count * entry, buffer);
     struct dynamic d = {0};
     size_t n = 0, n_needs = 0;
     for (; p && n < count; n++) {
@@ -311,7 +340,8 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     }
 }
 
-void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret)
+void elf_image_parse_peek(struct arena *a, const void *data, size_t size,
+                          const struct elf_peek *peek, struct elf_image *ret)
 {
     struct elf_image *e = ret;
     *e = (struct elf_image){.data = data, .size = size};
@@ -343,9 +373,14 @@ void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_
     for (size_t i = 0; i < e->n_segments; i++) {
         if (e->segments[i].type == PT_DYNAMIC) {
             e->has_dynamic = true;
-            read_dynamic(a, e, &e->segments[i]); // the last one counts, as in the loader
+            read_dynamic(a, e, &e->segments[i], peek); // the last one counts, as in the loader
         }
     }
+}
+
+void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret)
+{
+    elf_image_parse_peek(a, data, size, NULL, ret);
 }
 
 /* ------------------------------------------------------------------ notes */
@@ -441,18 +476,27 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
 
 /* ------------------------------------------------------------------ symbols */
 
+static const unsigned char *symbol_bytes(const struct elf_image *e, uint32_t index)
+{
+    return e->data + e->symtab + (uint64_t)index * symbol_size(e);
+}
+
+static const unsigned char *versym_bytes(const struct elf_image *e, uint32_t index)
+{
+    return e->data + e->versym + (uint64_t)index * 2;
+}
+
 bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret)
 {
-    size_t size = e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-    const unsigned char *p =
-        e->symtab ? elf_bytes(e, e->symtab + (uint64_t)index * size, size) : NULL;
-    const char *name = p ? elf_string(e, elf_u32(e, p)) : NULL;
-    if (!p || !name) {
+    if (index >= e->symbols_room) {
+        return false;
+    }
+    const unsigned char *p = symbol_bytes(e, index);
+    const char *name = elf_string(e, elf_u32(e, p));
+    if (!name) {
         return false;
     }
     unsigned char info = p[e->is64 ? 4 : 12];
-    const unsigned char *v =
-        e->versym ? elf_bytes(e, e->versym + (uint64_t)index * 2, 2) : NULL;
     *ret = (struct elf_symbol){
         .name = name,
         .value = e->is64 ? elf_u64(e, p + 8) : elf_u32(e, p + 4),
@@ -461,8 +505,26 @@ bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol 
         .type = ELF64_ST_TYPE(info),
         .bind = ELF64_ST_BIND(info),
         .visibility = ELF64_ST_VISIBILITY(p[e->is64 ? 5 : 13]),
-        .versym = v ? elf_u16(e, v) : 0xffff,
+        .versym = index < e->versym_room ? elf_u16(e, versym_bytes(e, index)) : 0xffff,
     };
+    return true;
+}
+
+bool elf_symbol_wanted(const struct elf_image *e, uint32_t index, const char **ret_name)
+{
+    if (index >= e->symbols_room) {
+        return false;
+    }
+    const unsigned char *p = symbol_bytes(e, index);
+    unsigned bind = ELF64_ST_BIND(p[e->is64 ? 4 : 12]);
+    if (elf_u16(e, p + (e->is64 ? 6 : 14)) != SHN_UNDEF || bind == STB_WEAK || bind == STB_LOCAL) {
+        return false;
+    }
+    const char *name = elf_string(e, elf_u32(e, p));
+    if (!name || !*name) {
+        return false;
+    }
+    *ret_name = name;
     return true;
 }
 
@@ -526,7 +588,7 @@ static uint32_t symbols_by_section(const struct elf_image *e)
         if (elf_u32(e, header + 4) == SHT_DYNSYM) {
             uint64_t offset = 0, size = 0;
             section_place(e, header, &offset, &size);
-            return (uint32_t)(size / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym)));
+            return (uint32_t)(size / symbol_size(e));
         }
     }
     return 0;
@@ -591,52 +653,19 @@ static const unsigned char *gnu_chain(const struct elf_image *e, uint32_t index)
                : NULL;
 }
 
-void elf_symbol_prefetch(const struct elf_image *e, const struct elf_lookup_key *key,
-                         enum elf_lookup_step step)
+/* Where the chain of the hash begins; 0: no such name is there. */
+static uint32_t gnu_first(const struct elf_image *e, uint32_t hash)
 {
-    uint32_t hash = key->gnu_hash;
-    if (!e->gnu.bloom) {
-        return;
-    }
-    if (step == ELF_LOOKUP_FILTER) {
-        __builtin_prefetch(gnu_filter(e, hash));
-        return;
-    }
-    if (!gnu_passes(e, hash)) {
-        return;
-    }
-    if (step == ELF_LOOKUP_BUCKET) {
-        __builtin_prefetch(gnu_bucket(e, hash));
-        return;
-    }
     uint32_t index = elf_u32(e, gnu_bucket(e, hash));
-    size_t size = e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-    const unsigned char *chain = gnu_chain(e, index);
-    const unsigned char *symbol =
-        chain && e->symtab ? elf_bytes(e, e->symtab + (uint64_t)index * size, size) : NULL;
-    if (symbol && step == ELF_LOOKUP_SYMBOL) {
-        __builtin_prefetch(chain);
-        __builtin_prefetch(symbol);
-        if (e->versym) {
-            __builtin_prefetch(elf_bytes(e, e->versym + (uint64_t)index * 2, 2));
-        }
-    } else if (symbol && (elf_u32(e, chain) | 1) == (hash | 1)) {
-        __builtin_prefetch(elf_string(e, elf_u32(e, symbol)));
-    }
+    return index < e->gnu.symoffset ? 0 : index;
 }
 
-static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key,
-                     bool (*visit)(const struct elf_symbol *, void *), void *arg)
+static bool find_in_chain(const struct elf_image *e, const struct elf_lookup_key *key,
+                          uint32_t index, bool (*visit)(const struct elf_symbol *, void *),
+                          void *arg)
 {
     uint32_t hash = key->gnu_hash;
-    if (!e->gnu.bloom || !gnu_passes(e, hash)) {
-        return false;
-    }
-    uint32_t index = elf_u32(e, gnu_bucket(e, hash));
-    if (index < e->gnu.symoffset || index == 0) {
-        return false;
-    }
-    for (;; index++) { // ends at the chain's mark or the end of the file
+    for (; index; index++) { // ends at the chain's mark or the end of the file
         const unsigned char *c = gnu_chain(e, index);
         if (!c) {
             return false;
@@ -649,6 +678,69 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
             return false;
         }
     }
+    return false;
+}
+
+static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key,
+                     bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    return e->gnu.bloom && gnu_passes(e, key->gnu_hash) &&
+           find_in_chain(e, key, gnu_first(e, key->gnu_hash), visit, arg);
+}
+
+static void fetch_symbol(const struct elf_image *e, uint32_t index)
+{
+    __builtin_prefetch(gnu_chain(e, index));
+    if (index < e->symbols_room) {
+        __builtin_prefetch(symbol_bytes(e, index));
+    }
+    if (index < e->versym_room) {
+        __builtin_prefetch(versym_bytes(e, index));
+    }
+}
+
+static void fetch_name(const struct elf_image *e, const struct elf_lookup *l)
+{
+    const unsigned char *chain = gnu_chain(e, l->first);
+    if (chain && l->first < e->symbols_room &&
+        (elf_u32(e, chain) | 1) == (l->key.gnu_hash | 1)) {
+        __builtin_prefetch(elf_string(e, elf_u32(e, symbol_bytes(e, l->first))));
+    }
+}
+
+void elf_lookup_start(struct elf_lookup *lookups, size_t n)
+{
+    struct elf_lookup *end = lookups + n;
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        l->first = l->image && l->image->gnu.bloom;
+        if (l->first) {
+            __builtin_prefetch(gnu_filter(l->image, l->key.gnu_hash));
+            __builtin_prefetch(gnu_bucket(l->image, l->key.gnu_hash));
+        }
+    }
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        l->first = l->first && gnu_passes(l->image, l->key.gnu_hash)
+                       ? gnu_first(l->image, l->key.gnu_hash)
+                       : 0;
+        if (l->first) {
+            fetch_symbol(l->image, l->first);
+        }
+    }
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        if (l->first) {
+            fetch_name(l->image, l);
+        }
+    }
+}
+
+bool elf_lookup_finish(const struct elf_lookup *l,
+                       bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    const struct elf_image *e = l->image;
+    if (e && !e->gnu.bloom) {
+        return elf_symbol_find(e, &l->key, visit, arg);
+    }
+    return e && find_in_chain(e, &l->key, l->first, visit, arg);
 }
 
 /* DT_HASH: nbucket, nchain, buckets, chains. */
@@ -756,10 +848,7 @@ uint32_t elf_symbol_undef_count(const struct elf_image *e)
     } else {
         n = symbols_by_section(e);
     }
-    uint64_t room = e->symtab && e->symtab < e->size
-                        ? (e->size - e->symtab) / (e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym))
-                        : 0;
-    return (uint32_t)(n < room ? n : room);
+    return n < e->symbols_room ? (uint32_t)n : e->symbols_room;
 }
 
 bool elf_may_use_tls(const struct elf_image *e)
@@ -767,7 +856,7 @@ bool elf_may_use_tls(const struct elf_image *e)
     if (e->flags & DF_STATIC_TLS || e->tls.size) {
         return true;
     }
-    size_t size = e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    size_t size = symbol_size(e);
     uint32_t n = elf_symbol_undef_count(e);
     const unsigned char *p = e->symtab ? elf_bytes(e, e->symtab, n * size) : NULL;
     for (uint32_t i = 0; p && i < n; i++) {

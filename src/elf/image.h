@@ -79,6 +79,8 @@ struct elf_image {
     /* Where the tables lie, as offsets into the file; 0 means absent. */
     uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
     bool strtab_ends; // the last byte of the string table is a NUL, so every string in it ends
+    /* Entries from the table's beginning to the end of the file; the table itself may be shorter. */
+    uint32_t symbols_room, versym_room;
     uint64_t verneed, verneed_n, verdef, verdef_n;
     uint64_t rel, rel_size, jmprel, jmprel_size;
     bool rel_is_rela, jmprel_is_rela;
@@ -96,6 +98,18 @@ struct elf_image {
 /* Reads the tables above out of `size` bytes. Never fails: what cannot be read is said in
  * `state`, `defect`, `dynamic_bad`. The arena takes the arrays. */
 void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret);
+
+/* Another way to the bytes of a mapped file: false if not all n could be read. */
+struct elf_peek {
+    bool (*read)(void *arg, uint64_t offset, void *to, size_t n);
+    void *arg;
+};
+
+/* The same; the dynamic section, far from all else that is looked at, is read instead of touched:
+ * the kernel maps and unmaps a dozen pages for a single touch, which takes longer than all the
+ * rest. peek: may be NULL. */
+void elf_image_parse_peek(struct arena *a, const void *data, size_t size,
+                          const struct elf_peek *peek, struct elf_image *ret);
 
 /* The one gate to the bytes: `size` bytes at `offset`, or NULL if they are not all inside. */
 static inline const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset,
@@ -173,6 +187,10 @@ struct elf_symbol {
 /* Reads symbol `index`; false if it, or its name, lies outside the tables. */
 bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret);
 
+/* Whether symbol `index` has to be defined by somebody: undefined, neither weak nor local,
+ * and with a name, which *ret_name then is. */
+bool elf_symbol_wanted(const struct elf_image *e, uint32_t index, const char **ret_name);
+
 /* Number of dynamic symbols that can be undefined: those before the first hashed one with
  * DT_GNU_HASH (up to the last that a relocation names where none is hashed), all with DT_HASH. 0 if
  * it cannot be known. */
@@ -196,13 +214,20 @@ uint32_t elf_sysv_hash(const char *name);
 bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
-/* What elf_symbol_find() reads, in this order; each place is known from the one before. */
-enum elf_lookup_step { ELF_LOOKUP_FILTER, ELF_LOOKUP_BUCKET, ELF_LOOKUP_SYMBOL, ELF_LOOKUP_NAME };
-
-/* Has the processor fetch what this step of a lookup will read. With many lookups ahead, taking
- * each step for all of them makes their waits for memory overlap. Does nothing with DT_HASH. */
-void elf_symbol_prefetch(const struct elf_image *e, const struct elf_lookup_key *key,
-                         enum elf_lookup_step step);
+/*
+ * The same for many names at a time: a lookup touches places that are in no cache (filter, bucket,
+ * symbol, its name), each known only from the one before. Taking each step for all of the lookups
+ * lets their waits for memory overlap.
+ */
+struct elf_lookup {
+    const struct elf_image *image; // NULL: none, nothing is found
+    struct elf_lookup_key key;
+    uint32_t first; // elf_lookup_start(): where the chain of the name begins; 0: it is not there
+};
+void elf_lookup_start(struct elf_lookup *lookups, size_t n);
+/* elf_symbol_find(), from where elf_lookup_start() has come to. */
+bool elf_lookup_finish(const struct elf_lookup *l,
+                       bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
 struct elf_relocation {
     uint32_t symbol, type; // symbol 0: none

@@ -80,6 +80,7 @@ struct ldso_object {
     VEC(struct ldso_object *) deps;    // direct dependencies, in order
     VEC(struct ldso_object *) scope;   // breadth-first closure, set once it was a dlopen root
     bool global, relocated, versions_checked, soname_added;
+    struct ldso_object **version_from; // who has to define each Vernaux, in their order; or NULL
     bool late, opened; // mapped by a dlopen; named by a dlopen that succeeded
     struct ldso_object *listed_first; // of the list that a dlopen of it sorts
     uint64_t tls_offset; // of its block in the static TLS block; 0: it has none there

@@ -103,6 +103,18 @@ static void grow_files(struct ldso_store *s)
     s->cap_files = cap;
 }
 
+static void close_file(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
+static bool read_at(void *arg, uint64_t offset, void *to, size_t n)
+{
+    return offset <= INT64_MAX && pread(*(int *)arg, to, n, (off_t)offset) == (ssize_t)n;
+}
+
 /* The file of an inode that stat() has just named; opens and parses it at first sight. */
 static int file_of(struct ldso_store *s, const char *path, const struct stat *st,
                    struct ldso_file **ret)
@@ -121,11 +133,14 @@ static int file_of(struct ldso_store *s, const char *path, const struct stat *st
     const void *data = NULL;
     size_t size = 0;
     struct stat opened;
-    int rc = root_map_seen(s->root, path, &data, &size, &opened);
+    int fd = -1;
+    int rc = root_map_seen(s->root, path, &data, &size, &opened, &fd);
     if (rc < 0) {
         return rc;
     }
+    const struct elf_peek peek = {read_at, &fd};
     if (!ldso_store_keep(s, data, size)) {
+        close_file(fd);
         return -ENOMEM;
     }
     struct ldso_file *f = arena_alloc(s->arena, sizeof *f);
@@ -134,7 +149,8 @@ static int file_of(struct ldso_store *s, const char *path, const struct stat *st
     f->mode = opened.st_mode;
     f->uid = opened.st_uid;
     f->gid = opened.st_gid;
-    elf_image_parse(s->arena, data ? data : "", size, &f->image);
+    elf_image_parse_peek(s->arena, data ? data : "", size, fd < 0 ? NULL : &peek, &f->image);
+    close_file(fd);
     s->files[at] = f;
     s->n_files++;
     *ret = f;

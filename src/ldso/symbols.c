@@ -62,6 +62,17 @@ static const char *check_need(struct ldso_process *p, struct ldso_object *o,
     return d.text;
 }
 
+/* Who has to define each version that the object asks for. */
+static void find_providers(struct ldso_process *p, struct ldso_object *o,
+                           const struct elf_versions *v)
+{
+    o->version_from = arena_array(p->arena, v->n_needs, sizeof(struct ldso_object *));
+    for (size_t i = 0; i < v->n_needs; i++) {
+        bool same = i && v->needs[i].file == v->needs[i - 1].file; // its versions stand together
+        o->version_from[i] = same ? o->version_from[i - 1] : provider_named(p, v->needs[i].file);
+    }
+}
+
 const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *const *objects,
                                 size_t n, bool at_start)
 {
@@ -73,12 +84,9 @@ const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *cons
         }
         o->versions_checked = true;
         const struct elf_versions *v = ldso_file_versions(p->store, o->file);
-        struct ldso_object *provider = NULL;
+        find_providers(p, o, v);
         for (size_t k = 0; k < v->n_needs; k++) {
-            if (k == 0 || v->needs[k].file != v->needs[k - 1].file) { // its versions stand together
-                provider = provider_named(p, v->needs[k].file);
-            }
-            const char *text = check_need(p, o, &v->needs[k], provider, at_start);
+            const char *text = check_need(p, o, &v->needs[k], o->version_from[k], at_start);
             first = first ? first : text;
             if (first && !at_start) {
                 return first;
@@ -95,7 +103,6 @@ struct reference {
     const char *file;    // Verneed's file, NULL for an own definition
     uint32_t hash;
     struct ldso_object *named; // who answers to the file's name, or NULL
-    bool hidden;
     bool settled; // a numbered version of glibc that its library defines: see is_settled()
 };
 
@@ -134,34 +141,38 @@ static struct references references_of(struct ldso_process *p, struct ldso_objec
         r.n = v->needs[i].index >= r.n ? v->needs[i].index + 1u : r.n;
     }
     r.items = arena_array(p->arena, r.n, sizeof *r.items);
+    if (!o->version_from) {
+        find_providers(p, o, v);
+    }
     for (size_t i = 0; i < v->n_needs; i++) {
         const struct elf_version_need *need = &v->needs[i];
-        const struct elf_version_need *before = i ? need - 1 : need;
-        struct ldso_object *named = i && before->file == need->file
-                                        ? r.items[before->index].named
-                                        : provider_named(p, need->file);
-        r.items[need->index] =
-            (struct reference){need->name, need->file, need->hash, named, false,
-                               is_settled(p, need, named)};
+        struct ldso_object *named = o->version_from[i];
+        r.items[need->index] = (struct reference){need->name, need->file, need->hash, named,
+                                                  is_settled(p, need, named)};
     }
     return r;
 }
 
-static struct reference version_of(const struct references *r, uint16_t versym)
+/* What one symbol asks for. */
+struct wanted {
+    const struct reference *version; // never NULL; one without a name: no version
+    bool hidden;
+};
+
+static struct wanted version_of(const struct references *r, uint16_t versym)
 {
+    static const struct reference none = {0};
     uint16_t index = versym & 0x7fff;
     if (versym == 0xffff || index < 2 || index >= r->n) {
-        return (struct reference){0};
+        return (struct wanted){&none, false};
     }
-    struct reference found = r->items[index];
-    found.hidden = versym >> 15;
-    return found;
+    return (struct wanted){&r->items[index], versym >> 15};
 }
 
 struct match {
     struct ldso_process *p;
     struct ldso_object *object;
-    struct reference want;
+    struct wanted want;
     bool versioned; // the object has a version table
     unsigned hidden_n; // candidates whose version was not asked for
 };
@@ -203,7 +214,7 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
     }
     uint16_t index = sym->versym & 0x7fff;
     bool hidden = sym->versym >> 15;
-    if (!m->want.version) {
+    if (!m->want.version->version) {
         if (index >= 3) {
             m->hidden_n += !hidden;
             return false;
@@ -212,7 +223,8 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
     }
     const struct elf_version_def *def =
         def_at(ldso_file_versions(m->p->store, m->object->file), index);
-    if (def && def->hash == m->want.hash && strcmp(def->name, m->want.version) == 0) {
+    if (def && def->hash == m->want.version->hash &&
+        strcmp(def->name, m->want.version->version) == 0) {
         return true;
     }
     /* An unversioned definition (index 0 or 1, not hidden) serves a reference that is not hidden. */
@@ -222,21 +234,28 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
 enum lookup { LOOKUP_FOUND, LOOKUP_MISSING, LOOKUP_BUG };
 
 static enum lookup lookup_in(struct ldso_process *p, struct ldso_object *o,
-                             const struct elf_lookup_key *key, const struct reference *want)
+                             const struct elf_lookup_key *key, struct wanted want)
 {
-    struct match m = {p, o, *want, o->file->image.versym != 0, 0};
+    struct match m = {p, o, want, o->file->image.versym != 0, 0};
     if (elf_symbol_find(&o->file->image, key, is_match, &m) || m.hidden_n == 1) {
         return LOOKUP_FOUND;
     }
     /* "If this current map is the one mentioned in the verneed entry and we have not found a weak
      * entry, it is a bug." (do_lookup_x) */
-    return p->glibc_minor < 30 && want->file && ldso_has_name(o, want->file) ? LOOKUP_BUG
+    return p->glibc_minor < 30 && want.version->file && ldso_has_name(o, want.version->file) ? LOOKUP_BUG
                                                                              : LOOKUP_MISSING;
 }
 
 struct scope {
     struct ldso_object *const *items;
     size_t n;
+};
+
+/* Where symbols are looked up: the global scope, then that of what is being loaded. */
+struct scopes {
+    struct scope items[2];
+    size_t n;
+    unsigned mark; // of the files in them
 };
 
 /* Who defined the symbols before this one, the last first, then what the object depends on: most
@@ -257,37 +276,101 @@ static void remember_recent(struct recent *r, struct ldso_object *o)
     }
 }
 
-/* Whether the symbol is found at all. The library that the reference names, or for a reference
- * without version those that served the symbols before it, are asked first: if one of them is in
- * the scope and defines the symbol, no other library's answer can make the lookup fail. */
-static enum lookup lookup(struct ldso_process *p, const struct scope *scopes, size_t n_scopes,
-                          const struct elf_lookup_key *key, const struct reference *want,
-                          unsigned mark, struct recent *recent, struct ldso_object **ret)
+struct missing {
+    uint32_t index;
+    enum lookup how;
+};
+
+typedef VEC(struct missing) missing_list;
+
+/* A symbol to be looked up. */
+struct pending {
+    uint32_t index;
+    struct ldso_object *first; // whom to ask first, or NULL
+    struct wanted want;
+};
+
+/*
+ * The lookups of one object's symbols, some dozen at a time (struct elf_lookup).
+ *
+ * Only whether a symbol is found at all matters. The library that the reference names, or for a
+ * reference without version those that served the symbols before it, are asked first: if one of
+ * them is in the scope and defines the symbol, no other library's answer can make the lookup fail.
+ */
+enum { PENDING = 48 };
+
+struct search {
+    struct ldso_process *p;
+    struct ldso_object *object;
+    const struct scopes *in;
+    struct recent recent;
+    missing_list missing;
+    struct elf_lookup lookups[PENDING];
+    struct pending pending[PENDING];
+    size_t n; // of them
+};
+
+static bool found_first(struct search *s, const struct elf_lookup *l, const struct pending *one)
 {
-    size_t n_first = want->version ? 1 : RECENT;
-    for (size_t i = 0; i < n_first; i++) {
-        struct ldso_object *first = want->version ? want->named : recent->items[i];
-        if (first && first->file->mark == mark && lookup_in(p, first, key, want) == LOOKUP_FOUND) {
-            *ret = first;
+    struct match m = {s->p, one->first, one->want, l->image && l->image->versym, 0};
+    return l->image && (elf_lookup_finish(l, is_match, &m) || m.hidden_n == 1);
+}
+
+static enum lookup look_up(struct search *s, const struct elf_lookup *l, const struct pending *one,
+                           struct ldso_object **ret)
+{
+    if (found_first(s, l, one)) {
+        *ret = one->first;
+        return LOOKUP_FOUND;
+    }
+    for (size_t i = 0; i < RECENT && !one->want.version->version; i++) {
+        struct ldso_object *o = s->recent.items[i];
+        if (o && o != one->first && o->file->mark == s->in->mark &&
+            lookup_in(s->p, o, &l->key, one->want) == LOOKUP_FOUND) {
+            *ret = o;
             return LOOKUP_FOUND;
         }
     }
-    for (size_t s = 0; s < n_scopes; s++) {
-        for (size_t i = 0; i < scopes[s].n; i++) {
-            struct ldso_object *o = scopes[s].items[i];
-            enum lookup found = lookup_in(p, o, key, want);
+    for (size_t i = 0; i < s->in->n; i++) {
+        for (size_t k = 0; k < s->in->items[i].n; k++) {
+            *ret = s->in->items[i].items[k];
+            enum lookup found = lookup_in(s->p, *ret, &l->key, one->want);
             if (found != LOOKUP_MISSING) {
-                *ret = o;
                 return found;
             }
         }
     }
+    *ret = NULL;
     return LOOKUP_MISSING;
+}
+
+static void look_up_pending(struct search *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct pending *one = &s->pending[i];
+        struct ldso_object *o = one->want.version->version ? one->want.version->named : s->recent.items[0];
+        one->first = o && o->file->mark == s->in->mark ? o : NULL;
+        s->lookups[i].image = one->first ? &o->file->image : NULL;
+        s->lookups[i].key = elf_lookup_key(s->lookups[i].key.name);
+    }
+    elf_lookup_start(s->lookups, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct pending *one = &s->pending[i];
+        struct ldso_object *found = NULL;
+        enum lookup how = look_up(s, &s->lookups[i], one, &found);
+        if (how == LOOKUP_FOUND) {
+            remember_recent(&s->recent, found);
+            s->object->file->providers[one->index] = found->file;
+        } else {
+            VEC_PUSH(s->p->arena, &s->missing, (struct missing){one->index, how});
+        }
+    }
+    s->n = 0;
 }
 
 /* Whose definition of a symbol an object gets, or NULL. */
 static struct ldso_object *definer(struct ldso_process *p, struct ldso_object *o,
-                                   const struct scope *scopes, size_t n_scopes, uint32_t symbol,
+                                   const struct scopes *in, uint32_t symbol,
                                    const struct references *references)
 {
     struct elf_symbol sym;
@@ -295,14 +378,14 @@ static struct ldso_object *definer(struct ldso_process *p, struct ldso_object *o
         return NULL;
     }
     struct elf_lookup_key key = elf_lookup_key(sym.name);
-    struct reference want = version_of(references, sym.versym);
-    if (o->file->image.symbolic && lookup_in(p, o, &key, &want) == LOOKUP_FOUND) {
+    struct wanted want = version_of(references, sym.versym);
+    if (o->file->image.symbolic && lookup_in(p, o, &key, want) == LOOKUP_FOUND) {
         return o;
     }
-    for (size_t s = 0; s < n_scopes; s++) {
-        for (size_t i = 0; i < scopes[s].n; i++) {
-            if (lookup_in(p, scopes[s].items[i], &key, &want) == LOOKUP_FOUND) {
-                return scopes[s].items[i];
+    for (size_t s = 0; s < in->n; s++) {
+        for (size_t i = 0; i < in->items[s].n; i++) {
+            if (lookup_in(p, in->items[s].items[i], &key, want) == LOOKUP_FOUND) {
+                return in->items[s].items[i];
             }
         }
     }
@@ -329,11 +412,6 @@ static void note_use(const struct elf_relocation *r, void *arg)
         *(r->lazy ? &u->at_lazy : &u->at_eager) = r->number;
     }
 }
-
-struct missing {
-    uint32_t index;
-    enum lookup how;
-};
 
 static const char *missing_text(struct ldso_process *p, struct ldso_object *o, const char *name,
                                 const struct reference *want, enum lookup how)
@@ -384,7 +462,7 @@ static const char *report_tls(struct ldso_process *p, struct ldso_object *o,
 /* Static TLS that the object's relocations want, up to relocation number `end`: of its own block or
  * of that of who defines the symbol. */
 static const char *check_tls(struct ldso_process *p, struct ldso_object *o,
-                             const struct scope *scopes, size_t n_scopes, uint64_t end)
+                             const struct scopes *in, uint64_t end)
 {
     size_t n = 0;
     if (!p->tls.known) {
@@ -396,7 +474,7 @@ static const char *check_tls(struct ldso_process *p, struct ldso_object *o,
         struct ldso_object *owner = o;
         if (uses[i].symbol) {
             references = references.n ? references : references_of(p, o);
-            owner = definer(p, o, scopes, n_scopes, uses[i].symbol, &references);
+            owner = definer(p, o, in, uses[i].symbol, &references);
         }
         if (owner && owner->file->image.tls.size && !ldso_tls_place(p, owner, uses[i].optional) &&
             !uses[i].optional) {
@@ -422,11 +500,11 @@ static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
     for (size_t i = 0; i < n; i++) {
         how = missing[i].index == index ? missing[i].how : how;
     }
-    struct reference want = version_of(references, sym.versym);
-    const char *text = missing_text(p, o, sym.name, &want, how);
+    const struct reference *want = version_of(references, sym.versym).version;
+    const char *text = missing_text(p, o, sym.name, want, how);
     ldso_defect_add(p, (struct ldso_defect){
         .kind = fatal ? LDSO_SYMBOL_MISSING : LDSO_SYMBOL_MISSING_LAZY, .object = o,
-        .provider = want.named, .symbol = sym.name, .version = want.version, .text = text,
+        .provider = want->named, .symbol = sym.name, .version = want->version, .text = text,
         .load = p->current_load, .fatal = fatal});
     return fatal ? text : NULL;
 }
@@ -465,143 +543,81 @@ static bool symbol_is_settled(const struct elf_image *e, const unsigned char *ve
     return index >= 2 && index < r->n && r->items[index].settled;
 }
 
-/* A symbol to be looked up. */
-struct pending {
-    uint32_t index;
-    const char *name;
-    struct reference want;
-    struct elf_lookup_key key;
-};
-
-/*
- * Symbols are looked up some dozen at a time: each lookup touches places that are in no cache (name,
- * filter, bucket, symbol, its name), each known only from the one before. Asking for all the names,
- * then for all the filters and so on lets the waits overlap.
- */
-enum { PENDING = 48 };
-
-/* The lookups of one object's symbols. */
-struct search {
-    struct ldso_process *p;
-    struct ldso_object *object;
-    const struct scope *scopes;
-    size_t n_scopes;
-    unsigned mark; // of the files in the scopes
-    struct recent recent;
-    VEC(struct missing) missing;
-    struct pending pending[PENDING];
-    size_t n; // of them
-};
-
-static void warm_up(struct search *s)
-{
-    const struct elf_image *first[PENDING];
-    for (size_t i = 0; i < s->n; i++) {
-        struct pending *one = &s->pending[i];
-        const struct ldso_object *o = one->want.named ? one->want.named : s->recent.items[0];
-        first[i] = o ? &o->file->image : NULL;
-        one->key = elf_lookup_key(one->name);
-    }
-    for (enum elf_lookup_step step = ELF_LOOKUP_FILTER; step <= ELF_LOOKUP_NAME; step++) {
-        for (size_t i = 0; i < s->n; i++) {
-            if (first[i]) {
-                elf_symbol_prefetch(first[i], &s->pending[i].key, step);
-            }
-        }
-    }
-}
-
-static void look_up_pending(struct search *s)
-{
-    warm_up(s);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct pending *one = &s->pending[i];
-        struct ldso_object *found = NULL;
-        enum lookup how = *one->name ? lookup(s->p, s->scopes, s->n_scopes, &one->key, &one->want,
-                                              s->mark, &s->recent, &found)
-                                     : LOOKUP_FOUND;
-        if (how != LOOKUP_FOUND) {
-            VEC_PUSH(s->p->arena, &s->missing, (struct missing){one->index, how});
-        } else if (found) {
-            remember_recent(&s->recent, found);
-            s->object->file->providers[one->index] = found->file;
-        }
-    }
-    s->n = 0;
-}
-
-static const char *check_object(struct ldso_process *p, struct ldso_object *o,
-                                const struct scope *scopes, size_t n_scopes, unsigned mark,
-                                bool now)
+/* Looks up all symbols that the object wants. */
+static missing_list missing_of(struct ldso_process *p, struct ldso_object *o,
+                               const struct scopes *in, const struct references *references)
 {
     const struct elf_image *e = &o->file->image;
-    if (served_as_before(o->file, mark)) {
-        return check_tls(p, o, scopes, n_scopes, UINT64_MAX);
-    }
-    struct references references = references_of(p, o);
     uint32_t n = elf_symbol_undef_count(e);
-    if (!o->file->providers) {
-        o->file->providers = arena_array(p->store->arena, n, sizeof(struct ldso_file *));
-    }
-    struct search search = {.p = p, .object = o, .scopes = scopes, .n_scopes = n_scopes,
-                            .mark = mark};
+    struct search s = {.p = p, .object = o, .in = in};
     for (size_t i = 0; i < o->deps.n && i < RECENT; i++) {
-        search.recent.items[i] = o->deps.items[i];
+        s.recent.items[i] = o->deps.items[i];
     }
     const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)n * 2) : NULL;
     for (uint32_t i = 1; i < n; i++) {
         struct ldso_file *before = o->file->providers[i];
-        struct elf_symbol sym;
         /* Who defined it in an earlier process still does if it is in the scope: only whether
          * the symbol is found matters here, not which definition wins. */
-        if ((before && before->mark == mark) || symbol_is_settled(e, versions, &references, i) ||
-            !elf_symbol_at(e, i, &sym) ||
-            sym.shndx != SHN_UNDEF || sym.bind == STB_WEAK || sym.bind == STB_LOCAL) {
+        if ((before && before->mark == in->mark) || symbol_is_settled(e, versions, references, i) ||
+            !elf_symbol_wanted(e, i, &s.lookups[s.n].key.name)) {
             continue;
         }
-        __builtin_prefetch(sym.name);
-        search.pending[search.n++] = (struct pending){
-            .index = i, .name = sym.name, .want = version_of(&references, sym.versym)};
-        if (search.n == PENDING) {
-            look_up_pending(&search);
+        uint16_t versym = versions ? elf_u16(e, versions + (size_t)i * 2) : 0xffff;
+        s.pending[s.n++] = (struct pending){.index = i, .want = version_of(references, versym)};
+        if (s.n == PENDING) {
+            look_up_pending(&s);
         }
     }
-    look_up_pending(&search);
-    o->file->served_complete = false;
-    if (search.missing.n == 0) {
-        remember_providers(p, o->file, n);
-        return check_tls(p, o, scopes, n_scopes, UINT64_MAX);
+    look_up_pending(&s);
+    return s.missing;
+}
+
+static const char *check_object(struct ldso_process *p, struct ldso_object *o,
+                                const struct scopes *in, bool now)
+{
+    const struct elf_image *e = &o->file->image;
+    if (served_as_before(o->file, in->mark)) {
+        return check_tls(p, o, in, UINT64_MAX);
     }
-    struct use use = uses_of(p, e, search.missing.items, search.missing.n);
+    struct references references = references_of(p, o);
+    if (!o->file->providers) {
+        o->file->providers = arena_array(p->store->arena, elf_symbol_undef_count(e),
+                                         sizeof(struct ldso_file *));
+    }
+    missing_list missing = missing_of(p, o, in, &references);
+    o->file->served_complete = false;
+    if (missing.n == 0) {
+        remember_providers(p, o->file, elf_symbol_undef_count(e));
+        return check_tls(p, o, in, UINT64_MAX);
+    }
+    struct use use = uses_of(p, e, missing.items, missing.n);
     bool fatal = use.first_eager || (use.first_lazy && (now || e->bind_now));
-    const char *text = check_tls(p, o, scopes, n_scopes,
+    const char *text = check_tls(p, o, in,
                                  !fatal            ? UINT64_MAX
                                  : use.first_eager ? use.at_eager
                                                    : use.at_lazy);
     return text ? text
-                : report_missing(p, o, &references, search.missing.items, search.missing.n, &use,
-                                 fatal);
+                : report_missing(p, o, &references, missing.items, missing.n, &use, fatal);
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,
                                struct ldso_object *root, bool now)
 {
-    struct scope scopes[2] = {{p->global.items, p->global.n}};
-    size_t n_scopes = 1;
+    struct scopes in = {.items = {{p->global.items, p->global.n}}, .n = 1};
     if (root) {
-        scopes[n_scopes++] = (struct scope){root->scope.items, root->scope.n};
+        in.items[in.n++] = (struct scope){root->scope.items, root->scope.n};
     }
-    unsigned mark = ldso_store_mark(p->store);
-    for (size_t s = 0; s < n_scopes; s++) {
-        for (size_t i = 0; i < scopes[s].n; i++) {
-            scopes[s].items[i]->file->mark = mark;
+    in.mark = ldso_store_mark(p->store);
+    for (size_t s = 0; s < in.n; s++) {
+        for (size_t i = 0; i < in.items[s].n; i++) {
+            in.items[s].items[i]->file->mark = in.mark;
         }
     }
     const char *first = NULL;
     for (size_t i = 0; i < n && !(first && root); i++) {
         if (!objects[i]->relocated) {
             objects[i]->relocated = true;
-            const char *text = check_object(p, objects[i], scopes, n_scopes, mark, now);
+            const char *text = check_object(p, objects[i], &in, now);
             first = first ? first : text;
         }
     }
