@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "report/trace.h"
+#include "watch/compare.h"
 #include "watch/images.h"
 #include "watch/place.h"
 #include "watch/supervise.h"
@@ -133,6 +135,79 @@ static void end_by(int number)
     (void)raise(number);
 }
 
+/* ------------------------------------------------------------------ the trace */
+
+struct tracing {
+    struct run_watch *w;
+    struct arena *a;
+    struct out out;
+    struct watch_trace trace;
+    bool opened; // trace
+};
+
+static void show(void *arg, const struct watch_event *event)
+{
+    const struct tracing *t = arg;
+    report_trace_event(&t->out, t->a, event);
+}
+
+static void tick(void *arg)
+{
+    struct tracing *t = arg;
+    watch_trace_read(&t->trace);
+    (void)fflush(stderr); // gone: nothing better is left
+}
+
+static int begin_tracing(struct tracing *t, struct run_watch *w, const struct run_watch_start *s)
+{
+    struct gm_err err;
+    *t = (struct tracing){.w = w, .a = s->a};
+    out_init(&t->out, stderr);
+    if (!w->record || !w->trace) {
+        return CLI_OK;
+    }
+    if (watch_trace_open(&t->trace, s->a, w->record, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
+    }
+    t->opened = true;
+    if (!w->trace_file) {
+        t->trace.show = show;
+        t->trace.show_arg = t;
+    }
+    return CLI_OK;
+}
+
+/* One line of the trace, in one write. */
+static void append(void *arg, const char *line, size_t n)
+{
+    const int *fd = arg;
+    (void)!write(*fd, line, n); // a full disk shows in the helpers' lines as well
+}
+
+static void tell_differences(struct tracing *t)
+{
+    struct root host = ROOT_EMPTY;
+    struct watch_comparison c;
+    struct gm_err err;
+    if (!t->opened || root_open(&host, "/", &err) < 0) {
+        return;
+    }
+    watch_trace_end(&t->trace);
+    watch_compare(&t->trace, t->a, &host, &c);
+    root_close(&host);
+    if (!t->w->trace_file) {
+        report_trace_text(&t->out, t->a, &c);
+        return;
+    }
+    int fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+    if (fd >= 0) {
+        report_trace_json(t->a, &c, append, &fd);
+        (void)close(fd); // each line was one write
+    }
+}
+
+/* ------------------------------------------------------------------ start and end */
+
 int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *ret_errno)
 {
     struct gm_err err;
@@ -143,8 +218,20 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
                                s->launch->changes.n),
         .restore = cli_restore_signals,
     };
+    struct tracing t;
     *ret_errno = 0;
-    int rc = watch_supervise(&child, &end, &err);
+    int rc = begin_tracing(&t, w, s);
+    if (rc != CLI_OK) {
+        return rc;
+    }
+    if (t.trace.show) {
+        child.tick = tick;
+        child.tick_arg = &t;
+    }
+    rc = watch_supervise(&child, &end, &err);
+    if (rc == 0 && !end.not_started) {
+        tell_differences(&t);
+    }
     if (w->record_is_ours) {
         (void)unlink(w->record); // in a folder of our own: what stays is small
     }

@@ -219,6 +219,12 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_VARIABLE_TOO_LATE] = {
         "variable-set-too-late", "env-set-too-late", DIAG_ERROR,
         "An environment variable is set after the library that reads it has read it."},
+    [DIAG_DLOPEN_INTERPOSED] = {
+        "dlopen-interposed", "lib-not-on-path", DIAG_ERROR,
+        "Another library stands in front of dlopen, so the loader searches from the wrong place."},
+    [DIAG_LIBRARY_CHANGED] = {
+        "library-changed-while-running", "python-dep-conflict", DIAG_WARNING,
+        "A library was made, changed or removed while the program was running."},
     [DIAG_BUNDLED_COPY] = {
         "bundled-copy-wins", "rpath-shadow", DIAG_ERROR,
         "A copy that a package brings along wins over the right one."},

@@ -1,0 +1,559 @@
+#include "watch/compare.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "diag/cause.h"
+
+enum { PROCESSES_MAX = 64, EXPLAINED_MAX = 50, US = 1000000 };
+
+/* How the model is asked. */
+struct circumstances {
+    bool as_the_loader;  // from whom the loader took for the caller
+    const char *path_set; // LD_LIBRARY_PATH at the start, instead of what it was; or NULL
+    bool path_unset;
+};
+
+struct compared {
+    struct arena *a;
+    struct ldso_store store;
+    struct watch_comparison *ret;
+    size_t n_explained;
+    const struct watch_edit *edit; // of the last replay with a variable set
+};
+
+/* One process in the model, and what it says of each dlopen. */
+struct replayed {
+    struct ldso_process *model; // NULL: it cannot be modelled
+    const struct watch_load **loads; // with those before the fork
+    size_t n_loads, n_inherited;
+    struct watch_answer *answers;
+    size_t *objects_before; // how many objects the model had before each, and at the end
+};
+
+/* ------------------------------------------------------------------ the model */
+
+static const char *const *environment(struct compared *c, const struct watch_process *p,
+                                      const struct circumstances *how, size_t *ret_n)
+{
+    const char **env = arena_array(c->a, p->env.n + 1, sizeof *env);
+    size_t n = 0;
+    for (size_t i = 0; i < p->env.n; i++) {
+        bool path = starts_with(p->env.items[i], "LD_LIBRARY_PATH=");
+        if (!path || !(how->path_set || how->path_unset)) {
+            env[n++] = p->env.items[i];
+        }
+    }
+    if (how->path_set) {
+        env[n++] = arena_printf(c->a, "LD_LIBRARY_PATH=%s", how->path_set);
+    }
+    *ret_n = n;
+    return env;
+}
+
+static void gather(struct compared *c, const struct watch_process *p, struct replayed *r)
+{
+    size_t n = 0, depth = 0;
+    const struct watch_process *chain[PROCESSES_MAX];
+    size_t counts[PROCESSES_MAX];
+    for (const struct watch_process *at = p; at && depth < PROCESSES_MAX; at = at->fork_of) {
+        counts[depth] = at == p ? at->loads.n : chain[depth - 1]->fork_loads;
+        n += counts[depth];
+        chain[depth++] = at;
+    }
+    r->loads = arena_array(c->a, n + 1, sizeof *r->loads);
+    r->n_inherited = n - p->loads.n;
+    while (depth > 0) {
+        depth--;
+        for (size_t i = 0; i < counts[depth]; i++) {
+            r->loads[r->n_loads++] = &chain[depth]->loads.items[i];
+        }
+    }
+}
+
+static bool closed_before(const struct replayed *r, size_t i, const char *path)
+{
+    for (size_t k = 0; k < i; k++) {
+        for (size_t j = 0; j < r->loads[k]->closed.n; j++) {
+            const char *closed = r->loads[k]->closed.items[j];
+            if (path && closed && strcmp(closed, path) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_compared(const struct watch_load *l)
+{
+    return l->name && l->name[0] && l->space == 0 && !(l->flags & RTLD_NOLOAD);
+}
+
+static struct watch_answer answer_of(const struct ldso_load *l)
+{
+    struct watch_answer answer = {.known = l != NULL};
+    if (l && (l->outcome == LDSO_LOADED || l->outcome == LDSO_REUSED)) {
+        answer.found = true;
+        answer.path = l->object ? l->object->path : l->path;
+    }
+    return answer;
+}
+
+static struct watch_answer ask(struct replayed *r, const struct watch_load *l,
+                               const struct circumstances *how)
+{
+    const char *from = how->as_the_loader || !l->caller ? l->loader_caller : l->caller;
+    struct ldso_object *caller = from ? ldso_find_object(r->model, from) : NULL;
+    unsigned mode = (l->flags & RTLD_NOW ? LDSO_NOW : 0u) |
+                    (l->flags & RTLD_GLOBAL ? LDSO_GLOBAL_SCOPE : 0u);
+    if (!is_compared(l) || !caller) {
+        return (struct watch_answer){.known = false};
+    }
+    return answer_of(ldso_dlopen(r->model, caller, l->name, mode));
+}
+
+/* The start, then the first `n` dlopens. False if the program cannot be modelled. */
+static bool replay(struct compared *c, const struct watch_process *p,
+                   const struct circumstances *how, size_t n, struct replayed *ret,
+                   struct gm_err *err)
+{
+    struct ldso_config config = {.cwd = p->cwd, .uid = getuid()};
+    *ret = (struct replayed){.model = NULL};
+    config.env = environment(c, p, how, &config.n_env);
+    struct ldso_process *model = ldso_process_new(&c->store, c->a, &config);
+    if (!p->exe || !p->cwd || ldso_start(model, p->exe, err) < 0) {
+        return false;
+    }
+    ret->model = model;
+    gather(c, p, ret);
+    n = n < ret->n_loads ? n : ret->n_loads;
+    ret->answers = arena_array(c->a, n + 1, sizeof *ret->answers);
+    ret->objects_before = arena_array(c->a, n + 2, sizeof *ret->objects_before);
+    for (size_t i = 0; i < n; i++) {
+        ret->objects_before[i] = model->objects.n;
+        ret->answers[i] = ask(ret, ret->loads[i], how);
+    }
+    ret->objects_before[n] = model->objects.n;
+    return true;
+}
+
+/* ------------------------------------------------------------------ times */
+
+static int64_t us_of(int64_t seconds, int64_t nanoseconds)
+{
+    return seconds * US + nanoseconds / 1000;
+}
+
+/* When the file or folder was made or changed last; 0: not known. */
+static int64_t changed_us(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? us_of(st.st_ctim.tv_sec, st.st_ctim.tv_nsec) : 0;
+}
+
+/* When the folder was made; 0: the file system does not say. */
+static int64_t made_us(const char *path)
+{
+    struct statx st;
+    if (statx(AT_FDCWD, path, 0, STATX_BTIME, &st) < 0 || !(st.stx_mask & STATX_BTIME)) {
+        return 0;
+    }
+    return us_of(st.stx_btime.tv_sec, st.stx_btime.tv_nsec);
+}
+
+static const char *seconds_after(struct compared *c, const struct watch_process *p, int64_t time_us)
+{
+    return arena_printf(c->a, "%.3f s", (double)(time_us - p->time_us) / US);
+}
+
+/* ------------------------------------------------------------------ words */
+
+static const char *ends_at(struct compared *c, const struct watch_answer *answer)
+{
+    return answer->found ? arena_printf(c->a, "%s is taken", answer->path) : "nothing is found";
+}
+
+static bool same_answer(const struct watch_answer *a, const struct watch_answer *b)
+{
+    return a->found == b->found && (!a->found || !a->path || !b->path ||
+                                    strcmp(a->path, b->path) == 0);
+}
+
+static struct watch_answer seen_of(const struct watch_load *l)
+{
+    return (struct watch_answer){.known = true, .found = !l->failed,
+                                 .path = l->failed ? NULL : l->path};
+}
+
+#define SAY(c, d, ...) VEC_PUSH((c)->a, &(d)->evidence, arena_printf((c)->a, __VA_ARGS__))
+
+/* ------------------------------------------------------------------ why: another caller */
+
+static bool by_interposer(struct compared *c, const struct watch_process *p,
+                          const struct watch_load *l, size_t i, struct watch_difference *d)
+{
+    struct replayed again;
+    struct gm_err err;
+    const struct circumstances how = {.as_the_loader = true};
+    if (!l->caller || !l->loader_caller || strcmp(l->caller, l->loader_caller) == 0 ||
+        !replay(c, p, &how, i + 1, &again, &err) || !same_answer(&again.answers[i], &d->seen)) {
+        return false;
+    }
+    d->cause = "dlopen-interposed";
+    d->summary = arena_printf(c->a, "%s stands in front of the loader's dlopen: %s is looked for "
+                                    "from there and not from %s, where %s.",
+                              path_base(l->loader_caller), l->name, path_base(l->caller),
+                              ends_at(c, &d->model));
+    SAY(c, d, "the loader takes %s for the caller, by the address that dlopen returns to",
+        l->loader_caller);
+    SAY(c, d, "asked by %s, the model finds what was seen: %s", path_base(l->loader_caller),
+        ends_at(c, &d->seen));
+    d->to_do = arena_printf(c->a, "Start the program without %s, or set LD_LIBRARY_PATH to what the "
+                                  "RUNPATH of %s names.",
+                            path_base(l->loader_caller), path_base(l->caller));
+    return true;
+}
+
+/* ------------------------------------------------------------------ why: files that came or went */
+
+/* When a file in the folder was first asked for; 0: never. */
+static int64_t first_look(struct compared *c, const struct watch_process *p, const char *folder)
+{
+    for (size_t i = 0; i < p->requests.n; i++) {
+        const struct watch_request *r = &p->requests.items[i];
+        for (size_t k = 0; k < r->candidates.n; k++) {
+            const char *path = r->candidates.items[k].path;
+            if (path && strcmp(path_dir(c->a, path), folder) == 0) {
+                return r->time_us;
+            }
+        }
+    }
+    return p->fork_of ? first_look(c, p->fork_of, folder) : 0;
+}
+
+static bool by_late_folder(struct compared *c, const struct watch_process *p,
+                           const struct watch_load *l, struct watch_difference *d)
+{
+    if (!d->model.found || !d->model.path || d->model.path[0] != '/') {
+        return false;
+    }
+    const char *folder = path_dir(c->a, d->model.path);
+    int64_t made = made_us(folder), looked = first_look(c, p, folder);
+    made = made ? made : changed_us(folder);
+    if (made <= p->time_us || (looked && looked >= made)) {
+        return false;
+    }
+    d->cause = "folder-created-late";
+    d->summary = arena_printf(c->a, "%s was made when the program was running already, and the loader "
+                                    "does not look there any more: %s is not seen.",
+                              folder, path_base(d->model.path));
+    SAY(c, d, "the folder was made %s after the start", seconds_after(c, p, made));
+    if (looked) {
+        SAY(c, d, "the loader found no such folder %s after the start, and remembers that",
+            seconds_after(c, p, looked));
+    }
+    SAY(c, d, "%s was asked for %s after the start", l->name, seconds_after(c, p, l->time_us));
+    d->to_do = "Make the folder before the program starts, or start it again.";
+    return true;
+}
+
+static bool by_changed_file(struct compared *c, const struct watch_process *p,
+                            const struct watch_load *l, struct watch_difference *d)
+{
+    const char *const paths[] = {d->model.path, d->seen.path};
+    for (size_t i = 0; i < 2; i++) {
+        struct stat st;
+        if (!paths[i] || paths[i][0] != '/') {
+            continue;
+        }
+        bool gone = lstat(paths[i], &st) < 0;
+        int64_t changed = gone ? changed_us(path_dir(c->a, paths[i])) : changed_us(paths[i]);
+        if (changed <= l->time_us) {
+            continue;
+        }
+        d->cause = "library-changed-while-running";
+        d->summary = arena_printf(c->a, "%s is not what it was when %s was asked for: the file %s "
+                                        "since.",
+                                  paths[i], l->name, gone ? "was removed" : "was made or changed");
+        SAY(c, d, "it was asked for %s after the start, and %s %s after the start",
+            seconds_after(c, p, l->time_us), gone ? "its folder changed" : "the file changed",
+            seconds_after(c, p, changed));
+        d->to_do = "Start the program again, and change its libraries only while it does not run.";
+        return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ why: a variable set in vain */
+
+/* The last LD_LIBRARY_PATH that the process set for itself before the load, or NULL. */
+static const struct watch_edit *edit_before(const struct watch_process *p, size_t n)
+{
+    for (size_t i = n; i > 0; i--) {
+        if (strcmp(p->edits.items[i - 1].name, "LD_LIBRARY_PATH") == 0) {
+            return &p->edits.items[i - 1];
+        }
+    }
+    return p->fork_of ? edit_before(p->fork_of, p->fork_edits) : NULL;
+}
+
+static struct watch_difference *known_difference(struct compared *c, const struct watch_process *p,
+                                                 const char *cause)
+{
+    for (size_t i = 0; cause && i < c->ret->differences.n; i++) {
+        struct watch_difference *d = &c->ret->differences.items[i];
+        if (d->process == p && d->cause && strcmp(d->cause, cause) == 0) {
+            return d;
+        }
+    }
+    return NULL;
+}
+
+static void add_name(struct compared *c, struct watch_difference *d, const char *name)
+{
+    bool known = strcmp(d->name, name) == 0;
+    for (size_t i = 0; i < d->likewise.n && !known; i++) {
+        known = strcmp(d->likewise.items[i], name) == 0;
+    }
+    if (!known) {
+        VEC_PUSH(c->a, &d->likewise, name);
+    }
+}
+
+/* Two causes of one kind in a process are one finding with two names. */
+static void add_difference(struct compared *c, const struct watch_difference *d)
+{
+    struct watch_difference *known = known_difference(c, d->process, d->cause);
+    if (known) {
+        add_name(c, known, d->name);
+    } else {
+        VEC_PUSH(c->a, &c->ret->differences, *d);
+    }
+}
+
+/* Had the variable been set before the start, would this dlopen have ended elsewhere? */
+static void judge_edit(struct compared *c, const struct watch_process *p, const struct replayed *r,
+                       size_t i, struct replayed *again)
+{
+    const struct watch_load *l = r->loads[i];
+    const struct watch_edit *e = edit_before(p, l->n_edits);
+    struct gm_err err;
+    if (!e || strchr(l->name, '/') || !r->answers[i].known) {
+        return;
+    }
+    const struct circumstances how = {.path_set = e->value, .path_unset = !e->value};
+    struct watch_answer seen = seen_of(l);
+    if (c->edit != e) { // all dlopens at once: later ones have it as well
+        c->edit = e;
+        if (!replay(c, p, &how, SIZE_MAX, again, &err)) {
+            again->answers = NULL;
+        }
+    }
+    if (!again->answers || !again->answers[i].known || same_answer(&again->answers[i], &seen)) {
+        return;
+    }
+    struct watch_difference d = {.process = p, .name = l->name, .caller = l->caller ? l->caller : l->loader_caller,
+                                 .time_us = l->time_us, .seen = seen, .model = again->answers[i],
+                                 .cause = "variable-set-too-late"};
+    d.summary = arena_printf(c->a, "The program set LD_LIBRARY_PATH itself; the loader had read it "
+                                   "before, so %s was looked for without it.", l->name);
+    SAY(c, &d, "set by %s %s after the start to %s", e->caller ? path_base(e->caller) : "the program",
+        seconds_after(c, p, e->time_us), e->value ? e->value : "nothing");
+    SAY(c, &d, "seen: %s; with the variable set before the start, the model says: %s",
+        ends_at(c, &seen), ends_at(c, &again->answers[i]));
+    d.to_do = e->value ? arena_printf(c->a, "Set it before the program starts: export "
+                                            "LD_LIBRARY_PATH=%s", e->value)
+                       : "Unset it before the program starts.";
+    add_difference(c, &d);
+}
+
+/* ------------------------------------------------------------------ one dlopen */
+
+static void explain(struct compared *c, const struct watch_process *p, const struct replayed *r,
+                    size_t i, struct watch_difference *d)
+{
+    const struct watch_load *l = r->loads[i];
+    if (c->n_explained++ < EXPLAINED_MAX &&
+        (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d))) {
+        return;
+    }
+    d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; why is not known.", l->name,
+                              ends_at(c, &d->seen), ends_at(c, &d->model));
+    if (l->says) {
+        SAY(c, d, "the loader says: %s", l->says);
+    }
+}
+
+static bool in_list(const char *const *list, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Among the first n objects. */
+static bool in_model(const struct ldso_process *m, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(m->objects.items[i]->path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A dependency that the one side has and the other has not; NULL: the same are there. */
+static const char *other_dependency(const struct replayed *r, size_t i)
+{
+    const struct watch_load *l = r->loads[i];
+    for (size_t k = 0; k < l->opened.n; k++) {
+        if (!in_model(r->model, r->objects_before[i + 1], l->opened.items[k])) {
+            return l->opened.items[k];
+        }
+    }
+    for (size_t k = r->objects_before[i]; k < r->objects_before[i + 1]; k++) {
+        const char *path = r->model->objects.items[k]->path;
+        if (!in_list(l->opened.items, l->opened.n, path)) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
+static void judge_load(struct compared *c, const struct watch_process *p, const struct replayed *r,
+                       size_t i)
+{
+    const struct watch_load *l = r->loads[i];
+    struct watch_answer seen = seen_of(l);
+    const struct watch_answer *model = &r->answers[i];
+    /* The model does not take a library out again. */
+    bool again = model->known && closed_before(r, i, l->path ? l->path : model->path);
+    if (!model->known || again) {
+        c->ret->n_not_compared++;
+        return;
+    }
+    c->ret->n_requests++;
+    struct watch_difference d = {.process = p, .name = l->name, .caller = l->caller ? l->caller : l->loader_caller,
+                                 .time_us = l->time_us, .seen = seen, .model = *model};
+    if (same_answer(&seen, model)) {
+        const char *other = seen.found ? other_dependency(r, i) : NULL;
+        if (!other || closed_before(r, i, other)) {
+            c->ret->n_same++;
+            return;
+        }
+        d.name = path_base(other);
+        d.caller = l->path;
+        bool opened = in_list(l->opened.items, l->opened.n, other);
+        d.seen = (struct watch_answer){.known = true, .found = opened, .path = opened ? other : NULL};
+        d.model = (struct watch_answer){.known = true, .found = !opened,
+                                        .path = opened ? NULL : other};
+    }
+    explain(c, p, r, i, &d);
+    add_difference(c, &d);
+}
+
+/* ------------------------------------------------------------------ the start */
+
+static bool is_kernels(const char *path)
+{
+    return strchr(path, '/') == NULL; // linux-vdso.so.1, linux-gate.so.1
+}
+
+static void judge_start(struct compared *c, const struct watch_process *p, const struct replayed *r)
+{
+    const struct ldso_process *m = r->model;
+    struct watch_difference d = {.process = p, .name = path_base(p->exe), .time_us = p->time_us};
+    c->ret->n_requests++;
+    const char *other = NULL;
+    for (size_t i = 0; p->started && i < p->opened.n && !other; i++) {
+        const char *path = p->opened.items[i];
+        other = is_kernels(path) || in_model(m, r->objects_before[0], path) ? NULL : path;
+    }
+    for (size_t i = 0; p->started && i < r->objects_before[0] && !other; i++) {
+        const char *path = m->objects.items[i]->path;
+        other = in_list(p->opened.items, p->opened.n, path) ? NULL : path;
+    }
+    if (m->start_failed == !p->started && !other) {
+        c->ret->n_same++;
+        return;
+    }
+    bool opened = other && in_list(p->opened.items, p->opened.n, other);
+    d.name = other ? path_base(other) : d.name;
+    d.seen = (struct watch_answer){.known = true, .found = other ? opened : p->started,
+                                   .path = opened ? other : NULL};
+    d.model = (struct watch_answer){.known = true, .found = other ? !opened : !m->start_failed,
+                                    .path = other && !opened ? other : NULL};
+    const struct watch_load start = {.name = d.name, .time_us = p->time_us};
+    if (by_late_folder(c, p, &start, &d) || by_changed_file(c, p, &start, &d)) {
+        add_difference(c, &d);
+        return;
+    }
+    d.summary = other ? arena_printf(c->a, "%s is loaded at the start %s; why is not known.", other,
+                                     opened ? "and the model does not have it"
+                                            : "by the model, and was not")
+                      : arena_printf(c->a, "%s %s, and the model says that it %s; why is not known.",
+                                     p->exe, p->started ? "starts" : "did not start",
+                                     m->start_failed ? "does not" : "starts");
+    if (p->start_says || m->start_error) {
+        SAY(c, &d, "%s", p->start_says ? p->start_says : m->start_error);
+    }
+    add_difference(c, &d);
+}
+
+/* ------------------------------------------------------------------ one process */
+
+static void note(struct compared *c, const struct watch_process *p, const char *why)
+{
+    VEC_PUSH(c->a, &c->ret->notes, arena_printf(c->a, "process %d (%s) is not compared: %s", p->pid,
+                                                p->exe ? p->exe : "?", why));
+}
+
+static void compare_process(struct compared *c, const struct watch_process *p)
+{
+    struct replayed r, with_edit;
+    struct gm_err err = {.text = "its folder or its program is not known"};
+    const struct circumstances as_it_was = {.as_the_loader = false};
+    if (!replay(c, p, &as_it_was, SIZE_MAX, &r, &err)) {
+        note(c, p, err.text);
+        return;
+    }
+    c->ret->n_processes++;
+    c->edit = NULL;
+    if (!p->fork_of) {
+        judge_start(c, p, &r);
+    }
+    for (size_t i = r.n_inherited; i < r.n_loads; i++) {
+        judge_load(c, p, &r, i);
+        if (is_compared(r.loads[i]) && r.loads[i]->n_edits + p->fork_edits) {
+            judge_edit(c, p, &r, i, &with_edit);
+        }
+    }
+}
+
+void watch_compare(const struct watch_trace *t, struct arena *a, struct root *root,
+                   struct watch_comparison *ret)
+{
+    struct compared c = {.a = a, .ret = ret};
+    *ret = (struct watch_comparison){.n_processes = 0};
+    ldso_store_open(&c.store, root, a);
+    for (size_t i = 0; i < t->processes.n; i++) {
+        if (i >= PROCESSES_MAX) {
+            VEC_PUSH(a, &ret->notes, arena_printf(a, "%zu more processes are not compared",
+                                                  t->processes.n - i));
+            break;
+        }
+        compare_process(&c, t->processes.items[i]);
+    }
+    if (t->full) {
+        VEC_PUSH(a, &ret->notes, "the trace is longer than what is read of it; its end is not compared");
+    }
+    ldso_store_close(&c.store);
+}

@@ -1,0 +1,125 @@
+/*
+ * What the audit library of `run --trace` has recorded (src/watch/helper/trace.c, docs/watch.md), put
+ * together again: lines to requests, dlopens and processes.
+ *
+ *   watch_trace_open() -> watch_trace_read() again and again -> watch_trace_end()
+ *                      -> watch_compare() (watch/compare.h)
+ *
+ * The library says what is tried, and not what comes of it; that is inferred here:
+ *   - A request is answered by the object that is opened next in its process. Where none is: a file
+ *     that was there and is open already under another name is used again; one that is not was
+ *     refused; else nothing was found.
+ *   - A dlopen without a request of its own was answered with what is loaded under that name.
+ *   - A dlopen fails if its own or a dependency's request does, or if its objects are closed
+ *     again and dlerror has a text for it.
+ */
+#ifndef GPUMEND_WATCH_TRACE_H
+#define GPUMEND_WATCH_TRACE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "ldso/process.h"
+
+struct watch_candidate {
+    const char *path;
+    const char *via;    // "LD_LIBRARY_PATH", "rpath", "runpath", "cache", "default", "path"
+    const char *result; // words of ldso_result_name(); NULL: not known
+};
+
+struct watch_request {
+    const char *name, *caller; // caller NULL: not known
+    enum ldso_request_kind kind;
+    int64_t time_us; // since 1970
+    VEC(struct watch_candidate) candidates;
+    bool settled;
+    enum ldso_outcome outcome; // with `settled`
+    const char *path;          // opened, used again or refused; or NULL
+    long load;                 // of the process's loads, -1: of the start
+};
+
+/* One dlopen or dlmopen. */
+struct watch_load {
+    const char *name;          // NULL: the program itself
+    const char *caller;        // who called; NULL: not seen, only the loader's view is known
+    const char *loader_caller; // whom the loader took for the caller
+    const char *interposed_by; // whose dlopen was called instead of the loader's, or NULL
+    unsigned flags;            // RTLD_*; 0: not known
+    long space;                // namespace asked for (dlmopen), 0: the program's
+    int tid;
+    int64_t time_us;
+    bool failed;
+    bool reused;      // nothing was searched
+    const char *path; // what the request ended at, or NULL
+    const char *says; // dlerror's text for it, or NULL
+    VEC(const char *) opened; // objects of the program's namespace, with those closed again
+    VEC(const char *) closed;
+    size_t first_request, n_requests;
+    size_t n_edits; // how many of the process's edits came before it
+};
+
+/* A change of a variable that the loader has read before: in vain for this process. */
+struct watch_edit {
+    const char *name, *value; // value NULL: taken away
+    const char *caller;
+    int64_t time_us;
+};
+
+struct watch_process {
+    int pid, ppid;
+    const struct watch_process *fork_of; // NULL: it was started by an exec
+    size_t fork_loads;                   // how many loads of that one came before
+    size_t fork_edits;
+    const char *exe, *cwd;
+    VEC(const char *) env; // what the loader reads, "K=V"
+    int64_t time_us;
+    bool started; // the program's own code was reached
+    bool ended;   // by exit()
+    bool replaced; // by an exec
+    VEC(struct watch_request) requests;
+    VEC(struct watch_load) loads;
+    VEC(const char *) opened; // at the start, in the program's namespace
+    VEC(struct watch_edit) edits;
+    const char *start_says; // why it did not start, as far as the trace shows; or NULL
+    long request, load;     // those that are under way, -1: none
+};
+
+enum watch_event_kind { WATCH_START, WATCH_REQUEST, WATCH_REUSED, WATCH_DLERROR, WATCH_EDIT,
+                        WATCH_OTHER };
+
+/* Something to show, once it is complete. */
+struct watch_event {
+    enum watch_event_kind kind;
+    const struct watch_process *process; // NULL with WATCH_OTHER
+    const struct watch_request *request; // with WATCH_REQUEST
+    const struct watch_load *load;       // with WATCH_REUSED
+    const struct watch_edit *edit;       // with WATCH_EDIT
+    const char *text; // with WATCH_DLERROR, and WATCH_OTHER: a line of another helper
+};
+
+struct watch_trace {
+    struct arena *a;
+    int fd;
+    off_t at;    // read so far
+    char *rest;  // a line that is not complete yet
+    size_t n_rest;
+    VEC(struct watch_process *) processes;
+    size_t n_lines, n_bad; // bad: not understood
+    bool full;             // too many lines: the later ones are not kept
+    void (*show)(void *arg, const struct watch_event *event); // or NULL
+    void *show_arg;
+};
+
+/* Opens the record, from its present end on. GM_ERR_LOOK: it cannot be read. */
+int watch_trace_open(struct watch_trace *t, struct arena *a, const char *path, struct gm_err *err)
+    GM_CHECK;
+
+/* Reads what has come since. What cannot be read or understood is left out. */
+void watch_trace_read(struct watch_trace *t);
+
+/* Reads the rest, settles what is open, and closes the record. */
+void watch_trace_end(struct watch_trace *t);
+
+#endif
