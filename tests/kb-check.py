@@ -434,9 +434,23 @@ def check_expression(text, where, problems):
     return set(compiled.groupindex)
 
 
+def screen_fields(kinds):
+    """Adds what the screens of drivers' tools yield (src/log/screens.c), and the names of GPUs."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, "..", "src", "log", "screens.c"), encoding="utf-8") as file:
+        text = file.read()
+    for kind, row in re.findall(r'\{SCREEN_\w+, "([a-z-]+)",(.*?)"\},\n', text, re.S):
+        kinds.setdefault(kind, {"vendor", "index"}).update(re.findall(r"\(\?P<(\w+)>", row))
+    for kind, fields in re.findall(r'\{"([a-z-]+)", "\w+", \{([^}]*)\}\},', text):
+        kinds.setdefault(kind, {"vendor"}).update(re.findall(r"\w+", fields))
+    for kind in ("capability", "gfx"):
+        kinds.setdefault(kind, set()).update({"arch", "gpu", "vendor", "by_name"})
+
+
 def fields_of(areas):
-    """{kind of fact: its fields}; the tables of src/log/tables.c give some too."""
+    """{kind of fact: its fields}; src/log/tables.c and src/log/screens.c give some too."""
     kinds = {"installed": {"package", "version"}}
+    screen_fields(kinds)
     for area in ("signatures", "signatures_dev"):
         for row in areas[area]:
             groups = set(re.findall(r"\(\?P<(\w+)>", row.get("regex", "")))

@@ -77,6 +77,12 @@ struct log_matched {
     const struct log_fact *shown; // what a test decided by, to be quoted as well; or NULL
 };
 
+/* A name of a GPU in kb/gpus.json, without what says nothing about its chip. */
+struct log_gpu {
+    const char *key;
+    const struct kb_gpu *row;
+};
+
 struct log_rules {
     struct arena *arena;
     struct kb *kb;
@@ -84,12 +90,16 @@ struct log_rules {
     size_t n_signatures;
     struct log_rule *rules;
     size_t n_rules;
-    const char **literals; // of all signatures and, behind them, of the heads of tables
-    uint32_t *owners;      // of each literal: signature, or n_signatures + table
+    const char **literals; // of all signatures and, behind them, of the heads of tables and screens
+    uint32_t *owners;      // of each literal: signature, n_signatures + table, or + TABLES + screen
     size_t n_literals;
     struct filter *filter;
     const char **interned; // open addressing
     size_t n_interned, cap_interned;
+    struct log_regex *screen_rows;    // one for each row that a screen may have
+    VEC(struct log_gpu) gpus;         // filled when a name is first asked for
+    struct kb_gpus gpu_rows;
+    bool gpus_tried;
     VEC(struct log_regex *) compiled; // to be freed
     pcre2_match_context *limits;
     pcre2_match_data *groups;
@@ -144,7 +154,7 @@ bool line_json(const char *text, size_t n, void (*take)(void *arg, const char *t
 struct log_store {
     struct arena *arena;
     VEC(const struct log_fact *) facts;
-    unsigned *per_signature; // and one more for tables
+    unsigned *per_signature; // and one more for tables, one for screens
     uint32_t *table;         // open addressing by hash: index of a fact + 1
     bool dropped;
     uint64_t text_line; // the evidence stored last, which several facts of a line share
@@ -153,9 +163,9 @@ struct log_store {
 
 void store_init(struct log_store *s, struct arena *a, size_t n_signatures);
 
-/* Keeps a fact of the line, unless there are enough of it. `signature`: its index, n_signatures for
- * tables. Values are copied. */
-void store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
+/* Keeps a fact of the line, unless there are enough of it: whether it did. `signature`: its index,
+ * n_signatures for tables, one more for screens. Values are copied. */
+bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields);
 
 /* ------------------------------------------------------------------ tables */
@@ -172,5 +182,70 @@ enum table_row { TABLE_ROW, TABLE_RULE, TABLE_END };
 
 /* One line behind a head: a row (package and version), a ruling line, or the end of the table. */
 enum table_row table_row(struct str line, struct str *ret_package, struct str *ret_version);
+
+/* ------------------------------------------------------------------ GPUs by name */
+
+struct log_target {
+    const char *arch; // "8.6", "gfx1031"
+    bool amd;
+};
+
+/* What the knowledge base says of a name as logs have it ("NVIDIA GeForce RTX 40...", "RX 6700 XT"),
+ * or of a PCI device id ("744c"). NULL: it has none, or cards of that name differ. */
+const struct log_target *gpu_by_name(struct log_rules *r, const char *name, struct log_target *to);
+const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, bool amd,
+                                    struct log_target *to);
+
+/* ------------------------------------------------------------------ screens */
+
+/* What tools of the drivers print about the machine: a head, then rows that say something only below
+ * it. */
+enum log_screen {
+    SCREEN_SMI,       // nvidia-smi
+    SCREEN_SMI_LIST,  // nvidia-smi -L
+    SCREEN_SMI_QUERY, // nvidia-smi -q
+    SCREEN_SMI_CSV,   // nvidia-smi --query-gpu=... --format=csv
+    SCREEN_ROCM_SMI,
+    SCREEN_AMD_SMI,
+    SCREEN_ROCMINFO,
+    SCREEN_XPU_SMI,
+    SCREEN_CLINFO,
+    SCREENS,
+    SCREEN_NONE = SCREENS
+};
+
+struct log_screen_head {
+    const char *literal;
+    enum log_screen screen;
+};
+
+extern const struct log_screen_head screen_heads[];
+extern const size_t screen_heads_count;
+
+enum { SCREEN_VALUE_MAX = 200, SCREEN_COLUMNS_MAX = 24, SCREEN_FIELDS_MAX = 12 };
+
+/* Where in a screen a log is. */
+struct log_screen_state {
+    enum log_screen screen; // SCREEN_NONE: in none
+    unsigned rows, foreign; // since its head; in a row that are none of it
+    char index[8];          // of the GPU that the last rows were about, or ""
+    char name[SCREEN_VALUE_MAX + 1];    // of the agent, or ""
+    char section[SCREEN_VALUE_MAX + 1]; // the last heading, or ""
+    const char *columns[SCREEN_COLUMNS_MAX]; // of a query: field, or NULL for one that says nothing
+    unsigned n_columns;
+};
+
+/* A fact that a row states: kind and field names are interned, values live until the next row. */
+typedef void (*screen_take)(void *arg, const char *kind, const struct log_field *fields, size_t n);
+
+void screen_begin(struct log_screen_state *s, enum log_screen screen);
+
+/* One line while a screen is open, its head too. */
+void screen_line(struct log_rules *r, struct log_screen_state *s, struct str line, screen_take take,
+                 void *arg);
+
+/* The rows' expressions, of which there are screen_rows_count(). */
+size_t screen_rows_count(void);
+void screen_rows_prepare(struct log_rules *r);
 
 #endif

@@ -86,17 +86,29 @@ static bool holds(const struct log_rule *rule, struct log_matched *m,
 
 /* ------------------------------------------------------------------ texts */
 
-/* The value of the first field of these ("a|b") that a fact has: matched facts go first. */
+static const char *field_in(const struct log_fact *f, struct str name)
+{
+    for (size_t k = 0; f && k < f->n_fields; k++) {
+        if (str_is(name, f->fields[k].name)) {
+            return f->fields[k].value;
+        }
+    }
+    return NULL;
+}
+
+/* The value of the first field of these ("a|b") that a fact has: matched facts go first, then what a
+ * test decided by. */
 static const char *field_of(const struct log_matched *m, struct str names)
 {
     while (names.s) {
         struct str name = str_cut(&names, '|');
-        for (size_t i = 0; i < m->n + m->n_facts; i++) {
-            const struct log_fact *f = i < m->n ? m->items[i] : m->facts[i - m->n];
-            for (size_t k = 0; k < f->n_fields; k++) {
-                if (str_is(name, f->fields[k].name)) {
-                    return f->fields[k].value;
-                }
+        for (size_t i = 0; i <= m->n + m->n_facts; i++) {
+            const struct log_fact *f = i < m->n    ? m->items[i]
+                                       : i == m->n ? m->shown
+                                                   : m->facts[i - m->n - 1];
+            const char *value = field_in(f, name);
+            if (value) {
+                return value;
             }
         }
     }

@@ -28,7 +28,7 @@ struct log {
     uint64_t line; // number of the line that the buffer begins with
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
-    uint64_t *hits; // a bit for each signature, then for each table
+    uint64_t *hits; // a bit for each signature, table and screen
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
     size_t n_head;
@@ -36,17 +36,25 @@ struct log {
     int odd;       // first byte of a UTF-16 unit, or -1
     enum log_table table;
     unsigned rows;
+    struct log_screen_state screen;
 };
+
+/* Signatures, tables, screens: those that a literal may belong to. */
+static size_t owners_count(const struct log_rules *r)
+{
+    return r->n_signatures + TABLES + SCREENS;
+}
 
 struct log *log_open(struct log_rules *rules, struct arena *a)
 {
     struct log *l = arena_alloc(a, sizeof *l);
     *l = (struct log){.rules = rules, .line = 1, .odd = -1, .table = TABLE_NONE};
+    l->screen.screen = SCREEN_NONE;
     store_init(&l->store, a, rules->n_signatures);
     l->buffer = arena_alloc(a, BUFFER_BYTES);
     l->clean = arena_alloc(a, SEGMENT_MAX);
     l->utf8 = arena_alloc(a, (size_t)2 * LOG_LINE_MAX);
-    l->hits = arena_array(a, (rules->n_signatures + TABLES) / 64 + 1, sizeof *l->hits);
+    l->hits = arena_array(a, owners_count(rules) / 64 + 1, sizeof *l->hits);
     return l;
 }
 
@@ -114,6 +122,50 @@ static size_t after_character(const char *text, size_t n, size_t at)
     return at;
 }
 
+/* ------------------------------------------------------------------ GPUs by name */
+
+/* A name says which target it is, where the knowledge base knows it. */
+static void store_target(struct log *l, const struct log_line *line, const char *gpu,
+                         const struct log_target *target)
+{
+    static const char gfx[] = "gfx", capability[] = "capability";
+    struct log_rules *r = l->rules;
+    struct log_field fields[] = {
+        {rules_intern(r, "arch", 4), target->arch},
+        {rules_intern(r, "gpu", 3), gpu},
+        {rules_intern(r, "vendor", 6), target->amd ? "amd" : "nvidia"},
+        {rules_intern(r, "by_name", 7), "yes"},
+    };
+    (void)store_add(&l->store, r->n_signatures + 1, "gpu-name",
+                    target->amd ? rules_intern(r, gfx, sizeof gfx - 1)
+                                : rules_intern(r, capability, sizeof capability - 1),
+                    line, fields, sizeof fields / sizeof *fields);
+}
+
+static const char *field_of(const struct log_field *fields, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(fields[i].name, name) == 0) {
+            return fields[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* Keeps a fact, and what the name of a GPU in it stands for. */
+static void store_fact(struct log *l, size_t index, const char *id, const char *kind,
+                       const struct log_line *line, const struct log_field *fields, size_t n)
+{
+    bool stored = store_add(&l->store, index, id, kind, line, fields, n);
+    const char *gpu = stored && strcmp(kind, "gpu") == 0 ? field_of(fields, n, "gpu") : NULL;
+    struct log_target target;
+    if (gpu && !field_of(fields, n, "arch") && gpu_by_name(l->rules, gpu, &target)) {
+        store_target(l, line, gpu, &target);
+    }
+}
+
+/* ------------------------------------------------------------------ signatures */
+
 /* Facts of one signature in text; how many there were. */
 static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
 {
@@ -130,7 +182,7 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
         }
         start = at[1] > at[0] ? at[1] : after_character(text, n, at[1]);
         match_fields(s, text, at, rc, &fields);
-        store_add(&l->store, index, s->id, s->kind, line, fields.items, fields.n);
+        store_fact(l, index, s->id, s->kind, line, fields.items, fields.n);
     }
     return found;
 }
@@ -143,7 +195,7 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
         return;
     }
     if (!s->regex.text) {
-        store_add(&l->store, index, s->id, s->kind, line, s->fields, s->n_fields);
+        (void)store_add(&l->store, index, s->id, s->kind, line, s->fields, s->n_fields);
         return;
     }
     if (!match(l, index, line, 0) && line->body) {
@@ -151,21 +203,27 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
     }
 }
 
-static void try_hits(struct log *l, const struct log_line *line)
+static void try_owner(struct log *l, size_t owner, const struct log_line *line)
 {
     size_t n = l->rules->n_signatures;
-    for (size_t word = 0; word <= (n + TABLES) / 64; word++) {
+    struct str body = {line->text + line->body, line->n - line->body};
+    if (owner < n) {
+        try_signature(l, owner, line);
+    } else if (owner >= n + TABLES) {
+        screen_begin(&l->screen, (enum log_screen)(owner - n - TABLES));
+    } else if (table_begins((enum log_table)(owner - n), body)) {
+        l->table = (enum log_table)(owner - n);
+        l->rows = 0;
+    }
+}
+
+static void try_hits(struct log *l, const struct log_line *line)
+{
+    for (size_t word = 0; word <= owners_count(l->rules) / 64; word++) {
         uint64_t bits = l->hits[word];
         l->hits[word] = 0;
         for (; bits; bits &= bits - 1) {
-            size_t owner = word * 64 + (size_t)__builtin_ctzll(bits);
-            struct str body = {line->text + line->body, line->n - line->body};
-            if (owner < n) {
-                try_signature(l, owner, line);
-            } else if (table_begins((enum log_table)(owner - n), body)) {
-                l->table = (enum log_table)(owner - n);
-                l->rows = 0;
-            }
+            try_owner(l, word * 64 + (size_t)__builtin_ctzll(bits), line);
         }
     }
 }
@@ -182,10 +240,32 @@ static void take_row(struct log *l, const struct log_line *line)
             {rules_intern(l->rules, "package", 7), value_copy(name, package.s, package.n)},
             {rules_intern(l->rules, "version", 7), value_copy(number, version.s, version.n)},
         };
-        store_add(&l->store, l->rules->n_signatures, "table",
-                  rules_intern(l->rules, "installed", 9), line, fields, 2);
+        (void)store_add(&l->store, l->rules->n_signatures, "table",
+                        rules_intern(l->rules, "installed", 9), line, fields, 2);
     }
 }
+
+/* ------------------------------------------------------------------ screens */
+
+struct screen_fact {
+    struct log *log;
+    const struct log_line *line;
+};
+
+static void take_screen_fact(void *arg, const char *kind, const struct log_field *fields, size_t n)
+{
+    struct screen_fact *f = arg;
+    store_fact(f->log, f->log->rules->n_signatures + 1, "screen", kind, f->line, fields, n);
+}
+
+static void take_screen(struct log *l, const struct log_line *line)
+{
+    struct screen_fact f = {l, line};
+    struct str body = {line->text + line->body, line->n - line->body};
+    screen_line(l->rules, &l->screen, body, take_screen_fact, &f);
+}
+
+/* ------------------------------------------------------------------ pieces */
 
 /* One plain line, or a piece of one. */
 static void take_piece(struct log *l, const char *text, size_t n)
@@ -208,6 +288,7 @@ static void take_piece(struct log *l, const char *text, size_t n)
     }
     filter_all(l->rules->filter, s.s, s.n, on_hit, l);
     try_hits(l, &line);
+    take_screen(l, &line);
 }
 
 static void take_text(struct log *l, const char *text, size_t n)
@@ -330,6 +411,12 @@ static size_t after_line_end(const char *text, size_t at, size_t end)
     return at + (at < end && is_line_end(text[at]));
 }
 
+/* Below the head of a table or a screen each line counts. */
+static bool reads_on(const struct log *l)
+{
+    return l->table != TABLE_NONE || l->screen.screen != SCREEN_NONE;
+}
+
 /* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long. */
 static void scan(struct log *l, const char *text, size_t end)
 {
@@ -339,14 +426,14 @@ static void scan(struct log *l, const char *text, size_t end)
     p.escape = next_byte(&p, 0, '\033');
     p.backslash = next_byte(&p, 0, '\\');
     while (at < end) {
-        size_t place = l->table != TABLE_NONE ? at : next_place(l, &p, at);
+        size_t place = reads_on(l) ? at : next_place(l, &p, at);
         if (place >= end) {
             break;
         }
         segment_around(&p, at, place, &start, &stop);
         l->line += count_newlines(text + counted, start - counted);
         counted = start;
-        if (l->table != TABLE_NONE || worth_it(&p, place, start, stop)) {
+        if (reads_on(l) || worth_it(&p, place, start, stop)) {
             take_segment(l, text + start, stop - start);
         }
         at = after_line_end(text, stop, end);
@@ -514,5 +601,8 @@ void log_judge(struct log *l, struct arena *a, struct log_result *ret)
     ret->facts_dropped = l->store.dropped;
     for (size_t i = 0; i < l->rules->n_signatures; i++) {
         ret->gave_up |= regex_given_up(&l->rules->signatures[i].regex);
+    }
+    for (size_t i = 0; i < screen_rows_count(); i++) {
+        ret->gave_up |= regex_given_up(&l->rules->screen_rows[i]);
     }
 }

@@ -51,7 +51,7 @@ struct log_field {
 
 struct log_fact {
     const char *kind;
-    const char *signature;   // id of the row that found it; "table" for a row of a table
+    const char *signature;   // id of the row that found it; "table", "screen", "gpu-name": in code
     uint64_t line;           // from 1 on
     uint64_t place;          // as line, but each line of a text inside a JSON line counts
     uint64_t process;        // of several in one log; 0: the log does not say

@@ -369,6 +369,12 @@ static int rules_decode(struct log_rules *r, const struct documents *d, struct g
         VEC_PUSH(r->arena, &literals.texts, table_heads[i]);
         VEC_PUSH(r->arena, &literals.owners, (uint32_t)(r->n_signatures + i));
     }
+    for (size_t i = 0; i < screen_heads_count; i++) {
+        size_t owner = r->n_signatures + TABLES + (size_t)screen_heads[i].screen;
+        VEC_PUSH(r->arena, &literals.texts, screen_heads[i].literal);
+        VEC_PUSH(r->arena, &literals.owners, (uint32_t)owner);
+    }
+    screen_rows_prepare(r);
     r->literals = literals.texts.items;
     r->owners = literals.owners.items;
     r->n_literals = literals.texts.n;

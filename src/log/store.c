@@ -7,7 +7,7 @@ enum { SLOTS = 4 * LOG_FACTS_MAX };
 void store_init(struct log_store *s, struct arena *a, size_t n_signatures)
 {
     *s = (struct log_store){.arena = a};
-    s->per_signature = arena_array(a, n_signatures + 1, sizeof *s->per_signature);
+    s->per_signature = arena_array(a, n_signatures + 2, sizeof *s->per_signature);
     s->table = arena_array(a, SLOTS, sizeof *s->table);
 }
 
@@ -62,7 +62,7 @@ static struct log_field *copy_fields(struct log_store *s, const struct log_field
     return copy;
 }
 
-void store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
+bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields)
 {
     uint32_t hash = hash_of(kind, fields, n_fields), same = 0, slot = hash & (SLOTS - 1);
@@ -70,13 +70,13 @@ void store_add(struct log_store *s, size_t signature, const char *id, const char
         const struct log_fact *f = s->facts.items[s->table[slot] - 1];
         if (f->hash == hash && equal(f, kind, line, fields, n_fields)) {
             if (f->line == line->number || ++same >= LOG_SAME_MAX) {
-                return;
+                return false;
             }
         }
     }
     if (s->facts.n >= LOG_FACTS_MAX || s->per_signature[signature] >= LOG_PER_SIGNATURE_MAX) {
         s->dropped = true;
-        return;
+        return false;
     }
     struct log_fact *f = arena_alloc(s->arena, sizeof *f);
     *f = (struct log_fact){
@@ -93,6 +93,7 @@ void store_add(struct log_store *s, size_t signature, const char *id, const char
     VEC_PUSH(s->arena, &s->facts, f);
     s->per_signature[signature]++;
     s->table[slot] = (uint32_t)s->facts.n;
+    return true;
 }
 
 const char *log_fact_field(const struct log_fact *fact, const char *name)

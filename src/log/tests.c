@@ -296,19 +296,65 @@ static bool arch_served(struct arena *a, const char *arches, const char *arch)
     return false;
 }
 
+/* An architecture that follows from a GPU's name, and is not stated. */
+static bool is_by_name(const struct log_fact *f)
+{
+    return field(f, "by_name") != NULL;
+}
+
+static bool is_gfx(const char *arch)
+{
+    return starts_with(arch, "gfx");
+}
+
+/* The architecture that a fact states for the GPU, if the list may hold such ones: targets in the
+ * list's own line are its items. */
+static const char *arch_beside(const struct log_fact *f, const struct log_fact *list, bool by_name)
+{
+    const char *arch = is_by_name(f) == by_name ? field(f, "arch") : NULL;
+    bool amd = strstr(field(list, "arches"), "gfx") != NULL;
+    bool item = arch && is_gfx(arch) && f->place == list->place;
+    return arch && !item && is_gfx(arch) == amd && (amd || arch_number(arch) >= 0) ? arch : NULL;
+}
+
+/* Of the GPUs that are known by name each one is without code; the first of them. */
+static const struct log_fact *named_not_served(struct log_matched *m, const struct log_fact *list)
+{
+    const struct log_fact *first = NULL;
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const char *arch = arch_beside(m->facts[i], list, true);
+        if (arch && arch_served(m->a, field(list, "arches"), arch)) {
+            return NULL;
+        }
+        first = first || !arch ? first : m->facts[i];
+    }
+    return first;
+}
+
+static const struct log_fact *first_with_arch(const struct log_matched *m,
+                                              const struct log_fact *list)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        if (arch_beside(m->facts[i], list, false)) {
+            return m->facts[i];
+        }
+    }
+    return NULL;
+}
+
+/* By the architecture that the text states first, or else by the names of its GPUs. */
 static bool test_arch_not_in_list(struct log_matched *m)
 {
-    const char *arches = NULL, *arch = NULL, *either = NULL;
-    for (size_t i = 0; i < m->n_facts; i++) {
-        const char *list = field(m->facts[i], "arches"), *one = field(m->facts[i], "arch");
-        m->shown = list && !arches ? m->facts[i] : m->shown;
-        arches = arches ? arches : list;
-        arch = arch || list ? arch : one;
-        either = either ? either : one;
+    const struct log_fact *list = NULL;
+    for (size_t i = 0; i < m->n_facts && !list; i++) {
+        list = field(m->facts[i], "arches") ? m->facts[i] : NULL;
     }
-    arch = arch ? arch : either;
-    return arches && arch && (starts_with(arch, "gfx") || arch_number(arch) >= 0) &&
-           !arch_served(m->a, arches, arch);
+    const struct log_fact *stated = list ? first_with_arch(m, list) : NULL;
+    if (stated && arch_served(m->a, field(list, "arches"), field(stated, "arch"))) {
+        return false;
+    }
+    m->shown = stated || !list ? stated : named_not_served(m, list);
+    return m->shown != NULL;
 }
 
 /* ------------------------------------------------------------------ drivers */
@@ -363,6 +409,40 @@ static bool test_driver_below_cuda(struct log_matched *m)
     return floor && have.n && needs.n && have.items[0] < needs.items[0];
 }
 
+/* ------------------------------------------------------------------ memory */
+
+/* "23028MiB" and "5946 MiB" as numbers; 0: there is none. */
+static unsigned long mebibytes(const char *text)
+{
+    return text ? strtoul(text, NULL, 10) : 0;
+}
+
+static bool same_gpu(const struct log_fact *a, const struct log_fact *b)
+{
+    const char *one = field(a, "index"), *two = field(b, "index");
+    return one && two ? strcmp(one, two) == 0 : !one && !two;
+}
+
+/* The table of a GPU's processes has one that holds half of the memory or more. */
+static bool test_process_holds_most(struct log_matched *m)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const struct log_fact *p = m->facts[i];
+        unsigned long held = strcmp(p->kind, "gpu-process") == 0 ? mebibytes(field(p, "memory")) : 0;
+        for (size_t k = 0; held && k < m->n_facts; k++) {
+            const struct log_fact *gpu = m->facts[k];
+            unsigned long all = strcmp(gpu->kind, "gpu-memory") == 0 && same_gpu(p, gpu)
+                                    ? mebibytes(field(gpu, "memory_total"))
+                                    : 0;
+            if (all && held >= all / 2) {
+                m->shown = p;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------------ order, processes */
 
 static bool test_before(struct log_matched *m)
@@ -399,6 +479,7 @@ log_test log_test_by_name(const char *name)
         {"driver-below-cuda", test_driver_below_cuda},
         {"file-elsewhere", test_file_elsewhere},
         {"other-major-installed", test_other_major_installed},
+        {"process-holds-most", test_process_holds_most},
         {"same-major-installed", test_same_major_installed},
         {"same-process", test_same_process},
         {"version-differs", test_version_differs},
