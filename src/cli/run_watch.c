@@ -12,12 +12,46 @@
 #include "watch/compare.h"
 #include "watch/images.h"
 #include "watch/place.h"
+#include "watch/restart.h"
 #include "watch/supervise.h"
+
+/* Digits alone, up to 9 of them; false: something else. */
+static bool take_number(const char *text, unsigned *ret)
+{
+    size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 9 || text[n]) {
+        return false;
+    }
+    *ret = 0;
+    for (; *text; text++) {
+        *ret = *ret * 10 + (unsigned)(*text - '0');
+    }
+    return true;
+}
+
+/* "on-crash" or "on-crash:N" */
+static int take_restart(struct run_watch *w, struct arena *a, const char *value)
+{
+    w->restart = true;
+    if (strcmp(value, "on-crash") == 0) {
+        w->restart_max = 0;
+        return CLI_OK;
+    }
+    if (!starts_with(value, "on-crash:") || !take_number(value + strlen("on-crash:"), &w->restart_max) ||
+        !w->restart_max) {
+        return cli_fail(CLI_USAGE, "run: --restart wants on-crash or on-crash:N, N from 1, not %s",
+                        str_printable(a, arena_strdup(a, value)));
+    }
+    return CLI_OK;
+}
 
 int run_watch_option(struct run_watch *w, struct arena *a, int id, const char *value)
 {
-    (void)a;
     switch (id) {
+    case O_RESTART: return take_restart(w, a, value);
+    case O_FORGIVE_TEARDOWN: w->forgive_teardown = true; return CLI_OK;
+    case O_GUARD_TEARDOWN: w->guard_teardown = true; return CLI_OK;
+    case O_NO_GUARD_TEARDOWN: w->no_guard_teardown = true; return CLI_OK;
     case O_TRACE: w->trace = true; return CLI_OK;
     case O_TRACE_FILE: w->trace_file = value; return CLI_OK;
     default: return CLI_USAGE;
@@ -29,12 +63,15 @@ int run_watch_check(const struct run_watch *w)
     if (w->trace_file && !w->trace) {
         return cli_fail(CLI_USAGE, "run: --trace-file says where the trace goes: which? (--trace)");
     }
+    if (w->guard_teardown && w->no_guard_teardown) {
+        return cli_fail(CLI_USAGE, "run: --guard-teardown and --no-guard-teardown exclude one another");
+    }
     return CLI_OK;
 }
 
 bool run_watch_stays(const struct run_watch *w)
 {
-    return w->trace;
+    return w->trace || w->restart || w->forgive_teardown;
 }
 
 /* ------------------------------------------------------------------ the environment */
@@ -107,6 +144,37 @@ static int open_record(struct run_watch *w, const struct run_watch_start *s, boo
     return CLI_OK;
 }
 
+/* Without the library a crash cannot be told from a teardown: said, and no reason not to start. */
+static void add_end(struct run_watch *w, const struct run_watch_start *s)
+{
+    struct gm_err err;
+    const char *path = NULL, *library = NULL;
+    if (watch_place(s->a, s->cache, "gpumend-guard.so", watch_guard_image, watch_guard_image_n,
+                    &library, &err) < 0 ||
+        restart_page(s->a, &w->page, &path, &err) < 0) {
+        VEC_PUSH(s->a, &s->launch->remarks,
+                 arena_printf(s->a, "a crash at the end cannot be told from others: %s", err.text));
+        return;
+    }
+    put_in_front(s, "LD_PRELOAD", library);
+    set_variable(s, END_VARIABLE, path);
+}
+
+/* The library is the same for the guard and for what a supervisor is told. */
+static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool print)
+{
+    if ((w->restart || w->forgive_teardown) && !print) {
+        add_end(w, s);
+    }
+    if (!w->guard_teardown) {
+        return CLI_OK;
+    }
+    set_variable(s, "GPUMEND_GUARD", "1");
+    return w->page ? CLI_OK
+                   : add_library(s, "LD_PRELOAD", "gpumend-guard.so", watch_guard_image,
+                                 watch_guard_image_n);
+}
+
 int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
     int rc = open_record(w, s, print);
@@ -117,7 +185,7 @@ int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, 
         set_variable(s, "GPUMEND_TRACE", "1");
         rc = add_library(s, "LD_AUDIT", "gpumend-trace.so", watch_trace_image, watch_trace_image_n);
     }
-    return rc;
+    return rc == CLI_OK ? add_guard(w, s, print) : rc;
 }
 
 /* ------------------------------------------------------------------ the start */
@@ -208,6 +276,25 @@ static void tell_differences(struct tracing *t)
 
 /* ------------------------------------------------------------------ start and end */
 
+static void say(void *arg, const char *sentence)
+{
+    (void)arg;
+    (void)cli_fail(CLI_OK, "run: %s", sentence);
+}
+
+/* GPUMEND_RESTART_DELAY: milliseconds before the first new start. */
+static unsigned first_delay(const struct run_watch_start *s)
+{
+    const char *value = cli_env_get(s->env, "GPUMEND_RESTART_DELAY");
+    unsigned ms = RESTART_DELAY_MS;
+    if (value && (!take_number(value, &ms) || ms > RESTART_DELAY_MAX_MS)) {
+        (void)cli_fail(CLI_OK, "run: GPUMEND_RESTART_DELAY is a number of milliseconds up to %d, not %s",
+                       RESTART_DELAY_MAX_MS, str_printable(s->a, arena_strdup(s->a, value)));
+        ms = RESTART_DELAY_MS;
+    }
+    return ms;
+}
+
 int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *ret_errno)
 {
     struct gm_err err;
@@ -217,8 +304,16 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
         .env = mend_launch_env(s->a, s->env->vars.items, s->env->vars.n, s->launch->changes.items,
                                s->launch->changes.n),
         .restore = cli_restore_signals,
+        .page = w->page,
     };
     struct tracing t;
+    struct restart restart = {.a = s->a, .page = w->page, .enabled = w->restart,
+                              .max = w->restart_max, .forgive = w->forgive_teardown,
+                              .first_delay_ms = first_delay(s), .says = say};
+    if (w->restart || w->forgive_teardown) {
+        child.again = restart_again;
+        child.again_arg = &restart;
+    }
     *ret_errno = 0;
     int rc = begin_tracing(&t, w, s);
     if (rc != CLI_OK) {
@@ -241,6 +336,9 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
     if (end.not_started) {
         *ret_errno = end.not_started;
         return CLI_CANNOT;
+    }
+    if (restart.forgiven) {
+        return restart.last.status;
     }
     if (end.signal) {
         (void)cli_finish(CLI_OK); // nothing was printed there

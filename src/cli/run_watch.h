@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "mend/launch.h"
+#include "watch/end_page.h"
 
 enum { RUN_WATCH_FIRST = 100, O_TRACE = RUN_WATCH_FIRST, O_TRACE_FILE, O_TRACE_GPU, O_RESTART,
        O_FORGIVE_TEARDOWN, O_GUARD_TEARDOWN, O_NO_GUARD_TEARDOWN };
@@ -13,7 +14,14 @@ enum { RUN_WATCH_FIRST = 100, O_TRACE = RUN_WATCH_FIRST, O_TRACE_FILE, O_TRACE_G
 #define RUN_WATCH_OPTIONS                                                                          \
     {"trace", NULL, "show what the loader searches, opens and misses, and what differs from the model", \
      O_TRACE},                                                                                     \
-    {"trace-file", "FILE", "append that as JSON lines to FILE instead", O_TRACE_FILE}
+    {"trace-file", "FILE", "append that as JSON lines to FILE instead", O_TRACE_FILE},             \
+    {"restart", "WHEN", "on-crash or on-crash:N: start CMD again when it crashes, N times at most",  \
+     O_RESTART},                                                                                   \
+    {"forgive-teardown", NULL, "a crash of a GPU library after the end of CMD is no failure",        \
+     O_FORGIVE_TEARDOWN},                                                                          \
+    {"guard-teardown", NULL, "run thread-local destructors of GPU libraries where they can run",     \
+     O_GUARD_TEARDOWN},                                                                            \
+    {"no-guard-teardown", NULL, "do not, even where their fault is known", O_NO_GUARD_TEARDOWN}
 
 struct run_watch {
     bool trace, trace_gpu, forgive_teardown, guard_teardown, no_guard_teardown;
@@ -24,6 +32,7 @@ struct run_watch {
     /* Filled by run_watch_environment(). */
     const char *record; // where the helpers write; NULL: nothing is recorded
     bool record_is_ours; // to be removed at the end
+    struct end_page *page; // where the program says how far it has come; NULL: it cannot
 };
 
 /* What the program is started with. */

@@ -7,5 +7,7 @@
 
 extern const unsigned char watch_trace_image[];
 extern const size_t watch_trace_image_n;
+extern const unsigned char watch_guard_image[];
+extern const size_t watch_guard_image_n;
 
 #endif

@@ -4,14 +4,53 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 50 };
+enum { TICK_MS = 50, STOPPED_MS = 10000, NUMBER_MAX = 16 };
 
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
+
+/* Those after which no new start is wanted. */
+static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+/* Variables whose value is the id of the process that they are for (sd_listen_fds(3),
+ * sd_watchdog_enabled(3)). */
+static const char *const for_process[] = {"LISTEN_PID=", "WATCHDOG_PID="};
+
+struct watcher {
+    const struct watch_child *child;
+    int signals; // signalfd
+    sigset_t before;
+    struct termios terminal;
+    bool has_terminal;
+    int stopped_by; // the last signal that asks for the end, or 0
+    unsigned long stopped_at_ms;
+};
+
+static unsigned long now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
+    return (unsigned long)t.tv_sec * 1000 + (unsigned long)t.tv_nsec / 1000000;
+}
+
+static bool is_one_of(const int *list, size_t n, int number)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* What is waited for by the descriptor; the child gets its mask back. */
 static void watched(sigset_t *ret)
@@ -23,18 +62,49 @@ static void watched(sigset_t *ret)
     }
 }
 
-static _Noreturn void become(const struct watch_child *c, const sigset_t *mask, int report)
+/* ------------------------------------------------------------------ in the child */
+
+static void rename_process(char **env, pid_t parent)
 {
-    int error;
+    char was[NUMBER_MAX], is[NUMBER_MAX];
+    (void)snprintf(was, sizeof was, "%ld", (long)parent);
+    (void)snprintf(is, sizeof is, "%ld", (long)getpid());
+    for (; *env; env++) {
+        for (size_t i = 0; i < sizeof for_process / sizeof *for_process; i++) {
+            size_t n = strlen(for_process[i]);
+            if (strncmp(*env, for_process[i], n) == 0 && strcmp(*env + n, was) == 0) {
+                char *mine = malloc(n + sizeof is);
+                if (mine) { // else the variable stays: it names nobody
+                    (void)snprintf(mine, n + sizeof is, "%s%s", for_process[i], is);
+                    *env = mine;
+                }
+            }
+        }
+    }
+}
+
+static _Noreturn void become(const struct watcher *w, pid_t parent, int report)
+{
+    const struct watch_child *c = w->child;
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); // cannot fail for a valid signal
+    if (getppid() != parent) {
+        _exit(127); // it died before
+    }
+    if (c->page) {
+        c->page->pid = getpid();
+    }
+    rename_process((char **)c->env, parent); // our copy of the parent's memory
     if (c->restore) {
         c->restore();
     }
-    (void)sigprocmask(SIG_SETMASK, mask, NULL); // cannot fail for a valid set
+    (void)sigprocmask(SIG_SETMASK, &w->before, NULL); // cannot fail for a valid set
     (void)execvpe(c->argv[0], c->argv, c->env); // returns on failure only
-    error = errno;
+    int error = errno;
     (void)!write(report, &error, sizeof error); // else it ends with status 127, which is told too
     _exit(127);
 }
+
+/* ------------------------------------------------------------------ waiting */
 
 /* The errno of an exec that failed; 0: it did not. */
 static int exec_error(int report)
@@ -48,59 +118,153 @@ static int exec_error(int report)
 }
 
 /* A signal of the terminal reaches the child without us; one that a process sent does not. */
-static void forward(int signals, pid_t child)
+static void take_signals(struct watcher *w, pid_t child)
 {
     struct signalfd_siginfo info;
-    while (read(signals, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo != SIGCHLD && info.ssi_code != SI_KERNEL) {
-            (void)kill(child, (int)info.ssi_signo); // gone: its end is met by waitpid
+    while (read(w->signals, &info, sizeof info) == sizeof info) {
+        int number = (int)info.ssi_signo;
+        if (number == SIGCHLD) {
+            continue;
+        }
+        if (is_one_of(ending, sizeof ending / sizeof *ending, number)) {
+            w->stopped_by = number;
+            w->stopped_at_ms = now_ms();
+        }
+        if (child > 0 && info.ssi_code != SI_KERNEL) {
+            (void)kill(child, number); // gone: its end is met by waitpid
         }
     }
 }
 
-static void wait_for(const struct watch_child *c, pid_t child, int signals, struct watch_end *ret)
+/* Reaps what has ended; true: the child has, with *ret as its status. */
+static bool reap(pid_t child, int *ret)
 {
     int status = 0;
+    bool ended = false;
     pid_t got;
-    while ((got = waitpid(child, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
-        struct pollfd p = {.fd = signals, .events = POLLIN};
+    while ((got = waitpid(-1, &status, WNOHANG)) > 0 || (got < 0 && errno == EINTR)) {
+        if (got == child) {
+            *ret = status;
+            ended = true;
+        }
+    }
+    return ended;
+}
+
+static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
+{
+    const struct watch_child *c = w->child;
+    unsigned long began = now_ms();
+    int status = 0;
+    while (!reap(child, &status)) {
+        struct pollfd p = {.fd = w->signals, .events = POLLIN};
         (void)poll(&p, 1, c->tick ? TICK_MS : -1); // interrupted: looked at again
-        forward(signals, child);
+        take_signals(w, child);
         if (c->tick) {
             c->tick(c->tick_arg);
         }
     }
-    ret->status = got == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    ret->signal = got == child && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    ret->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    ret->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     ret->core = ret->signal && WCOREDUMP(status);
+    ret->lived_ms = now_ms() - began;
     if (c->tick) {
         c->tick(c->tick_arg);
     }
 }
 
-int watch_supervise(const struct watch_child *c, struct watch_end *ret, struct gm_err *err)
+/* Whether the end is what a signal asked for. A program may outlive Ctrl-C, and a crash much later
+ * has nothing to do with it. */
+static bool is_wanted(const struct watcher *w)
 {
-    sigset_t set, before;
+    return w->stopped_by == SIGTERM ||
+           (w->stopped_by && now_ms() - w->stopped_at_ms < STOPPED_MS);
+}
+
+/* Settings that the child took are its own matter unless a signal kept it from putting them back. */
+static void restore_terminal(const struct watcher *w)
+{
+    if (w->has_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &w->terminal); // gone: nothing to put back
+    }
+}
+
+/* False: a signal came that ends the waiting. */
+static bool sleep_for(struct watcher *w, unsigned ms)
+{
+    unsigned long until = now_ms() + ms, now;
+    int unused;
+    while (!w->stopped_by && (now = now_ms()) < until) {
+        struct pollfd p = {.fd = w->signals, .events = POLLIN};
+        (void)poll(&p, 1, (int)(until - now)); // interrupted: looked at again
+        take_signals(w, 0);
+        (void)reap(0, &unused); // orphans
+    }
+    return !w->stopped_by;
+}
+
+/* One start of the child and its end. */
+static int run_once(struct watcher *w, struct watch_end *ret, struct gm_err *err)
+{
     int report[2];
-    watched(&set);
-    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals < 0 || pipe2(report, O_CLOEXEC) < 0) {
+    if (pipe2(report, O_CLOEXEC) < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "no process can be watched: %s", strerror(errno));
     }
-    (void)sigprocmask(SIG_BLOCK, &set, &before); // cannot fail for a valid set
-    pid_t child = fork();
+    if (w->child->page) {
+        *w->child->page = (struct end_page){.magic = END_MAGIC};
+    }
+    pid_t parent = getpid(), child = fork();
     if (child == 0) {
-        become(c, &before, report[1]);
+        become(w, parent, report[1]);
     }
     int error = errno;
     (void)close(report[1]); // a pipe: nothing can be lost
     if (child > 0) {
         *ret = (struct watch_end){.not_started = exec_error(report[0])};
-        wait_for(c, child, signals, ret);
+        wait_for(w, child, ret);
     }
     (void)close(report[0]);
-    (void)close(signals);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL); // cannot fail for a valid set
     return child < 0 ? gm_err_set(err, GM_ERR_LOOK, "no process can be made: %s", strerror(error))
                      : 0;
+}
+
+static int run_until_done(struct watcher *w, struct watch_end *ret, struct gm_err *err)
+{
+    const struct watch_child *c = w->child;
+    unsigned delay_ms = 0;
+    while (true) {
+        int rc = run_once(w, ret, err);
+        if (rc < 0) {
+            return rc;
+        }
+        if (ret->signal) {
+            restore_terminal(w);
+        }
+        if (ret->not_started || is_wanted(w) || !c->again ||
+            !c->again(c->again_arg, ret, &delay_ms)) {
+            return 0;
+        }
+        w->stopped_by = 0;
+        if (!sleep_for(w, delay_ms)) {
+            *ret = (struct watch_end){.status = -1, .signal = w->stopped_by};
+            return 0;
+        }
+    }
+}
+
+int watch_supervise(const struct watch_child *c, struct watch_end *ret, struct gm_err *err)
+{
+    struct watcher w = {.child = c};
+    sigset_t set;
+    watched(&set);
+    w.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (w.signals < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "no process can be watched: %s", strerror(errno));
+    }
+    w.has_terminal = tcgetattr(STDIN_FILENO, &w.terminal) == 0;
+    (void)sigprocmask(SIG_BLOCK, &set, &w.before); // cannot fail for a valid set
+    int rc = run_until_done(&w, ret, err);
+    (void)close(w.signals);
+    (void)sigprocmask(SIG_SETMASK, &w.before, NULL); // cannot fail for a valid set
+    return rc;
 }

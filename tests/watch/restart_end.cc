@@ -1,0 +1,128 @@
+// restart_end MODE LIBRARY.so: a program that ends as MODE says, some by a call into the library.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+static void *library;
+
+static void call(const char *name)
+{
+    auto function = reinterpret_cast<void (*)()>(dlsym(library, name));
+    if (!function) {
+        std::_Exit(99);
+    }
+    function();
+}
+
+static void own_handler(int)
+{
+    std::signal(SIGSEGV, SIG_DFL);
+}
+
+static void close_all()
+{
+    for (int fd = 0; fd < 256; fd++) {
+        close(fd);
+    }
+}
+
+struct OwnThreadLocal {
+    ~OwnThreadLocal()
+    {
+        if (armed) {
+            std::abort();
+        }
+    }
+    bool armed = false;
+};
+
+static thread_local OwnThreadLocal own;
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        return 98;
+    }
+    std::string mode = argv[1];
+    library = dlopen(argv[2], RTLD_NOW);
+    if (!library) {
+        return 97;
+    }
+    if (mode == "exec") {
+        execl(argv[0], argv[0], "static", argv[2], nullptr);
+        return 96;
+    }
+    if (mode == "exit-0" || mode == "exit-1") {
+        return mode == "exit-1";
+    } else if (mode == "thread-local") {
+        call("crash_in_thread_local");
+    } else if (mode == "static") {
+        call("crash_in_static");
+    } else if (mode == "static-exit-3") {
+        call("crash_in_static");
+        std::exit(3);
+    } else if (mode == "abort-at-exit") {
+        call("abort_at_exit");
+    } else if (mode == "worker") {
+        std::thread([] { call("crash_in_thread_local"); }).join();
+    } else if (mode == "worker-exit") {
+        std::thread([] {
+            call("crash_in_thread_local");
+            std::exit(0);
+        }).join();
+    } else if (mode == "close") {
+        call("crash_in_static");
+        dlclose(library);
+    } else if (mode == "now") {
+        call("crash_now");
+    } else if (mode == "abort") {
+        std::abort();
+    } else if (mode == "own-thread-local") {
+        own.armed = true;
+    } else if (mode == "own-exit") {
+        std::atexit([] { std::abort(); });
+    } else if (mode == "killed") {
+        raise(SIGKILL);
+    } else if (mode == "terminated") {
+        raise(SIGTERM);
+    } else if (mode == "sent") {
+        raise(SIGSEGV);
+    } else if (mode == "handler") {
+        std::signal(SIGSEGV, own_handler);
+        call("crash_in_static");
+    } else if (mode == "handler-now") {
+        std::signal(SIGSEGV, own_handler);
+        call("crash_now");
+    } else if (mode == "closed") {
+        close_all();
+        call("crash_in_static");
+    } else if (mode == "fork") {
+        pid_t child = fork();
+        if (child == 0) {
+            call("crash_now");
+        }
+        waitpid(child, nullptr, 0);
+        return 5;
+    } else if (mode == "quick") {
+        std::_Exit(7);
+    } else if (mode == "overflow") {
+        struct Deep {
+            static int down(volatile int n)
+            {
+                volatile char block[65536];
+                block[n % 65536] = 1;
+                return down(n + 1) + block[0];
+            }
+        };
+        return Deep::down(0);
+    } else {
+        return 95;
+    }
+    return 0;
+}
