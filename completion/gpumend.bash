@@ -112,7 +112,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     run)
-        word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-file --restart --forgive-teardown --guard-teardown --no-guard-teardown --help"
+        word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-gpu --trace-file --restart --forgive-teardown --guard-teardown --no-guard-teardown --help"
         ;;
     why)
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"

@@ -1,10 +1,12 @@
 /* Functions that copy without a bound do not compile here; forced into every file by the build. */
 #ifndef GPUMEND_BASE_BANNED_H
 #define GPUMEND_BASE_BANNED_H
+#ifndef __ASSEMBLER__
 
 #include <stdio.h>
 #include <string.h>
 
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat strtok gets
 
+#endif
 #endif

@@ -53,6 +53,7 @@ int run_watch_option(struct run_watch *w, struct arena *a, int id, const char *v
     case O_GUARD_TEARDOWN: w->guard_teardown = true; return CLI_OK;
     case O_NO_GUARD_TEARDOWN: w->no_guard_teardown = true; return CLI_OK;
     case O_TRACE: w->trace = true; return CLI_OK;
+    case O_TRACE_GPU: w->trace_gpu = true; return CLI_OK;
     case O_TRACE_FILE: w->trace_file = value; return CLI_OK;
     default: return CLI_USAGE;
     }
@@ -60,8 +61,9 @@ int run_watch_option(struct run_watch *w, struct arena *a, int id, const char *v
 
 int run_watch_check(const struct run_watch *w)
 {
-    if (w->trace_file && !w->trace) {
-        return cli_fail(CLI_USAGE, "run: --trace-file says where the trace goes: which? (--trace)");
+    if (w->trace_file && !w->trace && !w->trace_gpu) {
+        return cli_fail(CLI_USAGE, "run: --trace-file says where a trace goes: which? (--trace, "
+                                   "--trace-gpu)");
     }
     if (w->guard_teardown && w->no_guard_teardown) {
         return cli_fail(CLI_USAGE, "run: --guard-teardown and --no-guard-teardown exclude one another");
@@ -184,6 +186,11 @@ int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, 
     if (rc == CLI_OK && w->trace) {
         set_variable(s, "GPUMEND_TRACE", "1");
         rc = add_library(s, "LD_AUDIT", "gpumend-trace.so", watch_trace_image, watch_trace_image_n);
+    }
+    if (rc == CLI_OK && w->trace_gpu) {
+        set_variable(s, "GPUMEND_TRACE_GPU", w->trace_file ? w->record : "-");
+        rc = add_library(s, "LD_AUDIT", "gpumend-gpucall.so", watch_gpucall_image,
+                         watch_gpucall_image_n);
     }
     return rc == CLI_OK ? add_guard(w, s, print) : rc;
 }

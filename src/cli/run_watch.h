@@ -14,6 +14,8 @@ enum { RUN_WATCH_FIRST = 100, O_TRACE = RUN_WATCH_FIRST, O_TRACE_FILE, O_TRACE_G
 #define RUN_WATCH_OPTIONS                                                                          \
     {"trace", NULL, "show what the loader searches, opens and misses, and what differs from the model", \
      O_TRACE},                                                                                     \
+    {"trace-gpu", NULL, "tell the CUDA and HIP calls that fail, the first with its backtrace",       \
+     O_TRACE_GPU},                                                                                 \
     {"trace-file", "FILE", "append that as JSON lines to FILE instead", O_TRACE_FILE},             \
     {"restart", "WHEN", "on-crash or on-crash:N: start CMD again when it crashes, N times at most",  \
      O_RESTART},                                                                                   \

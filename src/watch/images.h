@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+extern const unsigned char watch_gpucall_image[];
+extern const size_t watch_gpucall_image_n;
 extern const unsigned char watch_trace_image[];
 extern const size_t watch_trace_image_n;
 extern const unsigned char watch_guard_image[];

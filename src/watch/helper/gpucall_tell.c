@@ -1,0 +1,666 @@
+/*
+ * Which failures are told, and how: the first of a process in full, every other call that fails in
+ * one line, the same again only counted. A failure inside another watched call (the runtime's call
+ * of the driver) waits for that call's result: it is told as its reason, or not at all if the outer
+ * call succeeded. Records belong to a process, so that a child of fork() tells its own.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "watch/helper/gpucall.h"
+
+enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SIGPIPE_NUMBER = 13,
+       WAIT_SPINS = 1000000 };
+
+struct record {
+    uint64_t key; // claimed by compare-and-swap; 0: free
+    const char *name;
+    enum gpucall_api api;
+    int result;
+    uint64_t back;
+    long pid;
+    uint32_t n, n_harmless; // how often; how often the call around it succeeded
+    uint32_t told, ready;
+    char call[CALL_TEXT]; // name and arguments
+};
+
+struct text {
+    char *at;
+    size_t n, max;
+};
+
+static struct record records[RECORDS];
+static uint32_t n_lost; // failures for which there was no record
+static long first_pid;  // the process that has told its first
+static const char *path; // NULL: standard error
+static struct stat standard_error; // as it was at the start
+static bool has_standard_error;
+
+/* ------------------------------------------------------------------ text */
+
+static void put(struct text *t, const char *s)
+{
+    while (*s && t->n + 1 < t->max) {
+        t->at[t->n++] = *s++;
+    }
+    t->at[t->n] = '\0';
+}
+
+static void put_char(struct text *t, char c)
+{
+    const char s[2] = {c, '\0'};
+    put(t, s);
+}
+
+static void put_number(struct text *t, uint64_t value, unsigned base)
+{
+    char digits[24];
+    size_t at = sizeof digits - 1;
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value);
+    put(t, base == 16 ? "0x" : "");
+    put(t, digits + at);
+}
+
+static void put_signed(struct text *t, int64_t value)
+{
+    put(t, value < 0 ? "-" : "");
+    put_number(t, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
+}
+
+/* How many bytes of a UTF-8 sequence begin here; 0: none. */
+static unsigned sequence(const unsigned char *s)
+{
+    unsigned n = *s >= 0xf0 && *s < 0xf5 ? 4 : *s >= 0xe0 ? 3 : *s >= 0xc2 ? 2 : 0;
+    if (*s >= 0xf5 || *s < 0xc2) {
+        return 0;
+    }
+    for (unsigned i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* The inside of a JSON text; also what a terminal is shown. */
+static void put_escaped(struct text *t, const char *s)
+{
+    for (const unsigned char *c = (const unsigned char *)s; *c;) {
+        unsigned n = *c >= 0x80 ? sequence(c) : 1;
+        if (*c == '"' || *c == '\\') {
+            put_char(t, '\\');
+        }
+        if (*c < 0x20 || *c == 0x7f) {
+            put(t, "\\u00");
+            put_char(t, "0123456789abcdef"[*c >> 4]);
+            put_char(t, "0123456789abcdef"[*c & 15]);
+        } else if (!n) {
+            put(t, "\\ufffd");
+        } else {
+            for (unsigned i = 0; i < n; i++) {
+                put_char(t, (char)c[i]);
+            }
+        }
+        c += n ? n : 1;
+    }
+}
+
+static void put_string(struct text *t, const char *s)
+{
+    put_char(t, '"');
+    put_escaped(t, s);
+    put_char(t, '"');
+}
+
+/* ------------------------------------------------------------------ names */
+
+static const char *error_name(enum gpucall_api api, int code)
+{
+    for (uint32_t i = gpucall_errors_at[api]; i < gpucall_errors_at[api + 1]; i++) {
+        if (gpucall_errors[i].code == code) {
+            return gpucall_text + gpucall_errors[i].name;
+        }
+    }
+    return NULL;
+}
+
+static const char *api_name(enum gpucall_api api)
+{
+    switch (api) {
+    case GPUCALL_RUNTIME: return "cuda-runtime";
+    case GPUCALL_HIP: return "hip";
+    case GPUCALL_DRIVER:
+    case GPUCALL_APIS: break;
+    }
+    return "cuda-driver";
+}
+
+static bool is_named(const char *pattern, const char *name)
+{
+    while (*pattern && *pattern != '*' && *pattern == *name) {
+        pattern++, name++;
+    }
+    return *pattern == '*' || *pattern == *name;
+}
+
+bool gpucall_by_design(const char *name, int result)
+{
+    for (uint32_t i = 0; i < gpucall_designs_n; i++) {
+        if (gpucall_designs[i].code == result &&
+            is_named(gpucall_text + gpucall_designs[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ arguments */
+
+/* Takes the words of one argument after the other from the registers and the stack. */
+struct arguments {
+    const uint64_t *registers, *stack;
+    unsigned n_registers, n_stack;
+};
+
+static void take_words(struct arguments *a, unsigned n, uint64_t *ret)
+{
+    bool in_registers = n <= 2 && a->n_registers + n <= GPUCALL_REGISTERS;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t word = in_registers ? a->registers[a->n_registers++] : a->stack[a->n_stack++];
+        if (i < 2) {
+            ret[i] = word;
+        }
+    }
+}
+
+static void put_text_at(struct text *t, uintptr_t at)
+{
+    char s[NAME_MAX_SHOWN + 4];
+    size_t n = 0;
+    if (!at) {
+        put(t, "NULL");
+        return;
+    }
+    while (n < NAME_MAX_SHOWN && gpucall_read(&s[n], at + n, 1) && s[n]) {
+        n++;
+    }
+    if (n == NAME_MAX_SHOWN) {
+        s[n++] = '.', s[n++] = '.', s[n++] = '.';
+    }
+    s[n] = '\0';
+    put_string(t, s);
+}
+
+static void put_value(struct text *t, char kind, unsigned size, const uint64_t *words)
+{
+    switch (kind) {
+    case 'd':
+    case 'i':
+    case 'e': put_signed(t, (int32_t)words[0]); return;
+    case 'u': put_number(t, (uint32_t)words[0], 10); return;
+    case 'c': put_number(t, words[0] & 0xff, 10); return;
+    case 'n':
+    case 'l': put_number(t, words[0], 10); return;
+    case 's': put_text_at(t, words[0]); return;
+    case 'S':
+        if (size == 12) { // dim3
+            put_number(t, (uint32_t)words[0], 10);
+            put_char(t, 'x');
+            put_number(t, words[0] >> 32, 10);
+            put_char(t, 'x');
+            put_number(t, (uint32_t)words[1], 10);
+        } else { // a memory location: kind and id
+            put_signed(t, (int32_t)words[0]);
+            put_char(t, ':');
+            put_signed(t, (int32_t)(words[0] >> 32));
+        }
+        return;
+    default: put_number(t, words[0], 16); return;
+    }
+}
+
+static bool is_shown(char kind, unsigned size)
+{
+    return kind != 'o' && kind != 'F' && (kind != 'S' || size == 12 || size == 8);
+}
+
+/* "bytesize=1024, flags=0", or as members of a JSON object. */
+static void put_arguments(struct text *t, const struct gpucall_call *c, bool json)
+{
+    struct arguments a = {.registers = c->registers, .stack = c->stack};
+    const char *k = c->function && c->registers ? gpucall_text + c->function->kinds : "";
+    for (bool more = false; *k;) {
+        uint64_t words[2] = {0, 0};
+        char kind = *k++;
+        unsigned size = 0;
+        for (; *k >= '0' && *k <= '9'; k++) {
+            size = size * 10 + (unsigned)(*k - '0');
+        }
+        unsigned n = kind == 'F' ? 0 : kind == 'S' ? (size + 7) / 8 : 1;
+#ifdef __aarch64__
+        n = n > 2 ? 1 : n;
+#endif
+        take_words(&a, n, words);
+        bool shown = is_shown(kind, size);
+        put(t, !shown || !more ? "" : json ? "," : ", ");
+        put(t, json && shown ? "\"" : "");
+        for (k++; *k && *k != ' '; k++) {
+            if (shown) {
+                put_char(t, *k);
+            }
+        }
+        k += *k == ' ';
+        if (!shown) {
+            continue;
+        }
+        more = true;
+        put(t, json ? "\":" : "=");
+        bool quoted = json && (kind == 'p' || kind == 'h' || kind == 'S');
+        bool null = json && kind == 's' && !words[0];
+        put(t, quoted ? "\"" : "");
+        if (null) {
+            put(t, "null");
+        } else {
+            put_value(t, kind, size, words);
+        }
+        put(t, quoted ? "\"" : "");
+    }
+}
+
+/* ------------------------------------------------------------------ places */
+
+static const char *object_path(const struct gpucall_object *o, char *buffer, size_t max)
+{
+    const char *name = o->map->l_name;
+    if (name && *name) {
+        return name;
+    }
+    long n = gpucall_system(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
+                            (long)(max - 1), 0, 0);
+    buffer[n > 0 ? n : 0] = '\0';
+    return n > 0 ? buffer : "the program";
+}
+
+/* A return address: object and offset, and the function where the object names it. */
+static void put_place(struct text *t, uintptr_t pc, bool json)
+{
+    char buffer[1024];
+    uintptr_t offset = 0;
+    const struct gpucall_object *o = gpucall_object_of(pc - 1);
+    if (!o) {
+        put(t, json ? "{\"object\":null,\"offset\":\"" : "");
+        put_number(t, pc, 16);
+        put(t, json ? "\",\"symbol\":null}" : "");
+        return;
+    }
+    const char *symbol = gpucall_symbol(o, pc - 1, &offset);
+    put(t, json ? "{\"object\":\"" : "");
+    put_escaped(t, object_path(o, buffer, sizeof buffer));
+    put(t, json ? "\",\"offset\":\"" : "+");
+    put_number(t, pc - o->map->l_addr, 16);
+    put(t, json ? "\",\"symbol\":" : "");
+    if (!json) {
+        put(t, symbol ? " (" : "");
+        put_escaped(t, symbol ? symbol : "");
+        put(t, symbol ? ")" : "");
+        return;
+    }
+    if (symbol) {
+        put_string(t, symbol);
+    } else {
+        put(t, "null");
+    }
+    put_char(t, '}');
+}
+
+static void put_error(struct text *t, enum gpucall_api api, int code)
+{
+    const char *name = error_name(api, code);
+    put_signed(t, code);
+    if (name) {
+        put(t, " (");
+        put(t, name);
+        put(t, ")");
+    }
+}
+
+/* ------------------------------------------------------------------ output */
+
+void gpucall_tell_start(const char *where)
+{
+    path = gpucall_same(where, "-") ? NULL : where;
+    has_standard_error =
+        gpucall_system(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
+}
+
+/* Only where descriptor 2 is still what it was: a program may have closed it and opened a file. */
+static void write_standard_error(const struct text *t)
+{
+    struct stat now;
+    uint64_t pipe = (uint64_t)1 << (SIGPIPE_NUMBER - 1), old = 0;
+    const struct timespec none = {0, 0};
+    if (!has_standard_error || gpucall_system(SYS_fstat, 2, (long)&now, 0, 0, 0, 0) ||
+        now.st_dev != standard_error.st_dev || now.st_ino != standard_error.st_ino) {
+        return;
+    }
+    (void)gpucall_system(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, (long)&pipe, (long)&old, 8, 0, 0);
+    if (gpucall_system(SYS_write, 2, (long)t->at, (long)t->n, 0, 0, 0) == -32 /* EPIPE */) {
+        (void)gpucall_system(SYS_rt_sigtimedwait, (long)&pipe, 0, (long)&none, 8, 0, 0);
+    }
+    (void)gpucall_system(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&old, 0, 8, 0, 0);
+}
+
+/* What cannot be written is lost: the program is not disturbed for it. */
+static void write_out(const struct text *t)
+{
+    if (!path) {
+        write_standard_error(t);
+        return;
+    }
+    long fd = gpucall_system(SYS_openat, AT_FDCWD, (long)path,
+                             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666, 0, 0);
+    if (fd >= 0) {
+        (void)gpucall_system(SYS_write, fd, (long)t->at, (long)t->n, 0, 0, 0);
+        (void)gpucall_system(SYS_close, fd, 0, 0, 0, 0, 0);
+    }
+}
+
+/* Room for a text, of the kernel: no memory of the program's. */
+static bool text_begin(struct text *t, size_t max)
+{
+    long at = gpucall_system(SYS_mmap, 0, (long)max, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *t = (struct text){.at = (char *)at, .max = max}; // NOLINT: the kernel's answer
+    return at > 0;
+}
+
+static void text_end(const struct text *t)
+{
+    (void)gpucall_system(SYS_munmap, (long)t->at, (long)t->max, 0, 0, 0, 0);
+}
+
+/* ------------------------------------------------------------------ one failure */
+
+struct failure {
+    const struct gpucall_call *call;
+    const struct gpucall_trace *trace;
+    const struct record *record, *inner; // inner: why, or NULL
+    bool first;
+};
+
+static void put_who(struct text *t, long pid)
+{
+    put(t, "process ");
+    put_signed(t, pid);
+    long tid = gpucall_system(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    if (tid != pid) {
+        put(t, ", thread ");
+        put_signed(t, tid);
+    }
+}
+
+static void put_failure(struct text *t, const struct failure *f)
+{
+    put(t, f->first ? "gpumend: the first failing GPU call: " : "gpumend: failing GPU call: ");
+    put(t, f->record->call);
+    put(t, " = ");
+    put_error(t, f->record->api, f->record->result);
+    if (!f->first) {
+        put(t, f->inner ? ", of " : "");
+        put(t, f->inner ? f->inner->name : "");
+        put(t, ", at ");
+        put_place(t, f->record->back, false);
+        put(t, "\n");
+        return;
+    }
+    put(t, ", in ");
+    put_who(t, f->record->pid);
+    put(t, "\n");
+    if (f->inner) {
+        put(t, "gpumend:   because of ");
+        put(t, f->inner->call);
+        put(t, " = ");
+        put_error(t, f->inner->api, f->inner->result);
+        put(t, "\n");
+    }
+    for (unsigned i = 0; i < f->trace->n; i++) {
+        put(t, "gpumend:   #");
+        put_number(t, i, 10);
+        put(t, " ");
+        put_place(t, f->trace->pc[i], false);
+        put(t, "\n");
+    }
+}
+
+static void put_json_error(struct text *t, enum gpucall_api api, const char *name, int code)
+{
+    const char *error = error_name(api, code);
+    put(t, "\"api\":\"");
+    put(t, api_name(api));
+    put(t, "\",\"call\":");
+    put_string(t, name);
+    put(t, ",\"code\":");
+    put_signed(t, code);
+    put(t, ",\"error\":");
+    if (error) {
+        put_string(t, error);
+    } else {
+        put(t, "null");
+    }
+}
+
+static void put_json_failure(struct text *t, const struct failure *f)
+{
+    put(t, "{\"event\":\"gpu-call-failed\",\"pid\":");
+    put_signed(t, f->record->pid);
+    put(t, ",\"tid\":");
+    put_signed(t, gpucall_system(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    put(t, f->first ? ",\"first\":true," : ",\"first\":false,");
+    put_json_error(t, f->record->api, f->record->name, f->record->result);
+    put(t, ",\"arguments\":{");
+    put_arguments(t, f->call, true);
+    put(t, "},\"because\":");
+    if (f->inner) {
+        put(t, "{");
+        put_json_error(t, f->inner->api, f->inner->name, f->inner->result);
+        put(t, ",\"says\":");
+        put_string(t, f->inner->call);
+        put(t, "}");
+    } else {
+        put(t, "null");
+    }
+    put(t, ",\"frames\":[");
+    for (unsigned i = 0; i < f->trace->n; i++) {
+        put(t, i ? "," : "");
+        put_place(t, f->trace->pc[i], true);
+    }
+    put(t, "]}\n");
+}
+
+static void tell(const struct failure *f)
+{
+    struct text t;
+    if (!text_begin(&t, (size_t)8 * GPUCALL_TEXT)) {
+        return;
+    }
+    if (path) {
+        put_json_failure(&t, f);
+    } else {
+        put_failure(&t, f);
+    }
+    write_out(&t);
+    text_end(&t);
+}
+
+/* ------------------------------------------------------------------ records */
+
+static uint64_t key_of(const struct gpucall_call *c, long pid)
+{
+    uint64_t key = 1469598103934665603u;
+    const uint64_t parts[] = {(uintptr_t)c->name, (uint32_t)c->result, c->back, (uint64_t)pid};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        key = (key ^ parts[i]) * 0x9e3779b97f4a7c15u;
+        key ^= key >> 29;
+    }
+    return key | 1;
+}
+
+static void fill(struct record *r, const struct gpucall_call *c, long pid)
+{
+    struct text t = {.at = r->call, .max = sizeof r->call};
+    r->name = c->name, r->api = c->api, r->result = c->result, r->back = c->back, r->pid = pid;
+    put(&t, c->name);
+    put(&t, "(");
+    put_arguments(&t, c, false);
+    put(&t, ")");
+    __atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
+}
+
+/* The record of a call that failed so from there, made where there is none; NULL: no room. */
+static struct record *record_of(const struct gpucall_call *c, long pid)
+{
+    uint64_t key = key_of(c, pid);
+    for (uint32_t i = 0, at = (uint32_t)(key >> 20) % RECORDS; i < RECORDS; i++, at = (at + 1) % RECORDS) {
+        struct record *r = &records[at];
+        uint64_t now = 0;
+        if (__atomic_compare_exchange_n(&r->key, &now, key, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            fill(r, c, pid);
+            return r;
+        }
+        if (now == key) {
+            for (int n = 0; n < WAIT_SPINS && !__atomic_load_n(&r->ready, __ATOMIC_ACQUIRE); n++) {
+            }
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* Whether this process has told no failure yet; true once. */
+static bool is_first(long pid)
+{
+    long known = __atomic_load_n(&first_pid, __ATOMIC_ACQUIRE);
+    return known != pid && __atomic_compare_exchange_n(&first_pid, &known, pid, false,
+                                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *registers)
+{
+    struct gpucall_trace trace;
+    long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    struct record *r = record_of(c, pid);
+    if (!r) {
+        (void)__atomic_fetch_add(&n_lost, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    uint32_t before = __atomic_fetch_add(&r->n, 1, __ATOMIC_RELAXED);
+    if (before >= WALKS || (before && __atomic_load_n(&r->told, __ATOMIC_RELAXED))) {
+        return;
+    }
+    gpucall_walk(registers, &trace);
+    if (trace.outer) {
+        trace.outer->inner = (uint64_t)(r - records) + 1;
+        return;
+    }
+    if (__atomic_exchange_n(&r->told, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    uint64_t inner = c->frame ? c->frame->inner : 0;
+    const struct failure f = {.call = c, .trace = &trace, .record = r,
+                              .inner = inner && inner <= RECORDS ? &records[inner - 1] : NULL,
+                              .first = is_first(pid)};
+    if (f.inner) {
+        __atomic_store_n(&records[inner - 1].told, 1, __ATOMIC_RELAXED);
+    }
+    tell(&f);
+}
+
+void gpucall_succeeded(uint64_t inner)
+{
+    if (inner && inner <= RECORDS) {
+        (void)__atomic_fetch_add(&records[inner - 1].n_harmless, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* ------------------------------------------------------------------ the end */
+
+static void put_total(struct text *t, const struct record *r)
+{
+    put(t, "gpumend:   ");
+    put(t, r->name);
+    put(t, " = ");
+    put_error(t, r->api, r->result);
+    put(t, ", ");
+    put_number(t, r->n, 10);
+    put(t, r->n == 1 ? " time, at " : " times, at ");
+    put_place(t, r->back, false);
+    if (r->n_harmless) {
+        put(t, ", inside calls that succeeded");
+    }
+    put(t, "\n");
+}
+
+static void put_json_total(struct text *t, const struct record *r)
+{
+    put(t, "{");
+    put_json_error(t, r->api, r->name, r->result);
+    put(t, ",\"times\":");
+    put_number(t, r->n, 10);
+    put(t, ",\"inside_success\":");
+    put_number(t, r->n_harmless, 10);
+    put(t, ",\"at\":");
+    put_place(t, r->back, true);
+    put(t, "}");
+}
+
+/* Whether the record adds to what was told when it happened. */
+static bool is_news(const struct record *r)
+{
+    return r->n > 1 || (!r->told && !r->n_harmless);
+}
+
+void gpucall_tell_end(void)
+{
+    struct text t;
+    long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    uint64_t total = 0;
+    bool news = n_lost > 0, more = false;
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        const struct record *r = &records[i];
+        if (r->ready && r->pid == pid) {
+            total += r->n;
+            news = news || is_news(r);
+        }
+    }
+    if (!total || !(news || path) || !text_begin(&t, (size_t)64 * GPUCALL_TEXT)) {
+        return;
+    }
+    put(&t, path ? "{\"event\":\"gpu-calls\",\"pid\":" : "gpumend: GPU calls that failed in process ");
+    put_signed(&t, pid);
+    put(&t, path ? ",\"failed\":" : ": ");
+    put_number(&t, total + n_lost, 10);
+    put(&t, path ? ",\"calls\":[" : "\n");
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        const struct record *r = &records[i];
+        if (!r->ready || r->pid != pid) {
+            continue;
+        }
+        put(&t, path && more ? "," : "");
+        more = true;
+        if (path) {
+            put_json_total(&t, r);
+        } else {
+            put_total(&t, r);
+        }
+    }
+    put(&t, path ? "]}\n" : "");
+    write_out(&t);
+    text_end(&t);
+}
