@@ -246,6 +246,50 @@ struct gm_cause {
 /* The page of a cause; GM_USAGE if there is none of that name. Its texts are static. */
 GM_PUBLIC int gm_explain(gm_context *gm, const char *cause, struct gm_cause *ret);
 
+/* ------------------------------------------------------------------ explain a text */
+
+enum gm_confidence {
+    GM_UNTOLD, /* the text does not tell */
+    GM_POSSIBLE,
+    GM_LIKELY,
+    GM_CERTAIN /* the text states the cause itself, or shows it */
+};
+
+struct gm_line {
+    uint64_t line;    /* from 1 on */
+    const char *text; /* shortened where it is long, without terminal escapes */
+};
+
+struct gm_text_repair {
+    const char *platform; /* that it is for: "any", "linux", "windows", "wsl", "container", "jetson",
+                             "macos" */
+    const char *text;
+    const char *command; /* can be pasted into a shell, or NULL */
+};
+
+struct gm_explained {
+    const char *cause;       /* as gm_explain() takes it; NULL: no problem of the GPU runtime, or the
+                                text does not tell */
+    const char *cause_class; /* "not-gpu-runtime": no problem of the GPU runtime; NULL: the text does
+                                not tell */
+    const char *culprit;
+    enum gm_confidence confidence;
+    const char *summary; /* one paragraph; never NULL after a success */
+    const struct gm_line *evidence; /* the lines that decided it */
+    size_t n_evidence;
+    const struct gm_text_repair *repairs;
+    size_t n_repairs;
+    const char *decides;  /* what to send or run to be sure, or NULL */
+    const char *platform; /* of the program, as far as the text shows it, or NULL */
+};
+
+/*
+ * Which cause the text shows that a program printed when it failed: what `gpumend explain LOG` says.
+ * The text is n bytes of any encoding that the command reads, and need not end with NUL. Nothing of
+ * this machine is looked at. The first call of a context takes longer, as it loads the signatures.
+ */
+GM_PUBLIC int gm_explain_text(gm_context *gm, const void *bytes, size_t n, struct gm_explained *ret);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,7 @@ gm_context *gm_new(void)
 void gm_free(gm_context *gm)
 {
     if (gm) {
+        log_rules_close(gm->log_rules);
         arena_release(&gm->results);
         free(gm);
     }

@@ -6,6 +6,7 @@
 
 #include "gpumend.h"
 
+#include "log/log.h"
 #include "model/target.h"
 
 /*
@@ -18,6 +19,9 @@ struct gm_context {
     bool target_open;
     jmp_buf out_of_memory; // where an arena without memory returns to, during a call
     struct gm_err err;
+    struct root log_root; // these three: once a text was explained
+    struct kb log_kb;
+    struct log_rules *log_rules; // or NULL
 };
 
 /* A call: api_enter() { work } api_leave(). The function's own locals must not be used after the

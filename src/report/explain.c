@@ -69,8 +69,7 @@ static size_t also(const struct report_log *l, const struct log_candidate *best,
     return n;
 }
 
-/* Whether an earlier fact of the evidence stands in the same line. */
-static bool quoted_before(const struct log_candidate *c, size_t index)
+bool report_log_quoted_before(const struct log_candidate *c, size_t index)
 {
     for (size_t i = 0; i < index; i++) {
         if (c->evidence[i]->line == c->evidence[index]->line) {
@@ -90,12 +89,12 @@ static const char would_decide[] =
     "The whole output of the failing program from its start, standard error too, and what "
     "`gpumend check` prints on that machine.";
 
-static const char *summary_of(const struct report_log *l, const struct log_candidate *best)
+const char *report_log_summary(const struct report_log *l, const struct log_candidate *best)
 {
     return best ? best->says : l->result->n_facts ? nothing_known : nothing_seen;
 }
 
-static const char *decides_of(const struct log_candidate *best)
+const char *report_log_decides(const struct log_candidate *best)
 {
     return best ? best->decides : would_decide;
 }
@@ -117,7 +116,7 @@ static json_t *evidence_json(const struct report_log *l, const struct log_candid
     json_t *list = json_array();
     for (size_t i = 0; c && i < c->n_evidence; i++) {
         const struct log_fact *f = c->evidence[i];
-        if (!quoted_before(c, i)) {
+        if (!report_log_quoted_before(c, i)) {
             json_t *item = json_object();
             set(item, "line", json_integer((json_int_t)f->line));
             set(item, "text", text(l, f->text));
@@ -217,10 +216,10 @@ json_t *report_log_json(const struct report_log *l)
     set(doc, "class", text(l, best ? report_log_class(best) : NULL));
     set(doc, "culprit", text(l, best && *best->culprit ? best->culprit : NULL));
     set(doc, "confidence", text(l, best ? log_confidence_name(best->confidence) : NULL));
-    set(doc, "summary", text(l, summary_of(l, best)));
+    set(doc, "summary", text(l, report_log_summary(l, best)));
     set(doc, "evidence", evidence_json(l, best));
     set(doc, "repairs", repairs_json(l, best));
-    set(doc, "decides", text(l, decides_of(best)));
+    set(doc, "decides", text(l, report_log_decides(best)));
     set(doc, "platform", l->result->platform == LOG_ANY
                              ? json_null()
                              : text(l, log_platform_name(l->result->platform)));
@@ -246,7 +245,7 @@ static void evidence_text(const struct out *o, const struct report_log *l,
 {
     for (size_t i = 0; i < c->n_evidence && i < EVIDENCE_LINES_MAX; i++) {
         const struct log_fact *f = c->evidence[i];
-        if (!quoted_before(c, i)) {
+        if (!report_log_quoted_before(c, i)) {
             item(o, l, i ? "" : "because",
                  arena_printf(l->arena, "line %llu: %s", (unsigned long long)f->line, f->text));
         }
@@ -302,7 +301,7 @@ static void headline(const struct out *o, const struct report_log *l,
     const char *word = !best ? "unknown" : !best->cause ? "not GPU" : heads[best->confidence].word;
     out_print(o, !best || !best->cause ? OUT_BOLD : heads[best->confidence].style, "%s", word);
     fprintf(o->file, "%*s", (int)(12 - strlen(word)), "");
-    out_wrap(o, 12, str_printable(l->arena, summary_of(l, best)));
+    out_wrap(o, 12, str_printable(l->arena, report_log_summary(l, best)));
 }
 
 static void also_text(const struct out *o, const struct report_log *l,
@@ -328,8 +327,8 @@ void report_log_text(const struct out *o, const struct report_log *l)
         evidence_text(o, l, best);
         repairs_text(o, l, best);
     }
-    if (decides_of(best)) {
-        item(o, l, "to decide", decides_of(best));
+    if (report_log_decides(best)) {
+        item(o, l, "to decide", report_log_decides(best));
     }
     if (l->here) {
         here_text(o, l, best);

@@ -20,6 +20,14 @@ struct report_log {
 /* The reading that is told, or NULL if the text does not tell. */
 const struct log_candidate *report_log_best(const struct report_log *l);
 
+/* One paragraph about it, or about what the text does not tell; and what to send or run to be sure, or
+ * NULL. `best` may be NULL. */
+const char *report_log_summary(const struct report_log *l, const struct log_candidate *best);
+const char *report_log_decides(const struct log_candidate *best);
+
+/* Whether an earlier fact of the evidence stands in the same line as this one. */
+bool report_log_quoted_before(const struct log_candidate *c, size_t index);
+
 /* The class of a reading: of the cause, or "not-gpu-runtime". */
 const char *report_log_class(const struct log_candidate *c);
 

@@ -99,6 +99,38 @@ static void other_questions(const char *broken)
     gm_free(gm);
 }
 
+static void texts(void)
+{
+    static const char certain[] =
+        "> nvidia-smi\nFailed to initialize NVML: Driver/library version mismatch";
+    static const char other[] = "OSError: [Errno 28] No space left on device: '/data/out.bin'\n";
+    static const char nothing[] = "all is well\n";
+    gm_context *gm = gm_new();
+    struct gm_explained e, kept;
+    expect(gm_explain_text(gm, certain, sizeof certain - 1, &e) == GM_OK && e.cause &&
+               strcmp(e.cause, "driver-version-mismatch") == 0 &&
+               strcmp(e.cause_class, "driver-lib-mismatch") == 0 && e.culprit &&
+               e.confidence == GM_CERTAIN && *e.summary,
+           "the cause that a text states", gm);
+    expect(e.n_evidence == 1 && e.evidence[0].line == 2 &&
+               strcmp(e.evidence[0].text, strchr(certain, 'F')) == 0 && e.n_repairs > 1 &&
+               e.repairs[0].platform && e.repairs[0].text,
+           "its evidence and repairs", gm);
+    kept = e;
+    expect(gm_explain_text(gm, other, sizeof other - 1, &e) == GM_OK && !e.cause && e.cause_class &&
+               strcmp(e.cause_class, "not-gpu-runtime") == 0 && e.n_evidence == 1 &&
+               e.confidence > GM_UNTOLD,
+           "a text of something else", gm);
+    expect(gm_explain_text(gm, nothing, sizeof nothing - 1, &e) == GM_OK && !e.cause &&
+               !e.cause_class && !e.culprit && e.confidence == GM_UNTOLD && e.n_evidence == 0 &&
+               *e.summary && e.decides,
+           "a text that does not tell", gm);
+    expect(gm_explain_text(gm, NULL, 0, &e) == GM_OK && !e.cause_class, "no text at all", gm);
+    expect(gm_explain_text(gm, NULL, 1, &e) == GM_USAGE && !e.summary, "no bytes", gm);
+    expect(strstr(kept.summary, "kernel module") != NULL, "an earlier explanation", gm);
+    gm_free(gm);
+}
+
 static void preloads(const char *real, const char *folder)
 {
     gm_context *gm = gm_new();
@@ -154,6 +186,7 @@ int main(int argc, char **argv)
     }
     checks(argv[1], argv[2]);
     other_questions(argv[1]);
+    texts();
     preloads(argv[3], argv[4]);
     threads(argv[1]);
     return failures != 0;
