@@ -140,17 +140,17 @@ static void print_when_certain(struct explain *e, struct following *f, struct lo
     (void)fflush(stdout); // a failure shows at the end
 }
 
-/* A file that became shorter was begun anew. */
-static void rewind_if_cut(int fd)
-{
-    struct stat st;
-    off_t at = lseek(fd, 0, SEEK_CUR);
-    if (at > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < at) {
-        (void)lseek(fd, 0, SEEK_SET); // fails for no regular file
-    }
-}
-
 /* ------------------------------------------------------------------ reading */
+
+/* A log while it is read; with --follow its file may be cut, or another one take its name. */
+struct reading {
+    const char *file; // NULL: standard input
+    int fd;
+    struct log *log;
+    struct following following;
+    bool ended;       // the last byte was a line end
+    bool replaced;    // the name leads to another file; this one was not read to its end since
+};
 
 static bool is_growing(int fd)
 {
@@ -158,30 +158,90 @@ static bool is_growing(int fd)
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Feeds all that can be read; 0 or a negative errno. */
-static int feed_file(struct explain *e, int fd, struct log *log, struct arena *a)
+/* What is fed next is the beginning of a file. */
+static void begin_anew(struct reading *r)
 {
-    struct following following = {0};
+    if (!r->ended) {
+        log_feed(r->log, "\n", 1);
+    }
+    r->ended = true;
+    r->replaced = false;
+}
+
+/* A file that became shorter is read from its beginning. */
+static void rewind_if_cut(struct reading *r)
+{
+    struct stat st;
+    off_t at = lseek(r->fd, 0, SEEK_CUR);
+    if (at > 0 && fstat(r->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < at &&
+        lseek(r->fd, 0, SEEK_SET) == 0) {
+        begin_anew(r);
+    }
+}
+
+/* Whether another file has the name now. One that is gone may come again. */
+static bool is_replaced(const struct reading *r)
+{
+    struct stat mine, named;
+    return r->file && fstat(r->fd, &mine) == 0 && stat(r->file, &named) == 0 &&
+           S_ISREG(named.st_mode) && (mine.st_dev != named.st_dev || mine.st_ino != named.st_ino);
+}
+
+/* Goes on with the file of that name; one that cannot be opened is tried again later. */
+static void reopen(struct reading *r)
+{
+    int fd = open(r->file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0 && is_growing(fd)) {
+        (void)close(r->fd); // was only read
+        r->fd = fd;
+        begin_anew(r);
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+}
+
+/* At the end of what is there. The file that lost its name is read once more before it is left, as
+ * its writer may have used it until then. */
+static void wait_for_more(struct reading *r)
+{
+    if (r->replaced) {
+        reopen(r);
+    } else if (is_replaced(r)) {
+        r->replaced = true;
+        return;
+    }
+    wait_a_little();
+    rewind_if_cut(r);
+}
+
+static void feed(struct explain *e, struct reading *r, size_t n, struct arena *a)
+{
+    log_feed(r->log, e->block, n);
+    r->ended = e->block[n - 1] == '\n';
+    if (e->asked->follow) {
+        print_when_certain(e, &r->following, r->log, a);
+    }
+}
+
+/* Feeds all that can be read; 0 or a negative errno. */
+static int feed_file(struct explain *e, struct reading *r, struct arena *a)
+{
     bool follow = e->asked->follow;
     for (;;) {
-        ssize_t n = read(fd, e->block, READ_BYTES);
+        ssize_t n = read(r->fd, e->block, READ_BYTES);
         if (n < 0 && errno == EINTR && !interrupted) {
             continue;
         }
         if (n < 0 && errno != EINTR) {
             return -errno;
         }
-        if (interrupted || (n == 0 && !(follow && is_growing(fd)))) {
+        if (interrupted || (n == 0 && !(follow && is_growing(r->fd)))) {
             return 0;
         }
         if (n == 0) {
-            wait_a_little();
-            rewind_if_cut(fd);
-            continue;
-        }
-        log_feed(log, e->block, (size_t)n);
-        if (follow) {
-            print_when_certain(e, &following, log, a);
+            wait_for_more(r);
+        } else {
+            feed(e, r, (size_t)n, a);
         }
     }
 }
@@ -196,16 +256,17 @@ static void explain_file(struct explain *e, const char *file)
     }
     struct arena a;
     arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    struct log *log = log_open(e->rules, &a);
-    int rc = feed_file(e, fd, log, &a);
+    struct reading r = {
+        .file = standard ? NULL : file, .fd = fd, .log = log_open(e->rules, &a), .ended = true};
+    int rc = feed_file(e, &r, &a);
     if (!standard) {
-        (void)close(fd); // was only read
+        (void)close(r.fd); // was only read
     }
     if (rc < 0) {
         add_status(e, cli_fail(CLI_CANNOT, "explain: %s: %s", file, strerror(-rc)));
     } else {
-        log_end(log);
-        answer(e, file, log, &a);
+        log_end(r.log);
+        answer(e, file, r.log, &a);
     }
     arena_release(&a);
 }

@@ -121,6 +121,92 @@ def follow_cut(w):
         yield f"status {child.returncode}: {output}{errors}"
 
 
+def await_line(child, what):
+    """The next line that it prints, or "" if it does not come."""
+    os.set_blocking(child.stdout.fileno(), False)
+    line, until = "", time.monotonic() + WAIT_S
+    while not line.endswith("\n") and time.monotonic() < until and child.poll() is None:
+        try:
+            line += os.read(child.stdout.fileno(), 1 << 20).decode()
+        except BlockingIOError:
+            time.sleep(0.05)
+    os.set_blocking(child.stdout.fileno(), True)
+    return [] if line.endswith("\n") else [f"{what}: {line!r}, status {child.poll()}"]
+
+
+def stop(child):
+    child.send_signal(signal.SIGINT)
+    return child.communicate(timeout=WAIT_S)
+
+
+def follow_rotated(w):
+    """Another file of the same name is gone on with, as logrotate makes it; the old one first."""
+    log = w.folder / "app.log"
+    log.write_text(NOTHING + "the last line has no end")
+    child = w.start("--follow", "--json", "./app.log")
+    time.sleep(0.5)
+    old = open(log, "a", encoding="utf-8")          # the writer has not been told yet
+    log.rename(w.folder / "app.log.1")
+    time.sleep(0.5)                                 # no file of that name for a while
+    log.write_text(NOTHING)
+    old.write(", but now\n")
+    old.close()
+    time.sleep(0.7)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(CERTAIN)
+    yield from await_line(child, "behind a rotation")
+    output, errors = stop(child)
+    doc = json.loads(output) if output else {}
+    if child.returncode != 1 or [e["line"] for e in doc.get("evidence", [])] != [4]:
+        yield f"status {child.returncode}: {output}{errors}"
+
+
+def follow_rotated_at_once(w):
+    """What was written to the old file just before the change is not lost."""
+    log = w.folder / "app.log"
+    log.write_text(NOTHING)
+    child = w.start("--follow", "--json", "./app.log")
+    time.sleep(0.5)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(CERTAIN)
+    log.rename(w.folder / "app.log.1")
+    log.write_text(NOTHING)
+    yield from await_line(child, "before a rotation")
+    output, errors = stop(child)
+    if child.returncode != 1 or not output or json.loads(output)["cause"] is None:
+        yield f"status {child.returncode}: {output}{errors}"
+
+
+def follow_cut_line(w):
+    """A line that was cut off does not join the first line of what comes after."""
+    log = w.folder / "cut"
+    log.write_text(NOTHING * 100 + "Failed to initialize NVML: Driver/library ")
+    child = w.start("--follow", "--json", "./cut")
+    time.sleep(0.6)
+    log.write_text("version mismatch\n")
+    time.sleep(0.8)
+    output, errors = stop(child)
+    if child.returncode == 1 and json.loads(output)["cause"] == "driver-version-mismatch":
+        yield f"two halves of two files: {output}{errors}"
+
+
+def follow_replaced_by_other(w):
+    """A folder or a pipe of that name is no log; the file that was opened is read on."""
+    log = w.folder / "app.log"
+    log.write_text(NOTHING)
+    child = w.start("--follow", "--json", "./app.log")
+    time.sleep(0.5)
+    log.rename(w.folder / "app.log.1")
+    os.mkfifo(log)
+    time.sleep(0.5)
+    with open(w.folder / "app.log.1", "a", encoding="utf-8") as file:
+        file.write(CERTAIN)
+    yield from await_line(child, "with a pipe in its place")
+    output, errors = stop(child)
+    if child.returncode != 1:
+        yield f"status {child.returncode}: {output}{errors}"
+
+
 def follow_stdin(w):
     """Standard input ends the following where it ends."""
     child = w.start("--follow", "--json", "-", stdin=subprocess.PIPE)
@@ -152,7 +238,8 @@ def here(w):
 def main():
     exe = str(Path(sys.argv[1]).resolve())
     passed = failed = 0
-    for test in (statuses, several, cause_or_file, follow_file, follow_cut, follow_stdin, here):
+    for test in (statuses, several, cause_or_file, follow_file, follow_cut, follow_cut_line,
+                 follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here):
         with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
             faults = list(test(World(exe, Path(folder))))
         for fault in faults:
