@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/probing.h"
 #include "cli/target.h"
+#include "container/cdi_files.h"
 #include "diag/finding.h"
 #include "report/check.h"
 #include "report/joined.h"
@@ -181,6 +182,7 @@ static int open_snapshot(struct check *c)
     struct arena *a = &c->t.arena;
     const char *kb = c->t.asked.kb_path; // of this machine, the rest of the other
     c->t.asked = snapshot_options(&c->snapshot, false);
+    c->t.asked.on_host = cdi_files_note;
     c->t.asked.kb_path = kb && kb[0] != '/' ? path_join(a, cli_cwd(a), kb) : kb;
     return CLI_OK;
 }

@@ -185,7 +185,7 @@ int container_cdi(struct arena *a, const struct container_cdi *q)
         return cli_fail(CLI_CANNOT, "container: %s", str_printable(a, err.text));
     }
     host_judge(&host, a);
-    cdi_files_read(&root, a, &host, &files);
+    cdi_files_read(&root, a, &host, true, &files);
     int status = q->check ? check(a, q, &files) : build(a, q, &root, &host, &files);
     cdi_files_release(&files);
     root_close(&root);

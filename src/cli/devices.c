@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "container/cdi_files.h"
 #include "report/devices.h"
 
 enum { O_ROOT = 1, O_JSON };
@@ -19,11 +20,13 @@ static int look(struct arena *a, const char *root_path, bool json)
         return cli_fail(CLI_CANNOT, "devices: %s", str_printable(a, err.text));
     }
     int rc = host_collect(&root, a, &host, &err);
-    root_close(&root);
     if (rc < 0) {
+        root_close(&root);
         return cli_fail(CLI_CANNOT, "devices: %s", str_printable(a, err.text));
     }
     host_judge(&host, a);
+    cdi_files_note(&root, a, &host);
+    root_close(&root);
     if (json) {
         if (out_json_dump(stdout, report_devices_json(a, &host, root_path)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");

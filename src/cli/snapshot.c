@@ -73,6 +73,7 @@ static int check_once(struct take *c, bool record, struct outcome *ret, struct g
     struct diag_report report;
     struct model_target_options o = snapshot_options(&c->snapshot, record);
     o.kb_path = c->t.asked.kb_path;
+    o.on_host = c->t.asked.on_host;
     int rc = model_target_open(&t, &c->t.arena, &o, err);
     if (rc == 0) {
         diag_run(&t.model, &report);

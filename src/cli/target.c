@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "container/cdi_files.h"
 
 /* ------------------------------------------------------------------ values */
 
@@ -89,6 +90,7 @@ static int run(struct cli_target *t, const struct cli_target_calls *calls, void 
 {
     t->asked.cwd = cli_cwd(&t->arena);
     t->asked.uid = getuid();
+    t->asked.on_host = cdi_files_note;
     t->asked.env = t->env.vars.items;
     t->asked.n_env = t->env.vars.n;
     return calls->run(command);

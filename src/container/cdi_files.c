@@ -400,11 +400,14 @@ static void read_folder(struct judge *j, const char *folder, const char *const *
     }
 }
 
-void cdi_files_read(struct root *r, struct arena *a, const struct host *h, struct cdi_files *ret)
+void cdi_files_read(struct root *r, struct arena *a, const struct host *h, bool engine,
+                    struct cdi_files *ret)
 {
     struct judge j = {r, a, h, ret, NULL};
     *ret = (struct cdi_files){0};
-    find_engine(&j);
+    if (engine) {
+        find_engine(&j);
+    }
     for (size_t i = 0; i < CDI_FOLDERS; i++) {
         read_folder(&j, cdi_folders[i], ret->folders.items, ret->folders.n);
     }
@@ -417,4 +420,43 @@ void cdi_files_release(struct cdi_files *f)
         json_decref(f->files.items[i].document);
         f->files.items[i].document = NULL;
     }
+}
+
+static const char *step_of(struct arena *a, const struct cdi_file *f, const char **ret_command)
+{
+    bool nvidia = vendor_of(f->kind ? f->kind : "") == HOST_NVIDIA;
+    *ret_command = f->ours   ? "sudo gpumend container cdi --refresh"
+                   : nvidia ? arena_printf(a, "sudo nvidia-ctk cdi generate --output=%s",
+                                           str_printable(a, f->path))
+                            : NULL;
+    return f->ours ? "write it again"
+                   : "write it again with the program that made it, as after each update of the "
+                     "driver";
+}
+
+void cdi_files_note(struct root *r, struct arena *a, struct host *h)
+{
+    struct cdi_files files;
+    if (h->container.inside.state != HOST_NO) {
+        return;
+    }
+    cdi_files_read(r, a, h, false, &files);
+    for (size_t i = 0; i < files.files.n; i++) {
+        const struct cdi_file *f = &files.files.items[i];
+        bool gpus = f->kind ? vendor_of(f->kind) != HOST_OTHER : h->gpus.n > 0;
+        for (size_t k = 0; k < f->problems.n && gpus; k++) {
+            const char *command, *step = step_of(a, f, &command);
+            if (f->problems.items[k].is_error) {
+                VEC_PUSH(a, &h->problems,
+                         (struct host_problem){.id = "cdi",
+                                               .state = HOST_NO,
+                                               .culprit = f->path,
+                                               .text = arena_printf(a, "%s: %s", f->path,
+                                                                    f->problems.items[k].text),
+                                               .step = step,
+                                               .command = command});
+            }
+        }
+    }
+    cdi_files_release(&files);
 }

@@ -47,8 +47,13 @@ struct cdi_files {
 extern const char *const cdi_folders[];
 enum { CDI_FOLDERS = 3 };
 
-/* Reads and judges all specifications below the root. */
-void cdi_files_read(struct root *r, struct arena *a, const struct host *h, struct cdi_files *ret);
+/* Reads and judges all specifications below the root; with `engine` also by what the engine that is
+ * installed loads. */
+void cdi_files_read(struct root *r, struct arena *a, const struct host *h, bool engine,
+                    struct cdi_files *ret);
+/* What makes engines refuse or mislead by a specification of GPUs, as problems of the host ("cdi").
+ * Nothing inside a container, whose engine is not seen. */
+void cdi_files_note(struct root *r, struct arena *a, struct host *h);
 void cdi_files_release(struct cdi_files *f);
 
 /* YAML or JSON text as a JSON value of the caller's, or NULL with the reason in *ret_why. */

@@ -71,7 +71,7 @@ static bool has_specification(struct work *w, const char *kind)
 {
     struct cdi_files files;
     bool found = false;
-    cdi_files_read(w->q->host_root, w->a, w->q->host, &files);
+    cdi_files_read(w->q->host_root, w->a, w->q->host, true, &files);
     for (size_t i = 0; i < files.files.n; i++) {
         const struct cdi_file *f = &files.files.items[i];
         bool good = f->kind && strcmp(f->kind, kind) == 0;

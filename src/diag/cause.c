@@ -129,6 +129,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_CONTAINER_NO_LIBRARIES] = {
         "container-without-driver-libraries", "container-lib-missing", DIAG_ERROR,
         "The container has the devices and not the driver's libraries."},
+    [DIAG_CONTAINER_REQUEST] = {
+        "container-request-incomplete", "container-lib-missing", DIAG_ERROR,
+        "The container does not ask for the parts of the driver that the program needs."},
     [DIAG_NODES_MISSING] = {
         "device-nodes-missing", "driver-not-loaded", DIAG_ERROR,
         "The device nodes of the GPU are missing."},
@@ -177,6 +180,24 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_AMD_KERNEL_OLD] = {
         "amd-kernel-old", "driver-too-old", DIAG_WARNING,
         "The kernel is too old to tell what an AMD GPU is."},
+    [DIAG_CONTAINER_RUNTIME] = {
+        "container-runtime-missing", "container-no-gpu", DIAG_ERROR,
+        "The container runtime for GPUs is not installed or not registered."},
+    [DIAG_CONTAINER_ENGINE] = {
+        "container-engine-elsewhere", "container-no-gpu", DIAG_WARNING,
+        "The container engine in use is not the one that was set up for GPUs."},
+    [DIAG_CONTAINER_TOOLKIT] = {
+        "container-toolkit-config", "container-no-gpu", DIAG_WARNING,
+        "The settings of NVIDIA's Container Toolkit do not fit this host."},
+    [DIAG_CONTAINER_HOST_DRIVER] = {
+        "container-cannot-see-host-driver", "container-lib-missing", DIAG_ERROR,
+        "The container engine does not see the host driver's libraries."},
+    [DIAG_CONTAINER_CDI] = {
+        "container-cdi-unresolved", "container-no-gpu", DIAG_ERROR,
+        "The engine finds no CDI description of the GPU, or an outdated one."},
+    [DIAG_CONTAINER_LINKS] = {
+        "container-may-lose-gpu", "cgroup-lost", DIAG_NOTE,
+        "A reload of systemd may take the GPU from running containers."},
     [DIAG_REQUIREMENT_MISSING] = {
         "requirement-missing", "python-dep-conflict", DIAG_ERROR,
         "A package needs another one at import or first use, and it is not installed."},
@@ -270,15 +291,6 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_SECURE_BOOT] = {
         "secure-boot-refuses-module", "secure-boot", DIAG_ERROR,
         "The kernel refuses the driver's module because of its signature."},
-    [DIAG_CONTAINER_RUNTIME] = {
-        "container-runtime-missing", "container-no-gpu", DIAG_ERROR,
-        "The container runtime for GPUs is not installed or not registered."},
-    [DIAG_CONTAINER_CDI] = {
-        "container-cdi-unresolved", "container-no-gpu", DIAG_ERROR,
-        "The engine finds no CDI description of the GPU, or an outdated one."},
-    [DIAG_CONTAINER_HOST_DRIVER] = {
-        "container-cannot-see-host-driver", "container-lib-missing", DIAG_ERROR,
-        "The container engine does not see the host driver's libraries."},
     [DIAG_CONTAINER_IMAGE_DRIVER] = {
         "container-image-has-driver", "container-lib-missing", DIAG_ERROR,
         "The image brings driver libraries of its own."},

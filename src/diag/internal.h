@@ -184,6 +184,7 @@ void diag_rule_drivers(struct diag *d);
 /* Whether the target has a program that would use a GPU of this vendor; the first such package or
  * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
+void diag_rule_engines(struct diag *d);      // engines.c
 void diag_rule_kernels(struct diag *d);      // kernels.c
 void diag_rule_gfx(struct diag *d);          // gfx.c
 void diag_rule_builds(struct diag *d);       // builds.c

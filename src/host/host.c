@@ -72,6 +72,7 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     host_collect_amd(&look);
     host_collect_intel(&look);
     host_collect_platforms(&look);
+    host_collect_engines(&look);
     return 0;
 }
 
@@ -116,6 +117,7 @@ void host_judge(struct host *h, struct arena *a)
         sort_problems(g);
         g->usable = g->problems.n ? g->problems.items[0].state : HOST_YES;
     }
+    host_judge_engines(h, a);
 }
 
 const struct host_gpu *host_usable_gpu(const struct host *h)

@@ -167,6 +167,55 @@ struct host_container {
     struct host_fact rootless; // in a user namespace of its own
     host_texts injected_devices, injected_libraries; // mount points of the driver's parts
     struct host_fact device_cgroup; // version 1: its list can be read; value: "1" or "2"
+    struct host_fact label;         // of the process; value: SELinux' or AppArmor's
+};
+
+/* A runtime for GPUs that an engine's settings register. */
+struct host_runtime {
+    const char *name;         // "nvidia"
+    const char *path;         // as written, or NULL: not stated
+    struct host_fact present; // of the program
+};
+
+/* A container engine that is installed, and what its settings say of GPUs. */
+struct host_engine {
+    const char *name;          // "docker", "containerd", "crio"
+    const char *kind;          // "package", "snap", "desktop", "rootless", "k3s"
+    const char *program;       // the path that told it
+    const char *file;          // the settings that it reads, or NULL: not known
+    struct host_fact settings; // yes: read; no: there are none, its defaults count; else unknown
+    bool elsewhere;            // part of the settings stands where this was not read
+    const char *default_runtime;         // or NULL: not stated
+    VEC(struct host_runtime) runtimes;   // of NVIDIA's toolkit
+    const char *cgroup_driver;           // as stated, or NULL
+};
+
+/* NVIDIA's Container Toolkit. */
+struct host_toolkit {
+    struct host_fact program;  // one of its programs; value: its path
+    const char *version;       // of its package, or NULL: not known
+    struct host_fact settings; // config.toml
+    const char *root;          // where it looks for the driver, or NULL: not stated
+    const char *ldconfig;      // as written, or NULL
+    const char *mode;          // or NULL
+    struct host_fact no_cgroups;
+    struct host_fact root_driver; // the stated root has a libnvidia-ml.so.1
+    struct host_fact ldconfig_present; // a host's ldconfig; value: a file of nearly that name
+};
+
+/* What containers are started with on this machine; empty inside a container. */
+struct host_engines {
+    VEC(struct host_engine) list;
+    struct host_toolkit toolkit;
+    host_texts foreign_runtimes; // "nvidia" of Docker's usual file, where no engine reads it
+    struct host_fact desktop_chosen; // Docker Desktop is the context of this user's docker
+    struct host_fact desktop_of_windows; // Docker Desktop serves WSL
+    struct host_fact kubelet;        // Kubernetes runs its pods here
+    struct host_fact systemd;        // process 1 is systemd
+    struct host_fact char_links;     // /dev/char has links to NVIDIA's nodes
+    struct host_fact specification;  // a CDI file with NVIDIA's devices; value: its path
+    struct host_fact selinux;        // it enforces
+    struct host_fact selinux_devices; // and lets containers use devices
 };
 
 struct host_cpu {
@@ -198,6 +247,7 @@ struct host {
     struct host_cpu cpu;
     struct host_user user;
     struct host_container container;
+    struct host_engines engines;
     struct host_nvidia nvidia;
     struct host_amd amd;
     struct host_intel intel;
@@ -207,6 +257,7 @@ struct host {
     host_texts other_displays;    // adapters that compute nothing: "ASPEED ... at 0000:05:00.0"
     struct host_fact environment; // /proc/self/environ could be read
     VEC(struct host_setting) variables; // those that matter to GPUs
+    VEC(struct host_problem) problems;  // of the engines: what keeps containers from the GPUs
     host_texts notes;                   // bounds that were reached, files that could not be read
 };
 
@@ -214,7 +265,7 @@ struct host {
  * /proc nor /sys (the file system of an image). */
 int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_err *err) GM_CHECK;
 
-/* Fills usable and problems of every GPU. No I/O. */
+/* Fills usable and problems of every GPU, and the problems of the engines. No I/O. */
 void host_judge(struct host *h, struct arena *a);
 
 /* The first GPU that programs can use by host_judge(), or NULL. */

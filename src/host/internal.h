@@ -62,6 +62,7 @@ void host_find_library(struct host_look *l, const char *name, struct host_librar
 
 void host_collect_base(struct host_look *l);
 void host_collect_cpu(struct host_look *l);
+void host_collect_engines(struct host_look *l); // after the container
 void host_collect_container(struct host_look *l);
 void host_collect_pci(struct host_look *l);
 void host_collect_nvidia(struct host_look *l);
@@ -76,6 +77,7 @@ struct host_problem *host_add_problem(struct arena *a, struct host_gpu *g, const
 void host_judge_visible(const struct host *h, struct arena *a, struct host_gpu *g);
 
 /* The parts of host_judge(). */
+void host_judge_engines(struct host *h, struct arena *a);
 void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g);

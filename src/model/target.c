@@ -145,9 +145,10 @@ static void look_at_host(struct model_target *t, const struct model_target_optio
     struct root other = ROOT_EMPTY;
     struct gm_err err;
     int rc = o->host_path ? root_open(&other, o->host_path, &err) : 0;
-    rc = rc < 0 ? rc : host_collect(o->host_path ? &other : &t->root, m->arena, &t->host, &err);
-    root_close(&other);
+    struct root *r = o->host_path ? &other : &t->root;
+    rc = rc < 0 ? rc : host_collect(r, m->arena, &t->host, &err);
     if (rc < 0) {
+        root_close(&other);
         m->host_why = arena_printf(m->arena, "%s", err.text);
         return;
     }
@@ -155,6 +156,10 @@ static void look_at_host(struct model_target *t, const struct model_target_optio
     m->host_elsewhere = o->host_path && strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0;
     host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
     host_judge(&t->host, m->arena);
+    if (o->on_host) {
+        o->on_host(r, m->arena, &t->host);
+    }
+    root_close(&other);
     m->host = &t->host;
 }
 

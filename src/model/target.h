@@ -27,6 +27,8 @@ struct model_target_options {
     int glibc_minor;
     const struct ldso_cpu *cpu;
     bool only_open; // model nothing yet: the caller adds the scripts
+    /* Adds to the problems of the judged host; `r` is its file system. May be NULL. */
+    void (*on_host)(struct root *r, struct arena *a, struct host *h);
     void (*on_look)(void *arg, const char *path); // as in struct root; may be NULL
     void *on_look_arg;
     struct snap *record;            // takes down what the root answers, or NULL

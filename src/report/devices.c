@@ -287,6 +287,14 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
                   arena_printf(a, "Container: %s%s.", h->container.inside.value,
                                h->container.rootless.state == HOST_YES ? ", rootless" : ""));
     }
+    for (size_t i = 0; i < h->problems.n; i++) {
+        const struct host_problem *p = &h->problems.items[i];
+        paragraph(o, a, OUT_PLAIN, "",
+                  arena_printf(a, "Containers of this machine: %s.", p->text));
+        if (p->step) {
+            paragraph(o, a, OUT_DIM, "next", arena_printf(a, "%s.", p->step));
+        }
+    }
     cpu_text(o, a, &h->cpu);
     for (size_t i = 0; i < h->notes.n; i++) {
         paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
@@ -392,11 +400,11 @@ static json_t *libraries_json(struct arena *a, const struct host_library *libs, 
     return list;
 }
 
-static json_t *problems_json(struct arena *a, const struct host_gpu *g)
+static json_t *problems_json(struct arena *a, const struct host_problem *problems, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < g->problems.n; i++) {
-        const struct host_problem *p = &g->problems.items[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct host_problem *p = &problems[i];
         json_t *o = json_object();
         set(o, "id", out_json_text(a, p->id));
         set(o, "usable", out_json_text(a, host_state_name(p->state)));
@@ -438,7 +446,7 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
     set(o, "integrated", json_boolean(g->integrated));
     set(o, "usable", out_json_text(a, host_state_name(g->usable)));
     set(o, "sentence", out_json_text(a, report_device_sentence(a, h, g)));
-    set(o, "problems", problems_json(a, g));
+    set(o, "problems", problems_json(a, g->problems.items, g->problems.n));
     set(o, "pci", pci_json(a, g));
     SET_FACTS(a, o, {"driver", &g->driver, false}, {"architecture", &g->architecture, false},
               {"compute_capability", &g->compute_capability, false}, {"gfx", &g->gfx, false},
@@ -542,6 +550,26 @@ static json_t *user_json(struct arena *a, const struct host_user *u)
     return o;
 }
 
+static json_t *engines_json(struct arena *a, const struct host_engines *x)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < x->list.n; i++) {
+        const struct host_engine *e = &x->list.items[i];
+        json_t *o = json_object(), *runtimes = json_array();
+        set(o, "name", out_json_text(a, e->name));
+        set(o, "kind", out_json_text(a, e->kind));
+        set(o, "program", out_json_text(a, e->program));
+        set(o, "settings", out_json_text(a, e->file));
+        set(o, "default_runtime", out_json_text(a, e->default_runtime));
+        for (size_t k = 0; k < e->runtimes.n; k++) {
+            (void)json_array_append_new(runtimes, out_json_text(a, e->runtimes.items[k].name));
+        }
+        set(o, "runtimes", runtimes);
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static void set_machine(struct arena *a, json_t *doc, const struct host *h)
 {
     static const char *const verdicts[] = {
@@ -552,6 +580,7 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
         (void)json_array_append_new(gpus, gpu_json(a, h, &h->gpus.items[i]));
     }
     set(doc, "gpus", gpus);
+    set(doc, "problems", problems_json(a, h->problems.items, h->problems.n));
     set(doc, "other_displays", texts_json(a, &h->other_displays));
     set_fact(a, doc, "pci", &h->pci);
     set(doc, "nvidia", nvidia_json(a, &h->nvidia));
@@ -559,6 +588,7 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
     set(doc, "intel", intel_json(a, &h->intel));
     set(doc, "platform", platforms_json(a, h));
     set(doc, "container", container_json(a, &h->container));
+    set(doc, "engines", engines_json(a, &h->engines));
     set(doc, "cpu", cpu_json(a, &h->cpu));
     set(doc, "user", user_json(a, &h->user));
     set_fact(a, doc, "environment", &h->environment);

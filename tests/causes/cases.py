@@ -2,7 +2,7 @@
 
 A case is a function `build(t, bad)` that fills the Tree `t`, with the fault if `bad`, and returns
 what it wants changed in the call of gpumend: {"args": [...], "env": {...}, "target": PATH or None,
-"as_nobody": bool}. Nothing else may differ between the two.
+"as_nobody": bool}; "target" None: the machine alone. Nothing else may differ between the two.
 """
 
 import dataclasses

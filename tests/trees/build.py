@@ -5,6 +5,7 @@ nodes, which a tree of regular files cannot hold, are listed in /.gpumend-nodes 
 The helpers below write what the kernel and the drivers write; each names the source of its format.
 """
 
+import json
 import os
 from pathlib import Path
 
@@ -127,6 +128,32 @@ def container(engine="docker", mounts=(), rootless=False, **user):
         "/etc/group": "root:x:0:\n",
         **({"/proc/self/uid_map": "         0       1000          1\n"} if rootless else {}),
     }, marks[engine])
+
+
+# ------------------------------------------------------------------ container engines
+
+DOCKERD = "/usr/bin/dockerd"
+
+
+def docker(**settings):
+    """Docker Engine of a package; without settings there is no file of them."""
+    return {DOCKERD: "", **({"/etc/docker/daemon.json": json.dumps(settings)} if settings else {})}
+
+
+def toolkit(version="1.17.8", **settings):
+    """NVIDIA's Container Toolkit, its settings in the form of `nvidia-ctk config`."""
+    settings = {"ldconfig": '"@/sbin/ldconfig"', **settings}
+    lines = "".join(f"{k.replace('_', '-')} = {v}\n" for k, v in settings.items())
+    return {
+        **{f"/usr/bin/nvidia-{name}": "" for name in ("container-runtime", "container-cli", "ctk",
+                                                      "container-runtime-hook")},
+        "/sbin/ldconfig": "",
+        "/etc/nvidia-container-runtime/config.toml":
+            '#accept-nvidia-visible-devices-as-volume-mounts = false\ndisable-require = false\n\n'
+            f'[nvidia-container-cli]\n{lines}\n[nvidia-container-runtime]\nmode = "auto"\n',
+        "/var/lib/dpkg/status": "Package: nvidia-container-toolkit\nStatus: install ok installed\n"
+                                f"Version: {version}-1\n\n",
+    }
 
 
 # ------------------------------------------------------------------ PCI

@@ -42,6 +42,8 @@ CAUSES = {
     "docker-libraries-without-devices": ("error", "container-without-gpu"),
     "lost-device-cgroup": ("error", "device-cgroup-lost"),
     "lost-device-cgroup-v1": ("error", "device-cgroup-lost"),
+    "host-without-toolkit": ("note", "container-runtime-missing"),
+    "host-with-desktop": ("warning", "container-engine-elsewhere"),
     "wsl-shadowed": ("error", "wsl-libcuda-shadowed"),
     "rx5700xt-wrong-override": ("warning", "hsa-override-wrong"),
     "rx7900xtx-without-rights": ("error", "device-permission"),
@@ -97,9 +99,9 @@ def faults_of(exe, name, folder, schema_faults):
     told = document["host"]["devices"]
     if told != {k: v for k, v in devices.items() if k not in ("schema", "root")}:
         yield "host.devices is not what devices prints"
-    problems = [p["text"] for g in devices["gpus"] for p in g["problems"]]
+    problems = [p["text"] for g in [devices, *devices["gpus"]] for p in g["problems"]]
     for f in document["findings"]:
-        if not any(text in f["summary"] for text in problems):
+        if not any(text.lower() in f["summary"].lower() for text in problems):
             yield f"devices does not say: {f['summary']}"
         if not f["repairs"]:
             yield f"no repair: {f['summary']}"

@@ -1,8 +1,8 @@
 """The machines: name -> (exit status, description). Each is what its comment says and no more."""
 
-from build import (LEVEL_ZERO, Link, ROCM7, V2, V4, amd_gpu, amd_nodes, amdgpu, container, intel_gpu,
+from build import (LEVEL_ZERO, Link, ROCM7, V2, V4, amd_gpu, amd_nodes, amdgpu, container, docker, intel_gpu,
                    kfd, kfd_node, level_zero, merged, mig, nvidia, nvidia_gpus, nvidia_libraries,
-                   nvidia_module, nvidia_nodes, nvswitches, pci, rocm, system, without)
+                   nvidia_module, nvidia_nodes, nvswitches, pci, rocm, system, toolkit, without)
 
 RTX4090 = ("0000:01:00.0", 0x2684, "NVIDIA GeForce RTX 4090")
 SERVER = {"model": "AMD EPYC 7742 64-Core Processor", "cores": 128, "memory_gib": 1024}
@@ -32,6 +32,9 @@ RX6700XT = rx(0x73df, 0xc1, 100301, 80, 12, amd_nodes(), rocm("7.0.2", *ROCM7))
 RX7900XTX = rx(0x744c, 0xc8, 110000, 192, 24, amd_nodes(), rocm("7.0.2", *ROCM7))
 DOCKER = in_docker(nvidia_module("550.90.07"), nvidia_gpus(RTX4090), nvidia_nodes([0]),
                    nvidia_libraries("550.90.07"), mounts=INJECTED + INJECTED_LIBRARIES)
+# Docker and the toolkit as their packages and `nvidia-ctk runtime configure` leave them.
+ENGINES = merged(system(), nvidia("550.90.07", RTX4090), docker(
+    runtimes={"nvidia": {"args": [], "path": "nvidia-container-runtime"}}), toolkit())
 WSL_STORE = "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_0a1b2c3d4e5f6071"
 
 
@@ -123,6 +126,10 @@ MACHINES = {
         system(model="Intel(R) Core(TM) i7-12700H"), intel_gpu("0000:00:02.0", 0x46a6),
         nvidia("550.90.07", ("0000:01:00.0", 0x28a0, "NVIDIA GeForce RTX 4060 Laptop GPU")))),
     "docker-good": (0, DOCKER),
+    "host-of-containers": (0, ENGINES),
+    "host-without-toolkit": (0, merged(system(), nvidia("550.90.07", RTX4090), docker())),
+    "host-with-desktop": (0, merged(system(), nvidia("550.90.07", RTX4090),
+                                    {"/opt/docker-desktop/bin/com.docker.backend": ""})),
     "docker-slim-without-nvrtc": (0, merged(DOCKER, {
         "/usr/local/lib/python3.11/site-packages/torch/version.py": "cuda = '12.4'\n"})),
     "wsl-good": (0, wsl()),
