@@ -129,9 +129,6 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_CONTAINER_NO_LIBRARIES] = {
         "container-without-driver-libraries", "container-lib-missing", DIAG_ERROR,
         "The container has the devices and not the driver's libraries."},
-    [DIAG_CONTAINER_REQUEST] = {
-        "container-request-incomplete", "container-lib-missing", DIAG_ERROR,
-        "The container does not ask for the parts of the driver that the program needs."},
     [DIAG_NODES_MISSING] = {
         "device-nodes-missing", "driver-not-loaded", DIAG_ERROR,
         "The device nodes of the GPU are missing."},
@@ -192,6 +189,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_CONTAINER_HOST_DRIVER] = {
         "container-cannot-see-host-driver", "container-lib-missing", DIAG_ERROR,
         "The container engine does not see the host driver's libraries."},
+    [DIAG_CONTAINER_IMAGE_DRIVER] = {
+        "container-image-has-driver", "container-lib-missing", DIAG_ERROR,
+        "The image brings driver libraries of its own."},
     [DIAG_CONTAINER_CDI] = {
         "container-cdi-unresolved", "container-no-gpu", DIAG_ERROR,
         "The engine finds no CDI description of the GPU, or an outdated one."},
@@ -291,9 +291,6 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_SECURE_BOOT] = {
         "secure-boot-refuses-module", "secure-boot", DIAG_ERROR,
         "The kernel refuses the driver's module because of its signature."},
-    [DIAG_CONTAINER_IMAGE_DRIVER] = {
-        "container-image-has-driver", "container-lib-missing", DIAG_ERROR,
-        "The image brings driver libraries of its own."},
     [DIAG_NO_GPU_VISIBLE] = {
         "no-gpu-visible", "no-device", DIAG_ERROR,
         "No GPU is visible to the program."},

@@ -268,6 +268,21 @@ static void container_evidence(struct diag *d, struct diag_finding *f)
             diag_evidence(d, f, "%s=%s", names[i], value);
         }
     }
+    if (h->environment.state == HOST_YES && !host_variable(h, names[0]) &&
+        f->cause == DIAG_CONTAINER_NO_GPU && h->nvidia.module.state == HOST_YES) {
+        diag_evidence(d, f, "%s is not set: NVIDIA's runtime alone gives most images nothing then", names[0]);
+    }
+}
+
+/* The variable that keeps NVIDIA's runtime from giving the container a GPU. */
+static void container_repair(struct diag *d, struct diag_finding *f)
+{
+    const char *value = host_variable(d->m->host, "NVIDIA_VISIBLE_DEVICES");
+    if (f->cause == DIAG_CONTAINER_NO_GPU && value &&
+        (!*value || strcmp(value, "void") == 0 || strcmp(value, "none") == 0)) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all IMAGE",
+                    "Start it with NVIDIA_VISIBLE_DEVICES=all: \"%s\" asks for no GPU.", value);
+    }
 }
 
 /* A step as a sentence: a command at its beginning keeps its small letter. */
@@ -387,6 +402,7 @@ static struct diag_finding *add_problem(struct diag *d, const struct host_gpu *g
         diag_evidence(d, f, "%s would use it", who);
     }
     if (is_new) {
+        container_repair(d, f);
         repairs(d, f, p);
     }
     return f;

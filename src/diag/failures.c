@@ -92,7 +92,7 @@ bool diag_is_driver_library(struct diag *d, const char *name)
             }
         }
     }
-    return false;
+    return diag_is_driver_part(name);
 }
 
 static void keep_unless_driver(struct diag *d, failure_list *out)

@@ -58,6 +58,9 @@ size_t diag_wishes(struct diag *d, const struct model_process *p, struct diag_fa
 /* Whether a library comes with the driver: that none is installed is a fact about the machine. */
 bool diag_is_driver_library(struct diag *d, const char *name);
 
+/* The same, of those that a container is given by NVIDIA_DRIVER_CAPABILITIES (injected.c). */
+bool diag_is_driver_part(const char *name);
+
 /* The search ended at a library of the driver: the next of the same DT_NEEDED that is not where the
  * loader looks, as the request that would have come; NULL if there is none (missing.c). */
 const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_failure *x);
@@ -185,6 +188,7 @@ void diag_rule_drivers(struct diag *d);
  * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
 void diag_rule_engines(struct diag *d);      // engines.c
+void diag_rule_injected(struct diag *d);     // injected.c
 void diag_rule_kernels(struct diag *d);      // kernels.c
 void diag_rule_gfx(struct diag *d);          // gfx.c
 void diag_rule_builds(struct diag *d);       // builds.c

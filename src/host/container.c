@@ -156,6 +156,19 @@ static void collect_rootless(struct host_look *l)
                           : host_yes(path, NULL);
 }
 
+/* The label under which the kernel's security module has the process: proc_pid_attr(5). */
+static struct host_fact label_of(struct host_look *l)
+{
+    static const char path[] = "/proc/self/attr/current";
+    struct str text;
+    int rc = host_read(l, path, &text);
+    if (rc < 0) {
+        return host_unknown(path, host_why(l, rc));
+    }
+    text.n = str_find_char(text, '\0');
+    return host_yes(path, str_dup(l->arena, str_trim(text)));
+}
+
 void host_collect_container(struct host_look *l)
 {
     enum { N_SIGNS = sizeof signs / sizeof *signs, FIRST_ENGINE = 3 };
@@ -177,6 +190,7 @@ void host_collect_container(struct host_look *l)
         }
     }
     collect_rootless(l);
+    c->label = label_of(l);
     c->device_cgroup = host_presence(l, "/sys/fs/cgroup/devices/devices.list", "/sys/fs/cgroup");
     if (c->device_cgroup.state == HOST_YES) {
         c->device_cgroup.value = "1";

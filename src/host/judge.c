@@ -72,6 +72,26 @@ static void ask_passed_through(struct judge *j)
     }
 }
 
+/* A refusal that the node's mode does not explain, in a container with SELinux' label. */
+static bool by_label(struct judge *j, const struct host_node *n)
+{
+    const struct host_fact *label = &j->h->container.label;
+    if (!in_container(j) || label->state != HOST_YES || !strstr(label->value, ":container_t:") ||
+        (n->mode & 06) != 06) {
+        return false;
+    }
+    struct host_problem *p = add(
+        j, "permission", HOST_NO,
+        arena_printf(j->arena,
+                     "%s may not be used, though its mode %04o lets everybody: SELinux keeps "
+                     "containers from it (label %s)",
+                     n->path, (unsigned)n->mode, label->value),
+        "start the container with --security-opt label=disable, or on the host: sudo setsebool -P "
+        "container_use_devices on");
+    p->culprit = n->path;
+    return true;
+}
+
 /* One node that is there and may not be used. */
 static bool ask_rights(struct judge *j, const struct host_node *n)
 {
@@ -96,6 +116,9 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
                   "name the nodes with --device"
                 : "allow it in the service or job that this runs in (systemd: DeviceAllow=)");
         p->culprit = n->path;
+        return true;
+    }
+    if (by_label(j, n)) {
         return true;
     }
     const char *group = n->group ? n->group : arena_printf(j->arena, "%u", (unsigned)n->gid);

@@ -292,7 +292,7 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
         paragraph(o, a, OUT_PLAIN, "",
                   arena_printf(a, "Containers of this machine: %s.", p->text));
         if (p->step) {
-            paragraph(o, a, OUT_DIM, "next", arena_printf(a, "%s.", p->step));
+            paragraph(o, a, OUT_DIM, "next", p->step);
         }
     }
     cpu_text(o, a, &h->cpu);
@@ -521,7 +521,7 @@ static json_t *container_json(struct arena *a, const struct host_container *c)
 {
     json_t *o = json_object();
     SET_FACTS(a, o, {"inside", &c->inside, false}, {"rootless", &c->rootless, false},
-              {"device_cgroup", &c->device_cgroup, false});
+              {"device_cgroup", &c->device_cgroup, false}, {"label", &c->label, false});
     set(o, "injected_devices", texts_json(a, &c->injected_devices));
     set(o, "injected_libraries", texts_json(a, &c->injected_libraries));
     return o;

@@ -84,6 +84,8 @@ torch_on("device-permission", "permission", "/dev/kfd", "rx7900xtx-without-right
          key="hip", repair='^sudo usermod -aG render "\\$USER"')
 torch_on("device-permission", "permission", "/dev/kfd", "rootless-podman",
          "rootless-podman-keep-groups", key="hip", repair="keep-groups")
+torch_on("device-permission", "permission", "/dev/nvidia0", "podman-with-selinux", "docker-good",
+         repair="label=disable", evidence="container_t")
 torch_on("device-cgroup-lost", "cgroup-lost", "/dev/nvidia0", "lost-device-cgroup", "docker-good",
          repair="create-dev-char-symlinks")
 torch_on("device-cgroup-lost", "cgroup-lost", "/dev/nvidia0", "lost-device-cgroup-v1",

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from cases import case
+from tree import LOADER
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "trees"))
 from build import (DOCKERD, docker, merged, nvidia, system, toolkit, without)  # noqa: E402
@@ -174,3 +175,79 @@ machine("container-cdi-unresolved", "container-no-gpu", "/run/cdi/other.json", "
         merged(GEFORCE, {"/run/cdi/nvidia.yaml": specification(), "/run/cdi/other.json": specification()}),
         merged(GEFORCE, {"/run/cdi/nvidia.yaml": specification(), SPEC: specification()}),
         evidence="resolve neither")
+
+# ---- what a container is given of the driver, what an image asks for -------------------------
+
+DOCKER = MACHINES["docker-good"][1]
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+FOLDER = "/usr/lib/x86_64-linux-gnu"
+
+
+def program(t, *needed):
+    t.loader()
+    t.lib("/opt/app/app", soname=None, interp=LOADER, needed=list(needed))
+
+
+def part(name, library, cause, cls, bad, good, bad_env, good_env, machine=None, **more):
+    """A program that needs a part of the driver; `bad` and `good` say whether it is there."""
+    def build(t, is_bad):
+        program(t, "libcuda.so.1", library)
+        t.machine(machine or without(DOCKER, f"{FOLDER}/{library}"))
+        if not (bad if is_bad else good):
+            return {"target": "/opt/app/app", "env": bad_env if is_bad else good_env}
+        t.lib(f"{FOLDER}/{library}")
+        return {"target": "/opt/app/app", "env": bad_env if is_bad else good_env}
+    case(cause, cls, library, name=name, **more)(build)
+
+
+LIBRARIES = ("container-without-driver-libraries", "container-lib-missing")
+part("capability-video", "libnvcuvid.so.1", *LIBRARIES, False, True, {},
+     {CAPABILITIES: "compute,utility,video"}, repair="compute,utility,video",
+     evidence="is not set, and stands for compute,utility")
+part("capability-utility", "libnvidia-ml.so.1", *LIBRARIES, False, True,
+     {CAPABILITIES: "compute"}, {CAPABILITIES: "compute,utility"}, repair="compute,utility IMAGE")
+part("asked-for-and-not-there", "libnvidia-encode.so.1", *LIBRARIES, False, True,
+     {CAPABILITIES: "all"}, {CAPABILITIES: "all"}, repair="what it lacks no container is given")
+part("given-by-cdi-and-not-there", "libnvidia-encode.so.1", *LIBRARIES, False, True,
+     {"NVIDIA_VISIBLE_DEVICES": "void"}, {"NVIDIA_VISIBLE_DEVICES": "void"},
+     repair="write the CDI specification again")
+part("host-without-nvml", "libnvidia-ml.so.1", "driver-libraries-missing", "lib-missing", False, True,
+     {}, {}, without(GEFORCE, FOLDER + "/libnvidia-ml"), repair="version 550.90.07")
+
+
+def image(name, cause, cls, culprit, bad_env, good_env, needed, host=ENGINES, good_host=None,
+          severity="warning", fill=None, **more):
+    """An image without a machine, judged on a host."""
+    def build(t, is_bad):
+        program(t, *needed)
+        if fill:
+            fill(t, is_bad)
+        other = type(t)(t.top.parent / (t.top.name + "-host"), "/opt/venv")
+        other.machine(host if is_bad else good_host or host)
+        return {"target": "/opt/app/app", "args": ["--host", str(other.top)],
+                "env": bad_env if is_bad else good_env}
+    case(cause, cls, culprit, name=name, severity=severity, **more)(build)
+
+
+image("image-asks-for-utility", *LIBRARIES, "libcuda.so.1", {CAPABILITIES: "utility"},
+      {CAPABILITIES: "all"}, ["libcuda.so.1", "libnvcuvid.so.1"],
+      repair=CAPABILITIES + "=utility,compute,video IMAGE", evidence="libnvcuvid.so.1")
+image("image-does-not-ask-for-video", *LIBRARIES, "libnvcuvid.so.1", {},
+      {"CUDA_VERSION": "10.2"}, ["libnvcuvid.so.1"])
+image("image-wants-no-gpu", "container-without-gpu", "container-no-gpu", "NVIDIA_VISIBLE_DEVICES",
+      {"NVIDIA_VISIBLE_DEVICES": "void"}, {"NVIDIA_VISIBLE_DEVICES": "all"}, ["libcuda.so.1"],
+      severity="note", repair="--gpus")
+image("image-on-a-host-without-toolkit", "container-runtime-missing", "container-no-gpu",
+      "nvidia-container-toolkit", {}, {}, ["libcuda.so.1"],
+      host=merged(GEFORCE, docker()), good_host=ENGINES)
+
+
+def with_driver(t, is_bad):
+    if is_bad:
+        t.lib(FOLDER + "/libcuda.so.1", soname="libcuda.so.1")
+    else:
+        t.lib("/usr/local/cuda/compat/libcuda.so.1", soname="libcuda.so.1")
+
+
+image("image-with-a-driver", "container-image-has-driver", "container-lib-missing",
+      FOLDER + "/libcuda.so.1", {}, {}, ["libcuda.so.1"], fill=with_driver)

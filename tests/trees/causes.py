@@ -33,6 +33,7 @@ CAUSES = {
     "too-old-for-this-driver": ("error", "driver-does-not-serve-gpu"),
     "vfio": ("error", "gpu-reserved-for-vm"),
     "uvm-missing": ("error", "uvm-missing"),
+    "podman-with-selinux": ("error", "device-permission"),
     "docker-stale-uvm-node": ("error", "device-node-stale"),
     "no-libraries": ("error", "driver-libraries-missing"),
     "node-without-rights": ("error", "device-permission"),

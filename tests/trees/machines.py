@@ -159,6 +159,10 @@ MACHINES = {
     "uvm-missing": (1, without(merged(system(), nvidia("550.90.07", RTX4090, uvm=False)),
                                "/sys/module/nvidia_uvm", "/usr/bin/nvidia-modprobe")),
     # The module was loaded anew under a container, and has another number now.
+    "podman-with-selinux": (1, merged(in_docker(
+        nvidia_module("550.90.07"), nvidia_gpus(RTX4090), nvidia_nodes([0], access="EACCES"),
+        nvidia_libraries("550.90.07"), mounts=INJECTED + INJECTED_LIBRARIES),
+        {"/proc/self/attr/current": "system_u:system_r:container_t:s0:c120,c877\0"})),
     "docker-stale-uvm-node": (1, merged(DOCKER, {
         "/proc/devices": "Character devices:\n195 nvidia\n195 nvidiactl\n511 nvidia-uvm\n"})),
     "no-libraries": (1, without(merged(system(), nvidia("550.90.07", RTX4090)),

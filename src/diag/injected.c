@@ -1,0 +1,320 @@
+/*
+ * The parts of NVIDIA's driver that a program asks for beside libcuda: which of them a container is
+ * given is said by NVIDIA_DRIVER_CAPABILITIES (the Container Toolkit's manual, "Driver
+ * Capabilities"; which library is of which: libnvidia-container, src/nvc_info.c). A specification
+ * of CDI brings all of them, and sets NVIDIA_VISIBLE_DEVICES=void.
+ */
+#include <string.h>
+
+#include "diag/internal.h"
+
+static const struct part {
+    const char *library, *capability;
+} parts[] = {
+    {"libcuda.so.1", "compute"},
+    {"libnvidia-opencl.so.1", "compute"},
+    {"libnvidia-ml.so.1", "utility"},
+    {"libnvidia-cfg.so.1", "utility"},
+    {"libnvcuvid.so.1", "video"},
+    {"libnvidia-encode.so.1", "video"},
+    {"libnvidia-opticalflow.so.1", "video"},
+    {"libvdpau_nvidia.so.1", "video"},
+    {"libnvoptix.so.1", "graphics"},
+    {"libEGL_nvidia.so.0", "graphics"},
+    {"libGLX_nvidia.so.0", "graphics"},
+    {"libnvidia-ngx.so.1", "ngx"},
+};
+
+bool diag_is_driver_part(const char *name)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strcmp(parts[i].library, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ what is asked for */
+
+/* One that its own problems leave: what keeps all of the GPU away is said of it. */
+static bool has_gpu(const struct host *h)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        if (g->vendor == HOST_NVIDIA && strcmp(g->kind, "pci") == 0 && g->usable != HOST_NO &&
+            g->driver.state == HOST_YES && g->driver.value &&
+            strcmp(g->driver.value, "nvidia") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *by_need(const struct model_process *p, const char *library)
+{
+    for (size_t i = 0; p->ldso && i < p->ldso->objects.n; i++) {
+        const struct ldso_object *o = p->ldso->objects.items[i];
+        for (size_t k = 0; o->file && k < o->file->image.n_needs; k++) {
+            if (strcmp(o->file->image.needs[k].name, library) == 0) {
+                return path_base(o->path);
+            }
+        }
+    }
+    return NULL;
+}
+
+static const char *by_attempt(const struct model_process *p, const char *library, bool *ret_required)
+{
+    for (size_t i = 0; i < p->attempts.n; i++) {
+        const struct model_attempt *at = &p->attempts.items[i];
+        bool counts = at->required || at->recommended;
+        for (size_t k = 0; k < at->n_names && counts; k++) {
+            if (strcmp(path_base(at->names[k]), library) == 0) {
+                *ret_required = at->required;
+                return at->package ? at->package : path_base(at->caller->path);
+            }
+        }
+    }
+    return NULL;
+}
+
+struct asker {
+    const struct model_process *process;
+    const char *who;
+    bool required; // else it can do without
+};
+
+/* Who asks for the library and does not find it. */
+static bool find_asker(struct diag *d, const char *library, struct asker *ret)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        bool required = true;
+        if (p->ldso && ldso_find_object(p->ldso, library)) {
+            continue;
+        }
+        const char *who = by_need(p, library);
+        who = who ? who : by_attempt(p, library, &required);
+        if (who) {
+            *ret = (struct asker){p, who, required};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool lies_somewhere(struct diag *d, const char *library)
+{
+    struct model_library *list = NULL;
+    size_t n = model_libraries(d->m, library, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable && strcmp(list[i].name, library) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ what was requested */
+
+static const char capabilities[] = "NVIDIA_DRIVER_CAPABILITIES";
+static const char visible[] = "NVIDIA_VISIBLE_DEVICES";
+
+/* Images of CUDA before there was NVIDIA_REQUIRE_CUDA get all. */
+static bool is_legacy(const struct diag *d)
+{
+    return diag_getenv(d, "CUDA_VERSION") && !diag_getenv(d, "NVIDIA_REQUIRE_CUDA");
+}
+
+static bool is_requested(struct diag *d, const char *capability)
+{
+    const char *stated = host_variable(d->m->host, capabilities);
+    struct str rest = str_of(stated && *stated ? stated : is_legacy(d) ? "all" : "utility,compute");
+    while (rest.s && rest.n) {
+        struct str word = str_trim(str_cut(&rest, ','));
+        if (str_is(word, capability) || str_is(word, "all")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "compute,utility,video": what is stated, and all that is asked for and missing. */
+static const char *complete(struct diag *d)
+{
+    const char *stated = host_variable(d->m->host, capabilities), *last = "";
+    const char *list = stated && *stated ? stated : "compute,utility";
+    struct asker who;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *capability = parts[i].capability;
+        if (strcmp(capability, last) != 0 && !is_requested(d, capability) &&
+            find_asker(d, parts[i].library, &who)) {
+            list = arena_printf(d->a, "%s,%s", list, capability);
+            last = capability; // those of one capability stand together
+        }
+    }
+    return list;
+}
+
+static void say_request(struct diag *d, struct diag_finding *f)
+{
+    const char *list = complete(d);
+    const char *stated = host_variable(d->m->host, capabilities);
+    if (stated && *stated) {
+        diag_evidence(d, f, "%s=%s", capabilities, stated);
+    } else {
+        diag_evidence(d, f, "%s is not set, and stands for compute,utility then", capabilities);
+    }
+    diag_repair(d, f, DIAG_REPAIR_TEXT,
+                arena_printf(d->a, "docker run --gpus all -e %s=%s IMAGE", capabilities, list),
+                "Start the container with %s=%s, or set it in the image (ENV).", capabilities, list);
+}
+
+/* ------------------------------------------------------------------ the parts */
+
+static struct diag_finding *add(struct diag *d, enum diag_cause cause, const struct part *x,
+                                const struct asker *who, const char *summary)
+{
+    struct diag_finding *f =
+        diag_add(d, cause, "driver parts", x->library, summary);
+    f->stage = DIAG_STAGE_MACHINE;
+    f->severity = who->required ? DIAG_ERROR : DIAG_WARNING;
+    diag_likewise(d, f, x->library);
+    diag_seen_in(d, f, who->process);
+    diag_evidence(d, f, "%s asks for %s", who->who, x->library);
+    return f;
+}
+
+static void in_container(struct diag *d, const struct part *x, const struct asker *who)
+{
+    const struct host *h = d->m->host;
+    const char *devices = host_variable(h, visible);
+    bool by_cdi = devices && strcmp(devices, "void") == 0;
+    bool by_toolkit = !by_cdi && strcmp(h->container.inside.value, "podman") != 0;
+    bool masked = by_toolkit && h->environment.state == HOST_YES && !is_requested(d, x->capability);
+    struct diag_finding *f =
+        add(d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
+            masked ? arena_printf(d->a, "The container was not given %s: the capability %s was not "
+                                        "asked for.",
+                                  x->library, x->capability)
+                   : arena_printf(d->a, "The container was not given %s of the host's driver.",
+                                  x->library));
+    diag_evidence(d, f, "this is a container (%s)", h->container.inside.value);
+    if (masked) {
+        say_request(d, f);
+        return;
+    }
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "See whether the host has %s: what it lacks no container is given.%s", x->library,
+                by_cdi ? " If it does, write the CDI specification again." : "");
+}
+
+static void on_machine(struct diag *d, const struct part *x, const struct asker *who)
+{
+    const char *version = d->m->host->nvidia.module.value;
+    struct diag_finding *f =
+        add(d, DIAG_DRIVER_LIBRARIES_MISSING, x, who,
+            arena_printf(d->a, "%s of the NVIDIA driver is not installed.", x->library));
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Install this part of the driver in version %s (Debian and Ubuntu have a package for "
+                "each).", version ? version : "of the module");
+}
+
+/* The toolkit would bring it, if it were asked to; specifications of CDI bring it anyway. */
+static void in_image(struct diag *d, const struct part *x, const struct asker *who)
+{
+    if (is_requested(d, x->capability) || lies_somewhere(d, x->library)) {
+        return;
+    }
+    struct diag_finding *f =
+        add(d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
+            arena_printf(d->a, "A container of this image is not given %s: the capability %s is not "
+                               "asked for.",
+                         x->library, x->capability));
+    f->severity = DIAG_WARNING;
+    say_request(d, f);
+}
+
+static void judge_part(struct diag *d, const struct part *x)
+{
+    const struct host *h = d->m->host;
+    struct asker who;
+    bool cuda = strcmp(x->library, "libcuda.so.1") == 0; // elsewhere a problem of the GPU
+    if ((cuda && !d->m->host_elsewhere) || !find_asker(d, x->library, &who)) {
+        return;
+    }
+    if (d->m->host_elsewhere) {
+        in_image(d, x, &who);
+    } else if (lies_somewhere(d, x->library)) {
+        return; // another fault
+    } else if (h->container.inside.state == HOST_YES) {
+        in_container(d, x, &who);
+    } else if (h->container.inside.state == HOST_NO) {
+        on_machine(d, x, &who);
+    }
+}
+
+/* ------------------------------------------------------------------ what an image says and brings */
+
+static void asks_for_none(struct diag *d)
+{
+    const char *value = host_variable(d->m->host, visible), *who = NULL;
+    if (!value || (strcmp(value, "void") != 0 && strcmp(value, "none") != 0 && *value) ||
+        !diag_wants(d, HOST_NVIDIA, &who) || !who) {
+        return;
+    }
+    struct diag_finding *f =
+        diag_add(d, DIAG_CONTAINER_NO_GPU, visible, visible,
+                 arena_printf(d->a, "The image sets %s=%s: NVIDIA's runtime gives it no GPU unless "
+                                    "it is told otherwise.", visible, value));
+    f->severity = DIAG_NOTE;
+    f->stage = DIAG_STAGE_MACHINE;
+    diag_evidence(d, f, "%s would use it", who);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, "docker run --gpus all IMAGE",
+                "Start it with --gpus, or with -e %s=all where NVIDIA's runtime is the one in use.",
+                visible);
+}
+
+/* Files of the driver in the image. A root in which processes run has them from the host. */
+static void has_driver(struct diag *d)
+{
+    static const char *const names[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
+    struct model_library *list = NULL;
+    if (model_real_path(d->m, "/proc/version")) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = model_libraries(d->m, names[i], &list);
+        for (size_t k = 0; k < n; k++) {
+            const char *real = model_real_path(d->m, list[k].path);
+            bool other = !real || strstr(real, "/compat/") || strstr(real, "/stubs/") ||
+                         strcmp(list[k].name, names[i]) != 0 || strcmp(list[k].where, "system") != 0;
+            if (other) {
+                continue;
+            }
+            struct diag_finding *f =
+                diag_add(d, DIAG_CONTAINER_IMAGE_DRIVER, "image", real,
+                         "The image brings libraries of NVIDIA's driver, which must be the host's.");
+            f->severity = DIAG_WARNING;
+            f->stage = DIAG_STAGE_MACHINE;
+            diag_evidence(d, f, "%s is in the image", list[k].path);
+            diag_repair(d, f, DIAG_REPAIR_FILE, NULL,
+                        "Build the image without the driver's packages, or remove the files.");
+        }
+    }
+}
+
+void diag_rule_injected(struct diag *d)
+{
+    if (!d->m->host || !has_gpu(d->m->host)) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        judge_part(d, &parts[i]);
+    }
+    if (d->m->host_elsewhere) {
+        asks_for_none(d);
+        has_driver(d);
+    }
+}
