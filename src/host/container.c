@@ -13,6 +13,7 @@
  */
 #include "host/internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 static struct host_fact found(const char *where, const char *kind)
@@ -162,11 +163,14 @@ static struct host_fact label_of(struct host_look *l)
     static const char path[] = "/proc/self/attr/current";
     struct str text;
     int rc = host_read(l, path, &text);
-    if (rc < 0) {
+    if (rc < 0 && rc != -EINVAL) { // EINVAL: no module that is active gives labels
         return host_unknown(path, host_why(l, rc));
     }
-    text.n = str_find_char(text, '\0');
-    return host_yes(path, str_dup(l->arena, str_trim(text)));
+    struct str label = rc < 0 ? (struct str){0} : text;
+    label.n = str_find_char(label, '\0');
+    label = str_trim(label);
+    return label.n ? host_yes(path, str_dup(l->arena, label))
+                   : host_unknown(path, "no security module gives it one");
 }
 
 void host_collect_container(struct host_look *l)

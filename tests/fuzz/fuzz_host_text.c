@@ -5,6 +5,7 @@
 
 #include "host/names.h"
 #include "host/parse.h"
+#include "host/toml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -85,6 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *name = arena_strndup(&arena, text.s ? text.s : "", text.n);
     assert(host_marketing_name(&arena, "NVIDIA", name));
     (void)host_chip_name(&arena, name);
+    for (struct host_toml t = {.rest = text}; host_toml_next(&t, &arena);) {
+        assert(strlen(t.value) <= size);
+    }
     arena_release(&arena);
     return 0;
 }
