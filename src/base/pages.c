@@ -84,6 +84,24 @@ static size_t copy_known(const struct region *r, uint64_t from, uint64_t to)
     return copied;
 }
 
+/* Whether something of [from, to) is known. */
+static bool knows(const struct region *r, uint64_t from, uint64_t to)
+{
+    const struct pages *p = r->pages;
+    size_t i = first_range(p, from);
+    return (i < p->n_ranges && p->ranges[i].offset < to) ||
+           (p->more && p->more(p->more_arg, from, (size_t)(to - from), NULL));
+}
+
+/* Copies what is known of a page to its place; false: not all of it is known. */
+static bool copy_page(const struct region *r, size_t start, size_t end)
+{
+    const struct pages *p = r->pages;
+    size_t known = copy_known(r, start, end);
+    return known == end - start ||
+           (p->more && p->more(p->more_arg, start, end - start, r->base + start));
+}
+
 /* Too many single pages for the kernel: everything becomes readable at once. */
 static bool open_all(struct region *r)
 {
@@ -96,7 +114,12 @@ static bool open_all(struct region *r)
     if (mprotect(r->base, r->length, PROT_READ | PROT_WRITE) != 0) {
         return false;
     }
-    (void)copy_known(r, 0, r->pages->size);
+    size_t unit = pages_unit(), size = r->pages->size;
+    for (size_t at = 0; at < size; at += unit) {
+        if (knows(r, at, size - at < unit ? size : at + unit)) {
+            (void)copy_page(r, at, size - at < unit ? size : at + unit);
+        }
+    }
     return mprotect(r->base, r->length, PROT_READ) == 0;
 }
 
@@ -105,15 +128,14 @@ static bool fill(struct region *r, size_t start)
     unsigned char *page = r->base + start;
     size_t unit = pages_unit();
     size_t end = r->pages->size - start < unit ? r->pages->size : start + unit;
-    if (first_range(r->pages, start) == r->pages->n_ranges ||
-        r->pages->ranges[first_range(r->pages, start)].offset >= end) {
+    if (!knows(r, start, end)) {
         r->pages->missing = true; // never written: the kernel's page of zeros serves
         return r->holes++ < HOLES_MAX && mprotect(page, unit, PROT_READ) == 0;
     }
     if (mprotect(page, unit, PROT_READ | PROT_WRITE) != 0) {
         return false;
     }
-    r->pages->missing |= copy_known(r, start, end) < end - start;
+    r->pages->missing |= !copy_page(r, start, end);
     return mprotect(page, unit, PROT_READ) == 0;
 }
 
@@ -215,6 +237,25 @@ int pages_map(struct pages *p, int fd, const void **ret)
         .base = base, .length = length, .pages = p, .recording = fd >= 0, .last = SIZE_MAX};
     *ret = base;
     return 0;
+}
+
+void pages_give_back(const void *from, size_t n)
+{
+    size_t unit = pages_unit(), skip = (unit - (size_t)((uintptr_t)from % unit)) % unit;
+    if (n < skip + unit) {
+        return;
+    }
+    unsigned char *start = (unsigned char *)(uintptr_t)from + skip;
+    size_t whole = (n - skip) / unit * unit;
+    struct region *r = region_of(start);
+    bool replaying = r && !r->recording;
+    /* What was filled in is gone then, and is filled in again. */
+    if (!replaying || (!r->open && mprotect(start, whole, PROT_NONE) == 0)) {
+        (void)madvise(start, whole, MADV_DONTNEED); // else they stay
+    }
+    if (r) {
+        r->last = SIZE_MAX;
+    }
 }
 
 void pages_stop(void)

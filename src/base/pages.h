@@ -31,6 +31,10 @@ struct pages {
     unsigned char *touched;           // a bit for each page
     const struct pages_range *ranges; // when replaying: sorted, none overlaps another
     size_t n_ranges;
+    /* When replaying, may be NULL: copies the bytes of a page that are in no range; false: they are
+     * not known. Is called by the handler. */
+    bool (*more)(const void *arg, uint64_t offset, size_t n, unsigned char *to);
+    const void *more_arg;
     bool missing; // a page was read that is not among the ranges
     bool failed;  // there were too many single pages: which ones were read is not known
 };
@@ -44,6 +48,10 @@ size_t pages_bitmap_bytes(size_t size);
 /* Maps a file of p->size bytes, by `fd` when recording, -1 when replaying; 0 or a negative errno. To
  * be unmapped with munmap(). p and its arrays must outlive the mapping. */
 int pages_map(struct pages *p, int fd, const void **ret) GM_CHECK;
+
+/* Takes the pages of a mapping, of this file or not, out of memory; they come back when they are read
+ * again. For [from, from + n) of read-only mappings of files. */
+void pages_give_back(const void *from, size_t n);
 
 /* Forgets all mappings and puts the former handler of SIGSEGV back. */
 void pages_stop(void);

@@ -344,7 +344,9 @@ int image_open(struct image *im, struct arena *a, const char *path,
         return gm_err_set(err, GM_ERR_LOOK, "%s is neither a file nor a folder", path);
     }
     int rc = im->layout ? 0 : list_members(&o);
-    return rc < 0 ? rc : read_image(&o);
+    rc = rc < 0 ? rc : read_image(&o);
+    layers_added(&im->layers);
+    return rc;
 }
 
 void image_close(struct image *im)

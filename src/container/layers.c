@@ -20,9 +20,6 @@ enum {
     WHOLE_MAX = 256 << 10, // files up to this size are kept whole where a part is wanted
     TEXT_MAX = 16 << 20,   // largest file that is kept because all of it is wanted
     WINDOW = 1 << 20,      // kept behind a page that is wanted
-    BEGIN = 192 << 10,     // kept early of a large library
-    END = 64 << 10,
-    EARLY_MAX = 48 << 20,
 };
 static const uint64_t UNPACKED_MAX = (uint64_t)256 << 30; // all passes together
 
@@ -429,33 +426,9 @@ static int keep_whole(struct layers *l, struct layer_file *f, struct archive *ar
     return 0;
 }
 
-/*
- * Of a compressed layer what nearly every check wants is kept at once, since each further pass
- * unpacks it again: what packages say of themselves, the settings of the loader and of Python, and
- * both ends of libraries, where their tables are.
- */
-static bool is_text_name(const char *path)
+static bool more_of_kept(const void *arg, uint64_t offset, size_t n, unsigned char *to)
 {
-    static const char *const globs[] = {
-        "*.dist-info/METADATA",
-        "*.dist-info/RECORD",
-        "*.dist-info/WHEEL",
-        "*.dist-info/INSTALLER",
-        "*.dist-info/top_level.txt",
-        "*.egg-info/PKG-INFO",
-        "*.pth",
-        "*/pyvenv.cfg",
-        "*/os-release",
-        "*etc/ld.so.c*",
-        "*etc/passwd",
-        "*etc/group",
-    };
-    for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) {
-        if (str_glob(globs[i], path)) {
-            return true;
-        }
-    }
-    return false;
+    return kept_read(arg, offset, n, to);
 }
 
 static struct pages *pages_of(struct layers *l, const struct layer_file *f)
@@ -463,6 +436,10 @@ static struct pages *pages_of(struct layers *l, const struct layer_file *f)
     struct pages *p = arena_alloc(l->snap.arena, sizeof *p);
     p->size = (size_t)f->size;
     p->touched = arena_alloc(l->snap.arena, pages_bitmap_bytes(p->size));
+    if (f->held->kept) {
+        p->more = more_of_kept;
+        p->more_arg = f->held->kept;
+    }
     return p;
 }
 
@@ -493,38 +470,28 @@ static int read_ranges(struct archive *ar, const struct pages_range *ranges, siz
     return step == ARCHIVE_EOF ? 0 : broken(err, ar);
 }
 
-static int keep_ends(struct layers *l, struct layer_file *f, struct archive *ar, struct gm_err *err)
+/* A file's bytes, for keep_file(). */
+static int next_block(void *arg, const void **ret, size_t *ret_n, uint64_t *ret_offset,
+                      struct gm_err *err)
 {
-    uint64_t unit = pages_unit(), tail = (f->size - END) / unit * unit;
-    struct pages_range *ranges = arena_array(l->arena, 2, sizeof *ranges);
-    unsigned char *head = calloc(1, BEGIN), *rest = calloc(1, (size_t)(f->size - tail));
-    if (!head || !rest) {
-        free(head);
-        free(rest);
-        return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
-    }
-    ranges[0] = (struct pages_range){0, BEGIN, head};
-    ranges[1] = (struct pages_range){tail, (size_t)(f->size - tail), rest};
-    f->held->pages = pages_of(l, f);
-    f->held->pages->ranges = ranges;
-    f->held->pages->n_ranges = 2;
-    VEC_PUSH(l->arena, &l->paged, f);
-    return read_ranges(ar, ranges, 2, err);
+    la_int64_t offset = 0;
+    int step = archive_read_data_block(arg, ret, ret_n, &offset);
+    *ret_offset = (uint64_t)offset;
+    return step == ARCHIVE_OK ? 1 : step == ARCHIVE_EOF ? 0 : broken(err, arg);
 }
 
+/* Of a compressed layer what nearly every check wants is kept at once. */
 static int keep_early(struct layers *l, struct layer_file *f, const char *path, struct archive *ar,
                       struct gm_err *err)
 {
-    bool text = is_text_name(path);
-    bool library = strstr(path_base(path), ".so") || str_glob("*bin/python*", path);
-    uint64_t size = library && f->size > WHOLE_MAX ? BEGIN + END : f->size;
-    if (f->size == 0 || !(library || (text && f->size <= TEXT_MAX)) ||
-        l->early + size > EARLY_MAX) {
-        return 0;
+    struct keep_source from = {next_block, ar};
+    struct kept *kept = NULL;
+    int rc = keep_file(&l->keep, path, f->size, &from, &kept, err);
+    if (kept) {
+        f->held = arena_alloc(l->arena, sizeof *f->held);
+        f->held->kept = kept;
     }
-    l->early += size;
-    f->held = arena_alloc(l->arena, sizeof *f->held);
-    return size == f->size ? keep_whole(l, f, ar, err) : keep_ends(l, f, ar, err);
+    return rc;
 }
 
 static int index_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
@@ -545,10 +512,15 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
                      (uint64_t)at <= place->size && file->size <= place->size - (uint64_t)at;
         file->in_place = plain;
         file->offset = plain ? place->offset + (uint64_t)at : 0;
-        rc = plain || !path ? 0 : keep_early(l, file, path, ar, err);
+        rc = plain || !path || archive_entry_sparse_count(e) ? 0 : keep_early(l, file, path, ar, err);
     }
     take_entry(&p->walk, e, file);
     return rc;
+}
+
+void layers_added(struct layers *l)
+{
+    keep_end(&l->keep);
 }
 
 int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
@@ -690,6 +662,13 @@ static bool add_range(struct layers *l, struct layer_file *f, layer_ranges *rang
     return bytes != NULL;
 }
 
+static bool is_kept(const struct layer_file *f, uint64_t page)
+{
+    uint64_t at = page * pages_unit(), left = f->size - at;
+    return f->held->kept &&
+           kept_read(f->held->kept, at, left < pages_unit() ? (size_t)left : pages_unit(), NULL);
+}
+
 /* The wanted pages of a large file, and a window behind each, become ranges. */
 static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar,
                       struct gm_err *err)
@@ -701,7 +680,7 @@ static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar
     bool good = true;
     drop_ranges(f);
     for (uint64_t i = 0; good && i < n_pages; i++) {
-        bool was_in = left > 0, touched = p->touched[i / 8] >> (i & 7) & 1;
+        bool was_in = left > 0, touched = p->touched[i / 8] >> (i & 7) & 1 && !is_kept(f, i);
         left = touched ? WINDOW / unit + 1 : left - was_in;
         if (left && !was_in) {
             first = i;
@@ -883,19 +862,24 @@ static void want(struct layers *l, struct layer_file *f)
     }
 }
 
-/* The first bytes of a file whose beginning was kept; copied, because a further pass keeps others.
+/* The first bytes of a file, or all, if they are held; copied, because a further pass holds others.
  */
 static bool give_head(struct layers *l, struct layer_file *f, struct snap_node *n, size_t first)
 {
     const struct pages *p = f->held->pages;
     const struct pages_range *head = p && p->n_ranges ? &p->ranges[0] : NULL;
-    if (!head || head->offset != 0 || head->n < first) {
+    size_t size = f->size < first ? (size_t)f->size : first;
+    bool kept = f->held->kept && kept_read(f->held->kept, 0, size, NULL);
+    if (!kept && (!head || head->offset != 0 || head->n < size)) {
         return false;
     }
-    char *copy = arena_alloc(l->snap.arena, first + 1);
-    memcpy(copy, head->bytes, first);
-    n->data = (struct str){copy, first};
+    unsigned char *copy = arena_alloc(l->snap.arena, size + 1);
+    if (!kept || !kept_read(f->held->kept, 0, size, copy)) {
+        memcpy(copy, head->bytes, size);
+    }
+    n->data = (struct str){(const char *)copy, size};
     n->has_data = true;
+    n->whole = size == f->size;
     return true;
 }
 
@@ -917,7 +901,7 @@ static void content(void *arg, struct snap *s, struct snap_node *n, size_t first
         n->has_data = n->whole = true;
     } else if (!map && give_head(l, f, n, first)) {
         return;
-    } else if (f->size <= WHOLE_MAX || (!map && f->size <= TEXT_MAX)) {
+    } else if ((f->size <= WHOLE_MAX && !f->held->kept) || (!map && f->size <= TEXT_MAX)) {
         f->held->all_wanted = true;
         want(l, f);
     } else {
@@ -937,11 +921,13 @@ void layers_init(struct layers *l, struct arena *a)
     l->root = arena_alloc(a, sizeof *l->root);
     *l->root = (struct layer_node){.name = "", .type = SNAP_DIR, .mode = 0755};
     snap_init(&l->snap, a);
+    keep_init(&l->keep, a);
     l->snap.source = (struct snap_source){fill, content, l};
 }
 
 void layers_release(struct layers *l)
 {
+    keep_release(&l->keep);
     for (size_t i = 0; i < l->maps.n; i++) {
         (void)munmap((void *)(uintptr_t)l->maps.items[i].data, l->maps.items[i].size); // our own
     }

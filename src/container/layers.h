@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/root.h"
 #include "base/snap.h"
+#include "container/keep.h"
 
 /* Where a layer lies: a part of a file, or a folder of an engine's storage. */
 struct layer_place {
@@ -50,6 +51,7 @@ struct layer_held {
     bool read;       // `data` holds all of it
     bool all_wanted; // not only pages
     struct str data;
+    struct kept *kept;   // from the first pass, or NULL
     struct pages *pages; // what was asked of it, and the parts that are held
 };
 
@@ -81,7 +83,7 @@ struct layers {
     VEC(struct layer_file *) wanted; // in a further pass
     VEC(struct layer_file *) paged;  // of which parts are held
     VEC(struct layer_map) maps;      // of files of folders
-    uint64_t early;                  // bytes that were kept before they were asked for
+    struct keep keep;                // of compressed layers
     size_t n_outside;                // entries that name a place outside the file system
     uint64_t unpacked;               // bytes that came out of the archives so far
     void (*progress)(void *arg, uint64_t unpacked);
@@ -96,6 +98,9 @@ void layers_release(struct layers *l);
 /* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one;
  * GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image does. */
 int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err) GM_CHECK;
+
+/* After the last layer: gives back what only reading them needs. */
+void layers_added(struct layers *l);
 
 /* The same of the folder with a layer's files, as overlay file systems keep it (Documentation/
  * filesystems/overlayfs.rst of the kernel: "whiteouts and opaque directories"). `r` and `folder`

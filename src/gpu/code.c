@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/pages.h"
 #include "elf/image.h"
 #include "gpu/internal.h"
 
@@ -373,7 +374,7 @@ static void read_elf(struct gpu_builder *b, const struct elf_image *e)
 void gpu_give_back(const struct gpu_builder *b)
 {
     if (b->is_mapped && b->file.size) {
-        (void)madvise((void *)(uintptr_t)b->file.data, b->file.size, MADV_DONTNEED);
+        pages_give_back(b->file.data, b->file.size);
     }
 }
 

@@ -1,8 +1,8 @@
 #include "model/gpu.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "base/pages.h"
 
 /* ------------------------------------------------------------------ GPU code */
 
@@ -94,15 +94,10 @@ static void look(struct str window, struct found *ret)
 /* Window by window, each given back before the next, so that memory stays small. */
 static void search(const unsigned char *data, uint64_t size, struct found *ret)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (uint64_t at = 0; at < size; at += WINDOW) {
         uint64_t n = size - at < WINDOW + OVERLAP ? size - at : WINDOW + OVERLAP;
         look((struct str){(const char *)data + at, n}, ret);
-        uintptr_t from = ((uintptr_t)data + at + page - 1) / page * page;
-        uintptr_t to = ((uintptr_t)data + at + n) / page * page;
-        if (to > from) {
-            (void)madvise((void *)from, to - from, MADV_DONTNEED); // a file's pages: they come back
-        }
+        pages_give_back(data + at, n);
     }
 }
 
