@@ -193,7 +193,7 @@ static int look_and_print(struct check *c)
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
     rc = rc == 0 ? print(c)
                  : cli_fail(CLI_CANNOT, "check: %s", str_printable(&c->t.arena, err.text));
-    model_target_close(&c->target);
+    model_target_leave(&c->target);
     return rc;
 }
 

@@ -242,8 +242,8 @@ static enum lookup lookup_in(struct ldso_process *p, struct ldso_object *o,
     }
     /* "If this current map is the one mentioned in the verneed entry and we have not found a weak
      * entry, it is a bug." (do_lookup_x) */
-    return p->glibc_minor < 30 && want.version->file && ldso_has_name(o, want.version->file) ? LOOKUP_BUG
-                                                                             : LOOKUP_MISSING;
+    const char *file = want.version->file;
+    return p->glibc_minor < 30 && file && ldso_has_name(o, file) ? LOOKUP_BUG : LOOKUP_MISSING;
 }
 
 struct scope {
@@ -348,7 +348,8 @@ static void look_up_pending(struct search *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct pending *one = &s->pending[i];
-        struct ldso_object *o = one->want.version->version ? one->want.version->named : s->recent.items[0];
+        const struct reference *version = one->want.version;
+        struct ldso_object *o = version->version ? version->named : s->recent.items[0];
         one->first = o && o->file->mark == s->in->mark ? o : NULL;
         s->lookups[i].image = one->first ? &o->file->image : NULL;
         s->lookups[i].key = elf_lookup_key(s->lookups[i].key.name);

@@ -231,3 +231,9 @@ void model_target_close(struct model_target *t)
     ldso_store_close(&t->store);
     root_close(&t->root);
 }
+
+void model_target_leave(struct model_target *t)
+{
+    ldso_store_leave(&t->store);
+    root_close(&t->root);
+}

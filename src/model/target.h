@@ -54,5 +54,7 @@ int model_target_open(struct model_target *t, struct arena *a,
 
 /* For a target that was opened, or whose opening failed. */
 void model_target_close(struct model_target *t);
+/* Closing for a process that ends (ldso_store_leave()). */
+void model_target_leave(struct model_target *t);
 
 #endif
