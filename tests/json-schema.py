@@ -243,6 +243,23 @@ def spoiled(document):
         yield f"with requests/0/{key} = {value!r}", other
 
 
+def trace_faults(exe, folder):
+    """The lines of `run --trace-file`; tests/watch/trace.py tries more of them."""
+    folder.mkdir()
+    record = folder / "trace.jsonl"
+    subprocess.run([exe, "run", "--trace", "--trace-file", record, "--", "/usr/bin/python3", "-c",
+                    "import ctypes, os\nos.environ['LD_LIBRARY_PATH'] = '/x'\nos.fork()\n"
+                    "try:\n ctypes.CDLL('libno.so')\nexcept OSError:\n pass"],
+                   env={**os.environ, "XDG_CACHE_HOME": str(folder)}, check=True,
+                   stdout=subprocess.DEVNULL)
+    lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+    for i, line in enumerate(lines):
+        yield f"line {i} of a trace", list(schema_faults("trace.schema.json", line))
+    missing = {"start", "request", "candidate", "open", "dlopen", "dlerror", "setenv", "started",
+               "fork", "end", "sum"} - {line["event"] for line in lines}
+    yield "the events of a trace", [f"no line of {event}" for event in sorted(missing)]
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     passed = failed = 0
@@ -283,6 +300,8 @@ def main():
             if command == "why" and document.get("requests"):
                 last_why = document
         for what, faults in act_faults(exe, Path(folder) / "acts"):
+            count(what, faults)
+        for what, faults in trace_faults(exe, Path(folder) / "trace"):
             count(what, faults)
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:

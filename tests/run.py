@@ -67,6 +67,7 @@ SUITES = [
     Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}"),
     Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
+    Suite("test", "watch-trace", 600, "{py} tests/watch/trace.py {exe}"),
     Suite("test", "trees-check", 300, "{py} tests/trees/check.py {exe}"),
     Suite("test", "machine", 600,
           "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
@@ -79,6 +80,8 @@ SUITES = [
           "{py} tests/gpu/compare.py --build {build}"),
     Suite("test-scenarios", "plan-scenarios", 1800,
           "{py} tests/mend/scenarios.py --gpumend {exe}"),
+    Suite("test-scenarios", "watch-trace-scenarios", 1800,
+          "{py} tests/watch/scenarios.py --gpumend {exe}"),
     # From the crash to its end and back, by every way that the plan has.
     Suite("test-scenarios", "end-to-end", 1800,
           "{py} tests/mend/endtoend.py --gpumend {exe}"),

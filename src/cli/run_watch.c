@@ -177,6 +177,16 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
                                  watch_guard_image_n);
 }
 
+/* At the end of a program under valgrind glibc frees what its loader has allocated for audit libraries,
+ * any of them, before there was a malloc; valgrind takes that for faults of the program. */
+static void spare_valgrind(const struct run_watch_start *s)
+{
+    const char *name = "VALGRIND_OPTS", *option = "--run-libc-freeres=no", *now = value_now(s, name);
+    if (strcmp(path_base(s->words[0]), "valgrind") == 0) {
+        set_variable(s, name, now ? arena_printf(s->a, "%s %s", option, now) : option);
+    }
+}
+
 int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
     int rc = open_record(w, s, print);
@@ -185,6 +195,7 @@ int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, 
     }
     if (rc == CLI_OK && w->trace) {
         set_variable(s, "GPUMEND_TRACE", "1");
+        spare_valgrind(s);
         rc = add_library(s, "LD_AUDIT", "gpumend-trace.so", watch_trace_image, watch_trace_image_n);
     }
     if (rc == CLI_OK && w->trace_gpu) {

@@ -232,7 +232,7 @@ static void put_count(struct line *l, const char *key, long value)
 
 static struct {
     const char *file;
-    _Atomic int fd; // -1: not open
+    int fd; // -1: not open; read and changed by the __atomic functions
     dev_t dev;
     ino_t ino;
     int pid;
@@ -272,7 +272,7 @@ static int open_record(void)
 static int record(void)
 {
     struct stat st;
-    int fd = me.fd;
+    int fd = __atomic_load_n(&me.fd, __ATOMIC_SEQ_CST);
     if (fd >= 0 && raw(SYS_fstat, fd, (long)&st, 0, 0) == 0 && st.st_dev == me.dev &&
         st.st_ino == me.ino) {
         return fd;
@@ -573,7 +573,7 @@ struct slot {
 
 static struct slot slots[SLOTS];
 static struct slot error_slots[ERROR_SLOTS];
-static _Atomic int filling;
+static int filling; // by the __atomic functions
 
 /* Whose dlopen is not the loader's own. */
 static const char *interposer(const struct link_map *definer)
