@@ -229,7 +229,7 @@ const struct gpucall_object *gpucall_object_of(uintptr_t address)
     return NULL;
 }
 
-const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address, uintptr_t *ret_offset)
+const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address)
 {
     const char *found = NULL;
     uintptr_t best = 0;
@@ -242,7 +242,6 @@ const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address, ui
             best = at;
         }
     }
-    *ret_offset = address - best;
     return found;
 }
 

@@ -14,6 +14,7 @@
  *   gpucall.c         the loader's questions, stubs
  *   gpucall_stub.S    the stubs
  *   gpucall_walk.c    the backtrace, by call frame information
+ *   gpucall_file.c    names of functions out of a file's symbol table
  *   gpucall_tell.c    what is known by design, first and repeated failures, the text and the JSON
  *   gpucall_cupti.c   CUPTI's way, for what calls the runtime without the loader's help
  *   gpucall_small.c   system calls, memory, strings
@@ -80,8 +81,12 @@ extern struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
 /* The object that holds an address, or NULL. */
 const struct gpucall_object *gpucall_object_of(uintptr_t address);
 
-/* The nearest symbol of the object's dynamic table at or below `address`, or NULL. */
-const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address, uintptr_t *ret_offset);
+/* The function of the object's dynamic table that holds `address`, or NULL. */
+const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address);
+
+/* The same by the symbol table of the file, which need not be there: the functions that a program
+ * does not export. `at` is relative to the object. NULL, or `ret`. */
+const char *gpucall_file_symbol(const char *path, uintptr_t at, char *ret, size_t max);
 
 /* 64 bytes, of which gpucall_stub.S knows the first 24. */
 struct gpucall_entry {

@@ -11,7 +11,7 @@
 
 #include "watch/helper/gpucall.h"
 
-enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SIGPIPE_NUMBER = 13,
+enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SYMBOL_MAX = 256, SIGPIPE_NUMBER = 13,
        WAIT_SPINS = 1000000 };
 
 struct record {
@@ -19,11 +19,12 @@ struct record {
     const char *name;
     enum gpucall_api api;
     int result;
-    uint64_t back;
     long pid;
+    uint32_t order;         // the first failure of all is 0
     uint32_t n, n_harmless; // how often; how often the call around it succeeded
     uint32_t told, ready;
-    char call[CALL_TEXT]; // name and arguments
+    char call[CALL_TEXT];   // name and arguments
+    char place[CALL_TEXT];  // where it was called; the loader forgets its objects before the end
 };
 
 struct text {
@@ -32,7 +33,7 @@ struct text {
 };
 
 static struct record records[RECORDS];
-static uint32_t n_lost; // failures for which there was no record
+static uint32_t n_records, n_lost; // n_lost: failures for which there was no record
 static long first_pid;  // the process that has told its first
 static const char *path; // NULL: standard error
 static struct stat standard_error; // as it was at the start
@@ -291,7 +292,6 @@ static const char *object_path(const struct gpucall_object *o, char *buffer, siz
 static void put_place(struct text *t, uintptr_t pc, bool json)
 {
     char buffer[1024];
-    uintptr_t offset = 0;
     const struct gpucall_object *o = gpucall_object_of(pc - 1);
     if (!o) {
         put(t, json ? "{\"object\":null,\"offset\":\"" : "");
@@ -299,9 +299,14 @@ static void put_place(struct text *t, uintptr_t pc, bool json)
         put(t, json ? "\",\"symbol\":null}" : "");
         return;
     }
-    const char *symbol = gpucall_symbol(o, pc - 1, &offset);
+    char name[SYMBOL_MAX];
+    const char *symbol = gpucall_symbol(o, pc - 1);
+    const char *file = object_path(o, buffer, sizeof buffer);
+    if (!symbol) {
+        symbol = gpucall_file_symbol(file, pc - 1 - o->map->l_addr, name, sizeof name);
+    }
     put(t, json ? "{\"object\":\"" : "");
-    put_escaped(t, object_path(o, buffer, sizeof buffer));
+    put_escaped(t, file);
     put(t, json ? "\",\"offset\":\"" : "+");
     put_number(t, pc - o->map->l_addr, 16);
     put(t, json ? "\",\"symbol\":" : "");
@@ -415,7 +420,7 @@ static void put_failure(struct text *t, const struct failure *f)
         put(t, f->inner ? ", of " : "");
         put(t, f->inner ? f->inner->name : "");
         put(t, ", at ");
-        put_place(t, f->record->back, false);
+        put(t, f->record->place);
         put(t, "\n");
         return;
     }
@@ -514,11 +519,14 @@ static uint64_t key_of(const struct gpucall_call *c, long pid)
 static void fill(struct record *r, const struct gpucall_call *c, long pid)
 {
     struct text t = {.at = r->call, .max = sizeof r->call};
-    r->name = c->name, r->api = c->api, r->result = c->result, r->back = c->back, r->pid = pid;
+    r->name = c->name, r->api = c->api, r->result = c->result, r->pid = pid;
+    r->order = __atomic_fetch_add(&n_records, 1, __ATOMIC_RELAXED);
     put(&t, c->name);
     put(&t, "(");
     put_arguments(&t, c, false);
     put(&t, ")");
+    t = (struct text){.at = r->place, .max = sizeof r->place};
+    put_place(&t, c->back, path != NULL);
     __atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
 }
 
@@ -600,7 +608,7 @@ static void put_total(struct text *t, const struct record *r)
     put(t, ", ");
     put_number(t, r->n, 10);
     put(t, r->n == 1 ? " time, at " : " times, at ");
-    put_place(t, r->back, false);
+    put(t, r->place);
     if (r->n_harmless) {
         put(t, ", inside calls that succeeded");
     }
@@ -616,51 +624,64 @@ static void put_json_total(struct text *t, const struct record *r)
     put(t, ",\"inside_success\":");
     put_number(t, r->n_harmless, 10);
     put(t, ",\"at\":");
-    put_place(t, r->back, true);
+    put(t, r->place);
     put(t, "}");
 }
 
-/* Whether the record adds to what was told when it happened. */
+/* Whether the record adds to what was told when it happened: what came again, and what had no
+ * effect or came in a call that did not return. */
 static bool is_news(const struct record *r)
 {
     return r->n > 1 || (!r->told && !r->n_harmless);
+}
+
+/* The next record of the process in the order of their first failures, or NULL. */
+static const struct record *next_record(long pid, const struct record *last)
+{
+    const struct record *found = NULL;
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        const struct record *r = &records[i];
+        if (r->ready && r->pid == pid && (!last || r->order > last->order) &&
+            (!found || r->order < found->order)) {
+            found = r;
+        }
+    }
+    return found;
+}
+
+static void put_totals(struct text *t, long pid, uint64_t total)
+{
+    bool more = false;
+    put(t, path ? "{\"event\":\"gpu-calls\",\"pid\":" : "gpumend: GPU calls that failed in process ");
+    put_signed(t, pid);
+    put(t, path ? ",\"failed\":" : ": ");
+    put_number(t, total, 10);
+    put(t, path ? ",\"calls\":[" : ", of these more than once or without effect:\n");
+    for (const struct record *r = next_record(pid, NULL); r; r = next_record(pid, r)) {
+        if (path) {
+            put(t, more ? "," : "");
+            put_json_total(t, r);
+        } else if (is_news(r)) {
+            put_total(t, r);
+        }
+        more = true;
+    }
+    put(t, path ? "]}\n" : "");
 }
 
 void gpucall_tell_end(void)
 {
     struct text t;
     long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    uint64_t total = 0;
-    bool news = n_lost > 0, more = false;
-    for (uint32_t i = 0; i < RECORDS; i++) {
-        const struct record *r = &records[i];
-        if (r->ready && r->pid == pid) {
-            total += r->n;
-            news = news || is_news(r);
-        }
+    uint64_t total = n_lost;
+    bool news = path || n_lost;
+    for (const struct record *r = next_record(pid, NULL); r; r = next_record(pid, r)) {
+        total += r->n;
+        news = news || is_news(r);
     }
-    if (!total || !(news || path) || !text_begin(&t, (size_t)64 * GPUCALL_TEXT)) {
-        return;
+    if (total && news && text_begin(&t, (size_t)64 * GPUCALL_TEXT)) {
+        put_totals(&t, pid, total);
+        write_out(&t);
+        text_end(&t);
     }
-    put(&t, path ? "{\"event\":\"gpu-calls\",\"pid\":" : "gpumend: GPU calls that failed in process ");
-    put_signed(&t, pid);
-    put(&t, path ? ",\"failed\":" : ": ");
-    put_number(&t, total + n_lost, 10);
-    put(&t, path ? ",\"calls\":[" : "\n");
-    for (uint32_t i = 0; i < RECORDS; i++) {
-        const struct record *r = &records[i];
-        if (!r->ready || r->pid != pid) {
-            continue;
-        }
-        put(&t, path && more ? "," : "");
-        more = true;
-        if (path) {
-            put_json_total(&t, r);
-        } else {
-            put_total(&t, r);
-        }
-    }
-    put(&t, path ? "]}\n" : "");
-    write_out(&t);
-    text_end(&t);
 }

@@ -1,0 +1,391 @@
+#!/usr/bin/env python3
+"""run --trace-gpu: failing GPU calls of programs that look at no result, against fake libraries.
+
+    tests/watch/gpucall.py GPUMEND
+
+The driver and HIP are those of the probe's tests, the runtime one that finds the driver as NVIDIA's
+static one does; the real runtimes stand in where their wheels are at hand. What was expected of a
+backtrace is what libgcc's unwinder found at the same place. The last line is `N passed, N failed,
+N skipped`."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FAKE = HERE.parent / "probe/fake"
+CACHE = Path(os.environ.get("GPUMEND_CACHE", Path.home() / ".cache/gpumend-tests"))
+CLEARED = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT",
+           "FAKE_GPU_TABLE", "GPUMEND_TRACE_GPU", "GPUMEND_TRACE_FILE", "CUDA_INJECTION64_PATH")
+WHEELS = (("nvidia_cuda_runtime_cu12-12.9.79-*.whl", "12"), ("nvidia_cuda_runtime-13.5.37-*.whl", "13"))
+
+
+class Bench:
+    """Fakes and programs, built once, and what came of the cases."""
+
+    def __init__(self, exe, folder):
+        self.exe, self.folder = Path(exe).resolve(), folder
+        self.passed, self.failed, self.skipped, self.traces = 0, 0, 0, 0
+        self.driver = self.library("driver/libcuda.so.1", HERE / "gpucall_driver.c")
+        self.cudart = self.library("runtime/libcudart.so.12", HERE / "gpucall_static.c")
+        self.hsa = self.library("hip/libhsa-runtime64.so.1", FAKE / "hsa-runtime64.c")
+        self.hip = self.library("hip/libamdhip64.so.6", FAKE / "amdhip64.c", self.hsa)
+        self.static = self.program("static", "gpucall_program.c", HERE / "gpucall_static.c")
+        self.dynamic = self.program("dynamic", "gpucall_program.c", self.cudart)
+        self.helper = None
+
+    def compile(self, out, *arguments, compiler="gcc"):
+        out = self.folder / out
+        out.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([compiler, "-std=gnu17", "-O2", "-fomit-frame-pointer", "-w", f"-I{HERE}",
+                        "-o", out, *arguments], check=True)
+        return out
+
+    def library(self, name, *sources):
+        return self.compile(name, "-shared", "-fPIC", f"-Wl,-soname,{Path(name).name}", *sources)
+
+    def program(self, name, source, *more, compiler="gcc"):
+        return self.compile(name, HERE / source, *more, "-pthread", "-ldl", compiler=compiler)
+
+    def environment(self, table="", **more):
+        env = {k: v for k, v in os.environ.items() if k not in CLEARED}
+        path = self.folder / f"table-{abs(hash(table)):x}"
+        path.write_text(table)
+        env.update(FAKE_GPU_TABLE=str(path), XDG_CACHE_HOME=str(self.folder / "cache"),
+                   LD_LIBRARY_PATH=":".join(str(p.parent) for p in (self.driver, self.cudart, self.hip)))
+        env.update(more)
+        return env
+
+    def run(self, *command, table="", **more):
+        """CMD under `run --trace-gpu`: status, standard output, what was told."""
+        done = subprocess.run([self.exe, "run", "--trace-gpu", "--", *map(str, command)],
+                              env=self.environment(table, **more), capture_output=True, text=True,
+                              timeout=120, stdin=subprocess.DEVNULL, errors="replace", check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def events(self, *command, table="", **more):
+        """The same with a file of JSON lines."""
+        self.traces += 1
+        path = self.folder / f"trace-{self.traces}.jsonl"
+        done = subprocess.run([self.exe, "run", "--trace-gpu", "--trace-file", path, "--",
+                               *map(str, command)], env=self.environment(table, **more),
+                              capture_output=True, text=True, timeout=120,
+                              stdin=subprocess.DEVNULL, check=False)
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines], done
+
+    def raw(self, *command, **more):
+        """A program with the helper's library in its environment, without `run`."""
+        if not self.helper:
+            out = subprocess.run([self.exe, "run", "--trace-gpu", "--print", "--", "/bin/true"],
+                                 env=self.environment(), capture_output=True, text=True, check=True)
+            self.helper = re.search(r"LD_AUDIT=(\S+)", out.stdout).group(1)
+        env = self.environment(LD_AUDIT=self.helper, **more)
+        return subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True,
+                              timeout=300, stdin=subprocess.DEVNULL, check=False)
+
+    def case(self, name, faults):
+        faults = [f for f in faults if f]
+        self.failed += bool(faults)
+        self.passed += not faults
+        for fault in faults:
+            print(f"FAIL {name}: {fault}")
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"SKIP {name}: {why}")
+
+
+def failures(events):
+    return [e for e in events if e["event"] == "gpu-call-failed"]
+
+
+def symbols(event):
+    return [f["symbol"] for f in event["frames"]]
+
+
+def unless(condition, fault):
+    return None if condition else fault
+
+
+def differs(what, found, expected):
+    return unless(found == expected, f"{what}: {found!r}, not {expected!r}")
+
+
+# ------------------------------------------------------------------ one call out of a thousand
+
+def thousand(bench):
+    """The runtime's or the driver's 500th copy fails; the program goes on."""
+    for name, program, call in (("static", bench.static, "cuMemcpyHtoD_v2"),
+                                ("dynamic", bench.dynamic, "cudaMemcpy")):
+        table = "cuMemcpyHtoD_v2#5 return 700\n"
+        events, done = bench.events(program, "thousand", table=table)
+        told = failures(events)
+        first = told[0] if told else {}
+        inner = (first.get("because") or {}).get("call")
+        error = "CUDA_ERROR_ILLEGAL_ADDRESS" if name == "static" else "cudaErrorIllegalAddress"
+        size = first.get("arguments", {}).get("ByteCount" if name == "static" else "count")
+        chain = [s for s in symbols(first) if s in ("deepest", "middle", "thousand", "main")] if first else []
+        bench.case(f"thousand, {name}", [
+            differs("status", done.returncode, 0), differs("told", len(told), 1),
+            differs("call", first.get("call"), call), differs("error", first.get("error"), error),
+            differs("code", first.get("code"), 700), differs("first", first.get("first"), True),
+            differs("size", size, 257), differs("because", inner, None if name == "static" else "cuMemcpyHtoD_v2"),
+            differs("chain", [s for s in chain if s != "thousand"], ["deepest", "middle", "main"])])
+        status, _, errors = bench.run(program, "thousand", table=table)
+        lines = [l for l in errors.splitlines() if l.startswith("gpumend: ")]
+        bench.case(f"thousand as text, {name}", [
+            differs("status", status, 0),
+            unless(lines and re.fullmatch(
+                rf"gpumend: the first failing GPU call: {call}\(.*257.*\) = 700 \({error}\), in process \d+",
+                lines[0]), f"first line: {lines[:1]}"),
+            unless(any(re.fullmatch(r"gpumend:   #\d .*/(static|dynamic)\+0x[0-9a-f]+ \(deepest\)", l)
+                       for l in lines), f"no frame of deepest: {lines}"),
+            differs("other lines", [l for l in lines[1:] if not re.match(r"gpumend:   (#\d+ |because of )", l)], [])])
+
+
+def every_one(bench):
+    """The same failure again is counted: not one line each."""
+    events, _ = bench.events(bench.dynamic, "thousand", table="cuMemcpyHtoD_v2 return 1\n")
+    told, end = failures(events), events[-1] if events else {}
+    times = {c["call"]: c["times"] for c in end.get("calls", ())}
+    bench.case("a thousand failures", [
+        differs("told", len(told), 1), differs("event", end.get("event"), "gpu-calls"),
+        differs("cudaMemcpy", times.get("cudaMemcpy"), 1000)])
+    _, _, errors = bench.run(bench.static, "thousand", table="cuMemcpyHtoD_v2 return 1\n")
+    bench.case("a thousand failures as text", [
+        unless(re.search(r"^gpumend:   cuMemcpyHtoD_v2 = 1 \(CUDA_ERROR_INVALID_VALUE\), 1000 times, at ",
+                         errors, re.M), errors[-500:])])
+
+
+# ------------------------------------------------------------------ threads, fork, exec
+
+def parallel(bench):
+    for name, program in (("static", bench.static), ("dynamic", bench.dynamic)):
+        table = "cuMemAlloc_v2#2 return 2\ncuMemAlloc_v2#3 return 2\n"
+        events, done = bench.events(program, "threads", table=table)
+        told = failures(events)
+        sizes = sorted(v for e in told for k, v in e["arguments"].items() if k in ("bytesize", "size"))
+        ends = [c for e in events if e["event"] == "gpu-calls" for c in e["calls"]]
+        calls = sum(c["times"] for c in ends if c["call"] == ("cuMemAlloc_v2" if name == "static" else "cudaMalloc"))
+        bench.case(f"two threads, {name}", [
+            differs("status", done.returncode, 0), differs("failures", calls, 2),
+            differs("firsts", [e["first"] for e in told].count(True), 1),
+            unless(sizes and set(sizes) <= {1 << 40, 1 << 41}, f"sizes {sizes}"),
+            unless(all(e["tid"] != e["pid"] for e in told), "not told of a thread")])
+
+
+def forked(bench):
+    for name, program in (("static", bench.static), ("dynamic", bench.dynamic)):
+        events, done = bench.events(program, "fork", table="cuMemAlloc_v2 return 2\n")
+        parent, child = map(int, done.stdout.split())
+        told = failures(events)
+        bench.case(f"fork, {name}", [
+            differs("firsts", sorted(e["pid"] for e in told if e["first"]), sorted([parent, child])),
+            differs("of the child", sum(e["pid"] == child for e in told), 1),
+            differs("times", [c["times"] for e in events if e["event"] == "gpu-calls" and e["pid"] == child
+                              for c in e["calls"] if "Alloc" in c["call"] and not c["inside_success"]][-1:], [2]),
+            differs("frames of main", all("main" in symbols(e) for e in told), True)])
+    events, _ = bench.events(bench.static, "exec", table="cuMemAlloc_v2 return 2\n")
+    bench.case("exec", [differs("told", [e["first"] for e in failures(events)], [True, True])])
+
+
+# ------------------------------------------------------------------ backtraces
+
+def unwound(bench):
+    """Frames are those of libgcc's unwinder: without frame pointers, with arrays, through libc."""
+    for name, flags in (("-O2", ()), ("-O0", ("-O0",)), ("-O2 -fcf-protection=full", ("-fcf-protection=full",)),
+                        ("-Os", ("-Os", "-fno-optimize-sibling-calls"))):
+        program = bench.program("unwind" + name.replace(" ", ""), "gpucall_program.c",
+                                HERE / "gpucall_static.c", *flags)
+        events, done = bench.events(program, "unwind", table="cuMemAlloc_v2 return 2\n")
+        expected = re.findall(r"^(\S+?)\([^)]*\) \[0x|^(\S+)\[0x", done.stdout, re.M)
+        lines = [l for l in done.stdout.splitlines() if "[0x" in l]
+        objects = [os.path.realpath(l.split("(")[0]) for l in lines]
+        told = failures(events)
+        frames = told[0]["frames"] if told else []
+        # The runtime's own frames, then by_unwinder's, whose address differs from that of its backtrace().
+        ours = [f for f in frames if f["symbol"] not in ("cudaMalloc", "start")]
+        bench.case(f"backtrace, {name}", [
+            unless(expected and "errno 77" in done.stdout, f"the program said {done.stdout!r}"),
+            differs("objects", [os.path.realpath(f["object"]) for f in ours][1:], objects),
+            unless(len(ours) > 8, f"only {len(ours)} frames"),
+            *offsets(lines, ours[1:])])
+
+
+def offsets(lines, frames):
+    """The offsets where the unwinder's text has one relative to the object: prog(+0x1234)."""
+    for line, frame in zip(lines, frames):
+        found = re.search(r"\(\+(0x[0-9a-f]+)\)", line)
+        if found:
+            yield differs("offset", frame["offset"], found.group(1))
+
+
+# ------------------------------------------------------------------ what is passed on and left out
+
+def design(bench):
+    table = "cuDeviceGetAttribute return 1\n"
+    for name, program in (("static", bench.static), ("dynamic", bench.dynamic)):
+        status, out, errors = bench.run(program, "design", table=table)
+        bench.case(f"by design, {name}", [
+            differs("results", (status, out), (0, "600 1 201 1\n")),
+            differs("told", [l for l in errors.splitlines() if "GPU call" in l], [])])
+    events, _ = bench.events(bench.static, "design", table="cuDeviceGetAttribute return 700\n")
+    bench.case("the same call, another error", [
+        differs("told", [(e["call"], e["code"]) for e in failures(events)], [("cuDeviceGetAttribute", 700)])])
+
+
+def arguments(bench):
+    events, done = bench.events(bench.static, "many")
+    told = failures(events)
+    bench.case("eight arguments", [
+        differs("result", done.stdout, "1\n"), differs("told", len(told), 1),
+        *(differs("arguments", [e["arguments"].get(k) for k in ("count", "numAttrs", "hStream")], [4, 7, "0x8"])
+          for e in told)])
+
+
+def hip(bench):
+    for name, flags in (("PLT", ()), ("no PLT", ("-fno-plt",)), ("bound at once", ("-Wl,-z,now",)),
+                        ("bound late", ("-Wl,-z,lazy",))):
+        program = bench.program("hip-" + name.replace(" ", "-"), "gpucall_hip.c", bench.hip, *flags,
+                                f"-Wl,-rpath-link,{bench.hip.parent}")
+        events, done = bench.events(program)
+        told = failures(events)
+        end = {(c["call"], c["at"]["symbol"]): c["times"] for c in (events[-1].get("calls", ()) if events else ())}
+        bench.case(f"HIP, {name}", [
+            differs("status", done.returncode, 0),
+            differs("first", [(e["call"], e["error"], e["arguments"]) for e in told][:1],
+                    [("hipSetDevice", "hipErrorInvalidDevice", {"deviceId": 7})]),
+            differs("chain", [s for s in symbols(told[0]) if s in ("chooses", "main")] if told else None,
+                    ["chooses", "main"]),
+            differs("again", end.get(("hipSetDevice", "main")), 5)])
+
+
+def alone(bench):
+    return {"LD_LIBRARY_PATH": str(bench.driver.parent)}
+
+
+def real(bench):
+    """NVIDIA's runtimes against the fake driver, as far as they go: they fail, and it is told."""
+    for pattern, major in WHEELS:
+        wheels = sorted((CACHE / "wheels").glob(pattern))
+        if not wheels:
+            bench.skip(f"runtime {major}", "no wheel in the store")
+            continue
+        with zipfile.ZipFile(wheels[-1]) as wheel:
+            names = [n for n in wheel.namelist() if n.endswith(f"/libcudart.so.{major}") or
+                     n.endswith("/libcudart_static.a")]
+            found = {Path(n).name: Path(wheel.extract(n, bench.folder / f"wheel-{major}")) for n in names}
+        shared = found[f"libcudart.so.{major}"]
+        program = bench.program(f"real-{major}", "gpucall_program.c", shared, f"-Wl,-rpath,{shared.parent}")
+        events, done = bench.events(program, "thousand", **alone(bench))
+        told = failures(events)
+        calls = [e["call"] for e in told]
+        bench.case(f"runtime {major}, shared", [
+            differs("status", done.returncode, 0), unless("cudaMemcpy" in calls, f"told {calls}"),
+            differs("names", [e["call"] for e in told if not e["error"]], []),
+            differs("main", all("main" in symbols(e) for e in told), True)])
+        if "libcudart_static.a" in found:
+            program = bench.program(f"real-static-{major}", "gpucall_program.c",
+                                    found["libcudart_static.a"], "-lrt")
+            events, done = bench.events(program, "thousand", **alone(bench),
+                                        table="cuInit return 999\ncuDriverGetVersion value 13050\n")
+            told = failures(events)
+            bench.case(f"runtime {major}, static", [
+                differs("status", done.returncode, 0),
+                differs("first", [(e["call"], e["error"]) for e in told][:1], [("cuInit", "CUDA_ERROR_UNKNOWN")]),
+                differs("main", all("main" in symbols(e) for e in told), True)])
+
+
+# ------------------------------------------------------------------ no harm
+
+def quiet(bench):
+    table = "cuMemAlloc_v2 return 2\n"
+    env = {"FAKE_GPU_TABLE": bench.environment(table)["FAKE_GPU_TABLE"]}
+    done = bench.raw(bench.static, "once", **env)
+    bench.case("without its variable", [differs("answer", (done.returncode, done.stdout, done.stderr), (0, "", ""))])
+
+    mine = bench.folder / "mine"
+    done = bench.raw(bench.static, "closes", mine, GPUMEND_TRACE_GPU="-", **env)
+    bench.case("closes all descriptors", [differs("status", done.returncode, 0),
+                                          differs("its file", mine.read_text() if mine.exists() else None, "mine")])
+    trace = bench.folder / "closed.jsonl"
+    done = bench.raw(bench.static, "closes", mine, GPUMEND_TRACE_GPU=str(trace), **env)
+    bench.case("closes all descriptors, to a file", [
+        differs("status", done.returncode, 0), differs("its file", mine.read_text(), "mine"),
+        differs("told", len(trace.read_text().splitlines()), 1)])
+
+    done = subprocess.run(["sh", "-c", '"$1" once 2>&1 >/dev/null | true; echo ok', "sh", bench.static],
+                          env=bench.environment(table, LD_AUDIT=bench.helper, GPUMEND_TRACE_GPU="-"),
+                          capture_output=True, text=True, check=False)
+    bench.case("nobody reads its errors", [differs("answer", done.stdout, "ok\n")])
+    elsewhere(bench, env)
+
+
+def elsewhere(bench, env):
+    """Programs of another libc, with another user's rights, and under tools of their own."""
+    if shutil.which("musl-gcc"):
+        (bench.folder / "musl.c").write_text("int main(void) { return 7; }\n")
+        musl = bench.compile("musl", bench.folder / "musl.c", compiler="musl-gcc")
+        done = bench.raw(musl, GPUMEND_TRACE_GPU="-")
+        bench.case("musl", [differs("answer", (done.returncode, done.stderr), (7, ""))])
+    else:
+        bench.skip("musl", "no musl-gcc")
+    if os.geteuid() == 0:
+        secret = bench.folder / "setuid"
+        shutil.copy(bench.static, secret)
+        os.chmod(bench.folder, 0o755)
+        os.chmod(secret, 0o4755)
+        done = subprocess.run([secret, "once"], env=bench.environment("cuMemAlloc_v2 return 2\n",
+                              LD_AUDIT=bench.helper, GPUMEND_TRACE_GPU="-"), user=65534, group=65534,
+                              capture_output=True, text=True, check=False)
+        bench.case("setuid", [differs("told", "gpumend: " in done.stderr, False),
+                              differs("status", done.returncode, 0)])
+    else:
+        bench.skip("setuid", "not root")
+    if shutil.which("valgrind"):
+        # glibc frees what it never allocated there, with any audit library.
+        done = bench.raw("valgrind", "-q", "--error-exitcode=9", "--run-libc-freeres=no", bench.dynamic, "thousand", GPUMEND_TRACE_GPU="-",
+                         FAKE_GPU_TABLE=bench.environment("cuMemcpyHtoD_v2#5 return 700\n")["FAKE_GPU_TABLE"])
+        bench.case("valgrind", [differs("status", done.returncode, 0),
+                                unless("==" not in done.stderr, done.stderr[-800:]),
+                                unless("cudaErrorIllegalAddress" in done.stderr, "nothing told")])
+    else:
+        bench.skip("valgrind", "not installed")
+    asan = bench.program("asan", "gpucall_program.c", HERE / "gpucall_static.c", "-fsanitize=address,undefined")
+    for mode in ("once", "threads", "fork"):
+        done = bench.raw(asan, mode, GPUMEND_TRACE_GPU="-", ASAN_OPTIONS="detect_leaks=0", **env)
+        bench.case(f"ASan, {mode}", [differs("status", done.returncode, 0),
+                                     unless("Sanitizer" not in done.stderr and "runtime error" not in done.stderr,
+                                            done.stderr[-800:]),
+                                     unless("CUDA_ERROR_OUT_OF_MEMORY" in done.stderr, "nothing told")])
+
+
+def options(bench):
+    """What --print shows is what the program gets."""
+    out = subprocess.run([bench.exe, "run", "--trace-gpu", "--trace-file", "t.jsonl", "--print", "--", "/bin/true"],
+                         env=bench.environment(LD_AUDIT="/other.so"), cwd=bench.folder,
+                         capture_output=True, text=True, check=False).stdout
+    bench.case("--print", [
+        unless(re.search(r"^export LD_AUDIT=\S+/gpumend-gpucall\.so:/other\.so$", out, re.M), out),
+        unless(f"export GPUMEND_TRACE_GPU={bench.folder}/t.jsonl\n" in out, out)])
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
+        bench = Bench(sys.argv[1], Path(folder).resolve())
+        for part in (thousand, every_one, parallel, forked, unwound, design, arguments, hip, real,
+                     quiet, options):
+            part(bench)
+        print(f"{bench.passed} passed, {bench.failed} failed, {bench.skipped} skipped")
+        return 1 if bench.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
