@@ -66,6 +66,8 @@ SUITES = [
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
     Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}"),
     Suite("test", "watch-gpucall", 300, "{py} tests/watch/gpucall.py {exe}"),
+    Suite("test", "watch-restart", 300, "{py} tests/watch/restart.py {exe}"),
+    Suite("test", "watch-guard", 300, "{py} tests/watch/guard.py {exe}"),
     Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
     Suite("test", "watch-trace", 600, "{py} tests/watch/trace.py {exe}"),

@@ -146,6 +146,15 @@ static int open_record(struct run_watch *w, const struct run_watch_start *s, boo
     return CLI_OK;
 }
 
+/* A program with a shared ASan refuses to start behind a preload unless told that this is meant. */
+static void let_asan_start(const struct run_watch_start *s)
+{
+    const char *now = value_now(s, "ASAN_OPTIONS"), *more = "verify_asan_link_order=0";
+    if (!now || !strstr(now, "verify_asan_link_order")) {
+        set_variable(s, "ASAN_OPTIONS", now && *now ? arena_printf(s->a, "%s:%s", now, more) : more);
+    }
+}
+
 /* Without the library a crash cannot be told from a teardown: said, and no reason not to start. */
 static void add_end(struct run_watch *w, const struct run_watch_start *s)
 {
@@ -159,6 +168,7 @@ static void add_end(struct run_watch *w, const struct run_watch_start *s)
         return;
     }
     put_in_front(s, "LD_PRELOAD", library);
+    let_asan_start(s);
     set_variable(s, END_VARIABLE, path);
 }
 
@@ -172,6 +182,7 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
         return CLI_OK;
     }
     set_variable(s, "GPUMEND_GUARD", "1");
+    let_asan_start(s);
     return w->page ? CLI_OK
                    : add_library(s, "LD_PRELOAD", "gpumend-guard.so", watch_guard_image,
                                  watch_guard_image_n);

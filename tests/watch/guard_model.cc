@@ -6,6 +6,11 @@
 
 #include "guard_runtime.h"
 
+#ifdef WITH_CODE
+// As nvcc leaves it in a library that links the runtime statically.
+__attribute__((section(".nv_fatbin"), used)) static const char code[16] = "";
+#endif
+
 namespace {
 struct ThreadHandle {
     ~ThreadHandle()

@@ -41,12 +41,15 @@ class Lab:
         env.update(HOME=str(self.home), XDG_CACHE_HOME=str(self.home / "cache"), **variables)
         return env
 
-    def run(self, options, command, timeout=120, env=None, **more):
+    def run(self, options, command, timeout=40, env=None, **more):
         """gpumend run OPTIONS -- COMMAND"""
-        return subprocess.run([self.exe, "run", *options, "--", *map(str, command)],
-                              env=env or self.environment(), timeout=timeout,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="backslashreplace", check=False, **more)
+        command = [str(c) for c in (self.exe, "run", *options, "--", *command)]
+        try:
+            return subprocess.run(command, env=env or self.environment(), timeout=timeout,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  errors="backslashreplace", check=False, **more)
+        except subprocess.TimeoutExpired as late:
+            return subprocess.CompletedProcess(command, None, "", f"took longer than {late.timeout} s")
 
     def check(self, name, wrong):
         """Counts; `wrong` is empty, or what differs."""

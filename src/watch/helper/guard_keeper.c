@@ -173,6 +173,7 @@ bool keeper_prepare(void)
 
 void keeper_first_has_left(void)
 {
+    begin_anew();
     __atomic_store_n(&keepers.first_has_left, 1, __ATOMIC_RELEASE);
     (void)__atomic_fetch_add(&keepers.work, 1, __ATOMIC_ACQ_REL);
     sys_wake(&keepers.work, KEEPERS_MAX);

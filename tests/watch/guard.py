@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""`run --guard-teardown`: destructors that crash at a thread's end run elsewhere, and nothing else changes.
+
+    tests/watch/guard.py [GPUMEND]
+"""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import guardlab  # noqa: E402
+from guardlab import differs, lacks  # noqa: E402
+
+SWITCHES = 1000
+GROWN_PAGES_MAX = 256   # 1 MiB over nine tenths of them
+GUARD = ["--guard-teardown"]
+
+
+def make(lab):
+    """The runtime, and models that need it in each way by which one is known."""
+    here = ("-Wl,-rpath,$ORIGIN",)
+    lab.library("libcudart.so.12", "guard_runtime.cc")
+    lab.library("libhidden.so", "guard_runtime.cc")   # a runtime that no name tells
+    gpu, hidden = lab.folder / "libcudart.so.12", lab.folder / "libhidden.so"
+    lab.library("libmodel.so", "guard_model.cc", gpu, *here)
+    lab.library("libcode.so", "guard_model.cc", "-DWITH_CODE", hidden, *here)
+    lab.library("libplain.so", "guard_model.cc", hidden, *here)
+    lab.library("libprobe.so", "guard_probe.cc", "-DWITH_CODE", "-pthread")
+    lab.library("libnone.so", "guard_probe.cc", "-pthread")
+    lab.compile("switch", source="guard_switch.cc")
+    lab.compile("cases", "-pthread", source="guard_cases.cc")
+    lab.compile("denied", "-pthread", "-DDENY_KEEPER", source="guard_cases.cc")
+    lab.library("libexits.so", "guard_exits.c")
+
+
+def switches(lab):
+    model, switch = lab.folder / "libmodel.so", lab.folder / "switch"
+    done = lab.run(["--no-guard-teardown"], [switch, model, 1])
+    lab.check("unguarded, one switch leaves memory taken",
+              lacks("switched 1 device 1048576", done.stdout))
+    done = lab.run(["--no-guard-teardown"], [switch, model, 2])
+    lab.check("unguarded, the second switch crashes", differs(-signal.SIGSEGV, done.returncode))
+    for name in ("libmodel.so", "libcode.so"):
+        done = lab.run(GUARD, [switch, lab.folder / name, SWITCHES])
+        said = re.match(rf"switched {SWITCHES} device 0 grown (-?\d+)\n", done.stdout)
+        lab.check(f"{name}: {SWITCHES} switches", differs(0, done.returncode)
+                  or lacks(f"switched {SWITCHES} device 0", done.stdout)
+                  or differs("", done.stderr))
+        lab.check(f"{name}: memory", "" if said and int(said.group(1)) <= GROWN_PAGES_MAX
+                  else f"grown: {done.stdout}")
+    done = lab.run(GUARD, [switch, lab.folder / "libplain.so", 2])
+    lab.check("a library without a GPU is left alone", differs(-signal.SIGSEGV, done.returncode))
+    library = placed(lab)
+    env = lab.environment(LD_PRELOAD=library)
+    done = subprocess.run([switch, model, "2"], env=env, capture_output=True, check=False)
+    lab.check("without its variable it does nothing", differs(-signal.SIGSEGV, done.returncode))
+    env["GPUMEND_GUARD"] = "1"
+    done = subprocess.run([switch, model, "2"], env=env, capture_output=True, check=False)
+    lab.check("with it alone it does", differs(0, done.returncode))
+
+
+def placed(lab):
+    """The library's path, out of --print."""
+    done = lab.run([*GUARD, "--print"], ["true"])
+    found = re.search(r"LD_PRELOAD='?([^'\n]*gpumend-guard\.so)", done.stdout)
+    lab.check("--print names the library", lacks("GPUMEND_GUARD", done.stdout)
+              or ("" if found else done.stdout))
+    return found.group(1)
+
+
+def order(lab):
+    """Destructors run in the order they would, the program's own in their own thread."""
+    plain = subprocess.run([lab.folder / "cases", "order", lab.folder / "libprobe.so"],
+                           env=lab.environment(), capture_output=True, text=True, check=True)
+    lab.check("order: all are told", differs(10, len(plain.stdout.split("\n")) - 1)
+              or differs(0, plain.stdout.count("elsewhere")))
+    for library in ("libprobe.so", "libnone.so"):
+        done = lab.run(GUARD, [lab.folder / "cases", "order", lab.folder / library])
+        expected = plain.stdout
+        if library == "libprobe.so":
+            expected = "".join(line if line.startswith("own") else line.replace("here", "elsewhere")
+                               for line in expected.splitlines(True))
+        lab.check(f"order with {library}", differs(expected, done.stdout))
+
+
+def cases(lab):
+    for mode, status, out, limit_s in (
+            ("first-thread", 0, "", 30),
+            ("exit-in-thread", 6, "", 30),
+            ("many", 0, "600 destroyed, few threads: yes\n", 60),
+            ("nested", 0, "joined\n", 30),
+            ("fork", 0, "child 0\n", 30),
+            ("first-leaves", 0, "", 30),
+            ("exit-while-waiting", 4, "leaving\n", 2.5),
+            ("close-all", 0, "3 destroyed\n", 30),
+            ("unload", 0, "6 destroyed\n", 30)):
+        for again in ((), ("--restart", "on-crash:1")):
+            began = time.monotonic()
+            done = lab.run([*GUARD, *again], [lab.folder / "cases", mode, lab.folder / "libprobe.so"])
+            out_now = "".join(line for line in done.stdout.splitlines(True)
+                              if not line.startswith("own"))
+            lab.check(f"{mode} {' '.join(again)}".strip(), differs((status, out), (done.returncode, out_now))
+                      or differs(True, time.monotonic() - began < limit_s))
+    done = lab.run(GUARD, [lab.folder / "cases", "exec", lab.folder / "libprobe.so"])
+    lab.check("exec", differs((0, 6), (done.returncode, done.stdout.count("elsewhere"))))
+    done = lab.run(GUARD, [lab.folder / "denied", "order", lab.folder / "libprobe.so"])
+    lab.check("no thread for a keeper: destroyed in place",
+              differs((0, 10), (done.returncode, done.stdout.count("here\n"))))
+    done = lab.run(GUARD, [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])",
+                           lab.folder / "libexits.so"], timeout=30)
+    lab.check("exit() in a constructor", differs(8, done.returncode))
+
+
+def traced(lab):
+    """What was moved and left out is told."""
+    trace = lab.folder / "trace"
+    done = lab.run([*GUARD, "--trace", "--trace-file", trace],
+                   [lab.folder / "switch", lab.folder / "libmodel.so", 3])
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    moved = [e for e in events if e.get("event") == "teardown"]
+    lab.check("trace: three moved", differs(0, done.returncode) or differs(["moved"] * 3, [e["did"] for e in moved])
+              or differs({str(lab.folder / "libmodel.so")}, {e["object"] for e in moved}))
+    lab.check("trace: how long", differs(True, all(0 < e["ns"] < 10**9 for e in moved)))
+    trace.unlink()
+    lab.run([*GUARD, "--trace", "--trace-file", trace],
+            [lab.folder / "cases", "first-thread", lab.folder / "libprobe.so"])
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    lab.check("trace: left out at the end", differs(
+        ["left-out"] * 5, [e["did"] for e in events if e.get("event") == "teardown"]))
+
+
+def tools(lab):
+    """Under valgrind and with ASan programs stay clean."""
+    model = lab.folder / "libmodel.so"
+    if shutil.which("valgrind"):
+        done = lab.run([*GUARD, "--restart", "on-crash:1"],
+                       ["valgrind", "--error-exitcode=77", lab.folder / "switch", model, 3], timeout=300)
+        lab.check("valgrind", differs(0, done.returncode) or lacks("ERROR SUMMARY: 0 errors", done.stderr)
+                  or lacks("switched 3 device 0", done.stdout))
+    else:
+        lab.skip("valgrind", "not installed")
+    for compiler in ("g++", "clang++"):
+        flags = ("-fsanitize=address", "-pthread")
+        program = lab.compile(f"asan-{compiler}", *flags, compiler=compiler, source="guard_cases.cc")
+        if not program:
+            lab.skip(f"ASan of {compiler}", "not installed")
+            continue
+        library = lab.compile(f"libprobe-{compiler}.so", *flags, "-shared", "-fPIC", "-DWITH_CODE",
+                              compiler=compiler, source="guard_probe.cc")
+        for mode, out in (("order", "elsewhere"), ("nested", "joined"), ("many", "600 destroyed")):
+            done = lab.run([*GUARD, "--restart", "on-crash:1"], [program, mode, library], timeout=120)
+            lab.check(f"ASan of {compiler}: {mode}", differs((0, ""), (done.returncode, done.stderr))
+                      or lacks(out, done.stdout))
+
+
+def refusals(lab):
+    musl = lab.compile("musl_plain", source="restart_plain.c", compiler="musl-gcc")
+    if musl:
+        done = lab.run(GUARD, [musl, "fine"])
+        lab.check("musl", differs((0, "at work\n", ""), (done.returncode, done.stdout, done.stderr)))
+    else:
+        lab.skip("musl", "no musl-gcc")
+    done = lab.run([*GUARD, "--no-guard-teardown"], ["true"])
+    lab.check("both options", differs(2, done.returncode))
+    for command in ([sys.executable, "-c", "import threading; t = threading.Thread(target=print, "
+                     "args=('x',)); t.start(); t.join()"], ["sh", "-c", "echo x"]):
+        done = lab.run(GUARD, command)
+        lab.check(f"{Path(command[0]).name}: undisturbed",
+                  differs((0, "x\n", ""), (done.returncode, done.stdout, done.stderr)))
+
+
+def run(lab):
+    make(lab)
+    switches(lab)
+    order(lab)
+    cases(lab)
+    traced(lab)
+    tools(lab)
+    refusals(lab)
+
+
+if __name__ == "__main__":
+    sys.exit(guardlab.main(run, sys.argv))

@@ -1,0 +1,73 @@
+// A library with thread-local objects that say in which order and in which thread they are destroyed.
+// Built as one that needs a GPU's library and as one that does not.
+#include <cstdlib>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+#ifdef WITH_CODE
+// As nvcc leaves it in a library that links the runtime statically.
+__attribute__((section(".nv_fatbin"), used)) static const char code[16] = "";
+#endif
+
+namespace {
+void (*destroyed)(const char *name, long tid);
+
+struct Named {
+    explicit Named(const char *text) : name(text) {}
+    ~Named()
+    {
+        if (destroyed) {
+            destroyed(name, syscall(SYS_gettid));
+        }
+    }
+    const char *name;
+};
+
+struct Slow {
+    ~Slow()
+    {
+        if (used) {
+            usleep(3000000);
+        }
+    }
+    bool used = false;
+};
+
+// Waits in its destructor for a thread that has objects of its own to destroy.
+struct Nest {
+    ~Nest();
+    int depth = 0;
+};
+
+thread_local Named first("first"), second("second"), third("third");
+thread_local Slow slow;
+thread_local Nest nest;
+}
+
+extern "C" void probe_use(void (*told)(const char *, long))
+{
+    destroyed = told;
+    third.name = "third";
+    first.name = "first";
+    second.name = "second";
+}
+
+extern "C" void probe_slow(void)
+{
+    slow.used = true;
+}
+
+extern "C" void probe_nest(int depth)
+{
+    nest.depth = depth;
+}
+
+namespace {
+Nest::~Nest()
+{
+    if (depth > 0) {
+        std::thread([this] { probe_nest(depth - 1); }).join();
+    }
+}
+}
