@@ -198,6 +198,23 @@ static void spare_valgrind(const struct run_watch_start *s)
     }
 }
 
+/* The driver has room for one injected library: one that is there already stays. */
+static int add_gpucall(const struct run_watch *w, const struct run_watch_start *s)
+{
+    struct gm_err err;
+    const char *path = NULL;
+    if (watch_place(s->a, s->cache, "gpumend-gpucall.so", watch_gpucall_image,
+                    watch_gpucall_image_n, &path, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
+    }
+    put_in_front(s, "LD_AUDIT", path);
+    set_variable(s, "GPUMEND_TRACE_GPU", w->trace_file ? w->record : "-");
+    if (!value_now(s, "CUDA_INJECTION64_PATH")) {
+        set_variable(s, "CUDA_INJECTION64_PATH", path);
+    }
+    return CLI_OK;
+}
+
 int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
     int rc = open_record(w, s, print);
@@ -210,9 +227,7 @@ int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, 
         rc = add_library(s, "LD_AUDIT", "gpumend-trace.so", watch_trace_image, watch_trace_image_n);
     }
     if (rc == CLI_OK && w->trace_gpu) {
-        set_variable(s, "GPUMEND_TRACE_GPU", w->trace_file ? w->record : "-");
-        rc = add_library(s, "LD_AUDIT", "gpumend-gpucall.so", watch_gpucall_image,
-                         watch_gpucall_image_n);
+        rc = add_gpucall(w, s);
     }
     return rc == CLI_OK ? add_guard(w, s, print) : rc;
 }

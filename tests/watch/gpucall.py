@@ -38,6 +38,7 @@ class Bench:
         self.hip = self.library("hip/libamdhip64.so.6", FAKE / "amdhip64.c", self.hsa)
         self.static = self.program("static", "gpucall_program.c", HERE / "gpucall_static.c")
         self.dynamic = self.program("dynamic", "gpucall_program.c", self.cudart)
+        self.cupti = self.library("cupti/libcupti.so.12", HERE / "gpucall_cupti.c")
         self.helper = None
 
     def compile(self, out, *arguments, compiler="gcc"):
@@ -89,6 +90,11 @@ class Bench:
         env = self.environment(LD_AUDIT=self.helper, **more)
         return subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True,
                               timeout=300, stdin=subprocess.DEVNULL, check=False)
+
+    def nothing(self):
+        """An injected library that does nothing."""
+        (self.folder / "nothing.c").write_text("int InitializeInjection(void) { return 1; }\n")
+        return self.library("nothing.so", self.folder / "nothing.c")
 
     def case(self, name, faults):
         faults = [f for f in faults if f]
@@ -303,6 +309,48 @@ def real(bench):
                 differs("main", all("main" in symbols(e) for e in told), True)])
 
 
+def cupti(bench):
+    """By CUPTI the static runtime's call is seen as well; without it, or where it is the program's, the
+    driver's call is."""
+    fails = "cuMemAlloc_v2 return 2\n"
+    known = bench.environment()["LD_LIBRARY_PATH"]
+    beside = {"LD_LIBRARY_PATH": f"{known}:{bench.cupti.parent}"}
+    by_driver, by_runtime = ("cuMemAlloc_v2", None), ("cudaMalloc", "cuMemAlloc_v2")
+    rows = (("not there", fails, {}, by_driver), ("there", fails, beside, by_runtime),
+            ("refuses", fails + "cuptiSubscribe return 39\n", beside, by_driver),
+            ("refuses a domain", fails + "cuptiEnableDomain return 1\n", beside, by_driver),
+            ("is the program's", fails, dict(beside, LD_PRELOAD=str(bench.cupti)), by_driver),
+            ("of another injected library", fails, dict(beside, CUDA_INJECTION64_PATH=str(bench.nothing())), by_driver))
+    for name, table, more, expected in rows:
+        events, done = bench.events(bench.static, "fork", table=table, **more)
+        told = failures(events)
+        mine = [e for e in told if e["pid"] == int(done.stdout.split()[0])]
+        bench.case(f"CUPTI {name}", [
+            differs("status", done.returncode, 0),
+            differs("calls", [(e["call"], (e["because"] or {}).get("call")) for e in mine], [expected]),
+            differs("arguments", [e["arguments"] for e in mine],
+                    [{"size" if expected[1] else "bytesize": 1 << 42}]),
+            differs("chain", [[s for s in symbols(e) if s in ("too_much", "main")] for e in told],
+                    [["too_much", "main"]] * 2),
+            unless(len({e["pid"] for e in told}) == 2, "the child did not tell")])
+
+
+def real_cupti(bench):
+    """NVIDIA's own finds no driver that it could work with, and nobody is the worse for it."""
+    wheels = sorted((CACHE / "wheels").glob("nvidia_cuda_cupti_cu12-*.whl"))
+    if not wheels:
+        bench.skip("NVIDIA's CUPTI", "no wheel in the store")
+        return
+    with zipfile.ZipFile(wheels[-1]) as wheel:
+        path = Path(wheel.extract("nvidia/cuda_cupti/lib/libcupti.so.12", bench.folder / "wheel-cupti"))
+    known = bench.environment()["LD_LIBRARY_PATH"]
+    events, done = bench.events(bench.static, "once", table="cuMemAlloc_v2 return 2\n",
+                                LD_LIBRARY_PATH=f"{known}:{path.parent}")
+    bench.case("NVIDIA's CUPTI", [
+        differs("status", done.returncode, 0),
+        differs("told", [e["call"] for e in failures(events)], ["cuMemAlloc_v2"])])
+
+
 # ------------------------------------------------------------------ no harm
 
 def quiet(bench):
@@ -381,7 +429,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
         bench = Bench(sys.argv[1], Path(folder).resolve())
         for part in (thousand, every_one, parallel, forked, unwound, design, arguments, hip, real,
-                     quiet, options):
+                     cupti, real_cupti, quiet, options):
             part(bench)
         print(f"{bench.passed} passed, {bench.failed} failed, {bench.skipped} skipped")
         return 1 if bench.failed else 0

@@ -1,8 +1,42 @@
 /* The probe's fake driver with what a runtime asks of one besides: entry points by name and version,
- * and calls whose failure is part of how they are used. */
+ * calls whose failure is part of how they are used, and the injected library. */
+#define cuInit plain_cuInit
+#define cuMemAlloc_v2 plain_cuMemAlloc_v2
 #include "../probe/fake/cuda.c"
+#undef cuInit
+#undef cuMemAlloc_v2
 
 #include <dlfcn.h>
+
+#include "gpucall_cupti.h"
+
+/* CUPTI documentation, "Injection": loaded at cuInit, and its one function called. */
+int cuInit(unsigned flags)
+{
+    static void *injected;
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    if (path && !injected) {
+        injected = dlopen(path, RTLD_NOW);
+        int (*initialize)(void) = injected ? (int (*)(void))dlsym(injected, "InitializeInjection") : NULL;
+        if (!initialize || !initialize()) {
+            return 999;
+        }
+    }
+    return plain_cuInit(flags);
+}
+
+int cuMemAlloc_v2(uint64_t *at, size_t n)
+{
+    const struct {
+        uint64_t *at;
+        size_t n;
+    } members = {at, n};
+    int result = 0;
+    tell_cupti(DRIVER, ENTERS, "cuMemAlloc_v2", &members, &result);
+    result = plain_cuMemAlloc_v2(at, n);
+    tell_cupti(DRIVER, LEAVES, "cuMemAlloc_v2", &members, &result);
+    return result;
+}
 
 /* As the driver has it: the form _v2 belongs to versions from 3020 on. */
 int cuGetProcAddress_v2(const char *name, void **ret, int version, uint64_t flags, int *status)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "gpucall_cupti.h"
 #include "gpucall_runtime.h"
 
 typedef int (*ask_function)(const char *, void **, int, uint64_t, int *);
@@ -44,9 +45,15 @@ static int start(void)
 
 int cudaMalloc(void **ret, size_t n)
 {
+    const struct {
+        void **ret;
+        size_t n;
+    } members = {ret, n};
     uint64_t at = 0;
     int rc = start();
+    tell_cupti(RUNTIME, ENTERS, "cudaMalloc_v3020", &members, &rc);
     rc = rc ? rc : driver.alloc(&at, n);
+    tell_cupti(RUNTIME, LEAVES, "cudaMalloc_v3020", &members, &rc);
     *ret = (void *)(uintptr_t)at;
     return rc;
 }

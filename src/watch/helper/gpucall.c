@@ -202,6 +202,9 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     bool needs = needs_gpu(&seen);
     seen.waiting = needs && !seen.gpu ? LOOKS : 0;
     *o = seen;
+    if (gpucall_same(gpucall_base_name(map->l_name), "gpumend-gpucall.so")) {
+        gpucall_introduce(o);
+    }
     uint32_t slot = (uint32_t)(o - gpucall_objects);
     n_objects = slot >= n_objects ? slot + 1 : n_objects;
     bool from = every_binding || needs || seen.gpu || refers_to(&seen, "dlsym");
@@ -533,10 +536,13 @@ void gpucall_slow(struct gpucall_frame *f, const uint64_t *saved, int result)
         gpucall_succeeded(f->inner);
         return;
     }
+    if (*name == 'c' && gpucall_is_cupti()) {
+        return;
+    }
     struct gpucall_registers registers;
     const struct gpucall_call call = {.function = function, .name = name, .api = api_of(name),
                                       .result = result, .back = f->back,
-                                      .registers = f->arguments, .stack = f->stack, .frame = f};
+                                      .registers = f->arguments, .stack = f->stack, .inner = f->inner};
     gpucall_registers_at(f, saved, &registers);
     gpucall_failed(&call, &registers);
 }

@@ -165,16 +165,31 @@ struct gpucall_call {
     uint64_t back;             // where it was called
     const uint64_t *registers; // arguments; NULL: not known
     const uint64_t *stack;
-    struct gpucall_frame *frame; // NULL: no stub
+    const void *members;       // instead of those: a structure that has the arguments as its members
+    uint64_t inner;            // the failure that this one came of, 0: none
 };
 
 /* `where`: GPUMEND_TRACE_GPU's value, a path, or "-" for standard error. */
 void gpucall_tell_start(const char *where);
 bool gpucall_by_design(const char *name, int result);
 void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *r);
+/* The same by CUPTI, which knows whether it was called inside another: then *outer is set. */
+void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace *trace,
+                       uint64_t *outer);
 /* A call was successful though one inside it was not. */
 void gpucall_succeeded(uint64_t inner);
 void gpucall_tell_end(void);
+
+/* ------------------------------------------------------------------ CUPTI */
+
+/* Whether CUPTI tells of this process's calls of CUDA, so that the stubs need not. */
+bool gpucall_is_cupti(void);
+
+/* To the copy of this library that the driver has loaded. */
+void gpucall_introduce(const struct gpucall_object *o);
+
+/* gpucall_stub.S: the caller's registers. */
+void gpucall_here(struct gpucall_registers *ret);
 
 /* ------------------------------------------------------------------ small things */
 

@@ -90,6 +90,27 @@ gpucall_returned:
     .cfi_endproc
     .size gpucall_enter, . - gpucall_enter
 
+/* struct gpucall_registers: as DWARF numbers them, the address last. */
+    .p2align 4
+    .globl gpucall_here
+    .hidden gpucall_here
+    .type gpucall_here, @function
+gpucall_here:
+    .cfi_startproc
+    mov %rbx, 24(%rdi)
+    mov %rbp, 48(%rdi)
+    lea 8(%rsp), %rax
+    mov %rax, 56(%rdi)
+    mov %r12, 96(%rdi)
+    mov %r13, 104(%rdi)
+    mov %r14, 112(%rdi)
+    mov %r15, 120(%rdi)
+    mov (%rsp), %rax
+    mov %rax, 136(%rdi)
+    ret
+    .cfi_endproc
+    .size gpucall_here, . - gpucall_here
+
 #elif defined(__aarch64__)
 
     .text
@@ -177,6 +198,25 @@ gpucall_returned:
     b 1b
     .cfi_endproc
     .size gpucall_enter, . - gpucall_enter
+
+    .p2align 4
+    .globl gpucall_here
+    .hidden gpucall_here
+    .type gpucall_here, %function
+gpucall_here:
+    .cfi_startproc
+    stp x19, x20, [x0, #152]
+    stp x21, x22, [x0, #168]
+    stp x23, x24, [x0, #184]
+    stp x25, x26, [x0, #200]
+    stp x27, x28, [x0, #216]
+    stp x29, x30, [x0, #232]
+    mov x9, sp
+    str x9, [x0, #248]
+    str x30, [x0, #264]
+    ret
+    .cfi_endproc
+    .size gpucall_here, . - gpucall_here
 
 #endif
 

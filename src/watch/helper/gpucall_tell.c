@@ -167,7 +167,26 @@ bool gpucall_by_design(const char *name, int result)
 struct arguments {
     const uint64_t *registers, *stack;
     unsigned n_registers, n_stack;
+    const unsigned char *members; // instead: a structure
+    size_t at;                    // in it
 };
+
+/* The members are aligned as C has them. */
+static void take_member(struct arguments *a, char kind, unsigned size, uint64_t *ret)
+{
+    size_t align = 8, n = 8;
+    if (kind == 'd' || kind == 'i' || kind == 'u' || kind == 'e' || kind == 'F') {
+        align = n = 4;
+    } else if (kind == 'c') {
+        align = n = 1;
+    } else if (kind == 'S') {
+        n = size;
+        align = size == 64 ? 1 : size == 12 || size == 8 ? 4 : 8;
+    }
+    a->at = (a->at + align - 1) / align * align;
+    __builtin_memcpy(ret, a->members + a->at, n < 16 ? n : 16);
+    a->at += n;
+}
 
 static void take_words(struct arguments *a, unsigned n, uint64_t *ret)
 {
@@ -234,8 +253,8 @@ static bool is_shown(char kind, unsigned size)
 /* "bytesize=1024, flags=0", or as members of a JSON object. */
 static void put_arguments(struct text *t, const struct gpucall_call *c, bool json)
 {
-    struct arguments a = {.registers = c->registers, .stack = c->stack};
-    const char *k = c->function && c->registers ? gpucall_text + c->function->kinds : "";
+    struct arguments a = {.registers = c->registers, .stack = c->stack, .members = c->members};
+    const char *k = c->registers || c->members ? gpucall_text + c->function->kinds : "";
     for (bool more = false; *k;) {
         uint64_t words[2] = {0, 0};
         char kind = *k++;
@@ -247,7 +266,11 @@ static void put_arguments(struct text *t, const struct gpucall_call *c, bool jso
 #ifdef __aarch64__
         n = n > 2 ? 1 : n;
 #endif
-        take_words(&a, n, words);
+        if (c->members) {
+            take_member(&a, kind, size, words);
+        } else {
+            take_words(&a, n, words);
+        }
         bool shown = is_shown(kind, size);
         put(t, !shown || !more ? "" : json ? "," : ", ");
         put(t, json && shown ? "\"" : "");
@@ -559,35 +582,58 @@ static bool is_first(long pid)
                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *registers)
+/* Counts the failure; NULL: there is nothing more to do. */
+static struct record *count(const struct gpucall_call *c, long pid)
 {
-    struct gpucall_trace trace;
-    long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
     struct record *r = record_of(c, pid);
     if (!r) {
         (void)__atomic_fetch_add(&n_lost, 1, __ATOMIC_RELAXED);
-        return;
+        return NULL;
     }
     uint32_t before = __atomic_fetch_add(&r->n, 1, __ATOMIC_RELAXED);
-    if (before >= WALKS || (before && __atomic_load_n(&r->told, __ATOMIC_RELAXED))) {
+    bool told = __atomic_load_n(&r->told, __ATOMIC_RELAXED);
+    return before >= WALKS || (before && told) ? NULL : r;
+}
+
+static void tell_once(const struct gpucall_call *c, const struct gpucall_trace *trace,
+                      struct record *r)
+{
+    if (__atomic_exchange_n(&r->told, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    struct record *inner = c->inner && c->inner <= RECORDS ? &records[c->inner - 1] : NULL;
+    const struct failure f = {.call = c, .trace = trace, .record = r, .inner = inner,
+                              .first = is_first(r->pid)};
+    if (inner) {
+        __atomic_store_n(&inner->told, 1, __ATOMIC_RELAXED);
+    }
+    tell(&f);
+}
+
+void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace *trace,
+                       uint64_t *outer)
+{
+    struct record *r = count(c, gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    if (r && outer) {
+        *outer = (uint64_t)(r - records) + 1;
+    } else if (r) {
+        tell_once(c, trace, r);
+    }
+}
+
+void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *registers)
+{
+    struct gpucall_trace trace;
+    struct record *r = count(c, gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    if (!r) {
         return;
     }
     gpucall_walk(registers, &trace);
     if (trace.outer) {
         trace.outer->inner = (uint64_t)(r - records) + 1;
-        return;
+    } else {
+        tell_once(c, &trace, r);
     }
-    if (__atomic_exchange_n(&r->told, 1, __ATOMIC_ACQ_REL)) {
-        return;
-    }
-    uint64_t inner = c->frame ? c->frame->inner : 0;
-    const struct failure f = {.call = c, .trace = &trace, .record = r,
-                              .inner = inner && inner <= RECORDS ? &records[inner - 1] : NULL,
-                              .first = is_first(pid)};
-    if (f.inner) {
-        __atomic_store_n(&records[inner - 1].told, 1, __ATOMIC_RELAXED);
-    }
-    tell(&f);
 }
 
 void gpucall_succeeded(uint64_t inner)
