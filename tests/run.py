@@ -61,6 +61,7 @@ SUITES = [
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
+    Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),

@@ -1,4 +1,5 @@
 /* `container check`: a check whose root is an image, repeated until all that it asked is read. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,13 @@
 #include "cli/target.h"
 #include "container/image.h"
 #include "diag/finding.h"
+#include "mend/program.h"
 #include "report/check.h"
 
 enum { PASSES_MAX = 24 };
+
+/* What engines set where the image does not (moby, oci/defaults.go). */
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ------------------------------------------------------------------ progress */
 
@@ -124,10 +129,60 @@ static int print(struct work *w)
     return status[w->report.verdict];
 }
 
+/* What the image starts with, found out in its own files. */
+struct entry {
+    const char *missing; // the program's name where the engine would not find it
+    struct mend_program program; // file NULL: not known
+};
+
+static struct entry entry_of(struct work *w, struct arena *a)
+{
+    struct entry e = {0};
+    struct root root = ROOT_EMPTY;
+    VEC(const char *) words = {0};
+    if (!w->image || w->image->entrypoint.n + w->image->command.n == 0) {
+        return e;
+    }
+    for (size_t i = 0; i < w->image->entrypoint.n; i++) {
+        VEC_PUSH(a, &words, w->image->entrypoint.items[i]);
+    }
+    for (size_t i = 0; i < w->image->command.n; i++) {
+        VEC_PUSH(a, &words, w->image->command.items[i]);
+    }
+    const char *path = cli_env_get(&w->t->env, "PATH");
+    const char *cwd = w->image->folder ? w->image->folder : "/";
+    struct mend_command c = {words.items, words.n, path ? path : DEFAULT_PATH, cwd};
+    root_replay(&root, w->t->asked.replay, w->t->asked.root_path);
+    int rc = mend_program_find(&root, a, &c, &e.program);
+    root_close(&root);
+    e.missing = rc == -ENOENT ? words.items[0] : NULL;
+    e.program = rc < 0 ? (struct mend_program){0} : e.program;
+    return e;
+}
+
+/* Without a TARGET: the Python that the image starts; where it has none, the program. */
+static int open_target(struct work *w, struct arena *a, struct gm_err *err)
+{
+    struct model_target_options o = w->t->asked;
+    struct entry e = entry_of(w, a);
+    bool python = !o.target && e.program.file && e.program.kind == MEND_PYTHON;
+    o.target = python ? e.program.python : o.target;
+    int rc = model_target_open(&w->target, a, &o, err);
+    bool again = !w->t->asked.target && (rc < 0 ? python : strcmp(w->target.kind, "machine") == 0);
+    if (again && e.program.file && (rc < 0 || e.program.kind == MEND_ELF)) {
+        model_target_close(&w->target);
+        o.target = rc < 0 ? NULL : e.program.file;
+        rc = model_target_open(&w->target, a, &o, err);
+    }
+    w->shown.path = o.target;
+    w->target.model.entry_missing = e.missing;
+    return rc;
+}
+
 /* What the report reads is asked as well, so that the last pass holds it. */
 static int look(struct work *w, struct arena *a, struct gm_err *err)
 {
-    int rc = model_target_open(&w->target, a, &w->t->asked, err);
+    int rc = open_target(w, a, err);
     if (rc == 0) {
         w->shown.kind = w->target.kind;
         diag_run(&w->target.model, &w->report);

@@ -190,6 +190,8 @@ void image_take_config(struct image *im, const json_t *document)
     const char *user = json_string_value(json_object_get(config, "User"));
     im->architecture = architecture ? arena_strdup(im->arena, architecture) : NULL;
     im->user = user && *user ? arena_strdup(im->arena, user) : NULL;
+    const char *folder = json_string_value(json_object_get(config, "WorkingDir"));
+    im->folder = folder && *folder == '/' ? arena_strdup(im->arena, folder) : NULL;
     take_texts(im->arena, json_object_get(config, "Env"), &im->env);
     take_texts(im->arena, json_object_get(config, "Entrypoint"), &im->entrypoint);
     take_texts(im->arena, json_object_get(config, "Cmd"), &im->command);

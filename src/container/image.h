@@ -22,7 +22,8 @@ struct image {
     const char *architecture; // "amd64"
     image_texts env;          // "K=V", as the configuration sets it
     image_texts entrypoint, command;
-    const char *user; // or NULL
+    const char *user;   // or NULL
+    const char *folder; // in which it starts, or NULL: /
 };
 
 #define IMAGE_EMPTY ((struct image){.fd = -1})

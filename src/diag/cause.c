@@ -87,6 +87,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_MAPPED_FILE_DELETED] = {
         "mapped-file-deleted", "python-dep-conflict", DIAG_WARNING,
         "The running program uses libraries whose files were replaced or removed."},
+    [DIAG_ENTRY_MISSING] = {
+        "container-entry-missing", "not-gpu-runtime", DIAG_ERROR,
+        "The program that the image starts is not in it."},
     [DIAG_MUSL] = {
         "musl", "platform-unsupported", DIAG_ERROR,
         "The program uses musl; NVIDIA's and AMD's libraries are built for glibc."},
@@ -231,6 +234,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_REQUIREMENT_UNMET] = {
         "requirement-unmet", "python-dep-conflict", DIAG_NOTE,
         "A package declares requirements that what is installed does not meet."},
+    [DIAG_CUDA_TWICE] = {
+        "cuda-releases-mixed", "wrong-major", DIAG_NOTE,
+        "An image has the libraries of two releases of CUDA."},
     [DIAG_DLL_MISSING] = {
         "dll-missing", "windows-dll", DIAG_ERROR,
         "A DLL, or a DLL that it depends on, is not found on Windows."},

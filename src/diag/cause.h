@@ -37,6 +37,7 @@ enum diag_cause {
     DIAG_LIBRARY_PATH_ELEMENT,
     DIAG_FOLDER_CREATED_LATE,
     DIAG_MAPPED_FILE_DELETED,
+    DIAG_ENTRY_MISSING,
     DIAG_MUSL,
     DIAG_LOADER_MISSING,
     DIAG_GPU_RESERVED,
@@ -85,6 +86,7 @@ enum diag_cause {
     DIAG_COMPUTE_TYPE,
     DIAG_CPU_ISA_FORCED,
     DIAG_REQUIREMENT_UNMET,
+    DIAG_CUDA_TWICE,
     /* From here on: what only a log shows, and a system at rest does not. */
     DIAG_DLL_MISSING,
     DIAG_FIRST_OF_LOGS = DIAG_DLL_MISSING,

@@ -4,6 +4,7 @@
  * Capabilities"; which library is of which: libnvidia-container, src/nvc_info.c). A specification
  * of CDI brings all of them, and sets NVIDIA_VISIBLE_DEVICES=void.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "diag/internal.h"
@@ -64,6 +65,38 @@ static const char *by_need(const struct model_process *p, const char *library)
     return NULL;
 }
 
+/* The attempt that a load belongs to; NULL: it is of the start itself. */
+static const struct model_attempt *attempt_of(const struct model_process *p, long load)
+{
+    for (size_t i = 0; i < p->attempts.n; i++) {
+        const struct model_attempt *at = &p->attempts.items[i];
+        if (load >= 0 && (size_t)load >= at->first_load &&
+            (size_t)load < at->first_load + at->n_loads) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* What could not be loaded for want of it is no object. */
+static const char *by_request(const struct model_process *p, const char *library,
+                              bool *ret_required)
+{
+    for (size_t i = 0; p->ldso && i < p->ldso->requests.n; i++) {
+        const struct ldso_request *r = p->ldso->requests.items[i];
+        if (r->kind != LDSO_NEEDED || r->outcome != LDSO_NOT_FOUND || !r->caller ||
+            strcmp(r->name, library) != 0) {
+            continue;
+        }
+        const struct model_attempt *at = attempt_of(p, r->load);
+        if (!at || at->required || at->recommended) {
+            *ret_required = !at || at->required;
+            return path_base(r->caller->path);
+        }
+    }
+    return NULL;
+}
+
 static const char *by_attempt(const struct model_process *p, const char *library, bool *ret_required)
 {
     for (size_t i = 0; i < p->attempts.n; i++) {
@@ -95,6 +128,7 @@ static bool find_asker(struct diag *d, const char *library, struct asker *ret)
             continue;
         }
         const char *who = by_need(p, library);
+        who = who ? who : by_request(p, library, &required);
         who = who ? who : by_attempt(p, library, &required);
         if (who) {
             *ret = (struct asker){p, who, required};
@@ -305,8 +339,42 @@ static void has_driver(struct diag *d)
     }
 }
 
+/* Files of two releases of CUDA in one image: each program may find its own, and the image is the
+ * larger by one of them. */
+static void two_releases(struct diag *d)
+{
+    struct model_library *list = NULL;
+    const struct model_library *first = NULL, *other = NULL;
+    size_t n = model_libraries(d->m, "libcublas.so.12", &list);
+    for (size_t i = 0; i < n; i++) {
+        const char *major = strstr(list[i].name, ".so.");
+        if (!major || !list[i].usable || strstr(list[i].path, "/stubs/")) {
+            continue;
+        }
+        first = first ? first : &list[i];
+        other = atoi(major + 4) != atoi(strstr(first->name, ".so.") + 4) ? &list[i] : other;
+    }
+    if (!other) {
+        return;
+    }
+    struct diag_finding *f =
+        diag_add(d, DIAG_CUDA_TWICE, "image", other->path,
+                 arena_printf(d->a, "The image has the libraries of two releases of CUDA: %s and %s.",
+                              first->name, other->name));
+    diag_evidence(d, f, "%s%s%s", first->path, first->package ? ", of the package " : "",
+                  first->package ? first->package : "");
+    diag_evidence(d, f, "%s%s%s", other->path, other->package ? ", of the package " : "",
+                  other->package ? other->package : "");
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Use builds of all packages for one release of CUDA, where they exist, and leave the "
+                "libraries of the other out of the image.");
+}
+
 void diag_rule_injected(struct diag *d)
 {
+    if (d->m->host_elsewhere) {
+        two_releases(d);
+    }
     if (!d->m->host || !has_gpu(d->m->host)) {
         return;
     }

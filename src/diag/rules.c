@@ -33,8 +33,27 @@ static void rule_musl(struct diag *d, const struct model_process *p)
                 "Use an image or a system with glibc (Debian, Ubuntu, Rocky).");
 }
 
+static void rule_entry(struct diag *d)
+{
+    const char *name = d->m->entry_missing;
+    if (!name) {
+        return;
+    }
+    const char *path = diag_getenv(d, "PATH");
+    struct diag_finding *f =
+        diag_add(d, DIAG_ENTRY_MISSING, name, name,
+                 arena_printf(d->a, "The image starts %s, which is not in it.", name));
+    if (!strchr(name, '/') && path) {
+        diag_evidence(d, f, "looked for in PATH=%s", path);
+    }
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Correct ENTRYPOINT, CMD or PATH of the image, or give the container a command that "
+                "is there.");
+}
+
 void diag_rule_start(struct diag *d)
 {
+    rule_entry(d);
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (p->ldso && !p->ldso->is_static && p->ldso->loader.missing) {

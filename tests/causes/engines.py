@@ -242,6 +242,16 @@ image("image-on-a-host-without-toolkit", "container-runtime-missing", "container
       host=merged(GEFORCE, docker()), good_host=ENGINES)
 
 
+def cublas_of(t, is_bad):
+    for name in ("libcublas.so.12", "libcublas.so.11" if is_bad else "libcublasLt.so.12"):
+        t.lib("/usr/local/cuda/lib64/" + name)
+
+
+image("image-with-two-releases-of-cuda", "cuda-releases-mixed", "wrong-major",
+      "/usr/local/cuda/lib64/libcublas.so.12", {}, {}, [], fill=cublas_of, severity="note",
+      evidence="libcublas.so.11", repair="one release")
+
+
 def with_driver(t, is_bad):
     if is_bad:
         t.lib(FOLDER + "/libcuda.so.1", soname="libcuda.so.1")

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""What `gpumend container check` finds in an image, alone and on a host, and does not in its twin.
+
+    tests/container/findings.py GPUMEND
+
+Images are saved archives made of the trees of tests/causes, hosts are machines of tests/trees. Each
+story has a faulty image or host, and a twin that differs in the fault alone and has no finding of
+that cause, and no error at all.
+"""
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "causes"))
+sys.path.insert(0, str(HERE.parent / "trees"))
+from build import docker, merged, nvidia, system, toolkit  # noqa: E402
+from cdi import check, counts  # noqa: E402
+from devices import COMPAT, compat_library  # noqa: E402
+from gpucode import CU121, CU130, cuda_library  # noqa: E402
+from image import saved  # noqa: E402
+from machines import A100S, RTX4090  # noqa: E402
+from tree import LOADER, TAG, Tree  # noqa: E402
+
+
+
+def host(driver, gpu, **more):
+    return merged(system(), docker(runtimes={"nvidia": {"path": "nvidia-container-runtime"}}),
+                  toolkit(), nvidia(driver, gpu, **more))
+
+
+GEFORCE = host("550.90.07", RTX4090)
+A100 = host("550.90.07", A100S[0], pci_class=0x030200)
+OLD_DRIVER = host("470.256.02", RTX4090, is_open=False)
+BLACKWELL = host("580.95.05", ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"))
+PYTHON = {"Env": ["PATH=/opt/venv/bin:/usr/bin:/bin"], "Cmd": ["python", "app.py"]}
+
+
+def archive(folder, name, tree, config):
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        tar.add(tree.top, ".")
+    path = folder / f"{name}.tar"
+    saved(path, [layer.getvalue()], {"architecture": "amd64", "os": "linux", "config": config})
+    return path
+
+
+def look(exe, image, host, *arguments):
+    done = subprocess.run([str(exe), "container", "check", str(image), "--host", str(host), "--json",
+                           *arguments], capture_output=True, text=True, timeout=60, check=False)
+    try:
+        return done.returncode, json.loads(done.stdout)
+    except ValueError:
+        return done.returncode, {"findings": [], "error": done.stderr}
+
+
+def shown(document):
+    return [(f["severity"], f["cause"], f["culprit"]) for f in document["findings"]] + [
+        document.get("error")]
+
+
+class Story:
+    """`fill(tree, bad)` makes the image and returns its configuration."""
+
+    def __init__(self, name, cause, severity, fill, host=GEFORCE, good_host=None, repair=""):
+        self.name, self.cause, self.severity, self.fill = name, cause, severity, fill
+        self.hosts = {True: host, False: good_host or host}
+        self.repair = repair
+
+    def documents(self, exe, folder):
+        for bad in (True, False):
+            place = folder / self.name / ("bad" if bad else "good")
+            image, host = Tree(place / "image"), Tree(place / "host")
+            config = self.fill(image, bad)
+            host.machine(self.hosts[bad])
+            path = archive(place, "image", image, config)
+            yield bad, look(exe, path, host.top)
+
+    def tell(self, exe, folder):
+        for bad, (status, document) in self.documents(exe, folder):
+            found = [f for f in document["findings"] if f["cause"] == self.cause]
+            errors = [f for f in document["findings"] if f["severity"] == "error"]
+            if not bad:
+                check(f"{self.name}: the twin is silent", not found and not errors and status == 0,
+                      shown(document))
+                continue
+            check(f"{self.name}: found once, with its severity", len(found) == 1
+                  and found[0]["severity"] == self.severity, shown(document))
+            check(f"{self.name}: status", status == (1 if errors else 0), (status, shown(document)))
+            for f in found:
+                told = "\n".join(f"{r['text']}\n{r['command']}" for r in f["repairs"])
+                check(f"{self.name}: a repair", f["repairs"] and self.repair in told, told)
+
+
+# ---------------------------------------------------------------- the image alone
+
+def cpu_only(t, bad):
+    t.python().torch_for("cuda", "12.4", "2.5.1+cpu" if bad else "2.5.1")
+    if bad:
+        t.put(t.site + "/torch/version.py", "cuda: Optional[str] = None\nhip: Optional[str] = None\n")
+    return PYTHON
+
+
+def two_releases(t, bad):
+    """torch for CUDA 12 and an onnxruntime for CUDA 11: each finds its own."""
+    t.python().torch_for("cuda", "12.4", needed=["libcublas.so.12"])
+    t.system_cublas()
+    major = 11 if bad else 12
+    for name in (f"libcublas.so.{major}", f"libcublasLt.so.{major}"):
+        t.lib("/usr/local/cuda/lib64/" + name)
+    t.onnxruntime(version="1.17.1", needed=[f"libcublasLt.so.{major}", f"libcublas.so.{major}"])
+    return {"Env": [*PYTHON["Env"], "LD_LIBRARY_PATH=/usr/local/cuda/lib64"], "Cmd": PYTHON["Cmd"]}
+
+
+def other_python(t, bad):
+    """The environment that ENTRYPOINT names, and not the first of PATH, is what starts."""
+    t.python().ctranslate2()
+    if not bad:
+        t.system_cublas()
+    return {"Env": ["PATH=/usr/bin"], "Entrypoint": ["/opt/venv/bin/python"], "Cmd": ["app.py"]}
+
+
+def program(t, bad):
+    t.loader()
+    t.lib("/app/llama-server", soname=None, interp=LOADER, needed=["libcublas.so.12"],
+          runpath="$ORIGIN")
+    if not bad:
+        t.lib("/app/libcublas.so.12")
+    return {"Env": ["PATH=/app"], "Entrypoint": ["llama-server"], "WorkingDir": "/app"}
+
+
+def below_the_folder(t, bad):
+    config = program(t, bad)
+    return {**config, "Entrypoint": ["./llama-server", "--port", "80"]}
+
+
+def entry_missing(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    return {"Env": ["PATH=/usr/bin:/bin"], "Cmd": ["python" if bad else "python3", "app.py"]}
+
+
+def folder_of_the_environment(t, bad):
+    """LD_LIBRARY_PATH of the configuration names a folder that has a stub of the driver."""
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.lib("/usr/local/cuda/lib64/stubs/libcuda.so.1")
+    t.lib(t.site + "/app/_ext.so", soname=None, needed=["libcuda.so.1"])
+    t.torch_for("cuda", "12.4", needed=["libcuda.so.1"])
+    return {"Env": [*PYTHON["Env"], *(["LD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs"] if bad else [])],
+            "Cmd": PYTHON["Cmd"]}
+
+
+# ---------------------------------------------------------------- the image on a host
+
+def cuda_12(t, bad):
+    t.python().torch_for("cuda", "12.4", needed=["libcudart.so.12"])
+    t.cudart()
+    return PYTHON
+
+
+def forward_compatibility(t, bad):
+    cuda_12(t, bad)
+    t.put(COMPAT + "/libcuda.so.575.57.08", compat_library([535, 550]))
+    t.link(COMPAT + "/libcuda.so.1", "libcuda.so.575.57.08")
+    return {"Env": [*PYTHON["Env"], "LD_LIBRARY_PATH=" + COMPAT], "Cmd": PYTHON["Cmd"]}
+
+
+def architectures(t, bad):
+    t.python()
+    t.put(t.site + "/torch/lib/libtorch_cuda.so",
+          cuda_library("libtorch_cuda.so", CU121 if bad else CU130))
+    t.torch_for("cuda", "12.1" if bad else "13.0", "2.5.1" if bad else "2.9.0",
+                needed=["libtorch_cuda.so"], rpath="$ORIGIN/lib")
+    t.dist("torch", "2.5.1" if bad else "2.9.0",
+           ["torch/lib/libtorch_cuda.so", f"torch/_C.{TAG}.so"])
+    return PYTHON
+
+
+def video(t, bad):
+    t.python().torch_for("cuda", "12.4", needed=["libnvcuvid.so.1"])
+    variables = ["NVIDIA_DRIVER_CAPABILITIES=compute,utility" + ("" if bad else ",video")]
+    return {"Env": [*PYTHON["Env"], *variables], "Cmd": PYTHON["Cmd"]}
+
+
+STORIES = [
+    Story("two-releases-of-cuda", "cuda-releases-mixed", "note", two_releases),
+    Story("cpu-only", "build-without-gpu", "warning", cpu_only),
+    Story("python-of-the-entry-point", "library-missing", "error", other_python,
+          repair="nvidia-cublas-cu12"),
+    Story("program-of-the-entry-point", "library-missing", "error", program),
+    Story("program-in-the-working-folder", "library-missing", "error", below_the_folder),
+    Story("entry-point-missing", "container-entry-missing", "error", entry_missing),
+    Story("environment", "stub-libcuda", "error", folder_of_the_environment,
+          repair="LD_LIBRARY_PATH"),
+    Story("driver-floor", "driver-too-old", "error", cuda_12, OLD_DRIVER, GEFORCE),
+    Story("forward-compatibility", "forward-compat-wrong", "error", forward_compatibility, GEFORCE,
+          A100),
+    Story("architectures", "gpu-code-missing", "error", architectures, BLACKWELL),
+    Story("capabilities", "container-without-driver-libraries", "warning", video),
+]
+
+
+def main():
+    exe = Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as temporary:
+        for story in STORIES:
+            story.tell(exe, Path(temporary))
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
