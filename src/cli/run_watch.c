@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "diag/cause.h"
 #include "report/trace.h"
 #include "watch/compare.h"
 #include "watch/images.h"
@@ -172,20 +173,65 @@ static void add_end(struct run_watch *w, const struct run_watch_start *s)
     set_variable(s, END_VARIABLE, path);
 }
 
-/* The library is the same for the guard and for what a supervisor is told. */
+/* Whether the plan asks for the guard: the program loads a library that needs it. */
+static bool is_planned(const struct mend_launch *l)
+{
+    for (size_t i = 0; i < l->changes.n; i++) {
+        if (strcmp(l->changes.items[i].name, MEND_GUARD_VARIABLE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes it out of the plan, with what it would have mended. */
+static void drop_guard(struct mend_launch *l)
+{
+    size_t changes = 0, mends = 0;
+    for (size_t i = 0; i < l->changes.n; i++) {
+        if (strcmp(l->changes.items[i].name, MEND_GUARD_VARIABLE) != 0) {
+            l->changes.items[changes++] = l->changes.items[i];
+        }
+    }
+    for (size_t i = 0; i < l->mends.n; i++) {
+        if (strcmp(l->mends.items[i].cause, diag_causes[DIAG_CRASH_ON_UNLOAD].id) != 0) {
+            l->mends.items[mends++] = l->mends.items[i];
+        }
+    }
+    l->changes.n = changes;
+    l->mends.n = mends;
+}
+
+/* The library is the same for the guard and for what a supervisor is told. Where the plan alone asks
+ * for it, its absence is said, and is no reason not to start. */
 static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
+    struct gm_err err;
+    const char *library = NULL;
     if ((w->restart || w->forgive_teardown) && !print) {
         add_end(w, s);
     }
-    if (!w->guard_teardown) {
+    if (w->no_guard_teardown || (!w->guard_teardown && !is_planned(s->launch))) {
+        drop_guard(s->launch);
         return CLI_OK;
     }
-    set_variable(s, "GPUMEND_GUARD", "1");
+    if (!w->page) {
+        if (watch_place(s->a, s->cache, "gpumend-guard.so", watch_guard_image, watch_guard_image_n,
+                        &library, &err) < 0) {
+            const char *why = str_printable(s->a, arena_strdup(s->a, err.text));
+            if (w->guard_teardown) {
+                return cli_fail(CLI_CANNOT, "run: %s", why);
+            }
+            drop_guard(s->launch);
+            VEC_PUSH(s->a, &s->launch->remarks,
+                     arena_printf(s->a, "its teardown cannot be guarded: %s", why));
+            return CLI_OK;
+        }
+        put_in_front(s, "LD_PRELOAD", library);
+    }
+    set_variable(s, MEND_GUARD_VARIABLE, "1");
     let_asan_start(s);
-    return w->page ? CLI_OK
-                   : add_library(s, "LD_PRELOAD", "gpumend-guard.so", watch_guard_image,
-                                 watch_guard_image_n);
+    return CLI_OK;
 }
 
 /* At the end of a program under valgrind glibc frees what its loader has allocated for audit libraries,

@@ -9,6 +9,7 @@
 
 #include "mend/folder.h"
 #include "mend/imports.h"
+#include "mend/teardown.h"
 
 const char *mend_env_value(const char *const *env, size_t n_env, const char *name)
 {
@@ -279,6 +280,25 @@ static const char *hindrance(const struct model *m)
     return NULL;
 }
 
+/* Where the program loads a library that crashes at the end of its threads, the library that keeps it
+ * from that is asked for. It comes by LD_PRELOAD. */
+static void guard_teardown(struct model *m, const struct mend_program *p,
+                           const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct builder b = {m->arena, m->config.env, m->config.n_env, options, ret};
+    const struct mend_teardown *known = NULL;
+    const char *preloaded = mend_env_value(b.env, b.n_env, "LD_PRELOAD");
+    const struct ldso_object *o = p->kind == MEND_STARTER || options->no_preload ||
+                                          (options->keep_env && preloaded)
+                                      ? NULL : mend_teardown_guard(m, &known);
+    if (o && !set(&b, MEND_GUARD_VARIABLE, "1")) {
+        const char *says = arena_printf(m->arena, "%s: %s (%s); such destructors are run elsewhere",
+                                        path_base(o->path), known->about, known->thread);
+        VEC_PUSH(m->arena, &ret->mends,
+                 (struct mend_told){diag_causes[DIAG_CRASH_ON_UNLOAD].id, says, true});
+    }
+}
+
 static void look(struct model_target *t, const struct mend_program *p,
                  const struct mend_launch_options *options, struct mend_launch *ret)
 {
@@ -305,6 +325,7 @@ static void look(struct model_target *t, const struct mend_program *p,
         return;
     }
     choose_and_tell(m, &report, options, ret);
+    guard_teardown(m, p, options, ret);
 }
 
 /* Variables of Python that do not count, by the interpreter's own options. */

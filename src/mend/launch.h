@@ -15,6 +15,10 @@
 #include "mend/program.h"
 #include "model/target.h"
 
+/* Among the changes where the program loads a library whose teardown has to be guarded
+ * (mend/teardown.h): whoever starts it adds the guard's library to LD_PRELOAD, or drops this. */
+#define MEND_GUARD_VARIABLE "GPUMEND_GUARD"
+
 struct mend_launch_options {
     bool preload_only; // LD_PRELOAD alone
     bool no_preload;   // the search path alone

@@ -7,48 +7,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "mend/teardown.h"
 
-/* ------------------------------------------------------------------ what is known upstream */
-
-enum { IN_DESTRUCTOR = 1, AT_END = 2, ANYWHERE = 3 };
-
-/* Reports of the same fault in public trackers: by the library, its file's name beginning so, and by
- * the moment. The first that fits counts: the special ones stand first. Each was read on 2026-11-21. */
-static const struct known {
-    const char *begins;
-    unsigned when;
-    const char *thread, *about;
-} known[] = {
-    {"libctranslate2", IN_DESTRUCTOR, "OpenNMT/CTranslate2#1201",
-     "cuBLAS and cuDNN handles are destroyed when a thread has ended"},
-    {"libctranslate2", AT_END, "OpenNMT/CTranslate2#1782", "Python crashes at its end after CUDA was used"},
-    {"libtorch", ANYWHERE, "pytorch/pytorch#36408", "libtorch crashes at the end: handle pools of threads"},
-    {"libcudnn", ANYWHERE, "pytorch/pytorch#17658", "cudnnDestroy() crashes in a destructor at the end"},
-    {"libonnxruntime", AT_END, "microsoft/onnxruntime#15174",
-     "an error that the driver is shutting down is thrown when the program ends"},
-    {"libcublas", AT_END, "microsoft/onnxruntime#21207", "a crash in cuBLAS's own destructors at the end"},
-    {"libnvinfer", AT_END, "NVIDIA/TensorRT#4617", "a library is closed by a destructor at the end"},
-    {"libamdhip64", AT_END, "ROCm/AMDMIGraphX#4792", "the HIP runtime frees what its destructors still use"},
-    {"libhsa-runtime64", AT_END, "ROCm/AMDMIGraphX#4792",
-     "the HIP runtime frees what its destructors still use"},
-    {"libcudart", IN_DESTRUCTOR, "rapidsai/rmm#1371",
-     "thread-local objects are destroyed after the CUDA runtime's state"},
-    {"libcudart", AT_END, "NVIDIA/cccl#7063", "CUDA is called after it has been unloaded at the end"},
-    {"libcuda.so", IN_DESTRUCTOR, "rapidsai/rmm#1371",
-     "thread-local objects are destroyed after the CUDA runtime's state"},
-    {"libcuda.so", AT_END, "NVIDIA/cccl#7063", "CUDA is called after it has been unloaded at the end"},
-};
-
-static const struct known *known_for(const char *object, unsigned when)
-{
-    const char *base = path_base(object);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].when & when && starts_with(base, known[i].begins)) {
-            return &known[i];
-        }
-    }
-    return NULL;
-}
+/* ------------------------------------------------------------------ whose library */
 
 /* Libraries of GPUs, by the beginning of their file's name. */
 static const char *const gpu_libraries[] = {
@@ -140,7 +101,7 @@ static void attribute(struct arena *a, const struct seen *seen, const struct end
     ret->gpu = page->crashed && seen->n && !page->code_unknown ? 0 : -1;
     for (size_t i = 0; i < seen->n; i++) {
         const char *object = seen->objects[i], *base = path_base(object);
-        const struct known *k = known_for(object, when);
+        const struct mend_teardown *k = mend_teardown_known(object, when);
         if (k && !ret->upstream) {
             ret->upstream = arena_printf(a, "%s: %s", k->thread, k->about);
         }
@@ -235,8 +196,8 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
     if (page && page->crashed && page->signal == end->signal) {
         see(a, page, &seen);
         attribute(a, &seen, page,
-                  (page->where & END_IN_DESTRUCTOR ? IN_DESTRUCTOR : 0u) |
-                      (ret->kind == ENDING_TEARDOWN ? AT_END : 0u), ret);
+                  (page->where & END_IN_DESTRUCTOR ? MEND_AT_THREAD_END : 0u) |
+                      (ret->kind == ENDING_TEARDOWN ? MEND_AT_END : 0u), ret);
     }
     if (ret->kind == ENDING_TEARDOWN && ret->gpu < 0 && !page->gpu_loaded) {
         ret->gpu = 0;

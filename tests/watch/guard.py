@@ -135,6 +135,35 @@ def traced(lab):
         ["left-out"] * 5, [e["did"] for e in events if e.get("event") == "teardown"]))
 
 
+def by_itself(lab):
+    """On without an option where the program loads a library whose fault is known."""
+    here, code = "-Wl,-rpath,$ORIGIN", lab.folder / "libcode.so"
+    hidden = lab.folder / "libhidden.so"
+    for folder, flags in (("known", ["-DWITH_CODE"]), ("cpu", [])):
+        (lab.folder / folder).mkdir()
+        shutil.copy(hidden, lab.folder / folder)
+        library = lab.compile(f"{folder}/libctranslate2.so.4", "-shared", "-fPIC",
+                              "-Wl,-soname,libctranslate2.so.4", *flags, here,
+                              lab.folder / folder / "libhidden.so", source="guard_model.cc")
+        program = lab.compile(f"{folder}/switch", "-Wl,--no-as-needed", here, library,
+                              source="guard_switch.cc")
+        done = lab.run(["--json"], [program, library, 10])
+        document = json.loads(done.stdout)
+        lab.check(f"{folder}: the plan", differs(folder == "known", "GPUMEND_GUARD" in document["changes"])
+                  or differs(["crash-on-unload"] if folder == "known" else [],
+                             [m["cause"] for m in document["mends"]]))
+        for options in ([], [], ["--no-guard-teardown"], ["--no-preload"]):
+            done = lab.run(options, [program, library, 10])
+            guarded = folder == "known" and not options
+            lab.check(f"{folder} {' '.join(options)}".strip(),
+                      differs(0 if guarded else -signal.SIGSEGV, done.returncode))
+        done = lab.run(["--no-guard-teardown", "--json"], [program, library, 10])
+        lab.check(f"{folder}: not with --no-guard-teardown",
+                  differs(({}, []), tuple(json.loads(done.stdout)[k] for k in ("changes", "mends"))))
+    done = lab.run(["--json"], [lab.folder / "switch", code, 10])
+    lab.check("another library: not by itself", differs({}, json.loads(done.stdout)["changes"]))
+
+
 def tools(lab):
     """Under valgrind and with ASan programs stay clean."""
     model = lab.folder / "libmodel.so"
@@ -181,6 +210,7 @@ def run(lab):
     order(lab)
     cases(lab)
     traced(lab)
+    by_itself(lab)
     tools(lab)
     refusals(lab)
 

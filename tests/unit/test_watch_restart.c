@@ -1,0 +1,164 @@
+/* Ends of programs and what follows from them: kinds, what may be forgiven, delays. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mend/teardown.h"
+#include "watch/restart.h"
+
+enum { NONE = 0, LOADED = 1, CRASHED = 2, KNOWN = 4, RUNTIME = 8, NO_CODE = 16 };
+
+static const struct row {
+    const char *name;
+    int signal;
+    unsigned has; // of the page; 0: there is none
+    enum end_phase phase;
+    unsigned where;
+    const char *destructor, *object;
+    enum ending_kind kind;
+    int status, gpu;
+    bool forgiven;
+} rows[] = {
+    {"a status", 0, LOADED, END_LEAVING, 0, "", "", ENDING_EXIT, 7, -1, false},
+    {"from outside", SIGTERM, LOADED, END_RUNNING, 0, "", "", ENDING_OUTSIDE, -1, -1, false},
+    {"killed", SIGKILL, LOADED, END_HANDLERS, 0, "", "", ENDING_OUTSIDE, -1, -1, false},
+    {"no page", SIGSEGV, NONE, END_RUNNING, 0, "", "", ENDING_UNKNOWN, -1, -1, false},
+    {"own handler", SIGSEGV, LOADED, END_RUNNING, 0, "", "", ENDING_UNKNOWN, -1, -1, false},
+    {"mid-work", SIGSEGV, LOADED | CRASHED, END_RUNNING, 0, "", "/l/libcudnn.so.9", ENDING_CRASH, -1,
+     1, false},
+    {"a thread's end", SIGABRT, LOADED | CRASHED, END_RUNNING, END_IN_DESTRUCTOR,
+     "/l/libctranslate2.so.4", "/l/libc.so.6", ENDING_UNLOAD, -1, 1, false},
+    {"dlclose", SIGBUS, LOADED | CRASHED, END_RUNNING, END_IN_DLCLOSE, "", "/l/libx.so", ENDING_UNLOAD,
+     -1, 0, false},
+    {"after the end", SIGSEGV, LOADED | CRASHED | KNOWN, END_HANDLERS, 0, "", "/l/libcuda.so.1",
+     ENDING_TEARDOWN, 7, 1, true},
+    {"after an end of unknown status", SIGSEGV, LOADED | CRASHED, END_HANDLERS, 0, "",
+     "/l/libcuda.so.1", ENDING_TEARDOWN, -1, 1, false},
+    {"after the end, in no GPU's library", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME, END_HANDLERS, 0,
+     "", "/l/libcurl.so.4", ENDING_TEARDOWN, 7, 0, false},
+    {"after the end, code in no file", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME | NO_CODE,
+     END_HANDLERS, 0, "", "/l/libc.so.6", ENDING_TEARDOWN, 7, -1, true},
+    {"after the end, own handler, a runtime", SIGSEGV, LOADED | KNOWN | RUNTIME, END_LEAVING, 0, "", "",
+     ENDING_TEARDOWN, 7, -1, true},
+    {"after the end, own handler, no runtime", SIGSEGV, LOADED | KNOWN, END_LEAVING, 0, "", "",
+     ENDING_TEARDOWN, 7, 0, false},
+};
+
+static struct end_page page_of(const struct row *r)
+{
+    struct end_page p = {.magic = END_MAGIC, .loaded = 1, .phase = r->phase, .where = r->where,
+                         .status = 7, .status_known = (r->has & KNOWN) != 0,
+                         .crashed = (r->has & CRASHED) != 0, .signal = r->signal,
+                         .gpu_loaded = (r->has & RUNTIME) != 0,
+                         .code_unknown = (r->has & NO_CODE) != 0};
+    (void)snprintf(p.destructor_of, sizeof p.destructor_of, "%s", r->destructor);
+    (void)snprintf(p.objects[0], sizeof p.objects[0], "%s", r->object);
+    return p;
+}
+
+static void kinds(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *r = &rows[i];
+        const struct end_page page = page_of(r);
+        const struct watch_end end = {.status = r->signal ? -1 : 7, .signal = r->signal};
+        struct ending e;
+        ending_judge(&a, &end, r->has ? &page : NULL, &e);
+        if (e.kind != r->kind || e.status != r->status || e.gpu != r->gpu ||
+            ending_is_forgivable(&e) != r->forgiven || !e.says) {
+            fail_msg("%s: %s, status %d, gpu %d, forgiven %d: %s", r->name, ending_kind_name(e.kind),
+                     e.status, e.gpu, ending_is_forgivable(&e), e.says ? e.says : "nothing");
+        }
+    }
+    arena_release(&a);
+}
+
+/* What stands in the page may be anything: another process can write it. */
+static void hostile_page(void **state)
+{
+    (void)state;
+    struct arena a;
+    struct end_page page;
+    struct ending e;
+    const struct watch_end end = {.status = -1, .signal = SIGSEGV};
+    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        memset(&page, (int)byte, sizeof page);
+        page.signal = SIGSEGV;
+        ending_judge(&a, &end, &page, &e);
+        assert_non_null(e.says);
+        for (const char *c = e.says; *c; c++) {
+            assert_true((unsigned char)*c >= 0x20);
+        }
+    }
+    arena_release(&a);
+}
+
+static void say_nothing(void *arg, const char *sentence)
+{
+    (void)sentence;
+    ++*(unsigned *)arg;
+}
+
+static void delays(void **state)
+{
+    (void)state;
+    struct arena a;
+    unsigned said = 0, delay = 0;
+    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    struct restart r = {.a = &a, .enabled = true, .max = 12, .first_delay_ms = 1000,
+                        .says = say_nothing, .says_arg = &said};
+    struct watch_end end = {.status = -1, .signal = SIGSEGV, .lived_ms = 10};
+    static const unsigned expected[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_true(restart_again(&r, &end, &delay));
+        assert_int_equal(delay, expected[i]);
+    }
+    end.lived_ms = RESTART_STEADY_MS; // a long life: from the beginning, and still counted
+    assert_true(restart_again(&r, &end, &delay));
+    assert_int_equal(delay, 1000);
+    end.lived_ms = 10;
+    assert_true(restart_again(&r, &end, &delay));
+    assert_int_equal(delay, 2000);
+    assert_true(restart_again(&r, &end, &delay));
+    assert_true(restart_again(&r, &end, &delay));
+    assert_false(restart_again(&r, &end, &delay)); // the thirteenth
+    assert_int_equal(said, 13);
+    end = (struct watch_end){.status = 1};
+    r.max = 0;
+    assert_false(restart_again(&r, &end, &delay)); // no crash
+    end = (struct watch_end){.status = -1, .signal = SIGTERM};
+    assert_false(restart_again(&r, &end, &delay));
+    assert_int_equal(said, 13);
+    arena_release(&a);
+}
+
+static void upstream(void **state)
+{
+    (void)state;
+    const struct mend_teardown *k = mend_teardown_known("/e/libctranslate2-64.so.4", MEND_AT_THREAD_END);
+    assert_non_null(k);
+    assert_true(k->guarded);
+    assert_string_equal(k->thread, "OpenNMT/CTranslate2#1201");
+    k = mend_teardown_known("libctranslate2.so.4", MEND_AT_END);
+    assert_string_equal(k->thread, "OpenNMT/CTranslate2#1782");
+    assert_null(mend_teardown_known("/l/libcurl.so.4", MEND_AT_END | MEND_AT_THREAD_END));
+    assert_null(mend_teardown_known("/l/libcudnn.so.9", 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds), cmocka_unit_test(hostile_page), cmocka_unit_test(delays),
+        cmocka_unit_test(upstream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
