@@ -23,6 +23,7 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
   arch   the GPU architectures in libcublasLt: milliseconds; `cuobjdump -lelf` beside it
   explain  a log of 1 GiB of ordinary text with one failure in its middle: 500 MB/s, under 32 MiB;
          beside it a search for a few words of failures with grep, which tells no cause
+  gpucall  what `run --trace-gpu` adds to a GPU call that succeeds: under 20 ns
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
 a budget each; a missed one gives exit status 1 with --strict only.
@@ -44,6 +45,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 
+import gpucall                                                                      # noqa: E402
 import cases                                                                        # noqa: E402
 import store                                                                        # noqa: E402
 
@@ -492,7 +494,8 @@ def main():
     parser.add_argument("--gpumend", default=str(HERE.parent.parent / "build/gpumend"))
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
-    parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain"))
+    parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain",
+                                           "gpucall"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -512,6 +515,8 @@ def main():
         bench_run(bench, args.runs)
     if args.only in (None, "explain"):
         bench_explain(bench, args.runs)
+    if args.only in (None, "gpucall"):
+        gpucall.bench_gpucall(bench, args.runs)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 
