@@ -253,6 +253,7 @@ static int add_gpucall(const struct run_watch *w, const struct run_watch_start *
                     watch_gpucall_image_n, &path, &err) < 0) {
         return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
     }
+    spare_valgrind(s);
     put_in_front(s, "LD_AUDIT", path);
     set_variable(s, "GPUMEND_TRACE_GPU", w->trace_file ? w->record : "-");
     if (!value_now(s, "CUDA_INJECTION64_PATH")) {

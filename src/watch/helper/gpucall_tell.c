@@ -11,8 +11,13 @@
 
 #include "watch/helper/gpucall.h"
 
-enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SYMBOL_MAX = 256, SIGPIPE_NUMBER = 13,
+enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SYMBOL_MAX = 256, PLACE_PATH = 1024, ROOM = 40960, SIGPIPE_NUMBER = 13,
        WAIT_SPINS = 1000000 };
+
+struct place {
+    char object[PLACE_PATH], symbol[SYMBOL_MAX]; // empty: not known
+    uintptr_t offset;                            // without an object: the address
+};
 
 struct record {
     uint64_t key; // claimed by compare-and-swap; 0: free
@@ -24,7 +29,7 @@ struct record {
     uint32_t n, n_harmless; // how often; how often the call around it succeeded
     uint32_t told, ready;
     char call[CALL_TEXT];   // name and arguments
-    char place[CALL_TEXT];  // where it was called; the loader forgets its objects before the end
+    struct place place;     // where it was called; the loader forgets its objects before the end
 };
 
 struct text {
@@ -311,40 +316,59 @@ static const char *object_path(const struct gpucall_object *o, char *buffer, siz
     return n > 0 ? buffer : "the program";
 }
 
-/* A return address: object and offset, and the function where the object names it. */
-static void put_place(struct text *t, uintptr_t pc, bool json)
+static void copy_cut(char *ret, size_t max, const char *s)
 {
-    char buffer[1024];
+    struct text t = {.at = ret, .max = max};
+    put(&t, s);
+}
+
+/* A return address: object and offset, and the function where one is named. */
+static void find_place(uintptr_t pc, struct place *ret)
+{
+    char buffer[PLACE_PATH];
     const struct gpucall_object *o = gpucall_object_of(pc - 1);
+    *ret = (struct place){.offset = pc};
     if (!o) {
-        put(t, json ? "{\"object\":null,\"offset\":\"" : "");
-        put_number(t, pc, 16);
-        put(t, json ? "\",\"symbol\":null}" : "");
         return;
     }
-    char name[SYMBOL_MAX];
+    ret->offset = pc - o->map->l_addr;
+    copy_cut(ret->object, sizeof ret->object, object_path(o, buffer, sizeof buffer));
     const char *symbol = gpucall_symbol(o, pc - 1);
-    const char *file = object_path(o, buffer, sizeof buffer);
-    if (!symbol) {
-        symbol = gpucall_file_symbol(file, pc - 1 - o->map->l_addr, name, sizeof name);
-    }
-    put(t, json ? "{\"object\":\"" : "");
-    put_escaped(t, file);
-    put(t, json ? "\",\"offset\":\"" : "+");
-    put_number(t, pc - o->map->l_addr, 16);
-    put(t, json ? "\",\"symbol\":" : "");
-    if (!json) {
-        put(t, symbol ? " (" : "");
-        put_escaped(t, symbol ? symbol : "");
-        put(t, symbol ? ")" : "");
-        return;
-    }
     if (symbol) {
-        put_string(t, symbol);
+        copy_cut(ret->symbol, sizeof ret->symbol, symbol);
+    } else {
+        (void)gpucall_file_symbol(ret->object, ret->offset - 1, ret->symbol, sizeof ret->symbol);
+    }
+}
+
+static void put_place(struct text *t, const struct place *p)
+{
+    put_escaped(t, p->object);
+    put(t, *p->object ? "+" : "");
+    put_number(t, p->offset, 16);
+    put(t, *p->symbol ? " (" : "");
+    put_escaped(t, p->symbol);
+    put(t, *p->symbol ? ")" : "");
+}
+
+static void put_string_or_null(struct text *t, const char *s)
+{
+    if (s && *s) {
+        put_string(t, s);
     } else {
         put(t, "null");
     }
-    put_char(t, '}');
+}
+
+static void put_json_place(struct text *t, const struct place *p)
+{
+    put(t, "{\"object\":");
+    put_string_or_null(t, p->object);
+    put(t, ",\"offset\":\"");
+    put_number(t, p->offset, 16);
+    put(t, "\",\"symbol\":");
+    put_string_or_null(t, p->symbol);
+    put(t, "}");
 }
 
 static void put_error(struct text *t, enum gpucall_api api, int code)
@@ -443,7 +467,7 @@ static void put_failure(struct text *t, const struct failure *f)
         put(t, f->inner ? ", of " : "");
         put(t, f->inner ? f->inner->name : "");
         put(t, ", at ");
-        put(t, f->record->place);
+        put_place(t, &f->record->place);
         put(t, "\n");
         return;
     }
@@ -461,14 +485,15 @@ static void put_failure(struct text *t, const struct failure *f)
         put(t, "gpumend:   #");
         put_number(t, i, 10);
         put(t, " ");
-        put_place(t, f->trace->pc[i], false);
+        struct place place;
+        find_place(f->trace->pc[i], &place);
+        put_place(t, &place);
         put(t, "\n");
     }
 }
 
 static void put_json_error(struct text *t, enum gpucall_api api, const char *name, int code)
 {
-    const char *error = error_name(api, code);
     put(t, "\"api\":\"");
     put(t, api_name(api));
     put(t, "\",\"call\":");
@@ -476,19 +501,26 @@ static void put_json_error(struct text *t, enum gpucall_api api, const char *nam
     put(t, ",\"code\":");
     put_signed(t, code);
     put(t, ",\"error\":");
-    if (error) {
-        put_string(t, error);
-    } else {
-        put(t, "null");
-    }
+    put_string_or_null(t, error_name(api, code));
+}
+
+static void put_json_start(struct text *t, const char *event, long pid)
+{
+    struct timespec now = {0, 0};
+    (void)gpucall_system(SYS_clock_gettime, 0 /* CLOCK_REALTIME */, (long)&now, 0, 0, 0, 0);
+    put(t, "{\"event\":\"");
+    put(t, event);
+    put(t, "\",\"pid\":");
+    put_signed(t, pid);
+    put(t, ",\"tid\":");
+    put_signed(t, gpucall_system(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    put(t, ",\"time_us\":");
+    put_number(t, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000, 10);
 }
 
 static void put_json_failure(struct text *t, const struct failure *f)
 {
-    put(t, "{\"event\":\"gpu-call-failed\",\"pid\":");
-    put_signed(t, f->record->pid);
-    put(t, ",\"tid\":");
-    put_signed(t, gpucall_system(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    put_json_start(t, "gpu-call-failed", f->record->pid);
     put(t, f->first ? ",\"first\":true," : ",\"first\":false,");
     put_json_error(t, f->record->api, f->record->name, f->record->result);
     put(t, ",\"arguments\":{");
@@ -504,17 +536,23 @@ static void put_json_failure(struct text *t, const struct failure *f)
         put(t, "null");
     }
     put(t, ",\"frames\":[");
-    for (unsigned i = 0; i < f->trace->n; i++) {
+    for (unsigned i = 0; i < f->trace->n && t->max - t->n > ROOM; i++) {
+        struct place place;
+        find_place(f->trace->pc[i], &place);
         put(t, i ? "," : "");
-        put_place(t, f->trace->pc[i], true);
+        put_json_place(t, &place);
     }
-    put(t, "]}\n");
+    put(t, "],\"text\":\"");
+    put_escaped(t, f->record->call);
+    put(t, " = ");
+    put_error(t, f->record->api, f->record->result);
+    put(t, "\"}\n");
 }
 
 static void tell(const struct failure *f)
 {
     struct text t;
-    if (!text_begin(&t, (size_t)8 * GPUCALL_TEXT)) {
+    if (!text_begin(&t, GPUCALL_TEXT)) {
         return;
     }
     if (path) {
@@ -548,8 +586,7 @@ static void fill(struct record *r, const struct gpucall_call *c, long pid)
     put(&t, "(");
     put_arguments(&t, c, false);
     put(&t, ")");
-    t = (struct text){.at = r->place, .max = sizeof r->place};
-    put_place(&t, c->back, path != NULL);
+    find_place(c->back, &r->place);
     __atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
 }
 
@@ -654,7 +691,7 @@ static void put_total(struct text *t, const struct record *r)
     put(t, ", ");
     put_number(t, r->n, 10);
     put(t, r->n == 1 ? " time, at " : " times, at ");
-    put(t, r->place);
+    put_place(t, &r->place);
     if (r->n_harmless) {
         put(t, ", inside calls that succeeded");
     }
@@ -670,7 +707,7 @@ static void put_json_total(struct text *t, const struct record *r)
     put(t, ",\"inside_success\":");
     put_number(t, r->n_harmless, 10);
     put(t, ",\"at\":");
-    put(t, r->place);
+    put_json_place(t, &r->place);
     put(t, "}");
 }
 
@@ -695,24 +732,34 @@ static const struct record *next_record(long pid, const struct record *last)
     return found;
 }
 
+static void put_json_totals(struct text *t, long pid, uint64_t total)
+{
+    const struct record *r = next_record(pid, NULL);
+    put_json_start(t, "gpu-calls", pid);
+    put(t, ",\"failed\":");
+    put_number(t, total, 10);
+    put(t, ",\"calls\":[");
+    for (bool more = false; r && t->max - t->n > ROOM; r = next_record(pid, r), more = true) {
+        put(t, more ? "," : "");
+        put_json_total(t, r);
+    }
+    put(t, "],\"text\":\"GPU calls that failed: ");
+    put_number(t, total, 10);
+    put(t, "\"}\n");
+}
+
 static void put_totals(struct text *t, long pid, uint64_t total)
 {
-    bool more = false;
-    put(t, path ? "{\"event\":\"gpu-calls\",\"pid\":" : "gpumend: GPU calls that failed in process ");
+    put(t, "gpumend: GPU calls that failed in process ");
     put_signed(t, pid);
-    put(t, path ? ",\"failed\":" : ": ");
+    put(t, ": ");
     put_number(t, total, 10);
-    put(t, path ? ",\"calls\":[" : ", of these more than once or without effect:\n");
+    put(t, "; more than once, or without effect:\n");
     for (const struct record *r = next_record(pid, NULL); r; r = next_record(pid, r)) {
-        if (path) {
-            put(t, more ? "," : "");
-            put_json_total(t, r);
-        } else if (is_news(r)) {
+        if (is_news(r)) {
             put_total(t, r);
         }
-        more = true;
     }
-    put(t, path ? "]}\n" : "");
 }
 
 void gpucall_tell_end(void)
@@ -725,8 +772,12 @@ void gpucall_tell_end(void)
         total += r->n;
         news = news || is_news(r);
     }
-    if (total && news && text_begin(&t, (size_t)64 * GPUCALL_TEXT)) {
-        put_totals(&t, pid, total);
+    if (total && news && text_begin(&t, (size_t)4 * GPUCALL_TEXT)) {
+        if (path) {
+            put_json_totals(&t, pid, total);
+        } else {
+            put_totals(&t, pid, total);
+        }
         write_out(&t);
         text_end(&t);
     }
