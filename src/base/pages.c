@@ -110,7 +110,7 @@ static bool open_all(struct region *r)
     if (r->recording) {
         return mprotect(r->base, r->length, PROT_READ) == 0;
     }
-    r->pages->missing = true;
+    r->pages->missing |= !r->pages->rest_is_zero;
     if (mprotect(r->base, r->length, PROT_READ | PROT_WRITE) != 0) {
         return false;
     }
@@ -129,8 +129,9 @@ static bool fill(struct region *r, size_t start)
     size_t unit = pages_unit();
     size_t end = r->pages->size - start < unit ? r->pages->size : start + unit;
     if (!knows(r, start, end)) {
-        r->pages->missing = true; // never written: the kernel's page of zeros serves
-        return r->holes++ < HOLES_MAX && mprotect(page, unit, PROT_READ) == 0;
+        bool known = r->pages->rest_is_zero;
+        r->pages->missing |= !known; // never written: the kernel's page of zeros serves
+        return (known || r->holes++ < HOLES_MAX) && mprotect(page, unit, PROT_READ) == 0;
     }
     if (mprotect(page, unit, PROT_READ | PROT_WRITE) != 0) {
         return false;

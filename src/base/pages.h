@@ -35,6 +35,7 @@ struct pages {
      * not known. Is called by the handler. */
     bool (*more)(const void *arg, uint64_t offset, size_t n, unsigned char *to);
     const void *more_arg;
+    bool rest_is_zero; // what is neither is not missing: it reads as zeros
     bool missing; // a page was read that is not among the ranges
     bool failed;  // there were too many single pages: which ones were read is not known
 };

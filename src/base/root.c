@@ -338,7 +338,7 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
              struct stat *ret_st)
 {
     if (r->snap) {
-        return snap_map(r->snap, path, ret_data, ret_size, ret_st);
+        return snap_map(r->snap, path, SNAP_ALL, ret_data, ret_size, ret_st);
     }
     int fd = root_open_file(r, path, ret_st);
     if (fd < 0) {
@@ -349,12 +349,19 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
     return rc;
 }
 
+int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+                      struct stat *ret_st)
+{
+    return r->snap ? snap_map(r->snap, path, SNAP_GPU_CODE, ret_data, ret_size, ret_st)
+                   : root_map(r, path, ret_data, ret_size, ret_st);
+}
+
 int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
                   struct stat *ret_st, int *ret_fd)
 {
     *ret_fd = -1;
     if (r->snap) {
-        return snap_map(r->snap, path, ret_data, ret_size, ret_st);
+        return snap_map(r->snap, path, SNAP_ALL, ret_data, ret_size, ret_st);
     }
     int fd = open_regular(r, path, ret_st);
     if (fd < 0) {

@@ -68,6 +68,10 @@ int root_read_head(struct root *r, struct arena *a, const char *path, size_t max
 int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
              struct stat *ret_st) GM_CHECK;
 
+/* The same for gpu_code_read() alone: what it does not look at may be zeros in the mapping. */
+int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+                      struct stat *ret_st) GM_CHECK;
+
 /* The same for a path that root_stat() has just shown to be a regular file, without asking again.
  * *ret_fd: the open file, for the caller to close; -1 where all that is read has to go through the
  * mapping. */

@@ -301,10 +301,11 @@ int snap_stat(struct snap *s, const char *path, bool follow, struct stat *ret)
     return rc;
 }
 
-static void ask_for_content(struct snap *s, struct snap_node *n, size_t first, bool map)
+static void ask_for_content(struct snap *s, struct snap_node *n, size_t first,
+                            enum snap_content what)
 {
     if (!n->whole && s->source.content) {
-        s->source.content(s->source.arg, s, n, first, map);
+        s->source.content(s->source.arg, s, n, first, what);
     }
 }
 
@@ -366,7 +367,7 @@ int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_byte
     if (n->size > max_bytes) {
         return -EFBIG;
     }
-    ask_for_content(s, n, SIZE_MAX, false);
+    ask_for_content(s, n, SIZE_MAX, SNAP_FIRST);
     if (s->from && !n->whole && n->read_rc == SNAP_UNASKED) {
         record_data(s, n, max_bytes);
         if (!n->whole && n->read_rc == SNAP_UNASKED) {
@@ -395,7 +396,7 @@ int snap_read_head(struct snap *s, struct arena *a, const char *path, size_t max
         return rc;
     }
     size_t want = n->size < max_bytes ? (size_t)n->size : max_bytes;
-    ask_for_content(s, n, want, false);
+    ask_for_content(s, n, want, SNAP_FIRST);
     if (s->from && !n->whole && (!n->has_data || n->data.n < want)) {
         struct str data;
         bool all = false;
@@ -440,11 +441,17 @@ static void pages_of_data(struct snap *s, struct snap_node *n)
     n->pages->n_ranges = size ? 1 : 0;
 }
 
-static int map_node(struct snap *s, struct snap_node *n, const void **ret)
+static int map_node(struct snap *s, struct snap_node *n, enum snap_content what, const void **ret)
 {
     if (!s->from) {
+        if (what == SNAP_GPU_CODE && !n->gpu_pages) {
+            ask_for_content(s, n, SIZE_MAX, SNAP_GPU_CODE);
+        }
+        if (what == SNAP_GPU_CODE && n->gpu_pages) {
+            return pages_map(n->gpu_pages, -1, ret);
+        }
         if (!n->pages) {
-            ask_for_content(s, n, SIZE_MAX, true);
+            ask_for_content(s, n, SIZE_MAX, SNAP_ALL);
         }
         if (!n->pages && n->whole) {
             pages_of_data(s, n);
@@ -470,7 +477,7 @@ static int map_node(struct snap *s, struct snap_node *n, const void **ret)
     return rc;
 }
 
-int snap_map(struct snap *s, const char *path, const void **ret_data, size_t *ret_size,
+int snap_map(struct snap *s, const char *path, enum snap_content what, const void **ret_data, size_t *ret_size,
              struct stat *ret_st)
 {
     struct snap_node *n;
@@ -480,7 +487,7 @@ int snap_map(struct snap *s, const char *path, const void **ret_data, size_t *re
         rc = -EFBIG;
     }
     if (rc == 0 && n->size) {
-        rc = map_node(s, n, &data);
+        rc = map_node(s, n, what, &data);
     }
     if (rc < 0) {
         return rc;

@@ -65,9 +65,10 @@ struct snap_node {
     int open_rc, read_rc, capabilities; // SNAP_FILE
     struct str data;                    // the first bytes of the file
     bool has_data;
-    bool whole;          // ... are all of it
-    struct pages *pages; // NULL: nothing is known of its pages
-    int access[8];       // by R_OK, W_OK, X_OK
+    bool whole;              // ... are all of it
+    struct pages *pages;     // NULL: nothing is known of its pages
+    struct pages *gpu_pages; // of a mapping for gpu_code_read(), where it has its own
+    int access[8];           // by R_OK, W_OK, X_OK
 };
 
 struct root;
@@ -80,14 +81,23 @@ struct snap_edit {
 
 struct snap;
 
+/* What of a file is asked for. */
+enum snap_content {
+    SNAP_FIRST,    // its first bytes, to be copied
+    SNAP_ALL,      // a mapping
+    SNAP_GPU_CODE, // a mapping for gpu_code_read(): what that does not look at may be zeros
+};
+
 /* Who knows a replayed file system and fills it in as it is asked: an archive. */
 struct snap_source {
     /* Puts the node of a path without links that is not held, with all that is known but content;
      * false: there is none to put, and the path is not held. */
     bool (*fill)(void *arg, struct snap *s, const char *path);
     /* Is asked for a file's content where it is not held: its first bytes (SIZE_MAX: all), or a
-     * mapping. Sets data, or pages; it may leave both, and remember that they are wanted. */
-    void (*content)(void *arg, struct snap *s, struct snap_node *n, size_t first, bool map);
+     * mapping. Sets data, or pages, or for SNAP_GPU_CODE gpu_pages; it may leave both, and remember
+     * that they are wanted. */
+    void (*content)(void *arg, struct snap *s, struct snap_node *n, size_t first,
+                    enum snap_content what);
     void *arg;
 };
 
@@ -126,8 +136,8 @@ int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_byte
               struct str *ret) GM_CHECK;
 int snap_read_head(struct snap *s, struct arena *a, const char *path, size_t max_bytes,
                    struct str *ret, bool *ret_all) GM_CHECK;
-int snap_map(struct snap *s, const char *path, const void **ret_data, size_t *ret_size,
-             struct stat *ret_st) GM_CHECK;
+int snap_map(struct snap *s, const char *path, enum snap_content what, const void **ret_data,
+             size_t *ret_size, struct stat *ret_st) GM_CHECK;
 struct root_dir;
 int snap_list(struct snap *s, struct arena *a, const char *path, size_t max_entries,
               bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret) GM_CHECK;

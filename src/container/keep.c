@@ -26,7 +26,7 @@ enum {
 
 void keep_init(struct keep *k, struct arena *a)
 {
-    *k = (struct keep){.arena = a};
+    *k = (struct keep){.arena = a, .heads_room = KEEP_HEADS_MAX};
 }
 
 static bool make_ready(struct keep *k)
@@ -77,6 +77,8 @@ struct stream {
     struct wanted wanted[RANGES_MAX];
     size_t n_wanted;
     bool is_elf, dynamic_done;
+    bool dropped; // something that is wanted found no room
+    struct heads heads;
     unsigned search;
     struct elf_image image; // of the beginning; its segments
     uint64_t dynamic_at;
@@ -117,7 +119,8 @@ static void store(struct stream *s, uint64_t number, const unsigned char *bytes,
     uint64_t *held = more ? &k->more : &k->tables;
     uint64_t room = (more ? (uint64_t)KEEP_MORE_MAX : (uint64_t)KEEP_TABLES_MAX) - *held;
     if (ZSTD_isError(size) || size + sizeof(struct keep_piece) > room || number > UINT32_MAX) {
-        return; // it is then read again where it is wanted
+        s->dropped = true; // it is then read again where it is wanted
+        return;
     }
     *held += size + sizeof(struct keep_piece);
     unsigned char *copy = size ? arena_alloc(k->arena, size) : NULL;
@@ -454,10 +457,12 @@ static bool take_block(struct stream *s, const unsigned char *bytes, size_t n, u
             if (s->is_elf && s->head >= look) {
                 size_t from = s->head == look ? 0 : (size_t)offset; // what came before judging
                 take_dynamic(s, s->k->head + from, s->head - from, from);
+                heads_take(&s->heads, s->k->head + from, s->head - from, from);
             }
         } else {
             step = least(n, KEEP_PIECE - offset % KEEP_PIECE);
             take_behind(s, bytes, step, offset);
+            heads_take(&s->heads, bytes, step, offset);
         }
         bytes += step;
         offset += step;
@@ -484,48 +489,6 @@ static int read_all(struct stream *s, const char *path, const struct keep_source
         at += n;
     }
     return at == s->size ? 1 : rc < 0 ? rc : 0;
-}
-
-static int by_number(const void *x, const void *y)
-{
-    const struct keep_piece *a = x, *b = y;
-    return (a->number > b->number) - (a->number < b->number);
-}
-
-static struct kept *finished(struct stream *s)
-{
-    if (s->pieces.n == 0) {
-        return NULL;
-    }
-    struct kept *f = arena_alloc(s->k->arena, sizeof *f);
-    struct keep_piece *pieces = arena_array(s->k->arena, s->pieces.n, sizeof *pieces);
-    memcpy(pieces, s->pieces.items, s->pieces.n * sizeof *pieces);
-    qsort(pieces, s->pieces.n, sizeof *pieces, by_number);
-    *f = (struct kept){.by = s->k, .size = s->size, .pieces = pieces, .n_pieces = s->pieces.n};
-    return f;
-}
-
-int keep_file(struct keep *k, const char *path, uint64_t size, const struct keep_source *from,
-              struct kept **ret, struct gm_err *err)
-{
-    *ret = NULL;
-    if (size == 0) {
-        return 0;
-    }
-    struct stream *s = make_ready(k) ? malloc(sizeof *s) : NULL;
-    if (!s) {
-        return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
-    }
-    *s = (struct stream){.k = k, .size = size};
-    arena_init(&s->scratch, 0, NULL, NULL);
-    int rc = read_all(s, path, from, err);
-    if (rc > 0) {
-        store_head(s);
-        *ret = finished(s);
-    }
-    arena_release(&s->scratch);
-    free(s);
-    return rc < 0 ? rc : 0;
 }
 
 /* ------------------------------------------------------------------ reading what is held */
@@ -579,4 +542,146 @@ bool kept_read(const struct kept *f, uint64_t offset, size_t n, unsigned char *t
         }
     }
     return true;
+}
+
+/* Headers of GPU code, over zeros. */
+static bool heads_of(const struct kept *f, uint64_t offset, size_t n, unsigned char *to)
+{
+    struct keep *k = f->by;
+    bool any = false;
+    for (size_t i = 0; i < f->n_heads; i++) {
+        const struct heads_block *b = &f->heads[i];
+        if (b->from >= offset + n || b->to <= offset) {
+            continue;
+        }
+        if (!to) {
+            return true;
+        }
+        if (!any) {
+            memset(to, 0, n);
+        }
+        any = true;
+        if (k->last != b) {
+            k->last = b;
+            if (ZSTD_decompressDCtx(k->unpacker, k->piece, KEEP_PIECE, b->packed, b->n) !=
+                b->size) {
+                k->last = NULL;
+                return false;
+            }
+        }
+        heads_copy(k->piece, b->size, offset, n, to);
+    }
+    return any;
+}
+
+bool kept_gpu_code(const struct kept *f, uint64_t offset, size_t n, unsigned char *to)
+{
+    bool any = false;
+    for (size_t done = 0, step; done < n; done += step) {
+        uint64_t at = offset + done, next = (at / KEEP_PIECE + 1) * KEEP_PIECE;
+        step = least(n - done, next - at);
+        any |= kept_read(f, at, step, to ? to + done : NULL) ||
+               heads_of(f, at, step, to ? to + done : NULL);
+    }
+    return any;
+}
+
+/* ------------------------------------------------------------------ the end of a file */
+
+static int by_number(const void *x, const void *y)
+{
+    const struct keep_piece *a = x, *b = y;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The bytes of a file that are held, NULL: not all of them. */
+static const unsigned char *held(struct stream *s, const struct kept *f, uint64_t at, uint64_t n)
+{
+    unsigned char *copy = n <= TABLE_MAX ? arena_alloc(&s->scratch, (size_t)n + 1) : NULL;
+    return copy && kept_read(f, at, (size_t)n, copy) ? copy : NULL;
+}
+
+/*
+ * Whether the reader of GPU code finds the sections in what is held, and no offload bundles for
+ * AMD's devices among them, of which nothing is taken.
+ */
+static bool tells_sections(struct stream *s, const struct kept *f)
+{
+    static const char bundles[] = ".hip_fatbin";
+    const struct elf_image *e = &s->image;
+    bool is64 = e->is64;
+    size_t each = is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+    const unsigned char *p = held(s, f, 0, is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
+    if (!p || elf_u16(e, p + (is64 ? 58 : 46)) != each) {
+        return false;
+    }
+    uint64_t at = is64 ? elf_u64(e, p + 40) : elf_u32(e, p + 32);
+    uint64_t n = elf_u16(e, p + (is64 ? 60 : 48)), names = elf_u16(e, p + (is64 ? 62 : 50));
+    const unsigned char *table = held(s, f, at, n * each);
+    if (!table || names >= n) {
+        return false;
+    }
+    p = table + names * each;
+    uint64_t offset = is64 ? elf_u64(e, p + 24) : elf_u32(e, p + 16);
+    uint64_t size = is64 ? elf_u64(e, p + 32) : elf_u32(e, p + 20);
+    const unsigned char *text = held(s, f, offset, size);
+    return text && !memmem(text, (size_t)size, bundles, sizeof bundles);
+}
+
+static void finish_heads(struct stream *s, struct kept *f)
+{
+    enum { CUDA = 190, AMDGPU = 224 }; // e_machine of code for devices
+    heads_end(&s->heads);
+    struct heads_block *blocks = arena_array(s->k->arena, s->heads.blocks.n, sizeof *blocks);
+    if (s->heads.blocks.n) {
+        memcpy(blocks, s->heads.blocks.items, s->heads.blocks.n * sizeof *blocks);
+    }
+    f->heads = blocks;
+    f->n_heads = s->heads.blocks.n;
+    f->gpu_code = !s->heads.lost && !s->dropped && s->image.machine != CUDA &&
+                  s->image.machine != AMDGPU && tells_sections(s, f);
+}
+
+static struct kept *finished(struct stream *s)
+{
+    if (s->pieces.n == 0) {
+        return NULL;
+    }
+    struct kept *f = arena_alloc(s->k->arena, sizeof *f);
+    struct keep_piece *pieces = arena_array(s->k->arena, s->pieces.n, sizeof *pieces);
+    memcpy(pieces, s->pieces.items, s->pieces.n * sizeof *pieces);
+    qsort(pieces, s->pieces.n, sizeof *pieces, by_number);
+    *f = (struct kept){.by = s->k, .size = s->size, .pieces = pieces, .n_pieces = s->pieces.n};
+    if (s->is_elf) {
+        finish_heads(s, f);
+    }
+    return f;
+}
+
+int keep_file(struct keep *k, const char *path, uint64_t size, const struct keep_source *from,
+              struct kept **ret, struct gm_err *err)
+{
+    *ret = NULL;
+    if (size == 0) {
+        return 0;
+    }
+    struct stream *s = make_ready(k) ? malloc(sizeof *s) : NULL;
+    if (!s) {
+        return gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+    }
+    *s = (struct stream){.k = k, .size = size};
+    arena_init(&s->scratch, 0, NULL, NULL);
+    s->heads = (struct heads){.size = size,
+                              .packer = k->packer,
+                              .arena = k->arena,
+                              .scratch = &s->scratch,
+                              .room = &k->heads_room};
+    int rc = read_all(s, path, from, err);
+    if (rc > 0) {
+        store_head(s);
+        *ret = finished(s);
+    }
+    arena_release(&s->scratch);
+    free(s);
+    return rc < 0 ? rc : 0;
 }

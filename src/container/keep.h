@@ -19,11 +19,13 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "container/heads.h"
 
 enum {
     KEEP_PIECE = 16 << 10,
     KEEP_TABLES_MAX = 36 << 20, // texts, headers and tables
     KEEP_MORE_MAX = 12 << 20,   // what only few checks read
+    KEEP_HEADS_MAX = 8 << 20,   // headers of GPU code
 };
 
 struct keep_piece {
@@ -37,15 +39,19 @@ struct kept {
     uint64_t size;
     const struct keep_piece *pieces; // by number
     size_t n_pieces;
+    bool gpu_code; // all that gpu_code_read() looks at is held
+    const struct heads_block *heads;
+    size_t n_heads;
 };
 
 struct keep {
     struct arena *arena;
     uint64_t tables, more; // bytes held
+    uint64_t heads_room;   // bytes that headers of GPU code may still take
     unsigned char *head;   // the beginning of the file that streams by
     void *packer, *unpacker;
     unsigned char *piece; // the last that was unpacked ...
-    const struct keep_piece *last;
+    const void *last;     // ... its struct keep_piece or heads_block
 };
 
 /* Holds what it keeps in the arena. */
@@ -69,5 +75,8 @@ int keep_file(struct keep *k, const char *path, uint64_t size, const struct keep
 /* Copies [offset, offset + n) of the file; false: not all of it is held. `to` may be NULL. May be
  * called by a handler of signals. */
 bool kept_read(const struct kept *f, uint64_t offset, size_t n, unsigned char *to);
+
+/* The same of a file with gpu_code, for gpu_code_read(): false: all of it is zeros there. */
+bool kept_gpu_code(const struct kept *f, uint64_t offset, size_t n, unsigned char *to);
 
 #endif

@@ -431,6 +431,11 @@ static bool more_of_kept(const void *arg, uint64_t offset, size_t n, unsigned ch
     return kept_read(arg, offset, n, to);
 }
 
+static bool gpu_code_of_kept(const void *arg, uint64_t offset, size_t n, unsigned char *to)
+{
+    return kept_gpu_code(arg, offset, n, to);
+}
+
 static struct pages *pages_of(struct layers *l, const struct layer_file *f)
 {
     struct pages *p = arena_alloc(l->snap.arena, sizeof *p);
@@ -512,7 +517,8 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
                      (uint64_t)at <= place->size && file->size <= place->size - (uint64_t)at;
         file->in_place = plain;
         file->offset = plain ? place->offset + (uint64_t)at : 0;
-        rc = plain || !path || archive_entry_sparse_count(e) ? 0 : keep_early(l, file, path, ar, err);
+        rc = plain || !path || archive_entry_sparse_count(e) ? 0
+                                                             : keep_early(l, file, path, ar, err);
     }
     take_entry(&p->walk, e, file);
     return rc;
@@ -883,8 +889,27 @@ static bool give_head(struct layers *l, struct layer_file *f, struct snap_node *
     return true;
 }
 
-static void content(void *arg, struct snap *s, struct snap_node *n, size_t first, bool map)
+/* What gpu_code_read() looks at in a file of a compressed layer, if that is held. */
+static bool give_gpu_code(struct layers *l, struct layer_file *f, struct snap_node *n)
 {
+    if (!f->held->kept || !f->held->kept->gpu_code) {
+        return false;
+    }
+    n->gpu_pages = arena_alloc(l->snap.arena, sizeof *n->gpu_pages);
+    *n->gpu_pages = (struct pages){
+        .size = (size_t)f->size,
+        .touched = arena_alloc(l->snap.arena, pages_bitmap_bytes((size_t)f->size)),
+        .more = gpu_code_of_kept,
+        .more_arg = f->held->kept,
+        .rest_is_zero = true,
+    };
+    return true;
+}
+
+static void content(void *arg, struct snap *s, struct snap_node *n, size_t first,
+                    enum snap_content what)
+{
+    bool map = what != SNAP_FIRST;
     struct layers *l = arg;
     const struct layer_node *from = layers_find(l, n->path);
     struct layer_file *f = from && from->type == SNAP_FILE ? from->file : NULL;
@@ -900,6 +925,8 @@ static void content(void *arg, struct snap *s, struct snap_node *n, size_t first
                                         : f->held->data;
         n->has_data = n->whole = true;
     } else if (!map && give_head(l, f, n, first)) {
+        return;
+    } else if (what == SNAP_GPU_CODE && give_gpu_code(l, f, n)) {
         return;
     } else if ((f->size <= WHOLE_MAX && !f->held->kept) || (!map && f->size <= TEXT_MAX)) {
         f->held->all_wanted = true;

@@ -409,7 +409,7 @@ int gpu_code_read_file(struct root *r, struct arena *a, const char *path, enum g
     const void *data = NULL;
     size_t size = 0;
     struct stat st;
-    int rc = root_map(r, path, &data, &size, &st);
+    int rc = root_map_gpu_code(r, path, &data, &size, &st);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
     }
