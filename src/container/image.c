@@ -8,11 +8,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MEMBERS_MAX = 100000, JSON_MAX = 8 << 20, LAYERS_MAX = 1024, NESTED_MAX = 4 };
+enum {
+    MEMBERS_MAX = 100000,
+    JSON_MAX = 8 << 20,
+    TEXTS_MAX = 24 << 20,
+    LAYERS_MAX = 1024,
+    NESTED_MAX = 4
+};
 
 /* A file of the archive or layout. */
 struct member {
     const char *name, *link; // link: of a member that is a link to another
+    const char *text;        // of a document in an archive that is compressed as a whole, or NULL
     struct layer_place place;
 };
 
@@ -21,6 +28,7 @@ struct opening {
     struct arena *a;
     struct gm_err *err;
     VEC(struct member) members; // of an archive
+    uint64_t texts;             // bytes of their texts
 };
 
 /* ------------------------------------------------------------------ members */
@@ -38,18 +46,38 @@ static const char *clean(const char *name)
     return name;
 }
 
+static const int64_t UNPACKED_MAX = (int64_t)256 << 30;
+
+/* What may be a document is kept while it passes: the archive cannot be read there again without
+ * being unpacked from its start. */
+static const char *document_text(struct opening *o, struct archive *ar, uint64_t size)
+{
+    const void *block;
+    size_t n;
+    la_int64_t offset;
+    if (size == 0 || size > JSON_MAX || o->texts + size > TEXTS_MAX ||
+        archive_read_data_block(ar, &block, &n, &offset) != ARCHIVE_OK || n == 0 || offset != 0 ||
+        (*(const char *)block != '{' && *(const char *)block != '[')) {
+        return NULL;
+    }
+    char *text = arena_alloc(o->a, (size_t)size + 1);
+    uint64_t done = 0;
+    do {
+        n = n < size - done ? n : (size_t)(size - done);
+        memcpy(text + done, block, n);
+        done += n;
+    } while (done < size && archive_read_data_block(ar, &block, &n, &offset) == ARCHIVE_OK &&
+             (uint64_t)offset == done);
+    o->texts += size;
+    return done == size ? text : NULL;
+}
+
 static int read_members(struct opening *o, struct archive *ar, uint64_t size)
 {
     struct archive_entry *e;
     int step;
     while ((step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
         const char *name = step >= ARCHIVE_WARN ? archive_entry_pathname(e) : NULL;
-        if (archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE) {
-            return gm_err_set(
-                o->err, GM_ERR_UNSUPPORTED,
-                "the archive is compressed as a whole: "
-                "unpack it first (gunzip, zstd -d); compressed layers in it are fine");
-        }
         if (!name || o->members.n >= MEMBERS_MAX) {
             return gm_err_set(o->err, GM_ERR_FORMAT, "it is no image: %s",
                               name                ? "its archive has too many members"
@@ -58,15 +86,29 @@ static int read_members(struct opening *o, struct archive *ar, uint64_t size)
         }
         const char *link =
             archive_entry_symlink(e) ? archive_entry_symlink(e) : archive_entry_hardlink(e);
+        bool packed = archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE;
         int64_t at = archive_filter_bytes(ar, 0), n = archive_entry_size(e);
-        if (at < 0 || n < 0 || (uint64_t)at > size || (uint64_t)n > size - (uint64_t)at) {
+        if (at < 0 || n < 0 ||
+            (!packed && ((uint64_t)at > size || (uint64_t)n > size - (uint64_t)at))) {
             return gm_err_set(o->err, GM_ERR_FORMAT, "it is cut off in %s",
                               str_printable(o->a, name));
         }
-        VEC_PUSH(o->a, &o->members,
-                 (struct member){arena_strdup(o->a, clean(name)),
-                                 link ? arena_strdup(o->a, link) : NULL,
-                                 {.fd = o->im->fd, .offset = (uint64_t)at, .size = (uint64_t)n}});
+        struct member m = {arena_strdup(o->a, clean(name)),
+                           link ? arena_strdup(o->a, link) : NULL,
+                           NULL,
+                           {.fd = o->im->fd, .offset = (uint64_t)at, .size = (uint64_t)n}};
+        if (packed) {
+            m.place.outer = &o->im->outer;
+            m.text = document_text(o, ar, (uint64_t)n);
+        }
+        VEC_PUSH(o->a, &o->members, m);
+        if (packed && o->im->layers.progress) {
+            o->im->layers.progress(o->im->layers.progress_arg, (uint64_t)at);
+        }
+        if (at > UNPACKED_MAX) {
+            return gm_err_set(o->err, GM_ERR_LIMIT, "it unpacks to more than %u GiB",
+                              (unsigned)(UNPACKED_MAX >> 30));
+        }
     }
     return 0;
 }
@@ -84,6 +126,7 @@ static int list_members(struct opening *o)
     (void)archive_read_support_format_tar(ar); // each is compiled in
     (void)archive_read_support_filter_gzip(ar);
     (void)archive_read_support_filter_zstd(ar);
+    (void)archive_read_support_filter_xz(ar);
     int rc = archive_read_open_fd(ar, o->im->fd, 64 << 10) != ARCHIVE_OK
                  ? gm_err_set(o->err, GM_ERR_FORMAT, "it is no image: %s", archive_error_string(ar))
                  : read_members(o, ar, (uint64_t)st.st_size);
@@ -123,9 +166,12 @@ static bool blob_of_layout(struct opening *o, const char *name, struct layer_pla
     return true;
 }
 
-static bool find_place(struct opening *o, const char *name, struct layer_place *ret)
+/* *ret_text: its text, where it has been read already. */
+static bool find_place(struct opening *o, const char *name, struct layer_place *ret,
+                       const char **ret_text)
 {
     const char *cleaned = clean(name);
+    *ret_text = NULL;
     if (cleaned[0] == '/' || strstr(cleaned, "..")) {
         return false;
     }
@@ -135,25 +181,41 @@ static bool find_place(struct opening *o, const char *name, struct layer_place *
     const struct member *m = member_named(o, cleaned, 0);
     if (m) {
         *ret = m->place;
+        *ret_text = m->text;
     }
     return m != NULL;
 }
 
 /* ------------------------------------------------------------------ documents */
 
+static const char *text_of(struct opening *o, const struct layer_place *place, const char *name)
+{
+    if (place->outer) {
+        (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is no JSON",
+                         str_printable(o->a, name));
+        return NULL;
+    }
+    char *text = arena_alloc(o->a, (size_t)place->size + 1);
+    if (pread(place->fd, text, (size_t)place->size, (off_t)place->offset) != (ssize_t)place->size) {
+        (void)open_error(o, name);
+        return NULL;
+    }
+    return text;
+}
+
 /* The document of a member; NULL with an error: it is absent, too large or no JSON. */
 static json_t *document(struct opening *o, const char *name)
 {
     struct layer_place place;
+    const char *text;
     json_error_t why;
-    if (!find_place(o, name, &place) || place.size > JSON_MAX) {
+    if (!find_place(o, name, &place, &text) || place.size > JSON_MAX) {
         (void)gm_err_set(o->err, GM_ERR_FORMAT, "the image names %s, which is not in it",
                          str_printable(o->a, name));
         return NULL;
     }
-    char *text = arena_alloc(o->a, (size_t)place.size + 1);
-    if (pread(place.fd, text, (size_t)place.size, (off_t)place.offset) != (ssize_t)place.size) {
-        (void)open_error(o, name);
+    text = text ? text : text_of(o, &place, name);
+    if (!text) {
         return NULL;
     }
     json_t *doc = json_loadb(text, (size_t)place.size, 0, &why);
@@ -211,10 +273,11 @@ static int take_config(struct opening *o, const char *name)
 static int take_layer(struct opening *o, const char *name)
 {
     struct layer_place place;
+    const char *text;
     if (o->im->layers.places.n >= LAYERS_MAX) {
         return gm_err_set(o->err, GM_ERR_LIMIT, "it has more than %d layers", LAYERS_MAX);
     }
-    return find_place(o, name, &place)
+    return find_place(o, name, &place, &text)
                ? layers_add(&o->im->layers, &place, o->err)
                : gm_err_set(o->err, GM_ERR_FORMAT,
                             "the image names the layer %s, which is not in it",
@@ -300,13 +363,14 @@ static int read_index(struct opening *o, const char *name, int depth)
 static int read_image(struct opening *o)
 {
     struct layer_place place;
-    if (find_place(o, "manifest.json", &place)) {
+    const char *text;
+    if (find_place(o, "manifest.json", &place, &text)) {
         json_t *manifest = document(o, "manifest.json");
         int rc = manifest ? read_saved(o, manifest) : o->err->code;
         json_decref(manifest);
         return rc;
     }
-    return find_place(o, "index.json", &place)
+    return find_place(o, "index.json", &place, &text)
                ? read_index(o, "index.json", 0)
                : gm_err_set(o->err, GM_ERR_FORMAT,
                             "it is no image: it has neither manifest.json nor "
@@ -338,6 +402,7 @@ int image_open(struct image *im, struct arena *a, const char *path,
     layers_init(&im->layers, a);
     im->layers.progress = progress;
     im->layers.progress_arg = progress_arg;
+    im->outer = (struct outer){.fd = im->fd};
     if (im->fd < 0 || fstat(im->fd, &st) < 0) {
         return open_error(&o, path);
     }
@@ -354,6 +419,7 @@ int image_open(struct image *im, struct arena *a, const char *path,
 void image_close(struct image *im)
 {
     layers_release(&im->layers);
+    outer_release(&im->outer);
     for (size_t i = 0; i < im->blobs.n; i++) {
         (void)close(im->blobs.items[i]); // nothing was written
     }

@@ -14,9 +14,10 @@ typedef VEC(const char *) image_texts;
 
 struct image {
     struct arena *arena;
-    int fd;         // of the archive or layout, or -1
-    bool layout;    // a folder
-    VEC(int) blobs; // open files of a layout
+    int fd;             // of the archive or layout, or -1
+    bool layout;        // a folder
+    struct outer outer; // of an archive that is compressed as a whole
+    VEC(int) blobs;     // open files of a layout
     struct layers layers;
     const char *name;         // its first tag, or NULL
     const char *architecture; // "amd64"

@@ -299,11 +299,28 @@ struct source {
     unsigned char *block;
 };
 
+/* The same where the archive is compressed as a whole. */
+static la_ssize_t read_outer(struct archive *ar, struct source *s, uint64_t left, const void **ret)
+{
+    struct gm_err err;
+    size_t n = 0;
+    if (left && outer_read(s->place->outer, s->place->offset + s->at, ret, &n, &err) < 0) {
+        archive_set_error(ar, EIO, "%s", err.text);
+        return -1;
+    }
+    n = n < left ? n : (size_t)left;
+    s->at += n;
+    return (la_ssize_t)n;
+}
+
 static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
 {
     struct source *s = arg;
     uint64_t left = s->place->size - s->at;
     ssize_t n;
+    if (s->place->outer) {
+        return read_outer(ar, s, left, ret);
+    }
     do {
         n = pread(s->place->fd, s->block, left < BLOCK ? (size_t)left : BLOCK,
                   (off_t)(s->place->offset + s->at));
@@ -389,7 +406,8 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
         if (++p->number > ENTRIES_MAX || l->n > ENTRIES_MAX) {
             return gm_err_set(err, GM_ERR_LIMIT, "the image has more than %d files", ENTRIES_MAX);
         }
-        p->compressed = archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE;
+        p->compressed = l->places.items[p->walk.layer].outer ||
+                        archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE;
         arena_init(&p->walk.scratch, 0, NULL, NULL);
         rc = p->each(p, ar, e, err);
         arena_release(&p->walk.scratch);

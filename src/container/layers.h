@@ -14,12 +14,14 @@
 #include "base/root.h"
 #include "base/snap.h"
 #include "container/keep.h"
+#include "container/outer.h"
 
 /* Where a layer lies: a part of a file, or a folder of an engine's storage. */
 struct layer_place {
     struct root *root; // NULL: a part of the file `fd`; else `folder` below it
     const char *folder;
     int fd;
+    struct outer *outer;   // the part is one of this archive's, and not of the file
     uint64_t offset, size; // bytes
     const char *base;      // its mapping, once something in it was read
 };

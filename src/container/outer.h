@@ -1,0 +1,35 @@
+/*
+ * An archive that is compressed as a whole (`docker save | gzip`), read as the tar archive in it:
+ * by offset, forwards. Reading before where it stands begins again from the start, so that layers
+ * cost one decompression of the archive where they stand in it in their order, and one more for
+ * each step back where they do not.
+ */
+#ifndef GPUMEND_CONTAINER_OUTER_H
+#define GPUMEND_CONTAINER_OUTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct archive;
+
+struct outer {
+    int fd;             // of the archive; belongs to the caller
+    struct archive *ar; // NULL: not begun
+    const unsigned char *block;
+    uint64_t at;       // where the block begins
+    size_t n;          // its bytes
+    uint64_t unpacked; // in all, with what was unpacked again
+    void (*progress)(void *arg, uint64_t unpacked);
+    void *progress_arg;
+};
+
+/* The next bytes from `offset` on: *ret_n of them (0: the archive ends there), which are valid
+ * until the next call. GM_ERR_FORMAT: it is damaged. GM_ERR_LIMIT: it unpacks to more than any
+ * image. */
+int outer_read(struct outer *o, uint64_t offset, const void **ret, size_t *ret_n,
+               struct gm_err *err) GM_CHECK;
+void outer_release(struct outer *o);
+
+#endif
