@@ -13,6 +13,11 @@ import sys
 import time
 from pathlib import Path
 
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
 sys.dont_write_bytecode = True
 import guardlab  # noqa: E402
 from guardlab import differs, lacks  # noqa: E402
@@ -126,6 +131,16 @@ def traced(lab):
     moved = [e for e in events if e.get("event") == "teardown"]
     lab.check("trace: three moved", differs(0, done.returncode) or differs(["moved"] * 3, [e["did"] for e in moved])
               or differs({str(lab.folder / "libmodel.so")}, {e["object"] for e in moved}))
+    done = lab.run([*GUARD, "--trace"], [lab.folder / "switch", lab.folder / "libmodel.so", 2])
+    lab.check("trace: in words", lacks("a thread-local destructor of libmodel.so was run by a keeper",
+                                       done.stderr))
+    schema = json.loads((guardlab.HERE.parent.parent / "docs/json/trace.schema.json").read_text())
+    if jsonschema:
+        faults = [f"{e}: {f.message[:200]}" for e in moved
+                  for f in jsonschema.Draft202012Validator(schema).iter_errors(e)]
+        lab.check("trace: schema", faults[:1])
+    else:
+        lab.skip("trace: schema", "no jsonschema")
     lab.check("trace: how long", differs(True, all(0 < e["ns"] < 10**9 for e in moved)))
     trace.unlink()
     lab.run([*GUARD, "--trace", "--trace-file", trace],

@@ -14,8 +14,9 @@
 
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <time.h>
 
-enum { RECORDS_BYTES = 65536, LINE_BYTES = 1024, STAMP_BYTES = 24 };
+enum { RECORDS_BYTES = 65536, LINE_BYTES = 4096, STAMP_BYTES = 24 };
 
 typedef void destructor(void *);
 typedef int atexit_function(destructor *, void *, void *);
@@ -143,22 +144,55 @@ static void add_text(struct line *l, const char *text)
     add(l, "\"");
 }
 
-static void tell(const char *what, const char *object, uint64_t ns)
+enum did { MOVED, LEFT_OUT, IN_PLACE };
+
+static const struct {
+    const char *word, *says;
+} deeds[] = {
+    [MOVED] = {"moved", "was run by a keeper"},
+    [LEFT_OUT] = {"left-out", "was left out: the process ends"},
+    [IN_PLACE] = {"in-place", "was run in place: no keeper can be started"},
+};
+
+/* For people: with --trace the supervisor shows it. */
+static void sentence(struct line *l, enum did did, const char *object, uint64_t ns)
 {
-    struct line l = {.n = 0};
+    add(l, "[");
+    add_number(l, (uint64_t)sys_pid());
+    add(l, "] a thread-local destructor of ");
+    add(l, *object ? text_base(object) : "an unknown library");
+    add(l, " ");
+    add(l, deeds[did].says);
+    if (did == MOVED) {
+        add(l, ", in ");
+        add_number(l, ns / 1000);
+        add(l, " us");
+    }
+    l->text[l->n] = '\0';
+}
+
+/* One line of the trace (docs/json.md), in one write. */
+static void tell(enum did did, const char *object, uint64_t ns)
+{
+    struct line l = {.n = 0}, text = {.n = 0};
     if (!state.tells_to) {
         return;
     }
+    sentence(&text, did, object, ns);
     add(&l, "{\"event\":\"teardown\",\"pid\":");
     add_number(&l, (uint64_t)sys_pid());
     add(&l, ",\"tid\":");
     add_number(&l, (uint64_t)sys_tid());
+    add(&l, ",\"time_us\":");
+    add_number(&l, sys_now_ns(CLOCK_REALTIME) / 1000);
     add(&l, ",\"did\":\"");
-    add(&l, what);
+    add(&l, deeds[did].word);
     add(&l, "\",\"object\":");
     add_text(&l, object);
     add(&l, ",\"ns\":");
     add_number(&l, ns);
+    add(&l, ",\"text\":");
+    add_text(&l, text.text);
     add(&l, "}\n");
     int fd = sys_open(state.tells_to, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
     if (fd >= 0) {
@@ -317,19 +351,19 @@ static void run_guarded(struct record *r)
     char name[END_NAME_MAX];
     (void)object_at(r->handle, name, sizeof name); // for the name
     if (is_leaving() || keeper_is_self()) {
-        tell("left-out", name, 0);
+        tell(LEFT_OUT, name, 0);
         return;
     }
     struct keeper_job job = {.function = run_there, .object = r, .context = r->context};
-    uint64_t began = state.tells_to ? sys_now_ns() : 0;
+    uint64_t began = state.tells_to ? sys_now_ns(CLOCK_MONOTONIC) : 0;
     end_thread.destructors++;
     end_thread.destructor = r->handle;
     bool moved = keeper_run(&job);
     end_thread.destructors--;
     if (moved) {
-        tell("moved", name, state.tells_to ? sys_now_ns() - began : 0);
+        tell(MOVED, name, state.tells_to ? sys_now_ns(CLOCK_MONOTONIC) - began : 0);
     } else {
-        tell("in-place", name, 0);
+        tell(IN_PLACE, name, 0);
         run_here(r);
     }
 }

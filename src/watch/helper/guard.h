@@ -35,7 +35,7 @@ void *sys_map(size_t n);                     // anonymous memory, or NULL
 void *sys_map_shared(int fd, size_t n);      // or NULL
 void sys_wait(const uint32_t *word, uint32_t value, unsigned timeout_ms); // 0: without end
 void sys_wake(const uint32_t *word, int n);
-uint64_t sys_now_ns(void);
+uint64_t sys_now_ns(int clock);
 void sys_tell_self(int signal);              // to this very thread
 
 bool lock_try(uint32_t *lock);

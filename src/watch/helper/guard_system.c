@@ -111,10 +111,10 @@ void sys_wake(const uint32_t *word, int n)
     (void)sys_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, n, 0, 0, 0); // cannot fail
 }
 
-uint64_t sys_now_ns(void)
+uint64_t sys_now_ns(int clock)
 {
     struct timespec t = {0};
-    (void)sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0); // always there
+    (void)sys_call(SYS_clock_gettime, clock, (long)&t, 0, 0, 0, 0); // always there
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
