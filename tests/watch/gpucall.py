@@ -268,6 +268,32 @@ def arguments(bench):
           for e in told)])
 
 
+def passes(bench):
+    """A thread that is cancelled inside a call; a driver that comes and goes more often than there are stubs."""
+    _, out, _ = bench.run(bench.dynamic, "cancel", table="cuMemcpyHtoD_v2 slow 3000\n")
+    bench.case("cancelled", [differs("said", out, "cleaned up\ncancelled\n")])
+    other = bench.environment("cuDeviceGetAttribute return 719\n")["FAKE_GPU_TABLE"]
+    events, done = bench.events(bench.static, "reopens", "5000", OTHER_TABLE=other)
+    bench.case("comes and goes", [
+        differs("said", done.stdout, "0 719\n"),
+        differs("told", [(e["call"], e["error"]) for e in failures(events)],
+                [("cuDeviceGetAttribute", "CUDA_ERROR_LAUNCH_FAILED")])])
+
+
+def python(bench):
+    """By ctypes, in a thread: the backtrace goes through the interpreter."""
+    code = ("import ctypes, threading\nc = ctypes.CDLL('libcuda.so.1')\nc.cuInit(0)\n"
+            "p = ctypes.c_uint64()\n"
+            "t = threading.Thread(target=lambda: c.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 44)))\n"
+            "t.start()\nt.join()\n")
+    events, done = bench.events(sys.executable, "-c", code, table="cuMemAlloc_v2 return 2\n")
+    told = failures(events)
+    bench.case("ctypes", [
+        differs("status", done.returncode, 0),
+        differs("told", [(e["call"], e["arguments"]) for e in told], [("cuMemAlloc_v2", {"bytesize": 1 << 44})]),
+        unless(told and len(told[0]["frames"]) > 10, f"{[len(e['frames']) for e in told]} frames")])
+
+
 def hip(bench):
     for name, flags in (("PLT", ()), ("no PLT", ("-fno-plt",)), ("bound at once", ("-Wl,-z,now",)),
                         ("bound late", ("-Wl,-z,lazy",))):
@@ -438,7 +464,7 @@ def options(bench):
 def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
         bench = Bench(sys.argv[1], Path(folder).resolve())
-        for part in (thousand, every_one, parallel, forked, unwound, design, arguments, hip, real,
+        for part in (thousand, every_one, parallel, forked, unwound, design, arguments, passes, python, hip, real,
                      cupti, real_cupti, quiet, options):
             part(bench)
         if bench.validator:

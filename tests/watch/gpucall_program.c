@@ -139,6 +139,52 @@ static void closes(const char *path)
     _exit(lseek(2, 0, SEEK_CUR) == 4 ? 0 : 4);
 }
 
+static void clean(void *arg)
+{
+    (void)arg;
+    puts("cleaned up");
+}
+
+static void *is_cancelled(void *arg)
+{
+    (void)arg;
+    pthread_cleanup_push(clean, NULL);
+    (void)cudaMemcpy(to, from, 1, 1); // sleeps in the driver
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void cancel(void)
+{
+    pthread_t thread;
+    void *result;
+    (void)cudaMalloc((void **)&to, 16);
+    pthread_create(&thread, NULL, is_cancelled, NULL);
+    usleep(300000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    puts(result == PTHREAD_CANCELED ? "cancelled" : "went on");
+}
+
+/* A library that comes and goes, at another address each time. */
+static void reopens(int times)
+{
+    int failed = 0, value;
+    for (int i = 0; i < times; i++) {
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW), *kept = malloc((size_t)1 << (12 + i % 8));
+        int (*of_device)(int *, int, int) =
+            (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
+        int (*many)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
+        failed += of_device(&value, 1, 0) != 0 || many(&value) != 0;
+        dlclose(driver);
+        free(kept);
+    }
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*of_device)(int *, int, int) = (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
+    (void)setenv("FAKE_GPU_TABLE", getenv("OTHER_TABLE"), 1);
+    printf("%d %d\n", failed, of_device(&value, 1, 0));
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -159,6 +205,10 @@ int main(int argc, char **argv)
     } else if (strcmp(mode, "exec") == 0) {
         too_much();
         execl(argv[0], argv[0], "once", NULL);
+    } else if (strcmp(mode, "cancel") == 0) {
+        cancel();
+    } else if (strcmp(mode, "reopens") == 0 && argc > 2) {
+        reopens(atoi(argv[2]));
     } else if (strcmp(mode, "once") == 0) {
         too_much();
     } else {

@@ -7,7 +7,7 @@
 
 #define ENTRY_POINT __attribute__((visibility("default")))
 
-enum { SPINS = 100000, LOOKS = 8, STACK_MORE = 4 };
+enum { SPINS = 100000, LOOKS = 8, STACK_MORE = 4, READY = 1, STALE = 2, TAKEN = 3 };
 
 struct gpucall_entry gpucall_entries[GPUCALL_STUBS] __attribute__((aligned(64)));
 struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
@@ -17,6 +17,7 @@ static const Elf64_Phdr *main_headers; // the program's, out of the auxiliary ve
 static size_t n_main_headers;
 static bool every_binding; // asked for: costs nothing there
 static uint32_t n_objects; // slots in use or used before
+static bool is_ending;
 
 /* ------------------------------------------------------------------ the start */
 
@@ -218,11 +219,25 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
     return (from ? LA_FLG_BINDFROM : 0u) | (seen.gpu || tells ? LA_FLG_BINDTO : 0u);
 }
 
+/* Stubs of functions that are gone wait for the same functions, should the library come back. */
+static void free_stubs(const struct gpucall_object *o)
+{
+    for (uint32_t i = 0; o->gpu && i < GPUCALL_STUBS; i++) {
+        struct gpucall_entry *e = &gpucall_entries[i];
+        if (e->ready && e->real >= o->low && e->real < o->high) {
+            __atomic_store_n(&e->ready, STALE, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/* The program itself is closed first, when it ends: from then on all stay where they are. */
 unsigned la_objclose(uintptr_t *cookie)
 {
     struct gpucall_object *o = (struct gpucall_object *)*cookie; // NOLINT: from la_objopen()
-    if (o) {
+    is_ending = is_ending || o == gpucall_objects;
+    if (o && !is_ending) {
         o->map = NULL;
+        free_stubs(o);
     }
     return 0;
 }
@@ -352,36 +367,73 @@ static bool is_hook(const char *name)
 static bool wait_ready(struct gpucall_entry *e)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (__atomic_load_n(&e->ready, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&e->ready, __ATOMIC_ACQUIRE) == READY) {
             return true;
         }
     }
     return false; // its maker was lost, in a fork
 }
 
+static void fill(struct gpucall_entry *e, uintptr_t real, uint32_t index)
+{
+    const struct gpucall_function *function = &gpucall_functions[index];
+    e->real = real;
+    e->function = index;
+    e->words = words_on_stack(function);
+    e->always = is_hook(gpucall_text + function->name);
+    __atomic_store_n(&e->ready, READY, __ATOMIC_RELEASE);
+}
+
+/* A stub of the same function in a library that was closed. */
+static bool take_stale(struct gpucall_entry *e, uint64_t key, uintptr_t real, uint32_t index)
+{
+    uint32_t stale = STALE;
+    if (e->function != index || !__atomic_compare_exchange_n(&e->ready, &stale, TAKEN, false,
+                                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    __atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
+    fill(e, real, index);
+    return true;
+}
+
+/* A hash table by the function, so that all stubs of one stand together. */
+static uint32_t place_of(uint32_t index, uint32_t step)
+{
+    return (uint32_t)(((index + 1) * 0x9e3779b97f4a7c15u) >> 52) % GPUCALL_STUBS + step;
+}
+
 uintptr_t gpucall_stub_for(uintptr_t real, const struct gpucall_function *function)
 {
     uintptr_t stubs = (uintptr_t)gpucall_stubs;
-    uint32_t index = (uint32_t)(function - gpucall_functions);
+    uint32_t index = (uint32_t)(function - gpucall_functions), n = 0;
     uint64_t key = (uint64_t)real << 16 ^ index;
     if (!real || (real >= stubs && real < stubs + (uintptr_t)GPUCALL_STUBS * 16)) {
         return real;
     }
-    uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 52) % GPUCALL_STUBS;
-    for (uint32_t i = 0; i < GPUCALL_STUBS; i++, at = (at + 1) % GPUCALL_STUBS) {
-        struct gpucall_entry *e = &gpucall_entries[at];
-        uint64_t now = 0;
-        if (__atomic_compare_exchange_n(&e->key, &now, key, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
-            e->real = real;
-            e->function = index;
-            e->words = words_on_stack(function);
-            e->always = is_hook(gpucall_text + function->name);
-            __atomic_store_n(&e->ready, 1, __ATOMIC_RELEASE);
+    for (; n < GPUCALL_STUBS; n++) { // one that is there
+        uint32_t at = place_of(index, n) % GPUCALL_STUBS;
+        uint64_t now = __atomic_load_n(&gpucall_entries[at].key, __ATOMIC_ACQUIRE);
+        if (now == key && __atomic_load_n(&gpucall_entries[at].ready, __ATOMIC_ACQUIRE) != STALE) {
+            return wait_ready(&gpucall_entries[at]) ? stubs + (uintptr_t)at * 16 : real;
+        }
+        if (!now) {
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) { // one that was
+        uint32_t at = place_of(index, i) % GPUCALL_STUBS;
+        if (take_stale(&gpucall_entries[at], key, real, index)) {
             return stubs + (uintptr_t)at * 16;
         }
-        if (now == key) {
-            return wait_ready(e) ? stubs + (uintptr_t)at * 16 : real;
+    }
+    for (; n < GPUCALL_STUBS; n++) { // a new one
+        uint32_t at = place_of(index, n) % GPUCALL_STUBS;
+        uint64_t now = 0;
+        if (__atomic_compare_exchange_n(&gpucall_entries[at].key, &now, key, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            fill(&gpucall_entries[at], real, index);
+            return stubs + (uintptr_t)at * 16;
         }
     }
     return real; // as many as there are stubs

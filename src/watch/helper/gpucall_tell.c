@@ -768,6 +768,9 @@ void gpucall_tell_end(void)
     long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
     uint64_t total = n_lost;
     bool news = path || n_lost;
+    if (!n_records && !n_lost) {
+        return;
+    }
     for (const struct record *r = next_record(pid, NULL); r; r = next_record(pid, r)) {
         total += r->n;
         news = news || is_news(r);
