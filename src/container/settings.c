@@ -53,17 +53,34 @@ static bool is_there(struct work *w, const char *path)
 
 /* ------------------------------------------------------------------ NVIDIA */
 
-static bool has_toolkit(struct work *w)
+/* Docker Desktop on Windows brings it along. */
+static bool has_toolkit(const struct work *w)
 {
-    static const char *const programs[] = {"/usr/bin/nvidia-container-runtime-hook",
-                                           "/usr/bin/nvidia-container-runtime",
-                                           "/usr/bin/nvidia-container-cli"};
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-        if (is_there(w, programs[i])) {
-            return true;
+    const struct host_engines *x = &w->q->host->engines;
+    return x->toolkit.program.state == HOST_YES || x->desktop_of_windows.state == HOST_YES;
+}
+
+/* What is wrong with the engine's own settings on this host. */
+static void mend_engine(struct work *w)
+{
+    static const struct {
+        enum ctr_format format;
+        const char *problems; // glob
+    } rows[] = {
+        {CTR_DOCKER, "engine-*"},  {CTR_DOCKER, "runtime-*"},     {CTR_DOCKER, "toolkit-[clrw]*"},
+        {CTR_COMPOSE, "engine-*"}, {CTR_COMPOSE, "runtime-*"},    {CTR_COMPOSE, "toolkit-[clrw]*"},
+        {CTR_PODMAN, "cdi"},       {CTR_KUBERNETES, "runtime-*"}, {CTR_KUBERNETES, "toolkit-[lrw]*"},
+    };
+    const struct host *h = w->q->host;
+    for (size_t i = 0; i < h->problems.n; i++) {
+        const struct host_problem *p = &h->problems.items[i];
+        const char *step = p->command ? p->command : p->step;
+        for (size_t k = 0; step && k < sizeof rows / sizeof *rows; k++) {
+            if (rows[k].format == w->q->format && str_glob(rows[k].problems, p->id)) {
+                add(w, &w->s->first, step, p->text);
+            }
         }
     }
-    return false;
 }
 
 /* Whether engines can resolve the vendor's devices here. */
@@ -101,6 +118,16 @@ static bool uses_package(const struct model *m, const char *const *names, size_t
 /* NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the toolkit injects. */
 static void add_capabilities(struct work *w)
 {
+    const char *asked, *asker = NULL;
+    asked = diag_driver_capabilities(w->q->model, &asker);
+    if (asked) {
+        add(w, &w->s->env, arena_printf(w->a, "NVIDIA_DRIVER_CAPABILITIES=compute,utility%s", asked),
+            arena_printf(w->a,
+                         "libcuda (compute), nvidia-smi and NVML (utility), and what %s asks for "
+                         "beside them: without it they are not injected",
+                         asker));
+        return;
+    }
     static const char *const video[] = {"torchcodec", "PyNvVideoCodec",      "pynvvideocodec",
                                         "decord",     "nvidia-dali-cuda120", "nvidia-dali-cuda130",
                                         "VPF"};
@@ -120,10 +147,17 @@ static void add_capabilities(struct work *w)
 
 static void use_toolkit(struct work *w)
 {
-    w->s->by_toolkit = true;
-    add(w, &w->s->gpus, "all",
-        "the NVIDIA Container Toolkit gives the container the nodes and the "
-        "driver's libraries");
+    if (w->q->host->tegra.is_tegra.state == HOST_YES) {
+        w->s->runtime = (struct ctr_item){
+            "nvidia", "the toolkit's runtime gives a container of a Jetson the nodes and the "
+                      "driver's libraries, which --gpus alone does not"};
+        add(w, &w->s->env, "NVIDIA_VISIBLE_DEVICES=all", "the runtime gives nothing without it");
+    } else {
+        w->s->by_toolkit = true;
+        add(w, &w->s->gpus, "all",
+            "the NVIDIA Container Toolkit gives the container the nodes and the "
+            "driver's libraries");
+    }
     add_capabilities(w);
     if (!has_toolkit(w)) {
         add(w, &w->s->first,
@@ -136,13 +170,16 @@ static void use_toolkit(struct work *w)
             "docker",
             "takes the toolkit back, if it was installed for this");
     }
+    mend_engine(w);
 }
 
 static void use_names(struct work *w, const char *kind, const char *what)
 {
     add(w, &w->s->gpus, arena_printf(w->a, "%s=all", kind),
         arena_printf(w->a, "%s: device nodes and libraries come from the CDI specification", what));
-    if (!has_specification(w, kind)) {
+    size_t before = w->s->first.n;
+    mend_engine(w);
+    if (w->s->first.n == before && !has_specification(w, kind)) {
         add(w, &w->s->first, "sudo gpumend container cdi --write",
             arena_printf(w->a,
                          "no valid specification of %s is in /etc/cdi or /run/cdi, and the "
@@ -154,9 +191,10 @@ static void use_names(struct work *w, const char *kind, const char *what)
 
 static void add_selinux(struct work *w)
 {
-    if (is_there(w, "/sys/fs/selinux/enforce")) {
+    const struct host_engines *x = &w->q->host->engines;
+    if (x->selinux.state == HOST_YES && x->selinux_devices.state != HOST_YES) {
         add(w, &w->s->security, "label=disable",
-            "SELinux is enabled here and keeps containers from device nodes; setsebool -P "
+            "SELinux is enforced here and keeps containers from device nodes; setsebool -P "
             "container_use_devices on is the narrower way");
     }
 }
@@ -183,12 +221,19 @@ static void add_node(struct work *w, const struct host_node *n, const char *reas
     }
 }
 
+/* Integrated graphics only where nothing else of the vendor is there: programs take it for one more
+ * device to compute with. */
 static void add_nodes(struct work *w, enum host_vendor vendor, const char *reason)
 {
     const struct host *h = w->q->host;
+    bool any = false;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        any |= h->gpus.items[i].vendor == vendor && host_gpu_counts(&h->gpus.items[i]);
+    }
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
-        for (size_t k = 0; g->vendor == vendor && k < g->nodes.n; k++) {
+        bool counts = g->vendor == vendor && (!any || host_gpu_counts(g));
+        for (size_t k = 0; counts && k < g->nodes.n; k++) {
             add_node(w, &g->nodes.items[k], reason);
         }
     }
@@ -239,12 +284,22 @@ static void use_plugin(struct work *w)
         [CTR_WSL] = {"nvidia.com/gpu", "NVIDIA's device plugin hands out the GPU by this name"},
     };
     w->s->resource = resources[w->s->gpu];
+    const struct host *h = w->q->host;
+    for (size_t i = 0; w->s->gpu == CTR_INTEL && i < h->gpus.n; i++) {
+        const struct host_gpu *g = &h->gpus.items[i];
+        bool xe = g->vendor == HOST_INTEL && host_gpu_counts(g) && g->driver.state == HOST_YES &&
+                  g->driver.value && strcmp(g->driver.value, "xe") == 0;
+        if (xe) {
+            w->s->resource.value = "gpu.intel.com/xe"; // the name has the kernel's driver in it
+        }
+    }
+    mend_engine(w);
     if (w->s->gpu == CTR_NVIDIA || w->s->gpu == CTR_WSL) {
         add_capabilities(w);
         w->s->runtime_class = (struct ctr_item){
             "nvidia", "the node's engine runs the pod with the NVIDIA runtime; leave it out where "
                       "that is its default"};
-    } else {
+    } else if (w->s->gpu == CTR_AMD || w->s->gpu == CTR_INTEL) {
         add_nodes(w, w->s->gpu == CTR_AMD ? HOST_AMD : HOST_INTEL, "");
         w->s->devices.n = 0; // the plugin's part; the groups are what is wanted of them
     }
@@ -279,6 +334,13 @@ static void use_amd(struct work *w)
     add_nodes(w, HOST_AMD, "the GPU's render node, which ROCm maps memory through");
 }
 
+/* What only this user, this shell or the host's own libraries have to do with. */
+static bool is_hosts_own(const struct work *w, const struct host_problem *p)
+{
+    return strcmp(p->id, "hidden") == 0 || strcmp(p->id, "level-zero") == 0 ||
+           starts_with(p->id, "override-") || (strcmp(p->id, "permission") == 0 && !w->q->rootless);
+}
+
 /* What keeps programs of the host itself from the GPU keeps containers from it, too. */
 static void mend_host(struct work *w)
 {
@@ -288,7 +350,7 @@ static void mend_host(struct work *w)
         for (size_t k = 0; host_gpu_counts(g) && k < g->problems.n; k++) {
             const struct host_problem *p = &g->problems.items[k];
             const char *step = p->command ? p->command : p->step;
-            if (p->state == HOST_NO && step) {
+            if (p->state == HOST_NO && step && !is_hosts_own(w, p)) {
                 add(w, &w->s->first, step, arena_printf(w->a, "%s: %s", g->name, p->text));
             }
         }
@@ -325,7 +387,7 @@ static void use_gpu(struct work *w)
     case CTR_NO_GPU:
         return;
     }
-    if (w->q->format == CTR_DOCKER || w->q->format == CTR_PODMAN) {
+    if (w->q->format != CTR_APPTAINER) {
         add_selinux(w);
     }
 }

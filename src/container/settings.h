@@ -34,6 +34,7 @@ struct ctr_settings {
     enum ctr_gpu gpu;
     bool by_toolkit;          // docker, compose: the NVIDIA Container Toolkit injects the driver
     ctr_items gpus;           // CDI names, or "all"
+    struct ctr_item runtime;  // docker, compose: "nvidia"; value NULL: the default
     ctr_items devices;        // nodes
     ctr_items groups;         // numbers, or "keep-groups"
     ctr_items env;            // "K=V"

@@ -59,6 +59,10 @@ struct diag_lack {
  * that are found are left out. */
 size_t diag_lacks(struct model *m, const struct model_process *p, struct diag_lack **ret);
 
+/* The capabilities of NVIDIA's driver that the target asks for beside compute and utility, as
+ * ",video,graphics"; NULL: none. *ret_who: who asks first. */
+const char *diag_driver_capabilities(struct model *m, const char **ret_who);
+
 /* Whether the finding shows in this process. */
 bool diag_shows_in(struct model *m, const struct diag_finding *f, const struct model_process *p);
 

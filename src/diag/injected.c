@@ -138,6 +138,28 @@ static bool find_asker(struct diag *d, const char *library, struct asker *ret)
     return false;
 }
 
+const char *diag_driver_capabilities(struct model *m, const char **ret_who)
+{
+    const char *list = NULL, *last = "";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *capability = parts[i].capability, *who = NULL;
+        bool base = strcmp(capability, "compute") == 0 || strcmp(capability, "utility") == 0;
+        bool required;
+        for (size_t k = 0; k < m->processes.n && !who; k++) {
+            const struct model_process *p = m->processes.items[k];
+            who = by_need(p, parts[i].library);
+            who = who ? who : by_request(p, parts[i].library, &required);
+            who = who ? who : by_attempt(p, parts[i].library, &required);
+        }
+        if (who && !base && strcmp(capability, last) != 0) {
+            *ret_who = list ? *ret_who : who;
+            list = arena_printf(m->arena, "%s,%s", list ? list : "", capability);
+            last = capability;
+        }
+    }
+    return list;
+}
+
 static bool lies_somewhere(struct diag *d, const char *library)
 {
     struct model_library *list = NULL;

@@ -32,6 +32,7 @@ static void add_all(struct arena *a, options *list, const char *flag, const ctr_
 static options run_options(struct arena *a, const struct ctr_settings *s)
 {
     options list = {0};
+    add(a, &list, "--runtime", &s->runtime, "");
     add_all(a, &list, s->by_toolkit ? "--gpus" : "--device", &s->gpus, "");
     add_all(a, &list, "--device", &s->devices, "");
     add_all(a, &list, "--group-add", &s->groups, "");
@@ -134,6 +135,9 @@ static void print_compose(const struct out *o, struct arena *a, const struct ctr
                   "    deploy:\n      resources:\n        reservations:\n          devices:\n"
                   "            - driver: nvidia\n              count: all\n"
                   "              capabilities: [gpu]\n");
+    }
+    if (s->runtime.value) {
+        print_yaml(o, a, indent, "runtime: ", s->runtime.value, s->runtime.reason);
     }
     print_list(o, a, indent, "devices", &s->devices, "");
     print_list(o, a, indent, "group_add", &s->groups, "");
@@ -297,6 +301,7 @@ json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enu
     } rows[] = {
         {"first", items_json(a, &s->first)},
         {"gpus", items_json(a, &s->gpus)},
+        {"runtime", item_json(a, &s->runtime)},
         {"devices", items_json(a, &s->devices)},
         {"groups", items_json(a, &s->groups)},
         {"environment", items_json(a, &s->env)},

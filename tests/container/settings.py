@@ -141,9 +141,65 @@ def expected(exe, folder):
     check("a bus that cannot be read is no absence", unknown["gpu"] == "unknown", unknown)
     text = run(exe, "docker", "--host", tree(folder, "proc-without-sys"), "/bin/true").stdout
     check("and is said so", "cannot be told" in text and "No GPU" not in text, text)
+    ours(exe, folder, said)
     broken = said("module-not-loaded", "docker")
     check("a driver that is not loaded comes first", "modprobe" in " ".join(values(broken, "first")),
           broken)
+
+
+def changed(folder, machine, **files):
+    """A machine with further files."""
+    top = tree(folder, machine)
+    for path, text in files.items():
+        file = top / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return top
+
+
+def ours(exe, folder, said):
+    """What the host's own state has to do with a container, and what not."""
+    def on(engine, machine, **files):
+        top = changed(folder, machine, **files)
+        return json.loads(run(exe, engine, "--host", top, "--json", "/bin/true").stdout)
+    mixed = said("igpu-and-dgpu", "docker")
+    check("integrated graphics stay out beside a card",
+          set(values(mixed, "devices")) == {"/dev/kfd", "/dev/dri/renderD128"}, mixed)
+    check("the resource of Intel's plugin has the driver's name",
+          values(said("arc-half-chain", "kubernetes"), "resource") == ["gpu.intel.com/xe"]
+          and values(said("arc-a770", "kubernetes"), "resource") == ["gpu.intel.com/i915"], "")
+    check("libraries of the host that images bring along are none of its steps",
+          values(said("arc-half-chain", "docker"), "first") == [], "")
+    check("no GPU: no groups", values(said("intel-laptop", "kubernetes"), "groups") == [], "")
+    shell = said("hidden-by-environment", "podman")
+    check("a variable of this shell is no step", "unset" not in " ".join(values(shell, "first")),
+          shell)
+    jetson = said("jetson-orin", "docker")
+    check("Jetson: the runtime", jetson["arguments"][:2] == ["--runtime", "nvidia"]
+          and "NVIDIA_VISIBLE_DEVICES=all" in values(jetson, "environment"), jetson)
+    wsl = on("docker", "wsl-good", **{"/mnt/wsl/docker-desktop/shared": ""})
+    check("Docker Desktop in WSL brings the toolkit", values(wsl, "first") == [], wsl)
+    for name, enforce, boolean, expected in (("enforced", "1", "0 0", ["label=disable"]),
+                                             ("allowed", "1", "1 1", []),
+                                             ("permissive", "0", "0 0", [])):
+        for engine in ("docker", "podman", "compose"):
+            got = on(engine, "rx6700xt", **{
+                "/sys/fs/selinux/enforce": enforce,
+                "/sys/fs/selinux/booleans/container_use_devices": boolean})
+            check(f"{engine}: SELinux {name}", values(got, "security") == expected, got)
+    stale = on("podman", "geforce-desktop", **{"/etc/cdi/nvidia.yaml": cdi.GOOD.replace(
+        "550.90.07", "535.183.01")})
+    check("podman: a stale file is written again by its own program",
+          values(stale, "first") == ["sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"],
+          stale)
+    for engine in ("docker", "compose"):
+        gone = on(engine, "geforce-desktop", **{
+            "/usr/bin/dockerd": "", "/usr/bin/nvidia-container-runtime-hook": "",
+            "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {"path": "/opt/gone"}}}'})
+        check(f"{engine}: a runtime whose program is gone is said", any(
+            "/opt/gone" in i["reason"] for i in gone["first"]), gone)
+        check(f"{engine}: and not on a host that is in order",
+              values(said("host-of-containers", engine), "first") == [], "")
 
 
 # ---------------------------------------------------------------- a library that the image lacks
