@@ -74,6 +74,7 @@ def commands(top):
             ["why", "libz.so.1", "--exe", python, "--glibc", "2.31", "--cpu", "x86-64-v2"],
             ["why", "--batch", top / "list"], ["why", "--batch", top / "list", "--json"],
             ["why", "--exe", top / "short.so"], ["explain", "cudnn-sublibrary-missing"],
+            ["run", "--trace", "--", "/bin/sh", "-c", "LD_PRELOAD=/no.so /bin/true"],
             ["explain", "--list", "--json"], ["explain", "no-such-cause"],
             ["explain", top / "crash.log"], ["explain", top / "crash.log", "--json"],
             ["devices"], ["devices", "--root", env, "--json"], ["--help"]]

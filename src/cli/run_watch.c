@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -307,7 +308,7 @@ struct tracing {
 static void show(void *arg, const struct watch_event *event)
 {
     const struct tracing *t = arg;
-    report_trace_event(&t->out, t->a, event);
+    report_trace_event(&t->out, event);
 }
 
 static void tick(void *arg)
@@ -343,26 +344,45 @@ static void append(void *arg, const char *line, size_t n)
     (void)!write(*fd, line, n); // a full disk shows in the helpers' lines as well
 }
 
-static void tell_differences(struct tracing *t)
+static void show_differences(struct tracing *t, struct arena *a, struct root *host)
 {
-    struct root host = ROOT_EMPTY;
     struct watch_comparison c;
-    struct gm_err err;
-    if (!t->opened || root_open(&host, "/", &err) < 0) {
-        return;
-    }
-    watch_trace_end(&t->trace);
-    watch_compare(&t->trace, t->a, &host, &c);
-    root_close(&host);
+    watch_compare(&t->trace, a, host, &c);
     if (!t->w->trace_file) {
-        report_trace_text(&t->out, t->a, &c);
+        report_trace_text(&t->out, a, &c);
         return;
     }
     int fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
     if (fd >= 0) {
-        report_trace_json(t->a, &c, append, &fd);
+        report_trace_json(a, &c, append, &fd);
         (void)close(fd); // each line was one write
     }
+}
+
+static void too_much(void *arg)
+{
+    longjmp(arg, 1);
+}
+
+/* In memory of its own: what the program ended with is to be passed on, however long the trace is. */
+static void tell_differences(struct tracing *t)
+{
+    struct root host = ROOT_EMPTY;
+    struct arena arena;
+    struct gm_err err;
+    jmp_buf out_of_memory;
+    if (!t->opened || root_open(&host, "/", &err) < 0) {
+        return;
+    }
+    watch_trace_end(&t->trace);
+    arena_init(&arena, ARENA_LIMIT_DEFAULT, too_much, out_of_memory);
+    if (setjmp(out_of_memory) == 0) {
+        show_differences(t, &arena, &host);
+    } else {
+        (void)cli_fail(CLI_OK, "run: the trace is too long to be compared with the model");
+    }
+    arena_release(&arena);
+    root_close(&host);
 }
 
 /* ------------------------------------------------------------------ start and end */

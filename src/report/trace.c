@@ -81,6 +81,8 @@ static bool is_level(struct str folders)
     return true;
 }
 
+enum { LEVELS_MAX = 64 }; // folders for levels in one folder
+
 /* A folder for a CPU level inside a folder that is searched right after: nothing is there on most
  * systems, and `why` names the folder alone. */
 static bool is_detail(struct arena *a, const struct watch_request *r, size_t i)
@@ -90,7 +92,8 @@ static bool is_detail(struct arena *a, const struct watch_request *r, size_t i)
         return false;
     }
     struct str here = str_of(path_dir(a, c->path));
-    for (size_t k = i + 1; k < r->candidates.n && r->candidates.items[k].path; k++) {
+    for (size_t k = i + 1; k < r->candidates.n && k - i < LEVELS_MAX && r->candidates.items[k].path;
+         k++) {
         const char *folder = path_dir(a, r->candidates.items[k].path);
         size_t n = strlen(folder);
         if (here.n > n + 1 && str_starts(here, folder) && here.s[n] == '/' &&
@@ -171,7 +174,7 @@ static void edit_text(const struct out *o, struct arena *a, const struct watch_p
     out_print(o, OUT_YELLOW, "  (the loader has read it before)\n");
 }
 
-void report_trace_event(const struct out *o, struct arena *a, const struct watch_event *e)
+static void event_text(const struct out *o, struct arena *a, const struct watch_event *e)
 {
     switch (e->kind) {
     case WATCH_START: start_text(o, a, e->process); return;
@@ -190,6 +193,14 @@ void report_trace_event(const struct out *o, struct arena *a, const struct watch
     case WATCH_EDIT: edit_text(o, a, e->process, e->edit); return;
     case WATCH_OTHER: fprintf(o->file, "%s\n", str_printable(a, e->text)); return;
     }
+}
+
+void report_trace_event(const struct out *o, const struct watch_event *e)
+{
+    struct arena scratch; // a program may be watched for weeks
+    arena_init(&scratch, 0, NULL, NULL);
+    event_text(o, &scratch, e);
+    arena_release(&scratch);
 }
 
 /* ------------------------------------------------------------------ differences */

@@ -6,7 +6,7 @@
 #include "base/out.h"
 #include "watch/compare.h"
 
-void report_trace_event(const struct out *o, struct arena *a, const struct watch_event *event);
+void report_trace_event(const struct out *o, const struct watch_event *event);
 
 void report_trace_text(const struct out *o, struct arena *a, const struct watch_comparison *c);
 

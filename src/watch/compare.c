@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "diag/cause.h"
 
-enum { PROCESSES_MAX = 64, EXPLAINED_MAX = 50, US = 1000000 };
+enum { PROCESSES_MAX = 64, LOADS_MAX = 20000, REPLAYED_MAX = 200000, US = 1000000 };
 
 /* How the model is asked. */
 struct circumstances {
@@ -23,7 +23,7 @@ struct compared {
     struct arena *a;
     struct ldso_store store;
     struct watch_comparison *ret;
-    size_t n_explained;
+    size_t n_replayed; // dlopens, in all processes and circumstances
     const struct watch_edit *edit; // of the last replay with a variable set
 };
 
@@ -70,7 +70,7 @@ static void gather(struct compared *c, const struct watch_process *p, struct rep
     r->n_inherited = n - p->loads.n;
     while (depth > 0) {
         depth--;
-        for (size_t i = 0; i < counts[depth]; i++) {
+        for (size_t i = 0; i < counts[depth] && r->n_loads < LOADS_MAX; i++) {
             r->loads[r->n_loads++] = &chain[depth]->loads.items[i];
         }
     }
@@ -123,6 +123,9 @@ static bool replay(struct compared *c, const struct watch_process *p,
                    struct gm_err *err)
 {
     struct ldso_config config = {.cwd = p->cwd, .uid = getuid()};
+    if (c->n_replayed > REPLAYED_MAX) {
+        return gm_err_set(err, GM_ERR_LIMIT, "there are too many dlopens"), false;
+    }
     *ret = (struct replayed){.model = NULL};
     config.env = environment(c, p, how, &config.n_env);
     struct ldso_process *model = ldso_process_new(&c->store, c->a, &config);
@@ -132,6 +135,7 @@ static bool replay(struct compared *c, const struct watch_process *p,
     ret->model = model;
     gather(c, p, ret);
     n = n < ret->n_loads ? n : ret->n_loads;
+    c->n_replayed += n;
     ret->answers = arena_array(c->a, n + 1, sizeof *ret->answers);
     ret->objects_before = arena_array(c->a, n + 2, sizeof *ret->objects_before);
     for (size_t i = 0; i < n; i++) {
@@ -378,8 +382,7 @@ static void explain(struct compared *c, const struct watch_process *p, const str
                     size_t i, struct watch_difference *d)
 {
     const struct watch_load *l = r->loads[i];
-    if (c->n_explained++ < EXPLAINED_MAX &&
-        (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d))) {
+    if (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d)) {
         return;
     }
     d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; why is not known.", l->name,
@@ -525,6 +528,9 @@ static void compare_process(struct compared *c, const struct watch_process *p)
         note(c, p, err.text);
         return;
     }
+    if (r.n_inherited + p->loads.n > r.n_loads) {
+        note(c, p, arena_printf(c->a, "its dlopens after the first %d", LOADS_MAX));
+    }
     c->ret->n_processes++;
     c->edit = NULL;
     if (!p->fork_of) {
@@ -553,7 +559,7 @@ void watch_compare(const struct watch_trace *t, struct arena *a, struct root *ro
         compare_process(&c, t->processes.items[i]);
     }
     if (t->full) {
-        VEC_PUSH(a, &ret->notes, "the trace is longer than what is read of it; its end is not compared");
+        VEC_PUSH(a, &ret->notes, "the trace is longer than what is kept of it; its end is neither shown nor compared");
     }
     ldso_store_close(&c.store);
 }

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 
-enum { PIECE_BYTES = 64 << 10, LINE_BYTES_MAX = 64 << 10, LINES_MAX = 1000000 };
+enum { PIECE_BYTES = 64 << 10, LINE_BYTES_MAX = 64 << 10, KEPT_BYTES_MAX = 512 << 20 };
 
 /* ------------------------------------------------------------------ members of a line */
 
@@ -43,34 +43,24 @@ static struct watch_load *load_now(struct watch_process *p)
     return p->load < 0 ? NULL : &p->loads.items[p->load];
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+/* The path under which the file is loaded already, or NULL. */
+static const char *loaded_as(const struct watch_process *p, const struct stat *st)
 {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-static const char *opened_as(const char *const *paths, size_t n, const struct stat *file)
-{
-    struct stat st;
-    for (size_t i = 0; i < n; i++) {
-        if (stat(paths[i], &st) == 0 && same_file(&st, file)) {
-            return paths[i];
+    for (size_t i = 0; i < p->files.n; i++) {
+        const struct watch_file *f = &p->files.items[i];
+        if (f->ino && f->dev == st->st_dev && f->ino == st->st_ino) {
+            return f->path;
         }
     }
-    return NULL;
+    return p->fork_of ? loaded_as(p->fork_of, st) : NULL;
 }
 
-/* The path under which the file is loaded already, or NULL. */
-static const char *loaded_as(const struct watch_process *p, const char *path)
+static void remember_file(struct watch_trace *t, struct watch_process *p, const char *path)
 {
     struct stat st;
-    if (stat(path, &st) < 0) {
-        return NULL;
-    }
-    const char *found = opened_as(p->opened.items, p->opened.n, &st);
-    for (size_t i = 0; i < p->loads.n && !found; i++) {
-        found = opened_as(p->loads.items[i].opened.items, p->loads.items[i].opened.n, &st);
-    }
-    return found || !p->fork_of ? found : loaded_as(p->fork_of, path);
+    bool known = stat(path, &st) == 0;
+    VEC_PUSH(t->a, &p->files, (struct watch_file){.path = path, .dev = known ? st.st_dev : 0,
+                                                  .ino = known ? st.st_ino : 0});
 }
 
 static bool is_of(const struct watch_candidate *c, const char *result)
@@ -88,7 +78,9 @@ static void settle_unopened(const struct watch_process *p, struct watch_request 
                    !last->result)) {
         return;
     }
-    const char *loaded = is_of(last, "taken") ? loaded_as(p, last->path) : NULL;
+    struct stat st;
+    const char *loaded = is_of(last, "taken") && last->path && stat(last->path, &st) == 0
+                             ? loaded_as(p, &st) : NULL;
     r->outcome = loaded ? LDSO_REUSED : last->result ? LDSO_REFUSED : LDSO_NOT_FOUND;
     r->path = loaded ? loaded : last->result ? last->path : NULL;
 }
@@ -280,6 +272,7 @@ static void on_open(struct watch_trace *t, struct watch_process *p, json_t *line
     if (!path || number_of(line, "namespace") != 0) {
         return;
     }
+    remember_file(t, p, path);
     if (!p->started) {
         VEC_PUSH(t->a, &p->opened, path);
     } else if (l) {
@@ -395,7 +388,7 @@ static void take_event(struct watch_trace *t, json_t *line, const char *event)
 
 static void take_line(struct watch_trace *t, const char *s, size_t n)
 {
-    if (t->n_lines >= LINES_MAX) {
+    if (t->full || t->a->used_bytes > KEPT_BYTES_MAX) {
         t->full = true;
         return;
     }

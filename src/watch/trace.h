@@ -67,6 +67,13 @@ struct watch_edit {
     int64_t time_us;
 };
 
+/* A file that was opened, as it was then. */
+struct watch_file {
+    const char *path;
+    dev_t dev;
+    ino_t ino; // 0: not known
+};
+
 struct watch_process {
     int pid, ppid;
     const struct watch_process *fork_of; // NULL: it was started by an exec
@@ -81,6 +88,7 @@ struct watch_process {
     VEC(struct watch_request) requests;
     VEC(struct watch_load) loads;
     VEC(const char *) opened; // at the start, in the program's namespace
+    VEC(struct watch_file) files; // all that was opened
     VEC(struct watch_edit) edits;
     const char *start_says; // why it did not start, as far as the trace shows; or NULL
     long request, load;     // those that are under way, -1: none
@@ -107,7 +115,7 @@ struct watch_trace {
     size_t n_rest;
     VEC(struct watch_process *) processes;
     size_t n_lines, n_bad; // bad: not understood
-    bool full;             // too many lines: the later ones are not kept
+    bool full;             // too much: later lines are neither kept nor shown
     void (*show)(void *arg, const struct watch_event *event); // or NULL
     void *show_arg;
 };

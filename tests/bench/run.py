@@ -24,6 +24,8 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
   explain  a log of 1 GiB of ordinary text with one failure in its middle: 500 MB/s, under 32 MiB;
          beside it a search for a few words of failures with grep, which tells no cause
   gpucall  what `run --trace-gpu` adds to a GPU call that succeeds: under 20 ns
+  trace  what `run --trace` costs the program (watch_trace.py), beside LD_DEBUG=libs: the whole process takes
+         less than twice its time
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
 a budget each; a missed one gives exit status 1 with --strict only.
@@ -48,6 +50,7 @@ sys.path.insert(0, str(HERE.parent / "scenarios"))
 import gpucall                                                                      # noqa: E402
 import cases                                                                        # noqa: E402
 import store                                                                        # noqa: E402
+import watch_trace                                                                   # noqa: E402
 
 EXECUTABLES = ("true", "ls", "curl", "git", "python3", "gdb", "perl", "vim", "ssh", "ffmpeg",
                "gcc", "clang", "cmake", "podman", "qemu-system-x86_64", "gpg", "systemctl")
@@ -495,7 +498,7 @@ def main():
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain",
-                                           "gpucall"))
+                                           "gpucall", "trace"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -517,6 +520,8 @@ def main():
         bench_explain(bench, args.runs)
     if args.only in (None, "gpucall"):
         gpucall.bench_gpucall(bench, args.runs)
+    if args.only in (None, "trace"):
+        watch_trace.bench_trace(bench, args.runs, in_turns, print_table)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 

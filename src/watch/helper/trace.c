@@ -423,13 +423,16 @@ static const char *kind_of(const char *path)
     return (head[18] | head[19] << 8) != MACHINE ? "wrong-machine" : "taken";
 }
 
+/* Most are absent: one question is enough for those. */
 static const char *result_of(const char *path)
 {
     enum { NO_ENTRY = -2, DENIED = -13, NOT_FOLDER = -20 };
     struct stat st;
-    long rc = raw_stat(path, &st, 0);
+    long rc = raw_stat(path, &st, AT_SYMLINK_NOFOLLOW);
+    bool link = rc == 0 && S_ISLNK(st.st_mode);
+    rc = link ? raw_stat(path, &st, 0) : rc;
     if (rc == NO_ENTRY || rc == NOT_FOLDER) {
-        return raw_stat(path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? "dangling" : "absent";
+        return link ? "dangling" : "absent";
     }
     if (rc < 0) {
         return rc == DENIED ? "denied" : "unreadable";
