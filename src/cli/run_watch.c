@@ -299,6 +299,8 @@ static void end_by(int number)
 
 struct tracing {
     struct run_watch *w;
+    const struct run_watch_start *start;
+    char *const *env; // of the program
     struct arena *a;
     struct out out;
     struct watch_trace trace;
@@ -321,7 +323,7 @@ static void tick(void *arg)
 static int begin_tracing(struct tracing *t, struct run_watch *w, const struct run_watch_start *s)
 {
     struct gm_err err;
-    *t = (struct tracing){.w = w, .a = s->a};
+    *t = (struct tracing){.w = w, .start = s, .a = s->a};
     out_init(&t->out, stderr);
     if (!w->record || !w->trace) {
         return CLI_OK;
@@ -344,10 +346,30 @@ static void append(void *arg, const char *line, size_t n)
     (void)!write(*fd, line, n); // a full disk shows in the helpers' lines as well
 }
 
+/* Against what `check` foresees of the program with the variables that it had. */
+static void compare_foreseen(struct tracing *t, struct arena *a, struct watch_comparison *c)
+{
+    struct model_target target = {.root = ROOT_EMPTY};
+    struct model_target_options asked = {.env = (const char *const *)t->env, .cwd = t->start->cwd,
+                                         .uid = getuid()};
+    struct gm_err err;
+    while (asked.env[asked.n_env]) {
+        asked.n_env++;
+    }
+    if (!t->start->program) {
+        return;
+    }
+    if (mend_launch_model(&target, a, &asked, t->start->program, &err) == 0) {
+        watch_compare_foreseen(&t->trace, a, &target.model, c);
+    }
+    model_target_close(&target);
+}
+
 static void show_differences(struct tracing *t, struct arena *a, struct root *host)
 {
     struct watch_comparison c;
     watch_compare(&t->trace, a, host, &c);
+    compare_foreseen(t, a, &c);
     if (!t->w->trace_file) {
         report_trace_text(&t->out, a, &c);
         return;
@@ -430,6 +452,7 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
     if (rc != CLI_OK) {
         return rc;
     }
+    t.env = child.env;
     if (t.trace.show) {
         child.tick = tick;
         child.tick_arg = &t;

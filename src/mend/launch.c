@@ -299,23 +299,32 @@ static void guard_teardown(struct model *m, const struct mend_program *p,
     }
 }
 
-static void look(struct model_target *t, const struct mend_program *p,
-                 const struct mend_launch_options *options, struct mend_launch *ret)
+/* The processes to judge: false if there are none. */
+static bool add_processes(struct model *m, const struct mend_program *p)
 {
-    struct model *m = &t->model;
-    struct diag_report report;
     if (m->env && p->kind == MEND_PYTHON) {
         mend_imports_add(m, p);
     } else if (m->env) {
         model_add_default_scripts(m, NULL, 0);
     } else if (m->target_file) {
-        const struct model_process *out = model_add_file(m);
-        if (out->error) {
-            VEC_PUSH(m->arena, &ret->remarks, out->error);
-            return;
-        }
+        (void)model_add_file(m); // what goes wrong is said in the process
     } else {
-        return; // a starter, and no environment is active
+        return false; // a starter, and no environment is active
+    }
+    return true;
+}
+
+static void look(struct model_target *t, const struct mend_program *p,
+                 const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct model *m = &t->model;
+    struct diag_report report;
+    if (!add_processes(m, p)) {
+        return;
+    }
+    if (!m->env && m->processes.items[0]->error) {
+        VEC_PUSH(m->arena, &ret->remarks, m->processes.items[0]->error);
+        return;
     }
     diag_run(m, &report);
     const char *why = p->clears ? p->clears : hindrance(m);
@@ -334,11 +343,10 @@ static bool counts(const struct mend_program *p, const char *entry)
     return !p->ignores_python_variables || !starts_with(entry, "PYTHON");
 }
 
-void mend_launch_plan(struct model_target *t, struct arena *a,
-                      const struct model_target_options *o, const struct mend_program *p,
-                      const struct mend_launch_options *options, struct mend_launch *ret)
+static int open_target(struct model_target *t, struct arena *a,
+                       const struct model_target_options *o, const struct mend_program *p,
+                       struct gm_err *err)
 {
-    struct gm_err err;
     struct model_target_options asked = *o;
     VEC(const char *) env = {0};
     for (size_t i = 0; i < o->n_env; i++) {
@@ -353,12 +361,30 @@ void mend_launch_plan(struct model_target *t, struct arena *a,
     asked.n_env = env.n;
     asked.only_open = true;
     asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    return model_target_open(t, a, &asked, err);
+}
+
+void mend_launch_plan(struct model_target *t, struct arena *a,
+                      const struct model_target_options *o, const struct mend_program *p,
+                      const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct gm_err err;
     *ret = (struct mend_launch){0};
-    if (model_target_open(t, a, &asked, &err) < 0) {
+    if (open_target(t, a, o, p, &err) < 0) {
         VEC_PUSH(a, &ret->remarks, arena_strdup(a, err.text));
         return;
     }
     look(t, p, options, ret);
+}
+
+int mend_launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                      const struct mend_program *p, struct gm_err *err)
+{
+    int rc = open_target(t, a, o, p, err);
+    if (rc == 0) {
+        (void)add_processes(&t->model, p); // none: the model stays empty
+    }
+    return rc;
 }
 
 /* ------------------------------------------------------------------ the folder of links */

@@ -52,6 +52,12 @@ void mend_launch_plan(struct model_target *t, struct arena *a,
                       const struct model_target_options *o, const struct mend_program *p,
                       const struct mend_launch_options *options, struct mend_launch *ret);
 
+/* The same look alone: `t` is opened, and its model has the processes of the program in the variables of
+ * o->env; none for a program that starts others, where no environment is active. GM_ERR_LOOK and
+ * others: it cannot be looked at. The caller closes `t` in either case. */
+int mend_launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                      const struct mend_program *p, struct gm_err *err) GM_CHECK;
+
 /* The changes of one way for a process that starts with `env`; NULL, or why it cannot be carried
  * out by variables with these options. */
 const char *mend_launch_way(struct arena *a, const struct mend_way *way, const char *const *env,

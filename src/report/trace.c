@@ -208,7 +208,7 @@ void report_trace_event(const struct out *o, const struct watch_event *e)
 static enum diag_severity severity_of(const struct watch_difference *d)
 {
     const struct diag_cause_row *row = d->cause ? diag_cause_by_id(d->cause) : NULL;
-    return row ? row->severity : DIAG_WARNING;
+    return d->only_told ? DIAG_NOTE : row ? row->severity : DIAG_WARNING;
 }
 
 static void item(const struct out *o, struct arena *a, const char *label, const char *text)
@@ -259,6 +259,11 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
             c->n_processes, plural(c->n_processes, "process", "processes"), c->n_same,
             c->n_requests - c->n_same);
     fprintf(o->file, c->n_not_compared ? "; %zu not compared\n" : "\n", c->n_not_compared);
+    if (c->n_foreseen + c->n_not_made) {
+        fprintf(o->file, "of %zu loads that check foresees of this program %zu %s made, %zu as foreseen\n",
+                c->n_foreseen + c->n_not_made, c->n_foreseen, plural(c->n_foreseen, "was", "were"),
+                c->n_as_foreseen);
+    }
     for (size_t i = 0; i < c->notes.n; i++) {
         out_print(o, OUT_DIM, "note     ");
         out_wrap(o, 9, str_printable(a, c->notes.items[i]));
@@ -315,6 +320,9 @@ static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
     set(line, "requests", json_integer((json_int_t)c->n_requests));
     set(line, "as_predicted", json_integer((json_int_t)c->n_same));
     set(line, "not_compared", json_integer((json_int_t)c->n_not_compared));
+    set(line, "foreseen", json_integer((json_int_t)c->n_foreseen));
+    set(line, "as_foreseen", json_integer((json_int_t)c->n_as_foreseen));
+    set(line, "not_made", json_integer((json_int_t)c->n_not_made));
     set(line, "notes", texts(a, c->notes.items, c->notes.n));
     return line;
 }

@@ -329,14 +329,25 @@ static void add_name(struct compared *c, struct watch_difference *d, const char 
     }
 }
 
-/* Two causes of one kind in a process are one finding with two names. */
+static const char *kept(struct compared *c, const char *text)
+{
+    return text ? arena_strdup(c->a, text) : NULL;
+}
+
+/* Two causes of one kind in a process are one finding with two names. Texts of the model may point into
+ * files that are mapped as long as it lives. */
 static void add_difference(struct compared *c, const struct watch_difference *d)
 {
     struct watch_difference *known = known_difference(c, d->process, d->cause);
+    struct watch_difference new = *d;
+    new.name = kept(c, d->name);
+    new.caller = kept(c, d->caller);
+    new.seen.path = kept(c, d->seen.path);
+    new.model.path = kept(c, d->model.path);
     if (known) {
-        add_name(c, known, d->name);
+        add_name(c, known, new.name);
     } else {
-        VEC_PUSH(c->a, &c->ret->differences, *d);
+        VEC_PUSH(c->a, &c->ret->differences, new);
     }
 }
 
@@ -562,4 +573,139 @@ void watch_compare(const struct watch_trace *t, struct arena *a, struct root *ro
         VEC_PUSH(a, &ret->notes, "the trace is longer than what is kept of it; its end is neither shown nor compared");
     }
     ldso_store_close(&c.store);
+}
+
+/* ------------------------------------------------------------------ what check foresees */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return strcmp(a, b) == 0 || (stat(a, &one) == 0 && stat(b, &other) == 0 &&
+                                 one.st_dev == other.st_dev && one.st_ino == other.st_ino);
+}
+
+/* The same request as the program made it: the program itself is known by its file, without links. */
+static const struct watch_load *made_by(const struct watch_process *p, const struct ldso_process *m,
+                                        const struct ldso_load *load)
+{
+    const char *caller = load->caller == m->main ? p->exe : load->caller->path;
+    for (size_t k = 0; k < p->loads.n && k < LOADS_MAX; k++) {
+        const struct watch_load *l = &p->loads.items[k];
+        const char *from = l->caller ? l->caller : l->loader_caller;
+        if (l->name && from && strcmp(l->name, load->name) == 0 && same_file(from, caller)) {
+            return l;
+        }
+    }
+    return NULL;
+}
+
+static const struct watch_load *made(const struct watch_trace *t, const struct ldso_process *m,
+                                     const struct ldso_load *load, const struct watch_process **ret)
+{
+    const struct watch_load *found = NULL;
+    for (size_t i = 0; i < t->processes.n && i < PROCESSES_MAX && !found; i++) {
+        const struct watch_process *p = t->processes.items[i];
+        if (p->exe && same_file(p->exe, m->main->path)) {
+            found = made_by(p, m, load);
+            *ret = p;
+        }
+    }
+    return found;
+}
+
+/* Whether one of the scripts has this request end as seen. */
+static bool foreseen_so(const struct model *m, const struct ldso_load *load,
+                        const struct watch_load *l)
+{
+    const struct watch_answer seen = seen_of(l);
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < p->loads.n; k++) {
+            const struct ldso_load *other = &p->loads.items[k];
+            const struct watch_answer answer = answer_of(other);
+            if (strcmp(other->name, load->name) == 0 &&
+                strcmp(other->caller->path, load->caller->path) == 0 &&
+                same_answer(&answer, &seen)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_told(const struct watch_comparison *c, const struct watch_process *p,
+                    const char *name)
+{
+    for (size_t i = 0; i < c->differences.n; i++) {
+        const struct watch_difference *d = &c->differences.items[i];
+        if (d->process == p && (strcmp(d->name, name) == 0 ||
+                                in_list(d->likewise.items, d->likewise.n, name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same dlopens in the order that was seen end in the model as they did (else there is a difference
+ * already): what the program had loaded before decides. */
+static void tell_order(struct compared *c, const struct watch_process *p, const struct watch_load *l,
+                       const struct watch_answer *model)
+{
+    struct watch_difference d = {.process = p, .name = l->name, .time_us = l->time_us,
+                                 .caller = l->caller ? l->caller : l->loader_caller,
+                                 .seen = seen_of(l), .model = *model};
+    d.only_told = d.seen.found;
+    d.cause = d.seen.found && !model->found ? "import-order" : NULL;
+    d.summary = arena_printf(c->a, "check foresees of %s that %s; %s, because of what this program had "
+                                   "loaded before.", l->name, ends_at(c, model), ends_at(c, &d.seen));
+    SAY(c, &d, "the dlopens in the order that was seen end in the model as they did");
+    add_difference(c, &d);
+}
+
+static void judge_foreseen(struct compared *c, const struct watch_trace *t, const struct model *m,
+                           const struct ldso_process *model, const struct ldso_load *load)
+{
+    const struct watch_process *p = NULL;
+    const struct watch_load *l = made(t, model, load, &p);
+    const struct watch_answer answer = answer_of(load);
+    if (!l) {
+        c->ret->n_not_made++;
+        return;
+    }
+    c->ret->n_foreseen++;
+    if (foreseen_so(m, load, l)) {
+        c->ret->n_as_foreseen++;
+    } else if (!is_told(c->ret, p, l->name)) {
+        tell_order(c, p, l, &answer);
+    }
+}
+
+/* Whether an earlier script, or an earlier load of this one, has the same request. */
+static bool seen_before(const struct model *m, size_t process, size_t at, const struct ldso_load *load)
+{
+    for (size_t i = 0; i <= process; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < (i == process ? at : p->loads.n); k++) {
+            const struct ldso_load *other = &p->loads.items[k];
+            if (strcmp(other->name, load->name) == 0 &&
+                strcmp(other->caller->path, load->caller->path) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void watch_compare_foreseen(const struct watch_trace *t, struct arena *a, const struct model *m,
+                            struct watch_comparison *ret)
+{
+    struct compared c = {.a = a, .ret = ret};
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < p->loads.n; k++) {
+            if (!seen_before(m, i, k, &p->loads.items[k])) {
+                judge_foreseen(&c, t, m, p, &p->loads.items[k]);
+            }
+        }
+    }
 }

@@ -15,6 +15,7 @@
 #define GPUMEND_WATCH_COMPARE_H
 
 #include "base/root.h"
+#include "model/model.h"
 #include "watch/trace.h"
 
 /* Where a request ends. */
@@ -28,6 +29,7 @@ struct watch_difference {
     const char *name, *caller; // caller NULL: the start
     int64_t time_us;
     struct watch_answer seen, model;
+    bool only_told;      // no fault: it worked for a reason that the model did not have
     const char *cause;   // identifier of a cause (diag/cause.h); NULL: not explained
     const char *summary; // one sentence
     VEC(const char *) evidence;
@@ -37,6 +39,9 @@ struct watch_difference {
 
 struct watch_comparison {
     size_t n_processes, n_requests, n_same, n_not_compared;
+    /* Loads that `check` knows of: those that the program made, of these those that ended as
+     * foreseen, and those that it did not make in this run. */
+    size_t n_foreseen, n_as_foreseen, n_not_made;
     VEC(struct watch_difference) differences;
     VEC(const char *) notes; // processes that could not be modelled, one sentence each
 };
@@ -44,5 +49,10 @@ struct watch_comparison {
 /* The comparison lives in the arena. */
 void watch_compare(const struct watch_trace *t, struct arena *a, struct root *root,
                    struct watch_comparison *ret);
+
+/* Compares with what `check` foresees: `m` has the processes of the program (mend_launch_model()). After
+ * watch_compare(), whose answers say whether what was loaded before explains a difference. */
+void watch_compare_foreseen(const struct watch_trace *t, struct arena *a, const struct model *m,
+                            struct watch_comparison *ret);
 
 #endif

@@ -10,6 +10,9 @@ For every scenario of tests/scenarios/cases.py its script of imports and first u
   * the libraries that the trace shows as opened are those in /proc/self/maps at the end;
   * what `gpumend check` predicts of a load, and the trace shows too, ended as predicted.
 
+Then the script runs with what `run` mends, and what check foresees of that is held against it by the
+trace itself.
+
 A scenario that cannot be built here is skipped by name. The last line is `N passed, N failed, N
 skipped`.
 """
@@ -43,12 +46,13 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def traced(gpumend, scenario, env, folder):
+def traced(gpumend, scenario, env, folder, mend=False):
     """The lines of the trace, and the steps of the script with what was mapped."""
-    report, record = folder / "report", folder / "trace.jsonl"
+    report, record = folder / f"report-{mend}", folder / f"trace-{mend}.jsonl"
+    shell = () if mend else ("/bin/sh", "-c", "exec \"$0\" \"$@\"")
     variables = {**scenarios.environment(scenario, env), "XDG_CACHE_HOME": str(folder / "cache")}
     done = subprocess.run(
-        [gpumend, "run", "--trace", "--trace-file", str(record), "--", "/bin/sh", "-c", "exec \"$0\" \"$@\"",
+        [gpumend, "run", "--trace", "--trace-file", str(record), "--", *shell,
          str(env / "bin/python"), "-B", str(SCENARIOS / "truth.py"), str(report),
          *scenario.script()],
         cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -133,6 +137,15 @@ def prediction_faults(gpumend, scenario, env, lines, pid):
         yield "no load of check is in the trace"
 
 
+def mended_faults(gpumend, scenario, env, folder):
+    """The same with what `run` mends: what check then foresees is what happens."""
+    lines, _ = traced(gpumend, scenario, env, folder, mend=True)
+    yield from story_faults(lines, python_of(lines))
+    found = lines[-1]
+    if found.get("foreseen", 0) != found.get("as_foreseen") or not found.get("foreseen"):
+        yield "of %(foreseen)d foreseen loads %(as_foreseen)d are as foreseen" % found
+
+
 def run_one(scenario, wheels, args):
     for edit in scenario.edits:
         if edit[0] == "take":
@@ -142,8 +155,11 @@ def run_one(scenario, wheels, args):
         scenarios.apply_edits(scenario, env, wheels)
         with tempfile.TemporaryDirectory(prefix="gpumend-trace.") as folder:
             lines, truth = traced(args.gpumend, scenario, env, pathlib.Path(folder))
+            mended = [] if scenario.name == "no-gpu-package" else [
+                "mended: " + fault for fault in
+                mended_faults(args.gpumend, scenario, env, pathlib.Path(folder))]
         pid = python_of(lines)
-        wrong = list(story_faults(lines, pid)) + list(map_faults(lines, pid, truth))
+        wrong = mended + list(story_faults(lines, pid)) + list(map_faults(lines, pid, truth))
         if truth.verdict != scenario.verdict:
             wrong.append("traced it is %s, expected %s: %s" % (truth.verdict, scenario.verdict,
                                                                truth.text[-300:]))

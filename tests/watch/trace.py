@@ -504,6 +504,41 @@ def a_file_that_comes_or_goes(lab):
     require("was removed" in found["summary"], f"{found}")
 
 
+@test
+def what_check_foresees(lab):
+    """A package of a real environment: its load as check foresees it, and one that what the program
+    has loaded before decides."""
+    sys.path[:0] = [str(TOP / "tests/mend"), str(TOP / "tests/scenarios")]
+    import launcher
+    world = launcher.World(lab.exe, lab.top / "world")
+    env = launcher.Env(world, world.top / "venv")
+
+    def traced(program, *options, **variables):
+        lab.runs += 1
+        record = lab.top / f"foreseen-{lab.runs}.jsonl"
+        done = world.run(env.python, "-c", program, env=variables,
+                         options=("--trace", "--trace-file", record, *options))
+        require(done.returncode == 0, f"{done}")
+        return done.stdout, [json.loads(line) for line in record.read_text().splitlines()]
+
+    def counted(lines):
+        return tuple(total(lines)[k] for k in ("foreseen", "as_foreseen"))
+
+    said, lines = traced(launcher.PROGRAM)
+    require(said == b"found\n" and not of(lines, "difference"), f"mended: {said}, {lines[-1]}")
+    require(counted(lines) == (1, 1) and total(lines)["not_made"] > 0, f"mended: {lines[-1]}")
+    alone = ("--keep-env", "--no-preload")
+    said, lines = traced(launcher.PROGRAM, *alone, LD_LIBRARY_PATH="/nowhere")
+    require(said == b"not found\n" and counted(lines) == (1, 1), f"as it is: {said}, {lines[-1]}")
+    before = f"import ctypes\nctypes.CDLL('{env.cublas}/libcublas.so.12')\n"
+    said, lines = traced(before + launcher.PROGRAM, *alone, LD_LIBRARY_PATH="/nowhere")
+    require(said == b"found\n" and counted(lines) == (1, 0), f"loaded before: {said}, {lines[-1]}")
+    found = of(lines, "difference")
+    require([(d["cause"], d["severity"], d["name"]) for d in found]
+            == [("import-order", "note", "libcublas.so.12")], f"{found}")
+    require(total(lines)["requests"] == total(lines)["as_predicted"], f"{lines[-1]}")
+
+
 # ------------------------------------------------------------------ several processes
 
 @test
@@ -691,6 +726,7 @@ def main():
     passed = failed = skipped = 0
     with tempfile.TemporaryDirectory(prefix="gpumend-trace.") as top:
         lab = Lab(args.gpumend.resolve(), top)
+        (lab.top / "world").mkdir()
         for function in TESTS:
             if args.only and not fnmatch.fnmatch(function.__name__, args.only):
                 continue
