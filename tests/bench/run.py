@@ -23,6 +23,7 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
   arch   the GPU architectures in libcublasLt: milliseconds; `cuobjdump -lelf` beside it
   explain  a log of 1 GiB of ordinary text with one failure in its middle: 500 MB/s, under 32 MiB;
          beside it a search for a few words of failures with grep, which tells no cause
+  guard  what `run --guard-teardown` adds to the end of a thread: under 50 us for a destructor
   gpucall  what `run --trace-gpu` adds to a GPU call that succeeds: under 20 ns
   trace  what `run --trace` costs the program (watch_trace.py), beside LD_DEBUG=libs: the whole process takes
          less than twice its time
@@ -47,6 +48,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 
+import guard                                                                        # noqa: E402
 import gpucall                                                                      # noqa: E402
 import cases                                                                        # noqa: E402
 import store                                                                        # noqa: E402
@@ -498,7 +500,7 @@ def main():
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain",
-                                           "gpucall", "trace"))
+                                           "gpucall", "trace", "guard"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -522,6 +524,8 @@ def main():
         gpucall.bench_gpucall(bench, args.runs)
     if args.only in (None, "trace"):
         watch_trace.bench_trace(bench, args.runs, in_turns, print_table)
+    if args.only in (None, "guard"):
+        guard.bench_guard(bench, args.runs)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 

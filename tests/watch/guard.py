@@ -100,7 +100,7 @@ def cases(lab):
             ("exit-in-thread", 6, "", 30),
             ("many", 0, "600 destroyed, few threads: yes\n", 60),
             ("nested", 0, "joined\n", 30),
-            ("fork", 0, "child 0\n", 30),
+            ("fork", 0, "6 of 9 elsewhere\nchild 3\n", 30),
             ("first-leaves", 0, "", 30),
             ("exit-while-waiting", 4, "leaving\n", 2.5),
             ("close-all", 0, "3 destroyed\n", 30),

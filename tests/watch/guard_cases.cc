@@ -31,9 +31,13 @@ static void told_of_waiting(const char *name, long tid)
     std::printf("%s %s\n", name, tid == waiting_tid ? "here" : "elsewhere");
 }
 
-static void counted(const char *, long)
+static std::atomic<long> worker;
+static std::atomic<int> elsewhere;
+
+static void counted(const char *, long tid)
 {
     count++;
+    elsewhere += tid != worker;
 }
 
 struct Own {
@@ -120,13 +124,19 @@ int main(int argc, char **argv)
         std::thread([use] { use(counted); }).join();
         pid_t child = fork();
         if (child == 0) {
-            std::thread([use] { use(counted); }).join();
-            std::thread([use] { use(counted); }).join();
-            std::_Exit(count == 9 ? 0 : 1);
+            elsewhere = 0;
+            for (int i = 0; i < 2; i++) {
+                std::thread([use] {
+                    worker = syscall(SYS_gettid);
+                    use(counted);
+                }).join();
+            }
+            std::printf("%d of %d elsewhere\n", elsewhere.load(), count.load());
+            std::exit(3);
         }
         int status = 0;
         waitpid(child, &status, 0);
-        std::printf("child %d\n", status);
+        std::printf("child %d\n", WEXITSTATUS(status));
     } else if (mode == "exec") {
         std::thread([use] { use(counted); }).join();
         execl(argv[0], argv[0], "order", argv[2], nullptr);

@@ -52,7 +52,7 @@ static struct {
 } state;
 
 static struct {
-    atexit_function *atexit_impl, *atexit;
+    atexit_function *atexit_impl; // NULL: glibc before 2.18
     start_function *start;
     void (*exit)(int);
     void (*pthread_exit)(void *);
@@ -210,9 +210,7 @@ static bool is_first_thread(void)
 
 static void leave(int status, bool known)
 {
-    if (sys_pid() == state.pid || !end_active()) { // not in a child of vfork, whose memory it is not
-        __atomic_store_n(&state.leaving, 1, __ATOMIC_RELEASE);
-    }
+    __atomic_store_n(&state.leaving, 1, __ATOMIC_RELEASE);
     end_leaving(status, known);
 }
 
@@ -279,6 +277,9 @@ _Noreturn void guard_pthread_exit(void *value)
             keeper_first_has_left();
         }
     }
+    if (!next.pthread_exit) { // glibc before 2.34: in libpthread, which may be loaded later
+        next.pthread_exit = (void (*)(void *))object_symbol("pthread_exit", true);
+    }
     next.pthread_exit(value);
     __builtin_unreachable();
 }
@@ -299,16 +300,22 @@ static struct {
     struct record *free;
 } records;
 
-/* A forked child may have got the lock taken, by a thread that it has not: then nothing is
- * recorded in it. */
+/* A forked child may have got the lock taken, by a thread that it has not, and a list that this thread
+ * was changing. */
+static void begin_child(void)
+{
+    int32_t pid = sys_pid(), seen = __atomic_load_n(&state.pid, __ATOMIC_ACQUIRE);
+    if (seen != pid &&
+        __atomic_compare_exchange_n(&state.pid, &seen, pid, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        records.free = NULL;
+        __atomic_store_n(&records.lock, 0, __ATOMIC_RELEASE);
+    }
+}
+
 static struct record *take_record(void)
 {
-    for (unsigned i = 0; !lock_try(&records.lock); i++) {
-        if (sys_pid() != state.pid) {
-            return NULL;
-        }
-        sys_wait(&records.lock, 1, 1);
-    }
+    begin_child();
+    lock_take(&records.lock);
     if (!records.free) {
         struct record *more = sys_map(RECORDS_BYTES);
         for (size_t i = 0; more && i < RECORDS_BYTES / sizeof *more; i++) {
@@ -324,11 +331,11 @@ static struct record *take_record(void)
 
 static void give_record(struct record *r)
 {
-    if (lock_try(&records.lock)) { // else these bytes are not used again
-        r->next = records.free;
-        records.free = r;
-        lock_give(&records.lock);
-    }
+    begin_child();
+    lock_take(&records.lock);
+    r->next = records.free;
+    records.free = r;
+    lock_give(&records.lock);
 }
 
 static void run_here(const struct record *r)
@@ -384,7 +391,7 @@ static void run_record(void *record)
 static struct record *make_record(destructor *function, void *object, void *handle)
 {
     char name[END_NAME_MAX];
-    bool gpu = state.guards && sys_pid() == state.pid && object_at(handle, name, sizeof name) == OBJECT_GPU;
+    bool gpu = state.guards && object_at(handle, name, sizeof name) == OBJECT_GPU;
     if (!gpu && !end_active()) {
         return NULL;
     }
@@ -417,17 +424,16 @@ int guard_thread_atexit_impl(destructor *function, void *object, void *handle)
     return add_destructor(next.atexit_impl, function, object, handle);
 }
 
-/* libstdc++ keeps a list of its own where it was built for a glibc without the function above. It
- * may be loaded later than we are. */
+/* A libstdc++ that was built for a glibc without the function above keeps a list of its own. glibc's is
+ * taken where it has one, else libstdc++'s, which may be loaded and unloaded later than we are. */
 ENTRY int guard_thread_atexit(destructor *function, void *object, void *handle);
 TAKES_PLACE(guard_thread_atexit, __cxa_thread_atexit, "CXXABI_1.3.7");
 int guard_thread_atexit(destructor *function, void *object, void *handle)
 {
     look();
-    if (!next.atexit) {
-        next.atexit = (atexit_function *)object_symbol("__cxa_thread_atexit", true);
-    }
-    return add_destructor(next.atexit ? next.atexit : next.atexit_impl, function, object, handle);
+    atexit_function *to = next.atexit_impl;
+    to = to ? to : (atexit_function *)object_symbol("__cxa_thread_atexit", true);
+    return add_destructor(to, function, object, handle);
 }
 
 /* ------------------------------------------------------------------ unloading */
