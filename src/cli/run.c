@@ -507,7 +507,9 @@ const struct cli_command cli_run = {
             "not found gives status 127, that cannot be executed 126. With --verify the GPUs that CMD\n"
             "will see are run up to a kernel before: those that fail are hidden from it, and where\n"
             "none is left it uses the CPU, or is not started if a GPU was asked for by --device or\n"
-            "--require-gpu (status 1; 3 if it cannot be told).",
+            "--require-gpu (status 1; 3 if it cannot be told). --trace and --restart stay beside CMD\n"
+            "until it ends, and end as it does; --trace-gpu and --guard-teardown put a small library\n"
+            "into it.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run_run,
