@@ -115,6 +115,7 @@ static const struct problem_row rows[] = {
     {"version-mismatch", ALWAYS(DIAG_DRIVER_MISMATCH), "libcuda.so.1"},
     {"no-libraries", DIAG_DRIVER_LIBRARIES_MISSING, DIAG_CONTAINER_NO_LIBRARIES,
      DIAG_WSL_DRIVER_MISSING, "libcuda.so.1"},
+    {"not-mounted", ALWAYS(DIAG_CONTAINER_NO_LIBRARIES), "libdxcore.so"},
     {"level-zero", ALWAYS(DIAG_LEVEL_ZERO_MISSING), NULL},
     {"fabric-manager", ALWAYS(DIAG_FABRIC_MANAGER), "nvidia-fabricmanager"},
     {"forward-compatibility-wrong", ALWAYS(DIAG_FORWARD_COMPAT), NULL},

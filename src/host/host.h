@@ -152,6 +152,7 @@ struct host_wsl {
     struct host_fact is_wsl;
     struct host_fact dxg;        // /dev/dxg
     struct host_fact driver;     // value: the driver store folder with the NVIDIA driver
+    struct host_fact dxcore;     // libdxcore.so, which the driver reaches the GPU with
     struct host_library libcuda; // in /usr/lib/wsl/lib
     host_texts shadows;          // libcuda outside /usr/lib/wsl
 };

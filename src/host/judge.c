@@ -421,7 +421,13 @@ static void nvidia_compat(struct judge *j)
 static void wsl_state(struct judge *j)
 {
     const struct host_wsl *w = &j->h->wsl;
-    if (w->dxg.state == HOST_NO) {
+    const struct host_library *first = library(&j->h->nvidia, "libcuda.so.1");
+    bool given = first && starts_with(first->real, "/usr/lib/wsl/"); // by the container toolkit
+    if (w->dxg.state == HOST_NO && in_container(j)) {
+        add(j, "not-injected", HOST_NO, "this container was not given it (no /dev/dxg)",
+            "docker run --gpus all, or --device /dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e "
+            "LD_LIBRARY_PATH=/usr/lib/wsl/lib");
+    } else if (w->dxg.state == HOST_NO) {
         add(j, "no-dxg", HOST_NO, "/dev/dxg is missing, through which WSL reaches the GPU",
             "use WSL 2 with its own kernel: wsl --update, then wsl --shutdown (in Windows)");
     } else if (w->dxg.state == HOST_UNKNOWN) {
@@ -431,11 +437,19 @@ static void wsl_state(struct judge *j)
         add(j, "no-windows-driver", HOST_NO, "Windows' driver store holds no NVIDIA driver",
             "install NVIDIA's driver in Windows");
     }
-    if (!w->libcuda.path) {
+    if (in_container(j) && w->dxg.state == HOST_YES && (!(w->libcuda.path || given) ||
+                                                        w->dxcore.state == HOST_NO)) {
+        add(j, "not-mounted", HOST_NO,
+            w->dxcore.state == HOST_NO
+                ? "this container has /dev/dxg and not libdxcore.so, with which WSL's libcuda "
+                  "reaches the GPU"
+                : "this container has /dev/dxg and not the libcuda.so.1 of WSL",
+            "docker run --gpus all, or -v /usr/lib/wsl:/usr/lib/wsl -e "
+            "LD_LIBRARY_PATH=/usr/lib/wsl/lib");
+    } else if (!w->libcuda.path && !given) {
         add(j, "no-libraries", HOST_NO, "there is no libcuda.so.1 in /usr/lib/wsl/lib",
             "wsl --shutdown (in Windows), and start again; install NVIDIA's driver in Windows");
     }
-    const struct host_library *first = library(&j->h->nvidia, "libcuda.so.1");
     if (w->shadows.n && first) {
         bool wins = !starts_with(first->real, "/usr/lib/wsl/");
         add(j, "wsl-shadowed", wins ? HOST_NO : HOST_YES,

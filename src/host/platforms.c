@@ -47,6 +47,10 @@ static void read_wsl_libraries(struct host_look *l)
     if (root_realpath(l->root, l->arena, path, &real) == 0) {
         w->libcuda = (struct host_library){.name = "libcuda.so.1", .path = path, .real = real};
     }
+    struct host_libraries dxcore;
+    host_find_library(l, "libdxcore.so", &dxcore);
+    w->dxcore = dxcore.found.n ? host_yes(dxcore.found.items[0].path, NULL)
+                               : host_no("/usr/lib/wsl/lib", "it is in none of the usual folders");
     for (size_t i = 0; i < n->libraries.n; i++) {
         const struct host_library *lib = &n->libraries.items[i];
         if (strcmp(lib->name, "libcuda.so.1") == 0 && !starts_with(lib->real, "/usr/lib/wsl/")) {
@@ -74,7 +78,7 @@ static void collect_wsl(struct host_look *l)
     struct host *h = l->host;
     struct host_wsl *w = &h->wsl;
     w->is_wsl = is_wsl(h);
-    w->dxg = w->driver = host_unknown(NULL, "this is not WSL");
+    w->dxg = w->driver = w->dxcore = host_unknown(NULL, "this is not WSL");
     if (w->is_wsl.state != HOST_YES) {
         return;
     }
@@ -83,9 +87,16 @@ static void collect_wsl(struct host_look *l)
     w->driver = store_driver(l);
     read_wsl_libraries(l);
     if (w->driver.state != HOST_YES && !w->libcuda.path) {
+        bool inside = h->container.inside.state == HOST_YES;
         if (w->dxg.state != HOST_NO) {
             VEC_PUSH(l->arena, &h->notes,
-                     "WSL may reach a GPU that is not NVIDIA's, which no file here tells");
+                     inside ? "this container in WSL has /dev/dxg and no driver of NVIDIA: whose GPU "
+                              "it is no file here tells"
+                            : "WSL may reach a GPU that is not NVIDIA's, which no file here tells");
+        } else if (inside) {
+            VEC_PUSH(l->arena, &h->notes,
+                     "this is a container in WSL without /dev/dxg: a GPU of Windows, if there is "
+                     "one, was not given to it");
         }
         return;
     }

@@ -109,6 +109,8 @@ torch_on("container-without-driver-libraries", "container-lib-missing", "libcuda
 torch_on("wsl-driver-missing", "wsl-specific", "/dev/dxg",
          {**MACHINES["wsl-good"][1], "nodes": ["/dev/null c 1 3 666 0 0 ok"]}, "wsl-good",
          name="wsl-without-dxg", repair="wsl --update")
+torch_on("container-without-driver-libraries", "container-lib-missing", "libdxcore.so",
+         "wsl-container-without-libdxcore", "wsl-container", repair="-v /usr/lib/wsl:/usr/lib/wsl")
 # torch for CUDA does not use an Intel GPU; a program that asks for Level Zero does.
 torch_on("level-zero-missing", "lib-missing", "Intel*", "arc-half-chain", "arc-a770",
          name="level-zero-missing-for-others", severity="note", repair="libze-intel-gpu1")

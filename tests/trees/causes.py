@@ -45,6 +45,7 @@ CAUSES = {
     "lost-device-cgroup-v1": ("error", "device-cgroup-lost"),
     "host-without-toolkit": ("note", "container-runtime-missing"),
     "host-with-desktop": ("warning", "container-engine-elsewhere"),
+    "wsl-container-without-libdxcore": ("error", "container-without-driver-libraries"),
     "wsl-shadowed": ("error", "wsl-libcuda-shadowed"),
     "rx5700xt-wrong-override": ("warning", "hsa-override-wrong"),
     "rx7900xtx-without-rights": ("error", "device-permission"),

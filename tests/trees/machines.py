@@ -49,6 +49,19 @@ def wsl():
                   {"nodes": ["/dev/dxg c 10 125 666 0 0 ok"]})
 
 
+def wsl_container(*without_files):
+    """As the container toolkit mounts it (libnvidia-container, src/nvc_info.c, lookup_wsl_libraries):
+    the store's files where they are, links in the system's folder, libdxcore.so beside them."""
+    folder = "/usr/lib/x86_64-linux-gnu"
+    return without(merged(
+        system(kernel="5.15.153.1-microsoft-standard-WSL2"), container("docker", ["/dev/dxg"]),
+        {f"{WSL_STORE}/libcuda.so.1.1": "", f"{WSL_STORE}/libnvidia-ml.so.1": "",
+         f"{folder}/libcuda.so.1": Link(f"{WSL_STORE}/libcuda.so.1.1"),
+         f"{folder}/libnvidia-ml.so.1": Link(f"{WSL_STORE}/libnvidia-ml.so.1"),
+         f"{folder}/libdxcore.so": "",
+         "nodes": ["/dev/dxg c 10 125 666 0 0 ok"]}), *without_files)
+
+
 def jetson():
     folder = "/usr/lib/aarch64-linux-gnu/nvidia"
     return merged(
@@ -133,6 +146,11 @@ MACHINES = {
     "docker-slim-without-nvrtc": (0, merged(DOCKER, {
         "/usr/local/lib/python3.11/site-packages/torch/version.py": "cuda = '12.4'\n"})),
     "wsl-good": (0, wsl()),
+    "wsl-container": (0, wsl_container()),
+    "wsl-container-without-libdxcore": (1, wsl_container(
+        "/usr/lib/x86_64-linux-gnu/libdxcore")),
+    "wsl-container-without-gpu": (0, merged(
+        system(kernel="5.15.153.1-microsoft-standard-WSL2"), container("docker"))),
     "jetson-orin": (0, jetson()),
 
     # NVIDIA, not in order
