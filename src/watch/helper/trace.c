@@ -38,7 +38,8 @@ LA_EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *f
                                  unsigned *flags, const char *name);
 
 enum { LINE_MAX_BYTES = 7168, PATH_BYTES = 4096, TAIL_BYTES = 64, SLOTS = 32, ERROR_SLOTS = 4,
-       HIGH_FD = 1000, LESS_HIGH_FD = 200, MAPS_MAX = 8192 };
+       HIGH_FD = 1000, LESS_HIGH_FD = 200, OBJECTS_MAX = 4096, NAMES_BYTES = 1 << 20,
+       HEAD_BYTES = 2048 };
 
 /* ------------------------------------------------------------------ the system */
 
@@ -238,7 +239,6 @@ static struct {
     int pid;
     bool started, adding, ended; // changed under the loader's lock
     const char *preload;         // LD_PRELOAD at the start, or NULL
-    const struct link_map *main;
     char exe[PATH_BYTES];
     uintptr_t program_headers; // of the main program (AT_PHDR)
     size_t n_program_headers;
@@ -324,18 +324,102 @@ static void look_for_fork(struct line *l)
 
 /* ------------------------------------------------------------------ objects */
 
-static const char *name_of(const struct link_map *map)
+/*
+ * What is open, in storage of our own: the loader's link maps go with a dlclose in another thread, and
+ * calls are noted before the loader's lock is taken. Changed under that lock, read without: names are
+ * never taken back, so that the worst of a race is another object's name.
+ */
+struct object {
+    uintptr_t from, to; // its addresses; from 0: not known, or not open
+    const char *name;   // NULL: there was no room
+    bool open, has_runpath;
+};
+
+static struct object objects[OBJECTS_MAX]; // the first is the program
+static size_t n_objects;
+static char names[NAMES_BYTES];
+static size_t n_names;
+
+/* The cookie of an object is its row. */
+static struct object *object_of(const uintptr_t *cookie)
 {
-    if (!map) {
-        return NULL;
-    }
-    return map->l_name && map->l_name[0] ? map->l_name : me.exe;
+    uintptr_t at = cookie ? *cookie : 0;
+    bool known = at >= (uintptr_t)objects && at < (uintptr_t)(objects + n_objects);
+    return known ? (struct object *)at : NULL;
 }
 
-/* The cookie of an object is its link map, as the loader sets it. */
-static const struct link_map *map_of(const uintptr_t *cookie)
+static const char *name_of(const struct object *o)
 {
-    return cookie ? (const struct link_map *)*cookie : NULL;
+    return o ? __atomic_load_n(&o->name, __ATOMIC_ACQUIRE) : NULL;
+}
+
+static const char *keep_name(const char *name)
+{
+    size_t n = length(name) + 1;
+    if (n > NAMES_BYTES - n_names) {
+        return NULL;
+    }
+    char *kept = names + n_names;
+    for (size_t i = 0; i < n; i++) {
+        kept[i] = name[i];
+    }
+    n_names += n;
+    return kept;
+}
+
+/* A row for it: one that had this name before, else a new one. NULL if there is none. */
+static struct object *row_for(const char *name)
+{
+    for (size_t i = 1; i < n_objects; i++) {
+        if (!objects[i].open && objects[i].name && same(objects[i].name, name)) {
+            return &objects[i];
+        }
+    }
+    if (n_objects == OBJECTS_MAX) {
+        return NULL;
+    }
+    struct object *o = &objects[n_objects];
+    __atomic_store_n(&o->name, n_objects ? keep_name(name) : me.exe, __ATOMIC_RELEASE);
+    __atomic_store_n(&n_objects, n_objects + 1, __ATOMIC_RELEASE);
+    return o;
+}
+
+static void set_addresses(struct object *o, uintptr_t base, const Elf64_Phdr *headers, size_t n)
+{
+    uintptr_t from = UINTPTR_MAX, to = 0;
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t start = base + headers[i].p_vaddr, end = start + headers[i].p_memsz;
+        if (headers[i].p_type == PT_LOAD) {
+            from = start < from ? start : from;
+            to = end > to ? end : to;
+        }
+    }
+    if (to) {
+        __atomic_store_n(&o->to, to, __ATOMIC_RELEASE);
+        __atomic_store_n(&o->from, from, __ATOMIC_RELEASE);
+    }
+}
+
+/* Out of the file: in memory the headers need not be where the object begins. */
+static void read_addresses(struct object *o, const struct link_map *map)
+{
+    union {
+        Elf64_Ehdr header;
+        char bytes[HEAD_BYTES];
+    } head;
+    int fd = map->l_name && has(map->l_name, '/')
+                 ? raw_open(map->l_name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    if (fd < 0) {
+        return; // the kernel's own object
+    }
+    long n = raw(SYS_read, fd, (long)head.bytes, sizeof head.bytes, 0);
+    (void)raw(SYS_close, fd, 0, 0, 0);
+    const Elf64_Ehdr *h = &head.header;
+    if (n > (long)sizeof *h && h->e_phoff <= (size_t)n && h->e_phentsize == sizeof(Elf64_Phdr) &&
+        h->e_phoff % _Alignof(Elf64_Phdr) == 0 &&
+        h->e_phnum <= ((size_t)n - h->e_phoff) / sizeof(Elf64_Phdr)) {
+        set_addresses(o, map->l_addr, (const Elf64_Phdr *)(head.bytes + h->e_phoff), h->e_phnum);
+    }
 }
 
 static bool has_tag(const struct link_map *map, Elf64_Sxword tag)
@@ -348,51 +432,34 @@ static bool has_tag(const struct link_map *map, Elf64_Sxword tag)
     return false;
 }
 
-static bool in_segments(const struct link_map *map, const Elf64_Phdr *headers, size_t n,
-                        uintptr_t address)
+static struct object *add_object(const struct link_map *map)
 {
-    for (size_t i = 0; i < n; i++) {
-        uintptr_t from = map->l_addr + headers[i].p_vaddr;
-        if (headers[i].p_type == PT_LOAD && address >= from &&
-            address - from < headers[i].p_memsz) {
-            return true;
-        }
+    struct object *o = row_for(map->l_name ? map->l_name : "");
+    if (!o) {
+        return NULL;
     }
-    return false;
-}
-
-/* Whether the code at the address is the object's. Libraries have their ELF header where they begin. */
-static bool is_in(const struct link_map *map, uintptr_t address)
-{
-    if (map == me.main) {
-        return in_segments(map, (const Elf64_Phdr *)me.program_headers, me.n_program_headers,
-                           address);
+    o->open = true;
+    o->has_runpath = has_tag(map, DT_RUNPATH);
+    if (o == objects) {
+        set_addresses(o, map->l_addr, (const Elf64_Phdr *)me.program_headers, me.n_program_headers);
+    } else {
+        read_addresses(o, map);
     }
-    const Elf64_Ehdr *header = (const Elf64_Ehdr *)map->l_addr;
-    if (!header || (const void *)map->l_ld < (const void *)header ||
-        (map->l_addr & 4095) != 0 || header->e_ident[0] != ELFMAG0 ||
-        header->e_ident[1] != ELFMAG1 || header->e_phoff > 4096 || header->e_phnum > 64) {
-        return false;
-    }
-    return in_segments(map, (const Elf64_Phdr *)(map->l_addr + header->e_phoff), header->e_phnum,
-                       address);
+    return o;
 }
 
 /* The object that the loader takes for the caller: that whose code the call returns to, else the
- * program (glibc, elf/dl-open.c: _dl_find_dso_for_object). Objects of `like`'s namespace are asked. */
-static const struct link_map *caller_at(const struct link_map *like, uintptr_t address)
+ * program (glibc, elf/dl-open.c: _dl_find_dso_for_object). */
+static const char *caller_at(uintptr_t address)
 {
-    const struct link_map *first = like;
-    while (first && first->l_prev) {
-        first = first->l_prev;
-    }
-    size_t n = 0;
-    for (const struct link_map *m = first; m && n < MAPS_MAX; m = m->l_next, n++) {
-        if (is_in(m, address)) {
-            return m;
+    size_t n = __atomic_load_n(&n_objects, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t from = __atomic_load_n(&objects[i].from, __ATOMIC_ACQUIRE);
+        if (from && address >= from && address < __atomic_load_n(&objects[i].to, __ATOMIC_ACQUIRE)) {
+            return name_of(&objects[i]);
         }
     }
-    return me.main;
+    return me.exe;
 }
 
 /* ------------------------------------------------------------------ the search */
@@ -441,7 +508,7 @@ static const char *result_of(const char *path)
     return S_ISREG(st.st_mode) ? kind_of(path) : "invalid";
 }
 
-static void tell_candidate(struct line *l, const struct link_map *caller, const char *path,
+static void tell_candidate(struct line *l, const struct object *caller, const char *path,
                            const char *via)
 {
     begin(l, "candidate");
@@ -474,17 +541,17 @@ static bool is_preload(const char *name)
     return false;
 }
 
-static const char *kind_of_request(const struct link_map *caller, const char *name)
+static const char *kind_of_request(const struct object *caller, const char *name)
 {
     if (me.started) {
         return me.adding ? "needed" : "dlopen";
     }
-    return caller == me.main && is_preload(name) ? "preload" : "needed";
+    return caller == objects && is_preload(name) ? "preload" : "needed";
 }
 
 char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
 {
-    const struct link_map *caller = map_of(cookie);
+    const struct object *caller = object_of(cookie);
     struct line l;
     look_for_fork(&l);
     switch (flag) {
@@ -501,7 +568,7 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
     case LA_SER_LIBPATH: tell_candidate(&l, caller, name, "LD_LIBRARY_PATH"); break;
     case LA_SER_RUNPATH:
         tell_candidate(&l, caller, name,
-                       caller && has_tag(caller, DT_RUNPATH) ? "runpath" : "rpath");
+                       caller && caller->has_runpath ? "runpath" : "rpath");
         break;
     case LA_SER_CONFIG: tell_candidate(&l, caller, name, "cache"); break;
     case LA_SER_DEFAULT: tell_candidate(&l, caller, name, "default"); break;
@@ -513,13 +580,11 @@ char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
 unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 {
     struct line l;
-    *cookie = (uintptr_t)map;
-    if (!me.main) {
-        me.main = map;
-    }
+    const struct object *o = add_object(map);
+    *cookie = (uintptr_t)o;
     look_for_fork(&l);
     begin(&l, "open");
-    put_member(&l, "path", name_of(map));
+    put_member(&l, "path", o == objects ? me.exe : map->l_name);
     put_count(&l, "namespace", space);
     end(&l);
     return LA_FLG_BINDTO | LA_FLG_BINDFROM;
@@ -527,18 +592,22 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 
 unsigned la_objclose(uintptr_t *cookie)
 {
-    const struct link_map *map = map_of(cookie);
+    struct object *o = object_of(cookie);
     struct line l;
     if (me.ended) {
         return 0;
     }
     look_for_fork(&l);
-    me.ended = map == me.main; // exit() closes the program first, then everything
+    me.ended = o == objects; // exit() closes the program first, then everything
     begin(&l, me.ended ? "end" : "close");
     if (!me.ended) {
-        put_member(&l, "path", name_of(map));
+        put_member(&l, "path", name_of(o));
     }
     end(&l);
+    if (o && !me.ended) {
+        __atomic_store_n(&o->from, 0, __ATOMIC_RELEASE);
+        o->open = false;
+    }
     return 0;
 }
 
@@ -567,24 +636,25 @@ static const char *const call_names[N_CALLS] = {
     [CALL_PUTENV] = "putenv",     [CALL_UNSETENV] = "unsetenv", [CALL_DLERROR] = "dlerror",
 };
 
-/* One function that calls go on to. Filled once, under `filling`, and read without a lock. */
+enum { CLAIMED = 1 };
+
+/* One function that calls go on to. Filled once; nobody has its thunk before. */
 struct slot {
-    _Atomic uintptr_t real; // 0: free
+    uintptr_t real; // 0: free, CLAIMED: being filled; by the __atomic functions
     enum call call;
-    const struct link_map *definer;
+    const char *definer; // whose it is
 };
 
 static struct slot slots[SLOTS];
 static struct slot error_slots[ERROR_SLOTS];
-static int filling; // by the __atomic functions
 
 /* Whose dlopen is not the loader's own. */
-static const char *interposer(const struct link_map *definer)
+static const char *interposer(const char *definer)
 {
-    const char *base = base_of(name_of(definer));
+    const char *base = base_of(definer ? definer : "libc.so");
     bool own = begins(base, "libc.so") || begins(base, "libdl.so") || begins(base, "libdl-2.") ||
                begins(base, "libc-2.") || begins(base, "ld-linux") || begins(base, "ld-2.");
-    return own ? NULL : name_of(definer);
+    return own ? NULL : definer;
 }
 
 static void tell_dlopen(const struct slot *s, const char *name, long flags, long space, uintptr_t back)
@@ -593,7 +663,7 @@ static void tell_dlopen(const struct slot *s, const char *name, long flags, long
     look_for_fork(&l);
     begin(&l, "dlopen");
     put_member(&l, "name", name);
-    put_member(&l, "caller", name_of(caller_at(s->definer, back)));
+    put_member(&l, "caller", caller_at(back));
     put_count(&l, "flags", flags);
     put_count(&l, "namespace", space);
     put_member(&l, "interposed_by", interposer(s->definer));
@@ -619,7 +689,7 @@ static void tell_variable(const struct slot *s, const char *name, const char *va
     begin(&l, "setenv");
     put_member(&l, "name", key);
     put_member(&l, "value", s->call == CALL_PUTENV && name[n] == '=' ? name + n + 1 : value);
-    put_member(&l, "caller", name_of(caller_at(s->definer, back)));
+    put_member(&l, "caller", caller_at(back));
     end(&l);
 }
 
@@ -631,7 +701,7 @@ __attribute__((used, visibility("hidden"))) uintptr_t gpumend_trace_called(unsig
 uintptr_t gpumend_trace_called(unsigned index, long a, long b, long c, uintptr_t back)
 {
     const struct slot *s = &slots[index];
-    uintptr_t real = s->real;
+    uintptr_t real = __atomic_load_n(&s->real, __ATOMIC_ACQUIRE);
     switch (s->call) {
     case CALL_DLOPEN: tell_dlopen(s, (const char *)a, b, 0, back); break;
     case CALL_DLMOPEN: tell_dlopen(s, (const char *)b, c, a, back); break;
@@ -738,25 +808,24 @@ static char *error_2(void) { return tell_error(2); }
 static char *error_3(void) { return tell_error(3); }
 static char *(*const error_thunks[ERROR_SLOTS])(void) = {error_0, error_1, error_2, error_3};
 
-/* The slot of this function, a new one if there is none; -1 if all are taken. */
-static int slot_for(struct slot *table, int n, uintptr_t real, enum call call,
-                    const struct link_map *definer)
+/* The slot of this function, a new one if there is none; -1 if all are taken. Without a lock, which a
+ * forked child could find taken for ever; two threads at once may take two slots for one function. */
+static int slot_for(struct slot *table, int n, uintptr_t real, enum call call, const char *definer)
 {
-    int found = -1;
-    while (__atomic_exchange_n(&filling, 1, __ATOMIC_ACQUIRE)) {
-    }
-    for (int i = 0; i < n && found < 0; i++) {
-        if (table[i].real == real && table[i].call == call) {
-            found = i;
-        } else if (!table[i].real) {
+    for (int i = 0; i < n; i++) {
+        uintptr_t free = 0;
+        if (__atomic_load_n(&table[i].real, __ATOMIC_ACQUIRE) == real && table[i].call == call) {
+            return i;
+        }
+        if (__atomic_compare_exchange_n(&table[i].real, &free, CLAIMED, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
             table[i].call = call;
             table[i].definer = definer;
-            table[i].real = real;
-            found = i;
+            __atomic_store_n(&table[i].real, real, __ATOMIC_RELEASE);
+            return i;
         }
     }
-    __atomic_store_n(&filling, 0, __ATOMIC_RELEASE);
-    return found;
+    return -1;
 }
 
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to,
@@ -772,10 +841,10 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintp
             continue;
         }
         if (call == CALL_DLERROR) {
-            int slot = slot_for(error_slots, ERROR_SLOTS, symbol->st_value, call, map_of(to));
+            int slot = slot_for(error_slots, ERROR_SLOTS, symbol->st_value, call, name_of(object_of(to)));
             return slot < 0 ? symbol->st_value : (uintptr_t)error_thunks[slot];
         }
-        int slot = slot_for(slots, SLOTS, symbol->st_value, call, map_of(to));
+        int slot = slot_for(slots, SLOTS, symbol->st_value, call, name_of(object_of(to)));
         return slot < 0 ? symbol->st_value
                         : (uintptr_t)gpumend_trace_thunks + (uintptr_t)slot * THUNK_BYTES;
     }
