@@ -30,6 +30,7 @@ test test-scenarios differential bench:
 test-explain:
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
+	@python3 tests/explain/generality.py
 	@python3 tests/explain/run.py $(BUILD)/gpumend --misses
 
 fuzz:

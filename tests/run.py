@@ -47,6 +47,7 @@ SUITES = [
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
     Suite("test", "explain", 900, "{py} tests/explain/run.py {exe}"),
+    Suite("test", "explain-generality", 300, "{py} tests/explain/generality.py"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}"),
