@@ -442,6 +442,16 @@ def elsewhere(bench, env):
                                 unless("cudaErrorIllegalAddress" in errors, "nothing told")])
     else:
         bench.skip("valgrind", "not installed")
+    filtered = bench.compile("filter", HERE / "gpucall_filter.c")
+    told = []
+    for program in (bench.static, bench.folder / "hip-no-PLT"):
+        path = bench.folder / f"filtered-{len(told)}.jsonl"
+        done = bench.raw(filtered, program, "once", GPUMEND_TRACE_GPU=str(path), **env)
+        told += [(e["call"], "main" in symbols(e)) for e in
+                 failures(map(json.loads, path.read_text().splitlines() if path.exists() else ()))[:1]]
+    bench.case("system calls are filtered", [
+        differs("status", done.returncode, 0),
+        differs("told", told, [("cuMemAlloc_v2", True), ("hipSetDevice", True)])])
     asan = bench.program("asan", "gpucall_program.c", HERE / "gpucall_static.c", "-fsanitize=address,undefined")
     for mode in ("once", "threads", "fork"):
         done = bench.raw(asan, mode, GPUMEND_TRACE_GPU="-", ASAN_OPTIONS="detect_leaks=0", **env)
