@@ -39,8 +39,8 @@ static int take_restart(struct run_watch *w, struct arena *a, const char *value)
         w->restart_max = 0;
         return CLI_OK;
     }
-    if (!starts_with(value, "on-crash:") || !take_number(value + strlen("on-crash:"), &w->restart_max) ||
-        !w->restart_max) {
+    if (!starts_with(value, "on-crash:") ||
+        !take_number(value + strlen("on-crash:"), &w->restart_max) || !w->restart_max) {
         return cli_fail(CLI_USAGE, "run: --restart wants on-crash or on-crash:N, N from 1, not %s",
                         str_printable(a, arena_strdup(a, value)));
     }
@@ -68,7 +68,8 @@ int run_watch_check(const struct run_watch *w)
                                    "--trace-gpu)");
     }
     if (w->guard_teardown && w->no_guard_teardown) {
-        return cli_fail(CLI_USAGE, "run: --guard-teardown and --no-guard-teardown exclude one another");
+        return cli_fail(CLI_USAGE, "run: --guard-teardown and --no-guard-teardown exclude one "
+                                   "another");
     }
     return CLI_OK;
 }
@@ -421,7 +422,8 @@ static unsigned first_delay(const struct run_watch_start *s)
     const char *value = cli_env_get(s->env, "GPUMEND_RESTART_DELAY");
     unsigned ms = RESTART_DELAY_MS;
     if (value && (!take_number(value, &ms) || ms > RESTART_DELAY_MAX_MS)) {
-        (void)cli_fail(CLI_OK, "run: GPUMEND_RESTART_DELAY is a number of milliseconds up to %d, not %s",
+        (void)cli_fail(CLI_OK, "run: GPUMEND_RESTART_DELAY is a number of milliseconds up to %d, "
+                               "not %s",
                        RESTART_DELAY_MAX_MS, str_printable(s->a, arena_strdup(s->a, value)));
         ms = RESTART_DELAY_MS;
     }

@@ -1,7 +1,7 @@
 /*
  * Faults of GPU libraries at the end of a thread, when a library is closed and at the end of a
- * process, as public trackers have them; and whether a program loads a library for which the guard of
- * the teardown is meant (watch/helper/guard.c).
+ * process, as public trackers have them; and whether a program loads a library for which the guard
+ * of the teardown is meant (watch/helper/guard.c).
  */
 #ifndef GPUMEND_MEND_TEARDOWN_H
 #define GPUMEND_MEND_TEARDOWN_H
@@ -11,9 +11,9 @@
 enum mend_teardown_when { MEND_AT_THREAD_END = 1, MEND_AT_END = 2 };
 
 struct mend_teardown {
-    const char *begins; // the library's file name begins so
-    unsigned when;      // bits of enum mend_teardown_when
-    bool guarded;       // the guard keeps it from happening
+    const char *begins;         // the library's file name begins so
+    unsigned when;              // bits of enum mend_teardown_when
+    bool guarded;               // the guard keeps it from happening
     const char *thread, *about; // "owner/name#number"; what is reported there
 };
 

@@ -38,13 +38,13 @@ struct end_page {
     uint32_t gpu_loaded; // 1: a GPU runtime library was loaded when the program ended
 
     /* Filled by the handler of fatal signals, where the program has none of its own. */
-    uint32_t handler;  // 1: it was set
-    uint32_t crashed;  // 1: it ran; the following are valid then
+    uint32_t handler; // 1: it was set
+    uint32_t crashed; // 1: it ran; the following are valid then
     int32_t signal, code, tid;
     uint32_t where;        // bits of enum end_where
     uint32_t code_unknown; // 1: the program counter is in no file
     uint64_t pc, address;
-    char destructor_of[END_NAME_MAX];             // whose destructor was running, or ""
+    char destructor_of[END_NAME_MAX]; // whose destructor was running, or ""
     /* Files whose code the stack refers to, the innermost first; old values may be among them. */
     char objects[END_OBJECTS_MAX][END_NAME_MAX];
 };

@@ -13,13 +13,28 @@
 
 /* Libraries of GPUs, by the beginning of their file's name. */
 static const char *const gpu_libraries[] = {
-    "libcu",      "libnv",     "libnccl",      "libctranslate2", "libtorch_cuda", "libtorch_hip",
-    "libc10_cuda", "libc10_hip", "libonnxruntime_providers_", "libamdhip64", "libhsa-runtime64",
-    "libhip",     "libroc",    "libMIOpen",    "librccl",        "libggml-cuda",  "libggml-hip",
+    "libcu",
+    "libnv",
+    "libnccl",
+    "libctranslate2",
+    "libtorch_cuda",
+    "libtorch_hip",
+    "libc10_cuda",
+    "libc10_hip",
+    "libonnxruntime_providers_",
+    "libamdhip64",
+    "libhsa-runtime64",
+    "libhip",
+    "libroc",
+    "libMIOpen",
+    "librccl",
+    "libggml-cuda",
+    "libggml-hip",
 };
 
 /* Not GPU's though they begin so. */
-static const char *const others[] = {"libcurl", "libcups", "libcurses", "libcue", "libnvme", "libnvpair"};
+static const char *const others[] = {"libcurl", "libcups", "libcurses",
+                                     "libcue",  "libnvme", "libnvpair"};
 
 static bool begins_with_one(const char *name, const char *const *list, size_t n)
 {
@@ -43,7 +58,7 @@ static bool is_gpu(const char *object)
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
 static const char *const kind_names[] = {
-    [ENDING_EXIT] = "exit",     [ENDING_OUTSIDE] = "signal",     [ENDING_CRASH] = "crash",
+    [ENDING_EXIT] = "exit",     [ENDING_OUTSIDE] = "signal",    [ENDING_CRASH] = "crash",
     [ENDING_UNLOAD] = "unload", [ENDING_TEARDOWN] = "teardown", [ENDING_UNKNOWN] = "unknown",
 };
 
@@ -96,8 +111,8 @@ static void see(struct arena *a, const struct end_page *page, struct seen *ret)
 static void attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
                       unsigned when, struct ending *ret)
 {
-    static const char *const carriers[] = {"libc.so", "libc-", "libstdc++", "libgcc_s", "ld-linux",
-                                           "libpthread", "gpumend-"};
+    static const char *const carriers[] = {"libc.so",  "libc-",      "libstdc++", "libgcc_s",
+                                           "ld-linux", "libpthread", "gpumend-"};
     ret->gpu = page->crashed && seen->n && !page->code_unknown ? 0 : -1;
     for (size_t i = 0; i < seen->n; i++) {
         const char *object = seen->objects[i], *base = path_base(object);
@@ -109,8 +124,7 @@ static void attribute(struct arena *a, const struct seen *seen, const struct end
             ret->gpu = 1;
             ret->object = object;
         }
-        if (!ret->object &&
-            !begins_with_one(base, carriers, sizeof carriers / sizeof *carriers)) {
+        if (!ret->object && !begins_with_one(base, carriers, sizeof carriers / sizeof *carriers)) {
             ret->object = object;
         }
     }
@@ -170,7 +184,8 @@ static const char *sentence(struct arena *a, const struct ending *e, const struc
                                 : "the library that would say it was not in the program");
     case ENDING_EXIT:
     case ENDING_OUTSIDE:
-    default: return died;
+    default:
+        return died;
     }
 }
 
@@ -197,7 +212,8 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
         see(a, page, &seen);
         attribute(a, &seen, page,
                   (page->where & END_IN_DESTRUCTOR ? MEND_AT_THREAD_END : 0u) |
-                      (ret->kind == ENDING_TEARDOWN ? MEND_AT_END : 0u), ret);
+                      (ret->kind == ENDING_TEARDOWN ? MEND_AT_END : 0u),
+                  ret);
     }
     if (ret->kind == ENDING_TEARDOWN && ret->gpu < 0 && !page->gpu_loaded) {
         ret->gpu = 0;
@@ -236,7 +252,8 @@ static unsigned next_delay(struct restart *r, const struct watch_end *end)
     if (!r->delay_ms || end->lived_ms >= RESTART_STEADY_MS) {
         r->delay_ms = r->first_delay_ms;
     } else {
-        r->delay_ms = r->delay_ms < RESTART_DELAY_MAX_MS / 2 ? r->delay_ms * 2 : RESTART_DELAY_MAX_MS;
+        r->delay_ms =
+            r->delay_ms < RESTART_DELAY_MAX_MS / 2 ? r->delay_ms * 2 : RESTART_DELAY_MAX_MS;
     }
     return r->delay_ms;
 }
@@ -258,13 +275,14 @@ bool restart_again(void *arg, const struct watch_end *end, unsigned *ret_delay_m
         return false;
     }
     if (r->max && r->count == r->max) {
-        say(r, arena_printf(r->a, "not started again: %u starts after the first were allowed", r->max));
+        say(r, arena_printf(r->a, "not started again: %u starts after the first were allowed",
+                            r->max));
         return false;
     }
     *ret_delay_ms = next_delay(r, end);
     r->count++;
-    say(r, arena_printf(r->a, "start %u after the first, in %u.%03u s", r->count, *ret_delay_ms / 1000,
-                        *ret_delay_ms % 1000));
+    say(r, arena_printf(r->a, "start %u after the first, in %u.%03u s", r->count,
+                        *ret_delay_ms / 1000, *ret_delay_ms % 1000));
     return true;
 }
 

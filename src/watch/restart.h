@@ -4,10 +4,10 @@
  * A signal that code raises (SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS) is a crash;
  * others come from outside, SIGKILL of the kernel that is short of memory included, and are passed
  * on. How far the process had come says the page that the helper library writes (watch/end_page.h):
- * a crash is one in the middle of the work, one in the teardown of a part (a thread's end, a library
- * that is closed), or one after the end, when exit() had been called or main() had returned. Where
- * the library was not in the program (linked statically, another libc, set-user-ID) it cannot be
- * told, and counts as a crash in the middle.
+ * a crash is one in the middle of the work, one in the teardown of a part (a thread's end, a
+ * library that is closed), or one after the end, when exit() had been called or main() had
+ * returned. Where the library was not in the program (linked statically, another libc, set-user-ID)
+ * it cannot be told, and counts as a crash in the middle.
  *
  * New starts wait longer each time: the first delay, doubled up to RESTART_DELAY_MAX_MS; a program
  * that lived for RESTART_STEADY_MS begins anew. The count of starts is not set back.
@@ -21,22 +21,23 @@
 enum { RESTART_DELAY_MS = 1000, RESTART_DELAY_MAX_MS = 60000, RESTART_STEADY_MS = 60000 };
 
 enum ending_kind {
-    ENDING_EXIT,      // by itself, with a status
-    ENDING_OUTSIDE,   // by a signal that is no crash
-    ENDING_CRASH,     // in the middle of the work
-    ENDING_UNLOAD,    // in a thread-local destructor or in dlclose, the process going on
-    ENDING_TEARDOWN,  // after the end: destructors and exit handlers
-    ENDING_UNKNOWN,   // a crash, and how far the program had come cannot be told
+    ENDING_EXIT,     // by itself, with a status
+    ENDING_OUTSIDE,  // by a signal that is no crash
+    ENDING_CRASH,    // in the middle of the work
+    ENDING_UNLOAD,   // in a thread-local destructor or in dlclose, the process going on
+    ENDING_TEARDOWN, // after the end: destructors and exit handlers
+    ENDING_UNKNOWN,  // a crash, and how far the program had come cannot be told
 };
 
 struct ending {
     enum ending_kind kind;
-    /* After the end (ENDING_TEARDOWN): the status that the program had ended with, -1: not known. */
+    /* After the end (ENDING_TEARDOWN): the status that the program had ended with, -1: not known.
+     */
     int status;
     /* Whether code of a GPU library was running: 1 yes, 0 no, -1 cannot be told. */
     int gpu;
-    const char *object;  // the library in which, or in whose destructor, it was; or NULL
-    const char *says;    // one sentence without its stop
+    const char *object;   // the library in which, or in whose destructor, it was; or NULL
+    const char *says;     // one sentence without its stop
     const char *upstream; // "owner/name#number: what it is about", or NULL
 };
 
@@ -71,7 +72,7 @@ bool restart_again(void *arg, const struct watch_end *end, unsigned *ret_delay_m
 
 /* The page and the value of END_VARIABLE for the child, a path that holds while this process lives.
  * GM_ERR_LOOK: no memory can be shared. */
-int restart_page(struct arena *a, struct end_page **ret, const char **ret_path, struct gm_err *err)
-    GM_CHECK;
+int restart_page(struct arena *a, struct end_page **ret, const char **ret_path,
+                 struct gm_err *err) GM_CHECK;
 
 #endif

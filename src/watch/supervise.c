@@ -98,7 +98,7 @@ static _Noreturn void become(const struct watcher *w, pid_t parent, int report)
         c->restore();
     }
     (void)sigprocmask(SIG_SETMASK, &w->before, NULL); // cannot fail for a valid set
-    (void)execvpe(c->argv[0], c->argv, c->env); // returns on failure only
+    (void)execvpe(c->argv[0], c->argv, c->env);       // returns on failure only
     int error = errno;
     (void)!write(report, &error, sizeof error); // else it ends with status 127, which is told too
     _exit(127);
@@ -177,11 +177,11 @@ static void wait_for(struct watcher *w, pid_t child, struct watch_end *ret)
  * has nothing to do with it. */
 static bool is_wanted(const struct watcher *w)
 {
-    return w->stopped_by == SIGTERM ||
-           (w->stopped_by && now_ms() - w->stopped_at_ms < STOPPED_MS);
+    return w->stopped_by == SIGTERM || (w->stopped_by && now_ms() - w->stopped_at_ms < STOPPED_MS);
 }
 
-/* Settings that the child took are its own matter unless a signal kept it from putting them back. */
+/* Settings that the child took are its own matter unless a signal kept it from putting them back.
+ */
 static void restore_terminal(const struct watcher *w)
 {
     if (w->has_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp()) {

@@ -26,9 +26,9 @@ struct watch_end {
 };
 
 struct watch_child {
-    char *const *argv; // ended by NULL; argv[0] is looked for as execvp does
-    char *const *env;  // "K=V", ended by NULL
-    void (*restore)(void);  // in the child before the exec: gives signals back; or NULL
+    char *const *argv;       // ended by NULL; argv[0] is looked for as execvp does
+    char *const *env;        // "K=V", ended by NULL
+    void (*restore)(void);   // in the child before the exec: gives signals back; or NULL
     void (*tick)(void *arg); // while the child lives about every 50 ms, and once after its end
     void *tick_arg;
     /* Shared with the child, which writes its process id into it before the exec; cleared before
@@ -40,7 +40,7 @@ struct watch_child {
 };
 
 /* GM_ERR_LOOK: no process could be made. That argv[0] cannot be executed is an answer. */
-int watch_supervise(const struct watch_child *c, struct watch_end *ret, struct gm_err *err)
-    GM_CHECK;
+int watch_supervise(const struct watch_child *c, struct watch_end *ret,
+                    struct gm_err *err) GM_CHECK;
 
 #endif

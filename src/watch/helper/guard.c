@@ -31,15 +31,14 @@ extern char **__environ __attribute__((weak));
 
 /* Our names for what is exported under others' names: X(GUARD_NAME, NAME, VERSION). The @ makes the
  * version a hidden one. The compiler must not think them unused. */
-#define TAKES_PLACE(ours, name, version)                                                           \
-    __asm__(".symver " #ours ", " #name "@" version)
-#define ENTRY __attribute__((visibility("default"), used))
+#define TAKES_PLACE(ours, name, version) __asm__(".symver " #ours ", " #name "@" version)
+#define ENTRY                            __attribute__((visibility("default"), used))
 
 #if defined(__x86_64__)
-#define GLIBC_FIRST "GLIBC_2.2.5"
+#define GLIBC_FIRST  "GLIBC_2.2.5"
 #define GLIBC_ATEXIT "GLIBC_2.18"
 #else
-#define GLIBC_FIRST "GLIBC_2.17"
+#define GLIBC_FIRST  "GLIBC_2.17"
 #define GLIBC_ATEXIT "GLIBC_2.18"
 #endif
 
@@ -84,7 +83,8 @@ static void find_next(void)
 static void look(void)
 {
     uint32_t seen = 0;
-    if (!__atomic_compare_exchange_n(&state.looked, &seen, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_compare_exchange_n(&state.looked, &seen, 1, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
         return; // before threads are there, or by this very thread
     }
     find_next();
@@ -289,7 +289,7 @@ _Noreturn void guard_pthread_exit(void *value)
 struct record {
     destructor *function;
     void *object;
-    const void *handle;  // of the library that registered it
+    const void *handle; // of the library that registered it
     void *context;
     bool gpu;
     struct record *next; // free records
@@ -300,13 +300,13 @@ static struct {
     struct record *free;
 } records;
 
-/* A forked child may have got the lock taken, by a thread that it has not, and a list that this thread
- * was changing. */
+/* A forked child may have got the lock taken, by a thread that it has not, and a list that this
+ * thread was changing. */
 static void begin_child(void)
 {
     int32_t pid = sys_pid(), seen = __atomic_load_n(&state.pid, __ATOMIC_ACQUIRE);
-    if (seen != pid &&
-        __atomic_compare_exchange_n(&state.pid, &seen, pid, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (seen != pid && __atomic_compare_exchange_n(&state.pid, &seen, pid, false, __ATOMIC_ACQ_REL,
+                                                   __ATOMIC_ACQUIRE)) {
         records.free = NULL;
         __atomic_store_n(&records.lock, 0, __ATOMIC_RELEASE);
     }
@@ -400,7 +400,10 @@ static struct record *make_record(destructor *function, void *object, void *hand
     }
     struct record *r = take_record();
     if (r) {
-        *r = (struct record){.function = function, .object = object, .handle = handle, .gpu = gpu,
+        *r = (struct record){.function = function,
+                             .object = object,
+                             .handle = handle,
+                             .gpu = gpu,
                              .context = gpu ? keeper_context() : NULL};
     }
     return r;
@@ -409,7 +412,8 @@ static struct record *make_record(destructor *function, void *object, void *hand
 static int add_destructor(atexit_function *to, destructor *function, void *object, void *handle)
 {
     struct record *r = function == run_record || function == first_is_done
-                           ? NULL : make_record(function, object, handle);
+                           ? NULL
+                           : make_record(function, object, handle);
     if (!to) {
         return -1; // an older glibc: nobody else would have been called either
     }
@@ -424,8 +428,9 @@ int guard_thread_atexit_impl(destructor *function, void *object, void *handle)
     return add_destructor(next.atexit_impl, function, object, handle);
 }
 
-/* A libstdc++ that was built for a glibc without the function above keeps a list of its own. glibc's is
- * taken where it has one, else libstdc++'s, which may be loaded and unloaded later than we are. */
+/* A libstdc++ that was built for a glibc without the function above keeps a list of its own.
+ * glibc's is taken where it has one, else libstdc++'s, which may be loaded and unloaded later than
+ * we are. */
 ENTRY int guard_thread_atexit(destructor *function, void *object, void *handle);
 TAKES_PLACE(guard_thread_atexit, __cxa_thread_atexit, "CXXABI_1.3.7");
 int guard_thread_atexit(destructor *function, void *object, void *handle)
@@ -467,6 +472,7 @@ __attribute__((constructor)) static void begin(void)
 {
     look();
     if ((state.guards || end_active()) && next.atexit_impl) {
-        (void)next.atexit_impl(first_is_done, NULL, &state); // without it exit() is seen by calls alone
+        /* Without it an end is seen by calls of exit() and by main's return alone. */
+        (void)next.atexit_impl(first_is_done, NULL, &state);
     }
 }

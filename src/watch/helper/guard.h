@@ -8,9 +8,9 @@
  *   guard_system.c  system calls
  *
  * It uses no library: what it needs of libc it imports weakly, and looks up the rest in the objects
- * of the process. It is at work only in a program of glibc and by its variables, GPUMEND_GUARD=1 and
- * GPUMEND_END=PATH. The symbols that it exports carry hidden versions of glibc: musl does not see
- * them. It keeps no descriptor, allocates by mmap, and prints nothing.
+ * of the process. It is at work only in a program of glibc and by its variables, GPUMEND_GUARD=1
+ * and GPUMEND_END=PATH. The symbols that it exports carry hidden versions of glibc: musl does not
+ * see them. It keeps no descriptor, allocates by mmap, and prints nothing.
  */
 #ifndef GPUMEND_WATCH_HELPER_GUARD_H
 #define GPUMEND_WATCH_HELPER_GUARD_H
@@ -31,12 +31,12 @@ long sys_read(int fd, void *to, size_t n);
 long sys_pread(int fd, void *to, size_t n, uint64_t at);
 long sys_write(int fd, const void *from, size_t n);
 void sys_close(int fd);
-void *sys_map(size_t n);                     // anonymous memory, or NULL
-void *sys_map_shared(int fd, size_t n);      // or NULL
+void *sys_map(size_t n);                // anonymous memory, or NULL
+void *sys_map_shared(int fd, size_t n); // or NULL
 void sys_wait(const uint32_t *word, uint32_t value, unsigned timeout_ms); // 0: without end
 void sys_wake(const uint32_t *word, int n);
 uint64_t sys_now_ns(int clock);
-void sys_tell_self(int signal);              // to this very thread
+void sys_tell_self(int signal); // to this very thread
 
 bool lock_try(uint32_t *lock);
 void lock_take(uint32_t *lock);

@@ -65,8 +65,9 @@ static uintptr_t take_hex(const char **at)
     uintptr_t value = 0;
     for (;; (*at)++) {
         char c = **at;
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : 16;
         if (digit == 16) {
             return value;
         }
@@ -107,7 +108,8 @@ static bool each_mapping(void (*each)(const struct mapping *))
         for (size_t i = line; i < n; i++) {
             crash.maps[i - line] = crash.maps[i];
         }
-        kept = n - line < MAPS_BYTES - 1 ? n - line : 0; // a line that is too long is no path of ours
+        /* A line that is too long is no path of ours. */
+        kept = n - line < MAPS_BYTES - 1 ? n - line : 0;
     }
     if (fd >= 0) {
         sys_close(fd);
@@ -123,7 +125,8 @@ static void copy_stack(const struct mapping *m)
     if (stack_at < m->from || stack_at >= m->to) {
         return;
     }
-    for (uintptr_t at = stack_at; at + sizeof at <= m->to && crash.n <= STACK_WORDS; at += sizeof at) {
+    for (uintptr_t at = stack_at; at + sizeof at <= m->to && crash.n <= STACK_WORDS;
+         at += sizeof at) {
         crash.words[crash.n++] = *(const uintptr_t *)at;
     }
 }
@@ -201,7 +204,8 @@ struct kernel_action {
 enum { KERNEL_SA_RESTORER = 0x04000000 };
 
 #if defined(__x86_64__)
-/* The bytes by which debuggers know the frame of a signal (glibc, sysdeps/unix/sysv/linux/x86_64). */
+/* The bytes by which debuggers know the frame of a signal (glibc, sysdeps/unix/sysv/linux/x86_64).
+ */
 void guard_restore(void);
 __asm__(".text\n.type guard_restore, @function\n.hidden guard_restore\nguard_restore:\n"
         "    mov $15, %rax\n    syscall\n.size guard_restore, . - guard_restore\n");

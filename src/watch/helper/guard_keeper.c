@@ -76,7 +76,8 @@ static bool is_alone(void)
     unsigned tasks = 0;
     int fd = sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     long got = 1;
-    while (fd >= 0 && (got = sys_call(SYS_getdents64, fd, (long)entries, sizeof entries, 0, 0, 0)) > 0) {
+    while (fd >= 0 &&
+           (got = sys_call(SYS_getdents64, fd, (long)entries, sizeof entries, 0, 0, 0)) > 0) {
         /* ino (8), off (8), record length (2), type (1), name: getdents64(2) */
         for (long at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16)) {
             tasks += entries[at + 19] != '.';
@@ -138,8 +139,8 @@ static bool start_keeper(void)
 static void begin_anew(void)
 {
     int32_t pid = sys_pid(), seen = __atomic_load_n(&keepers.pid, __ATOMIC_ACQUIRE);
-    if (seen == pid ||
-        !__atomic_compare_exchange_n(&keepers.pid, &seen, -1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (seen == pid || !__atomic_compare_exchange_n(&keepers.pid, &seen, -1, false,
+                                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         while (__atomic_load_n(&keepers.pid, __ATOMIC_ACQUIRE) == -1) {
             sys_wait((const uint32_t *)&keepers.pid, (uint32_t)-1, 1); // another thread does it
         }
@@ -154,8 +155,8 @@ static void begin_anew(void)
 static bool add_keeper(uint32_t n)
 {
     uint32_t seen = n;
-    if (n >= KEEPERS_MAX ||
-        !__atomic_compare_exchange_n(&keepers.n, &seen, n + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (n >= KEEPERS_MAX || !__atomic_compare_exchange_n(&keepers.n, &seen, n + 1, false,
+                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         return true; // another thread was first
     }
     if (start_keeper()) {

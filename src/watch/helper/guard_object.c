@@ -16,13 +16,15 @@ static const char *const runtimes[] = {"libcuda.so",      "libcuda-",           
                                        "libze_intel_gpu", "libcudadebugger.so", NULL};
 
 /* Libraries over them; who needs one of these uses a GPU. */
-static const char *const users[] = {
-    "libcublas",   "libcudnn",   "libcufft",  "libcurand",  "libcusolver", "libcusparse", "libnvrtc",
-    "libnvJitLink", "libnccl",   "libnvinfer", "libhipblas", "librocblas",  "libMIOpen",   "libhipfft",
-    "librocfft",   "libhiprand", "librocrand", "librocsolver", "librccl",   NULL};
+static const char *const users[] = {"libcublas",   "libcudnn",     "libcufft",   "libcurand",
+                                    "libcusolver", "libcusparse",  "libnvrtc",   "libnvJitLink",
+                                    "libnccl",     "libnvinfer",   "libhipblas", "librocblas",
+                                    "libMIOpen",   "libhipfft",    "librocfft",  "libhiprand",
+                                    "librocrand",  "librocsolver", "librccl",    NULL};
 
 /* Sections with code for a GPU, in objects that link the runtime statically. */
-static const char *const gpu_sections[] = {".nv_fatbin", ".hip_fatbin", "__CLANG_OFFLOAD_BUNDLE", NULL};
+static const char *const gpu_sections[] = {".nv_fatbin", ".hip_fatbin", "__CLANG_OFFLOAD_BUNDLE",
+                                           NULL};
 
 static bool begins_with_one(const char *name, const char *const *list)
 {
@@ -44,12 +46,13 @@ bool object_name_is_runtime(const char *base)
 struct object {
     uintptr_t base, low, high;
     const char *name;
-    const ElfW(Dyn) *dynamic;
+    const ElfW(Dyn) * dynamic;
 };
 
 static void fill(struct object *o, const struct dl_phdr_info *info)
 {
-    *o = (struct object){.base = info->dlpi_addr, .low = UINTPTR_MAX,
+    *o = (struct object){.base = info->dlpi_addr,
+                         .low = UINTPTR_MAX,
                          .name = info->dlpi_name ? info->dlpi_name : ""};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -73,7 +76,8 @@ static const void *table(const struct object *o, ElfW(Sxword) tag)
 {
     for (const ElfW(Dyn) *d = o->dynamic; d && d->d_tag != DT_NULL; d++) {
         if (d->d_tag == tag) {
-            return (const void *)(d->d_un.d_ptr < o->base ? o->base + d->d_un.d_ptr : d->d_un.d_ptr);
+            return (const void *)(d->d_un.d_ptr < o->base ? o->base + d->d_un.d_ptr
+                                                          : d->d_un.d_ptr);
         }
     }
     return NULL;
@@ -168,7 +172,8 @@ static bool in_kinds(struct find *f)
     if (!lock_try(&kinds.lock)) {
         return false;
     }
-    for (unsigned i = 0; kinds.adds == f->adds && kinds.subs == f->subs && i < kinds.n && !found; i++) {
+    for (unsigned i = 0; kinds.adds == f->adds && kinds.subs == f->subs && i < kinds.n && !found;
+         i++) {
         if ((uintptr_t)f->address >= kinds.at[i].low && (uintptr_t)f->address < kinds.at[i].high) {
             f->kind = kinds.at[i].kind;
             text_copy(f->name, kinds.at[i].name, f->n);
@@ -243,7 +248,7 @@ static bool is_hidden(const uint16_t *versions, uint32_t index)
 }
 
 struct tables {
-    const ElfW(Sym) *symbols;
+    const ElfW(Sym) * symbols;
     const char *strings;
     const uint16_t *versions;
 };
@@ -290,7 +295,8 @@ static uint32_t find_sysv(const struct tables *t, const uint32_t *h, const char 
 
 static void *symbol_of(const struct object *o, const char *name)
 {
-    const struct tables t = {.symbols = table(o, DT_SYMTAB), .strings = table(o, DT_STRTAB),
+    const struct tables t = {.symbols = table(o, DT_SYMTAB),
+                             .strings = table(o, DT_STRTAB),
                              .versions = table(o, DT_VERSYM)};
     const uint32_t *gnu = table(o, DT_GNU_HASH), *sysv = table(o, DT_HASH);
     if (!t.symbols || !t.strings || (!gnu && !sysv)) {

@@ -89,7 +89,8 @@ void sys_close(int fd)
 
 void *sys_map(size_t n)
 {
-    long at = sys_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at =
+        sys_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at < 0 && at > -4096 ? NULL : (void *)at;
 }
 
@@ -101,9 +102,11 @@ void *sys_map_shared(int fd, size_t n)
 
 void sys_wait(const uint32_t *word, uint32_t value, unsigned timeout_ms)
 {
-    struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+    struct timespec t = {.tv_sec = timeout_ms / 1000,
+                         .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
     /* Woken, interrupted, too late, or changed before: the caller looks again. */
-    (void)sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, timeout_ms ? (long)&t : 0, 0, 0);
+    (void)sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, timeout_ms ? (long)&t : 0, 0,
+                   0);
 }
 
 void sys_wake(const uint32_t *word, int n)
