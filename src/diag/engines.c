@@ -29,8 +29,8 @@ static const struct {
 static bool is_asked(struct diag *d, bool *ret_image)
 {
     const char *who = NULL;
-    *ret_image = d->m->host_elsewhere &&
-                 ((diag_wants(d, HOST_NVIDIA, &who) && who) || (diag_wants(d, HOST_AMD, &who) && who));
+    *ret_image = d->m->host_elsewhere && ((diag_wants(d, HOST_NVIDIA, &who) && who) ||
+                                          (diag_wants(d, HOST_AMD, &who) && who));
     return *ret_image || (!d->m->host_elsewhere && d->m->processes.n == 0);
 }
 

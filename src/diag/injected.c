@@ -97,7 +97,8 @@ static const char *by_request(const struct model_process *p, const char *library
     return NULL;
 }
 
-static const char *by_attempt(const struct model_process *p, const char *library, bool *ret_required)
+static const char *by_attempt(const struct model_process *p, const char *library,
+                              bool *ret_required)
 {
     for (size_t i = 0; i < p->attempts.n; i++) {
         const struct model_attempt *at = &p->attempts.items[i];
@@ -224,7 +225,8 @@ static void say_request(struct diag *d, struct diag_finding *f)
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT,
                 arena_printf(d->a, "docker run --gpus all -e %s=%s IMAGE", capabilities, list),
-                "Start the container with %s=%s, or set it in the image (ENV).", capabilities, list);
+                "Start the container with %s=%s, or set it in the image (ENV).", capabilities,
+                list);
 }
 
 /* ------------------------------------------------------------------ the parts */
@@ -232,8 +234,7 @@ static void say_request(struct diag *d, struct diag_finding *f)
 static struct diag_finding *add(struct diag *d, enum diag_cause cause, const struct part *x,
                                 const struct asker *who, const char *summary)
 {
-    struct diag_finding *f =
-        diag_add(d, cause, "driver parts", x->library, summary);
+    struct diag_finding *f = diag_add(d, cause, "driver parts", x->library, summary);
     f->stage = DIAG_STAGE_MACHINE;
     f->severity = who->required ? DIAG_ERROR : DIAG_WARNING;
     diag_likewise(d, f, x->library);
@@ -251,8 +252,9 @@ static void in_container(struct diag *d, const struct part *x, const struct aske
     bool masked = by_toolkit && h->environment.state == HOST_YES && !is_requested(d, x->capability);
     struct diag_finding *f =
         add(d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
-            masked ? arena_printf(d->a, "The container was not given %s: the capability %s was not "
-                                        "asked for.",
+            masked ? arena_printf(d->a,
+                                  "The container was not given %s: the capability %s was not "
+                                  "asked for.",
                                   x->library, x->capability)
                    : arena_printf(d->a, "The container was not given %s of the host's driver.",
                                   x->library));
@@ -272,9 +274,11 @@ static void on_machine(struct diag *d, const struct part *x, const struct asker 
     struct diag_finding *f =
         add(d, DIAG_DRIVER_LIBRARIES_MISSING, x, who,
             arena_printf(d->a, "%s of the NVIDIA driver is not installed.", x->library));
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Install this part of the driver in version %s (Debian and Ubuntu have a package for "
-                "each).", version ? version : "of the module");
+    diag_repair(
+        d, f, DIAG_REPAIR_TEXT, NULL,
+        "Install this part of the driver in version %s (Debian and Ubuntu have a package for "
+        "each).",
+        version ? version : "of the module");
 }
 
 /* The toolkit would bring it, if it were asked to; specifications of CDI bring it anyway. */
@@ -285,8 +289,9 @@ static void in_image(struct diag *d, const struct part *x, const struct asker *w
     }
     struct diag_finding *f =
         add(d, DIAG_CONTAINER_NO_LIBRARIES, x, who,
-            arena_printf(d->a, "A container of this image is not given %s: the capability %s is not "
-                               "asked for.",
+            arena_printf(d->a,
+                         "A container of this image is not given %s: the capability %s is not "
+                         "asked for.",
                          x->library, x->capability));
     f->severity = DIAG_WARNING;
     say_request(d, f);
@@ -311,7 +316,8 @@ static void judge_part(struct diag *d, const struct part *x)
     }
 }
 
-/* ------------------------------------------------------------------ what an image says and brings */
+/* ------------------------------------------------------------------ what an image says and brings
+ */
 
 static void asks_for_none(struct diag *d)
 {
@@ -322,8 +328,10 @@ static void asks_for_none(struct diag *d)
     }
     struct diag_finding *f =
         diag_add(d, DIAG_CONTAINER_NO_GPU, visible, visible,
-                 arena_printf(d->a, "The image sets %s=%s: NVIDIA's runtime gives it no GPU unless "
-                                    "it is told otherwise.", visible, value));
+                 arena_printf(d->a,
+                              "The image sets %s=%s: NVIDIA's runtime gives it no GPU unless "
+                              "it is told otherwise.",
+                              visible, value));
     f->severity = DIAG_NOTE;
     f->stage = DIAG_STAGE_MACHINE;
     diag_evidence(d, f, "%s would use it", who);
@@ -345,13 +353,14 @@ static void has_driver(struct diag *d)
         for (size_t k = 0; k < n; k++) {
             const char *real = model_real_path(d->m, list[k].path);
             bool other = !real || strstr(real, "/compat/") || strstr(real, "/stubs/") ||
-                         strcmp(list[k].name, names[i]) != 0 || strcmp(list[k].where, "system") != 0;
+                         strcmp(list[k].name, names[i]) != 0 ||
+                         strcmp(list[k].where, "system") != 0;
             if (other) {
                 continue;
             }
-            struct diag_finding *f =
-                diag_add(d, DIAG_CONTAINER_IMAGE_DRIVER, "image", real,
-                         "The image brings libraries of NVIDIA's driver, which must be the host's.");
+            struct diag_finding *f = diag_add(
+                d, DIAG_CONTAINER_IMAGE_DRIVER, "image", real,
+                "The image brings libraries of NVIDIA's driver, which must be the host's.");
             f->severity = DIAG_WARNING;
             f->stage = DIAG_STAGE_MACHINE;
             diag_evidence(d, f, "%s is in the image", list[k].path);
@@ -379,17 +388,18 @@ static void two_releases(struct diag *d)
     if (!other) {
         return;
     }
-    struct diag_finding *f =
-        diag_add(d, DIAG_CUDA_TWICE, "image", other->path,
-                 arena_printf(d->a, "The image has the libraries of two releases of CUDA: %s and %s.",
-                              first->name, other->name));
+    struct diag_finding *f = diag_add(
+        d, DIAG_CUDA_TWICE, "image", other->path,
+        arena_printf(d->a, "The image has the libraries of two releases of CUDA: %s and %s.",
+                     first->name, other->name));
     diag_evidence(d, f, "%s%s%s", first->path, first->package ? ", of the package " : "",
                   first->package ? first->package : "");
     diag_evidence(d, f, "%s%s%s", other->path, other->package ? ", of the package " : "",
                   other->package ? other->package : "");
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Use builds of all packages for one release of CUDA, where they exist, and leave the "
-                "libraries of the other out of the image.");
+    diag_repair(
+        d, f, DIAG_REPAIR_TEXT, NULL,
+        "Use builds of all packages for one release of CUDA, where they exist, and leave the "
+        "libraries of the other out of the image.");
 }
 
 void diag_rule_injected(struct diag *d)

@@ -21,8 +21,12 @@
 #include "host/toml.h"
 
 static const char *const program_folders[] = {
-    "/usr/bin",  "/usr/local/bin",           "/usr/sbin",
-    "/usr/local/sbin", "/usr/local/nvidia/toolkit", "/run/current-system/sw/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/local/sbin",
+    "/usr/local/nvidia/toolkit",
+    "/run/current-system/sw/bin",
 };
 
 static bool is_there(struct host_look *l, const char *path)
@@ -98,9 +102,8 @@ static void take_daemon_json(struct host_look *l, struct host_engine *e, const j
     json_object_foreach(runtimes, name, value)
     {
         const char *path = text_of(l, json_object_get(value, "path"));
-        const char *type = text_of(l, json_object_get(value, "runtimeType"));
-        if (is_toolkits(name)) {
-            runtime_named(l, e, arena_strdup(l->arena, name))->path = path ? path : type;
+        if (is_toolkits(name)) { // with "runtimeType" no program is stated
+            runtime_named(l, e, arena_strdup(l->arena, name))->path = path;
         }
     }
     e->default_runtime = text_of(l, json_object_get(doc, "default-runtime"));
@@ -134,6 +137,10 @@ static void read_daemon_json(struct host_look *l, struct host_engine *e)
     if (str_trim(text).n == 0) {
         return; // dockerd takes an empty file
     }
+    if (!str_is_utf8(text.s, text.n) || str_starts(text, "\xef\xbb\xbf")) {
+        e->settings = host_unknown(e->file, "it is in an encoding that is not read here");
+        return; // dockerd knows more of them
+    }
     json_t *doc = load(text);
     if (json_is_object(doc)) {
         take_daemon_json(l, e, doc);
@@ -147,10 +154,9 @@ static void read_daemon_json(struct host_look *l, struct host_engine *e)
 /* Options of the daemon's command line that stand before the file. */
 static bool has_options(struct host_look *l)
 {
-    static const char *const files[] = {"/lib/systemd/system/docker.service",
-                                        "/usr/lib/systemd/system/docker.service",
-                                        "/etc/systemd/system/docker.service",
-                                        "/etc/default/docker", "/etc/sysconfig/docker"};
+    static const char *const files[] = {
+        "/lib/systemd/system/docker.service", "/usr/lib/systemd/system/docker.service",
+        "/etc/systemd/system/docker.service", "/etc/default/docker", "/etc/sysconfig/docker"};
     static const char folder[] = "/etc/systemd/system/docker.service.d";
     static const char *const words[] = {"--add-runtime", "--config-file", "--default-runtime",
                                         "native.cgroupdriver"};
@@ -336,9 +342,8 @@ static void find_containerd(struct host_look *l)
         judge_programs(l, e);
     }
     if (k3s) {
-        struct host_engine *e =
-            add_engine(l, "containerd", "k3s", k3s,
-                       "/var/lib/rancher/k3s/agent/etc/containerd/config.toml");
+        struct host_engine *e = add_engine(l, "containerd", "k3s", k3s,
+                                           "/var/lib/rancher/k3s/agent/etc/containerd/config.toml");
         (void)take_settings(l, e, e->file); // said in it
         judge_programs(l, e);
     }
@@ -386,11 +391,14 @@ static const char *package_version(struct host_look *l, const char *package)
 
 static struct host_fact driver_below(struct host_look *l, const char *top)
 {
-    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-                                          "/usr/lib64", "/usr/lib", "/lib64", "/usr/lib64/nvidia"};
+    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu",
+                                          "/usr/lib/aarch64-linux-gnu",
+                                          "/usr/lib64",
+                                          "/usr/lib",
+                                          "/lib64",
+                                          "/usr/lib64/nvidia"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *path =
-            arena_printf(l->arena, "%s%s/libnvidia-ml.so.1", top, folders[i]);
+        const char *path = arena_printf(l->arena, "%s%s/libnvidia-ml.so.1", top, folders[i]);
         if (is_there(l, path)) {
             return host_yes(path, NULL);
         }
@@ -418,16 +426,18 @@ static struct host_fact ldconfig_fact(struct host_look *l, const char *written)
 
 static void read_toolkit(struct host_look *l)
 {
-    static const char *const programs[] = {"nvidia-container-runtime-hook", "nvidia-cdi-hook",
-                                           "nvidia-container-runtime", "nvidia-ctk",
-                                           "nvidia-container-cli", "nvidia-container-toolkit"};
+    static const char *const programs[] = {
+        "nvidia-container-runtime-hook", "nvidia-cdi-hook",
+        "nvidia-container-runtime",      "nvidia-ctk",
+        "nvidia-container-cli",          "nvidia-container-toolkit"};
     static const char path[] = "/etc/nvidia-container-runtime/config.toml";
     struct host_toolkit *t = &l->host->engines.toolkit;
     struct str text;
     t->program = host_presence(l, "/usr/bin", "/");
     t->program = t->program.state == HOST_YES ? host_no("/usr/bin", "none of its programs is there")
                                               : host_unknown("/usr/bin", "it cannot be seen");
-    for (size_t i = 0; i < sizeof programs / sizeof *programs && t->program.state != HOST_YES; i++) {
+    for (size_t i = 0; i < sizeof programs / sizeof *programs && t->program.state != HOST_YES;
+         i++) {
         const char *found = program_of(l, programs[i]);
         t->program = found ? host_yes(found, found) : t->program;
     }

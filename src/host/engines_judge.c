@@ -74,8 +74,10 @@ static bool settings_broken(struct judge *j, const struct host_engine *e)
     add(j, "engine-settings-broken", HOST_NO, e->file,
         arena_printf(j->arena, "%s cannot be read by docker, which does not start with it: %s",
                      e->file, e->settings.why),
-        arena_printf(j->arena, "correct %s (python3 -m json.tool %s says where), and start docker "
-                               "again", e->file, e->file));
+        arena_printf(j->arena,
+                     "correct %s (python3 -m json.tool %s says where), and start docker "
+                     "again",
+                     e->file, e->file));
     return true;
 }
 
@@ -96,12 +98,11 @@ static void runtimes_of(struct judge *j, const struct host_engine *e)
     }
     if (fallback && starts_with(fallback, "nvidia") && !defined && !e->elsewhere &&
         e->settings.state == HOST_YES) {
-        struct host_problem *p =
-            add(j, "runtime-undefined", HOST_NO, fallback,
-                arena_printf(j->arena,
-                             "%s makes the runtime %s the default and does not register it",
-                             e->file, fallback),
-                "register it");
+        struct host_problem *p = add(
+            j, "runtime-undefined", HOST_NO, fallback,
+            arena_printf(j->arena, "%s makes the runtime %s the default and does not register it",
+                         e->file, fallback),
+            "register it");
         p->command = configure(j, e);
         p->step = p->command ? p->command : p->step;
     }
@@ -155,8 +156,7 @@ static void settings_unread(struct judge *j)
         arena_printf(j->arena,
                      "/etc/docker/daemon.json registers the runtime %s, and the docker that is "
                      "here (%s) reads %s, which does not",
-                     x->foreign_runtimes.items[0],
-                     snap ? "the snap" : "in rootless mode", e->file),
+                     x->foreign_runtimes.items[0], snap ? "the snap" : "in rootless mode", e->file),
         snap ? "install Docker Engine in the place of the snap, which cannot use the host's toolkit"
              : configure(j, e))
         ->command = snap ? NULL : configure(j, e);
@@ -214,11 +214,11 @@ static void cgroups(struct judge *j)
                            "the toolkit may not change the device cgroup and starts nothing",
                            t->settings.where),
         off ? "set it to false" : "set it to true")
-        ->command = arena_printf(j->arena,
-                                 "sudo nvidia-ctk config --set "
-                                 "nvidia-container-cli.no-cgroups=%s --in-place%s",
-                                 off ? "false" : "true",
-                                 off ? " && sudo systemctl restart docker" : "");
+        ->command =
+        arena_printf(j->arena,
+                     "sudo nvidia-ctk config --set "
+                     "nvidia-container-cli.no-cgroups=%s --in-place%s",
+                     off ? "false" : "true", off ? " && sudo systemctl restart docker" : "");
 }
 
 /* From 1.14 on the toolkit takes ldconfig itself where its ".real" is not there. */
@@ -261,18 +261,20 @@ static void driver_root(struct judge *j)
     }
     if (t->root && t->root_driver.state == HOST_NO) {
         add(j, "toolkit-root", HOST_NO, t->settings.where,
-            arena_printf(j->arena, "%s lets the toolkit look for the driver below %s, which is not "
-                                   "there",
+            arena_printf(j->arena,
+                         "%s lets the toolkit look for the driver below %s, which is not "
+                         "there",
                          t->settings.where, t->root),
             "take the line away where the driver is the host's own")
             ->command = "sudo nvidia-ctk config --set nvidia-container-cli.root=/ --in-place";
     } else if ((!t->root || strcmp(t->root, "/") == 0) && has_library(j->h, "libcuda.so.1") &&
-               !has_library(j->h, "libnvidia-ml.so.1") &&
-               j->h->wsl.is_wsl.state != HOST_YES && j->h->tegra.is_tegra.state != HOST_YES) {
+               !has_library(j->h, "libnvidia-ml.so.1") && j->h->wsl.is_wsl.state != HOST_YES &&
+               j->h->tegra.is_tegra.state != HOST_YES) {
         add(j, "toolkit-without-nvml", HOST_NO, "libnvidia-ml.so.1",
             "the driver's libnvidia-ml.so.1 is not installed, without which the NVIDIA Container "
             "Toolkit starts nothing",
-            arena_printf(j->arena, "install the driver's NVML of version %s (Debian: libnvidia-ml1)",
+            arena_printf(j->arena,
+                         "install the driver's NVML of version %s (Debian: libnvidia-ml1)",
                          j->h->nvidia.module.value ? j->h->nvidia.module.value : "of the module"));
     }
 }
@@ -285,8 +287,8 @@ static void links(struct judge *j)
     const struct host_engines *x = &j->h->engines;
     const struct host_toolkit *t = &x->toolkit;
     bool by_systemd = e && e->cgroup_driver && strcmp(e->cgroup_driver, "systemd") == 0;
-    bool by_default = e && !e->cgroup_driver && !e->elsewhere &&
-                      j->h->container.device_cgroup.state != HOST_YES;
+    bool by_default =
+        e && !e->cgroup_driver && !e->elsewhere && j->h->container.device_cgroup.state != HOST_YES;
     if (!(by_systemd || by_default) || x->systemd.state != HOST_YES ||
         x->char_links.state != HOST_NO || t->program.state != HOST_YES ||
         (t->mode && strcmp(t->mode, "cdi") == 0) || old_toolkit(t) == HOST_NO ||
@@ -304,9 +306,8 @@ static void links(struct judge *j)
 
 void host_judge_engines(struct host *h, struct arena *a)
 {
-    static void (*const questions[])(struct judge *) = {settings_unread, desktop,     cgroups,
-                                                        ldconfig,        driver_root, links,
-                                                        toolkit_missing};
+    static void (*const questions[])(struct judge *) = {
+        settings_unread, desktop, cgroups, ldconfig, driver_root, links, toolkit_missing};
     struct judge j = {h, a};
     bool nvidia = serves(h, HOST_NVIDIA);
     for (size_t i = 0; nvidia && i < h->engines.list.n; i++) {

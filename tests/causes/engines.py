@@ -49,6 +49,9 @@ machine("container-runtime-missing", "container-no-gpu", "/etc/docker/daemon.jso
         "settings-that-are-no-json",
         merged(ENGINES, {"/etc/docker/daemon.json": '{"runtimes": {}},\n'}),
         merged(ENGINES, {"/etc/docker/daemon.json": "\n"}), evidence="no JSON", repair="correct|Correct")
+machine("container-runtime-missing", "container-no-gpu", "nvidia", "program-or-type-of-a-shim",
+        merged(ENGINES, docker(runtimes={"nvidia": {"path": "/opt/gone"}})),
+        merged(ENGINES, docker(runtimes={"nvidia": {"runtimeType": "io.containerd.runc.v2"}})))
 CRI = """version = 2
 [plugins."io.containerd.grpc.v1.cri".containerd]
   default_runtime_name = "nvidia" # for all pods
