@@ -63,6 +63,7 @@ SUITES = [
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
     Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
+    Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
