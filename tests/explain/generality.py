@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whether the signatures of `explain` name mechanisms, and not the words of one person.
+r"""Whether the signatures of `explain` name mechanisms, and not the words of one person.
 
     tests/explain/generality.py [--all]
 
@@ -13,6 +13,8 @@ stand. A failure is:
   (PROSE): nobody knows that another person would say it so. What a program prints may be long and
   rare, as its source is where the next person's log comes from;
 - literal text that belongs to one machine or person (PERSONAL): a home, an address, a hash, a date;
+- an alternative that begins with a run of word characters and not at its edge, "[\w.]+\.so" instead of
+  "(?<![\w.])[\w.]+\.so": on a long word it is tried from each character on, to the end;
 - a literal that stands in more than one in ORDINARY lines of an ordinary log (those of the benchmark):
   its expression is then searched on each of them.
 
@@ -174,6 +176,9 @@ class Found:
                 if words > WORDS and len(names) < 2]
 
 
+BEGINS_IN_WORD = re.compile(r"(?:\(\?:|\(\?P<\w+>)*\[\\w[^\]]*\](?:[+*]|\{\d+,\})")
+
+
 def is_prose(source):
     """Whether no part of a source names a program, a file or a document."""
     return all(PROSE.search(part) for part in re.split(r"[;,]", source))
@@ -186,6 +191,9 @@ def faults_of(found):
     for way, names in found.rare() if all(map(is_prose, row["source"])) else ():
         yield (f"{' ... '.join(run for run in way if run)!r} is in {', '.join(names) or 'no text'}"
                f" only, and its source is {row['source']}")
+    for part in split_top(row.get("regex", "")):
+        if BEGINS_IN_WORD.match(part):
+            yield f"{part[:60]!r} begins in the middle of words"
     for way in [way for _, way, _ in found.alternatives]:
         for what, expression in PERSONAL.items():
             if any(re.search(expression, run) for run in way):
