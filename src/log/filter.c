@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { GRAM = 4, AT_ONCE = 4, BITS_LOG2 = 17, SLOT_EMPTY = -1 };
+enum { GRAM = 4, AT_ONCE = 4, BITS_LOG2 = 18, SLOT_EMPTY = -1 };
 
 /* The four bytes by which a literal is found. */
 struct piece {
