@@ -469,12 +469,12 @@ static void write_slot(uintptr_t *slot, uintptr_t value)
 {
     const struct iovec word = {&value, sizeof value}, there = {slot, sizeof value};
     uintptr_t page = (uintptr_t)slot & ~(uintptr_t)4095;
-    long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    long rc = gpucall_system(SYS_process_vm_writev, pid, (long)&word, 1, (long)&there, 1, 0);
+    long pid = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    long rc = system_call(SYS_process_vm_writev, pid, (long)&word, 1, (long)&there, 1, 0);
     if (rc != (long)sizeof value &&
-        gpucall_system(SYS_mprotect, (long)page, 4096, PROT_READ | PROT_WRITE, 0, 0, 0) == 0) {
+        system_call(SYS_mprotect, (long)page, 4096, PROT_READ | PROT_WRITE, 0, 0, 0) == 0) {
         __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-        (void)gpucall_system(SYS_mprotect, (long)page, 4096, PROT_READ, 0, 0, 0);
+        (void)system_call(SYS_mprotect, (long)page, 4096, PROT_READ, 0, 0, 0);
     }
 }
 

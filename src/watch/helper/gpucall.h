@@ -31,6 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "watch/helper/system.h"
+
 enum { GPUCALL_STUBS = 4096, GPUCALL_OBJECTS = 4096, GPUCALL_FRAMES = 48, GPUCALL_TEXT = 1 << 17 };
 
 enum gpucall_api { GPUCALL_DRIVER, GPUCALL_RUNTIME, GPUCALL_HIP, GPUCALL_APIS };
@@ -193,7 +195,6 @@ void gpucall_here(struct gpucall_registers *ret);
 
 /* ------------------------------------------------------------------ small things */
 
-long gpucall_system(long number, long a, long b, long c, long d, long e, long f);
 bool gpucall_read(void *ret, uintptr_t from, size_t n); // false: not mapped
 uintptr_t gpucall_word(uintptr_t from, bool *ok);
 bool gpucall_same(const char *a, const char *b);

@@ -55,7 +55,7 @@ static long subscribed; // the process in which CUPTI tells of calls
 
 bool gpucall_is_cupti(void)
 {
-    long pid = subscribed ? gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0) : 0;
+    long pid = subscribed ? system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) : 0;
     return pid && pid == subscribed; // not in a child of fork()
 }
 
@@ -89,7 +89,7 @@ static const char *path_of(const char *object)
 
 static void cupti_starts(void)
 {
-    subscribed = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    subscribed = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 /* Which runtime calls a thread is in, by the address of its own storage. */

@@ -9,7 +9,7 @@ enum { AT_ONCE = 64, SECTIONS_MAX = 1024, SYMBOLS_MAX = 1 << 20 };
 
 static bool read_at(long fd, void *ret, size_t n, uint64_t offset)
 {
-    return gpucall_system(SYS_pread64, fd, (long)ret, (long)n, (long)offset, 0, 0) == (long)n;
+    return system_call(SYS_pread64, fd, (long)ret, (long)n, (long)offset, 0, 0) == (long)n;
 }
 
 static bool find_section(long fd, const Elf64_Ehdr *e, uint32_t type, Elf64_Shdr *ret)
@@ -56,7 +56,7 @@ static bool read_name(long fd, const Elf64_Ehdr *e, const Elf64_Shdr *table, uin
         !read_at(fd, &texts, sizeof texts, e->e_shoff + table->sh_link * sizeof texts)) {
         return false;
     }
-    long n = gpucall_system(SYS_pread64, fd, (long)ret, (long)(max - 1),
+    long n = system_call(SYS_pread64, fd, (long)ret, (long)(max - 1),
                             (long)(texts.sh_offset + name), 0, 0);
     ret[n > 0 ? n : 0] = '\0';
     return *ret;
@@ -66,7 +66,7 @@ const char *gpucall_file_symbol(const char *path, uintptr_t at, char *ret, size_
 {
     Elf64_Ehdr e;
     Elf64_Shdr table;
-    long fd = gpucall_system(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0, 0, 0);
+    long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0, 0, 0);
     if (fd < 0) {
         return NULL;
     }
@@ -76,6 +76,6 @@ const char *gpucall_file_symbol(const char *path, uintptr_t at, char *ret, size_
         uint32_t name = find_symbol(fd, &table, at);
         found = name && read_name(fd, &e, &table, name, ret, max);
     }
-    (void)gpucall_system(SYS_close, fd, 0, 0, 0, 0, 0);
+    (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0);
     return found ? ret : NULL;
 }

@@ -310,7 +310,7 @@ static const char *object_path(const struct gpucall_object *o, char *buffer, siz
     if (name && *name) {
         return name;
     }
-    long n = gpucall_system(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
+    long n = system_call(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
                             (long)(max - 1), 0, 0);
     buffer[n > 0 ? n : 0] = '\0';
     return n > 0 ? buffer : "the program";
@@ -388,7 +388,7 @@ void gpucall_tell_start(const char *where)
 {
     path = gpucall_same(where, "-") ? NULL : where;
     has_standard_error =
-        gpucall_system(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
+        system_call(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
 }
 
 /* Only where descriptor 2 is still what it was: a program may have closed it and opened a file. */
@@ -397,15 +397,15 @@ static void write_standard_error(const struct text *t)
     struct stat now;
     uint64_t pipe = (uint64_t)1 << (SIGPIPE_NUMBER - 1), old = 0;
     const struct timespec none = {0, 0};
-    if (!has_standard_error || gpucall_system(SYS_fstat, 2, (long)&now, 0, 0, 0, 0) ||
+    if (!has_standard_error || system_call(SYS_fstat, 2, (long)&now, 0, 0, 0, 0) ||
         now.st_dev != standard_error.st_dev || now.st_ino != standard_error.st_ino) {
         return;
     }
-    (void)gpucall_system(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, (long)&pipe, (long)&old, 8, 0, 0);
-    if (gpucall_system(SYS_write, 2, (long)t->at, (long)t->n, 0, 0, 0) == -32 /* EPIPE */) {
-        (void)gpucall_system(SYS_rt_sigtimedwait, (long)&pipe, 0, (long)&none, 8, 0, 0);
+    (void)system_call(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, (long)&pipe, (long)&old, 8, 0, 0);
+    if (system_call(SYS_write, 2, (long)t->at, (long)t->n, 0, 0, 0) == -32 /* EPIPE */) {
+        (void)system_call(SYS_rt_sigtimedwait, (long)&pipe, 0, (long)&none, 8, 0, 0);
     }
-    (void)gpucall_system(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&old, 0, 8, 0, 0);
+    (void)system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&old, 0, 8, 0, 0);
 }
 
 /* What cannot be written is lost: the program is not disturbed for it. */
@@ -415,18 +415,18 @@ static void write_out(const struct text *t)
         write_standard_error(t);
         return;
     }
-    long fd = gpucall_system(SYS_openat, AT_FDCWD, (long)path,
+    long fd = system_call(SYS_openat, AT_FDCWD, (long)path,
                              O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666, 0, 0);
     if (fd >= 0) {
-        (void)gpucall_system(SYS_write, fd, (long)t->at, (long)t->n, 0, 0, 0);
-        (void)gpucall_system(SYS_close, fd, 0, 0, 0, 0, 0);
+        (void)system_call(SYS_write, fd, (long)t->at, (long)t->n, 0, 0, 0);
+        (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0);
     }
 }
 
 /* Room for a text, of the kernel: no memory of the program's. */
 static bool text_begin(struct text *t, size_t max)
 {
-    long at = gpucall_system(SYS_mmap, 0, (long)max, PROT_READ | PROT_WRITE,
+    long at = system_call(SYS_mmap, 0, (long)max, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *t = (struct text){.at = (char *)at, .max = max}; // NOLINT: the kernel's answer
     return at > 0;
@@ -434,7 +434,7 @@ static bool text_begin(struct text *t, size_t max)
 
 static void text_end(const struct text *t)
 {
-    (void)gpucall_system(SYS_munmap, (long)t->at, (long)t->max, 0, 0, 0, 0);
+    (void)system_call(SYS_munmap, (long)t->at, (long)t->max, 0, 0, 0, 0);
 }
 
 /* ------------------------------------------------------------------ one failure */
@@ -450,7 +450,7 @@ static void put_who(struct text *t, long pid)
 {
     put(t, "process ");
     put_signed(t, pid);
-    long tid = gpucall_system(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    long tid = system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     if (tid != pid) {
         put(t, ", thread ");
         put_signed(t, tid);
@@ -507,13 +507,13 @@ static void put_json_error(struct text *t, enum gpucall_api api, const char *nam
 static void put_json_start(struct text *t, const char *event, long pid)
 {
     struct timespec now = {0, 0};
-    (void)gpucall_system(SYS_clock_gettime, 0 /* CLOCK_REALTIME */, (long)&now, 0, 0, 0, 0);
+    (void)system_call(SYS_clock_gettime, 0 /* CLOCK_REALTIME */, (long)&now, 0, 0, 0, 0);
     put(t, "{\"event\":\"");
     put(t, event);
     put(t, "\",\"pid\":");
     put_signed(t, pid);
     put(t, ",\"tid\":");
-    put_signed(t, gpucall_system(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    put_signed(t, system_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
     put(t, ",\"time_us\":");
     put_number(t, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000, 10);
 }
@@ -650,7 +650,7 @@ static void tell_once(const struct gpucall_call *c, const struct gpucall_trace *
 void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace *trace,
                        uint64_t *outer)
 {
-    struct record *r = count(c, gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    struct record *r = count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
     if (r && outer) {
         *outer = (uint64_t)(r - records) + 1;
     } else if (r) {
@@ -661,7 +661,7 @@ void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace 
 void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *registers)
 {
     struct gpucall_trace trace;
-    struct record *r = count(c, gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    struct record *r = count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
     if (!r) {
         return;
     }
@@ -765,7 +765,7 @@ static void put_totals(struct text *t, long pid, uint64_t total)
 void gpucall_tell_end(void)
 {
     struct text t;
-    long pid = gpucall_system(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    long pid = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     uint64_t total = n_lost;
     bool news = path || n_lost;
     if (!n_records && !n_lost) {

@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 #include "watch/end_page.h"
+#include "watch/helper/system.h"
 
 /* ---------------------------------------------------------------- guard_system.c */
 
-long sys_call(long number, long a, long b, long c, long d, long e, long f);
 int sys_pid(void);
 int sys_tid(void);
 int sys_open(const char *path, int flags);

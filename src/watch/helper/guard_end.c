@@ -214,7 +214,7 @@ __asm__(".text\n.type guard_restore, @function\n.hidden guard_restore\nguard_res
 static void set_default(int signal)
 {
     const struct kernel_action standard = {0};
-    (void)sys_call(SYS_rt_sigaction, signal, (long)&standard, 0, sizeof standard.mask, 0, 0);
+    (void)system_call(SYS_rt_sigaction, signal, (long)&standard, 0, sizeof standard.mask, 0, 0);
 }
 
 static void describe(int signal, const siginfo_t *info, const ucontext_t *context)
@@ -252,7 +252,7 @@ static void handle(int signal, siginfo_t *info, void *context)
 static bool has_default(int signal)
 {
     struct kernel_action now = {0};
-    return sys_call(SYS_rt_sigaction, signal, 0, (long)&now, sizeof now.mask, 0, 0) == 0 &&
+    return system_call(SYS_rt_sigaction, signal, 0, (long)&now, sizeof now.mask, 0, 0) == 0 &&
            now.handler == NULL;
 }
 
@@ -267,7 +267,7 @@ static void set_handler(int signal)
 #endif
     };
     if (has_default(signal)) {
-        (void)sys_call(SYS_rt_sigaction, signal, (long)&ours, 0, sizeof ours.mask, 0, 0);
+        (void)system_call(SYS_rt_sigaction, signal, (long)&ours, 0, sizeof ours.mask, 0, 0);
         page->handler = 1;
     }
 }

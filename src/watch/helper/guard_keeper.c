@@ -77,7 +77,7 @@ static bool is_alone(void)
     int fd = sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY);
     long got = 1;
     while (fd >= 0 &&
-           (got = sys_call(SYS_getdents64, fd, (long)entries, sizeof entries, 0, 0, 0)) > 0) {
+           (got = system_call(SYS_getdents64, fd, (long)entries, sizeof entries, 0, 0, 0)) > 0) {
         /* ino (8), off (8), record length (2), type (1), name: getdents64(2) */
         for (long at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16)) {
             tasks += entries[at + 19] != '.';
@@ -116,7 +116,7 @@ static void block_signals(uint64_t *before)
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         set &= ~((uint64_t)1 << (faults[i] - 1));
     }
-    (void)sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&set, (long)before, sizeof set, 0, 0);
+    (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&set, (long)before, sizeof set, 0, 0);
 }
 
 /* The program's pthread_create, so that a sanitizer in it knows of the thread. */
@@ -131,7 +131,7 @@ static bool start_keeper(void)
     }
     block_signals(&before);
     bool started = create(&thread, NULL, keep, NULL) == 0;
-    (void)sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0);
+    (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0);
     return started;
 }
 

@@ -6,97 +6,51 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* The compiler may ask for these two. */
-__attribute__((used)) void *memcpy(void *restrict to, const void *restrict from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        ((unsigned char *)to)[i] = ((const unsigned char *)from)[i];
-    }
-    return to;
-}
-
-__attribute__((used)) void *memset(void *to, int value, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        ((unsigned char *)to)[i] = (unsigned char)value;
-    }
-    return to;
-}
-
-/* errno is not touched: a negative result is it. */
-long sys_call(long number, long a, long b, long c, long d, long e, long f)
-{
-#if defined(__x86_64__)
-    long result;
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-#elif defined(__aarch64__)
-    register long x8 __asm__("x8") = number;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    register long x4 __asm__("x4") = e;
-    register long x5 __asm__("x5") = f;
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory");
-    return x0;
-#endif
-}
-
 int sys_pid(void)
 {
-    return (int)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 int sys_tid(void)
 {
-    return (int)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return (int)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
 int sys_open(const char *path, int flags)
 {
-    return (int)sys_call(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0, 0, 0);
+    return (int)system_call(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0, 0, 0);
 }
 
 long sys_read(int fd, void *to, size_t n)
 {
-    return sys_call(SYS_read, fd, (long)to, (long)n, 0, 0, 0);
+    return system_call(SYS_read, fd, (long)to, (long)n, 0, 0, 0);
 }
 
 long sys_pread(int fd, void *to, size_t n, uint64_t at)
 {
-    return sys_call(SYS_pread64, fd, (long)to, (long)n, (long)at, 0, 0);
+    return system_call(SYS_pread64, fd, (long)to, (long)n, (long)at, 0, 0);
 }
 
 long sys_write(int fd, const void *from, size_t n)
 {
-    return sys_call(SYS_write, fd, (long)from, (long)n, 0, 0, 0);
+    return system_call(SYS_write, fd, (long)from, (long)n, 0, 0, 0);
 }
 
 void sys_close(int fd)
 {
-    (void)sys_call(SYS_close, fd, 0, 0, 0, 0, 0); // nothing of what we open can be lost
+    (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0); // nothing of what we open can be lost
 }
 
 void *sys_map(size_t n)
 {
     long at =
-        sys_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        system_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at < 0 && at > -4096 ? NULL : (void *)at;
 }
 
 void *sys_map_shared(int fd, size_t n)
 {
-    long at = sys_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    long at = system_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return at < 0 && at > -4096 ? NULL : (void *)at;
 }
 
@@ -105,25 +59,25 @@ void sys_wait(const uint32_t *word, uint32_t value, unsigned timeout_ms)
     struct timespec t = {.tv_sec = timeout_ms / 1000,
                          .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
     /* Woken, interrupted, too late, or changed before: the caller looks again. */
-    (void)sys_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, timeout_ms ? (long)&t : 0, 0,
+    (void)system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, timeout_ms ? (long)&t : 0, 0,
                    0);
 }
 
 void sys_wake(const uint32_t *word, int n)
 {
-    (void)sys_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, n, 0, 0, 0); // cannot fail
+    (void)system_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, n, 0, 0, 0); // cannot fail
 }
 
 uint64_t sys_now_ns(int clock)
 {
     struct timespec t = {0};
-    (void)sys_call(SYS_clock_gettime, clock, (long)&t, 0, 0, 0, 0); // always there
+    (void)system_call(SYS_clock_gettime, clock, (long)&t, 0, 0, 0, 0); // always there
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 void sys_tell_self(int signal)
 {
-    (void)sys_call(SYS_tgkill, sys_pid(), sys_tid(), signal, 0, 0, 0); // this thread is there
+    (void)system_call(SYS_tgkill, sys_pid(), sys_tid(), signal, 0, 0, 0); // this thread is there
 }
 
 /* 0 free, 1 taken, 2 taken and waited for. */

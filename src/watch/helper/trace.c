@@ -26,6 +26,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "watch/helper/system.h"
+
 #define LA_EXPORT __attribute__((visibility("default")))
 
 LA_EXPORT unsigned la_version(unsigned version);
@@ -43,31 +45,10 @@ enum { LINE_MAX_BYTES = 7168, PATH_BYTES = 4096, TAIL_BYTES = 64, SLOTS = 32, ER
 
 /* ------------------------------------------------------------------ the system */
 
-#if defined(__x86_64__)
 static long raw(long n, long a, long b, long c, long d)
 {
-    long ret;
-    register long r10 __asm__("r10") = d;
-    __asm__ volatile("syscall"
-                     : "=a"(ret)
-                     : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10)
-                     : "rcx", "r11", "memory");
-    return ret;
+    return system_call(n, a, b, c, d, 0, 0);
 }
-#elif defined(__aarch64__)
-static long raw(long n, long a, long b, long c, long d)
-{
-    register long x8 __asm__("x8") = n;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-    return x0;
-}
-#else
-#error "no system calls for this machine"
-#endif
 
 static int raw_open(const char *path, int flags)
 {
