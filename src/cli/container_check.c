@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/pages.h"
@@ -15,7 +16,7 @@
 #include "mend/program.h"
 #include "report/check.h"
 
-enum { PASSES_MAX = 24 };
+enum { PASSES_MAX = 24, PROGRESS_AFTER_MS = 500, PROGRESS_EACH_MS = 100 };
 
 /* What engines set where the image does not (moby, oci/defaults.go). */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -23,26 +24,43 @@ enum { PASSES_MAX = 24 };
 /* ------------------------------------------------------------------ progress */
 
 struct progress {
-    bool shown; // standard error is a terminal
-    uint64_t last_mib;
+    bool shown;    // somebody may look at it
+    bool drawn;    // it stands on the terminal
+    uint64_t next; // ms of the monotonic clock: nothing is drawn before
 };
 
-static void show_progress(void *arg, uint64_t unpacked)
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); // always there
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void begin_progress(struct progress *p, bool json)
+{
+    p->shown = isatty(STDERR_FILENO) && (!json || isatty(STDOUT_FILENO));
+    p->drawn = false;
+    p->next = clock_ms() + PROGRESS_AFTER_MS;
+}
+
+static void show_progress(void *arg, uint64_t done, uint64_t size)
 {
     struct progress *p = arg;
-    uint64_t mib = unpacked >> 20;
-    if (p->shown && mib >= p->last_mib + 32) {
-        p->last_mib = mib;
-        fprintf(stderr, "\rreading the layers: %llu MiB", (unsigned long long)mib);
+    uint64_t now = p->shown && size ? clock_ms() : 0;
+    if (now > p->next) {
+        p->next = now + PROGRESS_EACH_MS;
+        p->drawn = true;
+        fprintf(stderr, "\rreading the image: %3u %%\033[K",
+                (unsigned)((double)done / (double)size * 100));
     }
 }
 
 static void end_progress(struct progress *p)
 {
-    if (p->last_mib) {
+    if (p->drawn) {
         fputs("\r\033[K", stderr);
     }
-    p->last_mib = 0;
+    p->drawn = false;
 }
 
 /* ------------------------------------------------------------------ words */
@@ -131,7 +149,7 @@ static int print(struct work *w)
 
 /* What the image starts with, found out in its own files. */
 struct entry {
-    const char *missing; // the program's name where the engine would not find it
+    const char *missing;         // the program's name where the engine would not find it
     struct mend_program program; // file NULL: not known
 };
 
@@ -263,11 +281,12 @@ static int open_image(struct work *w, struct image *im, const char *path, struct
 
 static int check_image(struct work *w, const char *path)
 {
-    struct progress p = {.shown = isatty(STDERR_FILENO)};
+    struct progress p;
     struct image im = IMAGE_EMPTY;
     struct root host = ROOT_EMPTY;
     struct gm_err err;
     int status;
+    begin_progress(&p, w->t->json);
     if (open_image(w, &im, path, &host, &p, &err) < 0) {
         end_progress(&p);
         status =

@@ -46,8 +46,6 @@ static const char *clean(const char *name)
     return name;
 }
 
-static const int64_t UNPACKED_MAX = (int64_t)256 << 30;
-
 /* What may be a document is kept while it passes: the archive cannot be read there again without
  * being unpacked from its start. */
 static const char *document_text(struct opening *o, struct archive *ar, uint64_t size)
@@ -70,6 +68,27 @@ static const char *document_text(struct opening *o, struct archive *ar, uint64_t
              (uint64_t)offset == done);
     o->texts += size;
     return done == size ? text : NULL;
+}
+
+/* Unpacks the rest of a member. */
+static int pass_over(struct opening *o, struct archive *ar, uint64_t size)
+{
+    const void *block;
+    size_t n;
+    la_int64_t offset;
+    int rc = 0, step = ARCHIVE_OK;
+    while (rc == 0 && (step = archive_read_data_block(ar, &block, &n, &offset)) == ARCHIVE_OK) {
+        uint64_t at = (uint64_t)archive_filter_bytes(ar, 0);
+        rc = outer_bound(at, at, size, o->err);
+        if (o->im->layers.progress) {
+            o->im->layers.progress(o->im->layers.progress_arg,
+                                   (uint64_t)archive_filter_bytes(ar, -1), size);
+        }
+    }
+    return rc < 0 || step == ARCHIVE_EOF
+               ? rc
+               : gm_err_set(o->err, GM_ERR_FORMAT, "the archive is damaged: %s",
+                            archive_error_string(ar));
 }
 
 static int read_members(struct opening *o, struct archive *ar, uint64_t size)
@@ -102,12 +121,8 @@ static int read_members(struct opening *o, struct archive *ar, uint64_t size)
             m.text = document_text(o, ar, (uint64_t)n);
         }
         VEC_PUSH(o->a, &o->members, m);
-        if (packed && o->im->layers.progress) {
-            o->im->layers.progress(o->im->layers.progress_arg, (uint64_t)at);
-        }
-        if (at > UNPACKED_MAX) {
-            return gm_err_set(o->err, GM_ERR_LIMIT, "it unpacks to more than %u GiB",
-                              (unsigned)(UNPACKED_MAX >> 30));
+        if (packed && pass_over(o, ar, size) < 0) {
+            return o->err->code;
         }
     }
     return 0;
@@ -162,7 +177,7 @@ static bool blob_of_layout(struct opening *o, const char *name, struct layer_pla
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         return false;
     }
-    *ret = (struct layer_place){.fd = fd, .size = (uint64_t)st.st_size};
+    *ret = (struct layer_place){.fd = fd, .size = (uint64_t)st.st_size, .ino = st.st_ino};
     return true;
 }
 
@@ -331,6 +346,11 @@ static int read_manifest(struct opening *o, const json_t *doc)
 {
     const json_t *layers = json_object_get(doc, "layers");
     int rc = take_config(o, blob_of(o, json_object_get(doc, "config")));
+    for (size_t i = 0; o->im->layout && i < json_array_size(layers); i++) {
+        const json_t *size = json_object_get(json_array_get(layers, i), "size");
+        json_int_t n = json_integer_value(size);
+        o->im->layers.to_read += n > 0 ? (uint64_t)n : 0;
+    }
     for (size_t i = 0; rc == 0 && i < json_array_size(layers); i++) {
         rc = take_layer(o, blob_of(o, json_array_get(layers, i)));
     }
@@ -393,7 +413,7 @@ bool image_is(const char *path)
 }
 
 int image_open(struct image *im, struct arena *a, const char *path,
-               void (*progress)(void *arg, uint64_t unpacked), void *progress_arg,
+               void (*progress)(void *arg, uint64_t done, uint64_t size), void *progress_arg,
                struct gm_err *err)
 {
     struct opening o = {.im = im, .a = a, .err = err};
@@ -402,13 +422,19 @@ int image_open(struct image *im, struct arena *a, const char *path,
     layers_init(&im->layers, a);
     im->layers.progress = progress;
     im->layers.progress_arg = progress_arg;
-    im->outer = (struct outer){.fd = im->fd};
     if (im->fd < 0 || fstat(im->fd, &st) < 0) {
         return open_error(&o, path);
     }
     im->layout = S_ISDIR(st.st_mode);
     if (!im->layout && !S_ISREG(st.st_mode)) {
         return gm_err_set(err, GM_ERR_LOOK, "%s is neither a file nor a folder", path);
+    }
+    if (!im->layout) {
+        im->layers.to_read = (uint64_t)st.st_size;
+        im->outer = (struct outer){.fd = im->fd,
+                                   .size = (uint64_t)st.st_size,
+                                   .progress = progress,
+                                   .progress_arg = progress_arg};
     }
     int rc = im->layout ? 0 : list_members(&o);
     rc = rc < 0 ? rc : read_image(&o);

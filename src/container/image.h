@@ -40,10 +40,11 @@ int image_open_stored(struct image *im, struct arena *a, struct root *r, const c
  */
 bool image_is(const char *path);
 
-/* Reads the configuration and the index of all layers. The layers' progress is told where it is set
- * before (image->layers.progress). GM_ERR_LOOK, GM_ERR_FORMAT, GM_ERR_LIMIT, GM_ERR_UNSUPPORTED. */
+/* Reads the configuration and the index of all layers. `progress` is told how many bytes of the
+ * archives have been read, of how many, in each pass from the start. GM_ERR_LOOK, GM_ERR_FORMAT,
+ * GM_ERR_LIMIT, GM_ERR_UNSUPPORTED. */
 int image_open(struct image *im, struct arena *a, const char *path,
-               void (*progress)(void *arg, uint64_t unpacked), void *progress_arg,
+               void (*progress)(void *arg, uint64_t done, uint64_t size), void *progress_arg,
                struct gm_err *err) GM_CHECK;
 void image_close(struct image *im);
 

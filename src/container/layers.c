@@ -21,7 +21,6 @@ enum {
     TEXT_MAX = 16 << 20,   // largest file that is kept because all of it is wanted
     WINDOW = 1 << 20,      // kept behind a page that is wanted
 };
-static const uint64_t UNPACKED_MAX = (uint64_t)256 << 30; // all passes together
 
 /* ------------------------------------------------------------------ the index */
 
@@ -294,6 +293,7 @@ static void take_entry(struct walk *w, struct archive_entry *e, struct layer_fil
 /* ------------------------------------------------------------------ reading a layer */
 
 struct source {
+    struct layers *l;
     const struct layer_place *place;
     uint64_t at;
     unsigned char *block;
@@ -313,6 +313,14 @@ static la_ssize_t read_outer(struct archive *ar, struct source *s, uint64_t left
     return (la_ssize_t)n;
 }
 
+static void tell_progress(struct layers *l, uint64_t n)
+{
+    l->done += n;
+    if (l->progress && l->to_read) {
+        l->progress(l->progress_arg, l->done < l->to_read ? l->done : l->to_read, l->to_read);
+    }
+}
+
 static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
 {
     struct source *s = arg;
@@ -330,6 +338,7 @@ static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
         return -1;
     }
     s->at += (uint64_t)n;
+    tell_progress(s->l, (uint64_t)n);
     *ret = s->block;
     return n;
 }
@@ -341,6 +350,9 @@ static la_int64_t skip_block(struct archive *ar, void *arg, la_int64_t wanted)
     uint64_t left = s->place->size - s->at;
     uint64_t n = wanted > 0 && (uint64_t)wanted < left ? (uint64_t)wanted : left;
     s->at += n;
+    if (!s->place->outer) {
+        tell_progress(s->l, n);
+    }
     return (la_int64_t)n;
 }
 
@@ -371,21 +383,10 @@ static struct archive *open_layer(struct source *s, struct gm_err *err)
     return ar;
 }
 
-static int account(struct layers *l, struct archive *ar, uint64_t before, struct gm_err *err)
-{
-    l->unpacked = before + (uint64_t)archive_filter_bytes(ar, 0);
-    if (l->progress) {
-        l->progress(l->progress_arg, l->unpacked);
-    }
-    return l->unpacked > UNPACKED_MAX
-               ? gm_err_set(err, GM_ERR_LIMIT, "the layers unpack to more than %u GiB",
-                            (unsigned)(UNPACKED_MAX >> 30))
-               : 0;
-}
-
 /* Calls `each` for every entry; `each` may read its content. */
 struct pass {
     struct walk walk;
+    uint64_t before; // bytes unpacked when the layer began
     uint32_t number;
     size_t next; // of the wanted files
     bool done;   // there is nothing more to be read
@@ -393,12 +394,46 @@ struct pass {
     int (*each)(struct pass *p, struct archive *ar, struct archive_entry *e, struct gm_err *err);
 };
 
+static int account(struct pass *p, struct archive *ar, struct gm_err *err)
+{
+    struct layers *l = p->walk.l;
+    l->unpacked = p->before + (uint64_t)archive_filter_bytes(ar, 0);
+    return outer_bound(l->unpacked - l->pass_from, l->unpacked, l->packed, err);
+}
+
+/* The next bytes of an entry: 1; 0 at its end; an error. */
+static int next_bytes(struct pass *p, struct archive *ar, const void **ret, size_t *ret_n,
+                      uint64_t *ret_offset, struct gm_err *err)
+{
+    la_int64_t offset = 0;
+    int step = archive_read_data_block(ar, ret, ret_n, &offset);
+    *ret_offset = (uint64_t)offset;
+    if (step != ARCHIVE_OK) {
+        return step == ARCHIVE_EOF ? 0 : broken(err, ar);
+    }
+    int rc = account(p, ar, err);
+    return rc < 0 ? rc : 1;
+}
+
+/* Unpacks what nobody wanted of an entry here, where there is a bound, and not in the library. */
+static int pass_over(struct pass *p, struct archive *ar, struct gm_err *err)
+{
+    const void *bytes;
+    size_t n;
+    uint64_t offset;
+    int rc = 1;
+    while (p->compressed && !p->done && rc > 0) {
+        rc = next_bytes(p, ar, &bytes, &n, &offset, err);
+    }
+    return rc < 0 ? rc : account(p, ar, err);
+}
+
 static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
 {
     struct layers *l = p->walk.l;
     struct archive_entry *e;
-    uint64_t before = l->unpacked;
     int rc = 0, step;
+    p->before = l->unpacked;
     while (rc == 0 && !p->done && (step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
         if (step < ARCHIVE_WARN) {
             return broken(err, ar);
@@ -411,14 +446,14 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
         arena_init(&p->walk.scratch, 0, NULL, NULL);
         rc = p->each(p, ar, e, err);
         arena_release(&p->walk.scratch);
-        rc = rc < 0 ? rc : account(l, ar, before, err);
+        rc = rc < 0 ? rc : pass_over(p, ar, err);
     }
     return rc;
 }
 
 static int read_layer(struct pass *p, const struct layer_place *place, struct gm_err *err)
 {
-    struct source s = {.place = place, .block = malloc(BLOCK)};
+    struct source s = {.l = p->walk.l, .place = place, .block = malloc(BLOCK)};
     struct archive *ar = s.block ? open_layer(&s, err) : NULL;
     int rc = ar ? 0 : s.block ? err->code : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
     if (ar) {
@@ -478,36 +513,41 @@ static void copy_part(const struct pages_range *r, const void *block, size_t n, 
 }
 
 /* Reads the content of an entry into ranges, which hold nothing yet. */
-static int read_ranges(struct archive *ar, const struct pages_range *ranges, size_t n_ranges,
+static int read_ranges(struct pass *p, struct archive *ar, const struct pages *wanted,
                        struct gm_err *err)
 {
     const void *block;
     size_t n;
-    la_int64_t offset;
-    int step;
-    while ((step = archive_read_data_block(ar, &block, &n, &offset)) == ARCHIVE_OK) {
-        for (size_t i = 0; i < n_ranges; i++) {
-            copy_part(&ranges[i], block, n, (uint64_t)offset);
+    uint64_t offset;
+    int rc;
+    while ((rc = next_bytes(p, ar, &block, &n, &offset, err)) > 0) {
+        for (size_t i = 0; i < wanted->n_ranges; i++) {
+            copy_part(&wanted->ranges[i], block, n, offset);
         }
     }
-    return step == ARCHIVE_EOF ? 0 : broken(err, ar);
+    return rc;
 }
 
 /* A file's bytes, for keep_file(). */
+struct entry_source {
+    struct pass *pass;
+    struct archive *ar;
+};
+
 static int next_block(void *arg, const void **ret, size_t *ret_n, uint64_t *ret_offset,
                       struct gm_err *err)
 {
-    la_int64_t offset = 0;
-    int step = archive_read_data_block(arg, ret, ret_n, &offset);
-    *ret_offset = (uint64_t)offset;
-    return step == ARCHIVE_OK ? 1 : step == ARCHIVE_EOF ? 0 : broken(err, arg);
+    const struct entry_source *s = arg;
+    return next_bytes(s->pass, s->ar, ret, ret_n, ret_offset, err);
 }
 
 /* Of a compressed layer what nearly every check wants is kept at once. */
-static int keep_early(struct layers *l, struct layer_file *f, const char *path, struct archive *ar,
+static int keep_early(struct pass *p, struct layer_file *f, const char *path, struct archive *ar,
                       struct gm_err *err)
 {
-    struct keep_source from = {next_block, ar};
+    struct layers *l = p->walk.l;
+    struct entry_source entry = {p, ar};
+    struct keep_source from = {next_block, &entry};
     struct kept *kept = NULL;
     int rc = keep_file(&l->keep, path, f->size, &from, &kept, err);
     if (kept) {
@@ -536,7 +576,7 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
         file->in_place = plain;
         file->offset = plain ? place->offset + (uint64_t)at : 0;
         rc = plain || !path || archive_entry_sparse_count(e) ? 0
-                                                             : keep_early(l, file, path, ar, err);
+                                                             : keep_early(p, file, path, ar, err);
     }
     take_entry(&p->walk, e, file);
     return rc;
@@ -547,8 +587,21 @@ void layers_added(struct layers *l)
     keep_end(&l->keep);
 }
 
+/* The bytes of the archive that a layer brings: none where another layer is the same. */
+static uint64_t packed_bytes(const struct layers *l, const struct layer_place *place)
+{
+    for (size_t i = 0; i < l->places.n; i++) {
+        const struct layer_place *other = &l->places.items[i];
+        if (place->outer || (other->ino == place->ino && other->offset == place->offset)) {
+            return 0;
+        }
+    }
+    return place->outer ? place->outer->size : place->size;
+}
+
 int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
 {
+    l->packed += packed_bytes(l, place);
     VEC_PUSH(l->arena, &l->places, *place);
     struct pass p = {.walk = {.l = l, .layer = (uint16_t)(l->places.n - 1), .make = true},
                      .each = index_entry};
@@ -694,9 +747,10 @@ static bool is_kept(const struct layer_file *f, uint64_t page)
 }
 
 /* The wanted pages of a large file, and a window behind each, become ranges. */
-static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar,
+static int keep_pages(struct pass *pass, struct layer_file *f, struct archive *ar,
                       struct gm_err *err)
 {
+    struct layers *l = pass->walk.l;
     struct pages *p = f->held->pages;
     layer_ranges ranges = {0};
     size_t unit = pages_unit(), left = 0; // left: of the window
@@ -716,8 +770,7 @@ static int keep_pages(struct layers *l, struct layer_file *f, struct archive *ar
     p->ranges = ranges.items;
     p->n_ranges = ranges.n;
     p->missing = false;
-    return good ? read_ranges(ar, ranges.items, ranges.n, err)
-                : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
+    return good ? read_ranges(pass, ar, p, err) : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
 }
 
 static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
@@ -731,7 +784,7 @@ static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry 
     }
     struct layer_file *f = l->wanted.items[p->next++];
     p->done = p->next >= l->wanted.n || l->wanted.items[p->next]->layer != p->walk.layer;
-    return f->held->all_wanted ? keep_whole(l, f, ar, err) : keep_pages(l, f, ar, err);
+    return f->held->all_wanted ? keep_whole(l, f, ar, err) : keep_pages(p, f, ar, err);
 }
 
 static int by_place(const void *x, const void *y)
@@ -754,10 +807,23 @@ bool layers_want_more(struct layers *l)
     return l->wanted.n > 0;
 }
 
+/* The next pass begins. */
+static void begin_pass(struct layers *l)
+{
+    l->pass_from = l->unpacked;
+    l->done = l->to_read = 0;
+    for (size_t i = 0; i < l->wanted.n; i++) {
+        if (i == 0 || l->wanted.items[i]->layer != l->wanted.items[i - 1]->layer) {
+            l->to_read += l->places.items[l->wanted.items[i]->layer].size;
+        }
+    }
+}
+
 int layers_fetch(struct layers *l, struct gm_err *err)
 {
     int rc = 0;
     qsort(l->wanted.items, l->wanted.n, sizeof *l->wanted.items, by_place);
+    begin_pass(l);
     for (size_t i = 0; rc == 0 && i < l->wanted.n;) {
         uint16_t layer = l->wanted.items[i]->layer;
         struct pass p = {.walk = {.l = l, .layer = layer}, .each = fetch_entry, .next = i};

@@ -23,6 +23,7 @@ struct layer_place {
     int fd;
     struct outer *outer;   // the part is one of this archive's, and not of the file
     uint64_t offset, size; // bytes
+    ino_t ino;             // of a file of its own, else 0
     const char *base;      // its mapping, once something in it was read
 };
 
@@ -87,8 +88,11 @@ struct layers {
     VEC(struct layer_map) maps;      // of files of folders
     struct keep keep;                // of compressed layers
     size_t n_outside;                // entries that name a place outside the file system
-    uint64_t unpacked;               // bytes that came out of the archives so far
-    void (*progress)(void *arg, uint64_t unpacked);
+    uint64_t packed;                 // bytes of the archives
+    uint64_t unpacked;               // bytes that came out of them so far ...
+    uint64_t pass_from;              // ... and before this pass
+    uint64_t done, to_read;          // bytes of the archives in this pass; to_read 0: not known
+    void (*progress)(void *arg, uint64_t done, uint64_t size);
     void *progress_arg;
     struct snap snap; // the file system as a root reads it
 };

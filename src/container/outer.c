@@ -7,7 +7,22 @@
 #include <unistd.h>
 
 static const uint64_t UNPACKED_MAX = (uint64_t)256 << 30;
-enum { BLOCK = 256 << 10 };
+static const uint64_t FREE_BYTES = (uint64_t)4 << 30;
+enum { BLOCK = 256 << 10, TIMES = 50 };
+
+int outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed, struct gm_err *err)
+{
+    if (in_all > UNPACKED_MAX) {
+        return gm_err_set(err, GM_ERR_LIMIT, "it unpacks to more than %u GiB",
+                          (unsigned)(UNPACKED_MAX >> 30));
+    }
+    return unpacked > FREE_BYTES && (unpacked - FREE_BYTES) / TIMES > packed
+               ? gm_err_set(err, GM_ERR_LIMIT,
+                            "it unpacks to more than %u GiB and %d times its size, as no "
+                            "image does that is meant to be used",
+                            (unsigned)(FREE_BYTES >> 30), TIMES)
+               : 0;
+}
 
 static int broken(const struct outer *o, struct gm_err *err)
 {
@@ -61,12 +76,9 @@ static int step(struct outer *o, struct gm_err *err)
     o->n = rc == ARCHIVE_EOF ? 0 : n;
     o->unpacked += o->n;
     if (o->progress) {
-        o->progress(o->progress_arg, o->unpacked);
+        o->progress(o->progress_arg, (uint64_t)archive_filter_bytes(o->ar, -1), o->size);
     }
-    return o->unpacked > UNPACKED_MAX
-               ? gm_err_set(err, GM_ERR_LIMIT, "the archive unpacks to more than %u GiB",
-                            (unsigned)(UNPACKED_MAX >> 30))
-               : 0;
+    return outer_bound(o->at + o->n, o->unpacked, o->size, err);
 }
 
 int outer_read(struct outer *o, uint64_t offset, const void **ret, size_t *ret_n,

@@ -27,6 +27,9 @@ median over gpumend's: 2.0 means gpumend is twice as fast. These questions have 
   gpucall  what `run --trace-gpu` adds to a GPU call that succeeds: under 20 ns
   trace  what `run --trace` costs the program (watch_trace.py), beside LD_DEBUG=libs: the whole process takes
          less than twice its time
+  image  `gpumend container check` of a saved image of 5 GB (saved_image.py), beside the tool that only
+         decompresses its layer (zstd -dc, gzip -dc) or reads it (cat), to /dev/null: at most 1.5
+         times that, the quickest turn of each, by the processor and by the clock; under 100 MiB
 
 A missing tool or environment is skipped by name. The last line is `N passed, N failed, N skipped`,
 a budget each; a missed one gives exit status 1 with --strict only.
@@ -50,6 +53,7 @@ sys.path.insert(0, str(HERE.parent / "scenarios"))
 
 import guard                                                                        # noqa: E402
 import gpucall                                                                      # noqa: E402
+import saved_image                                                                  # noqa: E402
 import cases                                                                        # noqa: E402
 import store                                                                        # noqa: E402
 import watch_trace                                                                   # noqa: E402
@@ -500,7 +504,7 @@ def main():
     parser.add_argument("--runs", type=int, default=31)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--only", choices=("why", "batch", "check", "probe", "arch", "run", "explain",
-                                           "gpucall", "trace", "guard"))
+                                           "gpucall", "trace", "guard", "image"))
     args = parser.parse_args()
     if not os.access(args.gpumend, os.X_OK):
         parser.error("%s is not there: build it first" % args.gpumend)
@@ -526,6 +530,8 @@ def main():
         watch_trace.bench_trace(bench, args.runs, in_turns, print_table)
     if args.only in (None, "guard"):
         guard.bench_guard(bench, args.runs)
+    if args.only in (None, "image"):
+        saved_image.bench_image(bench)
     print("\n%d passed, %d failed, %d skipped" % tuple(bench.counts.values()))
     return 1 if args.strict and bench.counts["MISSED"] else 0
 
