@@ -62,6 +62,7 @@ SUITES = [
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
+    Suite("test", "hostile-images", 600, "{py} tests/container/hostile.py {exe}"),
     Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
     Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}"),
