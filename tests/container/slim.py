@@ -149,6 +149,7 @@ def of_image(exe, folder, host, image, nvrtc):
             raise store.Skip(why)
         judge("without NVRTC", {**answers, **of_root(exe, host, process)}, True)
         of_process(exe, host, process, [])
+        time.sleep(3)  # folders are known to be younger than the process from two seconds on
         done = podman("cp", f"{nvrtc}/.", f"{container}:/{SITE}/")
         check("NVRTC is copied in", done.returncode == 0, done.stderr)
         answers = of_root(exe, host, process)
