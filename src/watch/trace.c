@@ -191,15 +191,38 @@ static enum ldso_request_kind kind_of(const char *word)
            : strcmp(word, "preload") == 0 ? LDSO_PRELOAD : LDSO_NEEDED;
 }
 
+/* Whether another thread is in the loader, in the middle of a request: what this one does before it
+ * waits for the loader's lock, or outside of it, ends nothing there. */
+static bool is_elsewhere(const struct watch_process *p, int tid)
+{
+    return p->request >= 0 && p->load >= 0 && p->loads.items[p->load].tid != tid;
+}
+
+/* Makes the last dlopen of the thread that is in the loader the current one. */
+static void switch_to(struct watch_process *p, int tid)
+{
+    for (size_t i = p->loads.n; i > 0 && p->started; i--) {
+        if (p->loads.items[i - 1].tid == tid) {
+            p->load = (long)i - 1;
+            return;
+        }
+    }
+}
+
 static struct watch_load *new_load(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    end_load(t, p);
+    bool elsewhere = is_elsewhere(p, (int)number_of(line, "tid"));
+    if (!elsewhere) {
+        end_load(t, p);
+    }
     VEC_PUSH(t->a, &p->loads, (struct watch_load){
         .name = text_of(t, line, "name"), .caller = text_of(t, line, "caller"), .reused = true,
         .tid = (int)number_of(line, "tid"), .time_us = number_of(line, "time_us"),
         .first_request = p->requests.n, .n_edits = p->edits.n});
-    p->load = (long)p->loads.n - 1;
-    return load_now(p);
+    if (!elsewhere) {
+        p->load = (long)p->loads.n - 1;
+    }
+    return &p->loads.items[p->loads.n - 1];
 }
 
 static bool same_text(const char *a, const char *b)
@@ -233,6 +256,7 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
     const char *caller = text_of(t, line, "caller");
     enum ldso_request_kind kind = kind_of(json_string_value(json_object_get(line, "kind")));
     settle(t, p, NULL);
+    switch_to(p, (int)number_of(line, "tid"));
     if (kind == LDSO_DLOPEN) {
         struct watch_load *l = load_now(p);
         /* A call that was not seen: only the loader's view of it is known. */
@@ -311,7 +335,9 @@ static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *l
 {
     const char *text = text_of(t, line, "text");
     int tid = (int)number_of(line, "tid");
-    end_load(t, p);
+    if (!is_elsewhere(p, tid)) {
+        end_load(t, p);
+    }
     for (size_t i = p->loads.n; text && i > 0; i--) {
         struct watch_load *l = &p->loads.items[i - 1];
         if (l->tid == tid) {
@@ -327,7 +353,9 @@ static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *l
 
 static void on_setenv(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    end_load(t, p);
+    if (!is_elsewhere(p, (int)number_of(line, "tid"))) {
+        end_load(t, p);
+    }
     const char *name = text_of(t, line, "name");
     if (name) {
         VEC_PUSH(t->a, &p->edits, (struct watch_edit){
