@@ -96,7 +96,7 @@ static const char ordinary[] =
     "missing different mismatch cannot can't don't isn't couldn't unable try trying retry "
     "retrying timeout deprecated future removed computing compiled compile compiling component "
     "components conditional compatible [info] [debug] info: debug: warning: error: info - ] [ "
-    "2024-2025-2026-01-02 00:00:10: 12:34:56,789 .000 0.00 1.00e-05 GET POST /api/ /v1/ 200 OK "
+    "2024-10-11-12-2025-10-11-12-2026-10-11-12-2026-01-02 00:00:10: 12:34:56,789 .000 0.00 1.00e-05 GET POST /api/ /v1/ 200 OK "
     "100% ---- ==== #### .... **** |||| __main__ __init__ /home/ /usr/lib/ /opt/ x86_64-linux- "
     "gnu .py\", line 127.0.0.1 10.0. it/s ms/step kb/s mb/s ";
 
