@@ -3,35 +3,18 @@
 #include <string.h>
 #include <zstd.h>
 
-/* As in gpu/fatbin.c, where the format is described. */
-enum {
-    ALIGN = 8,
-    CONTAINER_HEADER = 16,
-    ENTRY_HEADER = 64,
-    ENTRY_HEADER_MAX = 1 << 20,
-    ENTRY_VERSION = 0x0101,
-    KIND_LIST = 256,
-    ARCH_MAX = 10000,
-    RECORD_HEAD = 16,
-    RECORD_MAX = 4096,
-    BATCH = 32,
-    LEVEL = 1,
-};
-static const unsigned char magic[4] = {0x50, 0xed, 0x55, 0xba};
+#include "gpu/bytes.h"
+#include "gpu/fatbin.h"
 
-static uint32_t u32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static uint64_t u64(const unsigned char *p)
-{
-    return (uint64_t)u32(p) | (uint64_t)u32(p + 4) << 32;
-}
+enum { RECORD_HEAD = 16, RECORD_MAX = 4096, BATCH = 32, LEVEL = 1 };
+static const unsigned char magic[4] = {
+    FATBIN_MAGIC & 255, FATBIN_MAGIC >> 8 & 255, FATBIN_MAGIC >> 16 & 255, FATBIN_MAGIC >> 24};
 
 static uint64_t aligned(uint64_t at)
 {
-    return at > UINT64_MAX - ALIGN ? UINT64_MAX : (at + ALIGN - 1) / ALIGN * ALIGN;
+    return at > UINT64_MAX - FATBIN_ALIGN
+               ? UINT64_MAX
+               : (at + FATBIN_ALIGN - 1) / FATBIN_ALIGN * FATBIN_ALIGN;
 }
 
 /* ------------------------------------------------------------------ records */
@@ -82,7 +65,7 @@ void heads_copy(const unsigned char *records, size_t size, uint64_t offset, size
                 unsigned char *to)
 {
     for (size_t at = 0; size - at >= RECORD_HEAD;) {
-        uint64_t from = u64(records + at), length = u64(records + at + 8);
+        uint64_t from = gpu_u64(records + at), length = gpu_u64(records + at + 8);
         const unsigned char *bytes = records + at + RECORD_HEAD;
         uint64_t start = from > offset ? from : offset;
         uint64_t end = from + length < offset + n ? from + length : offset + n;
@@ -104,32 +87,32 @@ static void go(struct heads *h, enum heads_state state, uint64_t at)
 
 static bool fits(const unsigned char *entry, uint64_t at, uint64_t end)
 {
-    uint64_t header = u32(entry + 4), payload = u64(entry + 8);
-    return (entry[2] | entry[3] << 8) == ENTRY_VERSION && header >= ENTRY_HEADER &&
-           header <= ENTRY_HEADER_MAX && header <= end - at && payload <= end - at - header;
+    uint64_t header = gpu_u32(entry + 4), payload = gpu_u64(entry + 8);
+    return gpu_u16(entry + 2) == FATBIN_ENTRY_VERSION && header >= FATBIN_ENTRY &&
+           header <= FATBIN_ENTRY_MAX && header <= end - at && payload <= end - at - header;
 }
 
 /* What a search accepts, and what the compiler writes. */
 static bool looks_whole(const struct heads *h)
 {
-    const unsigned char *p = h->buffer, *entry = p + CONTAINER_HEADER;
-    uint64_t size = u64(p + 8), room = h->size - h->at;
+    const unsigned char *p = h->buffer, *entry = p + FATBIN_HEADER;
+    uint64_t size = gpu_u64(p + 8), room = h->size - h->at;
     return memcmp(p, magic, sizeof magic) == 0 && p[4] == 1 && p[5] == 0 &&
-           p[6] == CONTAINER_HEADER && p[7] == 0 && room > CONTAINER_HEADER &&
-           size <= room - CONTAINER_HEADER && (entry[2] | entry[3] << 8) == ENTRY_VERSION &&
-           u32(entry + 4) >= ENTRY_HEADER && u32(entry + 4) <= ENTRY_HEADER_MAX &&
-           u64(entry + 8) <= size && u32(entry + 28) < ARCH_MAX;
+           p[6] == FATBIN_HEADER && p[7] == 0 && room > FATBIN_HEADER &&
+           size <= room - FATBIN_HEADER && gpu_u16(entry + 2) == FATBIN_ENTRY_VERSION &&
+           gpu_u32(entry + 4) >= FATBIN_ENTRY && gpu_u32(entry + 4) <= FATBIN_ENTRY_MAX &&
+           gpu_u64(entry + 8) <= size && gpu_u32(entry + 28) < FATBIN_ARCH_MAX;
 }
 
 /* No container begins at `at`: the search goes on in what is held already, and behind it. What
  * stands there is recorded, so that bytes which belong to no container are seen. */
 static void search_on(struct heads *h)
 {
-    record(h, h->at, h->buffer, h->have < CONTAINER_HEADER ? h->have : CONTAINER_HEADER);
+    record(h, h->at, h->buffer, h->have < FATBIN_HEADER ? h->have : FATBIN_HEADER);
     if (h->have == HEADS_NEED && memcmp(h->buffer, magic, sizeof magic) == 0) {
-        record(h, h->at + CONTAINER_HEADER, h->buffer + CONTAINER_HEADER, ENTRY_HEADER);
+        record(h, h->at + FATBIN_HEADER, h->buffer + FATBIN_HEADER, FATBIN_ENTRY);
     }
-    for (size_t i = ALIGN; i + sizeof magic <= h->have; i += ALIGN) {
+    for (size_t i = FATBIN_ALIGN; i + sizeof magic <= h->have; i += FATBIN_ALIGN) {
         if (memcmp(h->buffer + i, magic, sizeof magic) == 0) {
             memmove(h->buffer, h->buffer + i, h->have - i);
             h->at += i;
@@ -137,7 +120,7 @@ static void search_on(struct heads *h)
             return;
         }
     }
-    go(h, HEADS_SEARCH, h->at + h->have / ALIGN * ALIGN);
+    go(h, HEADS_SEARCH, h->at + h->have / FATBIN_ALIGN * FATBIN_ALIGN);
 }
 
 static void end_container(struct heads *h)
@@ -151,11 +134,11 @@ static void take_container(struct heads *h)
         search_on(h);
         return;
     }
-    unsigned char entry[ENTRY_HEADER];
-    record(h, h->at, h->buffer, CONTAINER_HEADER);
-    memcpy(entry, h->buffer + CONTAINER_HEADER, sizeof entry);
-    h->end = h->at + CONTAINER_HEADER + u64(h->buffer + 8);
-    go(h, HEADS_ENTRY, h->at + CONTAINER_HEADER);
+    unsigned char entry[FATBIN_ENTRY];
+    record(h, h->at, h->buffer, FATBIN_HEADER);
+    memcpy(entry, h->buffer + FATBIN_HEADER, sizeof entry);
+    h->end = h->at + FATBIN_HEADER + gpu_u64(h->buffer + 8);
+    go(h, HEADS_ENTRY, h->at + FATBIN_HEADER);
     memcpy(h->buffer, entry, sizeof entry); // it has come already
     h->have = sizeof entry;
 }
@@ -163,17 +146,17 @@ static void take_container(struct heads *h)
 static void take_entry(struct heads *h)
 {
     const unsigned char *p = h->buffer;
-    uint64_t header = u32(p + 4), payload = u64(p + 8);
-    record(h, h->at, p, ENTRY_HEADER);
+    uint64_t header = gpu_u32(p + 4), payload = gpu_u64(p + 8);
+    record(h, h->at, p, FATBIN_ENTRY);
     if (!fits(p, h->at, h->end)) {
         end_container(h); // the reader says so, and passes over the rest
         return;
     }
     uint64_t next = h->at + header + payload;
-    if ((p[0] | p[1] << 8) == KIND_LIST && header > ENTRY_HEADER) {
+    if (gpu_u16(p) == FATBIN_LIST && header > FATBIN_ENTRY) {
         h->lost |= header > HEADS_LIST_MAX;
-        h->list = header - ENTRY_HEADER;
-        go(h, HEADS_LIST, h->at + ENTRY_HEADER);
+        h->list = header - FATBIN_ENTRY;
+        go(h, HEADS_LIST, h->at + FATBIN_ENTRY);
         put_u64(h->buffer, next);
         return;
     }
@@ -183,10 +166,10 @@ static void take_entry(struct heads *h)
 /* The bytes that the state needs at `at`; 0: there can be none. */
 static size_t need(struct heads *h)
 {
-    if (h->state == HEADS_ENTRY && h->end - h->at < ENTRY_HEADER) {
+    if (h->state == HEADS_ENTRY && h->end - h->at < FATBIN_ENTRY) {
         return 0;
     }
-    return h->state == HEADS_ENTRY ? (size_t)ENTRY_HEADER : (size_t)HEADS_NEED;
+    return h->state == HEADS_ENTRY ? (size_t)FATBIN_ENTRY : (size_t)HEADS_NEED;
 }
 
 static void take_list(struct heads *h, const unsigned char *bytes, size_t n)
@@ -197,18 +180,18 @@ static void take_list(struct heads *h, const unsigned char *bytes, size_t n)
     h->at += step;
     h->list -= step;
     if (h->list == 0) {
-        go(h, HEADS_ENTRY, u64(h->buffer));
+        go(h, HEADS_ENTRY, gpu_u64(h->buffer));
     }
 }
 
-/* Whether the magic stands at one of the next BATCH multiples of ALIGN; without a branch in it. */
+/* Whether the magic stands at one of the next BATCH multiples of FATBIN_ALIGN; no branch in it. */
 static bool in_batch(const unsigned char *p)
 {
     uint32_t wanted, word;
     unsigned found = 0;
     memcpy(&wanted, magic, sizeof wanted);
     for (size_t i = 0; i < BATCH; i++) {
-        memcpy(&word, p + i * ALIGN, sizeof word);
+        memcpy(&word, p + i * FATBIN_ALIGN, sizeof word);
         found |= word == wanted;
     }
     return found;
@@ -217,10 +200,10 @@ static bool in_batch(const unsigned char *p)
 static void search(struct heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
 {
     size_t i = (size_t)(h->at - offset);
-    while (i + BATCH * ALIGN <= n && !in_batch(bytes + i)) {
-        i += BATCH * ALIGN;
+    while (i + BATCH * FATBIN_ALIGN <= n && !in_batch(bytes + i)) {
+        i += BATCH * FATBIN_ALIGN;
     }
-    for (; i + sizeof magic <= n; i += ALIGN) {
+    for (; i + sizeof magic <= n; i += FATBIN_ALIGN) {
         if (bytes[i] == magic[0] && memcmp(bytes + i, magic, sizeof magic) == 0) {
             break;
         }

@@ -1,41 +1,11 @@
-/*
- * CUDA fat binaries. A section holds containers, one behind the other:
- *
- *   container   0  u32 magic BA55ED50   4  u16 version (1)   6  u16 header size (16)
- *               8  u64 size of what follows the header
- *   entry       0  u16 kind             2  u16 version (0101)
- *               4  u32 header size      8  u64 payload size (the next entry is behind both)
- *              16  u32 size before padding, if compressed
- *              20  u32 offset of the options in this header, or 0
- *              24  u16 minor, 26 u16 major version: PTX's ISA; of machine code the ELF ABI's
- *              28  u32 architecture (90)
- *              32  u32 offset, 36 u32 length of a name, or 0
- *              40  u64 flags           48  u64 0           56  u64 size when inflated
- *   options     0  u32 72   4  u32 length   8  text or attributes; a NUL, and zeros to 8 bytes
- *
- * Kind 1 is PTX, 2 machine code, 8 intermediate code for a link at run time (its options are those
- * of the compiler's middle part, -ftz -prec_div; nvFatbin, nvFatbinAddLTOIR).
- *
- * A list (kind 256) has at its options' offset: u32 number, u32 size, then for each member an
- * entry header (its header size replaced by the offset in the inflated payload) with its options.
- *
- * NVIDIA documents none of this. Layout and flags were read off files: containers made with
- * fatbinary 13.5 from ptxas 13.5 for each suffix and compression mode, and the libraries in
- * tests/gpu/compare.py, where cuobjdump 12.4 to 13.5 agrees on every entry it lists. The fields up
- * to the architecture also in the GPU Ocelot project, ocelot/cuda/interface/CudaDriverFrontend and
- * FatBinaryContext. The members of a list were made with fatbinary --concat.
- */
+/* Reads CUDA fat binaries (gpu/fatbin.h). */
+#include "gpu/fatbin.h"
 #include "gpu/internal.h"
 
 #include <elf.h>
 #include <string.h>
 
-#define FATBIN_MAGIC 0xBA55ED50u
-
-enum { CONTAINER_HEADER = 16, ENTRY_HEADER = 64, ENTRY_HEADER_MAX = 1 << 20, ALIGN = 8 };
-enum { KIND_PTX = 1, KIND_ELF = 2, KIND_LTO = 8, KIND_LIST = 256 };
 enum { KINDS_MAX = 32, MEMBERS_MAX = 4096 };
-enum { ENTRY_VERSION = 0x0101 };
 enum { GIVE_BACK_EVERY = 32 /* containers */, STRETCH = 8 << 20 };
 
 enum {
@@ -52,7 +22,7 @@ struct entry {
 
 static bool entry_at(const struct gpu_span *s, uint64_t offset, struct entry *ret)
 {
-    const unsigned char *p = gpu_bytes(s, offset, ENTRY_HEADER);
+    const unsigned char *p = gpu_bytes(s, offset, FATBIN_ENTRY);
     if (!p) {
         return false;
     }
@@ -67,7 +37,7 @@ static bool entry_at(const struct gpu_span *s, uint64_t offset, struct entry *re
         .flags = gpu_u64(p + 40),
         .inflated_size = gpu_u64(p + 56),
     };
-    return gpu_u16(p + 2) == ENTRY_VERSION;
+    return gpu_u16(p + 2) == FATBIN_ENTRY_VERSION;
 }
 
 static char suffix_of(const struct entry *e)
@@ -102,7 +72,7 @@ static void count_kind(struct gpu_builder *b, unsigned kind)
     if (b->kinds.n < KINDS_MAX) {
         VEC_PUSH(b->arena, &b->kinds, (struct gpu_kind){kind, 1});
     }
-    if (kind != KIND_LTO) {
+    if (kind != FATBIN_LTO) {
         b->code->incomplete = true;
         gpu_note(b, "container entries of kind %u, which is not known", kind);
     }
@@ -110,9 +80,9 @@ static void count_kind(struct gpu_builder *b, unsigned kind)
 
 static void take_code(struct gpu_builder *b, struct gpu_cuda_sets *sets, const struct entry *e)
 {
-    if (e->kind == KIND_PTX) {
+    if (e->kind == FATBIN_PTX) {
         gpu_add_ptx(b, sets, e->arch, suffix_of(e), e->major * 10 + e->minor);
-    } else if (e->kind == KIND_ELF) {
+    } else if (e->kind == FATBIN_ELF) {
         gpu_add_native(b, sets, e->arch, suffix_of(e));
     } else {
         count_kind(b, e->kind);
@@ -123,14 +93,14 @@ static void take_code(struct gpu_builder *b, struct gpu_cuda_sets *sets, const s
 static uint64_t member_size(const struct gpu_span *s, uint64_t offset, const struct entry *e)
 {
     if (!e->options) {
-        return ENTRY_HEADER;
+        return FATBIN_ENTRY;
     }
-    const unsigned char *p = gpu_bytes(s, offset + ENTRY_HEADER, 8);
-    if (e->options != ENTRY_HEADER || !p) {
+    const unsigned char *p = gpu_bytes(s, offset + FATBIN_ENTRY, 8);
+    if (e->options != FATBIN_ENTRY || !p) {
         return 0;
     }
-    uint64_t size = ENTRY_HEADER + 8 + (uint64_t)gpu_u32(p + 4) + 1;
-    return (size + ALIGN - 1) / ALIGN * ALIGN;
+    uint64_t size = FATBIN_ENTRY + 8 + (uint64_t)gpu_u32(p + 4) + 1;
+    return (size + FATBIN_ALIGN - 1) / FATBIN_ALIGN * FATBIN_ALIGN;
 }
 
 static void read_list(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_t offset,
@@ -143,7 +113,7 @@ static void read_list(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_
     at += 8;
     for (struct entry e; done < n && n <= MEMBERS_MAX && entry_at(&header, at, &e); done++) {
         uint64_t size = member_size(&header, at, &e);
-        if (!size || e.kind == KIND_LIST) {
+        if (!size || e.kind == FATBIN_LIST) {
             break;
         }
         take_code(b, sets, &e);
@@ -160,10 +130,10 @@ static void read_entries(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint
                          uint64_t end)
 {
     struct gpu_span container = {b->file.data, (size_t)end};
-    while (end - at >= ALIGN) { // less is padding
+    while (end - at >= FATBIN_ALIGN) { // less is padding
         struct entry e;
-        if (!entry_at(&container, at, &e) || e.header_size < ENTRY_HEADER ||
-            e.header_size > ENTRY_HEADER_MAX || e.header_size > end - at ||
+        if (!entry_at(&container, at, &e) || e.header_size < FATBIN_ENTRY ||
+            e.header_size > FATBIN_ENTRY_MAX || e.header_size > end - at ||
             e.payload_size > end - at - e.header_size) {
             b->code->incomplete = true;
             gpu_note(b,
@@ -172,7 +142,7 @@ static void read_entries(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint
             return;
         }
         count_packing(b->code, &e);
-        if (e.kind == KIND_LIST) {
+        if (e.kind == FATBIN_LIST) {
             read_list(b, sets, at, &e);
         } else {
             take_code(b, sets, &e);
@@ -186,9 +156,10 @@ static bool looks_whole(const struct gpu_builder *b, uint64_t at, uint64_t to, u
                         uint64_t size)
 {
     struct entry e;
-    return gpu_u16(b->file.data + at + 4) == 1 && header == CONTAINER_HEADER &&
+    return gpu_u16(b->file.data + at + 4) == 1 && header == FATBIN_HEADER &&
            size <= to - at - header && entry_at(&b->file, at + header, &e) &&
-           e.header_size >= ENTRY_HEADER && e.header_size <= ENTRY_HEADER_MAX && e.arch < 10000 &&
+           e.header_size >= FATBIN_ENTRY && e.header_size <= FATBIN_ENTRY_MAX &&
+           e.arch < FATBIN_ARCH_MAX &&
            e.payload_size <= size;
 }
 
@@ -197,7 +168,7 @@ static uint64_t read_container(struct gpu_builder *b, struct gpu_cuda_sets *sets
                                uint64_t to, bool searching)
 {
     const unsigned char *p = b->file.data + at;
-    if (to - at < CONTAINER_HEADER || gpu_u32(p) != FATBIN_MAGIC) {
+    if (to - at < FATBIN_HEADER || gpu_u32(p) != FATBIN_MAGIC) {
         return at;
     }
     unsigned header = gpu_u16(p + 6);
@@ -205,7 +176,7 @@ static uint64_t read_container(struct gpu_builder *b, struct gpu_cuda_sets *sets
     if (searching && !looks_whole(b, at, to, header, size)) {
         return at;
     }
-    if (header < CONTAINER_HEADER || header > to - at) {
+    if (header < FATBIN_HEADER || header > to - at) {
         b->code->incomplete = true;
         gpu_note(b, "container at offset 0x%llx: header of %u bytes", (unsigned long long)at,
                  header);
@@ -235,7 +206,7 @@ static uint64_t next_magic(const struct gpu_builder *b, uint64_t at, uint64_t to
 {
     const unsigned char *data = b->file.data;
     to = to - at > STRETCH ? at + STRETCH : to;
-    for (at += ALIGN; at + CONTAINER_HEADER <= to; at += ALIGN) {
+    for (at += FATBIN_ALIGN; at + FATBIN_HEADER <= to; at += FATBIN_ALIGN) {
         if (gpu_u32(data + at) == FATBIN_MAGIC) {
             return at;
         }
@@ -246,8 +217,8 @@ static uint64_t next_magic(const struct gpu_builder *b, uint64_t at, uint64_t to
 void gpu_fatbin_walk(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_t from, uint64_t to,
                      bool searching)
 {
-    uint64_t at = (from + ALIGN - 1) / ALIGN * ALIGN, skipped = 0;
-    for (unsigned n = 1; at < to && to - at >= CONTAINER_HEADER; n++) {
+    uint64_t at = (from + FATBIN_ALIGN - 1) / FATBIN_ALIGN * FATBIN_ALIGN, skipped = 0;
+    for (unsigned n = 1; at < to && to - at >= FATBIN_HEADER; n++) {
         uint64_t end = read_container(b, sets, at, to, searching);
         bool stretch = end == at;
         if (stretch) {
@@ -257,7 +228,7 @@ void gpu_fatbin_walk(struct gpu_builder *b, struct gpu_cuda_sets *sets, uint64_t
         if (n % GIVE_BACK_EVERY == 0 || (stretch && end - at == STRETCH)) {
             gpu_give_back(b);
         }
-        at = (end + ALIGN - 1) / ALIGN * ALIGN;
+        at = (end + FATBIN_ALIGN - 1) / FATBIN_ALIGN * FATBIN_ALIGN;
     }
     if (skipped) {
         b->code->incomplete = true;

@@ -3,6 +3,7 @@
 #define GPUMEND_GPU_INTERNAL_H
 
 #include "base/str.h"
+#include "gpu/bytes.h"
 #include "gpu/code.h"
 
 struct gpu_span {
@@ -12,22 +13,6 @@ struct gpu_span {
 
 /* The one gate to the bytes: `n` bytes at `offset`, or NULL if they are not all inside. */
 const unsigned char *gpu_bytes(const struct gpu_span *s, uint64_t offset, uint64_t n);
-
-/* Little-endian numbers, as all formats here have them. */
-static inline uint16_t gpu_u16(const unsigned char *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static inline uint32_t gpu_u32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static inline uint64_t gpu_u64(const unsigned char *p)
-{
-    return (uint64_t)gpu_u32(p) | (uint64_t)gpu_u32(p + 4) << 32;
-}
 
 enum { GPU_ARCHS_MAX = 64, GPU_GROUPS_MAX = 1024, GPU_TARGETS_MAX = 256, GPU_NOTES_MAX = 16 };
 
