@@ -10,7 +10,7 @@
 #include "diag/internal.h"
 
 static const struct part {
-    const char *library, *capability;
+    const char *soname, *capability;
 } parts[] = {
     {"libcuda.so.1", "compute"},
     {"libnvidia-opencl.so.1", "compute"},
@@ -29,7 +29,7 @@ static const struct part {
 bool diag_is_driver_part(const char *name)
 {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (strcmp(parts[i].library, name) == 0) {
+        if (strcmp(parts[i].soname, name) == 0) {
             return true;
         }
     }
@@ -148,9 +148,9 @@ const char *diag_driver_capabilities(struct model *m, const char **ret_who)
         bool required;
         for (size_t k = 0; k < m->processes.n && !who; k++) {
             const struct model_process *p = m->processes.items[k];
-            who = by_need(p, parts[i].library);
-            who = who ? who : by_request(p, parts[i].library, &required);
-            who = who ? who : by_attempt(p, parts[i].library, &required);
+            who = by_need(p, parts[i].soname);
+            who = who ? who : by_request(p, parts[i].soname, &required);
+            who = who ? who : by_attempt(p, parts[i].soname, &required);
         }
         if (who && !base && strcmp(capability, last) != 0) {
             *ret_who = list ? *ret_who : who;
@@ -206,7 +206,7 @@ static const char *complete(struct diag *d)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *capability = parts[i].capability;
         if (strcmp(capability, last) != 0 && !is_requested(d, capability) &&
-            find_asker(d, parts[i].library, &who)) {
+            find_asker(d, parts[i].soname, &who)) {
             list = arena_printf(d->a, "%s,%s", list, capability);
             last = capability; // those of one capability stand together
         }
@@ -234,12 +234,12 @@ static void say_request(struct diag *d, struct diag_finding *f)
 static struct diag_finding *add(struct diag *d, enum diag_cause cause, const struct part *x,
                                 const struct asker *who, const char *summary)
 {
-    struct diag_finding *f = diag_add(d, cause, "driver parts", x->library, summary);
+    struct diag_finding *f = diag_add(d, cause, "driver parts", x->soname, summary);
     f->stage = DIAG_STAGE_MACHINE;
     f->severity = who->required ? DIAG_ERROR : DIAG_WARNING;
-    diag_likewise(d, f, x->library);
+    diag_likewise(d, f, x->soname);
     diag_seen_in(d, f, who->process);
-    diag_evidence(d, f, "%s asks for %s", who->who, x->library);
+    diag_evidence(d, f, "%s asks for %s", who->who, x->soname);
     return f;
 }
 
@@ -255,16 +255,16 @@ static void in_container(struct diag *d, const struct part *x, const struct aske
             masked ? arena_printf(d->a,
                                   "The container was not given %s: the capability %s was not "
                                   "asked for.",
-                                  x->library, x->capability)
+                                  x->soname, x->capability)
                    : arena_printf(d->a, "The container was not given %s of the host's driver.",
-                                  x->library));
+                                  x->soname));
     diag_evidence(d, f, "this is a container (%s)", h->container.inside.value);
     if (masked) {
         say_request(d, f);
         return;
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "See whether the host has %s: what it lacks no container is given.%s", x->library,
+                "See whether the host has %s: what it lacks no container is given.%s", x->soname,
                 by_cdi ? " If it does, write the CDI specification again." : "");
 }
 
@@ -273,7 +273,7 @@ static void on_machine(struct diag *d, const struct part *x, const struct asker 
     const char *version = d->m->host->nvidia.module.value;
     struct diag_finding *f =
         add(d, DIAG_DRIVER_LIBRARIES_MISSING, x, who,
-            arena_printf(d->a, "%s of the NVIDIA driver is not installed.", x->library));
+            arena_printf(d->a, "%s of the NVIDIA driver is not installed.", x->soname));
     diag_repair(
         d, f, DIAG_REPAIR_TEXT, NULL,
         "Install this part of the driver in version %s (Debian and Ubuntu have a package for "
@@ -284,7 +284,7 @@ static void on_machine(struct diag *d, const struct part *x, const struct asker 
 /* The toolkit would bring it, if it were asked to; specifications of CDI bring it anyway. */
 static void in_image(struct diag *d, const struct part *x, const struct asker *who)
 {
-    if (is_requested(d, x->capability) || lies_somewhere(d, x->library)) {
+    if (is_requested(d, x->capability) || lies_somewhere(d, x->soname)) {
         return;
     }
     struct diag_finding *f =
@@ -292,7 +292,7 @@ static void in_image(struct diag *d, const struct part *x, const struct asker *w
             arena_printf(d->a,
                          "A container of this image is not given %s: the capability %s is not "
                          "asked for.",
-                         x->library, x->capability));
+                         x->soname, x->capability));
     f->severity = DIAG_WARNING;
     say_request(d, f);
 }
@@ -301,13 +301,13 @@ static void judge_part(struct diag *d, const struct part *x)
 {
     const struct host *h = d->m->host;
     struct asker who;
-    bool cuda = strcmp(x->library, "libcuda.so.1") == 0; // elsewhere a problem of the GPU
-    if ((cuda && !d->m->host_elsewhere) || !find_asker(d, x->library, &who)) {
+    bool cuda = strcmp(x->soname, "libcuda.so.1") == 0; // elsewhere a problem of the GPU
+    if ((cuda && !d->m->host_elsewhere) || !find_asker(d, x->soname, &who)) {
         return;
     }
     if (d->m->host_elsewhere) {
         in_image(d, x, &who);
-    } else if (lies_somewhere(d, x->library)) {
+    } else if (lies_somewhere(d, x->soname)) {
         return; // another fault
     } else if (h->container.inside.state == HOST_YES) {
         in_container(d, x, &who);
