@@ -198,10 +198,13 @@ static bool is_elsewhere(const struct watch_process *p, int tid)
     return p->request >= 0 && p->load >= 0 && p->loads.items[p->load].tid != tid;
 }
 
-/* Makes the last dlopen of the thread that is in the loader the current one. */
+/* Makes the last dlopen of the thread that is in the loader the current one, if it is among the last:
+ * only threads that wait for the loader's lock come between. */
 static void switch_to(struct watch_process *p, int tid)
 {
-    for (size_t i = p->loads.n; i > 0 && p->started; i--) {
+    enum { WAITING_MAX = 1024 };
+    size_t first = p->loads.n > WAITING_MAX ? p->loads.n - WAITING_MAX : 0;
+    for (size_t i = p->loads.n; i > first && p->started; i--) {
         if (p->loads.items[i - 1].tid == tid) {
             p->load = (long)i - 1;
             return;
