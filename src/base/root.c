@@ -356,24 +356,9 @@ int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, s
                    : root_map(r, path, ret_data, ret_size, ret_st);
 }
 
-int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
-                  struct stat *ret_st, int *ret_fd)
+int root_open_seen(struct root *r, const char *path, struct stat *ret_st)
 {
-    *ret_fd = -1;
-    if (r->snap) {
-        return snap_map(r->snap, path, SNAP_ALL, ret_data, ret_size, ret_st);
-    }
-    int fd = open_regular(r, path, ret_st);
-    if (fd < 0) {
-        return fd;
-    }
-    int rc = map_whole(fd, ret_st, ret_data, ret_size);
-    if (rc < 0) {
-        (void)close(fd);
-        return rc;
-    }
-    *ret_fd = fd;
-    return 0;
+    return r->snap ? -ENOTSUP : open_regular(r, path, ret_st);
 }
 
 static int by_name(const void *x, const void *y)

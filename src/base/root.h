@@ -72,11 +72,9 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
 int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
                       struct stat *ret_st) GM_CHECK;
 
-/* The same for a path that root_stat() has just shown to be a regular file, without asking again.
- * *ret_fd: the open file, for the caller to close; -1 where all that is read has to go through the
- * mapping. */
-int root_map_seen(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
-                  struct stat *ret_st, int *ret_fd) GM_CHECK;
+/* root_open_file() for a path that root_stat() has just shown to be a regular file, without asking
+ * again. */
+int root_open_seen(struct root *r, const char *path, struct stat *ret_st) GM_CHECK;
 
 struct root_dir {
     char **names; // sorted by byte value, without "." and ".."

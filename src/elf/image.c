@@ -1,5 +1,6 @@
 #include "elf/image.h"
 
+#include <endian.h>
 #include <string.h>
 
 enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
@@ -8,6 +9,31 @@ enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MA
 static uint64_t word(const struct elf_image *e, const unsigned char *p)
 {
     return e->is64 ? elf_u64(e, p) : elf_u32(e, p);
+}
+
+/* Entries between a table's beginning and the end of so many bytes. */
+static uint32_t entries_to(uint64_t end, uint64_t begin, size_t entry)
+{
+    uint64_t n = begin && begin < end ? (end - begin) / entry : 0;
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static struct elf_table table_at(const struct elf_image *e, uint64_t offset, size_t entry)
+{
+    struct elf_table t = {.n_near = entries_to(e->near, offset, entry),
+                          .n = entries_to(e->size, offset, entry)};
+    t.near = t.n_near ? e->data + offset : NULL;
+    return t;
+}
+
+/* An entry of a table that begins at `offset`; NULL: it is not in the file. */
+static inline const unsigned char *entry_at(const struct elf_image *e, const struct elf_table *t,
+                                            uint64_t offset, uint32_t index, size_t entry)
+{
+    if (index < t->n_near) {
+        return t->near + (size_t)index * entry;
+    }
+    return index < t->n ? elf_bytes(e, offset + (uint64_t)index * entry, entry) : NULL;
 }
 
 bool elf_offset_of(const struct elf_image *e, uint64_t vaddr, uint64_t *ret_offset)
@@ -37,8 +63,8 @@ const char *elf_string(const struct elf_image *e, uint64_t offset)
     if (!e->strtab || offset >= e->strtab_size) {
         return NULL;
     }
-    if (e->strtab_ends) {
-        return (const char *)e->data + e->strtab + offset;
+    if (e->strings) {
+        return e->strings + offset;
     }
     return text_at(e, e->strtab + offset, e->strtab_size - offset);
 }
@@ -123,14 +149,12 @@ static void read_segment_facts(struct elf_image *e)
     for (size_t i = 0; i < e->n_segments; i++) {
         const struct elf_segment *s = &e->segments[i];
         loads |= s->type == PT_LOAD;
-        if (s->type == PT_INTERP && !e->interp) {
-            e->interp = text_at(e, s->offset, s->filesz < 4096 ? s->filesz : 4096);
-        } else if (s->type == PT_GNU_STACK) {
+        if (s->type == PT_GNU_STACK) {
             e->stack_known = true;
             e->stack_exec = (s->flags & PF_X) != 0;
         } else if (s->type == PT_TLS) {
             read_tls(e, s); // the last one counts
-        } else if (s->type == PT_LOAD && s->filesz && !elf_bytes(e, s->offset, s->filesz)) {
+        } else if (s->type == PT_LOAD && s->filesz && !elf_inside(e, s->offset, s->filesz)) {
             e->cut = true;
         }
     }
@@ -143,6 +167,16 @@ static void read_segment_facts(struct elf_image *e)
     }
     if (e->machine == EM_X86_64 || e->machine == EM_386) {
         elf_notes(e, read_property_note, e);
+    }
+}
+
+static void read_interp(struct elf_image *e)
+{
+    for (size_t i = 0; i < e->n_segments && !e->interp; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        if (s->type == PT_INTERP) {
+            e->interp = text_at(e, s->offset, s->filesz < 4096 ? s->filesz : 4096);
+        }
     }
 }
 
@@ -215,7 +249,8 @@ static void read_gnu_hash(struct elf_image *e)
     }
     e->gnu.bloom = bloom;
     e->gnu.buckets = buckets;
-    e->gnu.chains = buckets_at + (uint64_t)nbuckets * 4;
+    e->gnu.chains_at = buckets_at + (uint64_t)nbuckets * 4;
+    e->gnu.chains = table_at(e, e->gnu.chains_at, 4);
     e->gnu.nbuckets = nbuckets;
     e->gnu.symoffset = elf_u32(e, h + 4);
     e->gnu.bloom_mask = bloom_size - 1;
@@ -227,13 +262,6 @@ static size_t symbol_size(const struct elf_image *e)
     return e->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 }
 
-/* Entries of a table that fit between its beginning and the end of the file. */
-static uint32_t room(const struct elf_image *e, uint64_t table, size_t entry)
-{
-    uint64_t n = table && table < e->size ? (e->size - table) / entry : 0;
-    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 static void place_tables(struct elf_image *e, const struct dynamic *d)
 {
     e->strtab = table(e, d->strtab);
@@ -241,16 +269,10 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     if (e->strtab && e->strtab < e->size && d->strsz > e->size - e->strtab) {
         e->strtab_size = e->size - e->strtab;
     }
-    const unsigned char *last =
-        e->strtab && e->strtab_size ? elf_bytes(e, e->strtab + e->strtab_size - 1, 1) : NULL;
-    e->strtab_ends = last && *last == '\0';
     e->symtab = table(e, d->symtab);
     e->hash = table(e, d->hash);
     e->gnu_hash = table(e, d->gnu_hash);
-    read_gnu_hash(e);
     e->versym = table(e, d->versym);
-    e->symbols_room = room(e, e->symtab, symbol_size(e));
-    e->versym_room = room(e, e->versym, 2);
     e->verneed = table(e, d->verneed);
     e->verneed_n = d->verneed_n;
     e->verdef = table(e, d->verdef);
@@ -266,6 +288,64 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->symbolic |= (e->flags & DF_SYMBOLIC) != 0;
 }
 
+enum { FIRST_READ = 4096, VERSIONS_ROOM = 2048 };
+
+static const unsigned char *whole_file(struct elf_source *s)
+{
+    if (!s->asked) {
+        s->asked = true;
+        s->whole = s->map(s);
+    }
+    return s->whole;
+}
+
+const unsigned char *elf_far_bytes(const struct elf_image *e, uint64_t offset)
+{
+    const unsigned char *whole = e->source ? whole_file(e->source) : NULL;
+    return whole ? whole + offset : NULL;
+}
+
+/* Where the tables of symbols end, as linkers lay them out: the versions, small, come last. */
+static uint64_t tables_end(const struct elf_image *e)
+{
+    const uint64_t begins[] = {e->symtab, e->gnu_hash, e->hash, e->versym, e->verneed, e->verdef};
+    uint64_t end = e->strtab + e->strtab_size;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        end = begins[i] > end ? begins[i] : end;
+    }
+    return end + VERSIONS_ROOM < e->size ? end + VERSIONS_ROOM : e->size;
+}
+
+/* Brings the tables of symbols near: reads on if they stand in the first bytes, else everything is
+ * looked at in the mapping. */
+static void fetch_tables(struct elf_image *e)
+{
+    struct elf_source *s = e->source;
+    uint64_t end = tables_end(e);
+    if (!s || end <= e->near) {
+        return;
+    }
+    if (e->data == s->head && end <= s->room &&
+        s->read(s, e->near, s->head + e->near, (size_t)end - e->near)) {
+        e->near = (size_t)end;
+    } else if (whole_file(s)) {
+        e->data = s->whole;
+        e->near = e->size;
+    }
+}
+
+static void look_into_tables(struct elf_image *e)
+{
+    fetch_tables(e);
+    const unsigned char *p = e->strtab && e->strtab_size
+                                 ? elf_bytes(e, e->strtab, e->strtab_size)
+                                 : NULL;
+    e->strings = p && p[e->strtab_size - 1] == '\0' ? (const char *)p : NULL;
+    e->symbols = table_at(e, e->symtab, symbol_size(e));
+    e->versyms = table_at(e, e->versym, 2);
+    read_gnu_hash(e);
+}
+
 static bool is_need_tag(int64_t tag)
 {
     return tag == DT_NEEDED || tag == DT_AUXILIARY || tag == DT_FILTER;
@@ -276,23 +356,23 @@ static int64_t dynamic_tag(const struct elf_image *e, const unsigned char *p)
     return e->is64 ? (int64_t)elf_u64(e, p) : (int64_t)(int32_t)elf_u32(e, p);
 }
 
-enum { PEEK_MAX = 2048 };
+enum { DYNAMIC_READ_MAX = 2048 };
 
-/* Bytes of the mapping, or a copy of them in `buffer` where they can be had without touching it. */
-static const unsigned char *dynamic_bytes(const struct elf_image *e, const struct elf_peek *peek,
-                                          uint64_t offset, uint64_t size,
-                                          unsigned char buffer[PEEK_MAX])
+/* Bytes of the dynamic section, which stands far behind all else that is looked at: read if that
+ * can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
+static const unsigned char *dynamic_bytes(const struct elf_image *e, uint64_t offset,
+                                          uint64_t size, unsigned char buffer[DYNAMIC_READ_MAX])
 {
-    const unsigned char *p = elf_bytes(e, offset, size);
-    return p && peek && size <= PEEK_MAX && peek->read(peek->arg, offset, buffer, (size_t)size)
+    bool is_far = e->source && e->near < e->size && elf_inside(e, offset, size) &&
+                  size <= DYNAMIC_READ_MAX;
+    return is_far && e->source->read(e->source, offset, buffer, (size_t)size)
                ? buffer
-               : p;
+               : elf_bytes(e, offset, size);
 }
 
-static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_segment *s,
-                         const struct elf_peek *peek)
+static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_segment *s)
 {
-    unsigned char buffer[PEEK_MAX];
+    unsigned char buffer[DYNAMIC_READ_MAX];
     size_t entry = e->is64 ? 16 : 8;
     uint64_t offset = s->offset;
     /* The loader reads through the mapped address; p_offset of PT_DYNAMIC itself is not used. */
@@ -302,7 +382,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     if (count > DYNAMIC_MAX) {
         count = DYNAMIC_MAX;
     }
-    const unsigned char *p = dynamic_bytes(e, peek, offset, (uint64_t)count * entry, buffer);
+    const unsigned char *p = dynamic_bytes(e, offset, (uint64_t)count * entry, buffer);
     struct dynamic d = {0};
     size_t n = 0, n_needs = 0;
     for (; p && n < count; n++) {
@@ -319,6 +399,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
         return;
     }
     place_tables(e, &d);
+    look_into_tables(e);
     struct elf_need *needs = arena_array(a, n_needs, sizeof *needs);
     for (size_t i = 0; i < n; i++) {
         int64_t tag = dynamic_tag(e, p + i * entry);
@@ -340,15 +421,12 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     }
 }
 
-void elf_image_parse_peek(struct arena *a, const void *data, size_t size,
-                          const struct elf_peek *peek, struct elf_image *ret)
+static void parse(struct arena *a, struct elf_image *e)
 {
-    struct elf_image *e = ret;
-    *e = (struct elf_image){.data = data, .size = size};
     const unsigned char *p = elf_bytes(e, 0, EI_NIDENT);
     if (!p) {
-        e->state = size >= SELFMAG && memcmp(data, ELFMAG, SELFMAG) != 0 ? ELF_STATE_NOT_ELF
-                                                                          : ELF_STATE_TOO_SHORT;
+        p = elf_bytes(e, 0, SELFMAG);
+        e->state = p && memcmp(p, ELFMAG, SELFMAG) != 0 ? ELF_STATE_NOT_ELF : ELF_STATE_TOO_SHORT;
         return;
     }
     memcpy(e->ident, p, EI_NIDENT);
@@ -358,6 +436,7 @@ void elf_image_parse_peek(struct arena *a, const void *data, size_t size,
     }
     e->is64 = p[EI_CLASS] == ELFCLASS64;
     e->big_endian = p[EI_DATA] == ELFDATA2MSB;
+    e->native = e->is64 && e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
     p = elf_bytes(e, 0, e->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
     if (!p) {
         e->state = ELF_STATE_TOO_SHORT;
@@ -373,14 +452,30 @@ void elf_image_parse_peek(struct arena *a, const void *data, size_t size,
     for (size_t i = 0; i < e->n_segments; i++) {
         if (e->segments[i].type == PT_DYNAMIC) {
             e->has_dynamic = true;
-            read_dynamic(a, e, &e->segments[i], peek); // the last one counts, as in the loader
+            read_dynamic(a, e, &e->segments[i]); // the last one counts, as in the loader
         }
     }
+    read_interp(e); // last: the bytes may come from elsewhere now
 }
 
 void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret)
 {
-    elf_image_parse_peek(a, data, size, NULL, ret);
+    *ret = (struct elf_image){.data = data, .near = size, .size = size};
+    parse(a, ret);
+}
+
+void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t size,
+                            struct elf_image *ret)
+{
+    *ret = (struct elf_image){.data = source->head, .size = size, .source = source};
+    size_t first = size < FIRST_READ ? size : FIRST_READ;
+    if (first <= source->room && source->read(source, 0, source->head, first)) {
+        ret->near = first;
+    } else if (whole_file(source)) {
+        ret->data = source->whole;
+        ret->near = size;
+    }
+    parse(a, ret);
 }
 
 /* ------------------------------------------------------------------ notes */
@@ -476,51 +571,79 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
 
 /* ------------------------------------------------------------------ symbols */
 
+/* NULL: there is no such symbol. */
 static const unsigned char *symbol_bytes(const struct elf_image *e, uint32_t index)
 {
-    return e->data + e->symtab + (uint64_t)index * symbol_size(e);
+    return e->is64 ? entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf64_Sym))
+                   : entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf32_Sym));
 }
 
+/* NULL: there is no table, or it ends before. */
 static const unsigned char *versym_bytes(const struct elf_image *e, uint32_t index)
 {
-    return e->data + e->versym + (uint64_t)index * 2;
+    return entry_at(e, &e->versyms, e->versym, index, 2);
+}
+
+/* A symbol of either class and byte order. */
+static Elf64_Sym symbol_from(const struct elf_image *e, const unsigned char *p)
+{
+    Elf64_Sym sym;
+    if (e->native) {
+        memcpy(&sym, p, sizeof sym);
+    } else if (e->is64) {
+        sym = (Elf64_Sym){elf_u32(e, p), p[4], p[5], elf_u16(e, p + 6), elf_u64(e, p + 8),
+                          elf_u64(e, p + 16)};
+    } else {
+        sym = (Elf64_Sym){elf_u32(e, p), p[12], p[13], elf_u16(e, p + 14), elf_u32(e, p + 4),
+                          elf_u32(e, p + 8)};
+    }
+    return sym;
+}
+
+static const char *symbol_name(const struct elf_image *e, const unsigned char *p)
+{
+    return elf_string(e, elf_u32(e, p)); // st_name, the first in both classes
+}
+
+static struct elf_symbol named_symbol(const struct elf_image *e, const unsigned char *p,
+                                      uint32_t index, const char *name)
+{
+    const unsigned char *version = versym_bytes(e, index);
+    Elf64_Sym sym = symbol_from(e, p);
+    return (struct elf_symbol){
+        .name = name,
+        .value = sym.st_value,
+        .size = sym.st_size,
+        .shndx = sym.st_shndx,
+        .type = ELF64_ST_TYPE(sym.st_info),
+        .bind = ELF64_ST_BIND(sym.st_info),
+        .visibility = ELF64_ST_VISIBILITY(sym.st_other),
+        .versym = version ? elf_u16(e, version) : 0xffff,
+    };
 }
 
 bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret)
 {
-    if (index >= e->symbols_room) {
-        return false;
-    }
     const unsigned char *p = symbol_bytes(e, index);
-    const char *name = elf_string(e, elf_u32(e, p));
-    if (!name) {
-        return false;
+    const char *name = p ? symbol_name(e, p) : NULL;
+    if (name) {
+        *ret = named_symbol(e, p, index, name);
     }
-    unsigned char info = p[e->is64 ? 4 : 12];
-    *ret = (struct elf_symbol){
-        .name = name,
-        .value = e->is64 ? elf_u64(e, p + 8) : elf_u32(e, p + 4),
-        .size = e->is64 ? elf_u64(e, p + 16) : elf_u32(e, p + 8),
-        .shndx = elf_u16(e, p + (e->is64 ? 6 : 14)),
-        .type = ELF64_ST_TYPE(info),
-        .bind = ELF64_ST_BIND(info),
-        .visibility = ELF64_ST_VISIBILITY(p[e->is64 ? 5 : 13]),
-        .versym = index < e->versym_room ? elf_u16(e, versym_bytes(e, index)) : 0xffff,
-    };
-    return true;
+    return name != NULL;
 }
 
 bool elf_symbol_wanted(const struct elf_image *e, uint32_t index, const char **ret_name)
 {
-    if (index >= e->symbols_room) {
-        return false;
-    }
     const unsigned char *p = symbol_bytes(e, index);
-    unsigned bind = ELF64_ST_BIND(p[e->is64 ? 4 : 12]);
-    if (elf_u16(e, p + (e->is64 ? 6 : 14)) != SHN_UNDEF || bind == STB_WEAK || bind == STB_LOCAL) {
+    if (!p) {
         return false;
     }
-    const char *name = elf_string(e, elf_u32(e, p));
+    Elf64_Sym sym = symbol_from(e, p);
+    unsigned bind = ELF64_ST_BIND(sym.st_info);
+    if (sym.st_shndx != SHN_UNDEF || bind == STB_WEAK || bind == STB_LOCAL) {
+        return false;
+    }
+    const char *name = elf_string(e, sym.st_name);
     if (!name || !*name) {
         return false;
     }
@@ -570,7 +693,7 @@ bool elf_section(const struct elf_image *e, const char *name, uint64_t *ret_offs
         const char *text = at < names_size ? text_at(e, names_at + at, names_size - at) : NULL;
         uint64_t offset = 0, size = 0;
         section_place(e, header, &offset, &size);
-        if (text && strcmp(text, name) == 0 && elf_bytes(e, offset, size)) {
+        if (text && strcmp(text, name) == 0 && elf_inside(e, offset, size)) {
             *ret_offset = offset;
             *ret_size = size;
             return true;
@@ -594,15 +717,27 @@ static uint32_t symbols_by_section(const struct elf_image *e)
     return 0;
 }
 
+/* hash * 33^8 + p[0] * 33^7 + ... + p[7]. Mangled names are long, and with a character at a time each
+ * step would wait for the one before: neighbours are joined in lanes of 16, then 32 bits. */
+static uint32_t hash_eight(uint32_t hash, const unsigned char *p)
+{
+    const uint64_t bytes = 0x00ff00ff00ff00ff, pairs = 0x0000ffff0000ffff;
+    const uint32_t four = 33u * 33u * 33u * 33u;
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    x = le64toh(x);
+    x = (x & bytes) * 33 + (x >> 8 & bytes);
+    x = (x & pairs) * (33 * 33) + (x >> 16 & pairs);
+    return hash * (four * four) + (uint32_t)x * four + (uint32_t)(x >> 32);
+}
+
 struct elf_lookup_key elf_lookup_key(const char *name)
 {
     const unsigned char *p = (const unsigned char *)name;
     size_t n = strlen(name);
     uint32_t hash = 5381;
-    /* Four characters at a time: mangled names are long, and each step waits for the one before. */
-    for (; n >= 4; n -= 4, p += 4) {
-        hash = hash * (33u * 33u * 33u * 33u) + p[0] * (33u * 33u * 33u) + p[1] * (33u * 33u) +
-               p[2] * 33u + p[3];
+    for (; n >= 8; n -= 8, p += 8) {
+        hash = hash_eight(hash, p);
     }
     for (; n; n--, p++) {
         hash = hash * 33 + *p;
@@ -623,14 +758,19 @@ uint32_t elf_sysv_hash(const char *name)
 static bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
                            bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    struct elf_symbol sym;
-    return elf_symbol_at(e, index, &sym) && strcmp(sym.name, name) == 0 && visit(&sym, arg);
+    const unsigned char *p = symbol_bytes(e, index);
+    const char *own = p ? symbol_name(e, p) : NULL;
+    if (!own || strcmp(own, name) != 0) {
+        return false;
+    }
+    struct elf_symbol sym = named_symbol(e, p, index, own);
+    return visit(&sym, arg);
 }
 
 static const unsigned char *gnu_filter(const struct elf_image *e, uint32_t hash)
 {
-    uint32_t bits = e->is64 ? 64 : 32;
-    return e->gnu.bloom + (size_t)((hash / bits) & e->gnu.bloom_mask) * (bits / 8);
+    return e->is64 ? e->gnu.bloom + (size_t)((hash / 64) & e->gnu.bloom_mask) * 8
+                   : e->gnu.bloom + (size_t)((hash / 32) & e->gnu.bloom_mask) * 4;
 }
 
 static bool gnu_passes(const struct elf_image *e, uint32_t hash)
@@ -638,7 +778,7 @@ static bool gnu_passes(const struct elf_image *e, uint32_t hash)
     uint32_t bits = e->is64 ? 64 : 32;
     uint64_t filter = word(e, gnu_filter(e, hash));
     uint32_t second = e->gnu.shift < 32 ? hash >> e->gnu.shift : 0;
-    return filter >> (hash % bits) & filter >> (second % bits) & 1;
+    return filter >> (hash & (bits - 1)) & filter >> (second & (bits - 1)) & 1;
 }
 
 static const unsigned char *gnu_bucket(const struct elf_image *e, uint32_t hash)
@@ -649,7 +789,7 @@ static const unsigned char *gnu_bucket(const struct elf_image *e, uint32_t hash)
 static const unsigned char *gnu_chain(const struct elf_image *e, uint32_t index)
 {
     return index >= e->gnu.symoffset && index
-               ? elf_bytes(e, e->gnu.chains + (uint64_t)(index - e->gnu.symoffset) * 4, 4)
+               ? entry_at(e, &e->gnu.chains, e->gnu.chains_at, index - e->gnu.symoffset, 4)
                : NULL;
 }
 
@@ -691,20 +831,15 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
 static void fetch_symbol(const struct elf_image *e, uint32_t index)
 {
     __builtin_prefetch(gnu_chain(e, index));
-    if (index < e->symbols_room) {
-        __builtin_prefetch(symbol_bytes(e, index));
-    }
-    if (index < e->versym_room) {
-        __builtin_prefetch(versym_bytes(e, index));
-    }
+    __builtin_prefetch(symbol_bytes(e, index));
+    __builtin_prefetch(versym_bytes(e, index));
 }
 
 static void fetch_name(const struct elf_image *e, const struct elf_lookup *l)
 {
-    const unsigned char *chain = gnu_chain(e, l->first);
-    if (chain && l->first < e->symbols_room &&
-        (elf_u32(e, chain) | 1) == (l->key.gnu_hash | 1)) {
-        __builtin_prefetch(elf_string(e, elf_u32(e, symbol_bytes(e, l->first))));
+    const unsigned char *chain = gnu_chain(e, l->first), *symbol = symbol_bytes(e, l->first);
+    if (chain && symbol && (elf_u32(e, chain) | 1) == (l->key.gnu_hash | 1)) {
+        __builtin_prefetch(symbol_name(e, symbol));
     }
 }
 
@@ -848,7 +983,7 @@ uint32_t elf_symbol_undef_count(const struct elf_image *e)
     } else {
         n = symbols_by_section(e);
     }
-    return n < e->symbols_room ? (uint32_t)n : e->symbols_room;
+    return n < e->symbols.n ? (uint32_t)n : e->symbols.n;
 }
 
 bool elf_may_use_tls(const struct elf_image *e)

@@ -1,11 +1,12 @@
 /*
- * One ELF image, read with bounds checks from a read-only mapping of its file.
+ * One ELF image, read with bounds checks from a read-only mapping of its file, or from a copy of
+ * its first bytes with the mapping made once more is asked for (struct elf_source).
  *
  *   file bytes  ->  elf_image_parse()  ->  plain struct  ->  judged by others (src/ldso)
  *
  * Nothing here decides whether a loader would accept the file: elf_image says what the header
  * claims and where a claim does not hold, in both classes and both byte orders. All pointers in
- * the struct point into the mapping and are valid as long as it is.
+ * the struct point into these and are valid as long as they are.
  *
  * Layouts and constants: System V gABI chapters 4 and 5, the GNU extensions of the LSB
  * (symbol versions, GNU_HASH), <elf.h> of glibc 2.36. Section headers are used only where the
@@ -42,14 +43,34 @@ struct elf_need {
     const char *name;
 };
 
+/*
+ * A file whose bytes are fetched as they are needed. What the loader looks at stands in the first
+ * few KiB of most libraries, and to read these takes half the time of mapping the file, touching a
+ * page and unmapping it again.
+ */
+struct elf_source {
+    /* Copies n bytes; false if not all could be read. Asked while the image is parsed. */
+    bool (*read)(struct elf_source *s, uint64_t offset, void *to, size_t n);
+    /* The whole file, which stays there as long as the image is used; NULL if it cannot be had.
+     * Asked at most once, and any time later. */
+    const unsigned char *(*map)(struct elf_source *s);
+    unsigned char *head; // where the first bytes go: `room` bytes
+    size_t room;
+    const unsigned char *whole; // what map() gave
+    bool asked;                 // ... once it was asked
+};
+
 struct elf_image {
-    const unsigned char *data;
-    size_t size;
+    const unsigned char *data; // the first `near` bytes of the file
+    size_t near;
+    size_t size; // of the file
+    struct elf_source *source; // of all that is not near; NULL: nothing is missing
 
     enum elf_state state;
     const char *defect; // one clause, for ELF_STATE_BAD and for dynamic_bad; else NULL
     unsigned char ident[EI_NIDENT];
     bool is64, big_endian;
+    bool native; // 64 bits in this machine's byte order
     uint16_t type, machine, phentsize;
     uint32_t version;
     const struct elf_segment *segments;
@@ -78,9 +99,13 @@ struct elf_image {
 
     /* Where the tables lie, as offsets into the file; 0 means absent. */
     uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
-    bool strtab_ends; // the last byte of the string table is a NUL, so every string in it ends
-    /* Entries from the table's beginning to the end of the file; the table itself may be shorter. */
-    uint32_t symbols_room, versym_room;
+    const char *strings; // the string table if its last byte is a NUL, so that every string ends
+    /* Tables as far as they are near, in entries to its end; the table itself may be shorter. */
+    struct elf_table {
+        const unsigned char *near;
+        uint32_t n_near;
+        uint32_t n; // to the end of the file
+    } symbols, versyms;
     uint64_t verneed, verneed_n, verdef, verdef_n;
     uint64_t rel, rel_size, jmprel, jmprel_size;
     bool rel_is_rela, jmprel_is_rela;
@@ -90,7 +115,8 @@ struct elf_image {
      * if bloom is not NULL. */
     struct {
         const unsigned char *bloom, *buckets;
-        uint64_t chains; // offset of the chain words, which end with the file
+        uint64_t chains_at; // offset of the chain words, which end with the file
+        struct elf_table chains;
         uint32_t nbuckets, symoffset, bloom_mask, shift;
     } gnu;
 };
@@ -99,26 +125,35 @@ struct elf_image {
  * `state`, `defect`, `dynamic_bad`. The arena takes the arrays. */
 void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret);
 
-/* Another way to the bytes of a mapped file: false if not all n could be read. */
-struct elf_peek {
-    bool (*read)(void *arg, uint64_t offset, void *to, size_t n);
-    void *arg;
-};
+/* The same for a file of `size` bytes, more than none. Uses at most source->room bytes of
+ * source->head: the first ret->near, if ret->data is there afterwards, else none. */
+void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t size,
+                            struct elf_image *ret);
 
-/* The same; the dynamic section, far from all else that is looked at, is read instead of touched:
- * the kernel maps and unmaps a dozen pages for a single touch, which takes longer than all the
- * rest. peek: may be NULL. */
-void elf_image_parse_peek(struct arena *a, const void *data, size_t size,
-                          const struct elf_peek *peek, struct elf_image *ret);
+/* elf_bytes() for what is not near. */
+const unsigned char *elf_far_bytes(const struct elf_image *e, uint64_t offset);
+
+/* Whether the file has `size` bytes at `offset`. */
+static inline bool elf_inside(const struct elf_image *e, uint64_t offset, uint64_t size)
+{
+    return offset <= e->size && size <= e->size - offset;
+}
 
 /* The one gate to the bytes: `size` bytes at `offset`, or NULL if they are not all inside. */
 static inline const unsigned char *elf_bytes(const struct elf_image *e, uint64_t offset,
                                              uint64_t size)
 {
-    if (offset > e->size || size > e->size - offset) {
-        return NULL;
+    if (offset <= e->near && size <= e->near - offset) {
+        return e->data + offset;
     }
-    return e->data + offset;
+    return elf_inside(e, offset, size) ? elf_far_bytes(e, offset) : NULL;
+}
+
+/* The whole file; empty if it cannot be had. */
+static inline struct str elf_whole(const struct elf_image *e)
+{
+    const unsigned char *p = elf_bytes(e, 0, e->size);
+    return (struct str){(const char *)p, p ? e->size : 0};
 }
 
 /* Numbers in the byte order of the file. */

@@ -217,8 +217,8 @@ static void read_text(struct reading *r)
 {
     const struct elf_image *e = r->e;
     size_t length = strlen(r->recipe->text);
-    const unsigned char *p = e->data;
-    const unsigned char *end = p + (e->size < TEXT_SEARCH_MAX ? e->size : TEXT_SEARCH_MAX);
+    size_t size = e->size < TEXT_SEARCH_MAX ? e->size : TEXT_SEARCH_MAX;
+    const unsigned char *data = elf_bytes(e, 0, size), *p = data, *end = data ? data + size : NULL;
     while (p < end && (p = memmem(p, (size_t)(end - p), r->recipe->text, length)) != NULL) {
         const unsigned char *at = p + length;
         if (r->recipe->way == WAY_TEXT_COMMA) {
@@ -228,7 +228,7 @@ static void read_text(struct reading *r)
         }
         r->ret->version = version_text(r, at, (size_t)(end - at));
         if (r->ret->version) {
-            r->ret->source = arena_printf(r->arena, "text at offset 0x%zx", (size_t)(p - e->data));
+            r->ret->source = arena_printf(r->arena, "text at offset 0x%zx", (size_t)(p - data));
             return;
         }
         p += length;
@@ -271,8 +271,9 @@ static void read_debuglink(struct reading *r)
     enum { TAIL = 64 << 10 };
     const struct elf_image *e = r->e;
     size_t length = strlen(r->recipe->text), from = e->size > TAIL ? e->size - TAIL : 0;
-    const unsigned char *p = memmem(e->data + from, e->size - from, r->recipe->text, length);
-    const unsigned char *end = e->data + e->size;
+    const unsigned char *tail = elf_bytes(e, from, e->size - from);
+    const unsigned char *p = tail ? memmem(tail, e->size - from, r->recipe->text, length) : NULL;
+    const unsigned char *end = tail ? tail + (e->size - from) : NULL;
     const char *version = p ? version_text(r, p + length, (size_t)(end - p) - length) : NULL;
     size_t n = version ? strlen(version) : 0;
     if (n > 4 && strcmp(version + n - 4, ".sym") == 0) {

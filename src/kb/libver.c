@@ -139,8 +139,9 @@ static bool cudnn_from_shim(const struct elf_image *e, struct kb_libver *ret)
     if (e->machine != EM_X86_64 || e->size > SHIM_MAX) {
         return false;
     }
-    const unsigned char *at = memmem(e->data, e->size, format, sizeof format);
-    uint64_t offset = at ? (uint64_t)(at - e->data) : 0;
+    struct str file = elf_whole(e);
+    const char *at = file.n ? memmem(file.s, file.n, format, sizeof format) : NULL;
+    uint64_t offset = at ? (uint64_t)(at - file.s) : 0;
     for (size_t i = 0; at && i < e->n_segments; i++) {
         const struct elf_segment *s = &e->segments[i];
         if (s->type != PT_LOAD || offset < s->offset || offset - s->offset >= s->filesz) {
@@ -181,7 +182,7 @@ static bool nvrtc_from_text(const struct elf_image *e, struct kb_libver *ret)
         size_t length = strlen(prefixes[i]);
         uint64_t at = 0, size = e->size;
         (void)elf_section(e, ".rodata", &at, &size); // else all of the file
-        const unsigned char *p = e->data + at, *end = p + size;
+        const unsigned char *p = elf_bytes(e, at, size), *end = p ? p + size : NULL;
         while (p && p < end && (p = memmem(p, (size_t)(end - p), prefixes[i], length)) != NULL) {
             p += length;
             if (nvrtc_number(p, (size_t)(end - p), ret)) {

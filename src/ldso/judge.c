@@ -65,7 +65,8 @@ static bool judge_header(const struct ldso_process *p, const struct elf_image *e
         return false;
     }
     if (e->state == ELF_STATE_NOT_ELF) {
-        bool script = e->size > 4 && !str_is_utf8((const char *)e->data, 4) ? false : true;
+        const char *begin = e->size > 4 ? (const char *)elf_bytes(e, 0, 4) : NULL;
+        bool script = !begin || str_is_utf8(begin, 4);
         *ret = refuse("invalid ELF header", script ? "a text file, not a library" : "not an ELF file");
         return false;
     }

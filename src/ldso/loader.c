@@ -138,8 +138,7 @@ static void find_version_in_libc(struct ldso_store *s, struct ldso_loader *l)
             ldso_store_get(s, arena_printf(s->arena, "%slibc.so.6", l->dirs[i]));
         if (e->file && e->file->image.machine == l->file->image.machine &&
             e->file->image.size <= LOADER_BYTES_MAX) {
-            find_version(s->arena, (struct str){(const char *)e->file->image.data,
-                                                e->file->image.size}, l);
+            find_version(s->arena, elf_whole(&e->file->image), l);
         }
     }
 }
@@ -204,7 +203,7 @@ static struct str constants_of(const struct elf_image *e)
             return (struct str){(const char *)p, s->filesz};
         }
     }
-    return (struct str){(const char *)e->data, e->size};
+    return elf_whole(e);
 }
 
 static void read_glibc(struct ldso_store *s, struct str file, struct ldso_loader *l)
@@ -232,7 +231,7 @@ static void read_loader(struct ldso_store *s, const char *interp, uint16_t machi
     }
     l->file = e->file;
     l->soname = e->file->image.soname;
-    struct str file = {(const char *)e->file->image.data, e->file->image.size};
+    struct str file = elf_whole(&e->file->image);
     if (musl_name || (l->soname && starts_with(l->soname, "libc.musl-"))) {
         read_musl(a, file, l);
         return;

@@ -730,7 +730,8 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     }
     const struct elf_image *image = &e->file->image;
     if (image->state != ELF_STATE_OK) {
-        bool script = image->size > 2 && memcmp(image->data, "#!", 2) == 0;
+        const unsigned char *begin = elf_bytes(image, 0, 2);
+        bool script = begin && memcmp(begin, "#!", 2) == 0;
         const char *what = image->size == 0 ? "is empty"
                            : script         ? "is a script, not an ELF program"
                            : image->state == ELF_STATE_NOT_ELF ? "is not an ELF file"

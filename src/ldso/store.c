@@ -17,6 +17,11 @@ void ldso_store_close(struct ldso_store *s)
     for (size_t i = 0; i < s->n_maps; i++) {
         (void)munmap((void *)(uintptr_t)s->maps[i].data, s->maps[i].size); // our own mapping
     }
+    for (size_t i = 0; i < sizeof s->heads / sizeof *s->heads; i++) {
+        if (s->heads[i].memory) {
+            (void)munmap(s->heads[i].memory, s->heads[i].size);
+        }
+    }
     ldso_store_leave(s);
 }
 
@@ -103,16 +108,127 @@ static void grow_files(struct ldso_store *s)
     s->cap_files = cap;
 }
 
-static void close_file(int fd)
+/* ------------------------------------------------------------------ bytes of files */
+
+/* Most tables of symbols end before HEAD_MAX. A small first block serves most commands; the second
+ * is one huge page where the kernel gives one, as setting up many small ones would take longer than
+ * reading into them. What comes after that is mapped, so that the memory is bounded. */
+enum { HEAD_MAX = 64 << 10, FIRST_HEADS = 288 << 10, HUGE_PAGE = 2 << 20 };
+
+static unsigned char *head_room(struct ldso_store *s, size_t i)
 {
-    if (fd >= 0) {
-        (void)close(fd);
+    static const size_t sizes[] = {FIRST_HEADS, 2 * HUGE_PAGE};
+    if (!s->heads[i].memory) {
+        void *memory = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                            -1, 0);
+        if (memory == MAP_FAILED) {
+            return NULL;
+        }
+        s->heads[i].memory = memory;
+        s->heads[i].size = sizes[i];
+        if (i) { // from the first boundary of a huge page on
+            s->heads[i].used = -(uintptr_t)memory & (HUGE_PAGE - 1);
+            (void)madvise(s->heads[i].memory + s->heads[i].used, HUGE_PAGE, MADV_HUGEPAGE);
+        }
+    }
+    return s->heads[i].size - s->heads[i].used >= HEAD_MAX ? s->heads[i].memory + s->heads[i].used
+                                                           : NULL;
+}
+
+struct source {
+    struct elf_source elf; // first
+    struct ldso_store *store;
+    const char *path;
+    struct stat opened;
+    int fd; // while the image is parsed, then -1
+};
+
+static bool read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
+{
+    const struct source *s = (const struct source *)elf;
+    return offset <= INT64_MAX && pread(s->fd, to, n, (off_t)offset) == (ssize_t)n;
+}
+
+static bool is_same_file(const struct stat *x, const struct stat *y)
+{
+    return x->st_dev == y->st_dev && x->st_ino == y->st_ino && x->st_size == y->st_size &&
+           x->st_mtim.tv_sec == y->st_mtim.tv_sec && x->st_mtim.tv_nsec == y->st_mtim.tv_nsec;
+}
+
+/* Of a file that is closed: one that was replaced meanwhile is not taken for the one whose head was
+ * read. */
+static const void *map_again(struct source *s, size_t *ret_size)
+{
+    const void *data = NULL;
+    struct stat now;
+    if (root_map(s->store->root, s->path, &data, ret_size, &now) < 0) {
+        return NULL;
+    }
+    if (!is_same_file(&now, &s->opened)) {
+        (void)munmap((void *)(uintptr_t)data, *ret_size);
+        return NULL;
+    }
+    return data;
+}
+
+static const unsigned char *map_whole(struct elf_source *elf)
+{
+    struct source *s = (struct source *)elf;
+    size_t size = (size_t)s->opened.st_size;
+    const void *data = s->fd >= 0 ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, s->fd, 0)
+                                  : map_again(s, &size);
+    return data && data != MAP_FAILED && ldso_store_keep(s->store, data, size) ? data : NULL;
+}
+
+/* Parses a file whose first bytes are read, and the others mapped once they are asked for. */
+static void parse_by_head(struct ldso_store *s, const struct source *file, struct elf_image *ret)
+{
+    size_t block = 0;
+    unsigned char *head = head_room(s, block);
+    if (!head) {
+        head = head_room(s, ++block);
+    }
+    struct source *source = arena_alloc(s->arena, sizeof *source);
+    *source = *file;
+    source->elf = (struct elf_source){.read = read_at, .map = map_whole, .head = head,
+                                      .room = head ? HEAD_MAX : 0};
+    elf_image_parse_source(s->arena, &source->elf, (size_t)file->opened.st_size, ret);
+    source->fd = -1;
+    if (head && ret->data == head) {
+        s->heads[block].used += (ret->near + 63) & ~(size_t)63;
     }
 }
 
-static bool read_at(void *arg, uint64_t offset, void *to, size_t n)
+/* Opens and parses a regular file. */
+static int read_image(struct ldso_store *s, const char *path, struct stat *ret_opened,
+                      struct elf_image *ret)
 {
-    return offset <= INT64_MAX && pread(*(int *)arg, to, n, (off_t)offset) == (ssize_t)n;
+    struct source file = {.store = s, .path = path};
+    file.fd = root_open_seen(s->root, path, &file.opened);
+    if (file.fd >= 0) {
+        if (file.opened.st_size > 0) {
+            parse_by_head(s, &file, ret);
+        } else {
+            elf_image_parse(s->arena, "", 0, ret);
+        }
+        (void)close(file.fd);
+        *ret_opened = file.opened;
+        return 0;
+    }
+    if (file.fd != -ENOTSUP) {
+        return file.fd;
+    }
+    const void *data = NULL;
+    size_t size = 0;
+    int rc = root_map(s->root, path, &data, &size, ret_opened);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!ldso_store_keep(s, data, size)) {
+        return -ENOMEM;
+    }
+    elf_image_parse(s->arena, data ? data : "", size, ret);
+    return 0;
 }
 
 /* The file of an inode that stat() has just named; opens and parses it at first sight. */
@@ -130,27 +246,17 @@ static int file_of(struct ldso_store *s, const char *path, const struct stat *st
             return 0;
         }
     }
-    const void *data = NULL;
-    size_t size = 0;
+    struct ldso_file *f = arena_alloc(s->arena, sizeof *f);
     struct stat opened;
-    int fd = -1;
-    int rc = root_map_seen(s->root, path, &data, &size, &opened, &fd);
+    int rc = read_image(s, path, &opened, &f->image);
     if (rc < 0) {
         return rc;
     }
-    const struct elf_peek peek = {read_at, &fd};
-    if (!ldso_store_keep(s, data, size)) {
-        close_file(fd);
-        return -ENOMEM;
-    }
-    struct ldso_file *f = arena_alloc(s->arena, sizeof *f);
     f->dev = opened.st_dev;
     f->ino = opened.st_ino;
     f->mode = opened.st_mode;
     f->uid = opened.st_uid;
     f->gid = opened.st_gid;
-    elf_image_parse_peek(s->arena, data ? data : "", size, fd < 0 ? NULL : &peek, &f->image);
-    close_file(fd);
     s->files[at] = f;
     s->n_files++;
     *ret = f;

@@ -97,6 +97,10 @@ struct ldso_store {
         size_t size;
     } *maps; // unmapped by ldso_store_close()
     size_t n_maps, cap_maps;
+    struct {
+        unsigned char *memory; // unmapped by ldso_store_close()
+        size_t size, used;
+    } heads[2]; // of files: see struct elf_source
     unsigned mark; // last value given out for ldso_file.mark
     struct ldso_cpu cpu; // see ldso_store_cpu()
     bool cpu_read;

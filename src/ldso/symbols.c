@@ -103,7 +103,8 @@ struct reference {
     const char *file;    // Verneed's file, NULL for an own definition
     uint32_t hash;
     struct ldso_object *named; // who answers to the file's name, or NULL
-    bool settled; // a numbered version of glibc that its library defines: see is_settled()
+    uint16_t index_there; // of the version among the definitions of `named`; 0: not defined there
+    bool settled;         // a numbered version that its library defines: see is_settled()
 };
 
 /* The versions an object asks for, by their index in its version table. */
@@ -113,24 +114,43 @@ struct references {
 };
 
 /*
- * The symbols of a numbered glibc version (GLIBC_2.17) never change once it is released: glibc's own
- * build compares them with its abilist files. So where glibc's library defines the version it has
- * the symbol, and most symbols of a process need no lookup. GLIBC_PRIVATE has no such promise.
+ * The symbols of a numbered version of glibc (GLIBC_2.17) never change once it is released: glibc's
+ * own build compares them with its abilist files. GCC promises the same of libstdc++ and libgcc
+ * (its manual's "ABI Policy and Guidelines", checked against baseline_symbols.txt). So where such a
+ * library defines the version it has the symbol, and most symbols of a process need no lookup.
+ * GLIBC_PRIVATE has no such promise.
  */
-static bool is_settled(struct ldso_process *p, const struct elf_version_need *need,
-                       const struct ldso_object *named)
+static bool is_settled(const struct elf_version_need *need, const struct ldso_object *named)
 {
-    static const char *const libraries[] = {"libc.so.6", "libm.so.6", "libpthread.so.0",
-                                            "libdl.so.2", "librt.so.1"};
-    if (!starts_with(need->name, "GLIBC_2.") || !named || !named->soname) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        if (strcmp(named->soname, libraries[i]) == 0) {
-            return defines_version(ldso_file_versions(p->store, named->file), need);
+    static const struct {
+        const char *soname, *versions;
+    } settled[] = {
+        {"libc.so.6", "GLIBC_2."},       {"libm.so.6", "GLIBC_2."},
+        {"libpthread.so.0", "GLIBC_2."}, {"libdl.so.2", "GLIBC_2."},
+        {"librt.so.1", "GLIBC_2."},      {"libstdc++.so.6", "GLIBCXX_3.4"},
+        {"libstdc++.so.6", "CXXABI_1."}, {"libgcc_s.so.1", "GCC_"},
+    };
+    for (size_t i = 0; i < sizeof settled / sizeof *settled && named->soname; i++) {
+        if (starts_with(need->name, settled[i].versions) &&
+            strcmp(named->soname, settled[i].soname) == 0) {
+            return true;
         }
     }
     return false;
+}
+
+/* The base version's name does not serve (dl-version.c). */
+static uint16_t index_there(struct ldso_process *p, const struct elf_version_need *need,
+                            const struct ldso_object *named)
+{
+    const struct elf_versions *v = ldso_file_versions(p->store, named->file);
+    for (size_t i = 0; i < v->n_defs; i++) {
+        if (v->defs[i].hash == need->hash && !(v->defs[i].flags & VER_FLG_BASE) &&
+            strcmp(v->defs[i].name, need->name) == 0) {
+            return v->defs[i].index;
+        }
+    }
+    return 0;
 }
 
 static struct references references_of(struct ldso_process *p, struct ldso_object *o)
@@ -147,8 +167,9 @@ static struct references references_of(struct ldso_process *p, struct ldso_objec
     for (size_t i = 0; i < v->n_needs; i++) {
         const struct elf_version_need *need = &v->needs[i];
         struct ldso_object *named = o->version_from[i];
-        r.items[need->index] = (struct reference){need->name, need->file, need->hash, named,
-                                                  is_settled(p, need, named)};
+        uint16_t index = named ? index_there(p, need, named) : 0;
+        r.items[need->index] = (struct reference){need->name, need->file, need->hash, named, index,
+                                                  index && is_settled(need, named)};
     }
     return r;
 }
@@ -214,6 +235,9 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
     }
     uint16_t index = sym->versym & 0x7fff;
     bool hidden = sym->versym >> 15;
+    if (index >= 2 && index == m->want.version->index_there && m->object == m->want.version->named) {
+        return true;
+    }
     if (!m->want.version->version) {
         if (index >= 3) {
             m->hidden_n += !hidden;

@@ -203,6 +203,57 @@ static void cut_at_every_byte(void **state)
     }
 }
 
+struct held {
+    struct elf_source source; // first
+    struct str file;
+    unsigned n_maps;
+};
+
+static bool read_held(struct elf_source *s, uint64_t offset, void *to, size_t n)
+{
+    const struct held *h = (const struct held *)s;
+    assert_true(offset + n <= h->file.n);
+    memcpy(to, h->file.s + offset, n);
+    return true;
+}
+
+static const unsigned char *map_held(struct elf_source *s)
+{
+    struct held *h = (struct held *)s;
+    h->n_maps++;
+    return (const unsigned char *)h->file.s;
+}
+
+/* A file behind whose first bytes much follows, which only who asks for it has mapped. */
+static void by_its_head(void **state)
+{
+    (void)state;
+    enum { BEHIND = 1 << 20, ROOM = 8192 };
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct elfmake s = variant(i);
+        struct str small = elfmake(&arena, &s);
+        char *data = arena_alloc(&arena, small.n + BEHIND);
+        memcpy(data, small.s, small.n);
+        struct held h = {.source = {.read = read_held, .map = map_held, .room = ROOM},
+                         .file = {data, small.n + BEHIND}};
+        h.source.head = arena_alloc(&arena, ROOM);
+        struct elf_image e, whole = parse(h.file);
+        elf_image_parse_source(&arena, &h.source, h.file.n, &e);
+        struct elf_symbol sym;
+        assert_int_equal(e.state, ELF_STATE_OK);
+        assert_string_equal(e.runpath, whole.runpath);
+        assert_int_equal(e.n_needs, 2);
+        assert_int_equal(elf_symbol_undef_count(&e), elf_symbol_undef_count(&whole));
+        assert_true(find(&e, "given_too", &sym) && !find(&e, "malloc", &sym));
+        assert_true(elf_inside(&e, h.file.n - 1, 1) && !elf_inside(&e, h.file.n, 1));
+        assert_int_equal(h.n_maps, 0);
+        assert_ptr_equal(elf_bytes(&e, h.file.n - 1, 1), data + h.file.n - 1);
+        assert_int_equal(elf_whole(&e).n, h.file.n);
+        assert_null(elf_bytes(&e, h.file.n, 1));
+        assert_int_equal(h.n_maps, 1);
+    }
+}
+
 /* Each byte in turn becomes the values at which arithmetic goes wrong. */
 static void spoilt_at_every_byte(void **state)
 {
@@ -353,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_kind),    cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(by_its_head),
         cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
         cmocka_unit_test(wild_dynamic_tags),   cmocka_unit_test(no_loadable_segment),
         cmocka_unit_test(what_is_no_elf),      cmocka_unit_test(stack_and_machines),
