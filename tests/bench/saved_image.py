@@ -11,12 +11,10 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / name) for name in ("container", "scenarios", "trees")]
@@ -121,20 +119,28 @@ def write_archive(path, layer):
             tar.addfile(info, io.BytesIO(text))
 
 
+# Runs a command and prints what it took. A process of its own: the peak memory of a child is at least
+# what its parent took when it was made.
+MEASURE = """
+import json, os, signal, sys, time
+began = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[3], sys.argv[3:], os.environ, file_actions=[
+    (os.POSIX_SPAWN_OPEN, 1, sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
+signal.alarm(int(sys.argv[2]))
+_, status, used = os.wait4(pid, 0)
+print(json.dumps({"clock": time.perf_counter() - began, "processor": used.ru_utime + used.ru_stime,
+                  "memory": used.ru_maxrss * 1024, "status": os.waitstatus_to_exitcode(status)}))
+"""
+
+
 def measured(command, to=os.devnull):
     """Of one run: seconds by the clock and of the processor, and peak memory in bytes, which is at
-    least what this script itself takes."""
-    began = time.perf_counter()
-    pid = os.posix_spawnp(command[0], command, os.environ, file_actions=[
-        (os.POSIX_SPAWN_OPEN, 1, to, os.O_WRONLY | os.O_CREAT, 0o600),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
-    signal.alarm(RUN_LIMIT_S)
-    _, status, used = os.wait4(pid, 0)
-    took = time.perf_counter() - began
-    signal.alarm(0)
-    return {"clock": took, "processor": used.ru_utime + used.ru_stime,
-            "memory": used.ru_maxrss * 1024, "status": os.waitstatus_to_exitcode(status)}
+    least what a small Python takes (some 10 MiB)."""
+    done = subprocess.run([sys.executable, "-ISc", MEASURE, to, str(RUN_LIMIT_S), *command],
+                          stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
 
 
 FORMS = (("zstd", ["zstd", "-q", "-3", "-T2", "-c"], ["zstd", "-q", "-dc"], IMAGE_BYTES),
