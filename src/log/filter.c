@@ -1,9 +1,8 @@
 #include "log/filter.h"
 
-#include <assert.h>
 #include <string.h>
 
-enum { GRAM = 4, AT_ONCE = 4, BITS_LOG2 = 18, SLOT_EMPTY = -1 };
+enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 13, SLOT_EMPTY = -1 };
 
 /* The four bytes by which a literal is found. */
 struct piece {
@@ -16,7 +15,7 @@ struct piece {
 struct filter {
     const char *const *literals;
     uint16_t *lengths;
-    uint64_t bits[(1u << BITS_LOG2) / 64];
+    uint32_t bits[1u << WORDS_LOG2]; // by gram: see bit_of()
     struct piece *pieces;
     int *slots; // by hash: the first piece
     uint32_t slot_mask;
@@ -24,20 +23,11 @@ struct filter {
 
 /* ------------------------------------------------------------------ hashing */
 
-/* Four places are read with one load, whose lowest byte is the first of the text. */
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bytes are taken from the low end");
-
-/* More than letters become alike, which the comparison sorts out. */
-static inline uint64_t fold(uint64_t bytes)
-{
-    return bytes | 0x2020202020202020u;
-}
-
 static inline uint32_t gram_at(const char *at)
 {
     uint32_t v;
     memcpy(&v, at, sizeof v);
-    return (uint32_t)fold(v);
+    return v | 0x20202020u; // more than letters become alike, which the comparison sorts out
 }
 
 static inline uint32_t hash(uint32_t gram)
@@ -45,11 +35,16 @@ static inline uint32_t hash(uint32_t gram)
     return gram * 0x9E3779B1u;
 }
 
-/* In its lowest bit; the others are of no meaning. */
-static inline uint64_t bit_of(const struct filter *f, uint32_t h)
+static inline uint32_t word_of(uint32_t gram)
 {
-    uint32_t bit = h >> (32 - BITS_LOG2);
-    return f->bits[bit / 64] >> (bit % 64);
+    return hash(gram) >> (32 - WORDS_LOG2);
+}
+
+/* In its lowest bit; the others are of no meaning. A byte is the place in the word: processors take
+ * the low bits of what they shift by, so that it costs nothing to find. */
+static inline uint32_t bit_of(const struct filter *f, uint32_t gram)
+{
+    return f->bits[word_of(gram)] >> (gram % 32);
 }
 
 /* ------------------------------------------------------------------ building */
@@ -111,12 +106,12 @@ static unsigned byte_weight(unsigned char c)
 
 /* How often each piece stands in ordinary text, by hash. */
 struct counts {
-    uint8_t of[1u << 14];
+    uint8_t of[1u << 17];
 };
 
 static uint8_t *count_of(struct counts *c, const char *gram)
 {
-    return &c->of[hash(gram_at(gram)) >> 18];
+    return &c->of[hash(gram_at(gram)) >> 15];
 }
 
 static void count_ordinary(struct counts *c)
@@ -146,7 +141,7 @@ static size_t rarest_gram(const struct filter *f, struct counts *c, const char *
     unsigned lowest = ~0u;
     for (size_t i = 0; i + GRAM <= n; i++) {
         unsigned weight = SHARED_BONUS + gram_weight(c, literal + i);
-        weight -= bit_of(f, hash(gram_at(literal + i))) & 1 ? SHARED_BONUS : 0;
+        weight -= bit_of(f, gram_at(literal + i)) & 1 ? SHARED_BONUS : 0;
         if (weight < lowest) {
             lowest = weight;
             best = i;
@@ -158,16 +153,15 @@ static size_t rarest_gram(const struct filter *f, struct counts *c, const char *
 static void add_piece(struct filter *f, size_t literal, size_t offset)
 {
     uint32_t gram = gram_at(f->literals[literal] + offset), h = hash(gram);
-    uint32_t bit = h >> (32 - BITS_LOG2);
     int *slot = &f->slots[h >> 8 & f->slot_mask];
     f->pieces[literal] = (struct piece){gram, (uint32_t)literal, (uint16_t)offset, *slot};
     *slot = (int)literal;
-    f->bits[bit / 64] |= (uint64_t)1 << (bit % 64);
+    f->bits[word_of(gram)] |= 1u << (gram % 32);
 }
 
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n)
 {
-    struct counts common = {0}; // 16 KiB
+    struct counts common = {0}; // 128 KiB
     struct filter *f = arena_alloc(a, sizeof *f);
     size_t slots = 1024;
     count_ordinary(&common);
@@ -230,24 +224,22 @@ static const struct piece *standing(const struct filter *f, int first, uint32_t 
 /* The pieces that may stand here. */
 static int first_piece(const struct filter *f, uint32_t gram)
 {
-    uint32_t h = hash(gram);
-    return bit_of(f, h) & 1 ? f->slots[h >> 8 & f->slot_mask] : SLOT_EMPTY;
+    return bit_of(f, gram) & 1 ? f->slots[hash(gram) >> 8 & f->slot_mask] : SLOT_EMPTY;
 }
 
 /* The next place at or after `at` where a bit is set; four places are asked about at once. */
 static inline size_t next_candidate(const struct filter *f, const char *text, size_t at, size_t end)
 {
-    for (; at + sizeof(uint64_t) <= end; at += AT_ONCE) {
-        uint64_t v;
-        memcpy(&v, text + at, sizeof v);
-        v = fold(v);
-        uint64_t a = bit_of(f, hash((uint32_t)v)), b = bit_of(f, hash((uint32_t)(v >> 8))),
-                 c = bit_of(f, hash((uint32_t)(v >> 16))), d = bit_of(f, hash((uint32_t)(v >> 24)));
-        if ((a | b | c | d) & 1) {
-            return at + (size_t)__builtin_ctzll((a & 1) | (b & 1) << 1 | (c & 1) << 2 | (d & 1) << 3);
+    for (; at + AT_ONCE + GRAM <= end; at += AT_ONCE) {
+        uint32_t found = 0;
+        for (size_t i = 0; i < AT_ONCE; i++) {
+            found |= bit_of(f, gram_at(text + at + i));
+        }
+        if (found & 1) {
+            break;
         }
     }
-    while (at + GRAM <= end && !(bit_of(f, hash(gram_at(text + at))) & 1)) {
+    while (at + GRAM <= end && !(bit_of(f, gram_at(text + at)) & 1)) {
         at++;
     }
     return at + GRAM <= end ? at : end;
