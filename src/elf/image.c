@@ -449,11 +449,13 @@ static void parse(struct arena *a, struct elf_image *e)
     read_segments(a, e, e->is64 ? elf_u64(e, p + 32) : elf_u32(e, p + 28),
                   elf_u16(e, p + (e->is64 ? 56 : 44)));
     read_segment_facts(e);
+    const struct elf_segment *dynamic = NULL;
     for (size_t i = 0; i < e->n_segments; i++) {
-        if (e->segments[i].type == PT_DYNAMIC) {
-            e->has_dynamic = true;
-            read_dynamic(a, e, &e->segments[i]); // the last one counts, as in the loader
-        }
+        dynamic = e->segments[i].type == PT_DYNAMIC ? &e->segments[i] : dynamic;
+    }
+    e->has_dynamic = dynamic != NULL;
+    if (dynamic) {
+        read_dynamic(a, e, dynamic); // the last one counts, as in the loader
     }
     read_interp(e); // last: the bytes may come from elsewhere now
 }

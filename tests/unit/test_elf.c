@@ -203,6 +203,35 @@ static void cut_at_every_byte(void **state)
     }
 }
 
+/* A second PT_DYNAMIC in the place of another segment: only the last is read. */
+static void two_dynamic_sections(void **state)
+{
+    (void)state;
+    struct elfmake s = full;
+    struct str file = elfmake(&arena, &s);
+    Elf64_Ehdr head;
+    memcpy(&head, file.s, sizeof head);
+    char *table = (char *)(uintptr_t)file.s + head.e_phoff; // our own
+    Elf64_Phdr dynamic = {0}, other;
+    for (unsigned i = 0; i < head.e_phnum && dynamic.p_type != PT_DYNAMIC; i++) {
+        memcpy(&dynamic, table + i * sizeof dynamic, sizeof dynamic);
+    }
+    unsigned replaced = 0;
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        memcpy(&other, table + i * sizeof other, sizeof other);
+        if (other.p_type == PT_NOTE || other.p_type == PT_INTERP) {
+            memcpy(table + i * sizeof dynamic, &dynamic, sizeof dynamic);
+            replaced++;
+        }
+    }
+    assert_true(replaced > 0);
+    struct elf_image e = parse(file);
+    assert_int_equal(e.state, ELF_STATE_OK);
+    assert_int_equal(e.n_needs, 2);
+    assert_string_equal(e.needs[0].name, "libone.so.1");
+    assert_string_equal(e.needs[1].name, "libtwo.so.2");
+}
+
 struct held {
     struct elf_source source; // first
     struct str file;
@@ -404,7 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_kind),    cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(by_its_head),
+        cmocka_unit_test(by_its_head),        cmocka_unit_test(two_dynamic_sections),
         cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
         cmocka_unit_test(wild_dynamic_tags),   cmocka_unit_test(no_loadable_segment),
         cmocka_unit_test(what_is_no_elf),      cmocka_unit_test(stack_and_machines),
