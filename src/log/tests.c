@@ -44,8 +44,18 @@ static const struct product {
 
 struct wanted {
     const char *package; // NULL: the name does not tell
-    char major[8];
+    char major[8];       // for CUDA up to 10, whose releases exclude one another: "10.1" if it is told
 };
+
+static void set_number(struct wanted *to, const char *major, size_t n, const char *minor, size_t n_minor)
+{
+    char *end = mempcpy(to->major, major, n);
+    if (n_minor && (n == 1 || strncmp(major, "10", n) == 0)) {
+        *end++ = '.';
+        end = mempcpy(end, minor, n_minor);
+    }
+    *end = '\0';
+}
 
 /* The number behind ".so.", "64_" or "_" in the rest of a file's name; false if there is none. */
 static bool number_in(const char *rest, struct wanted *to)
@@ -55,10 +65,14 @@ static bool number_in(const char *rest, struct wanted *to)
         const char *at = strstr(rest, marks[i]);
         at = at ? at + strlen(marks[i]) : "";
         size_t n = strspn(at, "0123456789");
-        if (n > 0 && n < sizeof to->major) {
-            n = i == 1 && n == 3 ? 2 : n; // nvrtc64_112_0.dll, cudart64_110.dll
-            memcpy(to->major, at, n);
-            to->major[n] = '\0';
+        bool joined = i == 1 && (n == 3 || (n == 2 && *at > '1')); // cudart64_101.dll, cudart64_90.dll
+        if (joined) {
+            set_number(to, at, n - 1, at + n - 1, 1);
+            return true;
+        }
+        if (n > 0 && n <= 2) {
+            size_t minor = i == 0 && at[n] == '.' ? strspn(at + n + 1, "0123456789") : 0;
+            set_number(to, at, n, at + n + 1, minor <= 2 ? minor : 0);
             return true;
         }
     }
@@ -78,6 +92,9 @@ static struct wanted wanted_of(struct arena *a, const char *library)
             continue;
         }
         const struct renumbered *majors = products[i].majors;
+        if (majors) {
+            w.major[strcspn(w.major, ".")] = '\0';
+        }
         for (; majors && majors->in_name && strcmp(majors->in_name, w.major) != 0; majors++) {
         }
         if (majors && !majors->in_name) {
@@ -87,6 +104,9 @@ static struct wanted wanted_of(struct arena *a, const char *library)
             memcpy(w.major, majors->means, strlen(majors->means) + 1);
         }
         w.package = products[i].package;
+        if (strcmp(w.package, "cuda") != 0) {
+            w.major[strcspn(w.major, ".")] = '\0';
+        }
         return w;
     }
     return w;
@@ -101,11 +121,14 @@ static struct wanted wanted_by(const struct log_matched *m)
     return w;
 }
 
-/* Whether the version is of this major: "v11.8" is of 11. */
+/* Whether the version is of this major: "v11.8" is of 11, "10" may be of 10.1. */
 static bool is_major(const char *version, const char *major)
 {
     size_t n = strlen(major);
     version += *version == 'v' || *version == 'V';
+    if (!strchr(version, '.')) {
+        n = strcspn(major, ".");
+    }
     return strncmp(version, major, n) == 0 && !isdigit((unsigned char)version[n]);
 }
 
