@@ -173,6 +173,8 @@ def main():
     parser.add_argument("--only", action="append", metavar="SUITE")
     parser.add_argument("groups", nargs="+", metavar="GROUP",
                         choices=sorted({s.group for s in SUITES}))
+    # In the background of a shell it is ignored, and so would be what suites start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     args = parser.parse_args()
     args.build = args.build.resolve()
     logs = args.build / "test-logs"
