@@ -16,7 +16,7 @@ SCHEMA_KEYS = {"$schema", "$id", "title", "description", "type", "required", "pr
                "additionalProperties", "enum", "const", "pattern", "minItems", "minLength", "$ref",
                "$defs"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
-         "null": type(None)}
+         "number": (int, float), "null": type(None)}
 PLACEHOLDERS = {"dlopen": {"maj", "min", "pat", "file", "dir"},
                 "imports": {"cuda", "cuda_nearest", "cuda_major", "site", "CONDA_PREFIX", "CUDA_PATH"}}
 
@@ -448,8 +448,9 @@ def screen_fields(kinds):
 
 
 def fields_of(areas):
-    """{kind of fact: its fields}; src/log/tables.c and src/log/screens.c give some too."""
-    kinds = {"installed": {"package", "version"}}
+    """{kind of fact: its fields}; src/log/tables.c, screens.c and words.c give some too."""
+    kinds = {"installed": {"package", "version"},
+             "words": {"class", "rank", "share", "words", "instead"}}
     screen_fields(kinds)
     for area in ("signatures", "signatures_dev"):
         for row in areas[area]:
@@ -518,13 +519,28 @@ def check_verdicts(rows, areas, problems):
                 problems.append("%s: no fact has a field %s" % (row["id"], name))
 
 
+def check_words(rows, areas, problems):
+    """Each class that is learnt has its rule, and the other way round."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, "..", "kb", "words", "logs.tsv"), encoding="utf-8") as file:
+        learnt = {line.split("\t")[1] for line in file} - {"cannot-tell", "healthy"}
+    told = {row["id"][len("words-"):] for row in areas["verdicts"]
+            if row["id"].startswith("words-")}
+    for name in sorted(learnt ^ told):
+        problems.append("%s: %s" % (name, "no log has the class" if name in told else
+                                    "there is no verdict words-%s" % name))
+    for row in rows:
+        if not re.fullmatch(r"(?:\d+ -?\d+(?: (?=\d)|$))*", row["weights"]):
+            problems.append("%s: weights are pairs of numbers" % row["id"])
+
+
 CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing,
           "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
           "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
           "imports": check_imports, "models": check_models, "provides": check_provides,
           "releases": check_releases, "rocm": check_rocm, "signatures": check_signatures,
           "signatures_dev": check_signatures, "toolkits": check_toolkits,
-          "verdicts": check_verdicts, "verdicts_dev": check_verdicts}
+          "verdicts": check_verdicts, "verdicts_dev": check_verdicts, "words": check_words}
 
 
 def load(path):

@@ -50,6 +50,7 @@ SUITES = [
     Suite("test", "explain-generality", 300, "{py} tests/explain/generality.py"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
+    Suite("test", "explain-words", 300, "{py} tests/explain/words.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),

@@ -83,6 +83,8 @@ struct log_gpu {
     const struct kb_gpu *row;
 };
 
+struct words;
+
 struct log_rules {
     struct arena *arena;
     struct kb *kb;
@@ -100,6 +102,7 @@ struct log_rules {
     VEC(struct log_gpu) gpus;         // filled when a name is first asked for
     struct kb_gpus gpu_rows;
     bool gpus_tried;
+    struct words *words;              // NULL until they are first needed
     VEC(struct log_regex *) compiled; // to be freed
     pcre2_match_context *limits;
     pcre2_match_data *groups;
@@ -182,6 +185,33 @@ enum table_row { TABLE_ROW, TABLE_RULE, TABLE_END };
 
 /* One line behind a head: a row (package and version), a ruling line, or the end of the table. */
 enum table_row table_row(struct str line, struct str *ret_package, struct str *ret_version);
+
+/* ------------------------------------------------------------------ words */
+
+enum { WORDS_FACTS_MAX = 2 };
+
+/* Lines as they came. */
+struct log_text {
+    const char *text;
+    size_t n;
+    const uint64_t *numbers; // of each line; NULL: they are all there
+};
+
+/* What a text is most like by its words. */
+struct log_words {
+    const struct log_fact *facts[WORDS_FACTS_MAX];
+    size_t n;     // 0: the words do not tell, or the rules do
+    bool healthy; // the lines that the best reading rests on are those of a run that works
+};
+
+/* Facts of the kind `words` for the lines that say most, with `class`, `share` (its probability by
+ * the model), `words` (that spoke for it), `rank` (1: the line that says most) and `instead` (a class
+ * that is half as probable or more). They live in `a`. `known`: what the rules found. */
+void words_judge(struct log_rules *r, struct arena *a, const struct log_text *text,
+                 const struct log_result *known, struct log_words *ret);
+
+/* Reads kb/words.json: 0, or GM_ERR_LOOK or GM_ERR_FORMAT. words_judge() does so itself. */
+int words_load(struct log_rules *r, struct gm_err *err) GM_CHECK;
 
 /* ------------------------------------------------------------------ GPUs by name */
 

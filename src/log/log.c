@@ -14,6 +14,8 @@ enum {
     HEAD_BYTES = 256,       // by which the encoding is known
     HEAD_MIN = 4,
     VALUE_MAX = 400,        // bytes of a field
+    KEPT_BYTES = 16 << 10,  // of a text whose words are looked at if no rule knows it
+    KEPT_LINES = 2048,
 };
 
 enum encoding { ENCODING_UNKNOWN, ENCODING_BYTES, ENCODING_UTF16LE, ENCODING_UTF16BE };
@@ -37,6 +39,13 @@ struct log {
     enum log_table table;
     unsigned rows;
     struct log_screen_state screen;
+    char *whole; // the text, unless it is longer than KEPT_BYTES
+    size_t n_whole;
+    bool is_long;
+    char *hit;   // the first lines with a literal, each with a line end
+    size_t n_hit;
+    uint64_t *hit_lines; // their numbers
+    size_t n_hit_lines;
 };
 
 /* Signatures, tables, screens: those that a literal may belong to. */
@@ -54,6 +63,9 @@ struct log *log_open(struct log_rules *rules, struct arena *a)
     l->buffer = arena_alloc(a, BUFFER_BYTES);
     l->clean = arena_alloc(a, SEGMENT_MAX);
     l->utf8 = arena_alloc(a, (size_t)2 * LOG_LINE_MAX);
+    l->whole = arena_alloc(a, KEPT_BYTES);
+    l->hit = arena_alloc(a, KEPT_BYTES);
+    l->hit_lines = arena_array(a, KEPT_LINES, sizeof *l->hit_lines);
     l->hits = arena_array(a, owners_count(rules) / 64 + 1, sizeof *l->hits);
     return l;
 }
@@ -417,6 +429,25 @@ static bool reads_on(const struct log *l)
     return l->table != TABLE_NONE || l->screen.screen != SCREEN_NONE;
 }
 
+static void keep_whole(struct log *l, const char *text, size_t n)
+{
+    l->is_long = l->is_long || n > KEPT_BYTES - l->n_whole;
+    if (!l->is_long) {
+        memcpy(l->whole + l->n_whole, text, n);
+        l->n_whole += n;
+    }
+}
+
+static void keep_hit(struct log *l, const char *text, size_t n)
+{
+    if (n < KEPT_BYTES - l->n_hit && l->n_hit_lines < KEPT_LINES) {
+        memcpy(l->hit + l->n_hit, text, n);
+        l->hit[l->n_hit + n] = '\n';
+        l->n_hit += n + 1;
+        l->hit_lines[l->n_hit_lines++] = l->line;
+    }
+}
+
 /* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long. */
 static void scan(struct log *l, const char *text, size_t end)
 {
@@ -435,10 +466,12 @@ static void scan(struct log *l, const char *text, size_t end)
         counted = start;
         if (reads_on(l) || worth_it(&p, place, start, stop)) {
             take_segment(l, text + start, stop - start);
+            keep_hit(l, text + start, stop - start);
         }
         at = after_line_end(text, stop, end);
     }
     l->line += count_newlines(text + counted, end - counted);
+    keep_whole(l, text, end);
 }
 
 static size_t last_line_end(const char *text, size_t n)
@@ -593,9 +626,57 @@ void log_end(struct log *l)
     l->n = 0;
 }
 
+/* What its words are asked of: of a long text the lines that were looked at. */
+static struct log_text text_of(const struct log *l)
+{
+    return l->is_long ? (struct log_text){l->hit, l->n_hit, l->hit_lines}
+                      : (struct log_text){l->whole, l->n_whole, NULL};
+}
+
+/* The facts by line, with two more. */
+static const struct log_fact **with_words(const struct log_result *r, const struct log_words *words,
+                                          struct arena *a)
+{
+    const struct log_fact **facts = arena_array(a, r->n_facts + words->n + 1, sizeof *facts);
+    for (size_t i = 0; i < r->n_facts; i++) {
+        facts[i] = r->facts[i];
+    }
+    for (size_t i = 0; i < words->n; i++) {
+        size_t at = r->n_facts + i;
+        for (; at > 0 && facts[at - 1]->line > words->facts[i]->line; at--) {
+            facts[at] = facts[at - 1];
+        }
+        facts[at] = words->facts[i];
+    }
+    return facts;
+}
+
+/* Where no rule holds, what the words of the text are like is one more fact, for rules about that.
+ * Where the lines that a reading rests on are those of a run that works, it is none. */
+static void judge_words(struct log *l, struct arena *a, struct log_result *ret)
+{
+    struct log_words words;
+    struct log_text text = text_of(l);
+    words_judge(l->rules, a, &text, ret, &words);
+    if (ret->n) {
+        ret->n = words.healthy ? 0 : ret->n;
+    } else if (words.n && ret->n_facts + words.n <= LOG_FACTS_MAX) {
+        log_judge_facts(l->rules, a, with_words(ret, &words, a), ret->n_facts + words.n, ret);
+    }
+}
+
+/* Whether it is told whatever the words of the text are like. */
+static bool stands(const struct log_result *r)
+{
+    return r->n && (!r->candidates[0].cause || r->candidates[0].confidence == LOG_CERTAIN);
+}
+
 void log_judge(struct log *l, struct arena *a, struct log_result *ret)
 {
     log_judge_facts(l->rules, a, l->store.facts.items, l->store.facts.n, ret);
+    if (!stands(ret)) {
+        judge_words(l, a, ret);
+    }
     ret->bytes = l->bytes;
     ret->lines = l->line;
     ret->facts_dropped = l->store.dropped;

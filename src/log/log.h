@@ -9,7 +9,8 @@
  * turned into UTF-8, terminal escapes go, what overwrote itself with carriage returns becomes lines
  * of its own, the texts inside a JSON line become lines too. A line is only looked at when it holds a
  * literal of a signature (kb/signatures*.json); what a signature finds is a *fact*, a kind with named
- * fields. Rules (kb/verdicts*.json) say which facts together mean which cause.
+ * fields. Rules (kb/verdicts*.json) say which facts together mean which cause. Where none holds, the
+ * words of the text are compared with those of logs whose causes are known (kb/words.json).
  *
  * Memory does not grow with the text: a fact is kept a few times at most, and there is a limit on all
  * facts and on the length of a line that is looked at in one piece (log_limits below).

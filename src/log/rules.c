@@ -391,6 +391,7 @@ int log_rules_load(struct kb *kb, struct arena *a, struct log_rules **ret, struc
     r->kb = kb;
     int rc = documents_read(kb, &documents, &mine);
     rc = rc < 0 ? rc : rules_decode(r, &documents, &mine);
+    rc = rc == 0 && kb->folder ? words_load(r, &mine) : rc; // the built-in ones: when needed
     documents_drop(&documents);
     if (rc < 0) {
         return gm_err_set(err, mine.code, "%s", mine.text);

@@ -1,0 +1,628 @@
+/*
+ * What a text that no rule knows is most like, by its words: a multinomial logistic regression over
+ * sets of words, learnt from logs whose causes are known (scripts/kb-words, kb/words.json). A text is
+ * a set; each of its words counts by how rare it is, and the set has length 1.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "log/internal.h"
+
+enum {
+    CLASSES_MAX = 64,
+    SIGNS_MAX = 64,
+    WORD_MAX = 40,        // bytes of a word that may be known
+    PART_MIN = 3,         // of what stands between two underlines
+    NEAR = 2,             // lines around one with a sign of a failure, or a note
+    KNOWN_MIN = 8,        // words that are known, numbers aside; of fewer nothing is said
+    WORDS_SHOWN = 6,      // strengths of the words of a line that are told
+    RARE_MIN = 3,         // of a word that is told: words of every text explain nothing
+    WEIGHT_MAX = 10000,
+    HEALTHY_TENTHS = 7,   // probability from which on a rule is not believed
+};
+
+static const char note_mark[] = "note:";
+
+struct word {
+    const char *text;
+    float idf;
+    int16_t *weights; // of each class
+};
+
+struct words {
+    const char *classes[CLASSES_MAX];
+    double bias[CLASSES_MAX];
+    size_t n_classes;
+    double enough, steps;
+    const char *signs[SIGNS_MAX]; // parts of lines; a text about a failure has one of them, or a note
+    size_t n_signs;
+    struct word *rows;
+    size_t n_rows;
+    uint32_t *table; // open addressing: index of a row + 1
+    size_t cap;
+};
+
+/* ------------------------------------------------------------------ loading */
+
+static int wrong(struct gm_err *err, const char *what)
+{
+    return gm_err_set(err, GM_ERR_FORMAT, "words: %s", what);
+}
+
+static int classes_decode(struct arena *a, struct words *w, const json_t *list, struct gm_err *err)
+{
+    if (json_array_size(list) < 1 || json_array_size(list) > CLASSES_MAX) {
+        return wrong(err, "1 to 64 classes");
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(item, "class"));
+        if (!name) {
+            return wrong(err, "a class has a name");
+        }
+        w->classes[w->n_classes] = arena_strdup(a, name);
+        w->bias[w->n_classes++] = json_number_value(json_object_get(item, "bias"));
+    }
+    return 0;
+}
+
+static int signs_decode(struct arena *a, struct words *w, const json_t *list, struct gm_err *err)
+{
+    if (json_array_size(list) > SIGNS_MAX) {
+        return wrong(err, "too many signs");
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *sign = json_string_value(json_array_get(list, i));
+        if (!sign) {
+            return wrong(err, "a sign is a text");
+        }
+        w->signs[w->n_signs++] = arena_strdup(a, sign);
+    }
+    return 0;
+}
+
+/* Cuts a number off; false if there is none within what a weight may be. */
+static bool cut_number(struct str *text, int *ret)
+{
+    struct str digits = str_cut(text, ' ');
+    bool negative = digits.n > 1 && digits.s[0] == '-';
+    uint64_t value;
+    digits = (struct str){digits.s + negative, digits.n - negative};
+    if (!digits.s || !str_u64(digits, &value) || value > WEIGHT_MAX) {
+        return false;
+    }
+    *ret = negative ? -(int)value : (int)value;
+    return true;
+}
+
+static int weights_decode(const struct words *w, const char *pairs, int16_t *to, struct gm_err *err)
+{
+    struct str rest = str_of(pairs);
+    int class, weight;
+    while (rest.n) {
+        if (!cut_number(&rest, &class) || !cut_number(&rest, &weight) || class < 0 ||
+            (size_t)class >= w->n_classes) {
+            return wrong(err, "weights: pairs of a class's index and a number");
+        }
+        to[class] = (int16_t)weight;
+    }
+    return 0;
+}
+
+static void table_add(struct words *w, size_t row)
+{
+    const char *text = w->rows[row].text;
+    size_t at = str_hash(text, strlen(text)) & (w->cap - 1);
+    while (w->table[at]) {
+        at = (at + 1) & (w->cap - 1);
+    }
+    w->table[at] = (uint32_t)row + 1;
+}
+
+static int rows_decode(struct arena *a, struct words *w, const json_t *list, struct gm_err *err)
+{
+    size_t n = json_array_size(list);
+    for (w->cap = 64; w->cap < 2 * n;) {
+        w->cap *= 2;
+    }
+    w->table = arena_array(a, w->cap, sizeof *w->table);
+    w->rows = arena_array(a, n + 1, sizeof *w->rows);
+    int16_t *weights = arena_array(a, n * w->n_classes + 1, sizeof *weights);
+    for (size_t i = 0; i < n; i++, weights += w->n_classes) {
+        const json_t *item = json_array_get(list, i);
+        const char *id = json_string_value(json_object_get(item, "id"));
+        const char *pairs = json_string_value(json_object_get(item, "weights"));
+        json_int_t idf = json_integer_value(json_object_get(item, "idf"));
+        if (!id || !pairs || idf < 1 || idf > WEIGHT_MAX) {
+            return wrong(err, "a row has \"id\", \"idf\" and \"weights\"");
+        }
+        w->rows[w->n_rows] = (struct word){arena_strdup(a, id), (float)idf / 100, weights};
+        table_add(w, w->n_rows++);
+        if (weights_decode(w, pairs, weights, err) < 0) {
+            return err->code;
+        }
+    }
+    return 0;
+}
+
+int words_load(struct log_rules *r, struct gm_err *err)
+{
+    json_t *doc;
+    if (kb_document(r->kb, "words", &doc, err) < 0) {
+        return err->code;
+    }
+    struct words *w = arena_alloc(r->arena, sizeof *w);
+    w->enough = json_number_value(json_object_get(doc, "enough"));
+    w->steps = json_number_value(json_object_get(doc, "steps"));
+    int rc = w->steps > 0 ? 0 : wrong(err, "\"steps\" is above 0");
+    rc = rc < 0 ? rc : classes_decode(r->arena, w, json_object_get(doc, "classes"), err);
+    rc = rc < 0 ? rc : signs_decode(r->arena, w, json_object_get(doc, "signs"), err);
+    rc = rc < 0 ? rc : rows_decode(r->arena, w, json_object_get(doc, "rows"), err);
+    json_decref(doc);
+    r->words = rc < 0 ? NULL : w;
+    return rc;
+}
+
+static const struct word *find(const struct words *w, const char *text, size_t n)
+{
+    for (size_t at = str_hash(text, n) & (w->cap - 1); w->table[at]; at = (at + 1) & (w->cap - 1)) {
+        const struct word *row = &w->rows[w->table[at] - 1];
+        if (strncmp(row->text, text, n) == 0 && row->text[n] == '\0') {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ words of a text */
+
+struct line {
+    uint64_t number;
+    const char *text, *lower;
+    bool note;
+    bool sign;       // a note, or with a sign of a failure
+    size_t first, n; // of the words that this line has, among all
+};
+
+struct reading {
+    const struct words *words;
+    struct arena *arena;
+    VEC(struct line) lines;
+    VEC(const struct word *) known; // each once in a line
+    bool *seen;  // of each row: in the text
+    double sums[CLASSES_MAX];
+    double length; // squared
+    size_t n;      // words that were seen, numbers aside
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static void see(struct reading *r, const struct word *word)
+{
+    bool *seen = &r->seen[word - r->words->rows];
+    if (*seen) {
+        return;
+    }
+    *seen = true;
+    r->n += !is_digit(word->text[0]);
+    r->length += (double)word->idf * word->idf;
+    for (size_t c = 0; c < r->words->n_classes; c++) {
+        r->sums[c] += word->weights[c];
+    }
+}
+
+static void take_word(struct reading *r, const struct line *line, const char *text, size_t n)
+{
+    const struct word *word = find(r->words, text, n);
+    if (!word) {
+        return;
+    }
+    see(r, word);
+    for (size_t i = line->first; i < r->known.n; i++) {
+        if (r->known.items[i] == word) {
+            return;
+        }
+    }
+    VEC_PUSH(r->arena, &r->known, word);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '_';
+}
+
+/* Bytes of "0x1f" that begin here. */
+static size_t hexadecimal(struct str s)
+{
+    size_t n = 2;
+    if (s.n < 3 || s.s[0] != '0' || s.s[1] != 'x') {
+        return 0;
+    }
+    while (n < s.n && (is_digit(s.s[n]) || (s.s[n] >= 'a' && s.s[n] <= 'f'))) {
+        n++;
+    }
+    return n > 2 ? n : 0;
+}
+
+static size_t identifier(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && (is_letter(s.s[n]) || (n && (is_digit(s.s[n]) || s.s[n] == '+'))) &&
+           !hexadecimal((struct str){s.s + n, s.n - n})) {
+        n++;
+    }
+    return n;
+}
+
+/* "9.1.0" */
+static size_t number(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && !hexadecimal((struct str){s.s + n, s.n - n}) &&
+           (is_digit(s.s[n]) || (n && s.s[n] == '.' && n + 1 < s.n && is_digit(s.s[n + 1]) &&
+                                 !hexadecimal((struct str){s.s + n + 1, s.n - n - 1})))) {
+        n++;
+    }
+    return n;
+}
+
+static void take_parts(struct reading *r, const struct line *line, struct str word)
+{
+    struct str rest = word;
+    if (str_find_char(word, '_') == word.n) {
+        return;
+    }
+    while (rest.s) {
+        struct str part = str_cut(&rest, '_');
+        if (part.n >= PART_MIN) {
+            take_word(r, line, part.s, part.n);
+        }
+    }
+}
+
+static void take_token(struct reading *r, const struct line *line, struct str word)
+{
+    char noted[sizeof note_mark + WORD_MAX];
+    if (word.n > WORD_MAX) {
+        return;
+    }
+    take_word(r, line, word.s, word.n);
+    if (line->note) {
+        memcpy(noted, note_mark, sizeof note_mark - 1);
+        memcpy(noted + sizeof note_mark - 1, word.s, word.n);
+        take_word(r, line, noted, sizeof note_mark - 1 + word.n);
+    }
+    take_parts(r, line, word);
+}
+
+static void take_words(struct reading *r, struct line *line)
+{
+    size_t mark = line->note ? sizeof note_mark - 1 : 0;
+    struct str s = str_of(line->lower + mark);
+    line->first = r->known.n;
+    while (s.n) {
+        size_t skipped = hexadecimal(s), n = skipped ? 0 : identifier(s);
+        n = n || skipped ? n : number(s);
+        if (n) {
+            take_token(r, line, (struct str){s.s, n});
+        }
+        n = n ? n : skipped ? skipped : 1;
+        s = (struct str){s.s + n, s.n - n};
+    }
+    line->n = r->known.n - line->first;
+}
+
+/* ------------------------------------------------------------------ lines of a text */
+
+static char *lowered(struct arena *a, struct str s)
+{
+    char *text = arena_strndup(a, s.s, s.n);
+    for (size_t i = 0; i < s.n; i++) {
+        text[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] + ('a' - 'A') : text[i]);
+    }
+    return text;
+}
+
+struct taking {
+    struct reading *reading;
+    uint64_t number;
+};
+
+static bool has_sign(const struct words *w, const char *text)
+{
+    for (size_t i = 0; i < w->n_signs; i++) {
+        if (strstr(text, w->signs[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_line(struct taking *t, struct str s)
+{
+    struct reading *r = t->reading;
+    s = str_trim(s);
+    if (!s.n) {
+        return;
+    }
+    struct line line = {
+        .number = t->number,
+        .text = arena_strndup(r->arena, s.s, s.n),
+        .lower = lowered(r->arena, s),
+        .note = str_starts(s, note_mark),
+    };
+    line.sign = line.note || has_sign(r->words, line.lower);
+    VEC_PUSH(r->arena, &r->lines, line);
+}
+
+static void take_json_text(void *arg, const char *text, size_t n)
+{
+    struct str rest = {text, n}, line;
+    while (str_line(&rest, &line)) {
+        take_line(arg, line);
+    }
+}
+
+/* A line is made plain as it is for the rules. */
+static void take_raw(struct taking *t, struct str raw)
+{
+    struct arena *a = t->reading->arena;
+    char *clean = arena_alloc(a, raw.n + 1);
+    struct log_line line = {.text = clean, .n = line_clean(raw.s, raw.n, clean)};
+    if (!str_is_utf8(line.text, line.n)) {
+        char *utf8 = arena_alloc(a, 2 * line.n + 1);
+        line.n = line_as_utf8(line.text, line.n, utf8);
+        line.text = utf8;
+    }
+    line_prefix(&line);
+    struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
+    if (!line_json(body.s, body.n, take_json_text, t)) {
+        take_line(t, body);
+    }
+}
+
+/* What overwrote itself counts as it stood in the end. */
+static struct str last_written(struct str line)
+{
+    struct str last = line;
+    while (line.s) {
+        struct str part = str_trim(str_cut(&line, '\r'));
+        last = part.n ? part : last;
+    }
+    return last;
+}
+
+static void take_text(struct reading *r, const struct log_text *text)
+{
+    struct str rest = {text->text, text->n}, line;
+    for (size_t i = 0; str_line(&rest, &line); i++) {
+        struct taking t = {r, text->numbers ? text->numbers[i] : i + 1};
+        take_raw(&t, last_written(line));
+    }
+}
+
+static void see_token(struct reading *r, const char *kind, const char *name)
+{
+    const char *token = arena_printf(r->arena, "%s:%s", kind, name);
+    const struct word *word = find(r->words, token, strlen(token));
+    if (word) {
+        see(r, word);
+    }
+}
+
+static void see_known(struct reading *r, const struct log_result *known)
+{
+    for (size_t i = 0; i < known->n_facts; i++) {
+        see_token(r, "fact", known->facts[i]->kind);
+    }
+    see_token(r, "platform", log_platform_name(known->platform));
+}
+
+/* Looks at the words of the lines near those that are marked. */
+static void take_near(struct reading *r, const bool *marked)
+{
+    size_t after = 0; // how many lines more are near the last one
+    for (size_t i = 0; i < r->lines.n; i++) {
+        bool near = after > 0;
+        for (size_t k = i; !near && k < r->lines.n && k <= i + NEAR; k++) {
+            near = marked[k];
+        }
+        after = marked[i] ? NEAR : after - (after > 0);
+        if (near) {
+            take_words(r, &r->lines.items[i]);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ judging */
+
+struct guess {
+    size_t first, second; // classes
+    double share, other;  // their probabilities
+};
+
+static struct guess guess(const struct reading *r)
+{
+    struct guess g = {0};
+    const struct words *w = r->words;
+    double scores[CLASSES_MAX] = {0}, sum = 0, scale = w->steps * sqrt(r->length);
+    for (size_t c = 0; c < w->n_classes; c++) {
+        scores[c] = w->bias[c] + r->sums[c] / scale;
+        g.first = scores[c] > scores[g.first] ? c : g.first;
+    }
+    g.second = g.first == 0 && w->n_classes > 1;
+    for (size_t c = 0; c < w->n_classes; c++) {
+        g.second = c != g.first && scores[c] > scores[g.second] ? c : g.second;
+        sum += exp(scores[c] - scores[g.first]);
+    }
+    g.share = 1 / sum;
+    g.other = exp(scores[g.second] - scores[g.first]) / sum;
+    return g;
+}
+
+/* How much a line speaks for a class. */
+static int line_weight(const struct reading *r, const struct line *line, size_t class)
+{
+    int sum = 0;
+    for (size_t i = 0; i < line->n; i++) {
+        sum += r->known.items[line->first + i]->weights[class];
+    }
+    return sum;
+}
+
+/* The line that speaks most for a class, after `before`; NULL: none does. */
+static const struct line *strongest(const struct reading *r, size_t class, const struct line *before)
+{
+    const struct line *best = NULL;
+    for (size_t i = 0; i < r->lines.n; i++) {
+        const struct line *line = &r->lines.items[i];
+        int weight = line_weight(r, line, class);
+        if (weight > 0 && line != before && (!best || weight > line_weight(r, best, class))) {
+            best = line;
+        }
+    }
+    return best;
+}
+
+static bool is_told(const struct word *word)
+{
+    return word->idf >= RARE_MIN && !starts_with(word->text, note_mark);
+}
+
+/* Those of a line that speak for a class, the strongest first; NULL: none that explains anything. */
+static const char *words_shown(const struct reading *r, const struct line *line, size_t class)
+{
+    const struct word *const *known = r->known.items + line->first;
+    const char *text = NULL;
+    int before = INT16_MAX;
+    for (unsigned shown = 0; shown < WORDS_SHOWN && before > 0; shown++) {
+        int best = 0;
+        for (size_t i = 0; i < line->n; i++) {
+            int weight = is_told(known[i]) ? known[i]->weights[class] : 0;
+            best = weight < before && weight > best ? weight : best;
+        }
+        for (size_t i = 0; best && i < line->n; i++) {
+            if (is_told(known[i]) && known[i]->weights[class] == best) {
+                text = text ? arena_printf(r->arena, "%s, %s", text, known[i]->text) : known[i]->text;
+            }
+        }
+        before = best;
+    }
+    return text;
+}
+
+static const struct log_fact *fact_of(struct log_rules *rules, const struct reading *r,
+                                      const struct guess *g, const struct line *line,
+                                      const char *rank)
+{
+    static const char *const names[] = {"class", "rank", "share", "words", "instead"};
+    const struct words *w = r->words;
+    const char *values[] = {w->classes[g->first], rank, arena_printf(r->arena, "%.2f", g->share),
+                            words_shown(r, line, g->first),
+                            2 * g->other >= g->share ? w->classes[g->second] : NULL};
+    struct log_field *fields = arena_array(r->arena, 5, sizeof *fields);
+    struct log_fact *fact = arena_alloc(r->arena, sizeof *fact);
+    size_t n = strlen(line->text);
+    *fact = (struct log_fact){
+        .kind = rules_intern(rules, "words", 5),
+        .signature = "words",
+        .line = line->number,
+        .place = line->number,
+        .text = n <= LOG_EVIDENCE_MAX ? line->text
+                                      : arena_printf(r->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text),
+        .fields = fields,
+    };
+    for (size_t i = 0; i < 5; i++) {
+        if (values[i]) {
+            fields[fact->n_fields++] =
+                (struct log_field){rules_intern(rules, names[i], strlen(names[i])), values[i]};
+        }
+    }
+    return fact;
+}
+
+static bool is_class(const char *name)
+{
+    return strcmp(name, "cannot-tell") != 0 && strcmp(name, "healthy") != 0;
+}
+
+static void tell(struct log_rules *rules, const struct reading *r, const struct guess *g,
+                 struct log_words *ret)
+{
+    const struct line *first = strongest(r, g->first, NULL);
+    const struct line *second = first ? strongest(r, g->first, first) : NULL;
+    if (first) {
+        ret->facts[ret->n++] = fact_of(rules, r, g, first, "1");
+    }
+    if (second) {
+        ret->facts[ret->n++] = fact_of(rules, r, g, second, "2");
+    }
+}
+
+/* Begins anew with the same lines. */
+static struct reading again(const struct reading *r)
+{
+    struct reading next = {.words = r->words, .arena = r->arena};
+    next.lines.items = r->lines.items;
+    next.lines.n = next.lines.cap = r->lines.n;
+    next.seen = arena_array(r->arena, r->words->n_rows + 1, sizeof *next.seen);
+    for (size_t i = 0; i < next.lines.n; i++) {
+        next.lines.items[i].first = next.lines.items[i].n = 0;
+    }
+    return next;
+}
+
+/* Whether the lines that a reading rests on, with what stands around them, are those of a run that
+ * works. */
+static bool is_healthy(const struct reading *r, const struct log_result *known)
+{
+    struct reading near = again(r);
+    bool *marked = arena_array(r->arena, r->lines.n + 1, sizeof *marked);
+    const struct log_candidate *best = &known->candidates[0];
+    for (size_t i = 0; i < r->lines.n; i++) {
+        for (size_t k = 0; k < best->n_evidence; k++) {
+            marked[i] = marked[i] || best->evidence[k]->line == r->lines.items[i].number;
+        }
+    }
+    take_near(&near, marked);
+    if (near.n < KNOWN_MIN) {
+        return false;
+    }
+    see_known(&near, known);
+    struct guess g = guess(&near);
+    return strcmp(r->words->classes[g.first], "healthy") == 0 && 10 * g.share >= HEALTHY_TENTHS;
+}
+
+void words_judge(struct log_rules *rules, struct arena *a, const struct log_text *text,
+                 const struct log_result *known, struct log_words *ret)
+{
+    struct gm_err err;
+    *ret = (struct log_words){0};
+    if (!rules->words && words_load(rules, &err) < 0) {
+        return; // only the built-in ones are loaded this late, which are never wrong
+    }
+    struct reading all = {.words = rules->words, .arena = a};
+    take_text(&all, text);
+    if (known->n) {
+        ret->healthy = is_healthy(&all, known);
+        return;
+    }
+    struct reading r = again(&all);
+    bool *marked = arena_array(a, r.lines.n + 1, sizeof *marked);
+    for (size_t i = 0; i < r.lines.n; i++) {
+        marked[i] = r.lines.items[i].sign;
+    }
+    take_near(&r, marked);
+    if (r.n < KNOWN_MIN) {
+        return;
+    }
+    see_known(&r, known);
+    struct guess g = guess(&r);
+    bool torn = !is_class(r.words->classes[g.second]) && 2 * g.other >= g.share;
+    if (g.share >= r.words->enough && is_class(r.words->classes[g.first]) && !torn) {
+        tell(rules, &r, &g, ret);
+    }
+}
