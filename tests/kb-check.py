@@ -465,8 +465,9 @@ def check_signatures(rows, areas, problems):
         if ("literal" in row) == ("literals" in row):
             problems.append("%s: has either literal or literals" % row["id"])
             continue
-        if "regex" in row:
-            check_expression(row["regex"], row["id"], problems)
+        for key in ("regex", "refuted_by"):
+            if key in row:
+                check_expression(row[key], row["id"], problems)
         for text in texts:
             if len(text.encode()) > 200 or any(ord(c) < 32 for c in text):
                 problems.append("%s: %r is no literal" % (row["id"], text))

@@ -29,6 +29,7 @@ struct log_regex {
 struct log_signature {
     const char *id, *kind;
     struct log_regex regex;
+    struct log_regex refuted_by; // the next line, if it matches, takes the fact back
     const struct log_field *fields; // constants
     size_t n_fields;
 };
@@ -170,6 +171,9 @@ void store_init(struct log_store *s, struct arena *a, size_t n_signatures);
  * n_signatures for tables, one more for screens. Values are copied. */
 bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields);
+
+/* Takes a fact back: it gets another kind, which no rule knows. */
+void store_refute(struct log_store *s, size_t index, const char *kind);
 
 /* ------------------------------------------------------------------ tables */
 

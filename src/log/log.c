@@ -39,6 +39,9 @@ struct log {
     enum log_table table;
     unsigned rows;
     struct log_screen_state screen;
+    struct log_regex *refuted_by; // of a fact in the last line or the one before; NULL: of none
+    size_t asked;                 // index of that fact
+    uint64_t answered;            // place of the next line, or 0
     char *whole; // the text, unless it is longer than KEPT_BYTES
     size_t n_whole;
     bool is_long;
@@ -178,6 +181,23 @@ static void store_fact(struct log *l, size_t index, const char *id, const char *
 
 /* ------------------------------------------------------------------ signatures */
 
+/* A question's answer stands in the next line: "False" is meant, and "True" takes the fact back. */
+static void take_answer(struct log *l, const struct log_line *line)
+{
+    static const char refuted[] = "refuted";
+    if (!l->refuted_by || line->place == l->store.facts.items[l->asked]->place) {
+        return;
+    }
+    l->answered = l->answered ? l->answered : line->place;
+    const char *body = line->text + line->body;
+    if (line->place != l->answered) {
+        l->refuted_by = NULL;
+    } else if (regex_search(l->rules, l->refuted_by, body, line->n - line->body, 0, NULL) > 0) {
+        store_refute(&l->store, l->asked, rules_intern(l->rules, refuted, sizeof refuted - 1));
+        l->refuted_by = NULL;
+    }
+}
+
 /* Facts of one signature in text; how many there were. */
 static unsigned match(struct log *l, size_t index, const struct log_line *line, size_t from)
 {
@@ -194,7 +214,13 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
         }
         start = at[1] > at[0] ? at[1] : after_character(text, n, at[1]);
         match_fields(s, text, at, rc, &fields);
+        size_t before = l->store.facts.n;
         store_fact(l, index, s->id, s->kind, line, fields.items, fields.n);
+        if (s->refuted_by.text && l->store.facts.n > before) {
+            l->refuted_by = &s->refuted_by;
+            l->asked = before;
+            l->answered = 0;
+        }
     }
     return found;
 }
@@ -295,6 +321,7 @@ static void take_piece(struct log *l, const char *text, size_t n)
     }
     struct log_line line = {.text = s.s, .n = s.n, .number = l->line, .place = l->line + l->inner};
     line_prefix(&line);
+    take_answer(l, &line);
     if (l->table != TABLE_NONE) {
         take_row(l, &line);
     }
@@ -423,10 +450,10 @@ static size_t after_line_end(const char *text, size_t at, size_t end)
     return at + (at < end && is_line_end(text[at]));
 }
 
-/* Below the head of a table or a screen each line counts. */
+/* Below the head of a table or a screen each line counts, and below a question the next one. */
 static bool reads_on(const struct log *l)
 {
-    return l->table != TABLE_NONE || l->screen.screen != SCREEN_NONE;
+    return l->table != TABLE_NONE || l->screen.screen != SCREEN_NONE || l->refuted_by;
 }
 
 static void keep_whole(struct log *l, const char *text, size_t n)
@@ -652,14 +679,15 @@ static const struct log_fact **with_words(const struct log_result *r, const stru
 }
 
 /* Where no rule holds, what the words of the text are like is one more fact, for rules about that.
- * Where the lines that a reading rests on are those of a run that works, it is none. */
+ * Where the lines that a reading rests on, and those around them, are of a run that works, it is
+ * none; of a long text not all lines are kept. */
 static void judge_words(struct log *l, struct arena *a, struct log_result *ret)
 {
     struct log_words words;
     struct log_text text = text_of(l);
     words_judge(l->rules, a, &text, ret, &words);
     if (ret->n) {
-        ret->n = words.healthy ? 0 : ret->n;
+        ret->n = words.healthy && !l->is_long ? 0 : ret->n;
     } else if (words.n && ret->n_facts + words.n <= LOG_FACTS_MAX) {
         log_judge_facts(l->rules, a, with_words(ret, &words, a), ret->n_facts + words.n, ret);
     }

@@ -148,6 +148,7 @@ static int signature_decode(struct log_rules *r, struct literals *literals, cons
     }
     s->kind = intern(r, kind);
     s->regex.text = text_of(r, row, "regex");
+    s->refuted_by.text = text_of(r, row, "refuted_by");
     int rc = signature_literals(r, literals, row, index, err);
     return rc < 0 ? rc : signature_fields(r, s, json_object_get(row, "fields"), err);
 }

@@ -105,3 +105,11 @@ const char *log_fact_field(const struct log_fact *fact, const char *name)
     }
     return NULL;
 }
+
+void store_refute(struct log_store *s, size_t index, const char *kind)
+{
+    struct log_fact *fact = arena_alloc(s->arena, sizeof *fact);
+    *fact = *s->facts.items[index];
+    fact->kind = kind;
+    s->facts.items[index] = fact;
+}
