@@ -468,6 +468,8 @@ def check_signatures(rows, areas, problems):
         for key in ("regex", "refuted_by"):
             if key in row:
                 check_expression(row[key], row["id"], problems)
+        if "refuted_by" in row and "regex" not in row:
+            problems.append("%s: refuted_by goes with a regex" % row["id"])
         for text in texts:
             if len(text.encode()) > 200 or any(ord(c) < 32 for c in text):
                 problems.append("%s: %r is no literal" % (row["id"], text))

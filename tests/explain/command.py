@@ -186,7 +186,7 @@ def follow_cut_line(w):
     log.write_text("version mismatch\n")
     time.sleep(0.8)
     output, errors = stop(child)
-    if child.returncode == 1 and json.loads(output)["cause"] == "driver-version-mismatch":
+    if not output or any("library version" in e["text"] for e in json.loads(output)["evidence"]):
         yield f"two halves of two files: {output}{errors}"
 
 

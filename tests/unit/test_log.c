@@ -29,6 +29,8 @@ static const char signatures[] =
     "{\"id\":\"arches\",\"literal\":\"list [\",\"regex\":\"list \\\\[(?P<arches>[^\\\\]]*)\",\"fact\":\"list\"},"
     "{\"id\":\"drv\",\"literal\":\"driver \",\"regex\":\"driver (?P<driver>[\\\\d.]+)\",\"fact\":\"driver\"},"
     "{\"id\":\"cu\",\"literal\":\"cuda \",\"regex\":\"cuda (?P<cuda>[\\\\d.]+)\",\"fact\":\"cuda\"},"
+    "{\"id\":\"asked\",\"literal\":\"works?\",\"regex\":\"works\\\\?\",\"fact\":\"memory\","
+    " \"refuted_by\":\"^yes\\\\b\"},"
     "{\"id\":\"os\",\"literal\":\"windows\",\"fact\":\"platform\",\"fields\":{\"platform\":\"windows\"}}]}";
 
 static const char verdicts[] =
@@ -296,6 +298,12 @@ static const struct {
     {"cannot load libcudnn.so of 8\n", "special general"},
     {"cannot load libcudnn.so of 9.1\n", "general"},
     {"out of memory\n", "memory-rule"},
+    {"works?\nno\nyes\n", "memory-rule"},
+    {"works?\n\n yes, it does\n", ""},
+    {"works?\n", "memory-rule"},
+    {"works? yes\nyes\nworks?\nno\n", "memory-rule"},
+    {"{\"a\": \"works?\", \"b\": \"yes\"}\n{\"a\": \"no\"}\n", "memory-rule"},
+    {"{\"a\": \"works?\", \"b\": \"x\"}\n{\"b\": \"x\", \"a\": \"yes\"}\n", ""},
     {"cannot load liba\n\nout of memory\n", "near-rule general"},
     {"cannot load liba\n\n\n\nout of memory\n", "general"},
     {"arch sm_120\nlist [sm_50 sm_90]\n", "arch-rule"},
@@ -361,6 +369,9 @@ static void test_built_in(void **state)
         struct log_signature *s = &r->signatures[i];
         if (s->regex.text && regex_check(r, &s->regex, &err) < 0) {
             fail_msg("signature %s: %s", s->id, err.text);
+        }
+        if (s->refuted_by.text && regex_check(r, &s->refuted_by, &err) < 0) {
+            fail_msg("signature %s, refuted_by: %s", s->id, err.text);
         }
     }
     for (size_t i = 0; i < r->n_rules; i++) {
