@@ -450,7 +450,7 @@ def screen_fields(kinds):
 def fields_of(areas):
     """{kind of fact: its fields}; src/log/tables.c, screens.c and words.c give some too."""
     kinds = {"installed": {"package", "version"},
-             "words": {"class", "rank", "share", "words", "instead"}}
+             "words": {"class", "rank", "share", "words", "named", "instead"}}
     screen_fields(kinds)
     for area in ("signatures", "signatures_dev"):
         for row in areas[area]:

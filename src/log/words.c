@@ -18,6 +18,7 @@ enum {
     WORDS_SHOWN = 6,      // strengths of the words of a line that are told
     RARE_MIN = 3,         // of a word that is told: words of every text explain nothing
     WEIGHT_MAX = 10000,
+    FIELDS = 6,           // of a fact
     HEALTHY_TENTHS = 7,   // probability from which on a rule is not believed
 };
 
@@ -514,16 +515,54 @@ static const char *words_shown(const struct reading *r, const struct line *line,
     return text;
 }
 
+static bool is_file_char(char c)
+{
+    return is_letter((char)(c | 0x20)) || is_digit(c) || c == '_' || c == '.' || c == '+' || c == '-';
+}
+
+static bool is_library(struct str word)
+{
+    static const char *const ends[] = {".so", ".dll", ".dylib", ".pyd"};
+    bool numbered = str_starts(word, "lib") && str_find(word, ".so.") < word.n;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends && !numbered; i++) {
+        numbered = word.n > strlen(ends[i]) && str_ends(word, ends[i]);
+    }
+    return numbered;
+}
+
+/* The first file name of a library in a line, or NULL. */
+static const char *library_named(struct arena *a, const struct line *line)
+{
+    struct str rest = str_of(line->text);
+    while (rest.n) {
+        size_t n = 0;
+        while (n < rest.n && is_file_char(rest.s[n])) {
+            n++;
+        }
+        struct str word = {rest.s, n};
+        while (word.n && word.s[word.n - 1] == '.') {
+            word.n--; // the end of a sentence
+        }
+        if (is_library(word)) {
+            return str_dup(a, word);
+        }
+        n += n < rest.n;
+        rest = (struct str){rest.s + n, rest.n - n};
+    }
+    return NULL;
+}
+
 static const struct log_fact *fact_of(struct log_rules *rules, const struct reading *r,
                                       const struct guess *g, const struct line *line,
                                       const char *rank)
 {
-    static const char *const names[] = {"class", "rank", "share", "words", "instead"};
+    static const char *const names[FIELDS] = {"class", "rank", "share", "words", "named", "instead"};
     const struct words *w = r->words;
-    const char *values[] = {w->classes[g->first], rank, arena_printf(r->arena, "%.2f", g->share),
-                            words_shown(r, line, g->first),
-                            2 * g->other >= g->share ? w->classes[g->second] : NULL};
-    struct log_field *fields = arena_array(r->arena, 5, sizeof *fields);
+    const char *values[FIELDS] = {w->classes[g->first], rank,
+                                  arena_printf(r->arena, "%.2f", g->share),
+                                  words_shown(r, line, g->first), library_named(r->arena, line),
+                                  2 * g->other >= g->share ? w->classes[g->second] : NULL};
+    struct log_field *fields = arena_array(r->arena, FIELDS, sizeof *fields);
     struct log_fact *fact = arena_alloc(r->arena, sizeof *fact);
     size_t n = strlen(line->text);
     *fact = (struct log_fact){
@@ -535,7 +574,7 @@ static const struct log_fact *fact_of(struct log_rules *rules, const struct read
                                       : arena_printf(r->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text),
         .fields = fields,
     };
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < FIELDS; i++) {
         if (values[i]) {
             fields[fact->n_fields++] =
                 (struct log_field){rules_intern(rules, names[i], strlen(names[i])), values[i]};
