@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 13, SLOT_EMPTY = -1 };
+enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 14, SLOT_EMPTY = -1 };
 
 /* The four bytes by which a literal is found. */
 struct piece {

@@ -680,20 +680,20 @@ static const struct log_fact **with_words(const struct log_result *r, const stru
 
 /* Where no rule holds, what the words of the text are like is one more fact, for rules about that.
  * Where the lines that a reading rests on, and those around them, are of a run that works, it is
- * none; of a long text not all lines are kept. */
+ * none. */
 static void judge_words(struct log *l, struct arena *a, struct log_result *ret)
 {
     struct log_words words;
     struct log_text text = text_of(l);
     words_judge(l->rules, a, &text, ret, &words);
     if (ret->n) {
-        ret->n = words.healthy && !l->is_long ? 0 : ret->n;
+        ret->n = words.healthy ? 0 : ret->n;
     } else if (words.n && ret->n_facts + words.n <= LOG_FACTS_MAX) {
         log_judge_facts(l->rules, a, with_words(ret, &words, a), ret->n_facts + words.n, ret);
     }
 }
 
-/* Whether it is told whatever the words of the text are like. */
+/* Whether it is told whatever the words of the text are like; a long text is not kept whole. */
 static bool stands(const struct log_result *r)
 {
     return r->n && (!r->candidates[0].cause || r->candidates[0].confidence == LOG_CERTAIN);
@@ -702,7 +702,7 @@ static bool stands(const struct log_result *r)
 void log_judge(struct log *l, struct arena *a, struct log_result *ret)
 {
     log_judge_facts(l->rules, a, l->store.facts.items, l->store.facts.n, ret);
-    if (!stands(ret)) {
+    if (!ret->n || !(stands(ret) || l->is_long)) {
         judge_words(l, a, ret);
     }
     ret->bytes = l->bytes;
