@@ -209,8 +209,9 @@ struct log_words {
 };
 
 /* Facts of the kind `words` for the lines that say most, with `class`, `share` (its probability by
- * the model), `words` (that spoke for it), `named` (a library in the line),
- * `rank` (1: the line that says most) and `instead` (a class that is half as probable or more). They live in `a`. `known`: what the rules found. */
+ * the model), `words` (that spoke for it), `named` (a library in the line), `rank` (1: the line that
+ * says most) and `instead` (a class that is half as probable or more). They live in `a`. `known`:
+ * what the rules found. */
 void words_judge(struct log_rules *r, struct arena *a, const struct log_text *text,
                  const struct log_result *known, struct log_words *ret);
 

@@ -19,7 +19,6 @@ enum {
     RARE_MIN = 3,         // of a word that is told: words of every text explain nothing
     WEIGHT_MAX = 10000,
     FIELDS = 6,           // of a fact
-    HEALTHY_TENTHS = 7,   // probability from which on a rule is not believed
 };
 
 static const char note_mark[] = "note:";
@@ -34,7 +33,7 @@ struct words {
     const char *classes[CLASSES_MAX];
     double bias[CLASSES_MAX];
     size_t n_classes;
-    double enough, steps;
+    double enough, sure, steps;
     const char *signs[SIGNS_MAX]; // parts of lines; a text about a failure has one of them, or a note
     size_t n_signs;
     struct word *rows;
@@ -154,6 +153,7 @@ int words_load(struct log_rules *r, struct gm_err *err)
     }
     struct words *w = arena_alloc(r->arena, sizeof *w);
     w->enough = json_number_value(json_object_get(doc, "enough"));
+    w->sure = json_number_value(json_object_get(doc, "sure"));
     w->steps = json_number_value(json_object_get(doc, "steps"));
     int rc = w->steps > 0 ? 0 : wrong(err, "\"steps\" is above 0");
     rc = rc < 0 ? rc : classes_decode(r->arena, w, json_object_get(doc, "classes"), err);
@@ -488,7 +488,7 @@ static const struct line *strongest(const struct reading *r, size_t class, const
     return best;
 }
 
-static bool is_told(const struct word *word)
+static bool explains(const struct word *word)
 {
     return word->idf >= RARE_MIN && !starts_with(word->text, note_mark);
 }
@@ -502,11 +502,11 @@ static const char *words_shown(const struct reading *r, const struct line *line,
     for (unsigned shown = 0; shown < WORDS_SHOWN && before > 0; shown++) {
         int best = 0;
         for (size_t i = 0; i < line->n; i++) {
-            int weight = is_told(known[i]) ? known[i]->weights[class] : 0;
+            int weight = explains(known[i]) ? known[i]->weights[class] : 0;
             best = weight < before && weight > best ? weight : best;
         }
         for (size_t i = 0; best && i < line->n; i++) {
-            if (is_told(known[i]) && known[i]->weights[class] == best) {
+            if (explains(known[i]) && known[i]->weights[class] == best) {
                 text = text ? arena_printf(r->arena, "%s, %s", text, known[i]->text) : known[i]->text;
             }
         }
@@ -601,38 +601,28 @@ static void tell(struct log_rules *rules, const struct reading *r, const struct 
     }
 }
 
-/* Begins anew with the same lines. */
-static struct reading again(const struct reading *r)
+/* The lines that the best reading rests on, or those with a sign. */
+static const bool *marked_lines(const struct reading *r, const struct log_result *known)
 {
-    struct reading next = {.words = r->words, .arena = r->arena};
-    next.lines.items = r->lines.items;
-    next.lines.n = next.lines.cap = r->lines.n;
-    next.seen = arena_array(r->arena, r->words->n_rows + 1, sizeof *next.seen);
-    for (size_t i = 0; i < next.lines.n; i++) {
-        next.lines.items[i].first = next.lines.items[i].n = 0;
-    }
-    return next;
-}
-
-/* Whether the lines that a reading rests on, with what stands around them, are those of a run that
- * works. */
-static bool is_healthy(const struct reading *r, const struct log_result *known)
-{
-    struct reading near = again(r);
     bool *marked = arena_array(r->arena, r->lines.n + 1, sizeof *marked);
-    const struct log_candidate *best = &known->candidates[0];
+    const struct log_candidate *best = known->n ? &known->candidates[0] : NULL;
     for (size_t i = 0; i < r->lines.n; i++) {
-        for (size_t k = 0; k < best->n_evidence; k++) {
+        marked[i] = !best && r->lines.items[i].sign;
+        for (size_t k = 0; best && k < best->n_evidence; k++) {
             marked[i] = marked[i] || best->evidence[k]->line == r->lines.items[i].number;
         }
     }
-    take_near(&near, marked);
-    if (near.n < KNOWN_MIN) {
-        return false;
-    }
-    see_known(&near, known);
-    struct guess g = guess(&near);
-    return strcmp(r->words->classes[g.first], "healthy") == 0 && 10 * g.share >= HEALTHY_TENTHS;
+    return marked;
+}
+
+/* Whether the class that is most probable is told. That nothing of the GPU runtime failed must be
+ * more than likely. */
+static bool is_told(const struct words *w, const struct guess *g)
+{
+    const char *first = w->classes[g->first];
+    bool torn = !is_class(w->classes[g->second]) && 2 * g->other >= g->share;
+    return is_class(first) && !torn && g->share >= w->enough &&
+           (strcmp(first, "not-gpu-runtime") != 0 || g->share >= w->sure);
 }
 
 void words_judge(struct log_rules *rules, struct arena *a, const struct log_text *text,
@@ -643,25 +633,19 @@ void words_judge(struct log_rules *rules, struct arena *a, const struct log_text
     if (!rules->words && words_load(rules, &err) < 0) {
         return; // only the built-in ones are loaded this late, which are never wrong
     }
-    struct reading all = {.words = rules->words, .arena = a};
-    take_text(&all, text);
-    if (known->n) {
-        ret->healthy = is_healthy(&all, known);
-        return;
-    }
-    struct reading r = again(&all);
-    bool *marked = arena_array(a, r.lines.n + 1, sizeof *marked);
-    for (size_t i = 0; i < r.lines.n; i++) {
-        marked[i] = r.lines.items[i].sign;
-    }
-    take_near(&r, marked);
+    struct reading r = {.words = rules->words, .arena = a};
+    r.seen = arena_array(a, r.words->n_rows + 1, sizeof *r.seen);
+    take_text(&r, text);
+    take_near(&r, marked_lines(&r, known));
     if (r.n < KNOWN_MIN) {
         return;
     }
     see_known(&r, known);
     struct guess g = guess(&r);
-    bool torn = !is_class(r.words->classes[g.second]) && 2 * g.other >= g.share;
-    if (g.share >= r.words->enough && is_class(r.words->classes[g.first]) && !torn) {
+    if (known->n) {
+        ret->healthy =
+            strcmp(r.words->classes[g.first], "healthy") == 0 && g.share >= r.words->sure;
+    } else if (is_told(r.words, &g)) {
         tell(rules, &r, &g, ret);
     }
 }

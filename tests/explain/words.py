@@ -78,6 +78,7 @@ class Suite:
             shares = judge.shares(words)
             best, other = sorted(shares, key=shares.get, reverse=True)[:2]
             if (math.isclose(shares[best], enough, abs_tol=NEAR) or
+                    math.isclose(shares[best], judge.sure, abs_tol=NEAR) or
                     math.isclose(shares[best], 2 * shares[other], abs_tol=NEAR)):
                 continue
             known = sum(w in judge.rows and not w[0].isdigit() for w in plain)
