@@ -2,22 +2,21 @@
 
 #include <string.h>
 
-enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 14, SLOT_EMPTY = -1 };
+enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 14 };
 
-/* The four bytes by which a literal is found. */
+/* How a literal is found: by four bytes of it, and by four others, which are compared next. */
 struct piece {
-    uint32_t gram; // folded
+    uint32_t gram, near; // folded
     uint32_t literal;
-    uint16_t offset; // in the literal
-    int next;        // with the same slot, or SLOT_EMPTY
+    uint8_t gram_at, near_at; // in the literal
+    uint8_t length;           // of the literal
 };
 
 struct filter {
     const char *const *literals;
-    uint16_t *lengths;
     uint32_t bits[1u << WORDS_LOG2]; // by gram: see bit_of()
-    struct piece *pieces;
-    int *slots; // by hash: the first piece
+    struct piece *pieces;            // those of one slot side by side
+    uint32_t *slots;                 // by hash: where its pieces begin, up to the next one's
     uint32_t slot_mask;
 };
 
@@ -51,7 +50,9 @@ static inline uint32_t bit_of(const struct filter *f, uint32_t gram)
 
 /* Words of ordinary logs, whose pieces are not to be searched for where a literal has others. */
 static const char ordinary[] =
-    "large larger largest small the and for are but not you all any can had her was one our out day get has him his how "
+    "to of in on at is it as by an or if be we no so up do me my he am us go to the of the in the "
+    "is not on the it is as a or the if the be a large larger largest small the and for are but "
+    "not you all any can had her was one our out day get has him his how "
     "man new now old see two way who its did yes let put say she too use that with have this "
     "will your from they know want been good much some time very when come here just like long "
     "make many more only over such take than them well were into also back after other which "
@@ -91,22 +92,16 @@ static const char ordinary[] =
     "missing different mismatch cannot can't don't isn't couldn't unable try trying retry "
     "retrying timeout deprecated future removed computing compiled compile compiling component "
     "components conditional compatible [info] [debug] info: debug: warning: error: info - ] [ "
-    "2024-10-11-12-2025-10-11-12-2026-10-11-12-2026-01-02 00:00:10: 12:34:56,789 .000 0.00 1.00e-05 GET POST /api/ /v1/ 200 OK "
+    "2024-10-11-12-2025-10-11-12-2026-10-11-12-2026-01-02 00:00:10: 12:34:56,789 .000 0.00 "
+    "1.00e-05 GET POST /api/ /v1/ 200 OK "
     "100% ---- ==== #### .... **** |||| __main__ __init__ /home/ /usr/lib/ /opt/ x86_64-linux- "
     "gnu .py\", line 127.0.0.1 10.0. it/s ms/step kb/s mb/s ";
 
-/* How often a byte stands in logs, roughly, 0 to 9: letters by English, digits and blanks often. */
-static unsigned byte_weight(unsigned char c)
-{
-    static const char often[] = " etaoinsr0.1/-2:dlcfpm_u3hgb4y5v6w78k9,)('x\"=|q[]jz";
-    c = c >= 'A' && c <= 'Z' ? (unsigned char)(c | 0x20) : c;
-    const char *at = c ? strchr(often, c) : NULL;
-    return at ? 9 - (unsigned)((size_t)(at - often) * 9 / sizeof often) : 0;
-}
-
-/* How often each piece stands in ordinary text, by hash. */
+/* How often pieces stand in ordinary text: those of four bytes, by hash, and those of two. */
 struct counts {
     uint8_t of[1u << 17];
+    uint16_t pairs[1u << 7][1u << 7];
+    uint16_t bytes[1u << 7];
 };
 
 static uint8_t *count_of(struct counts *c, const char *gram)
@@ -114,35 +109,44 @@ static uint8_t *count_of(struct counts *c, const char *gram)
     return &c->of[hash(gram_at(gram)) >> 15];
 }
 
+static unsigned folded(char c)
+{
+    return ((unsigned char)c | 0x20u) & 0x7f;
+}
+
 static void count_ordinary(struct counts *c)
 {
     for (size_t i = 0; i + GRAM < sizeof ordinary; i++) {
         uint8_t *count = count_of(c, ordinary + i);
         *count = (uint8_t)(*count + (*count < UINT8_MAX));
+        c->pairs[folded(ordinary[i])][folded(ordinary[i + 1])]++;
+        c->bytes[folded(ordinary[i])]++;
     }
 }
 
-static unsigned gram_weight(struct counts *c, const char *gram)
+/* How often it may be expected in as much text by its pairs of bytes: for other words than those of
+ * the list, and where two words meet that the list has apart. */
+static double expected(const struct counts *c, const char *gram)
 {
-    enum { ORDINARY_WEIGHT = 50, BLANK_WEIGHT = 30 }; // two words may meet that the list has apart
-    unsigned count = *count_of(c, gram), weight = count ? (count + 1) * ORDINARY_WEIGHT : 0;
-    for (size_t k = 0; k < GRAM; k++) {
-        weight += byte_weight((unsigned char)gram[k]);
-        weight += gram[k] == ' ' && !count ? BLANK_WEIGHT : 0;
+    const double unseen = 0.02;
+    double n = unseen + c->pairs[folded(gram[0])][folded(gram[1])];
+    for (size_t k = 1; k + 1 < GRAM; k++) {
+        unsigned first = folded(gram[k]), second = folded(gram[k + 1]);
+        n *= (unseen + c->pairs[first][second]) / (1.0 + c->bytes[first]);
     }
-    return weight;
+    return n;
 }
 
-/* One that another literal is found by already costs nothing more. */
+/* One that another literal is found by already costs little more. */
 static size_t rarest_gram(const struct filter *f, struct counts *c, const char *literal, size_t n)
 {
-    enum { SHARED_BONUS = 10 };
+    const double shared = 0.1, least = 0.001;
     size_t best = 0;
-    unsigned lowest = ~0u;
+    double lowest = 0;
     for (size_t i = 0; i + GRAM <= n; i++) {
-        unsigned weight = SHARED_BONUS + gram_weight(c, literal + i);
-        weight -= bit_of(f, gram_at(literal + i)) & 1 ? SHARED_BONUS : 0;
-        if (weight < lowest) {
+        double weight = *count_of(c, literal + i) + expected(c, literal + i) + least;
+        weight *= bit_of(f, gram_at(literal + i)) & 1 ? shared : 1;
+        if (i == 0 || weight < lowest) {
             lowest = weight;
             best = i;
         }
@@ -150,34 +154,54 @@ static size_t rarest_gram(const struct filter *f, struct counts *c, const char *
     return best;
 }
 
-static void add_piece(struct filter *f, size_t literal, size_t offset)
+/* `near` are the last four bytes, or the first ones where the last are the gram. */
+static struct piece piece_of(struct filter *f, struct counts *c, size_t literal)
 {
-    uint32_t gram = gram_at(f->literals[literal] + offset), h = hash(gram);
-    int *slot = &f->slots[h >> 8 & f->slot_mask];
-    f->pieces[literal] = (struct piece){gram, (uint32_t)literal, (uint16_t)offset, *slot};
-    *slot = (int)literal;
+    const char *text = f->literals[literal];
+    size_t n = strlen(text), at = rarest_gram(f, c, text, n), near = at + GRAM < n ? n - GRAM : 0;
+    uint32_t gram = gram_at(text + at);
     f->bits[word_of(gram)] |= 1u << (gram % 32);
+    return (struct piece){gram,        gram_at(text + near), (uint32_t)literal,
+                          (uint8_t)at, (uint8_t)near,        (uint8_t)n};
+}
+
+static uint32_t slot_of(const struct filter *f, uint32_t gram)
+{
+    return hash(gram) >> 8 & f->slot_mask;
+}
+
+/* By counting: a slot's end is moved to its beginning as its pieces come. */
+static void sort_pieces(struct filter *f, const struct piece *pieces, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        f->slots[slot_of(f, pieces[i].gram)]++;
+    }
+    for (uint32_t i = 1; i <= f->slot_mask + 1; i++) {
+        f->slots[i] += f->slots[i - 1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        f->pieces[--f->slots[slot_of(f, pieces[i].gram)]] = pieces[i];
+    }
 }
 
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n)
 {
-    struct counts common = {0}; // 128 KiB
+    struct counts *common = arena_alloc(a, sizeof *common);
     struct filter *f = arena_alloc(a, sizeof *f);
+    struct piece *pieces = arena_array(a, n + 1, sizeof *pieces);
     size_t slots = 1024;
-    count_ordinary(&common);
+    count_ordinary(common);
     while (slots < 2 * n && slots < 1 << 16) {
         slots *= 2;
     }
     f->literals = literals;
-    f->lengths = arena_array(a, n + 1, sizeof *f->lengths);
     f->slot_mask = (uint32_t)slots - 1;
-    f->slots = arena_array(a, slots, sizeof *f->slots);
-    memset(f->slots, 0xff, slots * sizeof *f->slots); // SLOT_EMPTY
+    f->slots = arena_array(a, slots + 1, sizeof *f->slots);
     f->pieces = arena_array(a, n + 1, sizeof *f->pieces);
     for (size_t i = 0; i < n; i++) {
-        f->lengths[i] = (uint16_t)strlen(literals[i]);
-        add_piece(f, i, rarest_gram(f, &common, literals[i], f->lengths[i]));
+        pieces[i] = piece_of(f, common, i);
     }
+    sort_pieces(f, pieces, n);
     return f;
 }
 
@@ -199,32 +223,33 @@ static bool same(const char *text, const char *literal, size_t n)
     return true;
 }
 
-/* Whether the literal of this piece stands around text + at, inside [from, end). */
-static bool stands(const struct filter *f, const struct piece *p, const char *text, size_t from,
-                   size_t at, size_t end)
-{
-    size_t length = f->lengths[p->literal];
-    return at - from >= p->offset && end - at >= length - p->offset &&
-           same(text + at - p->offset, f->literals[p->literal], length);
-}
+/* A text in which literals are looked for. */
+struct part {
+    const char *text;
+    size_t from, end;
+};
 
-/* Of the pieces from `first` on: one whose literal stands around text + at, or NULL. */
-static const struct piece *standing(const struct filter *f, int first, uint32_t gram,
-                                    const char *text, size_t from, size_t at, size_t end)
+/* Whether the literal of this piece stands where its gram does, at `at`. */
+static inline bool stands(const struct filter *f, const struct piece *p, const struct part *part,
+                          size_t at)
 {
-    for (int i = first; i != SLOT_EMPTY; i = f->pieces[i].next) {
-        const struct piece *p = &f->pieces[i];
-        if (p->gram == gram && stands(f, p, text, from, at, end)) {
-            return p;
-        }
+    if (at - part->from < p->gram_at || part->end - at < (size_t)(p->length - p->gram_at)) {
+        return false;
     }
-    return NULL;
+    const char *start = part->text + at - p->gram_at;
+    return gram_at(start + p->near_at) == p->near &&
+           same(start, f->literals[p->literal], p->length);
 }
 
-/* The pieces that may stand here. */
-static int first_piece(const struct filter *f, uint32_t gram)
+/* Of the pieces from `i` on that have this gram: one whose literal stands at `at`, or `last`. */
+static uint32_t standing(const struct filter *f, uint32_t i, uint32_t last, const struct part *part,
+                         size_t at)
 {
-    return bit_of(f, gram) & 1 ? f->slots[hash(gram) >> 8 & f->slot_mask] : SLOT_EMPTY;
+    uint32_t gram = gram_at(part->text + at);
+    while (i < last && !(f->pieces[i].gram == gram && stands(f, &f->pieces[i], part, at))) {
+        i++;
+    }
+    return i;
 }
 
 /* The next place at or after `at` where a bit is set; four places are asked about at once. */
@@ -247,9 +272,10 @@ static inline size_t next_candidate(const struct filter *f, const char *text, si
 
 size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end)
 {
+    const struct part part = {text, from, end};
     for (size_t at = from; (at = next_candidate(f, text, at, end)) < end; at++) {
-        uint32_t gram = gram_at(text + at);
-        if (standing(f, first_piece(f, gram), gram, text, from, at, end)) {
+        uint32_t slot = slot_of(f, gram_at(text + at)), last = f->slots[slot + 1];
+        if (standing(f, f->slots[slot], last, &part, at) < last) {
             return at;
         }
     }
@@ -259,12 +285,11 @@ size_t filter_find(const struct filter *f, const char *text, size_t from, size_t
 void filter_all(const struct filter *f, const char *text, size_t n,
                 void (*on_hit)(void *arg, size_t literal), void *arg)
 {
+    const struct part part = {text, 0, n};
     for (size_t at = 0; (at = next_candidate(f, text, at, n)) < n; at++) {
-        uint32_t gram = gram_at(text + at);
-        const struct piece *p;
-        for (int i = first_piece(f, gram);
-             (p = standing(f, i, gram, text, 0, at, n)) != NULL; i = p->next) {
-            on_hit(arg, p->literal);
+        uint32_t slot = slot_of(f, gram_at(text + at)), last = f->slots[slot + 1];
+        for (uint32_t i = f->slots[slot]; (i = standing(f, i, last, &part, at)) < last; i++) {
+            on_hit(arg, f->pieces[i].literal);
         }
     }
 }
