@@ -1,4 +1,5 @@
-/* From facts to causes: every rule whose conditions hold is a candidate, and the highest rank wins. */
+/* From facts to causes: every rule whose conditions hold is a candidate, and the highest rank wins.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,8 +97,8 @@ static const char *field_in(const struct log_fact *f, struct str name)
     return NULL;
 }
 
-/* The value of the first field of these ("a|b") that a fact has: matched facts go first, then what a
- * test decided by. */
+/* The value of the first field of these ("a|b") that a fact has: matched facts go first, then what
+ * a test decided by. */
 static const char *field_of(const struct log_matched *m, struct str names)
 {
     while (names.s) {
@@ -125,12 +126,30 @@ static bool is_placeholder(struct str s)
     return s.n > 0;
 }
 
-/* The text with its {fields} filled in; *ret_missing counts those that no fact has. */
-static const char *fill_fields(const struct log_matched *m, struct str rest, unsigned *ret_fields,
-                               unsigned *ret_missing)
+/* Whether a value stands at the end of a word in what was said before, in letters of either case. */
+static bool is_said(const char *before, const char *value)
+{
+    struct str s = str_of(before), word = str_of(value);
+    for (; word.n && s.n >= word.n; s.s++, s.n--) {
+        char next = s.s[word.n];
+        bool inside = (next >= '0' && next <= '9') || ((next | 0x20) >= 'a' && (next | 0x20) <= 'z');
+        if (!inside && str_eq_nocase((struct str){s.s, word.n}, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct filled {
+    const char *before; // a value that stands here is none; NULL: each is one
+    unsigned fields, missing;
+};
+
+/* The text with its {fields} filled in; `missing` counts those that no fact has. */
+static const char *fill_fields(const struct log_matched *m, struct str rest, struct filled *f)
 {
     const char *done = "";
-    *ret_fields = *ret_missing = 0;
+    f->fields = f->missing = 0;
     while (rest.n) {
         size_t open = str_find_char(rest, '{');
         struct str tail = {rest.s + open, rest.n - open};
@@ -140,8 +159,8 @@ static const char *fill_fields(const struct log_matched *m, struct str rest, uns
         const char *value = "";
         if (name.n && is_placeholder(name)) {
             value = field_of(m, name);
-            ++*ret_fields;
-            *ret_missing += !value;
+            f->fields++;
+            f->missing += !value || (f->before && is_said(f->before, value));
             value = value ? value : "(not named in the text)";
             rest = (struct str){tail.s + close + 1, tail.n - close - 1};
         } else {
@@ -154,32 +173,36 @@ static const char *fill_fields(const struct log_matched *m, struct str rest, uns
 }
 
 /* The same, with what stands in [brackets] left out if a field in it is missing; brackets around no
- * field stand for themselves. */
-static const char *fill(const struct log_matched *m, const char *text)
+ * field stand for themselves. With `once`, also what repeats a value. */
+static const char *fill_parts(const struct log_matched *m, const char *text, bool once)
 {
     const char *done = "";
     struct str rest = str_of(text ? text : "");
     while (rest.n) {
-        unsigned fields, missing;
+        struct filled f = {0};
         size_t open = str_find_char(rest, '[');
         struct str tail = {rest.s + open, rest.n - open};
         size_t close = str_find_char(tail, ']');
         struct str inner = {tail.s + 1, close < tail.n ? close - 1 : 0};
-        done = arena_printf(m->a, "%s%s", done,
-                            fill_fields(m, (struct str){rest.s, open}, &fields, &missing));
+        done = arena_printf(m->a, "%s%s", done, fill_fields(m, (struct str){rest.s, open}, &f));
         if (close >= tail.n) {
-            const char *last = fill_fields(m, tail, &fields, &missing);
-            return arena_printf(m->a, "%s%s", done, last);
+            return arena_printf(m->a, "%s%s", done, fill_fields(m, tail, &f));
         }
-        const char *part = fill_fields(m, inner, &fields, &missing);
-        if (!fields) {
+        f.before = once ? done : NULL;
+        const char *part = fill_fields(m, inner, &f);
+        if (!f.fields) {
             done = arena_printf(m->a, "%s[%s]", done, part);
-        } else if (!missing) {
+        } else if (!f.missing) {
             done = arena_printf(m->a, "%s%s", done, part);
         }
         rest = (struct str){tail.s + close + 1, tail.n - close - 1};
     }
     return done;
+}
+
+static const char *fill(const struct log_matched *m, const char *text)
+{
+    return fill_parts(m, text, false);
 }
 
 /* ------------------------------------------------------------------ platform, repairs */
@@ -234,8 +257,8 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
     for (size_t i = 0; i < rule->n_repairs; i++) {
         const struct log_repair *r = &rule->repairs[i];
         if (is_for(rule, r, platform)) {
-            list[to->n_repairs++] = (struct log_repair){
-                r->platform, fill(m, r->text), r->command ? fill(m, r->command) : NULL};
+            list[to->n_repairs++] = (struct log_repair){r->platform, fill(m, r->text),
+                                                        r->command ? fill(m, r->command) : NULL};
         }
     }
 }
@@ -265,7 +288,7 @@ static struct log_candidate candidate(struct log_matched *m, const struct log_ru
         .cause = rule->cause,
         .rank = rule->rank,
         .confidence = rule->confidence,
-        .culprit = fill(m, rule->culprit),
+        .culprit = fill_parts(m, rule->culprit, true),
         .says = fill(m, rule->says),
         .decides = rule->decides ? fill(m, rule->decides) : NULL,
         .evidence = evidence,

@@ -305,11 +305,14 @@ static void take_screen(struct log *l, const struct log_line *line)
 
 /* ------------------------------------------------------------------ pieces */
 
-/* One plain line, or a piece of one. */
+static const char note_mark[] = "note: ";
+
+/* One plain line, or a piece of one. A note's mark is left out, and is a literal all the same. */
 static void take_piece(struct log *l, const char *text, size_t n)
 {
     struct str s = str_trim((struct str){text, n});
-    if (str_starts(s, "note:")) {
+    bool is_note = str_starts(s, "note:");
+    if (is_note) {
         s = str_trim((struct str){s.s + 5, s.n - 5});
     }
     if (!s.n) {
@@ -326,6 +329,9 @@ static void take_piece(struct log *l, const char *text, size_t n)
         take_row(l, &line);
     }
     filter_all(l->rules->filter, s.s, s.n, on_hit, l);
+    if (is_note) {
+        filter_all(l->rules->filter, note_mark, sizeof note_mark - 1, on_hit, l);
+    }
     try_hits(l, &line);
     take_screen(l, &line);
 }
