@@ -86,6 +86,13 @@ struct log_gpu {
 
 struct words;
 
+/* What a text of more than `lines` must name for one of `causes`: at the beginning of a word. */
+struct log_subjects {
+    uint64_t lines;
+    const char **names, **causes;
+    size_t n_names, n_causes;
+};
+
 struct log_rules {
     struct arena *arena;
     struct kb *kb;
@@ -97,6 +104,7 @@ struct log_rules {
     uint32_t *owners;      // of each literal: signature, n_signatures + table, or + TABLES + screen
     size_t n_literals;
     struct filter *filter;
+    struct log_subjects subjects;
     const char **interned; // open addressing
     size_t n_interned, cap_interned;
     struct log_regex *screen_rows;    // one for each row that a screen may have
@@ -114,14 +122,21 @@ const char *rules_intern(struct log_rules *r, const char *text, size_t n);
 /* The named test of a rule, or NULL. */
 log_test log_test_by_name(const char *name);
 
+int subjects_decode(struct log_rules *r, const json_t *from, struct gm_err *err);
+
+/* Whether one of the names stands in a text, and whether a cause needs one. */
+bool subjects_in(const struct log_subjects *s, const char *text);
+bool subjects_needed(const struct log_subjects *s, const char *cause);
+
 /* What these facts mean: fills candidates, facts and platform. */
 void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,
                      size_t n_facts, struct log_result *ret);
 
 /* ------------------------------------------------------------------ expressions */
 
-/* Searches text[from, n), which is UTF-8, and with from > 0 was searched before; > 0 if it matches, and *ret_at (may be NULL) are its offsets, valid until
- * the next search. An expression that cannot be compiled, or reached a limit, matches nothing. */
+/* Searches text[from, n), which is UTF-8, and with from > 0 was searched before; > 0 if it matches,
+ * and *ret_at (may be NULL) are its offsets, valid until the next search. An expression that cannot
+ * be compiled, or reached a limit, matches nothing. */
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at);
 bool regex_given_up(const struct log_regex *x);

@@ -31,6 +31,7 @@ struct log {
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
     uint64_t *hits; // a bit for each signature, table and screen
+    uint64_t *literals; // a bit for each that stood somewhere
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
     size_t n_head;
@@ -45,6 +46,7 @@ struct log {
     char *whole; // the text, unless it is longer than KEPT_BYTES
     size_t n_whole;
     bool is_long;
+    bool noted;  // a person wrote about what happened
     char *hit;   // the first lines with a literal, each with a line end
     size_t n_hit;
     uint64_t *hit_lines; // their numbers
@@ -70,6 +72,7 @@ struct log *log_open(struct log_rules *rules, struct arena *a)
     l->hit = arena_alloc(a, KEPT_BYTES);
     l->hit_lines = arena_array(a, KEPT_LINES, sizeof *l->hit_lines);
     l->hits = arena_array(a, owners_count(rules) / 64 + 1, sizeof *l->hits);
+    l->literals = arena_array(a, rules->n_literals / 64 + 1, sizeof *l->literals);
     return l;
 }
 
@@ -85,6 +88,7 @@ static void on_hit(void *arg, size_t literal)
     struct log *l = arg;
     uint32_t owner = l->rules->owners[literal];
     l->hits[owner / 64] |= (uint64_t)1 << (owner % 64);
+    l->literals[literal / 64] |= (uint64_t)1 << (literal % 64);
 }
 
 /* The fields of one match; values are cut to what fits. */
@@ -314,6 +318,7 @@ static void take_piece(struct log *l, const char *text, size_t n)
     bool is_note = str_starts(s, "note:");
     if (is_note) {
         s = str_trim((struct str){s.s + 5, s.n - 5});
+        l->noted = true;
     }
     if (!s.n) {
         l->table = l->rows ? TABLE_NONE : l->table;
@@ -705,10 +710,48 @@ static bool stands(const struct log_result *r)
     return r->n && (!r->candidates[0].cause || r->candidates[0].confidence == LOG_CERTAIN);
 }
 
+static bool names_subject(const struct log *l)
+{
+    const struct log_rules *r = l->rules;
+    for (size_t i = 0; !l->noted && i < r->n_literals; i++) {
+        if (l->literals[i / 64] >> (i % 64) & 1 && subjects_in(&r->subjects, r->literals[i])) {
+            return true;
+        }
+    }
+    return l->noted;
+}
+
+/* Of the lines that a reading rests on. */
+static bool quotes_subject(const struct log_subjects *s, const struct log_candidate *c)
+{
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        if (subjects_in(s, c->evidence[i]->text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_subjectless(const struct log_subjects *s, struct arena *a, struct log_result *ret)
+{
+    struct log_candidate *kept = arena_array(a, ret->n + 1, sizeof *kept);
+    size_t n = 0;
+    for (size_t i = 0; i < ret->n; i++) {
+        const struct log_candidate *c = &ret->candidates[i];
+        if (!subjects_needed(s, c->cause) || quotes_subject(s, c)) {
+            kept[n++] = *c;
+        }
+    }
+    ret->candidates = kept;
+    ret->n = n;
+}
+
 void log_judge(struct log *l, struct arena *a, struct log_result *ret)
 {
     log_judge_facts(l->rules, a, l->store.facts.items, l->store.facts.n, ret);
-    if (!ret->n || !(stands(ret) || l->is_long)) {
+    if (l->line > l->rules->subjects.lines && !names_subject(l)) {
+        drop_subjectless(&l->rules->subjects, a, ret);
+    } else if (!ret->n || !(stands(ret) || l->is_long)) {
         judge_words(l, a, ret);
     }
     ret->bytes = l->bytes;

@@ -363,6 +363,7 @@ static int rules_decode(struct log_rules *r, const struct documents *d, struct g
     struct literals literals = {0};
     int rc = signatures_load(r, d, &literals, err);
     rc = rc < 0 ? rc : verdicts_load(r, d, err);
+    rc = rc < 0 ? rc : subjects_decode(r, json_object_get(d->verdicts[0], "subjects"), err);
     if (rc < 0) {
         return rc;
     }

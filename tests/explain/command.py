@@ -50,6 +50,16 @@ def statuses(w):
             yield f"{text!r}: {doc['cause']}, {doc['class']}"
 
 
+def long_prose(w):
+    """A long text that names nothing of GPU programs is not a report of one that fails."""
+    head = "Notes of release 4.2\n"
+    end = " * A segmentation fault of 4.1 at startup has been fixed.\n"
+    fillers = "".join(f" * The parser is faster in case {i}.\n" for i in range(40))
+    for text, wanted in ((head + end, 1), (head + fillers + end, 3),
+                         (head + fillers + end + " * It works with PyTorch 2.5.\n", 1)):
+        yield from status_is(w.run("-", given=text), wanted)
+
+
 def several(w):
     """Each log by itself; a cause counts most, then what could not be told."""
     for name, text in (("a", CERTAIN), ("b", NOT_GPU), ("c", NOTHING)):
@@ -238,7 +248,7 @@ def here(w):
 def main():
     exe = str(Path(sys.argv[1]).resolve())
     passed = failed = 0
-    for test in (statuses, several, cause_or_file, follow_file, follow_cut, follow_cut_line,
+    for test in (statuses, long_prose, several, cause_or_file, follow_file, follow_cut, follow_cut_line,
                  follow_rotated, follow_rotated_at_once, follow_replaced_by_other, follow_stdin, here):
         with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
             faults = list(test(World(exe, Path(folder))))
