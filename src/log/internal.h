@@ -86,11 +86,12 @@ struct log_gpu {
 
 struct words;
 
-/* What a text of more than `lines` must name for one of `causes`: at the beginning of a word. */
+/* What a text of more than `lines` must name, at the beginning of a word, for a verdict that rests on
+ * nothing but these kinds of facts. */
 struct log_subjects {
     uint64_t lines;
-    const char **names, **causes;
-    size_t n_names, n_causes;
+    const char **names, **facts;
+    size_t n_names, n_facts;
 };
 
 struct log_rules {
@@ -124,9 +125,9 @@ log_test log_test_by_name(const char *name);
 
 int subjects_decode(struct log_rules *r, const json_t *from, struct gm_err *err);
 
-/* Whether one of the names stands in a text, and whether a cause needs one. */
+/* Whether one of the names stands in a text, and whether a verdict needs one. */
 bool subjects_in(const struct log_subjects *s, const char *text);
-bool subjects_needed(const struct log_subjects *s, const char *cause);
+bool subjects_needed(const struct log_subjects *s, const struct log_candidate *c);
 
 /* What these facts mean: fills candidates, facts and platform. */
 void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,

@@ -721,25 +721,13 @@ static bool names_subject(const struct log *l)
     return l->noted;
 }
 
-/* Of the lines that a reading rests on. */
-static bool quotes_subject(const struct log_subjects *s, const struct log_candidate *c)
-{
-    for (size_t i = 0; i < c->n_evidence; i++) {
-        if (subjects_in(s, c->evidence[i]->text)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void drop_subjectless(const struct log_subjects *s, struct arena *a, struct log_result *ret)
 {
     struct log_candidate *kept = arena_array(a, ret->n + 1, sizeof *kept);
     size_t n = 0;
     for (size_t i = 0; i < ret->n; i++) {
-        const struct log_candidate *c = &ret->candidates[i];
-        if (!subjects_needed(s, c->cause) || quotes_subject(s, c)) {
-            kept[n++] = *c;
+        if (!subjects_needed(s, &ret->candidates[i])) {
+            kept[n++] = ret->candidates[i];
         }
     }
     ret->candidates = kept;

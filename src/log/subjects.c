@@ -1,4 +1,4 @@
-/* What a long text has to name before a cause is believed of it that prose alone may suggest:
+/* What a long text has to name before a verdict is believed of it that any prose may suggest:
  * release notes and manuals are full of crashes, regressions and systems that are not supported. */
 #include <string.h>
 #include <strings.h>
@@ -26,9 +26,9 @@ int subjects_decode(struct log_rules *r, const json_t *from, struct gm_err *err)
     struct log_subjects *s = &r->subjects;
     json_int_t lines = json_integer_value(json_object_get(from, "lines"));
     if (texts_decode(r->arena, json_object_get(from, "names"), &s->names, &s->n_names) < 0 ||
-        texts_decode(r->arena, json_object_get(from, "causes"), &s->causes, &s->n_causes) < 0 ||
+        texts_decode(r->arena, json_object_get(from, "facts"), &s->facts, &s->n_facts) < 0 ||
         lines < 0) {
-        return gm_err_set(err, GM_ERR_FORMAT, "\"subjects\": \"lines\", \"names\", \"causes\"");
+        return gm_err_set(err, GM_ERR_FORMAT, "\"subjects\": \"lines\", \"names\", \"facts\"");
     }
     s->lines = (uint64_t)lines;
     return 0;
@@ -59,12 +59,22 @@ bool subjects_in(const struct log_subjects *s, const char *text)
     return false;
 }
 
-bool subjects_needed(const struct log_subjects *s, const char *cause)
+static bool is_of_prose(const struct log_subjects *s, const char *kind)
 {
-    for (size_t i = 0; cause && i < s->n_causes; i++) {
-        if (strcmp(s->causes[i], cause) == 0) {
+    for (size_t i = 0; i < s->n_facts; i++) {
+        if (strcmp(s->facts[i], kind) == 0) {
             return true;
         }
     }
     return false;
+}
+
+bool subjects_needed(const struct log_subjects *s, const struct log_candidate *c)
+{
+    for (size_t i = 0; i < c->n_evidence; i++) {
+        if (!is_of_prose(s, c->evidence[i]->kind) || subjects_in(s, c->evidence[i]->text)) {
+            return false;
+        }
+    }
+    return true;
 }
