@@ -1,5 +1,4 @@
-/* From facts to causes: every rule whose conditions hold is a candidate, and the highest rank wins.
- */
+/* From facts to causes: every rule whose conditions hold is a candidate; the highest rank wins. */
 #include <stdlib.h>
 #include <string.h>
 
