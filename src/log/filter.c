@@ -283,13 +283,13 @@ size_t filter_find(const struct filter *f, const char *text, size_t from, size_t
 }
 
 void filter_all(const struct filter *f, const char *text, size_t n,
-                void (*on_hit)(void *arg, size_t literal), void *arg)
+                void (*on_hit)(void *arg, size_t literal, size_t at), void *arg)
 {
     const struct part part = {text, 0, n};
     for (size_t at = 0; (at = next_candidate(f, text, at, n)) < n; at++) {
         uint32_t slot = slot_of(f, gram_at(text + at)), last = f->slots[slot + 1];
         for (uint32_t i = f->slots[slot]; (i = standing(f, i, last, &part, at)) < last; i++) {
-            on_hit(arg, f->pieces[i].literal);
+            on_hit(arg, f->pieces[i].literal, at - f->pieces[i].gram_at);
         }
     }
 }

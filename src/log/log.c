@@ -31,7 +31,7 @@ struct log {
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
     uint64_t *hits; // a bit for each signature, table and screen
-    uint64_t *literals; // a bit for each that stood somewhere
+    uint64_t *literals; // a bit for each that began a word somewhere
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
     size_t n_head;
@@ -83,12 +83,25 @@ size_t log_facts_count(const struct log *l)
 
 /* ------------------------------------------------------------------ one line */
 
-static void on_hit(void *arg, size_t literal)
+/* What a literal was found in. */
+struct hit {
+    struct log *log;
+    const char *text;
+};
+
+static bool is_letter(char c)
 {
-    struct log *l = arg;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static void on_hit(void *arg, size_t literal, size_t at)
+{
+    const struct hit *hit = arg;
+    struct log *l = hit->log;
     uint32_t owner = l->rules->owners[literal];
+    bool in_word = at && is_letter(hit->text[at - 1]) && is_letter(hit->text[at]);
     l->hits[owner / 64] |= (uint64_t)1 << (owner % 64);
-    l->literals[literal / 64] |= (uint64_t)1 << (literal % 64);
+    l->literals[literal / 64] |= (uint64_t)!in_word << (literal % 64);
 }
 
 /* The fields of one match; values are cut to what fits. */
@@ -333,9 +346,10 @@ static void take_piece(struct log *l, const char *text, size_t n)
     if (l->table != TABLE_NONE) {
         take_row(l, &line);
     }
-    filter_all(l->rules->filter, s.s, s.n, on_hit, l);
+    filter_all(l->rules->filter, s.s, s.n, on_hit, &(struct hit){l, s.s});
     if (is_note) {
-        filter_all(l->rules->filter, note_mark, sizeof note_mark - 1, on_hit, l);
+        filter_all(l->rules->filter, note_mark, sizeof note_mark - 1, on_hit,
+                   &(struct hit){l, note_mark});
     }
     try_hits(l, &line);
     take_screen(l, &line);
