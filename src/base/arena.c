@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,19 +32,29 @@ void arena_init(struct arena *a, size_t limit_bytes, void (*oom)(void *), void *
     *a = (struct arena){.limit_bytes = limit_bytes, .oom = oom ? oom : oom_exit, .oom_arg = oom_arg};
 }
 
-void arena_release(struct arena *a)
+static void give_back(struct arena *a, bool mapped_too)
 {
     for (struct arena_chunk *c = a->chunks; c;) {
         struct arena_chunk *next = c->next;
-        if (c->mapped) {
-            (void)munmap(c, c->mapped);
-        } else {
+        if (!c->mapped) {
             free(c);
+        } else if (mapped_too) {
+            (void)munmap(c, c->mapped);
         }
         c = next;
     }
     a->chunks = NULL;
     a->used_bytes = 0;
+}
+
+void arena_release(struct arena *a)
+{
+    give_back(a, true);
+}
+
+void arena_leave(struct arena *a)
+{
+    give_back(a, false);
 }
 
 static _Noreturn void out_of_memory(struct arena *a)
@@ -55,15 +66,12 @@ static _Noreturn void out_of_memory(struct arena *a)
     abort();
 }
 
-/* A chunk of the usual size will be filled: its pages are asked for at once, which costs a fraction
- * of as many page faults. */
 static struct arena_chunk *new_chunk(struct arena *a, size_t want)
 {
     struct arena_chunk *c;
     size_t mapped = want == CHUNK_BYTES ? want + sizeof *c : 0;
-    if (mapped) {
-        c = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-                 -1, 0);
+    if (mapped) { // takes pages as they are used
+        c = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         c = c == MAP_FAILED ? NULL : c;
     } else {
         c = calloc(1, sizeof *c + want);
@@ -87,8 +95,8 @@ void *arena_alloc(struct arena *a, size_t size)
     }
     struct arena_chunk *c = a->chunks;
     if (!c || c->size - c->used < size) {
-        /* The first chunks are small: an arena for one small answer should not clear much memory. */
-        size_t chunk = a->used_bytes < CHUNK_BYTES / 8 ? CHUNK_BYTES / 8 : CHUNK_BYTES;
+        /* The first chunk is small: an arena for one small answer should not clear much memory. */
+        size_t chunk = a->chunks ? CHUNK_BYTES : CHUNK_BYTES / 8;
         size_t want = size > chunk / 4 ? size : chunk;
         struct arena_chunk *fresh = new_chunk(a, want);
         if (c && want == size) { // a large piece must not hide the room left in the newest
@@ -155,7 +163,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 
 void *arena_grow(struct arena *a, const void *items, size_t n, size_t *cap, size_t item_size)
 {
-    size_t more = *cap ? *cap * 2 : 8;
+    size_t more = *cap ? *cap * 2 : item_size < 32 ? 8 : 2; // many lists stay short
     void *fresh = arena_array(a, more, item_size);
     if (n) {
         memcpy(fresh, items, n * item_size);

@@ -30,6 +30,8 @@ void arena_init(struct arena *a, size_t limit_bytes, void (*oom)(void *), void *
 
 /* Gives everything back. Accepts an arena that was only zeroed. */
 void arena_release(struct arena *a);
+/* The same for a process that ends: its mappings go faster with it. */
+void arena_leave(struct arena *a);
 
 void *arena_alloc(struct arena *a, size_t size) __attribute__((malloc, returns_nonnull));
 void *arena_array(struct arena *a, size_t count, size_t size)

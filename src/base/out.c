@@ -27,19 +27,33 @@ void out_init(struct out *o, FILE *file)
     }
 }
 
-void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
+static bool paints(const struct out *o, enum out_style style)
 {
-    bool paint = o->colour && style != OUT_PLAIN;
-    if (paint) {
+    return o->colour && style != OUT_PLAIN;
+}
+
+void out_begin(const struct out *o, enum out_style style)
+{
+    if (paints(o, style)) {
         fputs(style_codes[style], o->file);
     }
+}
+
+void out_end(const struct out *o, enum out_style style)
+{
+    if (paints(o, style)) {
+        fputs("\033[0m", o->file);
+    }
+}
+
+void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
+{
+    out_begin(o, style);
     va_list ap;
     va_start(ap, fmt);
     (void)vfprintf(o->file, fmt, ap); // a failed write shows in ferror() at the end
     va_end(ap);
-    if (paint) {
-        fputs("\033[0m", o->file);
-    }
+    out_end(o, style);
 }
 
 void out_wrap(const struct out *o, unsigned indent, const char *text)

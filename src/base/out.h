@@ -25,6 +25,10 @@ void out_init(struct out *o, FILE *file);
 void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Around what is printed in a style by other means. */
+void out_begin(const struct out *o, enum out_style style);
+void out_end(const struct out *o, enum out_style style);
+
 /* Prints a paragraph wrapped at the width; every line after the first starts with `indent`
  * blanks. The cursor is taken to stand at column `indent`. */
 void out_wrap(const struct out *o, unsigned indent, const char *text);

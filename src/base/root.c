@@ -15,7 +15,7 @@
 
 #include "base/snap.h"
 
-enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10 };
+enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10, READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
 
 int root_open(struct root *r, const char *path, struct gm_err *err)
 {
@@ -36,12 +36,23 @@ void root_close(struct root *r)
         (void)close(r->fd); // opened O_PATH: nothing can be lost
     }
     r->fd = -1;
+    if (r->folder && r->folder->fd >= 0) {
+        (void)close(r->folder->fd);
+    }
+    r->folder = NULL;
+}
+
+void root_keep_folder(struct root *r, struct root_folder *folder)
+{
+    *folder = (struct root_folder){.fd = -1};
+    r->folder = folder;
 }
 
 void root_record(struct root *r, struct snap *s)
 {
     struct root *from = arena_alloc(s->arena, sizeof *from);
     *from = *r;
+    from->folder = NULL; // it stays with `r`, which closes it
     s->from = from;
     r->snap = s;
 }
@@ -145,11 +156,40 @@ static void tell(const struct root *r, const char *path)
     }
 }
 
+enum { OFTEN = 3 }; // a single file is asked about twice: stat(), open()
+
+/* Where to begin with *path, which loses its folder if that is the one kept open. */
+static int begin_at(struct root *r, const char **path)
+{
+    struct root_folder *f = r->folder;
+    const char *slash = f ? strrchr(*path, '/') : NULL;
+    size_t n = slash ? (size_t)(slash - *path) : 0;
+    if (n == 0 || n >= sizeof f->path || !slash[1]) {
+        return AT_FDCWD;
+    }
+    if (n != f->n || memcmp(f->path, *path, n) != 0) {
+        if (f->fd >= 0) {
+            (void)close(f->fd);
+        }
+        *f = (struct root_folder){.n = n, .fd = -1};
+        memcpy(f->path, *path, n);
+    }
+    if (f->times < OFTEN && ++f->times == OFTEN) {
+        f->fd = open(f->path, O_PATH | O_DIRECTORY | O_CLOEXEC); // without it the path serves
+    }
+    if (f->fd < 0) {
+        return AT_FDCWD;
+    }
+    *path = slash + 1;
+    return f->fd;
+}
+
 static int open_any(struct root *r, const char *path, int flags)
 {
     tell(r, path);
     if (r->is_host) {
-        int fd = open(path, flags | O_CLOEXEC);
+        int at = begin_at(r, &path);
+        int fd = openat(at, path, flags | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
     }
     if (!r->no_openat2) {
@@ -176,7 +216,8 @@ static int stat_any(struct root *r, const char *path, bool follow, struct stat *
 {
     if (r->is_host) {
         tell(r, path);
-        return (follow ? stat(path, ret) : lstat(path, ret)) ? -errno : 0;
+        int at = begin_at(r, &path);
+        return fstatat(at, path, ret, follow ? 0 : AT_SYMLINK_NOFOLLOW) ? -errno : 0;
     }
     int fd = open_any(r, path, O_PATH | (follow ? 0 : O_NOFOLLOW));
     if (fd < 0) {
@@ -207,7 +248,7 @@ int root_lstat(struct root *r, const char *path, struct stat *ret)
 static int open_regular(struct root *r, const char *path, struct stat *ret_st)
 {
     struct stat st;
-    int fd = open_any(r, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int fd = open_any(r, path, READ_FLAGS);
     if (fd < 0) {
         return fd;
     }
@@ -356,9 +397,9 @@ int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, s
                    : root_map(r, path, ret_data, ret_size, ret_st);
 }
 
-int root_open_seen(struct root *r, const char *path, struct stat *ret_st)
+int root_open_seen(struct root *r, const char *path)
 {
-    return r->snap ? -ENOTSUP : open_regular(r, path, ret_st);
+    return r->snap ? -ENOTSUP : open_any(r, path, READ_FLAGS);
 }
 
 static int by_name(const void *x, const void *y)

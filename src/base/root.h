@@ -30,9 +30,26 @@ struct root {
     void (*on_look)(void *arg, const char *path);
     void *on_look_arg;
     struct snap *snap; // what answers instead, or NULL (base/snap.h)
+    struct root_folder *folder; // see root_keep_folder(), or NULL
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})
+
+/* The folder that was asked about last. */
+struct root_folder {
+    char path[256]; // n characters and a NUL
+    size_t n;
+    unsigned times; // in a row
+    int fd;         // O_PATH, or -1
+};
+
+/*
+ * From now on a folder of the host that is asked about several times in a row is kept open, until
+ * another one is: the kernel then walks one name instead of all of the path. For a process that
+ * looks around once and ends: a folder that is exchanged meanwhile is not seen. `folder` must
+ * outlive the root.
+ */
+void root_keep_folder(struct root *r, struct root_folder *folder);
 
 /* Opens the folder `path` as a root. */
 int root_open(struct root *r, const char *path, struct gm_err *err) GM_CHECK;
@@ -73,8 +90,8 @@ int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, s
                       struct stat *ret_st) GM_CHECK;
 
 /* root_open_file() for a path that root_stat() has just shown to be a regular file, without asking
- * again. */
-int root_open_seen(struct root *r, const char *path, struct stat *ret_st) GM_CHECK;
+ * again: if it was exchanged meanwhile, reads may fail, but do not block. */
+int root_open_seen(struct root *r, const char *path) GM_CHECK;
 
 struct root_dir {
     char **names; // sorted by byte value, without "." and ".."

@@ -187,11 +187,6 @@ bool str_glob(const char *pattern, const char *text)
     return *p == '\0';
 }
 
-bool starts_with(const char *s, const char *prefix)
-{
-    return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 bool ends_with(const char *s, const char *suffix)
 {
     return str_ends(str_of(s), suffix);
@@ -296,7 +291,13 @@ bool str_is_utf8(const char *s, size_t n)
 char *str_printable(struct arena *a, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
-    size_t n = strlen(s);
+    size_t n = strlen(s), plain = 0;
+    while (plain < n && s[plain] >= 0x20 && s[plain] < 0x7f) {
+        plain++;
+    }
+    if (plain == n) { // as most are
+        return arena_strndup(a, s, n);
+    }
     char *out = arena_alloc(a, n * 4 + 1);
     size_t o = 0;
     for (size_t i = 0; i < n;) {

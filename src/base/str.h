@@ -49,7 +49,13 @@ bool str_u64(struct str s, uint64_t *ret);
  * `/` is an ordinary character. */
 bool str_glob(const char *pattern, const char *text);
 
-bool starts_with(const char *s, const char *prefix);
+static inline bool starts_with(const char *s, const char *prefix)
+{
+    while (*prefix && *s == *prefix) {
+        s++, prefix++;
+    }
+    return !*prefix;
+}
 bool ends_with(const char *s, const char *suffix);
 const char *path_base(const char *path);                    // after the last '/'
 char *path_dir(struct arena *a, const char *path);          // "/" for "/x", "." without '/'

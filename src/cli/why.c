@@ -375,7 +375,8 @@ static int run_with(struct why *w)
 {
     struct gm_err err;
     out_init(&w->out, stdout);
-    if (!w->cwd) {
+    bool own_cwd = !w->cwd;
+    if (own_cwd) {
         w->cwd = cli_cwd(&w->arena);
     }
     if (w->cwd[0] != '/') {
@@ -387,8 +388,11 @@ static int run_with(struct why *w)
     if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
         return cli_fail(CLI_CANNOT, "why: %s", err.text);
     }
+    struct root_folder folder;
+    root_keep_folder(&w->root, &folder);
     char *cwd = NULL; // a process knows its working directory without links, dots and doubled slashes
-    if (root_realpath(&w->root, &w->arena, w->cwd, &cwd) == 0) {
+    if (!(own_cwd && w->root.is_host) &&
+        root_realpath(&w->root, &w->arena, w->cwd, &cwd) == 0) {
         w->cwd = cwd;
     }
     ldso_store_open(&w->store, &w->root, &w->arena);
@@ -415,7 +419,7 @@ static int why_run(const struct cli_command *self, int argc, char **argv)
     if (rc == CLI_OK) {
         rc = run_with(&w);
     }
-    arena_release(&w.arena);
+    arena_leave(&w.arena);
     return rc;
 }
 

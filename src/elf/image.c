@@ -58,13 +58,10 @@ static const char *text_at(const struct elf_image *e, uint64_t offset, uint64_t 
     return p && size && memchr(p, 0, size) ? (const char *)p : NULL;
 }
 
-const char *elf_string(const struct elf_image *e, uint64_t offset)
+const char *elf_string_checked(const struct elf_image *e, uint64_t offset)
 {
     if (!e->strtab || offset >= e->strtab_size) {
         return NULL;
-    }
-    if (e->strings) {
-        return e->strings + offset;
     }
     return text_at(e, e->strtab + offset, e->strtab_size - offset);
 }
@@ -254,7 +251,8 @@ static void read_gnu_hash(struct elf_image *e)
     e->gnu.nbuckets = nbuckets;
     e->gnu.symoffset = elf_u32(e, h + 4);
     e->gnu.bloom_mask = bloom_size - 1;
-    e->gnu.shift = elf_u32(e, h + 12);
+    uint32_t shift = elf_u32(e, h + 12);
+    e->gnu.shift = shift < 32 ? shift : 32;
 }
 
 static size_t symbol_size(const struct elf_image *e)
@@ -356,15 +354,15 @@ static int64_t dynamic_tag(const struct elf_image *e, const unsigned char *p)
     return e->is64 ? (int64_t)elf_u64(e, p) : (int64_t)(int32_t)elf_u32(e, p);
 }
 
-enum { DYNAMIC_READ_MAX = 2048 };
+enum { DYNAMIC_READ_MAX = 2048, FAR = 32 << 10 };
 
-/* Bytes of the dynamic section, which stands far behind all else that is looked at: read if that
- * can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
+/* Bytes of the dynamic section, which stands far behind all else that is looked at in a file of some
+ * size: read if that can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
 static const unsigned char *dynamic_bytes(const struct elf_image *e, uint64_t offset,
                                           uint64_t size, unsigned char buffer[DYNAMIC_READ_MAX])
 {
-    bool is_far = e->source && e->near < e->size && elf_inside(e, offset, size) &&
-                  size <= DYNAMIC_READ_MAX;
+    bool is_far = e->source && (offset >= e->near || offset > FAR) &&
+                  elf_inside(e, offset, size) && size <= DYNAMIC_READ_MAX;
     return is_far && e->source->read(e->source, offset, buffer, (size_t)size)
                ? buffer
                : elf_bytes(e, offset, size);
@@ -471,7 +469,8 @@ void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t s
 {
     *ret = (struct elf_image){.data = source->head, .size = size, .source = source};
     size_t first = size < FIRST_READ ? size : FIRST_READ;
-    if (first <= source->room && source->read(source, 0, source->head, first)) {
+    bool mapped = source->map_first && whole_file(source);
+    if (!mapped && first <= source->room && source->read(source, 0, source->head, first)) {
         ret->near = first;
     } else if (whole_file(source)) {
         ret->data = source->whole;
@@ -519,12 +518,32 @@ void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *,
 
 /* ------------------------------------------------------------------ versions */
 
+/* How many Vernaux there are, for the memory they take: a damaged table may have fewer. */
+static size_t count_version_needs(const struct elf_image *e)
+{
+    size_t n = 0;
+    uint64_t at = e->verneed;
+    for (uint64_t i = 0; at && i < e->verneed_n && n < VERSIONS_MAX; i++) {
+        const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
+        uint32_t next = p ? elf_u32(e, p + 12) : 0;
+        n += p ? elf_u16(e, p + 2) : 0;
+        if (next == 0) {
+            break;
+        }
+        at += next;
+    }
+    size_t most = e->size / sizeof(Elf64_Vernaux);
+    return n < most ? n : most;
+}
+
 void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_versions *ret)
 {
     VEC(struct elf_version_need) needs = {0};
     VEC(struct elf_version_def) defs = {0};
     bool damaged = false;
     uint64_t at = e->verneed;
+    needs.cap = count_version_needs(e);
+    needs.items = arena_array(a, needs.cap, sizeof *needs.items);
     for (uint64_t i = 0; at && i < e->verneed_n && needs.n < VERSIONS_MAX; i++) {
         const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verneed));
         const char *file = p ? elf_string(e, elf_u32(e, p + 4)) : NULL;
@@ -574,41 +593,46 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
 /* ------------------------------------------------------------------ symbols */
 
 /* NULL: there is no such symbol. */
-static const unsigned char *symbol_bytes(const struct elf_image *e, uint32_t index)
+static inline const unsigned char *symbol_bytes(const struct elf_image *e, uint32_t index)
 {
     return e->is64 ? entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf64_Sym))
                    : entry_at(e, &e->symbols, e->symtab, index, sizeof(Elf32_Sym));
 }
 
 /* NULL: there is no table, or it ends before. */
-static const unsigned char *versym_bytes(const struct elf_image *e, uint32_t index)
+static inline const unsigned char *versym_bytes(const struct elf_image *e, uint32_t index)
 {
     return entry_at(e, &e->versyms, e->versym, index, 2);
 }
 
+static Elf64_Sym converted_symbol(const struct elf_image *e, const unsigned char *p)
+{
+    if (e->is64) {
+        return (Elf64_Sym){elf_u32(e, p), p[4], p[5], elf_u16(e, p + 6), elf_u64(e, p + 8),
+                           elf_u64(e, p + 16)};
+    }
+    return (Elf64_Sym){elf_u32(e, p), p[12], p[13], elf_u16(e, p + 14), elf_u32(e, p + 4),
+                       elf_u32(e, p + 8)};
+}
+
 /* A symbol of either class and byte order. */
-static Elf64_Sym symbol_from(const struct elf_image *e, const unsigned char *p)
+static inline Elf64_Sym symbol_from(const struct elf_image *e, const unsigned char *p)
 {
     Elf64_Sym sym;
-    if (e->native) {
-        memcpy(&sym, p, sizeof sym);
-    } else if (e->is64) {
-        sym = (Elf64_Sym){elf_u32(e, p), p[4], p[5], elf_u16(e, p + 6), elf_u64(e, p + 8),
-                          elf_u64(e, p + 16)};
-    } else {
-        sym = (Elf64_Sym){elf_u32(e, p), p[12], p[13], elf_u16(e, p + 14), elf_u32(e, p + 4),
-                          elf_u32(e, p + 8)};
+    if (!e->native) {
+        return converted_symbol(e, p);
     }
+    memcpy(&sym, p, sizeof sym);
     return sym;
 }
 
-static const char *symbol_name(const struct elf_image *e, const unsigned char *p)
+static inline const char *symbol_name(const struct elf_image *e, const unsigned char *p)
 {
     return elf_string(e, elf_u32(e, p)); // st_name, the first in both classes
 }
 
-static struct elf_symbol named_symbol(const struct elf_image *e, const unsigned char *p,
-                                      uint32_t index, const char *name)
+static inline __attribute__((always_inline)) struct elf_symbol
+named_symbol(const struct elf_image *e, const unsigned char *p, uint32_t index, const char *name)
 {
     const unsigned char *version = versym_bytes(e, index);
     Elf64_Sym sym = symbol_from(e, p);
@@ -632,25 +656,6 @@ bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol 
         *ret = named_symbol(e, p, index, name);
     }
     return name != NULL;
-}
-
-bool elf_symbol_wanted(const struct elf_image *e, uint32_t index, const char **ret_name)
-{
-    const unsigned char *p = symbol_bytes(e, index);
-    if (!p) {
-        return false;
-    }
-    Elf64_Sym sym = symbol_from(e, p);
-    unsigned bind = ELF64_ST_BIND(sym.st_info);
-    if (sym.st_shndx != SHN_UNDEF || bind == STB_WEAK || bind == STB_LOCAL) {
-        return false;
-    }
-    const char *name = elf_string(e, sym.st_name);
-    if (!name || !*name) {
-        return false;
-    }
-    *ret_name = name;
-    return true;
 }
 
 struct section_table {
@@ -719,32 +724,44 @@ static uint32_t symbols_by_section(const struct elf_image *e)
     return 0;
 }
 
-/* hash * 33^8 + p[0] * 33^7 + ... + p[7]. Mangled names are long, and with a character at a time each
- * step would wait for the one before: neighbours are joined in lanes of 16, then 32 bits. */
-static uint32_t hash_eight(uint32_t hash, const unsigned char *p)
+/* p[0] * 33^7 + ... + p[7] of eight bytes, the first the lowest of x. Mangled names are long, and with
+ * a character at a time each step would wait for the one before: neighbours are joined in lanes of 16,
+ * then 32 bits. */
+static inline uint32_t hash_eight(uint64_t x)
 {
     const uint64_t bytes = 0x00ff00ff00ff00ff, pairs = 0x0000ffff0000ffff;
-    const uint32_t four = 33u * 33u * 33u * 33u;
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    x = le64toh(x);
     x = (x & bytes) * 33 + (x >> 8 & bytes);
     x = (x & pairs) * (33 * 33) + (x >> 16 & pairs);
-    return hash * (four * four) + (uint32_t)x * four + (uint32_t)(x >> 32);
+    return (uint32_t)x * (33u * 33u * 33u * 33u) + (uint32_t)(x >> 32);
+}
+
+/* The hash of a name that ends before `end`. */
+static inline uint32_t hash_name(const char *name, const char *end)
+{
+    static const uint32_t powers[] = {1, 33, 1089, 35937, 1185921, 39135393, 1291467969,
+                                      3963737313, 1954312449}; // of 33, modulo 2^32
+    const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+    uint32_t hash = 5381;
+    for (; end - name >= 8; name += 8) {
+        uint64_t x;
+        memcpy(&x, name, sizeof x);
+        x = le64toh(x);
+        uint64_t zeros = (x - ones) & ~x & tops; // the lowest bit that is set is that of a zero byte
+        if (zeros) {
+            unsigned left = (unsigned)__builtin_ctzll(zeros) / 8;
+            return left ? hash * powers[left] + hash_eight(x << (64 - 8 * left)) : hash;
+        }
+        hash = hash * powers[8] + hash_eight(x);
+    }
+    for (; name < end && *name; name++) {
+        hash = hash * 33 + (unsigned char)*name;
+    }
+    return hash;
 }
 
 struct elf_lookup_key elf_lookup_key(const char *name)
 {
-    const unsigned char *p = (const unsigned char *)name;
-    size_t n = strlen(name);
-    uint32_t hash = 5381;
-    for (; n >= 8; n -= 8, p += 8) {
-        hash = hash_eight(hash, p);
-    }
-    for (; n; n--, p++) {
-        hash = hash * 33 + *p;
-    }
-    return (struct elf_lookup_key){name, hash};
+    return (struct elf_lookup_key){name, hash_name(name, name + strlen(name))};
 }
 
 uint32_t elf_sysv_hash(const char *name)
@@ -757,8 +774,9 @@ uint32_t elf_sysv_hash(const char *name)
     return hash & 0x0fffffff;
 }
 
-static bool visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
-                           bool (*visit)(const struct elf_symbol *, void *), void *arg)
+static inline __attribute__((always_inline)) bool
+visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
+               bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
     const unsigned char *p = symbol_bytes(e, index);
     const char *own = p ? symbol_name(e, p) : NULL;
@@ -769,56 +787,73 @@ static bool visit_if_named(const struct elf_image *e, uint32_t index, const char
     return visit(&sym, arg);
 }
 
-static const unsigned char *gnu_filter(const struct elf_image *e, uint32_t hash)
+/* A name that is there sets two bits in one word of the filter. */
+static inline bool gnu_passes(const struct elf_image *e, uint32_t hash)
 {
-    return e->is64 ? e->gnu.bloom + (size_t)((hash / 64) & e->gnu.bloom_mask) * 8
-                   : e->gnu.bloom + (size_t)((hash / 32) & e->gnu.bloom_mask) * 4;
-}
-
-static bool gnu_passes(const struct elf_image *e, uint32_t hash)
-{
+    uint64_t filter, second = (uint64_t)hash >> e->gnu.shift;
+    if (e->native) {
+        memcpy(&filter, e->gnu.bloom + (size_t)(hash / 64 & e->gnu.bloom_mask) * 8, sizeof filter);
+        return filter >> (hash & 63) & filter >> (second & 63) & 1;
+    }
     uint32_t bits = e->is64 ? 64 : 32;
-    uint64_t filter = word(e, gnu_filter(e, hash));
-    uint32_t second = e->gnu.shift < 32 ? hash >> e->gnu.shift : 0;
+    filter = word(e, e->gnu.bloom + (size_t)(hash / bits & e->gnu.bloom_mask) * (bits / 8));
     return filter >> (hash & (bits - 1)) & filter >> (second & (bits - 1)) & 1;
 }
 
-static const unsigned char *gnu_bucket(const struct elf_image *e, uint32_t hash)
+static inline const unsigned char *gnu_bucket(const struct elf_image *e, uint32_t hash)
 {
     return e->gnu.buckets + (size_t)(hash % e->gnu.nbuckets) * 4;
 }
 
-static const unsigned char *gnu_chain(const struct elf_image *e, uint32_t index)
+/* Where the chain of a bucket begins; 0: no name is there. */
+static inline uint32_t gnu_first(const struct elf_image *e, const unsigned char *bucket)
 {
-    return index >= e->gnu.symoffset && index
-               ? entry_at(e, &e->gnu.chains, e->gnu.chains_at, index - e->gnu.symoffset, 4)
-               : NULL;
-}
-
-/* Where the chain of the hash begins; 0: no such name is there. */
-static uint32_t gnu_first(const struct elf_image *e, uint32_t hash)
-{
-    uint32_t index = elf_u32(e, gnu_bucket(e, hash));
+    uint32_t index = elf_u32(e, bucket);
     return index < e->gnu.symoffset ? 0 : index;
 }
 
-static bool find_in_chain(const struct elf_image *e, const struct elf_lookup_key *key,
-                          uint32_t index, bool (*visit)(const struct elf_symbol *, void *),
-                          void *arg)
+/* The first symbol from `index` on, in its chain, with this hash; 0: there is none. */
+static inline uint32_t next_in_chain(const struct elf_image *e, uint32_t index, uint32_t hash)
 {
-    uint32_t hash = key->gnu_hash;
+    const struct elf_table *chains = &e->gnu.chains;
     for (; index; index++) { // ends at the chain's mark or the end of the file
-        const unsigned char *c = gnu_chain(e, index);
-        if (!c) {
-            return false;
+        uint32_t at = index - e->gnu.symoffset, chain;
+        if (e->native && at < chains->n_near) {
+            memcpy(&chain, chains->near + (size_t)at * 4, sizeof chain);
+        } else {
+            const unsigned char *c = entry_at(e, chains, e->gnu.chains_at, at, 4);
+            if (!c) {
+                return 0;
+            }
+            chain = elf_u32(e, c);
         }
-        uint32_t chain = elf_u32(e, c);
-        if ((chain | 1) == (hash | 1) && visit_if_named(e, index, key->name, visit, arg)) {
-            return true;
+        if ((chain ^ hash) < 2) { // all but the mark
+            return index;
         }
         if (chain & 1) {
-            return false;
+            return 0;
         }
+    }
+    return 0;
+}
+
+static inline bool ends_chain(const struct elf_image *e, uint32_t index)
+{
+    const unsigned char *c =
+        entry_at(e, &e->gnu.chains, e->gnu.chains_at, index - e->gnu.symoffset, 4);
+    return !c || elf_u32(e, c) & 1;
+}
+
+/* `index`: a symbol with the key's hash, or 0. */
+static inline __attribute__((always_inline)) bool
+find_from(const struct elf_image *e, const struct elf_lookup_key *key, uint32_t index,
+          bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    while (index) {
+        if (visit_if_named(e, index, key->name, visit, arg)) {
+            return true;
+        }
+        index = ends_chain(e, index) ? 0 : next_in_chain(e, index + 1, key->gnu_hash);
     }
     return false;
 }
@@ -826,46 +861,102 @@ static bool find_in_chain(const struct elf_image *e, const struct elf_lookup_key
 static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key,
                      bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    return e->gnu.bloom && gnu_passes(e, key->gnu_hash) &&
-           find_in_chain(e, key, gnu_first(e, key->gnu_hash), visit, arg);
+    uint32_t hash = key->gnu_hash;
+    return e->gnu.bloom && gnu_passes(e, hash) &&
+           find_from(e, key, next_in_chain(e, gnu_first(e, gnu_bucket(e, hash)), hash), visit, arg);
 }
 
-static void fetch_symbol(const struct elf_image *e, uint32_t index)
+/* The text of elf_symbols_wanted(), which is compiled twice: for a file of this machine's kind whose
+ * tables are near, the usual case, a symbol that is passed over takes a dozen instructions. */
+static inline __attribute__((always_inline)) size_t
+wanted_among(const struct elf_image *e, bool usual, uint32_t *at, uint32_t end, const bool *skip,
+             uint32_t n_skip, struct elf_lookup *ret, size_t max)
 {
-    __builtin_prefetch(gnu_chain(e, index));
-    __builtin_prefetch(symbol_bytes(e, index));
-    __builtin_prefetch(versym_bytes(e, index));
-}
-
-static void fetch_name(const struct elf_image *e, const struct elf_lookup *l)
-{
-    const unsigned char *chain = gnu_chain(e, l->first), *symbol = symbol_bytes(e, l->first);
-    if (chain && symbol && (elf_u32(e, chain) | 1) == (l->key.gnu_hash | 1)) {
-        __builtin_prefetch(symbol_name(e, symbol));
+    const bool is64 = usual || e->is64;
+    const bool big_endian = usual ? __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ : e->big_endian;
+    const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)end * 2) : NULL;
+    const unsigned char *symbols = e->symbols.near;
+    uint32_t i = *at;
+    size_t n = 0;
+    for (; i < end && n < max; i++) {
+        uint16_t versym = versions ? elf_u16_in(big_endian, versions + (size_t)i * 2) : 0xffff;
+        if (versions && (versym & 0x7fffu) < n_skip && skip[versym & 0x7fff]) {
+            continue;
+        }
+        const unsigned char *p =
+            usual ? symbols + (size_t)i * sizeof(Elf64_Sym) : symbol_bytes(e, i);
+        if (!p || elf_u16_in(big_endian, p + (is64 ? 6 : 14)) != SHN_UNDEF) {
+            continue;
+        }
+        unsigned bind = ELF64_ST_BIND(p[is64 ? 4 : 12]);
+        if (bind == STB_WEAK || bind == STB_LOCAL) {
+            continue;
+        }
+        const char *name = elf_string(e, elf_u32_in(big_endian, p));
+        if (name) {
+            __builtin_prefetch(name);
+            ret[n].key.name = name;
+            ret[n].index = i;
+            ret[n++].versym = versym;
+        }
     }
+    *at = i;
+    return n;
 }
 
-void elf_lookup_start(struct elf_lookup *lookups, size_t n)
+size_t elf_symbols_wanted(const struct elf_image *e, uint32_t *at, uint32_t end, const bool *skip,
+                          uint32_t n_skip, struct elf_lookup *ret, size_t max)
+{
+    size_t n = e->native && end <= e->symbols.n_near
+                   ? wanted_among(e, true, at, end, skip, n_skip, ret, max)
+                   : wanted_among(e, false, at, end, skip, n_skip, ret, max);
+    const char *strings_end = e->strings ? e->strings + e->strtab_size : NULL;
+    size_t named = 0;
+    for (size_t i = 0; i < n; i++) { // their names are on the way to the cache
+        const char *name = ret[i].key.name;
+        if (*name) {
+            ret[named] = ret[i];
+            ret[named++].key.gnu_hash =
+                hash_name(name, strings_end ? strings_end : name + strlen(name));
+        }
+    }
+    return named;
+}
+
+bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e)
+{
+    if (e->gnu.bloom && !gnu_passes(e, l->key.gnu_hash)) {
+        return false;
+    }
+    l->image = e;
+    l->bucket = e->gnu.bloom ? gnu_bucket(e, l->key.gnu_hash) : NULL;
+    __builtin_prefetch(l->bucket);
+    return true;
+}
+
+void elf_lookup_go(struct elf_lookup *lookups, size_t n)
 {
     struct elf_lookup *end = lookups + n;
     for (struct elf_lookup *l = lookups; l < end; l++) {
-        l->first = l->image && l->image->gnu.bloom;
-        if (l->first) {
-            __builtin_prefetch(gnu_filter(l->image, l->key.gnu_hash));
-            __builtin_prefetch(gnu_bucket(l->image, l->key.gnu_hash));
-        }
-    }
-    for (struct elf_lookup *l = lookups; l < end; l++) {
-        l->first = l->first && gnu_passes(l->image, l->key.gnu_hash)
-                       ? gnu_first(l->image, l->key.gnu_hash)
-                       : 0;
-        if (l->first) {
-            fetch_symbol(l->image, l->first);
+        l->first = l->image && l->bucket ? gnu_first(l->image, l->bucket) : 0;
+        const struct elf_table *chains = l->first ? &l->image->gnu.chains : NULL;
+        if (chains && l->first - l->image->gnu.symoffset < chains->n_near) {
+            __builtin_prefetch(chains->near + (size_t)(l->first - l->image->gnu.symoffset) * 4);
         }
     }
     for (struct elf_lookup *l = lookups; l < end; l++) {
         if (l->first) {
-            fetch_name(l->image, l);
+            l->first = next_in_chain(l->image, l->first, l->key.gnu_hash);
+            __builtin_prefetch(symbol_bytes(l->image, l->first));
+            __builtin_prefetch(versym_bytes(l->image, l->first));
+        }
+    }
+    for (struct elf_lookup *l = lookups; l < end; l++) {
+        const unsigned char *symbol = l->first ? symbol_bytes(l->image, l->first) : NULL;
+        const char *name = symbol ? symbol_name(l->image, symbol) : NULL;
+        if (name) {
+            __builtin_prefetch(name);
+            __builtin_prefetch(name + 63); // it may go on in the next line of the cache
         }
     }
 }
@@ -874,10 +965,10 @@ bool elf_lookup_finish(const struct elf_lookup *l,
                        bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
     const struct elf_image *e = l->image;
-    if (e && !e->gnu.bloom) {
-        return elf_symbol_find(e, &l->key, visit, arg);
+    if (!e || l->bucket) {
+        return e && find_from(e, &l->key, l->first, visit, arg);
     }
-    return e && find_in_chain(e, &l->key, l->first, visit, arg);
+    return elf_symbol_find(e, &l->key, visit, arg);
 }
 
 /* DT_HASH: nbucket, nchain, buckets, chains. */

@@ -56,6 +56,7 @@ struct elf_source {
     const unsigned char *(*map)(struct elf_source *s);
     unsigned char *head; // where the first bytes go: `room` bytes
     size_t room;
+    bool map_first; // rather than to read them: what is looked at will not fit, most likely
     const unsigned char *whole; // what map() gave
     bool asked;                 // ... once it was asked
 };
@@ -112,7 +113,7 @@ struct elf_image {
     uint64_t rel_relative_n; // DT_RELACOUNT / DT_RELCOUNT: leading entries without a symbol
 
     /* DT_GNU_HASH with its header read and its first two tables found inside the file; usable only
-     * if bloom is not NULL. */
+     * if bloom is not NULL. A shift of 32 stands for any above. */
     struct {
         const unsigned char *bloom, *buckets;
         uint64_t chains_at; // offset of the chain words, which end with the file
@@ -156,18 +157,29 @@ static inline struct str elf_whole(const struct elf_image *e)
     return (struct str){(const char *)p, p ? e->size : 0};
 }
 
+/* Numbers of a byte order. */
+static inline uint16_t elf_u16_in(bool big_endian, const unsigned char *p)
+{
+    unsigned value = big_endian ? (unsigned)p[0] << 8 | p[1] : (unsigned)p[1] << 8 | p[0];
+    return (uint16_t)value;
+}
+
+static inline uint32_t elf_u32_in(bool big_endian, const unsigned char *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap32(v);
+}
+
 /* Numbers in the byte order of the file. */
 static inline uint16_t elf_u16(const struct elf_image *e, const unsigned char *p)
 {
-    unsigned value = e->big_endian ? (unsigned)p[0] << 8 | p[1] : (unsigned)p[1] << 8 | p[0];
-    return (uint16_t)value;
+    return elf_u16_in(e->big_endian, p);
 }
 
 static inline uint32_t elf_u32(const struct elf_image *e, const unsigned char *p)
 {
-    uint32_t v;
-    memcpy(&v, p, sizeof v);
-    return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap32(v);
+    return elf_u32_in(e->big_endian, p);
 }
 
 static inline uint64_t elf_u64(const struct elf_image *e, const unsigned char *p)
@@ -177,8 +189,15 @@ static inline uint64_t elf_u64(const struct elf_image *e, const unsigned char *p
     return e->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) ? v : __builtin_bswap64(v);
 }
 
+/* elf_string() where the table does not end with a NUL. */
+const char *elf_string_checked(const struct elf_image *e, uint64_t offset_in_table);
+
 /* A string of the dynamic string table whose NUL lies inside the table, else NULL. */
-const char *elf_string(const struct elf_image *e, uint64_t offset_in_table);
+static inline const char *elf_string(const struct elf_image *e, uint64_t offset_in_table)
+{
+    return e->strings && offset_in_table < e->strtab_size ? e->strings + offset_in_table
+                                                          : elf_string_checked(e, offset_in_table);
+}
 
 /* Translates an address to a file offset through PT_LOAD; false if no segment's file bytes hold
  * it. */
@@ -222,10 +241,6 @@ struct elf_symbol {
 /* Reads symbol `index`; false if it, or its name, lies outside the tables. */
 bool elf_symbol_at(const struct elf_image *e, uint32_t index, struct elf_symbol *ret);
 
-/* Whether symbol `index` has to be defined by somebody: undefined, neither weak nor local,
- * and with a name, which *ret_name then is. */
-bool elf_symbol_wanted(const struct elf_image *e, uint32_t index, const char **ret_name);
-
 /* Number of dynamic symbols that can be undefined: those before the first hashed one with
  * DT_GNU_HASH (up to the last that a relocation names where none is hashed), all with DT_HASH. 0 if
  * it cannot be known. */
@@ -250,17 +265,31 @@ bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key
                      bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 
 /*
- * The same for many names at a time: a lookup touches places that are in no cache (filter, bucket,
- * symbol, its name), each known only from the one before. Taking each step for all of the lookups
- * lets their waits for memory overlap.
+ * elf_symbol_find() for many names at a time: a lookup touches places that are in no cache (filter,
+ * bucket, chain, symbol, its name), each known only from the one before. Taking each step for all of
+ * the lookups lets their waits for memory overlap.
+ *
+ *   elf_symbols_wanted()  ->  elf_lookup_begin() for each  ->  elf_lookup_go() for all
+ *                         ->  elf_lookup_finish() for each
  */
 struct elf_lookup {
-    const struct elf_image *image; // NULL: none, nothing is found
     struct elf_lookup_key key;
-    uint32_t first; // elf_lookup_start(): where the chain of the name begins; 0: it is not there
+    uint32_t index;  // of the symbol in the object that wants it
+    uint16_t versym; // ... as in struct elf_symbol
+    uint32_t first;  // the first symbol with this hash in the object asked; 0: there is none
+    const struct elf_image *image; // the object asked; NULL: none, nothing is found
+    const unsigned char *bucket;   // where `first` is read; NULL: the object has no DT_GNU_HASH
 };
-void elf_lookup_start(struct elf_lookup *lookups, size_t n);
-/* elf_symbol_find(), from where elf_lookup_start() has come to. */
+
+/* Fills in key, index and versym of the symbols that somebody has to define: undefined, neither weak
+ * nor local, and with a name. Begins with symbol *at, ends before `end` or after `max` of them, and
+ * moves *at there. Passed over are those with a version index (without its hidden bit) below n_skip
+ * that `skip` says to. */
+size_t elf_symbols_wanted(const struct elf_image *e, uint32_t *at, uint32_t end, const bool *skip,
+                          uint32_t n_skip, struct elf_lookup *ret, size_t max);
+/* Asks this object; false, and nothing set, if its filter tells that it does not define the name. */
+bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e);
+void elf_lookup_go(struct elf_lookup *lookups, size_t n);
 bool elf_lookup_finish(const struct elf_lookup *l,
                        bool (*visit)(const struct elf_symbol *sym, void *arg), void *arg);
 

@@ -6,6 +6,13 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 
+#if __has_include(<sys/platform/x86.h>) // glibc from 2.33 on
+#include <sys/platform/x86.h>
+#define CPUID_WAS_ASKED 1
+#else
+#define CPUID_WAS_ASKED 0
+#endif
+
 static bool has(uint32_t reg, int bit)
 {
     return reg >> bit & 1;
@@ -19,23 +26,56 @@ static uint64_t xgetbv0(void)
     return (uint64_t)hi << 32 | lo;
 }
 
+/* What the CPUID instruction says for one leaf. */
+struct leaf {
+    uint32_t a, b, c, d;
+};
+
+/* The leaves 1, 7 and 0x80000001. The C library has asked for them when the process started: a virtual
+ * machine takes some microseconds for each CPUID instruction, as its host has to answer. */
+#if CPUID_WAS_ASKED
+static struct leaf leaf_asked_before(unsigned index)
+{
+    const unsigned *r = __x86_get_cpuid_feature_leaf(index)->cpuid_array; // eax, ebx, ecx, edx
+    return (struct leaf){r[0], r[1], r[2], r[3]};
+}
+
+static void read_leaves(struct leaf *l1, struct leaf *l7, struct leaf *l81)
+{
+    *l1 = leaf_asked_before(CPUID_INDEX_1);
+    *l7 = leaf_asked_before(CPUID_INDEX_7);
+    *l81 = leaf_asked_before(CPUID_INDEX_80000001);
+}
+#else
+static void read_leaves(struct leaf *l1, struct leaf *l7, struct leaf *l81)
+{
+    struct leaf l = {0};
+    __cpuid(0, l.a, l.b, l.c, l.d);
+    __cpuid(1, l1->a, l1->b, l1->c, l1->d);
+    if (l.a >= 7) {
+        __cpuid_count(7, 0, l7->a, l7->b, l7->c, l7->d);
+    }
+    __cpuid(0x80000000, l.a, l.b, l.c, l.d);
+    if (l.a >= 0x80000001) {
+        __cpuid(0x80000001, l81->a, l81->b, l81->c, l81->d);
+    }
+}
+#endif
+
+static bool is_intel(void)
+{
+    uint32_t max = 0, vendor[3] = {0};
+    __cpuid(0, max, vendor[0], vendor[2], vendor[1]);
+    return memcmp(vendor, "GenuineIntel", 12) == 0;
+}
+
 /* Levels: x86-64 psABI, table 3.1; the tests are those of glibc 2.36 sysdeps/x86/dl-hwcaps-subdirs
  * and cpu_features.c (a feature counts only if the kernel saves its registers). */
 static void read_x86(struct ldso_cpu *cpu)
 {
-    uint32_t a = 0, b = 0, c = 0, d = 0, max = 0, vendor[3] = {0};
-    uint32_t b7 = 0, c81 = 0;
-    __cpuid(0, max, vendor[0], vendor[2], vendor[1]);
-    bool intel = memcmp(vendor, "GenuineIntel", 12) == 0;
-    __cpuid(1, a, b, c, d);
-    uint32_t c1 = c;
-    if (max >= 7) {
-        __cpuid_count(7, 0, a, b7, c, d);
-    }
-    __cpuid(0x80000000, a, b, c, d);
-    if (a >= 0x80000001) {
-        __cpuid(0x80000001, a, b, c81, d);
-    }
+    struct leaf l1 = {0}, l7 = {0}, l81 = {0};
+    read_leaves(&l1, &l7, &l81);
+    uint32_t c1 = l1.c, b7 = l7.b, c81 = l81.c;
     uint64_t saved = has(c1, 27) ? xgetbv0() : 0;
     bool ymm = (saved & 0x06) == 0x06, zmm = (saved & 0xe6) == 0xe6;
     bool v2 = has(c1, 0) && has(c1, 9) && has(c1, 13) && has(c1, 19) && has(c1, 20) &&
@@ -45,7 +85,7 @@ static void read_x86(struct ldso_cpu *cpu)
     bool v4 = v3 && zmm && has(b7, 16) && has(b7, 17) && has(b7, 28) && has(b7, 30) && has(b7, 31);
     cpu->level = v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
     cpu->platform = "x86_64";
-    if (intel && v3) {
+    if (v3 && is_intel()) {
         bool phi = zmm && has(b7, 28) && has(b7, 27) && has(b7, 26);
         cpu->platform = phi ? "xeon_phi" : "haswell";
         cpu->avx512_1 = !phi && v4;

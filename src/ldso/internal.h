@@ -104,7 +104,16 @@ uint64_t ldso_tls_free(const struct ldso_process *p);
 /* ---- process.c */
 
 bool ldso_has_name(const struct ldso_object *o, const char *name);
-bool ldso_has_name_key(const struct ldso_object *o, const struct elf_lookup_key *key);
+static inline bool ldso_has_name_key(const struct ldso_object *o, const struct elf_lookup_key *key)
+{
+    for (size_t i = 0; i < o->names.n; i++) {
+        const struct ldso_name *n = &o->names.items[i];
+        if (n->hash == key->gnu_hash && strcmp(n->text, key->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 void ldso_add_name(struct ldso_process *p, struct ldso_object *o, const char *name);
 struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
                                     struct ldso_file *file, struct ldso_object *by,

@@ -83,17 +83,6 @@ struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *ar
 
 /* ------------------------------------------------------------------ objects */
 
-bool ldso_has_name_key(const struct ldso_object *o, const struct elf_lookup_key *key)
-{
-    for (size_t i = 0; i < o->names.n; i++) {
-        const struct ldso_name *n = &o->names.items[i];
-        if (n->hash == key->gnu_hash && strcmp(n->text, key->name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool ldso_has_name(const struct ldso_object *o, const char *name)
 {
     struct elf_lookup_key key = elf_lookup_key(name);
@@ -123,6 +112,7 @@ struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
     o->path = path;
     o->file = file;
     o->soname = file->image.soname;
+    o->soname_hash = o->soname ? elf_lookup_key(o->soname).gnu_hash : 0;
     o->by = by;
     o->via = via;
     o->late = p->current_load >= 0;
@@ -155,7 +145,8 @@ static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
         if (ldso_has_name_key(o, &key)) {
             return o;
         }
-        if (!o->soname_added && o->soname && strcmp(o->soname, name) == 0) {
+        if (!o->soname_added && o->soname && o->soname_hash == key.gnu_hash &&
+            strcmp(o->soname, name) == 0) {
             o->soname_added = true;
             ldso_add_name(p, o, name);
             return o;

@@ -66,9 +66,16 @@ struct ldso_name {
     uint32_t hash; // elf_lookup_key(text).gnu_hash
 };
 
+/* Who has to define a version, and how it does; NULL: nobody, not at all. */
+struct ldso_version_from {
+    struct ldso_object *object;
+    const struct elf_version_def *definition;
+};
+
 struct ldso_object {
     const char *path; // link map name: as opened, links not resolved
     const char *soname;
+    uint32_t soname_hash; // elf_lookup_key(soname).gnu_hash
     struct ldso_file *file;
     VEC(struct ldso_name) names; // every name it answers to
     const char *origin;      // $ORIGIN, or NULL while unknown
@@ -80,7 +87,7 @@ struct ldso_object {
     VEC(struct ldso_object *) deps;    // direct dependencies, in order
     VEC(struct ldso_object *) scope;   // breadth-first closure, set once it was a dlopen root
     bool global, relocated, versions_checked, soname_added;
-    struct ldso_object **version_from; // who has to define each Vernaux, in their order; or NULL
+    struct ldso_version_from *version_from; // of each Vernaux, in their order; or NULL
     bool late, opened; // mapped by a dlopen; named by a dlopen that succeeded
     struct ldso_object *listed_first; // of the list that a dlopen of it sorts
     uint64_t tls_offset; // of its block in the static TLS block; 0: it has none there

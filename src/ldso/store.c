@@ -7,6 +7,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+/* To read more than HEAD_MAX bytes takes longer than to map the file, and libraries from MAP_FROM on
+ * have more in most cases. What comes after HEADS_MAX is mapped, so that the memory is bounded. */
+enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, MAP_FROM = 200 << 10, PAGE = 4096 };
+
 void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena)
 {
     *s = (struct ldso_store){.root = root, .arena = arena};
@@ -17,10 +21,9 @@ void ldso_store_close(struct ldso_store *s)
     for (size_t i = 0; i < s->n_maps; i++) {
         (void)munmap((void *)(uintptr_t)s->maps[i].data, s->maps[i].size); // our own mapping
     }
-    for (size_t i = 0; i < sizeof s->heads / sizeof *s->heads; i++) {
-        if (s->heads[i].memory) {
-            (void)munmap(s->heads[i].memory, s->heads[i].size);
-        }
+    if (s->heads.memory) {
+        (void)munmap(s->heads.memory, HEADS_MAX);
+        s->heads.memory = NULL;
     }
     ldso_store_leave(s);
 }
@@ -110,29 +113,14 @@ static void grow_files(struct ldso_store *s)
 
 /* ------------------------------------------------------------------ bytes of files */
 
-/* Most tables of symbols end before HEAD_MAX. A small first block serves most commands; the second
- * is one huge page where the kernel gives one, as setting up many small ones would take longer than
- * reading into them. What comes after that is mapped, so that the memory is bounded. */
-enum { HEAD_MAX = 64 << 10, FIRST_HEADS = 288 << 10, HUGE_PAGE = 2 << 20 };
-
-static unsigned char *head_room(struct ldso_store *s, size_t i)
+static bool has_head_room(struct ldso_store *s)
 {
-    static const size_t sizes[] = {FIRST_HEADS, 2 * HUGE_PAGE};
-    if (!s->heads[i].memory) {
-        void *memory = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+    if (!s->heads.memory) {
+        void *memory = mmap(NULL, HEADS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                             -1, 0);
-        if (memory == MAP_FAILED) {
-            return NULL;
-        }
-        s->heads[i].memory = memory;
-        s->heads[i].size = sizes[i];
-        if (i) { // from the first boundary of a huge page on
-            s->heads[i].used = -(uintptr_t)memory & (HUGE_PAGE - 1);
-            (void)madvise(s->heads[i].memory + s->heads[i].used, HUGE_PAGE, MADV_HUGEPAGE);
-        }
+        s->heads.memory = memory == MAP_FAILED ? NULL : memory;
     }
-    return s->heads[i].size - s->heads[i].used >= HEAD_MAX ? s->heads[i].memory + s->heads[i].used
-                                                           : NULL;
+    return s->heads.memory && HEADS_MAX - s->heads.used >= HEAD_MAX;
 }
 
 struct source {
@@ -143,9 +131,22 @@ struct source {
     int fd; // while the image is parsed, then -1
 };
 
+/* Touches the pages of the heads up to `end`: a page fault inside a read takes twice as long, as the
+ * kernel tries to copy, fails, has the page made and starts again. */
+static void reach(struct ldso_store *s, const unsigned char *end)
+{
+    for (; s->heads.memory + s->heads.ready < end; s->heads.ready += PAGE) {
+        *(volatile unsigned char *)(s->heads.memory + s->heads.ready) = 0;
+    }
+}
+
 static bool read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
 {
     const struct source *s = (const struct source *)elf;
+    unsigned char *begin = to;
+    if (elf->room && begin >= elf->head && begin < elf->head + elf->room) {
+        reach(s->store, begin + n);
+    }
     return offset <= INT64_MAX && pread(s->fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
@@ -183,28 +184,26 @@ static const unsigned char *map_whole(struct elf_source *elf)
 /* Parses a file whose first bytes are read, and the others mapped once they are asked for. */
 static void parse_by_head(struct ldso_store *s, const struct source *file, struct elf_image *ret)
 {
-    size_t block = 0;
-    unsigned char *head = head_room(s, block);
-    if (!head) {
-        head = head_room(s, ++block);
-    }
+    bool room = has_head_room(s);
+    unsigned char *head = room ? s->heads.memory + s->heads.used : NULL;
     struct source *source = arena_alloc(s->arena, sizeof *source);
     *source = *file;
     source->elf = (struct elf_source){.read = read_at, .map = map_whole, .head = head,
-                                      .room = head ? HEAD_MAX : 0};
+                                      .room = room ? HEAD_MAX : 0,
+                                      .map_first = file->opened.st_size >= MAP_FROM};
     elf_image_parse_source(s->arena, &source->elf, (size_t)file->opened.st_size, ret);
     source->fd = -1;
-    if (head && ret->data == head) {
-        s->heads[block].used += (ret->near + 63) & ~(size_t)63;
+    if (room && ret->data == head) {
+        s->heads.used += (ret->near + 63) & ~(size_t)63;
     }
 }
 
-/* Opens and parses a regular file. */
-static int read_image(struct ldso_store *s, const char *path, struct stat *ret_opened,
-                      struct elf_image *ret)
+/* Opens and parses a regular file, which stat() has just shown. */
+static int read_image(struct ldso_store *s, const char *path, const struct stat *seen,
+                      struct stat *ret_opened, struct elf_image *ret)
 {
-    struct source file = {.store = s, .path = path};
-    file.fd = root_open_seen(s->root, path, &file.opened);
+    struct source file = {.store = s, .path = path, .opened = *seen};
+    file.fd = root_open_seen(s->root, path);
     if (file.fd >= 0) {
         if (file.opened.st_size > 0) {
             parse_by_head(s, &file, ret);
@@ -248,7 +247,7 @@ static int file_of(struct ldso_store *s, const char *path, const struct stat *st
     }
     struct ldso_file *f = arena_alloc(s->arena, sizeof *f);
     struct stat opened;
-    int rc = read_image(s, path, &opened, &f->image);
+    int rc = read_image(s, path, st, &opened, &f->image);
     if (rc < 0) {
         return rc;
     }

@@ -35,8 +35,9 @@ struct ldso_file {
     gid_t gid;
     unsigned mark;            // scratch for walks over a symbol scope, see process.c
     unsigned seen;            // scratch for collecting, see symbols.c
-    struct ldso_file **providers; // by undefined symbol: who defined it last time; or NULL
-    VEC(struct ldso_file *) served_by; // the providers, each once
+    bool looked_up;               // its symbols, in some process
+    struct ldso_file **providers; // by undefined symbol: who defined it last time; NULL before the second
+    VEC(struct ldso_file *) served_by; // the providers of the last time, each once
     bool served_complete;              // ... and no symbol was missing
     VEC(struct ldso_tls_use) tls_uses; // see ldso_tls_uses()
     bool tls_uses_read;
@@ -99,8 +100,8 @@ struct ldso_store {
     size_t n_maps, cap_maps;
     struct {
         unsigned char *memory; // unmapped by ldso_store_close()
-        size_t size, used;
-    } heads[2]; // of files: see struct elf_source
+        size_t used, ready;    // ready: so much was touched
+    } heads; // first bytes of files: see struct elf_source
     unsigned mark; // last value given out for ldso_file.mark
     struct ldso_cpu cpu; // see ldso_store_cpu()
     bool cpu_read;

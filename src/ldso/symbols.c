@@ -5,10 +5,17 @@
 
 /* ------------------------------------------------------------------ versions */
 
-/* find_needed(): the loaded object that answers to a Verneed's file name. */
-static struct ldso_object *provider_named(struct ldso_process *p, const char *file)
+/* find_needed(): the loaded object that answers to a Verneed's file name. A name is one object's only
+ * (who is loaded first answers to it from then on), so that the likeliest may be asked first. */
+static struct ldso_object *provider_named(struct ldso_process *p, const struct ldso_object *o,
+                                          const char *file)
 {
     struct elf_lookup_key key = elf_lookup_key(file);
+    for (size_t i = 0; i < o->deps.n; i++) {
+        if (ldso_has_name_key(o->deps.items[i], &key)) {
+            return o->deps.items[i];
+        }
+    }
     for (size_t i = 0; i < p->objects.n; i++) {
         if (ldso_has_name_key(p->objects.items[i], &key)) {
             return p->objects.items[i];
@@ -17,20 +24,32 @@ static struct ldso_object *provider_named(struct ldso_process *p, const char *fi
     return NULL;
 }
 
-static bool defines_version(const struct elf_versions *v, const struct elf_version_need *need)
+/* The definition of the version that is needed, or NULL; that of the base version only if it has no
+ * other. */
+static const struct elf_version_def *definition_of(const struct elf_versions *v,
+                                                   const struct elf_version_need *need)
 {
+    const struct elf_version_def *base = NULL;
     for (size_t i = 0; i < v->n_defs; i++) {
-        if (v->defs[i].hash == need->hash && strcmp(v->defs[i].name, need->name) == 0) {
-            return true;
+        const struct elf_version_def *d = &v->defs[i];
+        if (d->hash == need->hash && strcmp(d->name, need->name) == 0) {
+            if (!(d->flags & VER_FLG_BASE)) {
+                return d;
+            }
+            base = d;
         }
     }
-    return false;
+    return base;
 }
 
 static const char *check_need(struct ldso_process *p, struct ldso_object *o,
-                              const struct elf_version_need *need, struct ldso_object *provider,
-                              bool at_start)
+                              const struct elf_version_need *need,
+                              const struct ldso_version_from *from, bool at_start)
 {
+    if (from->definition) {
+        return NULL;
+    }
+    struct ldso_object *provider = from->object;
     struct ldso_defect d = {.object = o, .provider = provider, .version = need->name,
                             .load = p->current_load};
     if (!provider) {
@@ -41,7 +60,6 @@ static const char *check_need(struct ldso_process *p, struct ldso_object *o,
         ldso_defect_add(p, d);
         return d.text;
     }
-    const struct elf_versions *have = ldso_file_versions(p->store, provider->file);
     if (!provider->file->image.verdef) {
         d.kind = LDSO_NO_VERSIONS;
         d.text = arena_printf(p->arena, "%s: no version information available (required by %s)",
@@ -51,7 +69,7 @@ static const char *check_need(struct ldso_process *p, struct ldso_object *o,
         }
         return NULL;
     }
-    if (defines_version(have, need) || need->flags & VER_FLG_WEAK) {
+    if (need->flags & VER_FLG_WEAK) {
         return NULL;
     }
     d.kind = LDSO_VERSION_MISSING;
@@ -66,10 +84,14 @@ static const char *check_need(struct ldso_process *p, struct ldso_object *o,
 static void find_providers(struct ldso_process *p, struct ldso_object *o,
                            const struct elf_versions *v)
 {
-    o->version_from = arena_array(p->arena, v->n_needs, sizeof(struct ldso_object *));
+    o->version_from = arena_array(p->arena, v->n_needs, sizeof *o->version_from);
     for (size_t i = 0; i < v->n_needs; i++) {
+        struct ldso_version_from *from = &o->version_from[i];
         bool same = i && v->needs[i].file == v->needs[i - 1].file; // its versions stand together
-        o->version_from[i] = same ? o->version_from[i - 1] : provider_named(p, v->needs[i].file);
+        from->object = same ? from[-1].object : provider_named(p, o, v->needs[i].file);
+        from->definition =
+            from->object ? definition_of(ldso_file_versions(p->store, from->object->file), &v->needs[i])
+                         : NULL;
     }
 }
 
@@ -86,7 +108,7 @@ const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *cons
         const struct elf_versions *v = ldso_file_versions(p->store, o->file);
         find_providers(p, o, v);
         for (size_t k = 0; k < v->n_needs; k++) {
-            const char *text = check_need(p, o, &v->needs[k], o->version_from[k], at_start);
+            const char *text = check_need(p, o, &v->needs[k], &o->version_from[k], at_start);
             first = first ? first : text;
             if (first && !at_start) {
                 return first;
@@ -104,13 +126,13 @@ struct reference {
     uint32_t hash;
     struct ldso_object *named; // who answers to the file's name, or NULL
     uint16_t index_there; // of the version among the definitions of `named`; 0: not defined there
-    bool settled;         // a numbered version that its library defines: see is_settled()
 };
 
 /* The versions an object asks for, by their index in its version table. */
 struct references {
     struct reference *items;
-    uint32_t n;
+    bool *settled; // a numbered version that its library defines: see is_settled()
+    uint32_t n, cap;
 };
 
 /*
@@ -139,39 +161,36 @@ static bool is_settled(const struct elf_version_need *need, const struct ldso_ob
     return false;
 }
 
-/* The base version's name does not serve (dl-version.c). */
-static uint16_t index_there(struct ldso_process *p, const struct elf_version_need *need,
-                            const struct ldso_object *named)
-{
-    const struct elf_versions *v = ldso_file_versions(p->store, named->file);
-    for (size_t i = 0; i < v->n_defs; i++) {
-        if (v->defs[i].hash == need->hash && !(v->defs[i].flags & VER_FLG_BASE) &&
-            strcmp(v->defs[i].name, need->name) == 0) {
-            return v->defs[i].index;
-        }
-    }
-    return 0;
-}
-
-static struct references references_of(struct ldso_process *p, struct ldso_object *o)
+/* Fills in those of the object; *r is zeroed, or holds another's, whose place they take. */
+static void read_references(struct ldso_process *p, struct ldso_object *o, struct references *r)
 {
     const struct elf_versions *v = ldso_file_versions(p->store, o->file);
-    struct references r = {0};
+    r->n = 0;
     for (size_t i = 0; i < v->n_needs; i++) {
-        r.n = v->needs[i].index >= r.n ? v->needs[i].index + 1u : r.n;
+        r->n = v->needs[i].index >= r->n ? v->needs[i].index + 1u : r->n;
     }
-    r.items = arena_array(p->arena, r.n, sizeof *r.items);
+    if (r->n > r->cap) {
+        r->cap = r->n * 2;
+        r->items = arena_array(p->arena, r->cap, sizeof *r->items);
+        r->settled = arena_array(p->arena, r->cap, sizeof *r->settled);
+    } else if (r->n) {
+        memset(r->items, 0, r->n * sizeof *r->items);
+        memset(r->settled, 0, r->n * sizeof *r->settled);
+    }
     if (!o->version_from) {
         find_providers(p, o, v);
     }
     for (size_t i = 0; i < v->n_needs; i++) {
         const struct elf_version_need *need = &v->needs[i];
-        struct ldso_object *named = o->version_from[i];
-        uint16_t index = named ? index_there(p, need, named) : 0;
-        r.items[need->index] = (struct reference){need->name, need->file, need->hash, named, index,
-                                                  index && is_settled(need, named)};
+        const struct ldso_version_from *from = &o->version_from[i];
+        /* The base version's name does not serve (dl-version.c). */
+        uint16_t index = from->definition && !(from->definition->flags & VER_FLG_BASE)
+                             ? from->definition->index
+                             : 0;
+        r->items[need->index] =
+            (struct reference){need->name, need->file, need->hash, from->object, index};
+        r->settled[need->index] = need->index >= 2 && index && is_settled(need, from->object);
     }
-    return r;
 }
 
 /* What one symbol asks for. */
@@ -222,10 +241,13 @@ static const struct elf_version_def *def_at(const struct elf_versions *v, uint16
 static bool is_match(const struct elf_symbol *sym, void *arg)
 {
     struct match *m = arg;
-    bool typed = sym->type <= STT_FUNC || sym->type == STT_COMMON || sym->type == STT_TLS ||
-                 sym->type == STT_GNU_IFUNC;
+    enum { // four bits each in the file
+        TYPES = 1 << STT_NOTYPE | 1 << STT_OBJECT | 1 << STT_FUNC | 1 << STT_COMMON | 1 << STT_TLS |
+                1 << STT_GNU_IFUNC,
+        BINDS = 1 << STB_GLOBAL | 1 << STB_WEAK | 1 << STB_GNU_UNIQUE,
+    };
+    bool typed = TYPES >> sym->type & 1, bound = BINDS >> sym->bind & 1;
     bool has_value = sym->value || sym->shndx == SHN_ABS || sym->type == STT_TLS;
-    bool bound = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK || sym->bind == STB_GNU_UNIQUE;
     bool is_local = sym->visibility == STV_HIDDEN || sym->visibility == STV_INTERNAL;
     if (sym->shndx == SHN_UNDEF || !has_value || !typed || !bound || is_local) {
         return false;
@@ -283,21 +305,26 @@ struct scopes {
 };
 
 /* Who defined the symbols before this one, the last first, then what the object depends on: most
- * symbols come from few of these. */
+ * symbols come from few of these. Only what is in the scope stands here. */
 struct recent {
     struct ldso_object *items[12];
+    size_t n;
 };
 
 enum { RECENT = sizeof ((struct recent *)0)->items / sizeof(struct ldso_object *) };
 
 static void remember_recent(struct recent *r, struct ldso_object *o)
 {
-    struct ldso_object *moved = o;
-    for (size_t i = 0; i < RECENT && moved; i++) {
-        struct ldso_object *next = r->items[i];
-        r->items[i] = moved;
-        moved = next == o ? NULL : next;
+    size_t i = 0;
+    while (i < r->n && r->items[i] != o) {
+        i++;
     }
+    if (i == r->n) {
+        r->n += r->n < RECENT;
+        i = r->n - 1;
+    }
+    memmove(&r->items[1], &r->items[0], i * sizeof r->items[0]);
+    r->items[0] = o;
 }
 
 struct missing {
@@ -307,13 +334,6 @@ struct missing {
 
 typedef VEC(struct missing) missing_list;
 
-/* A symbol to be looked up. */
-struct pending {
-    uint32_t index;
-    struct ldso_object *first; // whom to ask first, or NULL
-    struct wanted want;
-};
-
 /*
  * The lookups of one object's symbols, some dozen at a time (struct elf_lookup).
  *
@@ -321,76 +341,111 @@ struct pending {
  * reference without version those that served the symbols before it, are asked first: if one of
  * them is in the scope and defines the symbol, no other library's answer can make the lookup fail.
  */
-enum { PENDING = 48 };
+enum { AT_ONCE = 48 };
 
 struct search {
     struct ldso_process *p;
     struct ldso_object *object;
     const struct scopes *in;
+    const struct references *references;
+    unsigned seen; // mark of the files in the object's served_by
     struct recent recent;
     missing_list missing;
-    struct elf_lookup lookups[PENDING];
-    struct pending pending[PENDING];
-    size_t n; // of them
+    struct asked {
+        struct ldso_object *first; // whom to ask first, or NULL
+        struct wanted want;
+    } asked[AT_ONCE];
+    struct elf_lookup lookups[AT_ONCE];
 };
 
-static bool found_first(struct search *s, const struct elf_lookup *l, const struct pending *one)
+/* Who defines symbol `index`. */
+static void note_provider(struct search *s, uint32_t index, struct ldso_file *provider)
 {
-    struct match m = {s->p, one->first, one->want, l->image && l->image->versym, 0};
-    return l->image && (elf_lookup_finish(l, is_match, &m) || m.hidden_n == 1);
+    struct ldso_file *f = s->object->file;
+    if (f->providers) {
+        f->providers[index] = provider;
+    }
+    if (provider->seen != s->seen) {
+        provider->seen = s->seen;
+        VEC_PUSH(s->p->store->arena, &f->served_by, provider);
+    }
 }
 
-static enum lookup look_up(struct search *s, const struct elf_lookup *l, const struct pending *one,
+/* In full, as the loader does it. */
+static enum lookup look_up(struct search *s, const struct elf_lookup_key *key, struct wanted want,
                            struct ldso_object **ret)
 {
-    if (found_first(s, l, one)) {
-        *ret = one->first;
-        return LOOKUP_FOUND;
-    }
-    for (size_t i = 0; i < RECENT && !one->want.version->version; i++) {
-        struct ldso_object *o = s->recent.items[i];
-        if (o && o != one->first && o->file->mark == s->in->mark &&
-            lookup_in(s->p, o, &l->key, one->want) == LOOKUP_FOUND) {
-            *ret = o;
+    for (size_t i = 0; i < s->recent.n && !want.version->version; i++) {
+        *ret = s->recent.items[i];
+        if (lookup_in(s->p, *ret, key, want) == LOOKUP_FOUND) {
             return LOOKUP_FOUND;
         }
     }
     for (size_t i = 0; i < s->in->n; i++) {
         for (size_t k = 0; k < s->in->items[i].n; k++) {
             *ret = s->in->items[i].items[k];
-            enum lookup found = lookup_in(s->p, *ret, &l->key, one->want);
+            enum lookup found = lookup_in(s->p, *ret, key, want);
             if (found != LOOKUP_MISSING) {
                 return found;
             }
         }
     }
-    *ret = NULL;
     return LOOKUP_MISSING;
 }
 
-static void look_up_pending(struct search *s)
+/* Begins the lookup in the object that is asked first; NULL: there is none. */
+static struct ldso_object *ask_first(const struct search *s, const struct reference *version,
+                                     struct elf_lookup *l)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        struct pending *one = &s->pending[i];
-        const struct reference *version = one->want.version;
-        struct ldso_object *o = version->version ? version->named : s->recent.items[0];
-        one->first = o && o->file->mark == s->in->mark ? o : NULL;
-        s->lookups[i].image = one->first ? &o->file->image : NULL;
-        s->lookups[i].key = elf_lookup_key(s->lookups[i].key.name);
+    l->image = NULL;
+    if (version->version) {
+        struct ldso_object *named = version->named;
+        return named && named->file->mark == s->in->mark &&
+                       elf_lookup_begin(l, &named->file->image)
+                   ? named
+                   : NULL;
     }
-    elf_lookup_start(s->lookups, s->n);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct pending *one = &s->pending[i];
-        struct ldso_object *found = NULL;
-        enum lookup how = look_up(s, &s->lookups[i], one, &found);
-        if (how == LOOKUP_FOUND) {
-            remember_recent(&s->recent, found);
-            s->object->file->providers[one->index] = found->file;
-        } else {
-            VEC_PUSH(s->p->arena, &s->missing, (struct missing){one->index, how});
+    for (size_t i = 0; i < s->recent.n; i++) {
+        if (elf_lookup_begin(l, &s->recent.items[i]->file->image)) {
+            return s->recent.items[i];
         }
     }
-    s->n = 0;
+    return NULL;
+}
+
+/* What a lookup that was started comes to. */
+static enum lookup finish(struct search *s, const struct elf_lookup *l, const struct asked *asked,
+                          struct ldso_object **ret)
+{
+    struct match m = {s->p, asked->first, asked->want, l->image && l->image->versym, 0};
+    if (l->image && (elf_lookup_finish(l, is_match, &m) || m.hidden_n == 1)) {
+        *ret = asked->first;
+        return LOOKUP_FOUND;
+    }
+    return look_up(s, &l->key, asked->want, ret);
+}
+
+static void look_up_symbols(struct search *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct asked *asked = &s->asked[i];
+        asked->want = version_of(s->references, s->lookups[i].versym);
+        asked->first = ask_first(s, asked->want.version, &s->lookups[i]);
+    }
+    elf_lookup_go(s->lookups, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t index = s->lookups[i].index;
+        struct ldso_object *found = NULL;
+        enum lookup how = finish(s, &s->lookups[i], &s->asked[i], &found);
+        if (how != LOOKUP_FOUND) {
+            VEC_PUSH(s->p->arena, &s->missing, (struct missing){index, how});
+            continue;
+        }
+        note_provider(s, index, found->file);
+        if (s->recent.items[0] != found) {
+            remember_recent(&s->recent, found);
+        }
+    }
 }
 
 /* Whose definition of a symbol an object gets, or NULL. */
@@ -498,7 +553,9 @@ static const char *check_tls(struct ldso_process *p, struct ldso_object *o,
     for (size_t i = 0; i < n && uses[i].number < end; i++) {
         struct ldso_object *owner = o;
         if (uses[i].symbol) {
-            references = references.n ? references : references_of(p, o);
+            if (!references.n) {
+                read_references(p, o, &references);
+            }
             owner = definer(p, o, in, uses[i].symbol, &references);
         }
         if (owner && owner->file->image.tls.size && !ldso_tls_place(p, owner, uses[i].optional) &&
@@ -546,26 +603,21 @@ static bool served_as_before(const struct ldso_file *f, unsigned mark)
     return f->served_complete;
 }
 
-static void remember_providers(struct ldso_process *p, struct ldso_file *f, uint32_t n)
+/* Passes over symbols of which somebody in the scope is known to define them from an earlier process:
+ * only whether a symbol is found matters here, not which definition wins. */
+static size_t not_known(struct search *s, size_t n)
 {
-    unsigned seen = ldso_store_mark(p->store);
-    f->served_by.n = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct ldso_file *provider = f->providers[i];
-        if (provider && provider->seen != seen) {
-            provider->seen = seen;
-            VEC_PUSH(p->store->arena, &f->served_by, provider);
+    struct ldso_file *const *providers = s->object->file->providers;
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct ldso_file *before = providers[s->lookups[i].index];
+        if (before && before->mark == s->in->mark) {
+            note_provider(s, s->lookups[i].index, before);
+        } else {
+            s->lookups[left++] = s->lookups[i];
         }
     }
-    f->served_complete = true;
-}
-
-/* Whether symbol i asks for a settled version; versions: the version table, or NULL. */
-static bool symbol_is_settled(const struct elf_image *e, const unsigned char *versions,
-                              const struct references *r, uint32_t i)
-{
-    unsigned index = versions ? elf_u16(e, versions + (size_t)i * 2) & 0x7fffu : 0;
-    return index >= 2 && index < r->n && r->items[index].settled;
+    return left;
 }
 
 /* Looks up all symbols that the object wants. */
@@ -573,46 +625,46 @@ static missing_list missing_of(struct ldso_process *p, struct ldso_object *o,
                                const struct scopes *in, const struct references *references)
 {
     const struct elf_image *e = &o->file->image;
-    uint32_t n = elf_symbol_undef_count(e);
-    struct search s = {.p = p, .object = o, .in = in};
-    for (size_t i = 0; i < o->deps.n && i < RECENT; i++) {
-        s.recent.items[i] = o->deps.items[i];
-    }
-    const unsigned char *versions = e->versym ? elf_bytes(e, e->versym, (uint64_t)n * 2) : NULL;
-    for (uint32_t i = 1; i < n; i++) {
-        struct ldso_file *before = o->file->providers[i];
-        /* Who defined it in an earlier process still does if it is in the scope: only whether
-         * the symbol is found matters here, not which definition wins. */
-        if ((before && before->mark == in->mark) || symbol_is_settled(e, versions, references, i) ||
-            !elf_symbol_wanted(e, i, &s.lookups[s.n].key.name)) {
-            continue;
-        }
-        uint16_t versym = versions ? elf_u16(e, versions + (size_t)i * 2) : 0xffff;
-        s.pending[s.n++] = (struct pending){.index = i, .want = version_of(references, versym)};
-        if (s.n == PENDING) {
-            look_up_pending(&s);
+    uint32_t end = elf_symbol_undef_count(e), at = 1;
+    struct search s; // its arrays are not cleared, as that would take longer than a small object
+    s.p = p;
+    s.object = o;
+    s.in = in;
+    s.references = references;
+    s.seen = ldso_store_mark(p->store);
+    s.recent.n = 0;
+    s.recent.items[0] = NULL;
+    s.missing = (missing_list){0};
+    o->file->served_by.n = 0;
+    for (size_t i = 0; i < o->deps.n && s.recent.n < RECENT; i++) {
+        if (o->deps.items[i]->file->mark == in->mark) {
+            s.recent.items[s.recent.n++] = o->deps.items[i];
         }
     }
-    look_up_pending(&s);
+    while (at < end) {
+        size_t n = elf_symbols_wanted(e, &at, end, references->settled, references->n, s.lookups,
+                                      AT_ONCE);
+        look_up_symbols(&s, o->file->providers ? not_known(&s, n) : n);
+    }
     return s.missing;
 }
 
 static const char *check_object(struct ldso_process *p, struct ldso_object *o,
-                                const struct scopes *in, bool now)
+                                const struct scopes *in, struct references *references, bool now)
 {
     const struct elf_image *e = &o->file->image;
     if (served_as_before(o->file, in->mark)) {
         return check_tls(p, o, in, UINT64_MAX);
     }
-    struct references references = references_of(p, o);
-    if (!o->file->providers) {
+    read_references(p, o, references);
+    if (o->file->looked_up && !o->file->providers) { // it may come again and again
         o->file->providers = arena_array(p->store->arena, elf_symbol_undef_count(e),
                                          sizeof(struct ldso_file *));
     }
-    missing_list missing = missing_of(p, o, in, &references);
-    o->file->served_complete = false;
+    missing_list missing = missing_of(p, o, in, references);
+    o->file->looked_up = true;
+    o->file->served_complete = missing.n == 0;
     if (missing.n == 0) {
-        remember_providers(p, o->file, elf_symbol_undef_count(e));
         return check_tls(p, o, in, UINT64_MAX);
     }
     struct use use = uses_of(p, e, missing.items, missing.n);
@@ -622,7 +674,7 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                  : use.first_eager ? use.at_eager
                                                    : use.at_lazy);
     return text ? text
-                : report_missing(p, o, &references, missing.items, missing.n, &use, fatal);
+                : report_missing(p, o, references, missing.items, missing.n, &use, fatal);
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,
@@ -638,11 +690,12 @@ const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const
             in.items[s].items[i]->file->mark = in.mark;
         }
     }
+    struct references references = {0};
     const char *first = NULL;
     for (size_t i = 0; i < n && !(first && root); i++) {
         if (!objects[i]->relocated) {
             objects[i]->relocated = true;
-            const char *text = check_object(p, objects[i], &in, now);
+            const char *text = check_object(p, objects[i], &in, &references, now);
             first = first ? first : text;
         }
     }

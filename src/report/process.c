@@ -160,17 +160,18 @@ void report_objects_text(const struct out *o, const struct ldso_process *p)
 {
     for (size_t i = 0; i < p->objects.n; i++) {
         const struct ldso_object *x = p->objects.items[i];
-        fprintf(o->file, "%s", str_printable(p->arena, x->path));
-        if (x->via == LDSO_VIA_MAIN) {
-            fputc('\n', o->file);
-            continue;
+        fputs(str_printable(p->arena, x->path), o->file);
+        if (x->via != LDSO_VIA_MAIN) {
+            bool asked = x->by && x->via != LDSO_VIA_INTERP && x->via != LDSO_VIA_PRELOAD;
+            out_begin(o, OUT_DIM);
+            fputs("  (", o->file);
+            fputs(report_via_text(p->arena, x->via, x->via_object), o->file);
+            fputs(asked ? ", for " : "", o->file);
+            fputs(asked ? str_printable(p->arena, path_base(x->by->path)) : "", o->file);
+            fputc(')', o->file);
+            out_end(o, OUT_DIM);
         }
-        const char *via = report_via_text(p->arena, x->via, x->via_object);
-        out_print(o, OUT_DIM, "  (%s%s%s)\n", via,
-                  x->by && x->via != LDSO_VIA_INTERP && x->via != LDSO_VIA_PRELOAD ? ", for " : "",
-                  x->by && x->via != LDSO_VIA_INTERP && x->via != LDSO_VIA_PRELOAD
-                      ? str_printable(p->arena, path_base(x->by->path))
-                      : "");
+        fputc('\n', o->file);
     }
 }
 

@@ -79,24 +79,39 @@ static void see_note(const struct elf_note *note, void *arg)
 
 static void see_found(struct seen *seen, const struct elf_image *e, const char *name)
 {
-    struct elf_lookup lookup = {.image = e, .key = elf_lookup_key(name)};
-    see_number(seen, elf_symbol_find(e, &lookup.key, see_symbol, seen));
-    elf_lookup_start(&lookup, 1);
+    struct elf_lookup lookup = {.key = elf_lookup_key(name)};
+    bool found = elf_symbol_find(e, &lookup.key, see_symbol, seen);
+    see_number(seen, found);
+    bool asked = elf_lookup_begin(&lookup, e);
+    assert(asked || !found);
+    elf_lookup_go(&lookup, 1);
     see_number(seen, elf_lookup_finish(&lookup, see_symbol, seen));
+}
+
+static void see_wanted(struct seen *seen, const struct elf_image *e, uint32_t end)
+{
+    const bool skip[] = {false, false, false, true};
+    struct elf_lookup lookups[16];
+    for (uint32_t at = 0; at < end;) {
+        size_t n = elf_symbols_wanted(e, &at, end, skip, sizeof skip, lookups, 16);
+        for (size_t i = 0; i < n; i++) {
+            assert(lookups[i].key.gnu_hash == elf_lookup_key(lookups[i].key.name).gnu_hash);
+            see_text(seen, lookups[i].key.name);
+            see_number(seen, lookups[i].index * 65536u + lookups[i].versym);
+        }
+    }
 }
 
 static void see_symbols(struct seen *seen, const struct elf_image *e)
 {
     uint32_t n = elf_symbol_undef_count(e);
     see_number(seen, n);
-    for (uint32_t i = 0; i < n && i < 256; i++) {
+    n = n < 256 ? n : 256;
+    see_wanted(seen, e, n);
+    for (uint32_t i = 0; i < n; i++) {
         struct elf_symbol sym;
-        const char *name = NULL;
         if (!elf_symbol_at(e, i, &sym)) {
             break;
-        }
-        if (elf_symbol_wanted(e, i, &name)) {
-            see_text(seen, name);
         }
         see_found(seen, e, sym.name);
     }
