@@ -49,6 +49,11 @@ bool str_u64(struct str s, uint64_t *ret);
  * `/` is an ordinary character. */
 bool str_glob(const char *pattern, const char *text);
 
+static inline bool str_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 static inline bool starts_with(const char *s, const char *prefix)
 {
     while (*prefix && *s == *prefix) {

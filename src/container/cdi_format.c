@@ -148,11 +148,6 @@ static void check_object(struct check *c, enum level level, json_t *object)
 
 /* ------------------------------------------------------------------ names */
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -163,7 +158,7 @@ static bool is_name(struct str s, const char *between)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i && i + 1 < s.n && strchr(between, s.s[i]) && s.s[i];
-        if (!is_letter(s.s[i]) && !is_digit(s.s[i]) && !inner) {
+        if (!str_is_letter(s.s[i]) && !is_digit(s.s[i]) && !inner) {
             return false;
         }
     }

@@ -89,17 +89,12 @@ struct hit {
     const char *text;
 };
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static void on_hit(void *arg, size_t literal, size_t at)
 {
     const struct hit *hit = arg;
     struct log *l = hit->log;
     uint32_t owner = l->rules->owners[literal];
-    bool in_word = at && is_letter(hit->text[at - 1]) && is_letter(hit->text[at]);
+    bool in_word = at && str_is_letter(hit->text[at - 1]) && str_is_letter(hit->text[at]);
     l->hits[owner / 64] |= (uint64_t)1 << (owner % 64);
     l->literals[literal / 64] |= (uint64_t)!in_word << (literal % 64);
 }

@@ -34,15 +34,10 @@ int subjects_decode(struct log_rules *r, const json_t *from, struct gm_err *err)
     return 0;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* At a word's beginning, or behind "lib". */
 static bool begins(const char *text, const char *at)
 {
-    return at == text || !is_letter(at[-1]) ||
+    return at == text || !str_is_letter(at[-1]) ||
            (at - text >= 3 && strncasecmp(at - 3, "lib", 3) == 0 && begins(text, at - 3));
 }
 
