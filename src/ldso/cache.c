@@ -120,7 +120,9 @@ static int compare(const char *a, const char *b)
 {
     while (*a) {
         bool digit_a = *a >= '0' && *a <= '9', digit_b = *b >= '0' && *b <= '9';
-        if (digit_a && digit_b) {
+        if (*a == *b && !digit_a) {
+            a++, b++;
+        } else if (digit_a && digit_b) {
             uint32_t x = 0, y = 0;
             for (; *a >= '0' && *a <= '9'; a++) {
                 x = x * 10 + (uint32_t)(*a - '0');
@@ -133,10 +135,8 @@ static int compare(const char *a, const char *b)
             }
         } else if (digit_a || digit_b) {
             return digit_a ? 1 : -1;
-        } else if (*a != *b) {
-            return *a - *b;
         } else {
-            a++, b++;
+            return *a - *b;
         }
     }
     return *a - *b;

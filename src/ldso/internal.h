@@ -104,8 +104,17 @@ uint64_t ldso_tls_free(const struct ldso_process *p);
 /* ---- process.c */
 
 bool ldso_has_name(const struct ldso_object *o, const char *name);
+/* Most objects that are asked do not have the name, and are told by this. */
+static inline uint64_t ldso_name_bit(uint32_t gnu_hash)
+{
+    return (uint64_t)1 << (gnu_hash & 63);
+}
+
 static inline bool ldso_has_name_key(const struct ldso_object *o, const struct elf_lookup_key *key)
 {
+    if (!(o->name_bits & ldso_name_bit(key->gnu_hash))) {
+        return false;
+    }
     for (size_t i = 0; i < o->names.n; i++) {
         const struct ldso_name *n = &o->names.items[i];
         if (n->hash == key->gnu_hash && strcmp(n->text, key->name) == 0) {

@@ -94,6 +94,7 @@ void ldso_add_name(struct ldso_process *p, struct ldso_object *o, const char *na
     struct elf_lookup_key key = elf_lookup_key(name);
     if (!ldso_has_name_key(o, &key)) {
         VEC_PUSH(p->arena, &o->names, (struct ldso_name){name, key.gnu_hash});
+        o->name_bits |= ldso_name_bit(key.gnu_hash);
     }
 }
 
@@ -112,7 +113,10 @@ struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
     o->path = path;
     o->file = file;
     o->soname = file->image.soname;
-    o->soname_hash = o->soname ? elf_lookup_key(o->soname).gnu_hash : 0;
+    if (o->soname) {
+        o->soname_hash = elf_lookup_key(o->soname).gnu_hash;
+        o->name_bits = ldso_name_bit(o->soname_hash);
+    }
     o->by = by;
     o->via = via;
     o->late = p->current_load >= 0;
@@ -142,6 +146,9 @@ static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
     struct elf_lookup_key key = elf_lookup_key(name);
     for (size_t i = 0; i < p->objects.n; i++) {
         struct ldso_object *o = p->objects.items[i];
+        if (!(o->name_bits & ldso_name_bit(key.gnu_hash))) {
+            continue;
+        }
         if (ldso_has_name_key(o, &key)) {
             return o;
         }
