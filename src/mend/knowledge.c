@@ -485,7 +485,7 @@ static void add_need(struct knowledge *k, need_list *out, const char *package,
 {
     struct solve_need need;
     if (solve_need_init(k->a, package, versions, source, &need)) {
-        need.strict = need.library = library;
+        need.strict = need.files = library;
         VEC_PUSH(k->a, out, need);
     }
 }
@@ -543,7 +543,7 @@ static void library_needs(struct knowledge *k, const char *package, const char *
         const char *set = cudnn_set(k, c, need);
         struct solve_need *said = said_already(out, need->package);
         if (said) {
-            said->strict = said->library = true;
+            said->strict = said->files = true;
         } else if (!knowledge_served_otherwise(k, need->package)) {
             add_need(k, out, need->package, set, source, true);
         }

@@ -149,7 +149,7 @@ static void want_library(struct planner *p, const struct asker *x, const char *s
         }
     }
     if (solve_need_init(p->a, v->package, set, source, &need)) {
-        need.strict = need.library = true;
+        need.strict = need.files = true;
         VEC_PUSH(p->a, &p->needs, need);
     }
 }

@@ -101,7 +101,7 @@ static bool need_fails(struct search *s, const struct choice *by, const struct s
     if (by && !by->changed && !need->strict && !(chosen && chosen->changed)) {
         return false;
     }
-    return now ? !solve_need_fits(need, now->version) : target->known || need->library;
+    return now ? !solve_need_fits(need, now->version) : target->known || need->files;
 }
 
 static bool forward(struct search *s, struct conflict *ret)

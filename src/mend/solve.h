@@ -24,7 +24,7 @@ struct solve_need {
     const char *versions;     // the set as written, "" for any
     struct py_specifiers set; // the same, parsed
     bool strict;  // holds for an installed release too, which else is left alone
-    bool library; // what is needed are its files: it must be there (else pip sees to that)
+    bool files;   // what is needed are its files: it must be there (else pip sees to that)
     const char *source;       // where it is said: "kb: compat/ctranslate2-4.5", "its metadata"
 };
 
@@ -90,7 +90,7 @@ struct solve_answer {
 
 void solve(struct arena *a, const struct solve_problem *problem, struct solve_answer *ret);
 
-/* Parses the set; false if it is none. Neither strict nor library. */
+/* Parses the set; false if it is none. Neither strict nor files. */
 bool solve_need_init(struct arena *a, const char *package, const char *versions,
                      const char *source, struct solve_need *ret);
 bool solve_need_fits(const struct solve_need *need, const char *version);

@@ -197,7 +197,7 @@ static void files_are_not_overwritten(void **state)
     lib12->collisions = &collision;
     lib12->n_collisions = 1;
     struct solve_release r = release(w, "3: lib12");
-    ((struct solve_need *)r.needs)->library = true;
+    ((struct solve_need *)r.needs)->files = true;
     struct solve_goal goal = move(a), only = {a, false, &r, 1, "asked for"};
     struct solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "a 2");

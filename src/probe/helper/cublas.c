@@ -50,7 +50,7 @@ static const union scale {
 struct cublas {
     struct cuda cuda;
     struct vendor vendor;
-    void *library, *handle;
+    void *dso, *handle;
     int capability; // from which on the card has units for the format
 };
 
@@ -69,8 +69,8 @@ static enum number_type type_of(const struct job *j)
 static void start(struct cublas *b, const struct job *j, const char *status_name)
 {
     cuda_start(&b->cuda, j);
-    b->library = open_library(stage_library(j));
-    name_function *name = symbol_optional(b->library, status_name); // since 11.4
+    b->dso = open_library(stage_library(j));
+    name_function *name = symbol_optional(b->dso, status_name); // since 11.4
     b->vendor =
         (struct vendor){.status_name = name,
                         .no_memory = {CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_NOT_INITIALIZED},
@@ -171,7 +171,7 @@ static int gemm(struct cublas *b, const struct format *f, const struct product *
     int (*cublasGemmEx)(void *handle, int transa, int transb, int m, int n, int k,
                         const void *alpha, const void *a, int a_type, int lda, const void *b,
                         int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,
-                        int compute, int algo) = symbol(b->library, "cublasGemmEx");
+                        int compute, int algo) = symbol(b->dso, "cublasGemmEx");
     const union scale *one = f->scale == R_32I ? &one_integer : &one_float;
     return CALL(cublasGemmEx, b->handle, p->transpose_a ? OP_T : OP_N, p->transpose_b ? OP_T : OP_N,
                 p->m, p->n, p->k, one, at_a, f->operands, p->lda, at_b, f->operands, p->ldb, &zero,
@@ -181,7 +181,7 @@ static int gemm(struct cublas *b, const struct format *f, const struct product *
 static void create(struct cublas *b, const struct job *j)
 {
     start(b, j, "cublasGetStatusName");
-    int (*cublasCreate_v2)(void **) = symbol(b->library, "cublasCreate_v2");
+    int (*cublasCreate_v2)(void **) = symbol(b->dso, "cublasCreate_v2");
     TRY(&b->vendor, cublasCreate_v2, &b->handle);
 }
 
@@ -207,7 +207,7 @@ static void *layout(const struct cublas *b, int format, int rows, int columns)
 {
     int (*cublasLtMatrixLayoutCreate)(void **, int type, uint64_t rows, uint64_t columns,
                                       int64_t leading) =
-        symbol(b->library, "cublasLtMatrixLayoutCreate");
+        symbol(b->dso, "cublasLtMatrixLayoutCreate");
     void *created = NULL;
     TRY(&b->vendor, cublasLtMatrixLayoutCreate, &created, format, (uint64_t)rows, (uint64_t)columns,
         rows);
@@ -217,9 +217,9 @@ static void *layout(const struct cublas *b, int format, int rows, int columns)
 static void *description(const struct cublas *b, const struct format *f, const struct product *p)
 {
     int (*cublasLtMatmulDescCreate)(void **, int compute, int scale) =
-        symbol(b->library, "cublasLtMatmulDescCreate");
+        symbol(b->dso, "cublasLtMatmulDescCreate");
     int (*cublasLtMatmulDescSetAttribute)(void *, int attribute, const void *, size_t) =
-        symbol(b->library, "cublasLtMatmulDescSetAttribute");
+        symbol(b->dso, "cublasLtMatmulDescSetAttribute");
     int32_t transa = p->transpose_a ? OP_T : OP_N, transb = p->transpose_b ? OP_T : OP_N;
     void *created = NULL;
     TRY(&b->vendor, cublasLtMatmulDescCreate, &created, f->compute, f->scale);
@@ -235,7 +235,7 @@ static int matmul(struct cublas *b, const struct format *f, const struct product
                           void *a_layout, const void *b, void *b_layout, const void *beta,
                           const void *c, void *c_layout, void *d, void *d_layout,
                           const void *algorithm, void *workspace, size_t workspace_bytes,
-                          void *stream) = symbol(b->library, "cublasLtMatmul");
+                          void *stream) = symbol(b->dso, "cublasLtMatmul");
     const union scale *one = f->scale == R_32I ? &one_integer : &one_float;
     void *a = layout(b, f->operands, p->lda, p->transpose_a ? p->m : p->k);
     void *other = layout(b, f->operands, p->ldb, p->transpose_b ? p->k : p->n);
@@ -252,7 +252,7 @@ void stage_cublaslt_gemm(const struct job *j)
     enum number_type type = type_of(j);
     start(&b, j, "cublasLtGetStatusName");
     b.capability = formats[type].lt_capability;
-    int (*cublasLtCreate)(void **) = symbol(b.library, "cublasLtCreate");
+    int (*cublasLtCreate)(void **) = symbol(b.dso, "cublasLtCreate");
     TRY(&b.vendor, cublasLtCreate, &b.handle);
     run_products(&b, type, "cublasLtMatmul", matmul);
 }

@@ -74,7 +74,7 @@ static const char *driver_status_name(int code)
 
 static int capability(const struct cuda *c, int device)
 {
-    int (*cuDeviceGetAttribute)(int *, int, int) = symbol(c->library, "cuDeviceGetAttribute");
+    int (*cuDeviceGetAttribute)(int *, int, int) = symbol(c->dso, "cuDeviceGetAttribute");
     int major = 0, minor = 0;
     TRY(&c->vendor, cuDeviceGetAttribute, &major, CAPABILITY_MAJOR, device);
     TRY(&c->vendor, cuDeviceGetAttribute, &minor, CAPABILITY_MINOR, device);
@@ -88,11 +88,11 @@ void cuda_start(struct cuda *c, const struct job *j)
                                 .no_memory = {CUDA_ERROR_OUT_OF_MEMORY},
                                 .unavailable = CUDA_ERROR_DEVICE_UNAVAILABLE};
     const char *driver = job_value(j, "driver"); // by the model of the target's loader
-    c->library = open_library(driver ? driver : "libcuda.so.1");
-    int (*cuInit)(unsigned) = symbol(c->library, "cuInit");
-    int (*cuDeviceGet)(int *, int) = symbol(c->library, "cuDeviceGet");
-    int (*cuDevicePrimaryCtxRetain)(void **, int) = symbol(c->library, "cuDevicePrimaryCtxRetain");
-    int (*cuCtxSetCurrent)(void *) = symbol(c->library, "cuCtxSetCurrent");
+    c->dso = open_library(driver ? driver : "libcuda.so.1");
+    int (*cuInit)(unsigned) = symbol(c->dso, "cuInit");
+    int (*cuDeviceGet)(int *, int) = symbol(c->dso, "cuDeviceGet");
+    int (*cuDevicePrimaryCtxRetain)(void **, int) = symbol(c->dso, "cuDevicePrimaryCtxRetain");
+    int (*cuCtxSetCurrent)(void *) = symbol(c->dso, "cuCtxSetCurrent");
     int device = 0;
     void *context = NULL;
     TRY(&c->vendor, cuInit, 0);
@@ -100,13 +100,13 @@ void cuda_start(struct cuda *c, const struct job *j)
     c->capability = capability(c, device);
     TRY(&c->vendor, cuDevicePrimaryCtxRetain, &context, device);
     TRY(&c->vendor, cuCtxSetCurrent, context);
-    c->memory_info = symbol_optional(c->library, "cuMemGetInfo_v2");
+    c->memory_info = symbol_optional(c->dso, "cuMemGetInfo_v2");
     c->vendor.cuda = c;
 }
 
 uint64_t cuda_alloc(const struct cuda *c, size_t size)
 {
-    int (*cuMemAlloc_v2)(uint64_t *, size_t) = symbol(c->library, "cuMemAlloc_v2");
+    int (*cuMemAlloc_v2)(uint64_t *, size_t) = symbol(c->dso, "cuMemAlloc_v2");
     uint64_t at = 0;
     TRY(&c->vendor, cuMemAlloc_v2, &at, size);
     return at;
@@ -114,7 +114,7 @@ uint64_t cuda_alloc(const struct cuda *c, size_t size)
 
 uint64_t cuda_put(const struct cuda *c, const void *data, size_t size)
 {
-    int (*cuMemcpyHtoD_v2)(uint64_t, const void *, size_t) = symbol(c->library, "cuMemcpyHtoD_v2");
+    int (*cuMemcpyHtoD_v2)(uint64_t, const void *, size_t) = symbol(c->dso, "cuMemcpyHtoD_v2");
     uint64_t at = cuda_alloc(c, size);
     TRY(&c->vendor, cuMemcpyHtoD_v2, at, data, size);
     return at;
@@ -122,8 +122,8 @@ uint64_t cuda_put(const struct cuda *c, const void *data, size_t size)
 
 void cuda_get(const struct cuda *c, void *data, uint64_t at, size_t size)
 {
-    int (*cuCtxSynchronize)(void) = symbol(c->library, "cuCtxSynchronize");
-    int (*cuMemcpyDtoH_v2)(void *, uint64_t, size_t) = symbol(c->library, "cuMemcpyDtoH_v2");
+    int (*cuCtxSynchronize)(void) = symbol(c->dso, "cuCtxSynchronize");
+    int (*cuMemcpyDtoH_v2)(void *, uint64_t, size_t) = symbol(c->dso, "cuMemcpyDtoH_v2");
     TRY(&c->vendor, cuCtxSynchronize);
     TRY(&c->vendor, cuMemcpyDtoH_v2, data, at, size);
 }
@@ -154,13 +154,13 @@ enum { ADDED = 1000, BLOCK = 128 }; // no multiple of a block
 
 static void launch(const struct cuda *c, const void *image, const char *function, void **arguments)
 {
-    int (*cuModuleLoadData)(void **, const void *) = symbol(c->library, "cuModuleLoadData");
+    int (*cuModuleLoadData)(void **, const void *) = symbol(c->dso, "cuModuleLoadData");
     int (*cuModuleGetFunction)(void **, void *, const char *) =
-        symbol(c->library, "cuModuleGetFunction");
+        symbol(c->dso, "cuModuleGetFunction");
     int (*cuLaunchKernel)(void *, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                           unsigned block_x, unsigned block_y, unsigned block_z,
                           unsigned shared_bytes, void *stream, void **arguments, void **extra) =
-        symbol(c->library, "cuLaunchKernel");
+        symbol(c->dso, "cuLaunchKernel");
     void *module = NULL, *kernel = NULL;
     TRY(&c->vendor, cuModuleLoadData, &module, image);
     TRY(&c->vendor, cuModuleGetFunction, &kernel, module, function);

@@ -44,7 +44,7 @@ void vendor_check(const struct vendor *v, const char *function, int code);
 
 struct cuda {
     struct vendor vendor;
-    void *library;
+    void *dso;
     int device;
     int capability; // 86 for 8.6
     int (*memory_info)(size_t *free, size_t *total); // cuMemGetInfo_v2

@@ -17,19 +17,19 @@ enum { BYTES = 1 << 20 };
 
 struct cudart {
     struct vendor vendor;
-    void *library;
+    void *dso;
     int runtime, driver; // versions, 12040 for 12.4
 };
 
 static void open_cudart(struct cudart *r, const struct job *j)
 {
-    *r = (struct cudart){.library = open_library(stage_library(j))};
-    const char *(*cudaGetErrorName)(int) = symbol(r->library, "cudaGetErrorName");
+    *r = (struct cudart){.dso = open_library(stage_library(j))};
+    const char *(*cudaGetErrorName)(int) = symbol(r->dso, "cudaGetErrorName");
     r->vendor = (struct vendor){.status_name = cudaGetErrorName,
                                 .no_memory = {CUDA_ERROR_MEMORY_ALLOCATION},
                                 .unavailable = CUDA_ERROR_DEVICES_UNAVAILABLE};
-    int (*cudaRuntimeGetVersion)(int *) = symbol(r->library, "cudaRuntimeGetVersion");
-    int (*cudaDriverGetVersion)(int *) = symbol(r->library, "cudaDriverGetVersion");
+    int (*cudaRuntimeGetVersion)(int *) = symbol(r->dso, "cudaRuntimeGetVersion");
+    int (*cudaDriverGetVersion)(int *) = symbol(r->dso, "cudaDriverGetVersion");
     TRY(&r->vendor, cudaRuntimeGetVersion, &r->runtime);
     say_fact("cudart.version", "%d.%d", r->runtime / 1000, r->runtime % 1000 / 10);
     TRY(&r->vendor, cudaDriverGetVersion, &r->driver);
@@ -46,7 +46,7 @@ void stage_cudart(const struct job *j)
         say_failed(0, NULL, "cudaDriverGetVersion: the CUDA runtime %d.%d finds no NVIDIA driver",
                    r.runtime / 1000, r.runtime % 1000 / 10);
     }
-    int (*cudaGetDeviceCount)(int *) = symbol(r.library, "cudaGetDeviceCount");
+    int (*cudaGetDeviceCount)(int *) = symbol(r.dso, "cudaGetDeviceCount");
     TRY(&r.vendor, cudaGetDeviceCount, &count);
     say_fact("device.count", "%d", count);
     if (count == 0) {
@@ -60,7 +60,7 @@ void stage_cudart(const struct job *j)
 /* To the card and back, through memory that cudaMallocHost() gave. */
 static void copy_there_and_back(const struct cudart *r, unsigned char *host, void *device)
 {
-    int (*cudaMemcpy)(void *, const void *, size_t, int) = symbol(r->library, "cudaMemcpy");
+    int (*cudaMemcpy)(void *, const void *, size_t, int) = symbol(r->dso, "cudaMemcpy");
     for (size_t i = 0; i < BYTES; i++) {
         host[i] = (unsigned char)(i * 7 + i / 251);
     }
@@ -81,12 +81,12 @@ void stage_cudart_memory(const struct job *j)
     struct cudart r;
     void *host = NULL, *device = NULL;
     open_cudart(&r, j);
-    int (*cudaSetDevice)(int) = symbol(r.library, "cudaSetDevice");
-    int (*cudaMallocHost)(void **, size_t) = symbol(r.library, "cudaMallocHost");
-    int (*cudaMalloc)(void **, size_t) = symbol(r.library, "cudaMalloc");
-    int (*cudaFree)(void *) = symbol(r.library, "cudaFree");
-    int (*cudaFreeHost)(void *) = symbol(r.library, "cudaFreeHost");
-    struct cuda memory = {.memory_info = symbol(r.library, "cudaMemGetInfo")};
+    int (*cudaSetDevice)(int) = symbol(r.dso, "cudaSetDevice");
+    int (*cudaMallocHost)(void **, size_t) = symbol(r.dso, "cudaMallocHost");
+    int (*cudaMalloc)(void **, size_t) = symbol(r.dso, "cudaMalloc");
+    int (*cudaFree)(void *) = symbol(r.dso, "cudaFree");
+    int (*cudaFreeHost)(void *) = symbol(r.dso, "cudaFreeHost");
+    struct cuda memory = {.memory_info = symbol(r.dso, "cudaMemGetInfo")};
     TRY(&r.vendor, cudaSetDevice, j->device);
     r.vendor.cuda = &memory;
     TRY(&r.vendor, cudaMallocHost, &host, BYTES);

@@ -33,15 +33,15 @@ enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1 }; // cudnnConvolutionFwdAlg
 struct cudnn {
     struct cuda cuda;
     struct vendor vendor;
-    void *library, *handle;
+    void *dso, *handle;
     size_t version; // 90100 for 9.1.0, 8907 for 8.9.7
 };
 
 static void open_cudnn(struct cudnn *d, const struct job *j)
 {
-    d->library = open_library(stage_library(j));
-    const char *(*cudnnGetErrorString)(int) = symbol(d->library, "cudnnGetErrorString");
-    size_t (*cudnnGetVersion)(void) = symbol(d->library, "cudnnGetVersion");
+    d->dso = open_library(stage_library(j));
+    const char *(*cudnnGetErrorString)(int) = symbol(d->dso, "cudnnGetErrorString");
+    size_t (*cudnnGetVersion)(void) = symbol(d->dso, "cudnnGetVersion");
     d->vendor = (struct vendor){.status_name = cudnnGetErrorString,
                                 .no_memory = {STATUS_ALLOC_FAILED_8, STATUS_NOT_INITIALIZED,
                                               STATUS_DEVICE_ALLOCATION_FAILED}};
@@ -81,7 +81,7 @@ static int check_sublibraries(const struct cudnn *d)
     int asked = 0;
     for (size_t i = 0; i < sizeof sublibraries / sizeof *sublibraries; i++) {
         const struct sublibrary *s = &sublibraries[i];
-        int (*check)(void) = symbol_optional(d->library, s->function);
+        int (*check)(void) = symbol_optional(d->dso, s->function);
         if (!check) {
             continue;
         }
@@ -106,7 +106,7 @@ static const char *const engines[] = {"libcudnn_engines_precompiled.so.9",
 
 static int check_engines(const struct cudnn *d)
 {
-    const char *path = library_path(d->library);
+    const char *path = library_path(d->dso);
     const char *slash = path ? strrchr(path, '/') : NULL;
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
         char beside[4096];
@@ -148,9 +148,9 @@ struct descriptors {
 
 static void *tensor(const struct cudnn *d, int type, int channels, int length)
 {
-    int (*cudnnCreateTensorDescriptor)(void **) = symbol(d->library, "cudnnCreateTensorDescriptor");
+    int (*cudnnCreateTensorDescriptor)(void **) = symbol(d->dso, "cudnnCreateTensorDescriptor");
     int (*cudnnSetTensor4dDescriptor)(void *, int layout, int type, int n, int c, int h, int w) =
-        symbol(d->library, "cudnnSetTensor4dDescriptor");
+        symbol(d->dso, "cudnnSetTensor4dDescriptor");
     void *created = NULL;
     TRY(&d->vendor, cudnnCreateTensorDescriptor, &created);
     TRY(&d->vendor, cudnnSetTensor4dDescriptor, created, TENSOR_NCHW, type, 1, channels, 1, length);
@@ -159,9 +159,9 @@ static void *tensor(const struct cudnn *d, int type, int channels, int length)
 
 static void *filter(const struct cudnn *d, int type, const struct convolution *c)
 {
-    int (*cudnnCreateFilterDescriptor)(void **) = symbol(d->library, "cudnnCreateFilterDescriptor");
+    int (*cudnnCreateFilterDescriptor)(void **) = symbol(d->dso, "cudnnCreateFilterDescriptor");
     int (*cudnnSetFilter4dDescriptor)(void *, int type, int layout, int k, int c, int h, int w) =
-        symbol(d->library, "cudnnSetFilter4dDescriptor");
+        symbol(d->dso, "cudnnSetFilter4dDescriptor");
     void *created = NULL;
     TRY(&d->vendor, cudnnCreateFilterDescriptor, &created);
     TRY(&d->vendor, cudnnSetFilter4dDescriptor, created, type, TENSOR_NCHW, c->filters, c->channels,
@@ -172,12 +172,12 @@ static void *filter(const struct cudnn *d, int type, const struct convolution *c
 static void *convolution(const struct cudnn *d, int type, const struct convolution *c)
 {
     int (*cudnnCreateConvolutionDescriptor)(void **) =
-        symbol(d->library, "cudnnCreateConvolutionDescriptor");
+        symbol(d->dso, "cudnnCreateConvolutionDescriptor");
     int (*cudnnSetConvolution2dDescriptor)(void *, int pad_h, int pad_w, int stride_h, int stride_w,
                                            int dilation_h, int dilation_w, int mode, int type) =
-        symbol(d->library, "cudnnSetConvolution2dDescriptor");
+        symbol(d->dso, "cudnnSetConvolution2dDescriptor");
     int (*cudnnSetConvolutionMathType)(void *, int) =
-        symbol(d->library, "cudnnSetConvolutionMathType");
+        symbol(d->dso, "cudnnSetConvolutionMathType");
     void *created = NULL;
     TRY(&d->vendor, cudnnCreateConvolutionDescriptor, &created);
     TRY(&d->vendor, cudnnSetConvolution2dDescriptor, created, 0, c->padding, 1, c->stride, 1, 1,
@@ -200,7 +200,7 @@ static size_t workspace_bytes(const struct cudnn *d, const struct descriptors *x
 {
     int (*cudnnGetConvolutionForwardWorkspaceSize)(
         void *, void *input, void *filter, void *convolution, void *output, int algorithm,
-        size_t *) = symbol(d->library, "cudnnGetConvolutionForwardWorkspaceSize");
+        size_t *) = symbol(d->dso, "cudnnGetConvolutionForwardWorkspaceSize");
     size_t bytes = 0;
     *ret_algorithm = IMPLICIT_PRECOMP_GEMM;
     int code = CALL(cudnnGetConvolutionForwardWorkspaceSize, d->handle, x->input, x->filter,
@@ -220,7 +220,7 @@ static void forward(const struct cudnn *d, const struct descriptors *x, struct c
                                    void *filter_as, const void *filter, void *convolution,
                                    int algorithm, void *workspace, size_t workspace_bytes,
                                    const void *beta, void *output_as, void *output) =
-        symbol(d->library, "cudnnConvolutionForward");
+        symbol(d->dso, "cudnnConvolutionForward");
     const float one = 1, zero = 0;
     int algorithm = 0;
     size_t bytes = workspace_bytes(d, x, &algorithm);
@@ -265,7 +265,7 @@ void stage_cudnn_convolution(const struct job *j)
     cuda_start(&d.cuda, j);
     open_cudnn(&d, j);
     d.vendor.cuda = &d.cuda;
-    int (*cudnnCreate)(void **) = symbol(d.library, "cudnnCreate");
+    int (*cudnnCreate)(void **) = symbol(d.dso, "cudnnCreate");
     TRY(&d.vendor, cudnnCreate, &d.handle);
     say_fact("error.of.tolerance.float32", "%.3f", try_convolution(&d, NUMBER_FLOAT32, "float32"));
     if (d.cuda.capability < HALF_CAPABILITY) {

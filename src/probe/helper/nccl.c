@@ -8,14 +8,14 @@ enum { NCCL_FLOAT32 = 7, NCCL_SUM = 0, NUMBERS = 1000 }; // ncclDataType_t, nccl
 
 struct nccl {
     struct vendor vendor;
-    void *library;
+    void *dso;
     int version; // 22105 for 2.21.5, and 2708 for 2.7.8
 };
 
 static void open_nccl(struct nccl *n, const struct job *j)
 {
-    *n = (struct nccl){.library = open_library(stage_library(j))};
-    int (*ncclGetVersion)(int *) = symbol(n->library, "ncclGetVersion");
+    *n = (struct nccl){.dso = open_library(stage_library(j))};
+    int (*ncclGetVersion)(int *) = symbol(n->dso, "ncclGetVersion");
     TRY(&n->vendor, ncclGetVersion, &n->version);
     say_fact("nccl.version", "%d", n->version);
 }
@@ -40,7 +40,7 @@ void stage_nccl(const struct job *j)
 /* As vendor_check(), with NCCL's own words. */
 static void check(const struct nccl *n, const char *function, int code)
 {
-    const char *(*ncclGetLastError)(void *) = symbol_optional(n->library, "ncclGetLastError");
+    const char *(*ncclGetLastError)(void *) = symbol_optional(n->dso, "ncclGetLastError");
     const char *text = code != 0 && ncclGetLastError ? ncclGetLastError(NULL) : NULL; // since 2.13
     if (text && *text) {
         say_fact("log", "%s", text);
@@ -70,10 +70,10 @@ void stage_nccl_allreduce(const struct job *j)
     open_nccl(&n, j);
     n.vendor.cuda = &c;
     int (*ncclCommInitAll)(void **, int count, const int *devices) =
-        symbol(n.library, "ncclCommInitAll");
+        symbol(n.dso, "ncclCommInitAll");
     int (*ncclAllReduce)(const void *, void *, size_t, int type, int operation, void *communicator,
-                         void *stream) = symbol(n.library, "ncclAllReduce");
-    int (*ncclCommDestroy)(void *) = symbol(n.library, "ncclCommDestroy");
+                         void *stream) = symbol(n.dso, "ncclAllReduce");
+    int (*ncclCommDestroy)(void *) = symbol(n.dso, "ncclCommDestroy");
     for (int i = 0; i < NUMBERS; i++) {
         sent[i] = (float)i * 0.73f - 200, received[i] = -1e30f;
     }

@@ -367,7 +367,7 @@ void stage_memory_free(const struct job *j)
     size_t free_bytes = 0, total_bytes = 0;
     (void)load_driver(j);
     cuda_start(&c, j);
-    int (*cuMemGetInfo_v2)(size_t *, size_t *) = symbol(c.library, "cuMemGetInfo_v2");
+    int (*cuMemGetInfo_v2)(size_t *, size_t *) = symbol(c.dso, "cuMemGetInfo_v2");
     TRY(&c.vendor, cuMemGetInfo_v2, &free_bytes, &total_bytes);
     say_fact("memory.free.mib", "%zu", free_bytes >> 20);
     say_fact("memory.total.mib", "%zu", total_bytes >> 20);
@@ -395,8 +395,8 @@ void stage_memory(const struct job *j)
     }
     (void)load_driver(j);
     cuda_start(&c, j);
-    int (*cuMemcpyDtoD_v2)(uint64_t, uint64_t, size_t) = symbol(c.library, "cuMemcpyDtoD_v2");
-    int (*cuMemFree_v2)(uint64_t) = symbol(c.library, "cuMemFree_v2");
+    int (*cuMemcpyDtoD_v2)(uint64_t, uint64_t, size_t) = symbol(c.dso, "cuMemcpyDtoD_v2");
+    int (*cuMemFree_v2)(uint64_t) = symbol(c.dso, "cuMemFree_v2");
     for (uint32_t i = 0; i < n; i++) {
         words[i] = pattern(i);
     }

@@ -22,16 +22,16 @@ static const char source[] =
 
 struct nvrtc {
     struct vendor vendor;
-    void *library, *program;
+    void *dso, *program;
     int major, minor;
 };
 
 static void open_nvrtc(struct nvrtc *n, const struct job *j)
 {
-    *n = (struct nvrtc){.library = open_library(stage_library(j))};
-    const char *(*nvrtcGetErrorString)(int) = symbol(n->library, "nvrtcGetErrorString");
+    *n = (struct nvrtc){.dso = open_library(stage_library(j))};
+    const char *(*nvrtcGetErrorString)(int) = symbol(n->dso, "nvrtcGetErrorString");
     n->vendor = (struct vendor){.status_name = nvrtcGetErrorString};
-    int (*nvrtcVersion)(int *, int *) = symbol(n->library, "nvrtcVersion");
+    int (*nvrtcVersion)(int *, int *) = symbol(n->dso, "nvrtcVersion");
     TRY(&n->vendor, nvrtcVersion, &n->major, &n->minor);
     say_fact("nvrtc.version", "%d.%d", n->major, n->minor);
 }
@@ -39,8 +39,8 @@ static void open_nvrtc(struct nvrtc *n, const struct job *j)
 /* The compiler's first line, as a fact. */
 static void say_log(const struct nvrtc *n)
 {
-    int (*nvrtcGetProgramLogSize)(void *, size_t *) = symbol(n->library, "nvrtcGetProgramLogSize");
-    int (*nvrtcGetProgramLog)(void *, char *) = symbol(n->library, "nvrtcGetProgramLog");
+    int (*nvrtcGetProgramLogSize)(void *, size_t *) = symbol(n->dso, "nvrtcGetProgramLogSize");
+    int (*nvrtcGetProgramLog)(void *, char *) = symbol(n->dso, "nvrtcGetProgramLog");
     size_t size = 0;
     if (CALL(nvrtcGetProgramLogSize, n->program, &size) != 0 || size < 2) {
         return;
@@ -57,11 +57,11 @@ static char *compile(struct nvrtc *n, int capability)
 {
     int (*nvrtcCreateProgram)(void **, const char *source, const char *name, int headers,
                               const char *const *, const char *const *) =
-        symbol(n->library, "nvrtcCreateProgram");
+        symbol(n->dso, "nvrtcCreateProgram");
     int (*nvrtcCompileProgram)(void *, int options, const char *const *) =
-        symbol(n->library, "nvrtcCompileProgram");
-    int (*nvrtcGetPTXSize)(void *, size_t *) = symbol(n->library, "nvrtcGetPTXSize");
-    int (*nvrtcGetPTX)(void *, char *) = symbol(n->library, "nvrtcGetPTX");
+        symbol(n->dso, "nvrtcCompileProgram");
+    int (*nvrtcGetPTXSize)(void *, size_t *) = symbol(n->dso, "nvrtcGetPTXSize");
+    int (*nvrtcGetPTX)(void *, char *) = symbol(n->dso, "nvrtcGetPTX");
     char option[48];
     const char *const options[] = {option};
     size_t size = 0;
