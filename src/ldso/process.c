@@ -114,8 +114,7 @@ struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
     o->file = file;
     o->soname = file->image.soname;
     if (o->soname) {
-        o->soname_hash = elf_lookup_key(o->soname).gnu_hash;
-        o->name_bits = ldso_name_bit(o->soname_hash);
+        o->name_bits = ldso_name_bit(elf_lookup_key(o->soname).gnu_hash);
     }
     o->by = by;
     o->via = via;
@@ -152,8 +151,7 @@ static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
         if (ldso_has_name_key(o, &key)) {
             return o;
         }
-        if (!o->soname_added && o->soname && o->soname_hash == key.gnu_hash &&
-            strcmp(o->soname, name) == 0) {
+        if (!o->soname_added && o->soname && strcmp(o->soname, name) == 0) {
             o->soname_added = true;
             ldso_add_name(p, o, name);
             return o;

@@ -75,7 +75,6 @@ struct ldso_version_from {
 struct ldso_object {
     const char *path; // link map name: as opened, links not resolved
     const char *soname;
-    uint32_t soname_hash; // elf_lookup_key(soname).gnu_hash
     struct ldso_file *file;
     VEC(struct ldso_name) names; // every name it answers to
     uint64_t name_bits;          // ldso_name_bit() of each of them and of the soname

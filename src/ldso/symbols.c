@@ -371,13 +371,15 @@ static void note_provider(struct search *s, uint32_t index, struct ldso_file *pr
     }
 }
 
-/* In full, as the loader does it. */
-static enum lookup look_up(struct search *s, const struct elf_lookup_key *key, struct wanted want,
-                           struct ldso_object **ret)
+/* Where the object that was asked first does not define the symbol: in the others of the recent ones,
+ * then in full, as the loader does it. */
+static enum lookup look_up(struct search *s, const struct elf_lookup_key *key,
+                           const struct asked *asked, struct ldso_object **ret)
 {
+    struct wanted want = asked->want;
     for (size_t i = 0; i < s->recent.n && !want.version->version; i++) {
         *ret = s->recent.items[i];
-        if (lookup_in(s->p, *ret, key, want) == LOOKUP_FOUND) {
+        if (*ret != asked->first && lookup_in(s->p, *ret, key, want) == LOOKUP_FOUND) {
             return LOOKUP_FOUND;
         }
     }
@@ -422,7 +424,7 @@ static enum lookup finish(struct search *s, const struct elf_lookup *l, const st
         *ret = asked->first;
         return LOOKUP_FOUND;
     }
-    return look_up(s, &l->key, asked->want, ret);
+    return look_up(s, &l->key, asked, ret);
 }
 
 static void look_up_symbols(struct search *s, size_t n)

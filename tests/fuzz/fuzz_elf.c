@@ -98,6 +98,9 @@ static void see_wanted(struct seen *seen, const struct elf_image *e, uint32_t en
             assert(lookups[i].key.gnu_hash == elf_lookup_key(lookups[i].key.name).gnu_hash);
             see_text(seen, lookups[i].key.name);
             see_number(seen, lookups[i].index * 65536u + lookups[i].versym);
+            struct elf_symbol sym;
+            assert(elf_symbol_at(e, lookups[i].index, &sym) && sym.shndx == SHN_UNDEF &&
+                   sym.bind != STB_WEAK && sym.bind != STB_LOCAL && sym.name == lookups[i].key.name);
         }
     }
 }
@@ -185,7 +188,7 @@ static uint64_t by_source(struct arena *a, struct file file, size_t room, bool m
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const size_t rooms[] = {0, 4096, 8192, 16 << 10};
+    static const size_t rooms[] = {0, 4096, 8192, 16 << 10, 64 << 10};
     struct arena arena;
     arena_init(&arena, (size_t)256 << 20, NULL, NULL);
     struct file file = {.data = data, .size = size};
@@ -193,8 +196,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     elf_image_parse(&arena, data, size, &image);
     uint64_t digest = see_all(&arena, &image, &file);
     if (size) {
-        size_t room = rooms[digest % 4];
-        bool map_first = digest / 4 % 4 == 0;
+        size_t room = rooms[digest % 5];
+        bool map_first = digest / 5 % 4 == 0;
         assert(by_source(&arena, file, room, map_first) == digest);
         file.unmappable = true; // its file is gone: less is read, and nothing else happens
         (void)by_source(&arena, file, room, map_first);
