@@ -1,6 +1,7 @@
 #include "elf/image.h"
 
 #include <endian.h>
+#include <limits.h>
 #include <string.h>
 
 enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
@@ -167,16 +168,6 @@ static void read_segment_facts(struct elf_image *e)
     }
 }
 
-static void read_interp(struct elf_image *e)
-{
-    for (size_t i = 0; i < e->n_segments && !e->interp; i++) {
-        const struct elf_segment *s = &e->segments[i];
-        if (s->type == PT_INTERP) {
-            e->interp = text_at(e, s->offset, s->filesz < 4096 ? s->filesz : 4096);
-        }
-    }
-}
-
 /* What the dynamic section says, still as addresses and string offsets. */
 struct dynamic {
     uint64_t strtab, strsz, symtab, hash, gnu_hash, versym, verneed, verneed_n, verdef, verdef_n;
@@ -286,20 +277,47 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->symbolic |= (e->flags & DF_SYMBOLIC) != 0;
 }
 
-enum { FIRST_READ = 4096, VERSIONS_ROOM = 2048 };
+enum { FIRST_READ = 4096, VERSIONS_ROOM = 512 };
 
-static const unsigned char *whole_file(struct elf_source *s)
+static const unsigned char *whole_file(const struct elf_image *e)
 {
+    struct elf_source *s = e->source;
     if (!s->asked) {
         s->asked = true;
-        s->whole = s->map(s);
+        s->whole = s->map(s, e->size);
     }
     return s->whole;
 }
 
+/* Makes the first bytes, at least one, near; false: they are not to be had that way. */
+static bool map_first(struct elf_image *e)
+{
+    struct elf_source *s = e->source;
+    if (s->map_first == 0 || s->map_first >= e->size) {
+        e->data = s->map_first ? whole_file(e) : NULL;
+        e->near = e->data ? e->size : 0;
+    } else {
+        e->data = s->map(s, s->map_first);
+        e->near = e->data ? s->map_first : 0;
+    }
+    return e->near > 0;
+}
+
+static bool read_first(struct elf_image *e)
+{
+    struct elf_source *s = e->source;
+    size_t n = e->size < FIRST_READ ? e->size : FIRST_READ;
+    if (n > s->room || !s->read(s, 0, s->head, n)) {
+        return false;
+    }
+    e->data = s->head;
+    e->near = n;
+    return true;
+}
+
 const unsigned char *elf_far_bytes(const struct elf_image *e, uint64_t offset)
 {
-    const unsigned char *whole = e->source ? whole_file(e->source) : NULL;
+    const unsigned char *whole = e->source ? whole_file(e) : NULL;
     return whole ? whole + offset : NULL;
 }
 
@@ -326,7 +344,7 @@ static void fetch_tables(struct elf_image *e)
     if (e->data == s->head && end <= s->room &&
         s->read(s, e->near, s->head + e->near, (size_t)end - e->near)) {
         e->near = (size_t)end;
-    } else if (whole_file(s)) {
+    } else if (whole_file(e)) {
         e->data = s->whole;
         e->near = e->size;
     }
@@ -354,23 +372,38 @@ static int64_t dynamic_tag(const struct elf_image *e, const unsigned char *p)
     return e->is64 ? (int64_t)elf_u64(e, p) : (int64_t)(int32_t)elf_u32(e, p);
 }
 
-enum { DYNAMIC_READ_MAX = 2048, FAR = 32 << 10 };
+enum { READ_MAX = 2048, FAR = 32 << 10 };
 
-/* Bytes of the dynamic section, which stands far behind all else that is looked at in a file of some
- * size: read if that can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
-static const unsigned char *dynamic_bytes(const struct elf_image *e, uint64_t offset,
-                                          uint64_t size, unsigned char buffer[DYNAMIC_READ_MAX])
+/* Bytes that are looked at once and stand far behind all else that is, in a file of some size: read if
+ * that can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
+static const unsigned char *bytes_for_once(const struct elf_image *e, uint64_t offset, uint64_t size,
+                                           unsigned char buffer[READ_MAX])
 {
     bool is_far = e->source && (offset >= e->near || offset > FAR) &&
-                  elf_inside(e, offset, size) && size <= DYNAMIC_READ_MAX;
+                  elf_inside(e, offset, size) && size <= READ_MAX;
     return is_far && e->source->read(e->source, offset, buffer, (size_t)size)
                ? buffer
                : elf_bytes(e, offset, size);
 }
 
+static void read_interp(struct arena *a, struct elf_image *e)
+{
+    unsigned char buffer[READ_MAX];
+    for (size_t i = 0; i < e->n_segments && !e->interp; i++) {
+        const struct elf_segment *s = &e->segments[i];
+        uint64_t size = s->filesz < PATH_MAX ? s->filesz : PATH_MAX;
+        const unsigned char *p =
+            s->type == PT_INTERP ? bytes_for_once(e, s->offset, size, buffer) : NULL;
+        if (p && memchr(p, 0, size)) {
+            const char *text = (const char *)p;
+            e->interp = p == buffer ? arena_strdup(a, text) : text;
+        }
+    }
+}
+
 static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_segment *s)
 {
-    unsigned char buffer[DYNAMIC_READ_MAX];
+    unsigned char buffer[READ_MAX];
     size_t entry = e->is64 ? 16 : 8;
     uint64_t offset = s->offset;
     /* The loader reads through the mapped address; p_offset of PT_DYNAMIC itself is not used. */
@@ -380,7 +413,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     if (count > DYNAMIC_MAX) {
         count = DYNAMIC_MAX;
     }
-    const unsigned char *p = dynamic_bytes(e, offset, (uint64_t)count * entry, buffer);
+    const unsigned char *p = bytes_for_once(e, offset, (uint64_t)count * entry, buffer);
     struct dynamic d = {0};
     size_t n = 0, n_needs = 0;
     for (; p && n < count; n++) {
@@ -455,7 +488,7 @@ static void parse(struct arena *a, struct elf_image *e)
     if (dynamic) {
         read_dynamic(a, e, dynamic); // the last one counts, as in the loader
     }
-    read_interp(e); // last: the bytes may come from elsewhere now
+    read_interp(a, e); // last: the bytes may come from elsewhere now
 }
 
 void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_image *ret)
@@ -467,12 +500,8 @@ void elf_image_parse(struct arena *a, const void *data, size_t size, struct elf_
 void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t size,
                             struct elf_image *ret)
 {
-    *ret = (struct elf_image){.data = source->head, .size = size, .source = source};
-    size_t first = size < FIRST_READ ? size : FIRST_READ;
-    bool mapped = source->map_first && whole_file(source);
-    if (!mapped && first <= source->room && source->read(source, 0, source->head, first)) {
-        ret->near = first;
-    } else if (whole_file(source)) {
+    *ret = (struct elf_image){.size = size, .source = source};
+    if (!map_first(ret) && !read_first(ret) && whole_file(ret)) {
         ret->data = source->whole;
         ret->near = size;
     }

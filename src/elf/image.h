@@ -51,13 +51,13 @@ struct elf_need {
 struct elf_source {
     /* Copies n bytes; false if not all could be read. Asked while the image is parsed. */
     bool (*read)(struct elf_source *s, uint64_t offset, void *to, size_t n);
-    /* The whole file, which stays there as long as the image is used; NULL if it cannot be had.
-     * Asked at most once, and any time later. */
-    const unsigned char *(*map)(struct elf_source *s);
+    /* The first n bytes of the file, which stay there as long as the image is used; NULL if they
+     * cannot be had. The whole file is asked for at most once, and any time later. */
+    const unsigned char *(*map)(struct elf_source *s, size_t n);
     unsigned char *head; // where the first bytes go: `room` bytes
     size_t room;
-    bool map_first; // rather than to read them: what is looked at will not fit, most likely
-    const unsigned char *whole; // what map() gave
+    size_t map_first; // so many bytes are mapped, not read: `room` is too small, most likely; or 0
+    const unsigned char *whole; // what map() gave of the whole file
     bool asked;                 // ... once it was asked
 };
 

@@ -7,9 +7,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* To read more than HEAD_MAX bytes takes longer than to map the file, and libraries from MAP_FROM on
- * have more in most cases. What comes after HEADS_MAX is mapped, so that the memory is bounded. */
-enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, MAP_FROM = 200 << 10, PAGE = 4096 };
+/* To read more than HEAD_MAX bytes takes longer than to map them, and libraries from MAP_FROM on have
+ * more in most cases, though few have tables of more than MAP_FIRST. What comes after HEADS_MAX is
+ * mapped, so that the memory is bounded. */
+enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, MAP_FROM = 200 << 10, MAP_FIRST = 1 << 20,
+       WINDOW = 64 << 10, PAGE = 4096 };
 
 void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena)
 {
@@ -172,13 +174,28 @@ static const void *map_again(struct source *s, size_t *ret_size)
     return data;
 }
 
-static const unsigned char *map_whole(struct elf_source *elf)
+/*
+ * Maps the first n bytes, if the kernel grants it below what was mapped before, at a multiple of
+ * WINDOW: with a page that is touched it maps all others of its window (do_fault_around() of Linux,
+ * mm/memory.c), and few page tables serve all of the mappings.
+ */
+static const void *map_below(struct ldso_store *s, int fd, size_t n)
+{
+    uintptr_t room = (n + WINDOW - 1) / WINDOW * WINDOW;
+    void *wish = s->lowest_map > room ? (void *)(s->lowest_map - room) : NULL; // NOLINT: no pointer
+    void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+        return NULL;
+    }
+    s->lowest_map = (uintptr_t)data / WINDOW * WINDOW;
+    return data;
+}
+
+static const unsigned char *map_bytes(struct elf_source *elf, size_t n)
 {
     struct source *s = (struct source *)elf;
-    size_t size = (size_t)s->opened.st_size;
-    const void *data = s->fd >= 0 ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, s->fd, 0)
-                                  : map_again(s, &size);
-    return data && data != MAP_FAILED && ldso_store_keep(s->store, data, size) ? data : NULL;
+    const void *data = s->fd >= 0 ? map_below(s->store, s->fd, n) : map_again(s, &n);
+    return data && ldso_store_keep(s->store, data, n) ? data : NULL;
 }
 
 /* Parses a file whose first bytes are read, and the others mapped once they are asked for. */
@@ -188,9 +205,9 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
     unsigned char *head = room ? s->heads.memory + s->heads.used : NULL;
     struct source *source = arena_alloc(s->arena, sizeof *source);
     *source = *file;
-    source->elf = (struct elf_source){.read = read_at, .map = map_whole, .head = head,
+    source->elf = (struct elf_source){.read = read_at, .map = map_bytes, .head = head,
                                       .room = room ? HEAD_MAX : 0,
-                                      .map_first = file->opened.st_size >= MAP_FROM};
+                                      .map_first = file->opened.st_size >= MAP_FROM ? MAP_FIRST : 0};
     elf_image_parse_source(s->arena, &source->elf, (size_t)file->opened.st_size, ret);
     source->fd = -1;
     if (room && ret->data == head) {

@@ -13,6 +13,8 @@ struct file {
     struct elf_source source; // first
     const uint8_t *data;
     size_t size;
+    uint8_t *part; // its first bytes as they were mapped, `n_part` of them
+    size_t n_part;
     bool unreadable, unmappable;
 };
 
@@ -35,14 +37,16 @@ static void see_number(struct seen *seen, uint64_t n)
     see(seen, &n, sizeof n);
 }
 
-/* Bytes before the end of the file, or of its head, that a pointer leads to. */
+/* Bytes before the end of the file, of its head or its part, that a pointer leads to. */
 static size_t room_at(const struct file *f, const void *p)
 {
-    uintptr_t at = (uintptr_t)p, data = (uintptr_t)f->data, head = (uintptr_t)f->source.head;
+    uintptr_t at = (uintptr_t)p, data = (uintptr_t)f->data, head = (uintptr_t)f->source.head,
+              part = (uintptr_t)f->part;
     size_t n_head = f->source.room < f->size ? f->source.room : f->size;
-    return at - data < f->size ? f->size - (at - data)
-           : at - head < n_head ? n_head - (at - head)
-                                : 0;
+    return at - data < f->size     ? f->size - (at - data)
+           : at - head < n_head    ? n_head - (at - head)
+           : at - part < f->n_part ? f->n_part - (at - part)
+                                   : 0;
 }
 
 /* A string the reader gave out ends inside the file. */
@@ -139,7 +143,9 @@ static uint64_t see_all(struct arena *a, const struct elf_image *e, const struct
 {
     struct seen seen = {.file = file};
     see_number(&seen, e->state * 8u + e->dynamic_bad * 4u + e->cut * 2u + e->stack_exec);
-    see_text(&seen, e->interp);
+    if (e->interp) { // it may be a copy
+        see(&seen, e->interp, strlen(e->interp) + 1);
+    }
     see_text(&seen, e->soname);
     see_text(&seen, e->rpath);
     see_text(&seen, e->runpath);
@@ -164,16 +170,25 @@ static bool read_at(struct elf_source *s, uint64_t offset, void *to, size_t n)
     return true;
 }
 
-static const unsigned char *map_whole(struct elf_source *s)
+static const unsigned char *map_bytes(struct elf_source *s, size_t n)
 {
-    const struct file *f = (const struct file *)s;
-    return f->unmappable ? NULL : f->data;
+    struct file *f = (struct file *)s;
+    assert(n && n <= f->size);
+    if (f->unmappable || n == f->size) {
+        return f->unmappable ? NULL : f->data;
+    }
+    assert(!f->part);
+    f->part = malloc(n); // so that a read behind it is seen
+    assert(f->part);
+    memcpy(f->part, f->data, n);
+    f->n_part = n;
+    return f->part;
 }
 
-static uint64_t by_source(struct arena *a, struct file file, size_t room, bool map_first)
+static uint64_t by_source(struct arena *a, struct file file, size_t room, size_t map_first)
 {
     struct elf_image image;
-    file.source = (struct elf_source){.read = read_at, .map = map_whole, .room = room,
+    file.source = (struct elf_source){.read = read_at, .map = map_bytes, .room = room,
                                       .map_first = map_first};
     file.source.head = malloc(room ? room : 1);
     assert(file.source.head);
@@ -183,6 +198,7 @@ static uint64_t by_source(struct arena *a, struct file file, size_t room, bool m
     }
     uint64_t digest = see_all(a, &image, &file);
     free(file.source.head);
+    free(file.part);
     return digest;
 }
 
@@ -197,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t digest = see_all(&arena, &image, &file);
     if (size) {
         size_t room = rooms[digest % 5];
-        bool map_first = digest / 5 % 4 == 0;
+        size_t map_first = digest / 5 % 4 ? 0 : 1 + digest / 20 % (2 * size);
         assert(by_source(&arena, file, room, map_first) == digest);
         file.unmappable = true; // its file is gone: less is read, and nothing else happens
         (void)by_source(&arena, file, room, map_first);

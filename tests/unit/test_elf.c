@@ -246,40 +246,65 @@ static bool read_held(struct elf_source *s, uint64_t offset, void *to, size_t n)
     return true;
 }
 
-static const unsigned char *map_held(struct elf_source *s)
+static const unsigned char *map_held(struct elf_source *s, size_t n)
 {
     struct held *h = (struct held *)s;
+    assert_true(n <= h->file.n);
     h->n_maps++;
     return (const unsigned char *)h->file.s;
 }
 
-/* A file behind whose first bytes much follows, which only who asks for it has mapped. */
-static void by_its_head(void **state)
+/* Has the loader's name stand at the end of the file, as in libc.so.6. */
+static void move_interp(struct str file, const char *interp)
+{
+    char *data = (char *)(uintptr_t)file.s; // our own
+    Elf64_Ehdr header;
+    memcpy(&header, data, sizeof header);
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        char *at = data + header.e_phoff + i * sizeof(Elf64_Phdr);
+        Elf64_Phdr segment;
+        memcpy(&segment, at, sizeof segment);
+        if (segment.p_type == PT_INTERP) {
+            memset(data + segment.p_offset, 0, segment.p_filesz);
+            segment.p_offset = file.n - segment.p_filesz;
+            memcpy(data + segment.p_offset, interp, segment.p_filesz);
+            memcpy(at, &segment, sizeof segment);
+        }
+    }
+}
+
+/* A file behind whose first bytes, read or mapped, much follows: mapped for who asks for it. */
+static void by_its_first_bytes(void **state)
 {
     (void)state;
     enum { BEHIND = 1 << 20, ROOM = 8192 };
-    for (unsigned i = 0; i < VARIANTS; i++) {
-        struct elfmake s = variant(i);
+    for (unsigned i = 0; i < 2 * VARIANTS; i++) {
+        struct elfmake s = variant(i / 2);
         struct str small = elfmake(&arena, &s);
         char *data = arena_alloc(&arena, small.n + BEHIND);
         memcpy(data, small.s, small.n);
-        struct held h = {.source = {.read = read_held, .map = map_held, .room = ROOM},
+        struct held h = {.source = {.read = read_held, .map = map_held, .room = ROOM,
+                                    .map_first = i % 2 ? ROOM : 0},
                          .file = {data, small.n + BEHIND}};
         h.source.head = arena_alloc(&arena, ROOM);
+        if (parse(h.file).native) {
+            move_interp(h.file, s.interp);
+        }
         struct elf_image e, whole = parse(h.file);
         elf_image_parse_source(&arena, &h.source, h.file.n, &e);
         struct elf_symbol sym;
         assert_int_equal(e.state, ELF_STATE_OK);
         assert_string_equal(e.runpath, whole.runpath);
+        assert_string_equal(e.interp, s.interp);
         assert_int_equal(e.n_needs, 2);
         assert_int_equal(elf_symbol_undef_count(&e), elf_symbol_undef_count(&whole));
         assert_true(find(&e, "given_too", &sym) && !find(&e, "malloc", &sym));
         assert_true(elf_inside(&e, h.file.n - 1, 1) && !elf_inside(&e, h.file.n, 1));
-        assert_int_equal(h.n_maps, 0);
+        assert_int_equal(h.n_maps, i % 2);
         assert_ptr_equal(elf_bytes(&e, h.file.n - 1, 1), data + h.file.n - 1);
         assert_int_equal(elf_whole(&e).n, h.file.n);
         assert_null(elf_bytes(&e, h.file.n, 1));
-        assert_int_equal(h.n_maps, 1);
+        assert_int_equal(h.n_maps, 1 + i % 2);
     }
 }
 
@@ -433,7 +458,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_kind),    cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(by_its_head),        cmocka_unit_test(two_dynamic_sections),
+        cmocka_unit_test(by_its_first_bytes),
+        cmocka_unit_test(two_dynamic_sections),
         cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
         cmocka_unit_test(wild_dynamic_tags),   cmocka_unit_test(no_loadable_segment),
         cmocka_unit_test(what_is_no_elf),      cmocka_unit_test(stack_and_machines),
