@@ -284,25 +284,34 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     return v.fatal;
 }
 
-static bool dir_exists(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n)
+/* 0 if the folder is there, else what open() says of a file in it; -1: that is not known. */
+static int folder_errno(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n)
 {
     char *path = arena_printf(p->arena, "%s%.*s", dir, (int)sub_n, sub);
     size_t n = strlen(path);
     if (n > 1 && path[n - 1] == '/') {
         path[n - 1] = '\0';
     }
-    return ldso_store_get(p->store, path)->is_dir;
+    const struct ldso_entry *e = ldso_store_get(p->store, path);
+    return e->is_dir ? 0 : e->open_errno == ENOENT ? ENOENT : -1;
 }
 
 /* Settles whether a folder exists. glibc tries the file first and asks about the folder only when
  * that fails; the answer is the same, and a missing parent answers for all folders in it. */
-static void probe_dir(struct ldso_process *p, struct ldso_dir *d, size_t k)
+static void probe_dir(struct search *s, struct ldso_dir *d, size_t k)
 {
+    struct ldso_process *p = s->p;
     const char *sub = p->subdirs[k];
-    bool exists = dir_exists(p, d->text, "", 0) &&
-                  (!*sub || (dir_exists(p, d->text, sub, strcspn(sub, "/")) &&
-                             dir_exists(p, d->text, sub, strlen(sub))));
-    d->status[k] = exists ? DIR_EXISTING : DIR_MISSING;
+    int error = folder_errno(p, d->text, "", 0);
+    if (*sub && !error) {
+        error = folder_errno(p, d->text, sub, strcspn(sub, "/"));
+        error = error ? error : folder_errno(p, d->text, sub, strlen(sub));
+    }
+    d->status[k] = error ? DIR_MISSING : DIR_EXISTING;
+    if (error) { // of the file, which was tried first
+        const char *file = arena_printf(p->arena, "%s%s%s", d->text, sub, s->r->name);
+        p->ld_errno = error > 0 ? error : ldso_store_get(p->store, file)->open_errno;
+    }
 }
 
 /* open_path(): true if the search ends here. */
@@ -317,12 +326,7 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
         for (size_t k = 0; k < p->n_subdirs; k++) {
             bool base = p->subdirs[k][0] == '\0';
             if (d->status[k] == DIR_UNKNOWN) {
-                probe_dir(p, d, k);
-                if (d->status[k] == DIR_MISSING) { // the file was tried first
-                    p->ld_errno = ldso_store_get(p->store, arena_printf(p->arena, "%s%s%s", d->text,
-                                                                        p->subdirs[k], s->r->name))
-                                      ->open_errno;
-                }
+                probe_dir(s, d, k);
             }
             if (d->status[k] == DIR_MISSING) {
                 if (base) {

@@ -129,9 +129,19 @@ struct source {
     struct elf_source elf; // first
     struct ldso_store *store;
     const char *path;
-    struct stat opened;
+    struct file_id {
+        dev_t dev;
+        ino_t ino;
+        size_t size;
+        struct timespec changed;
+    } id;
     int fd; // while the image is parsed, then -1
 };
+
+static struct file_id id_of(const struct stat *st)
+{
+    return (struct file_id){st->st_dev, st->st_ino, (size_t)st->st_size, st->st_mtim};
+}
 
 /* Touches the pages of the heads up to `end`: a page fault inside a read takes twice as long, as the
  * kernel tries to copy, fails, has the page made and starts again. */
@@ -152,10 +162,10 @@ static bool read_at(struct elf_source *elf, uint64_t offset, void *to, size_t n)
     return offset <= INT64_MAX && pread(s->fd, to, n, (off_t)offset) == (ssize_t)n;
 }
 
-static bool is_same_file(const struct stat *x, const struct stat *y)
+static bool is_same_file(struct file_id x, struct file_id y)
 {
-    return x->st_dev == y->st_dev && x->st_ino == y->st_ino && x->st_size == y->st_size &&
-           x->st_mtim.tv_sec == y->st_mtim.tv_sec && x->st_mtim.tv_nsec == y->st_mtim.tv_nsec;
+    return x.dev == y.dev && x.ino == y.ino && x.size == y.size &&
+           x.changed.tv_sec == y.changed.tv_sec && x.changed.tv_nsec == y.changed.tv_nsec;
 }
 
 /* Of a file that is closed: one that was replaced meanwhile is not taken for the one whose head was
@@ -167,7 +177,7 @@ static const void *map_again(struct source *s, size_t *ret_size)
     if (root_map(s->store->root, s->path, &data, ret_size, &now) < 0) {
         return NULL;
     }
-    if (!is_same_file(&now, &s->opened)) {
+    if (!is_same_file(id_of(&now), s->id)) {
         (void)munmap((void *)(uintptr_t)data, *ret_size);
         return NULL;
     }
@@ -207,8 +217,8 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
     *source = *file;
     source->elf = (struct elf_source){.read = read_at, .map = map_bytes, .head = head,
                                       .room = room ? HEAD_MAX : 0,
-                                      .map_first = file->opened.st_size >= MAP_FROM ? MAP_FIRST : 0};
-    elf_image_parse_source(s->arena, &source->elf, (size_t)file->opened.st_size, ret);
+                                      .map_first = file->id.size >= MAP_FROM ? MAP_FIRST : 0};
+    elf_image_parse_source(s->arena, &source->elf, file->id.size, ret);
     source->fd = -1;
     if (room && ret->data == head) {
         s->heads.used += (ret->near + 63) & ~(size_t)63;
@@ -219,16 +229,16 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
 static int read_image(struct ldso_store *s, const char *path, const struct stat *seen,
                       struct stat *ret_opened, struct elf_image *ret)
 {
-    struct source file = {.store = s, .path = path, .opened = *seen};
+    struct source file = {.store = s, .path = path, .id = id_of(seen)};
     file.fd = root_open_seen(s->root, path);
     if (file.fd >= 0) {
-        if (file.opened.st_size > 0) {
+        if (seen->st_size > 0) {
             parse_by_head(s, &file, ret);
         } else {
             elf_image_parse(s->arena, "", 0, ret);
         }
         (void)close(file.fd);
-        *ret_opened = file.opened;
+        *ret_opened = *seen;
         return 0;
     }
     if (file.fd != -ENOTSUP) {
