@@ -11,12 +11,14 @@
 struct arena_chunk {
     struct arena_chunk *next;
     size_t size, used;
-    size_t mapped; // bytes to unmap; 0: it came from calloc()
+    size_t mapped; // bytes to unmap; 0: it came from malloc() or calloc()
+    bool cleared;  // else pieces are cleared as they are given out
     max_align_t data[];
 };
 
-/* A usual chunk and its head are 64 pages. */
-enum { CHUNK_BYTES = (256 << 10) - 64, ALIGN = _Alignof(max_align_t) };
+/* A usual chunk and its head are 64 pages. The first is small: an arena for one small answer should
+ * not take much memory. */
+enum { CHUNK_BYTES = (256 << 10) - 64, FIRST_BYTES = CHUNK_BYTES / 8, ALIGN = _Alignof(max_align_t) };
 
 static void oom_exit(void *arg)
 {
@@ -73,14 +75,13 @@ static struct arena_chunk *new_chunk(struct arena *a, size_t want)
     if (mapped) { // takes pages as they are used
         c = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         c = c == MAP_FAILED ? NULL : c;
-    } else {
-        c = calloc(1, sizeof *c + want);
+    } else { // the small one is not touched before it is used either
+        c = want == FIRST_BYTES ? malloc(sizeof *c + want) : calloc(1, sizeof *c + want);
     }
     if (!c) {
         out_of_memory(a);
     }
-    c->size = want;
-    c->mapped = mapped;
+    *c = (struct arena_chunk){.size = want, .mapped = mapped, .cleared = want != FIRST_BYTES};
     return c;
 }
 
@@ -95,8 +96,7 @@ void *arena_alloc(struct arena *a, size_t size)
     }
     struct arena_chunk *c = a->chunks;
     if (!c || c->size - c->used < size) {
-        /* The first chunk is small: an arena for one small answer should not clear much memory. */
-        size_t chunk = a->chunks ? CHUNK_BYTES : CHUNK_BYTES / 8;
+        size_t chunk = a->chunks ? CHUNK_BYTES : FIRST_BYTES;
         size_t want = size > chunk / 4 ? size : chunk;
         struct arena_chunk *fresh = new_chunk(a, want);
         if (c && want == size) { // a large piece must not hide the room left in the newest
@@ -111,7 +111,7 @@ void *arena_alloc(struct arena *a, size_t size)
     void *p = (char *)c->data + c->used;
     c->used += size;
     a->used_bytes += size;
-    return p;
+    return c->cleared ? p : memset(p, 0, size);
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size)

@@ -277,7 +277,7 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->symbolic |= (e->flags & DF_SYMBOLIC) != 0;
 }
 
-enum { FIRST_READ = 4096, VERSIONS_ROOM = 512 };
+enum { FIRST_READ = 4096, VERSIONS_ROOM = 512, MAP_STEP = 64 << 10 };
 
 static const unsigned char *whole_file(const struct elf_image *e)
 {
@@ -287,20 +287,6 @@ static const unsigned char *whole_file(const struct elf_image *e)
         s->whole = s->map(s, e->size);
     }
     return s->whole;
-}
-
-/* Makes the first bytes, at least one, near; false: they are not to be had that way. */
-static bool map_first(struct elf_image *e)
-{
-    struct elf_source *s = e->source;
-    if (s->map_first == 0 || s->map_first >= e->size) {
-        e->data = s->map_first ? whole_file(e) : NULL;
-        e->near = e->data ? e->size : 0;
-    } else {
-        e->data = s->map(s, s->map_first);
-        e->near = e->data ? s->map_first : 0;
-    }
-    return e->near > 0;
 }
 
 static bool read_first(struct elf_image *e)
@@ -344,9 +330,13 @@ static void fetch_tables(struct elf_image *e)
     if (e->data == s->head && end <= s->room &&
         s->read(s, e->near, s->head + e->near, (size_t)end - e->near)) {
         e->near = (size_t)end;
-    } else if (whole_file(e)) {
-        e->data = s->whole;
-        e->near = e->size;
+        return;
+    }
+    end += MAP_STEP - end % MAP_STEP; // a page that is touched brings its neighbours
+    const unsigned char *p = end < e->size && !s->asked ? s->map(s, (size_t)end) : whole_file(e);
+    if (p) {
+        e->data = p;
+        e->near = p == s->whole ? e->size : (size_t)end;
     }
 }
 
@@ -501,7 +491,7 @@ void elf_image_parse_source(struct arena *a, struct elf_source *source, size_t s
                             struct elf_image *ret)
 {
     *ret = (struct elf_image){.size = size, .source = source};
-    if (!map_first(ret) && !read_first(ret) && whole_file(ret)) {
+    if (!read_first(ret) && whole_file(ret)) {
         ret->data = source->whole;
         ret->near = size;
     }
@@ -943,11 +933,14 @@ size_t elf_symbols_wanted(const struct elf_image *e, uint32_t *at, uint32_t end,
     size_t named = 0;
     for (size_t i = 0; i < n; i++) { // their names are on the way to the cache
         const char *name = ret[i].key.name;
-        if (*name) {
-            ret[named] = ret[i];
-            ret[named++].key.gnu_hash =
-                hash_name(name, strings_end ? strings_end : name + strlen(name));
+        if (!*name) {
+            continue;
         }
+        if (named < i) {
+            ret[named] = ret[i];
+        }
+        ret[named++].key.gnu_hash =
+            hash_name(name, strings_end ? strings_end : name + strlen(name));
     }
     return named;
 }

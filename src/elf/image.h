@@ -52,11 +52,11 @@ struct elf_source {
     /* Copies n bytes; false if not all could be read. Asked while the image is parsed. */
     bool (*read)(struct elf_source *s, uint64_t offset, void *to, size_t n);
     /* The first n bytes of the file, which stay there as long as the image is used; NULL if they
-     * cannot be had. The whole file is asked for at most once, and any time later. */
+     * cannot be had. The whole file is asked for at most once, and any time later; less than that at
+     * most once, and while the image is parsed. */
     const unsigned char *(*map)(struct elf_source *s, size_t n);
     unsigned char *head; // where the first bytes go: `room` bytes
     size_t room;
-    size_t map_first; // so many bytes are mapped, not read: `room` is too small, most likely; or 0
     const unsigned char *whole; // what map() gave of the whole file
     bool asked;                 // ... once it was asked
 };

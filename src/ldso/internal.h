@@ -39,7 +39,9 @@ struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_f
 /* ---- search.c */
 
 const char *ldso_absolute(struct ldso_process *p, const char *path);
-const char *ldso_origin_of_file(struct ldso_process *p, const char *path);
+/* $ORIGIN: the folder of the object as it was opened; that of the program without links, as the kernel
+ * names it. */
+const char *ldso_origin(struct ldso_process *p, struct ldso_object *o);
 
 /* Expands $ORIGIN, $LIB, $PLATFORM with the object's map; NULL if a known token has no value or
  * the result may not be used. */

@@ -115,7 +115,7 @@ static const char *rpath_text(struct ldso_process *p, struct ldso_object *o)
     if (!s || !strchr(s, '$')) {
         return s;
     }
-    const char *origin = o == p->main ? o->origin : path_dir(p->arena, o->path);
+    const char *origin = o == p->main ? ldso_origin(p, o) : path_dir(p->arena, o->path);
     char *out = arena_strdup(p->arena, "");
     while (*s) {
         size_t plain = strcspn(s, "$");

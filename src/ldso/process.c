@@ -276,7 +276,6 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     o = ldso_object_new(p, found.path, found.entry->file, r->caller, found.via);
     o->via_object = found.via_object;
     o->loader = loader;
-    o->origin = ldso_origin_of_file(p, found.path);
     ldso_add_name(p, o, found.path);
     ldso_add_name(p, o, r->name);
     if (wants_exec_stack(p, o, dlopened)) {
@@ -642,24 +641,12 @@ static int start_objects(struct ldso_process *p, const char *path, struct ldso_f
     return 0;
 }
 
-static void find_origin(struct ldso_process *p, const char *absolute)
-{
-    char *real = NULL;
-    bool resolved = !p->explicit_loader || p->glibc_minor >= 42;
-    if (resolved && root_realpath(p->store->root, p->arena, absolute, &real) == 0) {
-        p->main->origin = path_dir(p->arena, real);
-    } else {
-        p->main->origin = path_dir(p->arena, absolute);
-    }
-}
-
 static void add_interp(struct ldso_process *p)
 {
     if (p->loader.file) {
         p->interp =
             ldso_object_new(p, p->loader.path, p->loader.file, p->main, LDSO_VIA_INTERP);
         ldso_add_name(p, p->interp, p->loader.path);
-        p->interp->origin = ldso_origin_of_file(p, p->loader.path);
         VEC_PUSH(p->arena, &p->objects, p->interp);
     }
 }
@@ -752,7 +739,6 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     if (rc < 0 || p->is_static) {
         return rc;
     }
-    find_origin(p, absolute);
     find_secure(p, absolute);
     struct ldso_verdict v = ldso_judge(p, e->file, false, true);
     if (p->explicit_loader && v.fatal) {

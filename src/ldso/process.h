@@ -78,7 +78,7 @@ struct ldso_object {
     struct ldso_file *file;
     VEC(struct ldso_name) names; // every name it answers to
     uint64_t name_bits;          // ldso_name_bit() of each of them and of the soname
-    const char *origin;      // $ORIGIN, or NULL while unknown
+    const char *origin;          // see ldso_origin()
     struct ldso_object *loader; // whose RPATH is inherited; NULL for the program and for dlopen
     struct ldso_object *by;     // who asked first; NULL for the program
     enum ldso_via via;

@@ -10,9 +10,21 @@ const char *ldso_absolute(struct ldso_process *p, const char *path)
     return path[0] == '/' ? path : path_join(p->arena, p->config.cwd, path);
 }
 
-const char *ldso_origin_of_file(struct ldso_process *p, const char *path)
+static const char *find_origin(struct ldso_process *p, const struct ldso_object *o)
 {
-    return path_dir(p->arena, ldso_absolute(p, path));
+    const char *path = ldso_absolute(p, o->path);
+    char *real = NULL;
+    bool resolved = o == p->main && (!p->explicit_loader || p->glibc_minor >= 42);
+    bool known = resolved && root_realpath(p->store->root, p->arena, path, &real) == 0;
+    return path_dir(p->arena, known ? real : path);
+}
+
+const char *ldso_origin(struct ldso_process *p, struct ldso_object *o)
+{
+    if (!o->origin) {
+        o->origin = find_origin(p, o);
+    }
+    return o->origin;
 }
 
 /* ------------------------------------------------------------------ tokens */
@@ -66,7 +78,7 @@ const char *ldso_expand(struct ldso_process *p, struct ldso_object *o, const cha
         const char *value = NULL;
         if ((n = token_length(s, "ORIGIN"))) {
             bool lead = s == text + 1 && (s[n] == '\0' || s[n] == '/');
-            value = p->secure && !lead ? NULL : o->origin;
+            value = p->secure && !lead ? NULL : ldso_origin(p, o);
             used_origin = true;
         } else if ((n = token_length(s, "PLATFORM"))) {
             value = p->cpu.platform[0] ? p->cpu.platform : NULL;

@@ -7,11 +7,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* To read more than HEAD_MAX bytes takes longer than to map them, and libraries from MAP_FROM on have
- * more in most cases, though few have tables of more than MAP_FIRST. What comes after HEADS_MAX is
- * mapped, so that the memory is bounded. */
-enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, MAP_FROM = 200 << 10, MAP_FIRST = 1 << 20,
-       WINDOW = 64 << 10, PAGE = 4096 };
+/* To read more than HEAD_MAX bytes takes longer than to map them. What comes after HEADS_MAX is mapped,
+ * so that the memory is bounded. */
+enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, WINDOW = 64 << 10, PAGE = 4096 };
 
 void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena)
 {
@@ -81,7 +79,7 @@ static uint64_t inode_hash(dev_t dev, ino_t ino)
 
 static void grow_paths(struct ldso_store *s)
 {
-    size_t cap = s->cap_paths ? s->cap_paths * 2 : 1024;
+    size_t cap = s->cap_paths ? s->cap_paths * 2 : 256;
     struct ldso_entry **fresh = arena_array(s->arena, cap, sizeof(struct ldso_entry *));
     for (size_t i = 0; i < s->cap_paths; i++) {
         if (s->paths[i]) {
@@ -187,13 +185,14 @@ static const void *map_again(struct source *s, size_t *ret_size)
 /*
  * Maps the first n bytes, if the kernel grants it below what was mapped before, at a multiple of
  * WINDOW: with a page that is touched it maps all others of its window (do_fault_around() of Linux,
- * mm/memory.c), and few page tables serve all of the mappings.
+ * mm/memory.c), and few page tables serve all of the mappings. A single window is asked for at once.
  */
 static const void *map_below(struct ldso_store *s, int fd, size_t n)
 {
     uintptr_t room = (n + WINDOW - 1) / WINDOW * WINDOW;
     void *wish = s->lowest_map > room ? (void *)(s->lowest_map - room) : NULL; // NOLINT: no pointer
-    void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    int now = n <= WINDOW ? MAP_POPULATE : 0;
+    void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE | now, fd, 0);
     if (data == MAP_FAILED) {
         return NULL;
     }
@@ -216,8 +215,7 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
     struct source *source = arena_alloc(s->arena, sizeof *source);
     *source = *file;
     source->elf = (struct elf_source){.read = read_at, .map = map_bytes, .head = head,
-                                      .room = room ? HEAD_MAX : 0,
-                                      .map_first = file->id.size >= MAP_FROM ? MAP_FIRST : 0};
+                                      .room = room ? HEAD_MAX : 0};
     elf_image_parse_source(s->arena, &source->elf, file->id.size, ret);
     source->fd = -1;
     if (room && ret->data == head) {
