@@ -793,17 +793,24 @@ uint32_t elf_sysv_hash(const char *name)
     return hash & 0x0fffffff;
 }
 
+/* `own`: the name of the symbol at p, or NULL. */
 static inline __attribute__((always_inline)) bool
-visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
-               bool (*visit)(const struct elf_symbol *, void *), void *arg)
+visit_if_same(const struct elf_image *e, const unsigned char *p, uint32_t index, const char *own,
+              const char *name, bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    const unsigned char *p = symbol_bytes(e, index);
-    const char *own = p ? symbol_name(e, p) : NULL;
     if (!own || strcmp(own, name) != 0) {
         return false;
     }
     struct elf_symbol sym = named_symbol(e, p, index, own);
     return visit(&sym, arg);
+}
+
+static inline __attribute__((always_inline)) bool
+visit_if_named(const struct elf_image *e, uint32_t index, const char *name,
+               bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    const unsigned char *p = symbol_bytes(e, index);
+    return visit_if_same(e, p, index, p ? symbol_name(e, p) : NULL, name, visit, arg);
 }
 
 /* A name that is there sets two bits in one word of the filter. */
@@ -863,16 +870,20 @@ static inline bool ends_chain(const struct elf_image *e, uint32_t index)
     return !c || elf_u32(e, c) & 1;
 }
 
-/* `index`: a symbol with the key's hash, or 0. */
-static inline __attribute__((always_inline)) bool
-find_from(const struct elf_image *e, const struct elf_lookup_key *key, uint32_t index,
-          bool (*visit)(const struct elf_symbol *, void *), void *arg)
+/* The next symbol with the same hash; 0: there is none. */
+static inline uint32_t next_same(const struct elf_image *e, uint32_t index, uint32_t hash)
 {
-    while (index) {
+    return ends_chain(e, index) ? 0 : next_in_chain(e, index + 1, hash);
+}
+
+/* `index`: a symbol with the key's hash, or 0. */
+static bool find_from(const struct elf_image *e, const struct elf_lookup_key *key, uint32_t index,
+                      bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    for (; index; index = next_same(e, index, key->gnu_hash)) {
         if (visit_if_named(e, index, key->name, visit, arg)) {
             return true;
         }
-        index = ends_chain(e, index) ? 0 : next_in_chain(e, index + 1, key->gnu_hash);
     }
     return false;
 }
@@ -967,18 +978,18 @@ void elf_lookup_go(struct elf_lookup *lookups, size_t n)
         }
     }
     for (struct elf_lookup *l = lookups; l < end; l++) {
-        if (l->first) {
-            l->first = next_in_chain(l->image, l->first, l->key.gnu_hash);
-            __builtin_prefetch(symbol_bytes(l->image, l->first));
+        l->first = l->first ? next_in_chain(l->image, l->first, l->key.gnu_hash) : 0;
+        l->symbol = l->first ? symbol_bytes(l->image, l->first) : NULL;
+        if (l->symbol) {
+            __builtin_prefetch(l->symbol);
             __builtin_prefetch(versym_bytes(l->image, l->first));
         }
     }
     for (struct elf_lookup *l = lookups; l < end; l++) {
-        const unsigned char *symbol = l->first ? symbol_bytes(l->image, l->first) : NULL;
-        const char *name = symbol ? symbol_name(l->image, symbol) : NULL;
-        if (name) {
-            __builtin_prefetch(name);
-            __builtin_prefetch(name + 63); // it may go on in the next line of the cache
+        l->name = l->symbol ? symbol_name(l->image, l->symbol) : NULL;
+        if (l->name) {
+            __builtin_prefetch(l->name);
+            __builtin_prefetch(l->name + 63); // it may go on in the next line of the cache
         }
     }
 }
@@ -987,10 +998,11 @@ bool elf_lookup_finish(const struct elf_lookup *l,
                        bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
     const struct elf_image *e = l->image;
-    if (!e || l->bucket) {
-        return e && find_from(e, &l->key, l->first, visit, arg);
+    if (!l->first) {
+        return e && !l->bucket && elf_symbol_find(e, &l->key, visit, arg);
     }
-    return elf_symbol_find(e, &l->key, visit, arg);
+    return visit_if_same(e, l->symbol, l->first, l->name, l->key.name, visit, arg) ||
+           find_from(e, &l->key, next_same(e, l->first, l->key.gnu_hash), visit, arg);
 }
 
 /* DT_HASH: nbucket, nchain, buckets, chains. */

@@ -279,6 +279,8 @@ struct elf_lookup {
     uint32_t first;  // the first symbol with this hash in the object asked; 0: there is none
     const struct elf_image *image; // the object asked; NULL: none, nothing is found
     const unsigned char *bucket;   // where `first` is read; NULL: the object has no DT_GNU_HASH
+    const unsigned char *symbol;   // ... and its bytes
+    const char *name;              // ... and its name; NULL: it has none
 };
 
 /* Fills in key, index and versym of the symbols that somebody has to define: undefined, neither weak

@@ -85,7 +85,7 @@ static void read_x86(struct ldso_cpu *cpu)
     bool v4 = v3 && zmm && has(b7, 16) && has(b7, 17) && has(b7, 28) && has(b7, 30) && has(b7, 31);
     cpu->level = v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
     cpu->platform = "x86_64";
-    if (v3 && is_intel()) {
+    if (v3 && !has(c81, 6) && is_intel()) { // SSE4a: AMD's and Hygon's alone, no need to ask
         bool phi = zmm && has(b7, 28) && has(b7, 27) && has(b7, 26);
         cpu->platform = phi ? "xeon_phi" : "haswell";
         cpu->avx512_1 = !phi && v4;
