@@ -163,7 +163,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 
 void *arena_grow(struct arena *a, const void *items, size_t n, size_t *cap, size_t item_size)
 {
-    size_t more = *cap ? *cap * 2 : item_size < 32 ? 8 : 2; // many lists stay short
+    size_t more = *cap ? *cap * 2 : item_size <= 8 ? 8 : item_size < 32 ? 4 : 2; // many stay short
     void *fresh = arena_array(a, more, item_size);
     if (n) {
         memcpy(fresh, items, n * item_size);

@@ -277,7 +277,7 @@ static void place_tables(struct elf_image *e, const struct dynamic *d)
     e->symbolic |= (e->flags & DF_SYMBOLIC) != 0;
 }
 
-enum { FIRST_READ = 4096, VERSIONS_ROOM = 512, MAP_STEP = 64 << 10 };
+enum { FIRST_READ = 4096, VERSIONS_ROOM = 512, MAP_ROOM = 2048 };
 
 static const unsigned char *whole_file(const struct elf_image *e)
 {
@@ -332,7 +332,7 @@ static void fetch_tables(struct elf_image *e)
         e->near = (size_t)end;
         return;
     }
-    end += MAP_STEP - end % MAP_STEP; // a page that is touched brings its neighbours
+    end += MAP_ROOM; // costs nothing there
     const unsigned char *p = end < e->size && !s->asked ? s->map(s, (size_t)end) : whole_file(e);
     if (p) {
         e->data = p;

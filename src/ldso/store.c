@@ -185,14 +185,13 @@ static const void *map_again(struct source *s, size_t *ret_size)
 /*
  * Maps the first n bytes, if the kernel grants it below what was mapped before, at a multiple of
  * WINDOW: with a page that is touched it maps all others of its window (do_fault_around() of Linux,
- * mm/memory.c), and few page tables serve all of the mappings. A single window is asked for at once.
+ * mm/memory.c), and few page tables serve all of the mappings.
  */
 static const void *map_below(struct ldso_store *s, int fd, size_t n)
 {
     uintptr_t room = (n + WINDOW - 1) / WINDOW * WINDOW;
     void *wish = s->lowest_map > room ? (void *)(s->lowest_map - room) : NULL; // NOLINT: no pointer
-    int now = n <= WINDOW ? MAP_POPULATE : 0;
-    void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE | now, fd, 0);
+    void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
         return NULL;
     }
