@@ -42,6 +42,7 @@ SUITES = [
           "CC=clang tests/meson-suite {build}-clang --werror"),
     Suite("test", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py"),
+    Suite("test", "early-code", 60, "{py} scripts/early-code {build} --check"),
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
