@@ -925,6 +925,7 @@ wanted_among(const struct elf_image *e, bool usual, uint32_t *at, uint32_t end, 
         const char *name = elf_string(e, elf_u32_in(big_endian, p));
         if (name) {
             __builtin_prefetch(name);
+            __builtin_prefetch(name + 63); // it may go on in the next line of the cache
             ret[n].key.name = name;
             ret[n].index = i;
             ret[n++].versym = versym;
@@ -989,7 +990,7 @@ void elf_lookup_go(struct elf_lookup *lookups, size_t n)
         l->name = l->symbol ? symbol_name(l->image, l->symbol) : NULL;
         if (l->name) {
             __builtin_prefetch(l->name);
-            __builtin_prefetch(l->name + 63); // it may go on in the next line of the cache
+            __builtin_prefetch(l->name + 63);
         }
     }
 }
