@@ -396,6 +396,7 @@ static int run_with(struct why *w)
         w->cwd = cwd;
     }
     ldso_store_open(&w->store, &w->root, &w->arena);
+    w->store.one_process = !w->batch;
     int rc = w->batch ? batch(w) : answer(w);
     ldso_store_leave(&w->store);
     root_close(&w->root);

@@ -106,6 +106,7 @@ struct ldso_store {
     unsigned mark; // last value given out for ldso_file.mark
     struct ldso_cpu cpu; // see ldso_store_cpu()
     bool cpu_read;
+    bool one_process; // the only one to come: what it found is not kept for the next
     VEC(struct ldso_memo) memos; // what was learnt from one file: loaders, caches
 };
 

@@ -443,7 +443,9 @@ static void look_up_symbols(struct search *s, size_t n)
             VEC_PUSH(s->p->arena, &s->missing, (struct missing){index, how});
             continue;
         }
-        note_provider(s, index, found->file);
+        if (!s->p->store->one_process) {
+            note_provider(s, index, found->file);
+        }
         if (s->recent.items[0] != found) {
             remember_recent(&s->recent, found);
         }
@@ -665,7 +667,7 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
     }
     missing_list missing = missing_of(p, o, in, references);
     o->file->looked_up = true;
-    o->file->served_complete = missing.n == 0;
+    o->file->served_complete = missing.n == 0 && !p->store->one_process;
     if (missing.n == 0) {
         return check_tls(p, o, in, UINT64_MAX);
     }
