@@ -127,7 +127,7 @@ const struct diag_finding *probe_explained_by(const struct probe_report *r,
                                               const struct probe_run *run,
                                               const struct diag_report *findings)
 {
-    const char *library = run->stage->library;
+    const char *library = run->stage->stem;
     bool gpu = run->stage->vendor == PROBE_NVIDIA || run->stage->vendor == PROBE_AMD;
     bool machine = !library && gpu && is_one_vendor(r, run->stage->vendor);
     bool asked = probe_is_failure(run) || run->no_library;

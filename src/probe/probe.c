@@ -244,7 +244,7 @@ static const char *target_library(const struct session *s, const struct probe_st
     for (size_t i = 0; i < s->o->n_libraries; i++) {
         const struct probe_library *l = &s->o->libraries[i];
         if (l->vendor == stage->vendor &&
-            str_eq(model_stem(path_base(l->path)), model_stem(stage->library))) {
+            str_eq(model_stem(path_base(l->path)), model_stem(stage->stem))) {
             return l->path;
         }
     }
@@ -258,7 +258,7 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     if (device >= 0) {
         add_argument(s, &list, "device", arena_printf(s->a, "%d", device));
     }
-    if (stage->library) {
+    if (stage->stem) {
         add_argument(s, &list, "lib", target_library(s, stage));
         add_argument(s, &list, "driver", stage->vendor == PROBE_NVIDIA ? s->libcuda : NULL);
         for (size_t i = 0; i < s->o->n_libraries; i++) {
@@ -358,7 +358,7 @@ static const struct probe_run *missing_need(const struct session *s, const struc
 
 static bool is_its_library(const struct probe_stage *stage, const char *name)
 {
-    return str_eq(model_stem(path_base(name)), model_stem(stage->library));
+    return str_eq(model_stem(path_base(name)), model_stem(stage->stem));
 }
 
 static const char *failed_request(const struct ldso_process *p, const struct probe_stage *stage)
@@ -398,12 +398,12 @@ static bool is_settled(struct session *s, const struct probe_stage *stage, int d
                        struct probe_run *ret)
 {
     const struct probe_run *need = missing_need(s, stage, device);
-    bool lacks = stage->library && !target_library(s, stage);
+    bool lacks = stage->stem && !target_library(s, stage);
     const char *asked = lacks ? asked_in_vain(s, stage) : NULL;
     if (lacks && !asked) {
         *ret = not_run(stage, device, NULL,
                        arena_printf(s->a, "the target loads no %s: there is nothing to run",
-                                    stage->library));
+                                    stage->stem));
         ret->no_library = true;
     } else if (need) {
         const char *because = need->because ? need->because : need->stage->name;

@@ -3,22 +3,22 @@
 #include <string.h>
 
 /* A stage of one of the target's CUDA libraries on one GPU, after the driver's own kernel. */
-#define LIBRARY_STAGE(name_, needs_, library_, api_, title_, shows_, means_)                       \
+#define LIBRARY_STAGE(name_, needs_, stem_, api_, title_, shows_, means_)                          \
     {.name = name_, .vendor = PROBE_NVIDIA, .needs = "kernel", .needs_too = needs_,                 \
-     .per_device = true, .library = library_, .api = api_, .title = title_, .shows = shows_,        \
+     .per_device = true, .stem = stem_, .api = api_, .title = title_, .shows = shows_,             \
      .means = means_}
 
 /* A matrix product in one number format, and in each. */
-#define GEMM_STAGE(prefix, library_, name_, type)                                                  \
-    LIBRARY_STAGE(prefix "-" type, "cublas-start", library_, PROBE_API_CUBLAS, name_ ", " type,           \
+#define GEMM_STAGE(prefix, stem_, name_, type)                                                     \
+    LIBRARY_STAGE(prefix "-" type, "cublas-start", stem_, PROBE_API_CUBLAS, name_ ", " type,       \
                   name_ " multiplies in " type,                                                    \
                   "The driver, memory and kernels work; what asks " name_ " for " type              \
                   " products fails or is wrong, and other number formats are told by their own "   \
                   "stages.")
-#define GEMM_STAGES(prefix, library_, name_)                                                       \
-    GEMM_STAGE(prefix, library_, name_, "float32"), GEMM_STAGE(prefix, library_, name_, "tf32"),    \
-        GEMM_STAGE(prefix, library_, name_, "float16"),                                            \
-        GEMM_STAGE(prefix, library_, name_, "bfloat16"), GEMM_STAGE(prefix, library_, name_, "int8")
+#define GEMM_STAGES(prefix, stem_, name_)                                                          \
+    GEMM_STAGE(prefix, stem_, name_, "float32"), GEMM_STAGE(prefix, stem_, name_, "tf32"),         \
+        GEMM_STAGE(prefix, stem_, name_, "float16"),                                               \
+        GEMM_STAGE(prefix, stem_, name_, "bfloat16"), GEMM_STAGE(prefix, stem_, name_, "int8")
 
 /* A package of the target, by its own interpreter; its import alone may take half a minute. */
 #define PACKAGE_STAGE(module_, title_)                                                             \
@@ -29,7 +29,7 @@
 /* A matrix product of hipBLAS. */
 #define HIPBLAS_STAGE(type)                                                                        \
     {.name = "hipblas-" type, .vendor = PROBE_AMD, .needs = "hip-memory", .per_device = true,       \
-     .library = "libhipblas.so", .api = PROBE_API_HIPBLAS, .title = "hipBLAS, " type,               \
+     .stem = "libhipblas.so", .api = PROBE_API_HIPBLAS, .title = "hipBLAS, " type,               \
      .shows = "hipBLAS multiplies in " type,                                                       \
      .means = "HIP and memory work; what asks hipBLAS for " type " products fails or is wrong (a "  \
               "crash here is most often rocBLAS without kernels for the gfx target), and other "   \
@@ -147,7 +147,7 @@ const struct probe_stage probe_stages[] = {
               "library of the environment was involved."},
     {.name = "cudart",
      .vendor = PROBE_NVIDIA,
-     .library = "libcudart.so",
+     .stem = "libcudart.so",
      .api = PROBE_API_CUDA_RUNTIME,
      .title = "CUDA runtime",
      .shows = "the CUDA runtime of the target goes with the driver",
@@ -155,7 +155,7 @@ const struct probe_stage probe_stages[] = {
               "alone are not concerned."},
     {.name = "cublas",
      .vendor = PROBE_NVIDIA,
-     .library = "libcublas.so",
+     .stem = "libcublas.so",
      .api = PROBE_API_CUBLAS,
      .title = "cuBLAS, version",
      .shows = "cuBLAS opens",
@@ -163,7 +163,7 @@ const struct probe_stage probe_stages[] = {
               "which is the wrong one."},
     {.name = "cudnn",
      .vendor = PROBE_NVIDIA,
-     .library = "libcudnn.so",
+     .stem = "libcudnn.so",
      .api = PROBE_API_CUDNN,
      .title = "cuDNN, versions",
      .shows = "cuDNN and its sub-libraries open and go together",
@@ -171,7 +171,7 @@ const struct probe_stage probe_stages[] = {
               "not concerned, convolutions and attention are."},
     {.name = "nvrtc",
      .vendor = PROBE_NVIDIA,
-     .library = "libnvrtc.so",
+     .stem = "libnvrtc.so",
      .api = PROBE_API_NVRTC,
      .title = "NVRTC compiles",
      .shows = "NVRTC compiles",
@@ -179,7 +179,7 @@ const struct probe_stage probe_stages[] = {
               "engines of cuDNN); the driver and the GPU are not."},
     {.name = "nccl",
      .vendor = PROBE_NVIDIA,
-     .library = "libnccl.so",
+     .stem = "libnccl.so",
      .api = PROBE_API_NCCL,
      .title = "NCCL, version",
      .shows = "NCCL opens",
@@ -229,7 +229,7 @@ const struct probe_stage probe_stages[] = {
      .needs = "kfd",
      .quick = true,
      .all_devices = true,
-     .library = "libhsa-runtime64.so",
+     .stem = "libhsa-runtime64.so",
      .api = PROBE_API_HSA,
      .title = "HSA runtime",
      .shows = "the HSA runtime lists its GPUs",
@@ -239,7 +239,7 @@ const struct probe_stage probe_stages[] = {
      .vendor = PROBE_AMD,
      .needs = "hsa",
      .quick = true,
-     .library = "libamdhip64.so",
+     .stem = "libamdhip64.so",
      .api = PROBE_API_HIP,
      .title = "hipInit",
      .shows = "HIP starts",
@@ -250,7 +250,7 @@ const struct probe_stage probe_stages[] = {
      .needs = "hip-init",
      .per_device = true,
      .quick = true,
-     .library = "libamdhip64.so",
+     .stem = "libamdhip64.so",
      .api = PROBE_API_HIP,
      .title = "device",
      .shows = "the GPU's properties",
@@ -260,7 +260,7 @@ const struct probe_stage probe_stages[] = {
      .needs = "hip-device",
      .per_device = true,
      .quick = true,
-     .library = "libamdhip64.so",
+     .stem = "libamdhip64.so",
      .api = PROBE_API_HIP,
      .title = "memory",
      .shows = "the memory copy",
@@ -271,7 +271,7 @@ const struct probe_stage probe_stages[] = {
      .needs = "hip-memory",
      .per_device = true,
      .quick = true,
-     .library = "libhiprtc.so",
+     .stem = "libhiprtc.so",
      .api = PROBE_API_HIPRTC,
      .title = "kernel",
      .shows = "a kernel compiled for it",
@@ -286,7 +286,7 @@ const struct probe_stage probe_stages[] = {
      .needs = "hip-memory",
      .per_device = true,
      .deadline_ms = 120000, // the first search on a machine compiles its kernels
-     .library = "libMIOpen.so",
+     .stem = "libMIOpen.so",
      .api = PROBE_API_MIOPEN,
      .title = "MIOpen, convolution",
      .shows = "MIOpen convolves",

@@ -43,7 +43,7 @@ struct probe_stage {
     bool quick;           // part of --quick
     bool all_devices;     // run with the variables cleared that hide devices
     unsigned deadline_ms; // 0: the vendor's
-    const char *library;  // stem of the target's library that it uses ("libcublas.so"), or NULL
+    const char *stem;     // of the target's library that it uses ("libcublas.so"), or NULL
     const char *module; // of Python: run by the target's interpreter, where it is asked for; or NULL
     enum probe_api api;
     const char *title; // while it runs: "cuInit"

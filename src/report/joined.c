@@ -27,7 +27,7 @@ static bool is_told(const struct probe_report *r, size_t i, const struct diag_fi
     const struct probe_run *run = &r->runs.items[i];
     for (size_t k = 0; k < i && run->no_library; k++) {
         if (r->runs.items[k].no_library &&
-            strcmp(r->runs.items[k].stage->library, run->stage->library) == 0) {
+            strcmp(r->runs.items[k].stage->stem, run->stage->stem) == 0) {
             return false;
         }
     }

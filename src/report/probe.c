@@ -76,7 +76,7 @@ static bool named_before(const struct probe_report *r, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
         const struct probe_run *run = &r->runs.items[k];
-        if (run->no_library && strcmp(run->stage->library, r->runs.items[i].stage->library) == 0) {
+        if (run->no_library && strcmp(run->stage->stem, r->runs.items[i].stage->stem) == 0) {
             return true;
         }
     }
@@ -91,7 +91,7 @@ static void no_library_text(const struct out *o, struct arena *a, const struct p
         const struct probe_run *run = &r->runs.items[i];
         if (run->no_library && !named_before(r, i)) {
             names = arena_printf(a, "%s%s%s", names ? names : "", names ? ", " : "",
-                                 run->stage->library);
+                                 run->stage->stem);
         }
     }
     if (names) {
