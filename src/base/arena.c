@@ -12,7 +12,6 @@ struct arena_chunk {
     struct arena_chunk *next;
     size_t size, used;
     size_t mapped; // bytes to unmap; 0: it came from malloc() or calloc()
-    bool cleared;  // else pieces are cleared as they are given out
     max_align_t data[];
 };
 
@@ -75,13 +74,13 @@ static struct arena_chunk *new_chunk(struct arena *a, size_t want)
     if (mapped) { // takes pages as they are used
         c = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         c = c == MAP_FAILED ? NULL : c;
-    } else { // the small one is not touched before it is used either
+    } else { // pieces of the small one are cleared as they are given out
         c = want == FIRST_BYTES ? malloc(sizeof *c + want) : calloc(1, sizeof *c + want);
     }
     if (!c) {
         out_of_memory(a);
     }
-    *c = (struct arena_chunk){.size = want, .mapped = mapped, .cleared = want != FIRST_BYTES};
+    *c = (struct arena_chunk){.size = want, .mapped = mapped};
     return c;
 }
 
@@ -111,7 +110,7 @@ void *arena_alloc(struct arena *a, size_t size)
     void *p = (char *)c->data + c->used;
     c->used += size;
     a->used_bytes += size;
-    return c->cleared ? p : memset(p, 0, size);
+    return c->size == FIRST_BYTES ? memset(p, 0, size) : p;
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size)

@@ -187,16 +187,13 @@ static const void *map_again(struct source *s, size_t *ret_size)
  * WINDOW: with a page that is touched it maps all others of its window (do_fault_around() of Linux,
  * mm/memory.c), and few page tables serve all of the mappings.
  */
-static const void *map_below(struct ldso_store *s, int fd, size_t n)
+static const void *map_below(const struct ldso_store *s, int fd, size_t n)
 {
+    uintptr_t last = s->n_maps ? (uintptr_t)s->maps[s->n_maps - 1].data / WINDOW * WINDOW : 0;
     uintptr_t room = (n + WINDOW - 1) / WINDOW * WINDOW;
-    void *wish = s->lowest_map > room ? (void *)(s->lowest_map - room) : NULL; // NOLINT: no pointer
+    void *wish = last > room ? (void *)(last - room) : NULL; // NOLINT: no pointer
     void *data = mmap(wish, n, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) {
-        return NULL;
-    }
-    s->lowest_map = (uintptr_t)data / WINDOW * WINDOW;
-    return data;
+    return data == MAP_FAILED ? NULL : data;
 }
 
 static const unsigned char *map_bytes(struct elf_source *elf, size_t n)

@@ -98,7 +98,6 @@ struct ldso_store {
         size_t size;
     } *maps; // unmapped by ldso_store_close()
     size_t n_maps, cap_maps;
-    uintptr_t lowest_map; // address of the one made last, rounded down; 0: none yet
     struct {
         unsigned char *memory; // unmapped by ldso_store_close()
         size_t used, ready;    // ready: so much was touched
