@@ -53,6 +53,7 @@ SUITES = [
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
     Suite("test", "explain-words", 300, "{py} tests/explain/words.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}"),
+    Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
     Suite("test", "api", 600, "{py} tests/api/run.py {build}"),

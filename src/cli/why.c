@@ -108,13 +108,28 @@ static int find_caller(struct ldso_process *p, const char *text, struct ldso_obj
                     text, text);
 }
 
-/* "NAME@CALLER"; an '@' inside a file name is part of the name if what follows is not loaded. */
+/* The '@' of "NAME@CALLER": the last one behind which a loaded object is named, since a path may hold
+ * others. Without such an object the last one of all, unless the text is the path of a file. */
+static const char *find_at(struct ldso_process *p, const char *spec)
+{
+    for (size_t i = strlen(spec); i-- > 1;) {
+        if (spec[i] == '@' && spec[i + 1] && ldso_find_object(p, spec + i + 1)) {
+            return spec + i;
+        }
+    }
+    const char *last = strrchr(spec, '@');
+    const char *path = spec[0] == '/' ? spec : path_join(p->arena, p->config.cwd, spec);
+    struct stat st;
+    bool is_file = strchr(spec, '/') && root_stat(p->store->root, path, &st) == 0;
+    return last && last != spec && last[1] && !is_file ? last : NULL;
+}
+
 static int perform_load(struct ldso_process *p, const char *spec)
 {
-    const char *at = strrchr(spec, '@');
+    const char *at = find_at(p, spec);
     struct ldso_object *caller = p->main;
     const char *name = spec;
-    if (at && at != spec && at[1]) {
+    if (at) {
         int rc = find_caller(p, at + 1, &caller);
         if (rc != CLI_OK) {
             return rc;

@@ -43,7 +43,7 @@ static struct places find_places(struct diag *d, const char *name)
 
 /* ------------------------------------------------------------------ what else is missing */
 
-static bool is_loaded(const struct ldso_process *p, const char *name)
+static bool is_loaded(struct ldso_process *p, const char *name)
 {
     for (size_t i = 0; i < p->requests.n; i++) {
         const struct ldso_request *r = p->requests.items[i];

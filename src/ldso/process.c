@@ -759,7 +759,19 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
 
 /* ------------------------------------------------------------------ dlopen */
 
-struct ldso_object *ldso_find_object(const struct ldso_process *p, const char *name)
+/* By device and inode, as the loader knows a file again that it has mapped (_dl_map_object_from_fd). */
+static struct ldso_object *object_of_file(const struct ldso_process *p, const struct ldso_file *file)
+{
+    for (size_t i = 0; file && i < p->objects.n; i++) {
+        const struct ldso_file *f = p->objects.items[i]->file;
+        if (f && f->dev == file->dev && f->ino == file->ino) {
+            return p->objects.items[i];
+        }
+    }
+    return NULL;
+}
+
+struct ldso_object *ldso_find_object(struct ldso_process *p, const char *name)
 {
     for (int pass = 0; pass < 3; pass++) {
         for (size_t i = 0; i < p->objects.n; i++) {
@@ -770,7 +782,8 @@ struct ldso_object *ldso_find_object(const struct ldso_process *p, const char *n
             }
         }
     }
-    return NULL;
+    return strchr(name, '/')
+               ? object_of_file(p, ldso_store_get(p->store, ldso_absolute(p, name))->file) : NULL;
 }
 
 /* The order in which _dl_close_worker() unloads what a failed dlopen has mapped, and all else: sorted

@@ -228,8 +228,9 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err) GM_
 const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *caller,
                                     const char *name, unsigned mode);
 
-/* The loaded object with this soname, path, or file name; NULL if there is none. */
-struct ldso_object *ldso_find_object(const struct ldso_process *p, const char *name);
+/* The loaded object with this path, soname, or file name, or whose file any other path leads to (a
+ * link, a hard link, a relative path); NULL if there is none. */
+struct ldso_object *ldso_find_object(struct ldso_process *p, const char *name);
 
 /* Value of a start-environment variable, or NULL. */
 const char *ldso_getenv(const struct ldso_process *p, const char *name);
