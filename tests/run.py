@@ -52,6 +52,7 @@ SUITES = [
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
     Suite("test", "explain-words", 300, "{py} tests/explain/words.py {exe}"),
+    Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),

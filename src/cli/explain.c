@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/str.h"
 #include "report/cause.h"
 
@@ -72,6 +73,25 @@ static void take(struct explain_words *w, int option, const struct cli_args *arg
     }
 }
 
+static int unknown_word(const char *word)
+{
+    struct nearest n;
+    nearest_init(&n, word);
+    for (size_t i = 0; i < DIAG_CAUSES; i++) {
+        nearest_try(&n, diag_causes[i].id);
+    }
+    if (nearest_best(&n)) {
+        return cli_fail(CLI_USAGE, "explain: no cause and no file is called %s; did you mean %s? "
+                                   "(gpumend explain --list names every cause)", word,
+                        nearest_best(&n));
+    }
+    (void)cli_fail(CLI_USAGE,
+                   "explain: no cause and no file is called %s; the causes that --list prints are:",
+                   word);
+    list_text(stderr);
+    return CLI_USAGE;
+}
+
 /* A word is a cause, a file, or a mistake. */
 static int explain_one_word(const struct explain_words *w, const struct explain_asked *asked,
                             struct arena *a)
@@ -82,11 +102,7 @@ static int explain_one_word(const struct explain_words *w, const struct explain_
         return print_cause(cause, w->json);
     }
     if (strcmp(word, "-") != 0 && !strchr(word, '/') && access(word, F_OK) != 0) {
-        (void)cli_fail(CLI_USAGE,
-                       "explain: no cause and no file is called %s; the causes that --list prints are:",
-                       word);
-        list_text(stderr);
-        return CLI_USAGE;
+        return unknown_word(word);
     }
     return explain_logs(a, asked);
 }

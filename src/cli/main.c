@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "version.h"
@@ -73,6 +74,20 @@ static const struct cli_option *find_option(const struct cli_command *c, struct 
     return NULL;
 }
 
+static void unknown_option(const struct cli_command *c, struct str name, const char *word)
+{
+    char written[64]; // longer ones are near to no option
+    struct nearest n;
+    (void)snprintf(written, sizeof written, STR_FMT, STR_ARG(name));
+    nearest_init(&n, written + strspn(written, "-"));
+    for (size_t i = 0; i < c->n_options; i++) {
+        nearest_try(&n, c->options[i].name);
+    }
+    const char *best = nearest_best(&n);
+    (void)cli_fail(CLI_USAGE, "%s: unknown option %s%s%s%s (see gpumend %s --help)", c->name, word,
+                   best ? "; did you mean --" : "", best ? best : "", best ? "?" : "", c->name);
+}
+
 int cli_next(struct cli_args *args)
 {
     if (args->next >= args->argc) {
@@ -100,8 +115,7 @@ int cli_next(struct cli_args *args)
         o = find_option(args->command, (struct str){name.s + 2, name.n - 2});
     }
     if (!o) {
-        (void)cli_fail(CLI_USAGE, "%s: unknown option %s (see gpumend %s --help)",
-                       args->command->name, word, args->command->name);
+        unknown_option(args->command, name, word);
         return CLI_WRONG;
     }
     if (o->value && !inline_value && args->next >= args->argc) {
@@ -203,6 +217,22 @@ void cli_restore_signals(void)
     (void)signal(SIGBUS, sigbus_before); // cannot fail for a valid signal
 }
 
+static int unknown_command(const char *word)
+{
+    struct nearest n;
+    nearest_init(&n, word);
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        nearest_try(&n, commands[i]->name);
+    }
+    if (nearest_best(&n)) {
+        return cli_fail(CLI_USAGE, "unknown command %s; did you mean %s? (gpumend --help lists the "
+                                   "commands)", word, nearest_best(&n));
+    }
+    (void)cli_fail(CLI_USAGE, "unknown command %s", word);
+    usage(stderr);
+    return CLI_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     sigbus_before = signal(SIGBUS, on_sigbus); // cannot fail for a valid signal
@@ -224,7 +254,5 @@ int main(int argc, char **argv)
             return cli_finish(commands[i]->run(commands[i], argc - 2, argv + 2));
         }
     }
-    (void)cli_fail(CLI_USAGE, "unknown command %s", argv[1]);
-    usage(stderr);
-    return CLI_USAGE;
+    return unknown_command(argv[1]);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/str.h"
 #include "kb/ask.h"
 
@@ -132,6 +133,49 @@ static bool package_known(void *arg, const char *name)
     return false;
 }
 
+/* A word that names nothing and is nearly the name of a package with rows; NULL: there is none.
+ * Short words are left out: they are near to too much. */
+static const char *misspelt_package(struct ask *k, const char **ret_meant)
+{
+    enum { LETTERS_MIN = 4 };
+    const struct question *q = k->q;
+    struct kb_releases r;
+    if (q->named & NAMED_PACKAGE || kb_releases(k->kb, &r, NULL) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < q->n_rest; i++) {
+        struct nearest n;
+        if (strlen(q->rest[i]) < LETTERS_MIN || strpbrk(q->rest[i], "0123456789.")) {
+            continue;
+        }
+        nearest_init(&n, q->rest[i]);
+        for (size_t p = 0; p < r.n; p++) {
+            nearest_try(&n, r.rows[p].package);
+        }
+        if (nearest_best(&n)) {
+            *ret_meant = nearest_best(&n);
+            return q->rest[i];
+        }
+    }
+    return NULL;
+}
+
+/* Of the answers that leave such a word out none is right: the question was about that package. */
+static bool refuse_misspelt(struct ask *k)
+{
+    const char *meant, *word = misspelt_package(k, &meant);
+    bool used = k->answer->known && k->answer->hits.n &&
+                (k->answer->hits.items[0].area == KB_AREA_GPUS ||
+                 k->answer->hits.items[0].area == KB_AREA_MODELS);
+    if (!word || used) {
+        return false;
+    }
+    *k->answer = (struct kb_answer){
+        .text = arena_printf(k->a, "not known: no package is called %s; did you mean %s?", word,
+                             meant)};
+    return true;
+}
+
 int kb_ask(struct kb *kb, const char *text, struct kb_answer *ret, struct gm_err *err)
 {
     struct question q;
@@ -154,10 +198,13 @@ int kb_ask(struct kb *kb, const char *text, struct kb_answer *ret, struct gm_err
             return rc;
         }
         if (rc > 0) {
-            ret->form = forms[i].example;
+            if (!refuse_misspelt(&k)) {
+                ret->form = forms[i].example;
+            }
             return 0;
         }
         *ret = (struct kb_answer){.text = "not known"};
     }
+    (void)refuse_misspelt(&k); // an answer of its own only where a word is near
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Scripts: imports and first uses as sequences of loads, by the rows of kb/imports and kb/dlopen. */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "model/family.h"
 #include "model/package.h"
 #include "model/replay.h"
@@ -792,6 +793,22 @@ static bool requires_known(struct model *m, struct py_dist *dist)
     return !meta;
 }
 
+/* The installed distribution, or module of one, whose name is nearly this one; NULL: none. */
+static const char *installed_near(struct model *m, const char *name)
+{
+    struct nearest n;
+    nearest_init(&n, name);
+    for (size_t i = 0; i < m->imports.n; i++) {
+        if (py_env_by_dist(m->env, m->imports.rows[i].package)) {
+            nearest_try(&n, m->imports.rows[i].module);
+        }
+    }
+    for (size_t i = 0; i < m->env->dists_n; i++) {
+        nearest_try(&n, m->env->dists[i].name);
+    }
+    return nearest_best(&n);
+}
+
 /* An import without a row: pure Python that needs no GPU package loads nothing of interest. */
 static void import_unknown(struct run *r, const char *name)
 {
@@ -800,7 +817,10 @@ static void import_unknown(struct run *r, const char *name)
     struct py_module module;
     py_module_find(m->env, name, &module);
     if (!dist && module.kind == PY_MODULE_NONE) {
-        VEC_PUSH(m->arena, &r->out->unknown, arena_printf(m->arena, "%s is not installed", name));
+        const char *meant = installed_near(m, name);
+        VEC_PUSH(m->arena, &r->out->unknown,
+                 meant ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
+                       : arena_printf(m->arena, "%s is not installed", name));
     } else if (!dist || has_compiled_file(m, dist) || requires_known(m, dist)) {
         VEC_PUSH(m->arena, &r->out->unknown,
                  arena_printf(m->arena, "%s is installed, and what its import loads is not known; "

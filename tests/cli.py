@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What a person meets first: mistyped words, and what a command says when nothing was asked of it.
+
+    tests/cli.py GPUMEND
+
+Every tree is made by tests/causes/tree.py; nothing of the machine is looked at but in copies.
+"""
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TOP / "tests/causes"))
+from tree import Tree  # noqa: E402
+
+
+class Run:
+    """One run of gpumend with an environment of its own."""
+
+    def __init__(self, exe, *words, cwd="/", **env):
+        done = subprocess.run([exe, *map(str, words)], cwd=cwd, capture_output=True, text=True,
+                              timeout=60, stdin=subprocess.DEVNULL, check=False,
+                              env={"PATH": "/usr/bin:/bin", **env})
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.lines = self.out.splitlines()
+
+
+def misspelt(exe):
+    """Each of the words that are checked against a list names its nearest neighbour."""
+    for words, status, meant in ((["chekc"], 2, "did you mean check?"),
+                                 (["devcies", "--json"], 2, "did you mean devices?"),
+                                 (["check", "--jsn"], 2, "did you mean --json?"),
+                                 (["fix", "--aply=3"], 2, "did you mean --apply?"),
+                                 (["explain", "library-not-on-pth"], 2,
+                                  "did you mean library-not-on-path?"),
+                                 (["kb", "latest torhc"], 3, "did you mean torch?"),
+                                 (["kb", "which torhc runs on sm_61"], 3, "did you mean torch?"),
+                                 (["kb", "what does ctranslate 4.5.0 need"], 3,
+                                  "did you mean ctranslate2?")):
+        r = Run(exe, *words)
+        if r.status != status or meant not in r.err + r.out:
+            yield f"{words}: status {r.status}: {r.err}{r.out}"
+    for words in (["kb", "compute capability of titan v"], ["kb", "latest torch"]):
+        r = Run(exe, *words)
+        if r.status != 0 or "did you mean" in r.out:
+            yield f"{words}: status {r.status}: {r.out}"
+    for words in (["qqqqqq"], ["check", "--zzzzzz"], ["explain", "zzzzzzzz"]):
+        r = Run(exe, *words)
+        if r.status != 2 or "did you mean" in r.err:
+            yield f"{words}: a guess where nothing is near: {r.err}"
+
+
+def misspelt_package(exe):
+    """A package that is not installed, but nearly the name of one that is."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(Path(folder) / "root").python()
+        tree.dist("torch", "2.5.1", [])
+        r = Run(exe, "check", "--root", tree.top, tree.prefix, "--import", "torhc")
+        if r.status != 3 or "torhc is not installed; did you mean torch?" not in r.out:
+            yield f"status {r.status}: {r.out}"
+
+
+CASES = [misspelt, misspelt_package]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    exe = Path(sys.argv[1]).resolve()
+    failed = 0
+    for case in CASES:
+        faults = list(case(exe))
+        failed += bool(faults)
+        for fault in faults:
+            print(f"FAIL {case.__name__}: {fault}")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
