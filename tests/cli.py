@@ -5,6 +5,8 @@
 
 Every tree is made by tests/causes/tree.py; nothing of the machine is looked at but in copies.
 """
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -61,7 +63,33 @@ def misspelt_package(exe):
             yield f"status {r.status}: {r.out}"
 
 
-CASES = [misspelt, misspelt_package]
+def environment_of_the_folder(exe):
+    """Without TARGET the project's own environment is found; an active one comes before it."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder) / "a project"
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", project / "venv"],
+                       check=True)
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", project / "other"],
+                       check=True)
+        for env, expected in (({}, "venv"), ({"VIRTUAL_ENV": str(project / "other")}, "other")):
+            r = Run(exe, "check", "--json", cwd=project, **env)
+            prefix = json.loads(r.out)["python"]["prefix"]
+            if prefix != str(project / expected):
+                yield f"{env}: {prefix}"
+        (project / "venv").rename(project / ".venv")
+        found = json.loads(Run(exe, "check", "--json", cwd=project).out)["python"]
+        if (found["prefix"], found["chosen_by"]) != (str(project / ".venv"), "./.venv"):
+            yield f".venv: {found['prefix']}, {found['chosen_by']}"
+        if os.geteuid() == 0:
+            os.chown(project / ".venv", 12345, 12345)
+            r = Run(exe, "check", "--json", cwd=project)
+            if json.loads(r.out)["python"]["prefix"] == str(project / ".venv"):
+                yield "another user's environment is taken"
+            if "belongs to another user" not in r.out:
+                yield f"that it is passed over is not said: {r.out[-500:]}"
+
+
+CASES = [misspelt, misspelt_package, environment_of_the_folder]
 
 
 def main():

@@ -31,6 +31,7 @@ static struct py_env_hints hints_of(const struct model_target *t,
         .pyenv_version = variable(o, "PYENV_VERSION"),
         .pyenv_root = variable(o, "PYENV_ROOT"),
         .cwd = t->model.config.cwd,
+        .uid = o->uid,
     };
 }
 

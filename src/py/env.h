@@ -48,6 +48,8 @@ struct py_env_hints {
     const char *pyenv_version;
     const char *pyenv_root;
     const char *cwd; // the working directory: what relative paths are relative to
+    unsigned uid;    // the user: an environment that only the working directory names must be this
+                     // user's or root's, since commands that act would run its interpreter
 };
 
 enum py_env_kind {
@@ -104,7 +106,8 @@ struct py_env {
     struct arena *arena;
 
     enum py_env_kind kind;
-    const char *chosen_by;       // "argument", "VIRTUAL_ENV", "CONDA_PREFIX" or "PATH"
+    const char *chosen_by;       // "argument", "VIRTUAL_ENV", "CONDA_PREFIX", "./.venv", "./venv"
+                                 // or "PATH"
     const char *prefix;          // sys.prefix
     const char *base_prefix;     // sys.base_prefix; NULL if the base was not found
     const char *executable;      // as it would be started; NULL if there is none
@@ -141,7 +144,8 @@ struct py_env {
 /*
  * Opens the environment `target`: its folder, an interpreter, a script that names its interpreter
  * in its first line, the name of an interpreter on PATH, or NULL for the active environment
- * (VIRTUAL_ENV, else CONDA_PREFIX, else python3, else python on PATH; pyenv's shims are followed).
+ * (VIRTUAL_ENV, else CONDA_PREFIX, else .venv or venv in the working directory, else python3, else
+ * python on PATH; pyenv's shims are followed).
  *
  * GM_ERR_LOOK: nothing is there. GM_ERR_FORMAT: the file is no executable. GM_ERR_UNSUPPORTED: it
  * is one, and not a Python that is modelled here.

@@ -332,6 +332,38 @@ static void compare_with_path(struct finder *f)
     }
 }
 
+/* Commands that act run the interpreter of the environment, and here nobody has named it. */
+static bool is_trusted(struct finder *f, const char *folder)
+{
+    struct stat st;
+    return !f->env->root->is_host ||
+           (root_stat(f->env->root, folder, &st) == 0 &&
+            (st.st_uid == f->hints->uid || st.st_uid == 0));
+}
+
+/* The environment that a project keeps in its own folder, under the names that uv and Python's
+ * documentation of venv use. */
+static bool use_working_folder(struct finder *f)
+{
+    static const char *const names[] = {"./.venv", "./venv"};
+    struct arena *a = f->env->arena;
+    for (size_t i = 0; is_set(f->hints->cwd) && i < sizeof names / sizeof *names; i++) {
+        const char *folder = path_join(a, f->hints->cwd, names[i] + 2);
+        if (!py_is_file(f->env, path_join(a, folder, "pyvenv.cfg"))) {
+            continue;
+        }
+        if (!is_trusted(f, folder)) {
+            py_note(f->env, "%s is passed over: it belongs to another user (name it to look at it)",
+                    str_printable(a, folder));
+            continue;
+        }
+        if (use_active(f, names[i], folder)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int use_target(struct finder *f, const char *target)
 {
     struct arena *a = f->env->arena;
@@ -361,6 +393,9 @@ int py_find(struct py_env *env, const char *target, const struct py_env_hints *h
     if (use_active(&f, "VIRTUAL_ENV", hints->virtual_env) ||
         use_active(&f, "CONDA_PREFIX", hints->conda_prefix)) {
         compare_with_path(&f);
+        return 0;
+    }
+    if (use_working_folder(&f)) {
         return 0;
     }
     env->chosen_by = "PATH";
