@@ -27,10 +27,14 @@ static const struct cli_option options[] = {
 
 struct container {
     struct cli_target t;
-    struct model_target target;
-    const char *what;  // "cdi", "check", or the name of a format
-    const char *image; // with "check"
+    const char *what;     // "cdi", "check", or the name of a format
+    const char *words[2]; // IMAGE and TARGET, or one of them
+    size_t n_words;
     struct container_cdi cdi;
+    enum ctr_format format;
+    const char *image; // what is looked at, or NULL: TARGET alone
+    struct root host;
+    struct ctr_settings settings;
 };
 
 static int take_option(void *command, int id, const char *value)
@@ -54,11 +58,12 @@ static int take_option(void *command, int id, const char *value)
             c->what = value;
             return CLI_OK;
         }
-        if (!c->image && strcmp(c->what, "check") == 0) {
-            c->image = value;
+        if (c->n_words < 2) {
+            c->words[c->n_words++] = value;
             return CLI_OK;
         }
-        break;
+        return cli_fail(CLI_USAGE, "container: one IMAGE and one TARGET at a time (%s, %s, %s)",
+                        c->words[0], c->words[1], value);
     default:
         break;
     }
@@ -67,47 +72,67 @@ static int take_option(void *command, int id, const char *value)
 
 /* ------------------------------------------------------------------ settings */
 
-static int print(struct container *c, struct root *host, enum ctr_format format)
+static void judge(void *arg, struct container_seen *seen)
 {
-    struct model *m = &c->target.model;
-    struct diag_report report;
-    struct ctr_settings settings;
-    struct ctr_question q = {.model = m,
-                             .report = &report,
-                             .host_root = host,
-                             .host = m->host,
-                             .format = format,
-                             .rootless = getuid() != 0};
+    struct container *c = arg;
+    struct ctr_question q = {.model = &seen->target.model,
+                             .report = &seen->report,
+                             .host_root = &c->host,
+                             .host = seen->target.model.host,
+                             .format = c->format,
+                             .rootless = getuid() != 0,
+                             .image = seen->image,
+                             .image_path = c->image};
+    if (q.host) {
+        ctr_settings(&q, &c->settings);
+    }
+}
+
+static int print(void *arg, struct container_seen *seen)
+{
+    struct container *c = arg;
+    struct model *m = &seen->target.model;
     if (!m->host) {
         return cli_fail(CLI_CANNOT, "container: the host cannot be looked at: %s", m->host_why);
     }
-    diag_run(m, &report);
-    ctr_settings(&q, &settings);
     if (c->t.json) {
-        return out_json_dump(stdout, report_container_json(m->arena, &settings, format)) < 0
-                   ? cli_fail(CLI_CANNOT, "cannot write the output")
-                   : CLI_OK;
+        json_t *doc = report_container_json(m->arena, &c->settings, c->format);
+        return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
+                                              : CLI_OK;
     }
     struct out out;
     out_init(&out, stdout);
-    report_container_text(&out, m->arena, &settings, format);
+    report_container_text(&out, m->arena, &c->settings, c->format);
     return CLI_OK;
 }
 
-static int settings(struct container *c, enum ctr_format format)
+/* IMAGE and TARGET, or one of them: with --root, an environment and a program are a TARGET. */
+static int take_words(struct container *c)
 {
+    bool is_target = c->t.asked.root_path || (c->n_words == 1 && !image_is_meant(c->words[0]));
+    if (c->n_words == 2 && c->t.asked.root_path) {
+        return cli_fail(CLI_USAGE, "container: one of IMAGE and --root at a time");
+    }
+    c->image = c->n_words && !is_target ? c->words[0] : NULL;
+    c->t.asked.target = c->n_words && is_target ? c->words[0] : c->words[1];
+    return CLI_OK;
+}
+
+static int settings(struct container *c)
+{
+    static const struct container_use use = {.judge = judge, .print = print};
     struct gm_err err;
-    struct root host = ROOT_EMPTY;
+    int status = take_words(c);
+    if (status != CLI_OK) {
+        return status;
+    }
+    c->host = ROOT_EMPTY;
     c->t.asked.host_path = c->t.asked.host_path ? c->t.asked.host_path : "/";
-    if (root_open(&host, c->t.asked.host_path, &err) < 0) {
+    if (root_open(&c->host, c->t.asked.host_path, &err) < 0) {
         return cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text));
     }
-    int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, &err);
-    int status = rc < 0
-                     ? cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text))
-                     : print(c, &host, format);
-    model_target_close(&c->target);
-    root_close(&host);
+    status = container_look(&c->t, c->image, &use, c);
+    root_close(&c->host);
     return status;
 }
 
@@ -119,7 +144,7 @@ static int cdi(struct container *c)
     q->host = c->t.asked.host_path ? c->t.asked.host_path : "/";
     q->folder = q->folder ? q->folder : cdi_folders[0];
     q->json = c->t.json;
-    if (c->t.asked.target || c->t.asked.root_path) {
+    if (c->n_words || c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "container: cdi describes a machine and takes no TARGET and no "
                                    "--root; --host DIR names another machine's file system");
     }
@@ -135,11 +160,10 @@ static int cdi(struct container *c)
 static int carry_out(void *command)
 {
     struct container *c = command;
-    enum ctr_format format;
     if (c->what && strcmp(c->what, "cdi") == 0) {
         return cdi(c);
     }
-    if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &format))) {
+    if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &c->format))) {
         return cli_fail(CLI_USAGE, "container: say what to do: check, docker, podman, compose, "
                                    "kubernetes, apptainer or cdi");
     }
@@ -148,24 +172,14 @@ static int carry_out(void *command)
                                    "cdi");
     }
     if (strcmp(c->what, "check") != 0) {
-        return settings(c, format);
+        return settings(c);
     }
-    if (!c->image || c->t.asked.root_path) {
-        return cli_fail(CLI_USAGE, c->image ? "container: check takes a folder as IMAGE, not --root"
-                                            : "container: check: say which IMAGE");
+    if (!c->n_words || c->t.asked.root_path) {
+        return cli_fail(CLI_USAGE, c->n_words ? "container: check takes a folder as IMAGE, not --root"
+                                              : "container: check: say which IMAGE");
     }
-    return container_check(&c->t, c->image);
-}
-
-/* Asked before the options are read, as --env may stand before it. */
-static bool is_about_image(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "check") == 0) {
-            return true;
-        }
-    }
-    return false;
+    c->t.asked.target = c->words[1];
+    return container_check(&c->t, c->words[0]);
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
@@ -175,7 +189,6 @@ static int run(const struct cli_command *self, int argc, char **argv)
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
-    c->t.elsewhere = is_about_image(argc, argv);
     int rc = cli_target_run(&c->t, self, argc, argv, &calls, c);
     free(c);
     return rc;
@@ -183,7 +196,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_container = {
     .name = "container",
-    .arguments = "check IMAGE|docker|podman|compose|kubernetes|apptainer|cdi [options] [TARGET]",
+    .arguments = "check|docker|podman|compose|kubernetes|apptainer|cdi [IMAGE] [TARGET] [options]",
     .summary = "what gives a container the GPUs here and what its application needs",
     .text =
         "`container check IMAGE` is `check` for an image, judged on this host: IMAGE is what\n"
@@ -193,8 +206,9 @@ const struct cli_command cli_container = {
         "configuration sets; without a TARGET the Python that the image starts is looked at, or\n"
         "its program where it has none.\n\n"
         "With the name of an engine: the settings that an application needs on this host, each\n"
-        "with its reason, as a command line, a compose fragment or a Pod manifest. TARGET is\n"
-        "what `check` takes; with --root DIR it lies in the image, whose file system is DIR.\n"
+        "with its reason, as a command line, a compose fragment or a Pod manifest. IMAGE is\n"
+        "looked at as by `container check`, with the variables that it sets. Without IMAGE,\n"
+        "TARGET is what `check` takes, to be packed; with --root DIR it lies in DIR.\n"
         "Libraries that the image lacks and the host has are mounted; what neither has is a\n"
         "line for the Dockerfile.\n\n"
         "`container cdi` prints a Container Device Interface specification for the GPUs here,\n"

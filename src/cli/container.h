@@ -3,7 +3,11 @@
 #define GPUMEND_CLI_CONTAINER_H
 
 #include "cli/cli.h"
+#include "cli/target.h"
 #include "container/cdi_files.h"
+#include "container/image.h"
+#include "diag/finding.h"
+#include "report/check.h"
 
 struct container_cdi {
     const char *host, *folder;
@@ -13,8 +17,28 @@ struct container_cdi {
 /* Returns the exit status. */
 int container_cdi(struct arena *a, const struct container_cdi *q);
 
+/* What a look at an image, or at what is to be packed into one, saw. */
+struct container_seen {
+    struct cli_target *t;
+    struct model_target target;
+    struct diag_report report;
+    struct report_target shown;
+    const struct image *image; // NULL: a folder, or a target of this machine
+};
+
+/* What is made of it. An image is looked at until all that is asked of it has been read, so judge()
+ * is called in each pass and reads all that print() will read; print() gives the exit status. */
+struct container_use {
+    void (*judge)(void *arg, struct container_seen *s);
+    int (*print)(void *arg, struct container_seen *s);
+};
+
+/* Looks at TARGET in the image, as an archive, a layout, a folder or a name of an engine's storage;
+ * NULL: at TARGET itself. Returns the exit status. */
+int container_look(struct cli_target *t, const char *image, const struct container_use *use,
+                   void *arg);
+
 /* `container check IMAGE [TARGET]`, on the host in t->asked. Returns the exit status. */
-struct cli_target;
 int container_check(struct cli_target *t, const char *image);
 
 #endif

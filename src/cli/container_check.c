@@ -1,4 +1,5 @@
-/* `container check`: a check whose root is an image, repeated until all that it asked is read. */
+/* A look at an image, repeated until all that it asked is read; and `container check`, which judges
+ * what it saw. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,39 +114,13 @@ static void print_image(const struct out *o, struct arena *a, const struct image
     }
 }
 
-/* ------------------------------------------------------------------ the check */
+/* ------------------------------------------------------------------ one look */
 
 struct work {
-    struct cli_target *t;
-    struct model_target target;
-    struct diag_report report;
-    struct report_target shown;
-    const struct image *image; // NULL: a folder
+    struct container_seen seen;
+    const struct container_use *use;
+    void *arg;
 };
-
-static int print(struct work *w)
-{
-    static const enum cli_status status[] = {
-        [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
-    struct arena *a = w->target.model.arena;
-    if (w->t->json) {
-        json_t *doc = report_check_json(&w->target.model, &w->report, &w->shown);
-        if (w->image) {
-            (void)json_object_set_new(doc, "image", image_json(a, w->image));
-        }
-        if (out_json_dump(stdout, doc) < 0) {
-            return cli_fail(CLI_CANNOT, "cannot write the output");
-        }
-    } else {
-        struct out out;
-        out_init(&out, stdout);
-        if (w->image) {
-            print_image(&out, a, w->image);
-        }
-        report_check_text(&out, &w->target.model, &w->report, &w->shown);
-    }
-    return status[w->report.verdict];
-}
 
 /* What the image starts with, found out in its own files. */
 struct entry {
@@ -153,7 +128,7 @@ struct entry {
     struct mend_program program; // file NULL: not known
 };
 
-static struct entry entry_of(struct work *w, struct arena *a)
+static struct entry entry_of(struct container_seen *w, struct arena *a)
 {
     struct entry e = {0};
     struct root root = ROOT_EMPTY;
@@ -179,7 +154,7 @@ static struct entry entry_of(struct work *w, struct arena *a)
 }
 
 /* Without a TARGET: the Python that the image starts; where it has none, the program. */
-static int open_target(struct work *w, struct arena *a, struct gm_err *err)
+static int open_target(struct container_seen *w, struct arena *a, struct gm_err *err)
 {
     struct model_target_options o = w->t->asked;
     struct entry e = entry_of(w, a);
@@ -200,11 +175,12 @@ static int open_target(struct work *w, struct arena *a, struct gm_err *err)
 /* What the report reads is asked as well, so that the last pass holds it. */
 static int look(struct work *w, struct arena *a, struct gm_err *err)
 {
-    int rc = open_target(w, a, err);
+    struct container_seen *s = &w->seen;
+    int rc = open_target(s, a, err);
     if (rc == 0) {
-        w->shown.kind = w->target.kind;
-        diag_run(&w->target.model, &w->report);
-        json_decref(report_check_json(&w->target.model, &w->report, &w->shown));
+        s->shown.kind = s->target.kind;
+        diag_run(&s->target.model, &s->report);
+        w->use->judge(w->arg, s);
     }
     return rc;
 }
@@ -225,9 +201,9 @@ static int look_once(struct work *w, struct image *im, struct progress *p, bool 
     *ret_more = layers_want_more(&im->layers);
     if (!*ret_more) {
         end_progress(p);
-        status = rc == 0 ? print(w) : fail(&a, &err);
+        status = rc == 0 ? w->use->print(w->arg, &w->seen) : fail(&a, &err);
     }
-    model_target_close(&w->target);
+    model_target_close(&w->seen.target);
     pages_stop();
     if (*ret_more && layers_fetch(&im->layers, &err) < 0) {
         end_progress(p);
@@ -267,34 +243,48 @@ static void take_environment(struct cli_target *t, const struct image *im)
     t->asked.n_env = t->env.vars.n;
 }
 
-static int open_image(struct work *w, struct image *im, const char *path, struct root *host,
-                      struct progress *p, struct gm_err *err)
+/* In the storage of the host that it will run on, else in this machine's. */
+static int open_stored(struct cli_target *t, struct image *im, const char *name, struct root *host,
+                       struct gm_err *err)
 {
-    struct arena *a = &w->t->arena;
-    struct stat st;
-    if (stat(path, &st) == 0 || strchr(path, '/') == path) {
-        return image_open(im, a, path, show_progress, p, err);
+    const char *const roots[] = {t->asked.host_path, "/"};
+    size_t n = strcmp(roots[0], roots[1]) == 0 ? 1 : 2;
+    int rc = -1;
+    for (size_t i = 0; i < n && rc < 0; i++) {
+        image_close(im);
+        root_close(host);
+        rc = root_open(host, roots[i], err);
+        rc = rc < 0 ? rc : image_open_stored(im, &t->arena, host, getenv("HOME"), name, err);
     }
-    int rc = root_open(host, w->t->asked.host_path, err);
-    return rc < 0 ? rc : image_open_stored(im, a, host, getenv("HOME"), path, err);
+    return rc;
 }
 
-static int check_image(struct work *w, const char *path)
+static int open_image(struct cli_target *t, struct image *im, const char *path, struct root *host,
+                      struct progress *p, struct gm_err *err)
 {
+    struct stat st;
+    return stat(path, &st) == 0 || strchr(path, '/') == path
+               ? image_open(im, &t->arena, path, show_progress, p, err)
+               : open_stored(t, im, path, host, err);
+}
+
+static int look_into_image(struct work *w, const char *path)
+{
+    struct cli_target *t = w->seen.t;
     struct progress p;
     struct image im = IMAGE_EMPTY;
     struct root host = ROOT_EMPTY;
     struct gm_err err;
     int status;
-    begin_progress(&p, w->t->json);
-    if (open_image(w, &im, path, &host, &p, &err) < 0) {
+    begin_progress(&p, t->json);
+    if (open_image(t, &im, path, &host, &p, &err) < 0) {
         end_progress(&p);
-        status =
-            cli_fail(CLI_CANNOT, "container: %s: %s", path, str_printable(&w->t->arena, err.text));
+        status = cli_fail(CLI_CANNOT, "container: %s: %s", str_printable(&t->arena, path),
+                          str_printable(&t->arena, err.text));
     } else {
-        take_environment(w->t, &im);
-        w->image = &im;
-        w->t->asked.replay = &im.layers.snap;
+        take_environment(t, &im);
+        w->seen.image = &im;
+        t->asked.replay = &im.layers.snap;
         status = look_at_image(w, &im, &p);
     }
     image_close(&im);
@@ -302,20 +292,69 @@ static int check_image(struct work *w, const char *path)
     return status;
 }
 
-static int check_folder(struct work *w)
+static int look_into_folder(struct work *w)
 {
     struct gm_err err;
-    int status = look(w, &w->t->arena, &err) == 0 ? print(w) : fail(&w->t->arena, &err);
-    model_target_close(&w->target);
+    struct arena *a = &w->seen.t->arena;
+    int status = look(w, a, &err) == 0 ? w->use->print(w->arg, &w->seen) : fail(a, &err);
+    model_target_close(&w->seen.target);
     return status;
+}
+
+int container_look(struct cli_target *t, const char *image, const struct container_use *use,
+                   void *arg)
+{
+    struct work *w = arena_alloc(&t->arena, sizeof *w);
+    w->use = use;
+    w->arg = arg;
+    w->seen.t = t;
+    w->seen.shown = (struct report_target){.path = t->asked.target, .root = image};
+    t->asked.host_path = t->asked.host_path ? t->asked.host_path : "/";
+    if (!image) {
+        w->seen.shown.root = t->asked.root_path;
+        return look_into_folder(w);
+    }
+    cli_target_leave_shell(t);
+    t->asked.root_path = image;
+    return image_is(image) ? look_into_image(w, image) : look_into_folder(w);
+}
+
+/* ------------------------------------------------------------------ the check */
+
+/* What the report reads is read in every pass. */
+static void judge(void *arg, struct container_seen *s)
+{
+    (void)arg;
+    json_decref(report_check_json(&s->target.model, &s->report, &s->shown));
+}
+
+static int print(void *arg, struct container_seen *s)
+{
+    static const enum cli_status status[] = {
+        [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
+    struct arena *a = s->target.model.arena;
+    (void)arg;
+    if (s->t->json) {
+        json_t *doc = report_check_json(&s->target.model, &s->report, &s->shown);
+        if (s->image) {
+            (void)json_object_set_new(doc, "image", image_json(a, s->image));
+        }
+        if (out_json_dump(stdout, doc) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
+        }
+    } else {
+        struct out out;
+        out_init(&out, stdout);
+        if (s->image) {
+            print_image(&out, a, s->image);
+        }
+        report_check_text(&out, &s->target.model, &s->report, &s->shown);
+    }
+    return status[s->report.verdict];
 }
 
 int container_check(struct cli_target *t, const char *image)
 {
-    struct work *w = arena_alloc(&t->arena, sizeof *w);
-    w->t = t;
-    w->shown = (struct report_target){.path = t->asked.target, .root = image};
-    t->asked.root_path = image;
-    t->asked.host_path = t->asked.host_path ? t->asked.host_path : "/";
-    return image_is(image) ? check_image(w, image) : check_folder(w);
+    static const struct container_use use = {.judge = judge, .print = print};
+    return container_look(t, image, &use, NULL);
 }

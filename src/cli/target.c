@@ -51,16 +51,31 @@ static int take_target(struct cli_target *t, const char *value)
     return CLI_OK;
 }
 
+/* --env or --unset; both are kept, for cli_target_leave_shell(). */
+static int take_variable(struct cli_target *t, int id, const char *value)
+{
+    int rc = CLI_OK;
+    t->env_given = true;
+    if (id == CLI_ENV) {
+        rc = cli_take_env(t->command, &t->env, &t->arena, value);
+    } else {
+        cli_env_unset(&t->env, value);
+    }
+    if (rc == CLI_OK && (id == CLI_ENV || !strchr(value, '='))) {
+        VEC_PUSH(&t->arena, &t->given, value);
+    }
+    return rc;
+}
+
 int cli_target_take(struct cli_target *t, int id, const char *value)
 {
-    t->env_given |= id == CLI_ENV || id == CLI_UNSET;
     switch (id) {
     case CLI_IMPORT: t->asked.imports = value; return CLI_OK;
     case CLI_PID: return take_pid(t, value);
     case CLI_HOST: t->asked.host_path = value; return CLI_OK;
     case CLI_ROOT: t->asked.root_path = value; return CLI_OK;
-    case CLI_ENV: return cli_take_env(t->command, &t->env, &t->arena, value);
-    case CLI_UNSET: cli_env_unset(&t->env, value); return CLI_OK;
+    case CLI_ENV:
+    case CLI_UNSET: return take_variable(t, id, value);
     case CLI_GLIBC: return cli_take_glibc(t->command, value, &t->asked.glibc_minor);
     case CLI_CPU:
         t->asked.cpu = &t->cpu;
@@ -86,13 +101,36 @@ static bool is_elsewhere(int argc, char **argv)
     return false;
 }
 
+static void start_with_path(struct cli_target *t)
+{
+    t->env = (struct cli_env){0};
+    (void)cli_env_set(&t->env, &t->arena, // has its '='
+                      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+}
+
+static void ask_with_env(struct cli_target *t)
+{
+    t->asked.env = t->env.vars.items;
+    t->asked.n_env = t->env.vars.n;
+}
+
+void cli_target_leave_shell(struct cli_target *t)
+{
+    start_with_path(t);
+    for (size_t i = 0; i < t->given.n; i++) {
+        if (!cli_env_set(&t->env, &t->arena, t->given.items[i])) {
+            cli_env_unset(&t->env, t->given.items[i]);
+        }
+    }
+    ask_with_env(t);
+}
+
 static int run(struct cli_target *t, const struct cli_target_calls *calls, void *command)
 {
     t->asked.cwd = cli_cwd(&t->arena);
     t->asked.uid = getuid();
     t->asked.on_host = cdi_files_note;
-    t->asked.env = t->env.vars.items;
-    t->asked.n_env = t->env.vars.n;
+    ask_with_env(t);
     return calls->run(command);
 }
 
@@ -103,9 +141,8 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
     int rc = CLI_OK, id = CLI_END;
     t->command = self->name;
     arena_init(&t->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    if (t->elsewhere || is_elsewhere(argc, argv)) {
-        (void)cli_env_set(&t->env, &t->arena, // has its '='
-                          "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    if (is_elsewhere(argc, argv)) {
+        start_with_path(t);
     } else {
         cli_env_init(&t->env, &t->arena);
     }

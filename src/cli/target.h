@@ -46,8 +46,8 @@ struct cli_target {
     struct model_target_options asked;
     struct ldso_cpu cpu;
     bool env_given; // --env or --unset
-    bool elsewhere; // set before cli_target_run(): what starts is no program of this system
     bool json;
+    VEC(const char *) given; // what --env and --unset say, in their order: "K=V", or "K" to remove
 };
 
 struct cli_target_calls {
@@ -64,6 +64,10 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
 
 /* Takes a common option, or the argument TARGET. */
 int cli_target_take(struct cli_target *t, int id, const char *value);
+
+/* For a target that turns out to be another system's, such as an image: the start environment is
+ * PATH and what --env and --unset say, nothing of this shell's. */
+void cli_target_leave_shell(struct cli_target *t);
 
 /* The values of common options, for a command that has no TARGET; what is wrong is said. */
 int cli_take_env(const char *command, struct cli_env *env, struct arena *a, const char *value);

@@ -390,6 +390,7 @@ static int read_image(struct opening *o)
         json_decref(manifest);
         return rc;
     }
+    o->im->oci = true;
     return find_place(o, "index.json", &place, &text)
                ? read_index(o, "index.json", 0)
                : gm_err_set(o->err, GM_ERR_FORMAT,
@@ -410,6 +411,42 @@ bool image_is(const char *path)
     bool is = stat(path_join(&a, path, "oci-layout"), &st) == 0;
     arena_release(&a);
     return is;
+}
+
+/* An ELF file, or a script with an interpreter line. */
+static bool is_program(const char *path)
+{
+    char head[4] = {0};
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : 0;
+    if (fd >= 0) {
+        (void)close(fd); // nothing was written
+    }
+    return n == (ssize_t)sizeof head &&
+           (memcmp(head, "\177ELF", 4) == 0 || memcmp(head, "#!", 2) == 0);
+}
+
+static bool has(struct arena *a, const char *folder, const char *name)
+{
+    struct stat st;
+    return stat(path_join(a, folder, name), &st) == 0;
+}
+
+bool image_is_meant(const char *path)
+{
+    struct stat st;
+    struct arena a;
+    if (stat(path, &st) < 0) {
+        return path[0] != '/' && path[0] != '.';
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return S_ISREG(st.st_mode) && !is_program(path);
+    }
+    arena_init(&a, 0, NULL, NULL);
+    bool environment = has(&a, path, "pyvenv.cfg") || has(&a, path, "conda-meta");
+    bool system = has(&a, path, "oci-layout") || has(&a, path, "usr") || has(&a, path, "etc");
+    arena_release(&a);
+    return system && !environment;
 }
 
 int image_open(struct image *im, struct arena *a, const char *path,

@@ -20,6 +20,8 @@ struct image {
     VEC(int) blobs;     // open files of a layout
     struct layers layers;
     const char *name;         // its first tag, or NULL
+    const char *engine;       // whose storage it lies in: "podman", "docker"; NULL: a file or folder
+    bool oci;                 // of an archive: the OCI's, else what docker save writes
     const char *architecture; // "amd64"
     image_texts env;          // "K=V", as the configuration sets it
     image_texts entrypoint, command;
@@ -39,6 +41,10 @@ int image_open_stored(struct image *im, struct arena *a, struct root *r, const c
 /* Whether a path is no root file system but an image: an archive, or a folder with an oci-layout.
  */
 bool image_is(const char *path);
+
+/* Whether what a user names is an image or a root file system, and no program and no environment of
+ * Python: what exists nowhere, an archive, a layout, a folder with a system in it. */
+bool image_is_meant(const char *path);
 
 /* Reads the configuration and the index of all layers. `progress` is told how many bytes of the
  * archives have been read, of how many, in each pass from the start. GM_ERR_LOOK, GM_ERR_FORMAT,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "container/subject.h"
+
 /* ------------------------------------------------------------------ words */
 
 static const char *const format_names[CTR_FORMATS] = {"docker", "podman", "compose", "kubernetes",
@@ -605,10 +607,24 @@ static void mend_image(struct work *w)
     }
 }
 
+static void name_subject(struct work *w)
+{
+    struct ctr_subject subject;
+    ctr_subject(w->q, &subject);
+    w->s->subject = subject.name;
+    if (subject.first.value) {
+        add(w, &w->s->first, subject.first.value, subject.first.reason);
+    }
+    if (subject.undo.value) {
+        add(w, &w->s->undo, subject.undo.value, subject.undo.reason);
+    }
+}
+
 void ctr_settings(const struct ctr_question *q, struct ctr_settings *ret)
 {
     struct work w = {.q = q, .a = q->model->arena, .s = ret};
     *ret = (struct ctr_settings){0};
+    name_subject(&w);
     use_gpu(&w);
     add_shared_memory(&w);
     mend_image(&w);

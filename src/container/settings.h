@@ -15,6 +15,7 @@
 #define GPUMEND_CONTAINER_SETTINGS_H
 
 #include "container/cdi_files.h"
+#include "container/image.h"
 #include "diag/finding.h"
 #include "model/model.h"
 
@@ -31,6 +32,7 @@ struct ctr_item {
 typedef VEC(struct ctr_item) ctr_items;
 
 struct ctr_settings {
+    const char *subject; // what the engine is told to start; "IMAGE" where no image is known
     enum ctr_gpu gpu;
     bool by_toolkit;          // docker, compose: the NVIDIA Container Toolkit injects the driver
     ctr_items gpus;           // CDI names, or "all"
@@ -56,6 +58,10 @@ struct ctr_question {
     const struct host *host; // judged
     enum ctr_format format;
     bool rootless; // who runs the engine is not root
+    /* What was looked at: an image, or the folder of an unpacked one, and how the user named it. Both
+     * NULL: the application itself, whose image is still to be made. */
+    const struct image *image;
+    const char *image_path;
 };
 
 /* All in the model's arena. Writes nothing. */

@@ -222,11 +222,13 @@ int image_open_stored(struct image *im, struct arena *a, struct root *r, const c
     struct search s = {im, a, r, name, err};
     *im = (struct image){.arena = a, .fd = -1};
     layers_init(&im->layers, a);
+    im->engine = "podman";
     int found = try_podman(&s, "/var/lib/containers/storage");
     if (found == 0 && home) {
         found = try_podman(&s, path_join(a, home, ".local/share/containers/storage"));
     }
     if (found == 0) {
+        im->engine = "docker";
         found = try_docker(&s, "/var/lib/docker");
     }
     return found < 0   ? found

@@ -96,7 +96,7 @@ static void print_command(const struct out *o, struct arena *a, const struct ctr
     for (size_t i = 0; i < list.n; i++) {
         out_print(o, OUT_BOLD, " \\\n    %s", option_text(a, &list.items[i]));
     }
-    out_print(o, OUT_BOLD, "%sIMAGE\n", list.n ? " \\\n    " : " ");
+    out_print(o, OUT_BOLD, "%s%s\n", list.n ? " \\\n    " : " ", diag_shell_word(a, s->subject));
 }
 
 /* YAML of double-quoted strings: JSON's. */
@@ -128,7 +128,8 @@ static void print_list(const struct out *o, struct arena *a, const char *indent,
 static void print_compose(const struct out *o, struct arena *a, const struct ctr_settings *s)
 {
     static const char indent[] = "    ";
-    out_print(o, OUT_PLAIN, "services:\n  app:\n    image: IMAGE\n");
+    out_print(o, OUT_PLAIN, "services:\n  app:\n");
+    print_yaml(o, a, indent, "image: ", s->subject, "");
     if (s->by_toolkit) {
         out_print(o, OUT_DIM, "%s# %s\n", indent, s->gpus.items[0].reason);
         out_print(o, OUT_PLAIN,
@@ -190,7 +191,8 @@ static void print_pod(const struct out *o, struct arena *a, const struct ctr_set
             out_print(o, OUT_PLAIN, "      - %s\n", s->groups.items[i].value);
         }
     }
-    out_print(o, OUT_PLAIN, "  containers:\n    - name: app\n      image: IMAGE\n");
+    out_print(o, OUT_PLAIN, "  containers:\n    - name: app\n");
+    print_yaml(o, a, "      ", "image: ", s->subject, "");
     if (s->resource.value) {
         out_print(o, OUT_DIM, "      # %s\n", s->resource.reason);
         out_print(o, OUT_PLAIN, "      resources:\n        limits:\n          %s: 1\n",
@@ -293,8 +295,8 @@ json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enu
                                        [CTR_AMD] = "amd",
                                        [CTR_INTEL] = "intel",
                                        [CTR_WSL] = "wsl"};
-    json_t *doc = json_pack("{s:i, s:s, s:s}", "schema", 1, "format", ctr_format_name(format),
-                            "gpu", gpus[s->gpu]);
+    json_t *doc = json_pack("{s:i, s:s, s:o, s:s}", "schema", 1, "format", ctr_format_name(format),
+                            "name", out_json_text(a, s->subject), "gpu", gpus[s->gpu]);
     const struct {
         const char *key;
         json_t *value;

@@ -10,11 +10,13 @@ stories of a library that the image lacks: the host has it (the mounts make the 
 neither has it (a line for the Dockerfile).
 """
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -25,6 +27,7 @@ sys.path.insert(0, str(HERE.parent / "scenarios"))
 import cdi  # noqa: E402
 import store  # noqa: E402
 from cdi import PODMAN, check, compiled, counts, skip, tree  # noqa: E402
+from image import layout, saved  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
 ENGINES = ("docker", "podman", "compose", "kubernetes", "apptainer")
@@ -202,6 +205,62 @@ def ours(exe, folder, said):
               values(said("host-of-containers", engine), "first") == [], "")
 
 
+# ---------------------------------------------------------------- an image itself
+
+def layer_of(folder):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        tar.add(folder, ".")
+    return file.getvalue()
+
+
+def of_image(exe, folder):
+    """An image as an archive, a layout and a folder; its own variables are kept."""
+    if os.uname().machine != "x86_64":
+        return skip("images", "the stand-ins are for x86-64")
+    host = host_with_cuda(folder)
+    layer = layer_of(image_without(folder, host, exe))
+    environment = ["PATH=/bin", "LD_LIBRARY_PATH=/opt/own"]
+    config = {"architecture": "amd64", "os": "linux",
+              "config": {"Env": environment, "Cmd": ["/app"]}}
+    saved(folder / "App One.tar", [layer], config)
+    (folder / "app-layout").mkdir()
+    layout(folder / "app-layout", [layer], config)
+    before = dict(os.environ, LD_LIBRARY_PATH="/nowhere/of/this/shell")
+    for form, name, first in (
+            ("App One.tar", "app:1", "load -i '"),
+            ("app-layout", "localhost/app-layout:local", "skopeo copy oci:"),
+            ("image", "localhost/image:local", "tar -C ")):
+        for engine in ENGINES:
+            where = f"{engine} {form}"
+            done = run(exe, engine, folder / form, "/app", "--host", host, "--json", env=before)
+            said = json.loads(done.stdout) if done.stdout else {}
+            check(f"{where}: status", done.returncode == 0, done.stderr)
+            if not said:
+                continue
+            own = ":/opt/own" if form != "image" else ""    # a folder sets no variables
+            check(f"{where}: its LD_LIBRARY_PATH is extended, this shell's is not in it",
+                  f"LD_LIBRARY_PATH=/opt/gpumend/lib{own}" in values(said, "environment"), said)
+            shown = run(exe, engine, folder / form, "/app", "--host", host).stdout
+            if engine in ("docker", "podman", "compose"):
+                check(f"{where}: it is loaded first, and named", said["name"] == name
+                      and any(first in v for v in values(said, "first")), said)
+                check(f"{where}: its name is printed", name in shown and "IMAGE" not in shown, shown)
+        own = run(exe, "docker", folder / form, "--host", host, "--json").stdout
+        check(f"{form}: what it starts is the target",
+              form == "image" or json.loads(own)["mounts"], own)
+    saved(folder / "evil.tar", [layer], config, manifest=[
+        {"Config": "config.json", "RepoTags": ["x\n--privileged y:1"],
+         "Layers": [f"{0:064x}/layer.tar"]}])
+    evil = run(exe, "docker", folder / "evil.tar", "--host", host).stdout
+    check("a name that is no reference is not printed", "--privileged" not in evil
+          and "localhost/evil:local" in evil, evil)
+    wrong = run(exe, "docker", "no/such:image", "--host", host)
+    check("an image that is nowhere cannot be looked at", wrong.returncode == 3
+          and not wrong.stdout and "no/such:image" in wrong.stderr, wrong.stderr)
+    check("one IMAGE and one TARGET", run(exe, "docker", "a", "b", "c").returncode == 2, "")
+
+
 # ---------------------------------------------------------------- a library that the image lacks
 
 PROGRAM = """#include <stdio.h>
@@ -311,6 +370,7 @@ def main():
             of_machine(exe, folder, name, schema)
         expected(exe, folder)
         lacking(exe, folder)
+        of_image(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 

@@ -1,0 +1,139 @@
+#include "container/subject.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------ names */
+
+static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+static bool is_reference(const char *name)
+{
+    static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    bool starts = str_is_letter(*name) || (*name >= '0' && *name <= '9');
+    return starts && strlen(name) < 256 && strspn(name, all) == strlen(name);
+}
+
+/* "localhost/whisper:local" of "/srv/images/Whisper.tar.gz". */
+static const char *own_name(struct arena *a, const char *path)
+{
+    enum { LENGTH = 60 };
+    char *name = arena_alloc(a, LENGTH + 1), *out = name;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    const char *base = path_base(arena_printf(a, "%.*s", (int)n, path));
+    for (; *base && *base != '.' && out < name + LENGTH; base++) {
+        char c = *base >= 'A' && *base <= 'Z' ? (char)(*base - 'A' + 'a') : *base;
+        if (strchr(lower, c)) {
+            *out++ = c;
+        } else if (out > name && out[-1] != '-') {
+            *out++ = '-';
+        }
+    }
+    while (out > name && out[-1] == '-') {
+        out--;
+    }
+    *out = '\0';
+    return arena_printf(a, "localhost/%s:local", *name ? name : "image");
+}
+
+/* ------------------------------------------------------------------ loading */
+
+enum source { STORED, ARCHIVE, UNNAMED, LAYOUT, FOLDER, SOURCES };
+
+static enum source source_of(const struct ctr_question *q)
+{
+    const struct image *im = q->image;
+    if (!im) {
+        return FOLDER;
+    }
+    return im->engine                               ? STORED
+           : im->layout                             ? LAYOUT
+           : im->name && is_reference(im->name)     ? ARCHIVE
+                                                    : UNNAMED;
+}
+
+/* Whether the engine takes its images from podman's storage; else from docker's. */
+static bool by_podman(const struct ctr_question *q)
+{
+    return q->format == CTR_PODMAN;
+}
+
+/* What makes the engine know what it does not have. */
+static const char *loading(const struct ctr_question *q, enum source source, const char *name)
+{
+    struct arena *a = q->model->arena;
+    const char *path = diag_shell_word(a, q->image_path);
+    const char *engine = by_podman(q) ? "podman" : "docker";
+    const char *storage = by_podman(q) ? "containers-storage" : "docker-daemon";
+    const char *transport = source == LAYOUT    ? "oci"
+                            : q->image && q->image->oci ? "oci-archive"
+                                                : "docker-archive";
+    switch (source) {
+    case ARCHIVE:
+        return arena_printf(a, "%s load -i %s", engine, path);
+    case UNNAMED:
+    case LAYOUT:
+        return arena_printf(a, "skopeo copy %s:%s %s:%s", transport, path, storage, name);
+    case FOLDER:
+        return arena_printf(a, "tar -C %s -c . | %s import - %s", path, engine, name);
+    case STORED:
+        if (!by_podman(q) == (strcmp(q->image->engine, "podman") != 0)) {
+            return NULL;
+        }
+        return by_podman(q)
+                   ? arena_printf(a, "docker save %s | podman load", name)
+                   : arena_printf(a, "podman save %s | docker load", name);
+    case SOURCES:
+        break;
+    }
+    return NULL;
+}
+
+static const char *why(struct arena *a, const struct ctr_question *q, enum source source)
+{
+    const char *engine = by_podman(q) ? "podman" : "docker";
+    switch (source) {
+    case ARCHIVE:
+    case UNNAMED:
+        return arena_printf(a, "the image is a file, and %s starts what is in its storage", engine);
+    case LAYOUT:
+        return arena_printf(a, "the image is an OCI layout, and %s starts what is in its storage",
+                            engine);
+    case FOLDER:
+        return arena_printf(a,
+                            "the image is a folder, and %s starts what is in its storage (what the "
+                            "image set, such as ENV and USER, is not in a folder)",
+                            engine);
+    case STORED:
+        return arena_printf(a, "the image is in the storage of %s, and this is for %s",
+                            q->image->engine, engine);
+    case SOURCES:
+        break;
+    }
+    return "";
+}
+
+void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
+{
+    struct arena *a = q->model->arena;
+    *ret = (struct ctr_subject){.name = "IMAGE"};
+    if (!q->image_path) {
+        return;
+    }
+    enum source source = source_of(q);
+    const char *said = q->image ? q->image->name : NULL;
+    if (source == STORED) {
+        ret->name = said && is_reference(said) ? said : q->image_path;
+    } else {
+        ret->name = source == ARCHIVE ? said : own_name(a, q->image_path);
+    }
+    ret->first.value = loading(q, source, ret->name);
+    ret->first.reason = ret->first.value ? why(a, q, source) : NULL;
+    if (ret->first.value) {
+        ret->undo.value = arena_printf(a, "%s rmi %s", by_podman(q) ? "podman" : "docker",
+                                       diag_shell_word(a, ret->name));
+        ret->undo.reason = "removes the image that was loaded for this";
+    }
+}
