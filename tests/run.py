@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs the suites of one or more groups and prints the sum of their counts.
 
-    tests/run.py [--build DIR] [--only SUITE]... GROUP...
+    tests/run.py [--build DIR] [--jobs N] [--only SUITE]... GROUP...
+
+Suites run side by side, two at once unless --jobs says otherwise, but never two that need the same
+thing (NEEDS); one that needs the machine for itself runs when all others are done.
 
 A suite is a command. Its last line says `N passed, N failed[, N skipped]` (or its output holds
 meson's summary); lines that start with FAIL or SKIP, and those that name a seed, are shown as they
@@ -15,6 +18,7 @@ The last line is `N passed, N failed, N skipped`; the exit status is 0 only when
 import argparse
 import collections
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -26,8 +30,16 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 PY = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 
-Suite = collections.namedtuple("Suite", "group name limit_s command")
+Suite = collections.namedtuple("Suite", "group name limit_s command needs", defaults=[""])
 Counts = collections.namedtuple("Counts", "passed failed skipped")
+
+# What only one suite at a time may have.
+NEEDS = {
+    "": "nothing: whatever else runs",
+    "build": "builds in the folder of the executable under test",
+    "wheels": "the cache of wheels, which is locked while a suite uses it",
+    "alone": "the machine: it counts on what happens within tenths of a second",
+}
 
 # `{exe}` is the executable under test, `{build}` its build folder, `{py}` Python.
 # Build folders of other kinds stand beside `build`, so that a second run builds only what changed.
@@ -42,7 +54,7 @@ SUITES = [
           "CC=clang tests/meson-suite {build}-clang --werror"),
     Suite("test", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py"),
-    Suite("test", "early-code", 60, "{py} scripts/early-code {build} --check"),
+    Suite("test", "early-code", 60, "{py} scripts/early-code {build} --check", "build"),
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
@@ -53,14 +65,14 @@ SUITES = [
     Suite("test", "causes", 300, "{py} tests/causes/run.py {exe}"),
     Suite("test", "explain-words", 300, "{py} tests/explain/words.py {exe}"),
     Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
-    Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}"),
+    Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
-    Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}"),
+    Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
-    Suite("test", "api", 600, "{py} tests/api/run.py {build}"),
+    Suite("test", "api", 600, "{py} tests/api/run.py {build}", "build"),
     Suite("test", "mend-apply", 300, "{py} tests/mend/apply.py {exe}"),
     Suite("test", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
-    Suite("test", "python", 1200, "{py} tests/python/run.py {exe}"),
+    Suite("test", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
@@ -68,15 +80,15 @@ SUITES = [
     Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
     Suite("test", "hostile-images", 600, "{py} tests/container/hostile.py {exe}"),
     Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
-    Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}"),
-    Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}"),
+    Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}", "wheels"),
+    Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
     Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}"),
     Suite("test", "watch-gpucall", 300, "{py} tests/watch/gpucall.py {exe}"),
-    Suite("test", "watch-restart", 300, "{py} tests/watch/restart.py {exe}"),
-    Suite("test", "watch-guard", 300, "{py} tests/watch/guard.py {exe}"),
-    Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}"),
+    Suite("test", "watch-restart", 300, "{py} tests/watch/restart.py {exe}", "alone"),
+    Suite("test", "watch-guard", 300, "{py} tests/watch/guard.py {exe}", "alone"),
+    Suite("test", "choose", 300, "{py} tests/choose/run.py {exe}", "build"),
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
     Suite("test", "watch-trace", 600, "{py} tests/watch/trace.py {exe}"),
     Suite("test", "trees-check", 300, "{py} tests/trees/check.py {exe}"),
@@ -85,22 +97,22 @@ SUITES = [
     Suite("test", "worlds", 900,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
     Suite("test-scenarios", "scenarios", 1800,
-          "{py} tests/scenarios/run.py --gpumend {exe}"),
+          "{py} tests/scenarios/run.py --gpumend {exe}", "wheels"),
     # After the scenarios, whose wheels it reads.
     Suite("test-scenarios", "gpu-code", 900,
-          "{py} tests/gpu/compare.py --build {build}"),
+          "{py} tests/gpu/compare.py --build {build}", "wheels"),
     Suite("test-scenarios", "plan-scenarios", 1800,
-          "{py} tests/mend/scenarios.py --gpumend {exe}"),
+          "{py} tests/mend/scenarios.py --gpumend {exe}", "wheels"),
     Suite("test-scenarios", "watch-trace-scenarios", 1800,
-          "{py} tests/watch/scenarios.py --gpumend {exe}"),
+          "{py} tests/watch/scenarios.py --gpumend {exe}", "wheels"),
     # From the crash to its end and back, by every way that the plan has.
     Suite("test-scenarios", "end-to-end", 1800,
-          "{py} tests/mend/endtoend.py --gpumend {exe}"),
+          "{py} tests/mend/endtoend.py --gpumend {exe}", "wheels"),
     Suite("test-scenarios", "packages", 1800,
-          "{py} tests/mend/packages.py --gpumend {exe}"),
+          "{py} tests/mend/packages.py --gpumend {exe}", "wheels"),
     Suite("test-scenarios", "uvicorn", 1800,
-          "{py} tests/mend/uvicorn.py --gpumend {exe}"),
-    Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict"),
+          "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
+    Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),
     Suite("differential", "worlds-all", 3600,
@@ -144,65 +156,115 @@ def judged(counts, status, timed_out):
     return counts, None
 
 
-def run_one(suite, args, log_path, loud):
-    """Runs a suite in its own process group; returns its lines, status and whether it was ended."""
-    command = suite.command.format(exe=args.build / "gpumend", build=args.build, py=PY)
-    child = subprocess.Popen(["/bin/sh", "-c", command], cwd=TOP, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="backslashreplace", start_new_session=True)
-    ended = threading.Event()
+class Running:
+    """A suite in its own process group, whose output a thread reads."""
 
-    def end():
-        ended.set()
-        os.killpg(child.pid, signal.SIGKILL)
+    def __init__(self, suite, args, done):
+        self.suite, self.done = suite, done
+        self.loud = suite.group != "test"
+        self.log_path = args.build / "test-logs" / f"{suite.name}.log"
+        self.command = suite.command.format(exe=args.build / "gpumend", build=args.build, py=PY)
+        self.lines, self.status, self.timed_out = [], None, False
+        self.started = time.monotonic()
+        self.child = subprocess.Popen(
+            ["/bin/sh", "-c", self.command], cwd=TOP, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="backslashreplace", start_new_session=True)
+        threading.Thread(target=self.follow, daemon=True).start()
 
-    timer = threading.Timer(suite.limit_s, end)
-    timer.start()
-    lines = []
-    with open(log_path, "w", encoding="utf-8") as log:
-        log.write(f"$ {command}\n")
-        for line in child.stdout:
-            log.write(line)
-            lines.append(line.rstrip("\n"))
-            if loud or SHOWN.search(line):
-                print("  " + line, end="", flush=True)
-    status = child.wait()
-    timer.cancel()
-    return lines, status, ended.is_set()
+    def end(self):
+        os.killpg(self.child.pid, signal.SIGKILL)
+
+    def out_of_time(self):
+        self.timed_out = True
+        self.end()
+
+    def follow(self):
+        timer = threading.Timer(self.suite.limit_s, self.out_of_time)
+        timer.daemon = True
+        timer.start()
+        with open(self.log_path, "w", encoding="utf-8") as log:
+            log.write(f"$ {self.command}\n")
+            for line in self.child.stdout:
+                log.write(line)
+                self.lines.append(line.rstrip("\n"))
+                if self.loud or SHOWN.search(line):
+                    print(f"  {self.suite.name}: {line}", end="", flush=True)
+        self.status = self.child.wait()
+        timer.cancel()
+        self.done.put(self)
+
+    def counts(self):
+        """Says how it ended."""
+        counts, problem = judged(counts_of(self.lines), self.status, self.timed_out)
+        if counts.failed and not self.loud:
+            print(f"  {self.suite.name} | "
+                  + f"\n  {self.suite.name} | ".join(self.lines[-40:]))
+        print(f"{self.suite.name}: {counts.passed} passed, {counts.failed} failed, "
+              f"{counts.skipped} skipped ({time.monotonic() - self.started:.1f} s)"
+              + (f": {problem}" if problem else "")
+              + (f"; see {self.log_path}" if counts.failed else ""), flush=True)
+        return counts
+
+
+def next_of(waiting, running):
+    """The suite that may start now, or None. What needs wheels stands in one long row, so that it
+    goes first; what needs the machine goes last."""
+    in_use = {r.suite.needs for r in running}
+    if "alone" in in_use:
+        return None
+    for wanted in ("wheels", "build", ""):
+        for suite in waiting:
+            if suite.needs == wanted and (not wanted or wanted not in in_use):
+                return suite
+    left = [s for s in waiting if s.needs == "alone"]
+    return left[0] if left and not running else None
+
+
+def run_all(suites, args):
+    """Runs them; returns the sum of their counts."""
+    waiting, running, done = list(suites), [], queue.Queue()
+    total = Counts(0, 0, 0)
+    try:
+        while waiting or running:
+            suite = next_of(waiting, running) if len(running) < args.jobs else None
+            if suite:
+                print(f"{suite.name} ...", flush=True)
+                waiting.remove(suite)
+                running.append(Running(suite, args, done))
+                continue
+            ended = done.get()
+            running.remove(ended)
+            total = Counts(*(a + b for a, b in zip(total, ended.counts())))
+    finally:
+        for suite in running:
+            suite.end()
+    return total
 
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the test suites of gpumend.")
     parser.add_argument("--build", type=Path, default=TOP / "build")
-    parser.add_argument("--only", action="append", metavar="SUITE")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N")
+    parser.add_argument("--only", action="append", metavar="SUITE",
+                        choices=sorted(s.name for s in SUITES))
     parser.add_argument("groups", nargs="+", metavar="GROUP",
                         choices=sorted({s.group for s in SUITES}))
     # In the background of a shell it is ignored, and so would be what suites start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args = parser.parse_args()
     args.build = args.build.resolve()
-    logs = args.build / "test-logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    args.jobs = max(args.jobs, 1)
+    (args.build / "test-logs").mkdir(parents=True, exist_ok=True)
 
-    total = Counts(0, 0, 0)
-    for suite in SUITES:
-        if suite.group not in args.groups or (args.only and suite.name not in args.only):
-            continue
-        print(f"{suite.name} ...", flush=True)
-        started = time.monotonic()
-        log_path = logs / f"{suite.name}.log"
-        lines, status, timed_out = run_one(suite, args, log_path, suite.group != "test")
-        counts, problem = judged(counts_of(lines), status, timed_out)
-        if counts.failed and suite.group == "test":
-            print("  | " + "\n  | ".join(lines[-40:]))
-        print(f"{suite.name}: {counts.passed} passed, {counts.failed} failed, "
-              f"{counts.skipped} skipped ({time.monotonic() - started:.1f} s)"
-              + (f": {problem}" if problem else "")
-              + (f"; see {log_path}" if counts.failed else ""), flush=True)
-        total = Counts(*(a + b for a, b in zip(total, counts)))
+    total = run_all([s for s in SUITES
+                     if s.group in args.groups and (not args.only or s.name in args.only)], args)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed or not sum(total) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

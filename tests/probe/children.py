@@ -18,6 +18,7 @@ from pathlib import Path
 from lab import differences, stage
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
+CLONE_NEWIPC = 0x08000000
 PTRACE_SEIZE, PTRACE_DETACH = 0x4206, 17
 
 
@@ -80,12 +81,10 @@ def hung(lab, *arguments, pass_fds=(), **variables):
 
 # ------------------------------------------------------------------ many of them
 
-def traces(mark):
-    """What a probe could leave on the machine."""
-    return (helpers(mark), sorted(os.listdir("/dev/shm")),
-            Path("/proc/sysvipc/shm").read_text().count("\n"),
-            sorted(n for n in os.listdir("/tmp") if n.startswith("gpumend-probe-") and
-                   "test" not in n))
+def traces(mark, folder):
+    """What a probe could leave behind. Other programs' shared memory is not looked at."""
+    return (helpers(mark), sorted(os.listdir(folder)),
+            Path("/proc/sysvipc/shm").read_text().count("\n"))
 
 
 def two_hundred(lab):
@@ -93,15 +92,19 @@ def two_hundred(lab):
     tables = ("", "cuInit abort", "cuLaunchKernel wrong", "cuDeviceGetCount return 3",
               "cuMemAlloc_v2 segfault", "cuLaunchKernel fork")
     mark = f"GPUMEND_PROBE_MARK={os.getpid()}"
-    envs = [lab.environment([lab.driver()], t, GPUMEND_PROBE_MARK=str(os.getpid()))
+    folder = lab.folder / "temporary"
+    folder.mkdir()
+    envs = [lab.environment([lab.driver()], t, GPUMEND_PROBE_MARK=str(os.getpid()),
+                            TMPDIR=str(folder), XDG_RUNTIME_DIR=str(folder))
             for t in tables]
-    before = traces(mark.encode())
+    ctypes.CDLL(None).unshare(CLONE_NEWIPC)  # refused to a user without rights, who sees all of it
+    before = traces(mark.encode(), folder)
     for i in range(200):
         answer = lab.probe(envs[i % len(envs)], "--quick")
         expected = 0 if i % len(envs) in (0, 5) else 1
         if answer.status != expected:
             yield f"probe {i} ({tables[i % len(envs)]}): status {answer.status}: {answer.out[-300:]}"
-    after = traces(mark.encode())
+    after = traces(mark.encode(), folder)
     if before != after:
         yield f"left behind: {after}, before: {before}"
 
