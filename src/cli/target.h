@@ -17,7 +17,7 @@ enum {
 
 /* Rows of a table of options. */
 #define CLI_OPTION_IMPORT                                                                          \
-    {"import", "A,B", "what the program imports, in this order (default: every order)", CLI_IMPORT}
+    {"import", "A,B", "what the program imports, in this order (default: any)", CLI_IMPORT}
 #define CLI_OPTION_PID                                                                             \
     {"pid", "N", "look at a running process", CLI_PID}
 #define CLI_OPTION_ROOT                                                                            \

@@ -92,18 +92,40 @@ void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind k
     VEC_PUSH(d->a, &f->repairs, (struct diag_repair){.kind = kind, .text = text, .command = command});
 }
 
-/* "import a, import b, then use them": the uses follow in the same order. */
-const char *diag_script_text(struct diag *d, const struct model_process *p)
+const char *diag_imports_text(struct diag *d, const struct model_process *p)
 {
     const char *text = "";
-    size_t n = 0;
-    while (n < p->n_script && starts_with(p->script[n], "import ")) {
-        text = arena_printf(d->a, "%s%s%s", text, n ? ", " : "", p->script[n]);
-        n++;
+    for (size_t i = 0; i < model_n_imports(p); i++) {
+        text = arena_printf(d->a, "%s%s%s", text, i ? ", " : "", p->script[i]);
     }
-    return n == 0             ? "start"
-           : n == p->n_script ? text
-                              : arena_printf(d->a, "%s, then use %s", text, n > 1 ? "them" : "it");
+    return text;
+}
+
+/* "a before b", "a, b and c in this order" */
+static const char *order_text(struct diag *d, const struct model_process *p)
+{
+    const char *text = "";
+    if (p->n_order == 2) {
+        return arena_printf(d->a, "%s before %s", p->order[0], p->order[1]);
+    }
+    for (size_t i = 0; i < p->n_order; i++) {
+        text = arena_printf(d->a, "%s%s%s", text, i == 0 ? "" : i + 1 < p->n_order ? ", " : " and ",
+                            p->order[i]);
+    }
+    return arena_printf(d->a, "%s in this order", text);
+}
+
+/* "import a, import b, then use them"; where the order of the uses makes a difference it is named,
+ * so that no two processes have the same text. */
+const char *diag_script_text(struct diag *d, const struct model_process *p)
+{
+    const char *imports = diag_imports_text(d, p);
+    size_t n = model_n_imports(p);
+    if (n == 0 || n == p->n_script) {
+        return n ? imports : "start";
+    }
+    return arena_printf(d->a, "%s, then use %s", imports,
+                        p->n_order ? order_text(d, p) : n > 1 ? "them" : "it");
 }
 
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name)
@@ -182,21 +204,48 @@ static bool is_fine(struct diag *d, const struct model_process *p)
            !p->ldso->loader.missing && diag_failures(d, p, &failures) == 0 && !has_error(d, p);
 }
 
+static bool group_is_fine(struct diag *d, size_t group, size_t *ret_orders)
+{
+    bool fine = true;
+    *ret_orders = 0;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        if (p->group == group) {
+            *ret_orders += 1;
+            fine = fine && is_fine(d, p);
+        }
+    }
+    return fine;
+}
+
+static void say_fine(struct diag *d, const struct model_process *p, size_t orders)
+{
+    const char *name = p->n_script ? diag_imports_text(d, p) : path_base(p->ldso->main->path);
+    const char *use = orders > 1                      ? ", then use them"
+                      : !p->n_script                  ? ""
+                      : diag_script_text(d, p) + strlen(name);
+    VEC_PUSH(d->a, &d->report->fine,
+             arena_printf(d->a, "%s%s%s: every library that it requires is found (%zu loaded)", name,
+                          use, orders > 1 ? " in any order" : "", p->ldso->objects.n));
+}
+
 /* One sentence for each package or file, and one for all pairs. */
 static void say_what_is_fine(struct diag *d)
 {
-    size_t pairs = 0, fine_pairs = 0;
+    size_t pairs = 0, fine_pairs = 0, first_group = 0;
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        bool pair = p->n_script > 2 && d->m->processes.n > 1, fine = is_fine(d, p);
+        if (p != diag_first_of(d, p->group)) {
+            continue;
+        }
+        size_t orders = 0;
+        first_group = i ? first_group : p->group;
+        bool fine = group_is_fine(d, p->group, &orders);
+        bool pair = model_n_imports(p) > 1 && p->group != first_group;
         pairs += pair;
         fine_pairs += pair && fine;
         if (fine && !pair && (p->n_script || d->m->target_file || d->m->pid)) {
-            VEC_PUSH(d->a, &d->report->fine,
-                     arena_printf(d->a, "%s: every library that it requires is found (%zu loaded)",
-                                  p->n_script ? diag_script_text(d, p)
-                                              : path_base(p->ldso->main->path),
-                                  p->ldso->objects.n));
+            say_fine(d, p, orders);
         }
     }
     if (fine_pairs) {

@@ -46,6 +46,8 @@ void diag_likewise(struct diag *d, struct diag_finding *f, const char *name);
 /* Notes which distribution is stopped by it. */
 void diag_stops(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 const char *diag_script_text(struct diag *d, const struct model_process *p);
+/* "import a, import b" */
+const char *diag_imports_text(struct diag *d, const struct model_process *p);
 
 /* ---- what failed (failures.c) */
 
@@ -165,6 +167,15 @@ bool diag_may_serve(struct diag *d, const char *package, const char *versions, c
 /* Offers builds with code for all targets; false if none is known. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
                        const struct diag_target *targets, size_t n);
+
+/* ---- orders of imports and uses (order.c) */
+
+/* The first process of a group, NULL if there is none; whether none of the group's has a failure:
+ * what holds for these imports holds for each. */
+const struct model_process *diag_first_of(struct diag *d, size_t group);
+bool diag_group_works(struct diag *d, size_t group);
+/* The same imports, used in another order, without this failure; NULL if there is none. */
+const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x);
 
 /* ---- rules. Each of the first group is told of one failure and says whether it was its case. */
 bool diag_rule_order(struct diag *d, const struct diag_failure *x);

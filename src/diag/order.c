@@ -3,35 +3,71 @@
 
 #include "diag/internal.h"
 
-static bool same_packages(const struct model_process *a, const struct model_process *b)
+static bool has_import(const struct model_process *p, const char *line)
 {
-    if (a->n_script != b->n_script) {
-        return false;
-    }
-    for (size_t i = 0; i < a->n_script; i++) {
-        bool found = false;
-        for (size_t k = 0; k < b->n_script && !found; k++) {
-            found = strcmp(a->script[i], b->script[k]) == 0;
+    for (size_t i = 0; i < model_n_imports(p); i++) {
+        if (strcmp(p->script[i], line) == 0) {
+            return true;
         }
-        if (!found) {
+    }
+    return false;
+}
+
+static bool same_imports(const struct model_process *a, const struct model_process *b)
+{
+    size_t n = model_n_imports(a);
+    bool same = n == model_n_imports(b);
+    for (size_t i = 0; i < n && same; i++) {
+        same = has_import(b, a->script[i]);
+    }
+    return same;
+}
+
+const struct model_process *diag_first_of(struct diag *d, size_t group)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        if (d->m->processes.items[i]->group == group) {
+            return d->m->processes.items[i];
+        }
+    }
+    return NULL;
+}
+
+bool diag_group_works(struct diag *d, size_t group)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        struct diag_failure *none = NULL;
+        if (p->group == group && (!p->ldso || diag_failures(d, p, &none))) {
             return false;
         }
     }
     return true;
 }
 
-/* A script with the same packages in another order that has no failure. */
+/* The same imports in another order, after which every order of uses works. */
 static const struct model_process *works_elsewhere(struct diag *d, const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        struct diag_failure *none = NULL;
-        if (p != x->process && p->n_script > 2 && same_packages(p, x->process) &&
-            diag_failures(d, p, &none) == 0) {
+        if (p->group != x->process->group && p == diag_first_of(d, p->group) &&
+            same_imports(p, x->process) && diag_group_works(d, p->group)) {
             return p;
         }
     }
     return NULL;
+}
+
+static bool fails_likewise(struct diag *d, const struct model_process *p, const char *name)
+{
+    struct diag_failure *list = NULL;
+    size_t n = diag_failures(d, p, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Whether one of the packages of a script fails in the same way on its own. */
@@ -39,15 +75,23 @@ static bool fails_alone(struct diag *d, const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        struct diag_failure *list = NULL;
-        size_t n = p->n_script <= 2 ? diag_failures(d, p, &list) : 0;
-        for (size_t k = 0; k < n; k++) {
-            if (strcmp(list[k].name, x->name) == 0) {
-                return true;
-            }
+        if (model_n_imports(p) == 1 && fails_likewise(d, p, x->name)) {
+            return true;
         }
     }
     return false;
+}
+
+const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        if (p != x->process && p->ldso && p->group == x->process->group &&
+            !fails_likewise(d, p, x->name)) {
+            return p;
+        }
+    }
+    return NULL;
 }
 
 bool diag_rule_order(struct diag *d, const struct diag_failure *x)
@@ -56,16 +100,17 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
         return false; // more room helps in every order
     }
     const struct model_process *works =
-        x->process->n_script > 2 && !fails_alone(d, x) ? works_elsewhere(d, x) : NULL;
+        model_n_imports(x->process) > 1 && !fails_alone(d, x) ? works_elsewhere(d, x) : NULL;
     if (!works) {
         return false;
     }
+    const char *fails = diag_script_text(d, x->process), *imports = diag_imports_text(d, works);
     const struct ldso_object *provider = x->defect ? x->defect->provider : NULL;
     struct diag_finding *f = diag_add(
-        d, DIAG_IMPORT_ORDER, diag_script_text(d, x->process),
+        d, DIAG_IMPORT_ORDER, diag_imports_text(d, x->process),
         provider ? path_base(provider->path) : x->name,
-        arena_printf(d->a, "\"%s\" fails, \"%s\" works.", diag_script_text(d, x->process),
-                     diag_script_text(d, works)));
+        arena_printf(d->a, "\"%s\" fails, \"%s\" works%s.", fails, imports,
+                     works->n_order ? " whichever is used first" : ""));
     f->class = x->defect ? "sublib-version-mismatch" : "lib-not-on-path";
     if (provider) {
         diag_evidence(d, f, "%s was loaded first, through %s, and does not fit %s", provider->path,
@@ -73,7 +118,6 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
                       path_base(x->defect->object->path));
     }
     diag_failure_evidence(d, f, x);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Import in this order: %s.",
-                diag_script_text(d, works));
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Import in this order: %s.", imports);
     return true;
 }

@@ -98,9 +98,9 @@ static void repair_by_path(struct diag *d, struct diag_finding *f, const struct 
 
 /* ------------------------------------------------------------------ order of imports */
 
-static bool has_step(const struct model_process *p, const char *line)
+static bool uses(const struct model_process *p, const char *line)
 {
-    for (size_t i = 0; i < p->n_script; i++) {
+    for (size_t i = model_n_imports(p); i < p->n_script; i++) {
         if (strcmp(p->script[i], line) == 0) {
             return true;
         }
@@ -108,40 +108,40 @@ static bool has_step(const struct model_process *p, const char *line)
     return false;
 }
 
-/* Whether two imports in this order, and the use of both, find every library. */
+/* Whether two imports in this order find every library, whichever is used and first. */
 static bool order_serves(struct diag *d, const char *first, const char *second)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        struct diag_failure *none = NULL;
-        if (p->n_script == 4 && strcmp(p->script[0], first) == 0 &&
+        if (model_n_imports(p) == 2 && strcmp(p->script[0], first) == 0 &&
             strcmp(p->script[1], second) == 0) {
-            return diag_failures(d, p, &none) == 0;
+            return diag_group_works(d, p->group);
         }
     }
     return false;
 }
 
-/* A pair of imports that serves the name because of what another package loads. */
+/* A pair of imports that serves the name because of what importing another package loads. */
 static void repair_by_order(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     const char *package = x->attempt ? x->attempt->package : NULL;
     const char *line = arena_printf(d->a, "use %s", package ? package : "");
     for (size_t i = 0; package && i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        if (p == x->process || p->n_script != 4 || !has_step(p, line) ||
+        if (p->group == x->process->group || model_n_imports(p) != 2 || !uses(p, line) ||
             !order_serves(d, p->script[0], p->script[1])) {
             continue;
         }
+        bool is_first = strcmp(p->script[0] + strlen("import "), package) == 0;
         if (order_serves(d, p->script[1], p->script[0])) {
-            bool is_first = strcmp(p->script[2], line) == 0;
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                         "A program that imports %s too, before it uses %s, is served by what that "
-                        "has loaded.", p->script[is_first ? 1 : 0] + strlen("import "), package);
+                        "import has loaded.", p->script[is_first ? 1 : 0] + strlen("import "),
+                        package);
         } else {
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                        "Put \"%s\" before \"%s\": what it has loaded serves both.", p->script[0],
-                        p->script[1]);
+                        "Put \"%s\" before \"%s\": what importing it loads serves both.",
+                        p->script[0], p->script[1]);
         }
         return;
     }

@@ -2,9 +2,14 @@
  * What the programs of an environment would have loaded: scripts of imports and first uses, turned
  * into process models by the knowledge of what each package and library opens by itself.
  *
- *   model_open()       the target: environment, start environment, root
- *   model_add_script() "import torch", "import ctranslate2", "use torch", ... -> one process
- *   model_libraries()  where else a library of some name lies (asked only when one is missing)
+ *   model_open()        the target: environment, start environment, root
+ *   model_add_script()  "import torch", "import ctranslate2", "use torch", ... -> one process
+ *   model_add_imports() torch, ctranslate2 -> one process for each order of their first uses
+ *   model_libraries()   where else a library of some name lies (asked only when one is missing)
+ *
+ * Importing a package maps what its import maps and nothing else; what its first use on a GPU opens
+ * comes only when the program uses it. Which of its imports a program uses, and which first, is the
+ * program's choice, so a list of imports is several processes (see model_add_imports()).
  *
  * Everything is collected here; src/diag judges it without looking at the file system again. An
  * attempt is one library load that no DT_NEEDED asks for; its source says how we know of it.
@@ -50,6 +55,9 @@ struct model_attempt {
 struct model_process {
     const char **script; // "import torch", "use torch"
     size_t n_script;
+    size_t group; // processes of one group have the same imports, used in different orders
+    const char **order; // what is used, first to last, where the order makes a difference
+    size_t n_order;     // 0: it makes none
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
     const char *error;
     VEC(struct model_attempt) attempts;
@@ -125,13 +133,27 @@ int model_open(struct model *m, struct gm_err *err) GM_CHECK;
  * appends it. Never fails: what goes wrong is said in the process. */
 struct model_process *model_add_script(struct model *m, const char *const *script, size_t n);
 
+/*
+ * Imports in this order, and their first uses in every order that can differ: one group of
+ * processes. The first has them in the order of the imports. Two uses that come to the same, and one
+ * that opens nothing by itself, count once and not at all. Up to three that are left are run in all
+ * their orders; of more, each is the first once with the others behind it in turn, and once more with
+ * them in reverse, so that each is used before all others, and before and after each other. All
+ * imports come before all uses. Returns the first process.
+ */
+struct model_process *model_add_imports(struct model *m, const char *const *names, size_t n);
+
+/* The number of imports that a script begins with. */
+size_t model_n_imports(const struct model_process *p);
+
 /* The same process in another start environment, and not appended: for trying a repair out. NULL
  * if it cannot be tried (a live process, or one that could not be modelled). */
 struct model_process *model_try(struct model *m, const struct model_process *p,
                                 const char *const *env, size_t n_env);
 
 /* The scripts that a check runs by default: every known GPU package alone, and every ordered pair
- * of those that share a library family. With `imports` (n > 0): these in this order. */
+ * of those that share a library family. With `imports` (n > 0): these in this order. Each with its
+ * uses in every order. */
 void model_add_default_scripts(struct model *m, const char *const *imports, size_t n);
 
 /* The program or library `target_file` on its own, its notes and its guesses. */

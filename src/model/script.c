@@ -18,7 +18,8 @@ struct imported {
     const struct py_dist *dist;
     const struct kb_import *row;
     VEC(struct ldso_object *) roots;
-    bool used, load_rows_done;
+    bool used;
+    bool acts; // its own first use opens something, apart from the driver
 };
 
 struct run {
@@ -161,6 +162,9 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
                                .failed = true,
                                .first_load = r->p->loads.n};
     struct ldso_object *object = NULL;
+    if (by && w->phase == MODEL_USE && !(w->family && strcmp(w->family, "driver") == 0)) {
+        by->acts = true;
+    }
     for (size_t i = 0; i < w->n && !object; i++) {
         const struct ldso_load *load = ldso_dlopen(r->p, w->caller, w->names[i], w->mode);
         if (!load) {
@@ -569,6 +573,7 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
             continue;
         }
         bool ok = true;
+        by->acts |= is_use;
         switch (s->kind) {
         case KB_STEP_EXTENSION: ok = step_extension(r, by, s); break;
         case KB_STEP_CDLL:
@@ -920,6 +925,64 @@ static void do_use(struct run *r, const char *name)
     r->depth--;
 }
 
+/* The packages whose own first use this use is, in a fixed order: two uses with the same parts come
+ * to the same, whichever is first. Follows do_use(). */
+typedef VEC(const struct imported *) use_parts;
+
+static void parts_of_use(struct run *r, const char *name, use_parts *seen, use_parts *out)
+{
+    const struct kb_import *row = NULL;
+    const struct py_dist *dist = find_import(r->m, name, &row);
+    struct imported *by = dist ? find_imported(r, dist) : NULL;
+    for (size_t i = 0; by && i < seen->n; i++) {
+        by = seen->items[i] == by ? NULL : by;
+    }
+    if (!by) {
+        return;
+    }
+    VEC_PUSH(r->m->arena, seen, by);
+    if (by->acts || !by->used) { // not reached: the process died before
+        VEC_PUSH(r->m->arena, out, by);
+    }
+    for (size_t i = 0; i < by->row->n_steps; i++) {
+        const struct kb_step *s = &by->row->steps[i];
+        if (s->kind == KB_STEP_IMPORT && (!s->optional || s->phase == KB_PHASE_USE)) {
+            parts_of_use(r, s->package, seen, out);
+        }
+    }
+}
+
+static bool same_parts(const use_parts *a, const use_parts *b)
+{
+    return a->n == b->n && (a->n == 0 || memcmp(a->items, b->items, a->n * sizeof *a->items) == 0);
+}
+
+/* The uses of a script that has run which can make a difference: those that open something, the first
+ * of those that open the same. */
+static void note_order(struct run *r)
+{
+    struct model_process *out = r->out;
+    struct arena *a = r->m->arena;
+    use_parts *parts = arena_array(a, out->n_script, sizeof *parts);
+    size_t n = 0;
+    out->order = arena_array(a, out->n_script, sizeof *out->order);
+    for (size_t i = 0; i < out->n_script; i++) {
+        use_parts seen = {0}, mine = {0};
+        bool known = false;
+        if (starts_with(out->script[i], "use ")) {
+            parts_of_use(r, out->script[i] + strlen("use "), &seen, &mine);
+        }
+        for (size_t k = 0; k < n && !known; k++) {
+            known = same_parts(&parts[k], &mine);
+        }
+        if (mine.n && !known) {
+            parts[n] = mine;
+            out->order[n++] = out->script[i] + strlen("use ");
+        }
+    }
+    out->n_order = n > 1 && !out->fatal ? n : 0;
+}
+
 static bool ready(struct run *r)
 {
     return !r->p->start_failed && !r->p->is_static && !r->p->dead && !r->out->fatal;
@@ -948,6 +1011,9 @@ static void run_script(struct model *m, struct model_process *out, const struct 
         } else if (starts_with(out->script[i], "use ")) {
             do_use(&r, out->script[i] + 4);
         }
+    }
+    if (!out->order) {
+        note_order(&r);
     }
     model_settle(out);
 }
@@ -999,6 +1065,7 @@ static struct model_process *new_process(struct model *m, const char *const *scr
 struct model_process *model_add_script(struct model *m, const char *const *script, size_t n)
 {
     struct model_process *out = new_process(m, script, n);
+    out->group = m->processes.n;
     VEC_PUSH(m->arena, &m->processes, out);
     run_script(m, out, &m->config);
     return out;
@@ -1011,12 +1078,101 @@ struct model_process *model_again(struct model *m, const struct model_process *p
     }
     struct model_process *out = new_process(m, (const char *const *)p->script, p->n_script);
     out->again_of = p;
+    out->group = p->group;
+    out->order = p->order;
+    out->n_order = p->n_order;
     if (m->env) {
         run_script(m, out, &m->config);
     } else {
         model_run_file(m, out, &m->config);
     }
     return out->ldso ? out : NULL;
+}
+
+/* ------------------------------------------------------------------ the orders of uses */
+
+enum { ALL_ORDERS_OF = 3 };
+
+size_t model_n_imports(const struct model_process *p)
+{
+    size_t n = 0;
+    while (n < p->n_script && starts_with(p->script[n], "import ")) {
+        n++;
+    }
+    return n;
+}
+
+/* The imports of the first process of a group, and these uses. */
+static void add_order(struct model *m, const struct model_process *first, const char *const *order,
+                      size_t n)
+{
+    size_t n_imports = model_n_imports(first);
+    const char **script = arena_array(m->arena, n_imports + n, sizeof *script);
+    for (size_t i = 0; i < n_imports; i++) {
+        script[i] = first->script[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        script[n_imports + i] = arena_printf(m->arena, "use %s", order[i]);
+    }
+    struct model_process *out = new_process(m, script, n_imports + n);
+    out->group = first->group;
+    out->order = arena_array(m->arena, n, sizeof *out->order);
+    memcpy(out->order, order, n * sizeof *out->order);
+    out->n_order = n;
+    VEC_PUSH(m->arena, &m->processes, out);
+    run_script(m, out, &m->config);
+}
+
+/* Every order of what is left behind the first `fixed`, apart from the one there is already. */
+static void add_permutations(struct model *m, const struct model_process *first,
+                             const char **order, size_t fixed, bool changed)
+{
+    size_t n = first->n_order;
+    if (fixed == n) {
+        if (changed) {
+            add_order(m, first, order, n);
+        }
+        return;
+    }
+    for (size_t i = fixed; i < n; i++) {
+        const char *one = order[i];
+        memmove(order + fixed + 1, order + fixed, (i - fixed) * sizeof *order);
+        order[fixed] = one;
+        add_permutations(m, first, order, fixed + 1, changed || i != fixed);
+        memmove(order + fixed, order + fixed + 1, (i - fixed) * sizeof *order);
+        order[i] = one;
+    }
+}
+
+static void add_rotations(struct model *m, const struct model_process *first, const char **order)
+{
+    size_t n = first->n_order;
+    for (size_t i = 0; i < 2 * n; i++) {
+        for (size_t k = 0; k < n; k++) {
+            order[k] = first->order[(i / 2 + (i % 2 ? n - k : k)) % n];
+        }
+        if (i) {
+            add_order(m, first, order, n);
+        }
+    }
+}
+
+struct model_process *model_add_imports(struct model *m, const char *const *names, size_t n)
+{
+    const char **script = arena_array(m->arena, n * 2, sizeof *script);
+    for (size_t i = 0; i < n; i++) {
+        script[i] = arena_printf(m->arena, "import %s", names[i]);
+        script[n + i] = arena_printf(m->arena, "use %s", names[i]);
+    }
+    struct model_process *first = model_add_script(m, script, n * 2);
+    const char **order = arena_array(m->arena, first->n_order + 1, sizeof *order);
+    if (first->n_order > ALL_ORDERS_OF) {
+        add_rotations(m, first, order);
+    } else if (first->n_order) {
+        memcpy(order, first->order, first->n_order * sizeof *order);
+        add_permutations(m, first, order, 0, false);
+    }
+    return first;
 }
 
 /* ------------------------------------------------------------------ the default scripts */
@@ -1065,16 +1221,6 @@ static uint64_t families_of(const struct model *m, const struct model_process *p
     return bits;
 }
 
-static void add_imports(struct model *m, const char *const *names, size_t n)
-{
-    const char **script = arena_array(m->arena, n * 2, sizeof *script);
-    for (size_t i = 0; i < n; i++) {
-        script[i] = arena_printf(m->arena, "import %s", names[i]);
-        script[n + i] = arena_printf(m->arena, "use %s", names[i]);
-    }
-    (void)model_add_script(m, script, n * 2); // kept in the model
-}
-
 void model_add_default_scripts(struct model *m, const char *const *imports, size_t n)
 {
     struct {
@@ -1093,20 +1239,19 @@ void model_add_default_scripts(struct model *m, const char *const *imports, size
         if (n || n_found == sizeof found / sizeof *found) {
             continue;
         }
-        add_imports(m, &row->module, 1);
         found[n_found].module = row->module;
         found[n_found].base = loads_itself(row);
-        found[n_found].families = families_of(m, m->processes.items[m->processes.n - 1]);
+        found[n_found].families = families_of(m, model_add_imports(m, &row->module, 1));
         n_found++;
     }
     if (n) {
-        add_imports(m, imports, n);
+        (void)model_add_imports(m, imports, n); // kept in the model
     }
     for (size_t i = 0; i < n_found; i++) {
         for (size_t k = 0; k < n_found; k++) {
             const char *pair[2] = {found[i].module, found[k].module};
             if (i != k && found[i].base && found[k].base && (found[i].families & found[k].families)) {
-                add_imports(m, pair, 2);
+                (void)model_add_imports(m, pair, 2); // kept in the model
             }
         }
     }

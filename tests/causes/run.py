@@ -28,6 +28,7 @@ import engines  # noqa: E402,F401  (adds its cases)
 import gpucode  # noqa: E402,F401  (adds its cases)
 import imports  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
+import orders  # noqa: E402,F401  (adds its answers)
 from tree import Tree  # noqa: E402
 
 EXPECTED_STATUS = {"ok": 0, "broken": 1, "unknown": 3}
@@ -158,7 +159,7 @@ def tests(exe, show):
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():
-        yield name, lambda folder, f=test: f(exe, folder, show)
+        yield name, lambda folder, f=test: list(f(exe, folder, show))
 
 
 def main():
