@@ -248,7 +248,7 @@ def trace_faults(exe, folder):
     folder.mkdir()
     record = folder / "trace.jsonl"
     subprocess.run([exe, "run", "--trace", "--trace-file", record, "--", "/usr/bin/python3", "-c",
-                    "import ctypes, os\nos.environ['LD_LIBRARY_PATH'] = '/x'\nos.fork()\n"
+                    "import ctypes, os\nos.environ['LD_LIBRARY_PATH'] = '/x'\nif os.fork():\n os.wait()\n"
                     "try:\n ctypes.CDLL('libno.so')\nexcept OSError:\n pass"],
                    env={**os.environ, "XDG_CACHE_HOME": str(folder)}, check=True,
                    stdout=subprocess.DEVNULL)

@@ -210,11 +210,12 @@ static void on_sigbus(int signal_number)
     _exit(CLI_CANNOT);
 }
 
-static void (*sigbus_before)(int) = SIG_DFL;
+static void (*sigbus_before)(int) = SIG_DFL, (*sigxfsz_before)(int) = SIG_DFL;
 
 void cli_restore_signals(void)
 {
-    (void)signal(SIGBUS, sigbus_before); // cannot fail for a valid signal
+    (void)signal(SIGBUS, sigbus_before); // these cannot fail for valid signals
+    (void)signal(SIGXFSZ, sigxfsz_before);
 }
 
 static int unknown_command(const char *word)
@@ -235,7 +236,8 @@ static int unknown_command(const char *word)
 
 int main(int argc, char **argv)
 {
-    sigbus_before = signal(SIGBUS, on_sigbus); // cannot fail for a valid signal
+    sigbus_before = signal(SIGBUS, on_sigbus); // these cannot fail for valid signals
+    sigxfsz_before = signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write's error
     if (argc < 2) {
         usage(stderr);
         return CLI_USAGE;

@@ -264,11 +264,31 @@ static int add_gpucall(const struct run_watch *w, const struct run_watch_start *
     return CLI_OK;
 }
 
+/* Without the page a loss is not seen: said, and no reason not to start. */
+static void add_losses(struct run_watch *w, const struct run_watch_start *s)
+{
+    struct gm_err err;
+    const char *path = NULL;
+    void *memory = NULL;
+    if (watch_shared(s->a, sizeof(struct loss_page), &memory, &path, &err) < 0) {
+        VEC_PUSH(s->a, &s->launch->remarks,
+                 arena_printf(s->a, "what is lost of the trace is not counted: %s", err.text));
+        return;
+    }
+    struct loss_page *page = memory;
+    page->magic = LOSS_MAGIC;
+    w->losses = page;
+    set_variable(s, LOSS_VARIABLE, path);
+}
+
 int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
     int rc = open_record(w, s, print);
     if (rc == CLI_OK && w->record) {
         set_variable(s, "GPUMEND_TRACE_FILE", w->record);
+        if (run_watch_stays(w) && !print) {
+            add_losses(w, s);
+        }
     }
     if (rc == CLI_OK && w->trace) {
         set_variable(s, "GPUMEND_TRACE", "1");
@@ -333,6 +353,7 @@ static int begin_tracing(struct tracing *t, struct run_watch *w, const struct ru
         return cli_fail(CLI_CANNOT, "run: %s", str_printable(s->a, err.text));
     }
     t->opened = true;
+    t->trace.losses = w->losses;
     if (!w->trace_file) {
         t->trace.show = show;
         t->trace.show_arg = t;
@@ -340,11 +361,19 @@ static int begin_tracing(struct tracing *t, struct run_watch *w, const struct ru
     return CLI_OK;
 }
 
+struct appending {
+    int fd;
+    int error; // errno of the first line that was not written, or 0
+};
+
 /* One line of the trace, in one write. */
 static void append(void *arg, const char *line, size_t n)
 {
-    const int *fd = arg;
-    (void)!write(*fd, line, n); // a full disk shows in the helpers' lines as well
+    struct appending *to = arg;
+    ssize_t done = write(to->fd, line, n);
+    if (done != (ssize_t)n && !to->error) {
+        to->error = done < 0 ? errno : ENOSPC;
+    }
 }
 
 /* Against what `check` foresees of the program with the variables that it had. */
@@ -375,10 +404,16 @@ static void show_differences(struct tracing *t, struct arena *a, struct root *ho
         report_trace_text(&t->out, a, &c);
         return;
     }
-    int fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-    if (fd >= 0) {
-        report_trace_json(a, &c, append, &fd);
-        (void)close(fd); // each line was one write
+    struct appending to = {.fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY)};
+    to.error = to.fd < 0 ? errno : 0;
+    if (to.fd >= 0) {
+        report_trace_json(a, &c, append, &to);
+        (void)close(to.fd); // each line was one write
+    }
+    if (to.error || c.n_lost) {
+        (void)cli_fail(CLI_OK, "run: the trace in %s is not complete: %s",
+                       str_printable(a, arena_strdup(a, t->w->record)),
+                       to.error ? strerror(to.error) : c.notes.items[0]);
     }
 }
 

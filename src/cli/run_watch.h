@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "mend/launch.h"
 #include "watch/end_page.h"
+#include "watch/loss_page.h"
 
 enum { RUN_WATCH_FIRST = 100, O_TRACE = RUN_WATCH_FIRST, O_TRACE_FILE, O_TRACE_GPU, O_RESTART,
        O_FORGIVE_TEARDOWN, O_GUARD_TEARDOWN, O_NO_GUARD_TEARDOWN };
@@ -34,6 +35,7 @@ struct run_watch {
     /* Filled by run_watch_environment(). */
     const char *record; // where the helpers write; NULL: nothing is recorded
     bool record_is_ours; // to be removed at the end
+    const struct loss_page *losses; // where the helpers count what they cannot write; or NULL
     struct end_page *page; // where the program says how far it has come; NULL: it cannot
 };
 

@@ -138,6 +138,10 @@ static void request_text(const struct out *o, struct arena *a, const struct watc
     }
     fputc('\n', o->file);
     candidates_text(o, a, r);
+    if (!r->settled) {
+        out_print(o, OUT_YELLOW, "  => not known: the trace ends here, or a line of it was lost\n");
+        return;
+    }
     switch (r->outcome) {
     case LDSO_LOADED:
         out_print(o, OUT_GREEN, "  => %s\n", str_printable(a, r->path));
@@ -254,11 +258,17 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
     for (size_t i = 0; i < c->differences.n; i++) {
         difference_text(o, a, &c->differences.items[i]);
     }
-    fprintf(o->file, "\n%zu %s in %zu %s: %zu as the model says, %zu not",
-            c->n_requests, plural(c->n_requests, "start or dlopen", "starts and dlopens"),
-            c->n_processes, plural(c->n_processes, "process", "processes"), c->n_same,
-            c->n_requests - c->n_same);
-    fprintf(o->file, c->n_not_compared ? "; %zu not compared\n" : "\n", c->n_not_compared);
+    fputc('\n', o->file);
+    if (c->n_processes) {
+        fprintf(o->file, "%zu %s in %zu %s: %zu as the model says, %zu not", c->n_requests,
+                plural(c->n_requests, "start or dlopen", "starts and dlopens"), c->n_processes,
+                plural(c->n_processes, "process", "processes"), c->n_same,
+                c->n_requests - c->n_same);
+        fprintf(o->file, c->n_not_compared ? "; %zu not compared\n" : "\n", c->n_not_compared);
+    }
+    if (!c->complete) {
+        out_print(o, OUT_YELLOW, "the trace is not complete\n");
+    }
     if (c->n_foreseen + c->n_not_made) {
         fprintf(o->file, "of %zu loads that check foresees of this program %zu %s made, %zu as foreseen\n",
                 c->n_foreseen + c->n_not_made, c->n_foreseen, plural(c->n_foreseen, "was", "were"),
@@ -316,6 +326,8 @@ static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
 {
     json_t *line = json_object();
     set(line, "event", json_string("sum"));
+    set(line, "complete", json_boolean(c->complete));
+    set(line, "lost", json_integer((json_int_t)c->n_lost));
     set(line, "processes", json_integer((json_int_t)c->n_processes));
     set(line, "requests", json_integer((json_int_t)c->n_requests));
     set(line, "as_predicted", json_integer((json_int_t)c->n_same));

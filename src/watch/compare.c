@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,11 +28,13 @@ struct compared {
     const struct watch_edit *edit; // of the last replay with a variable set
 };
 
+typedef VEC(const struct watch_load *) load_list;
+
 /* One process in the model, and what it says of each dlopen. */
 struct replayed {
     struct ldso_process *model; // NULL: it cannot be modelled
-    const struct watch_load **loads; // with those before the fork
-    size_t n_loads, n_inherited;
+    load_list loads; // with those before the fork, which come first
+    size_t n_inherited;
     struct watch_answer *answers;
     size_t *objects_before; // how many objects the model had before each, and at the end
 };
@@ -56,42 +59,58 @@ static const char *const *environment(struct compared *c, const struct watch_pro
     return env;
 }
 
-static void gather(struct compared *c, const struct watch_process *p, struct replayed *r)
+static int by_order(const void *a, const void *b)
 {
-    size_t n = 0, depth = 0;
-    const struct watch_process *chain[PROCESSES_MAX];
-    size_t counts[PROCESSES_MAX];
-    for (const struct watch_process *at = p; at && depth < PROCESSES_MAX; at = at->fork_of) {
-        counts[depth] = at == p ? at->loads.n : chain[depth - 1]->fork_loads;
-        n += counts[depth];
-        chain[depth++] = at;
+    const struct watch_load *const *one = a, *const *other = b;
+    return ((*one)->at > (*other)->at) - ((*one)->at < (*other)->at);
+}
+
+/* Those of a process that were done before, after what it had at its fork. */
+static void gather_before(struct compared *c, const struct watch_process *p, uint64_t before,
+                          unsigned depth, load_list *ret)
+{
+    if (p->fork_of && depth < PROCESSES_MAX) {
+        gather_before(c, p->fork_of, before < p->fork_at ? before : p->fork_at, depth + 1, ret);
     }
-    r->loads = arena_array(c->a, n + 1, sizeof *r->loads);
-    r->n_inherited = n - p->loads.n;
-    while (depth > 0) {
-        depth--;
-        for (size_t i = 0; i < counts[depth] && r->n_loads < LOADS_MAX; i++) {
-            r->loads[r->n_loads++] = &chain[depth]->loads.items[i];
+    for (size_t i = 0; i < p->loads.n; i++) {
+        if (p->loads.items[i].at <= before) {
+            VEC_PUSH(c->a, ret, &p->loads.items[i]);
         }
     }
 }
 
-static bool closed_before(const struct replayed *r, size_t i, const char *path)
+/* In the order in which the loader worked on them. */
+static void gather(struct compared *c, const struct watch_process *p, struct replayed *r)
 {
-    for (size_t k = 0; k < i; k++) {
-        for (size_t j = 0; j < r->loads[k]->closed.n; j++) {
-            const char *closed = r->loads[k]->closed.items[j];
-            if (path && closed && strcmp(closed, path) == 0) {
-                return true;
-            }
+    if (p->fork_of) {
+        gather_before(c, p->fork_of, p->fork_at, 0, &r->loads);
+    }
+    r->n_inherited = r->loads.n;
+    for (size_t i = 0; i < p->loads.n; i++) {
+        VEC_PUSH(c->a, &r->loads, &p->loads.items[i]);
+    }
+    if (r->loads.n) {
+        qsort(r->loads.items, r->loads.n, sizeof *r->loads.items, by_order);
+    }
+    r->loads.n = r->loads.n < LOADS_MAX ? r->loads.n : LOADS_MAX;
+}
+
+/* The model does not take a library out again. */
+static bool closed_before(const struct watch_process *p, uint64_t before, const char *path)
+{
+    for (size_t i = 0; path && i < p->closes.n && p->closes.items[i].at < before; i++) {
+        const char *closed = p->closes.items[i].path;
+        if (!closed || strcmp(closed, path) == 0) {
+            return true;
         }
     }
-    return false;
+    return path && p->fork_of &&
+           closed_before(p->fork_of, before < p->fork_at ? before : p->fork_at, path);
 }
 
 static bool is_compared(const struct watch_load *l)
 {
-    return l->name && l->name[0] && l->space == 0 && !(l->flags & RTLD_NOLOAD);
+    return !l->unknown && l->name && l->name[0] && l->space == 0 && !(l->flags & RTLD_NOLOAD);
 }
 
 static struct watch_answer answer_of(const struct ldso_load *l)
@@ -134,13 +153,13 @@ static bool replay(struct compared *c, const struct watch_process *p,
     }
     ret->model = model;
     gather(c, p, ret);
-    n = n < ret->n_loads ? n : ret->n_loads;
+    n = n < ret->loads.n ? n : ret->loads.n;
     c->n_replayed += n;
     ret->answers = arena_array(c->a, n + 1, sizeof *ret->answers);
     ret->objects_before = arena_array(c->a, n + 2, sizeof *ret->objects_before);
     for (size_t i = 0; i < n; i++) {
         ret->objects_before[i] = model->objects.n;
-        ret->answers[i] = ask(ret, ret->loads[i], how);
+        ret->answers[i] = ask(ret, ret->loads.items[i], how);
     }
     ret->objects_before[n] = model->objects.n;
     return true;
@@ -179,7 +198,9 @@ static const char *seconds_after(struct compared *c, const struct watch_process 
 
 static const char *ends_at(struct compared *c, const struct watch_answer *answer)
 {
-    return answer->found ? arena_printf(c->a, "%s is taken", answer->path) : "nothing is found";
+    return !answer->found ? "nothing is found"
+           : answer->path ? arena_printf(c->a, "%s is taken", answer->path)
+                          : "what is loaded under that name already is taken";
 }
 
 static bool same_answer(const struct watch_answer *a, const struct watch_answer *b)
@@ -300,19 +321,29 @@ static const struct watch_edit *edit_before(const struct watch_process *p, size_
 {
     for (size_t i = n; i > 0; i--) {
         if (strcmp(p->edits.items[i - 1].name, "LD_LIBRARY_PATH") == 0) {
-            return &p->edits.items[i - 1];
+            return p->edits.items[i - 1].cut ? NULL : &p->edits.items[i - 1];
         }
     }
     return p->fork_of ? edit_before(p->fork_of, p->fork_edits) : NULL;
 }
 
-static struct watch_difference *known_difference(struct compared *c, const struct watch_process *p,
-                                                 const char *cause)
+static bool same_text(const char *a, const char *b)
 {
-    for (size_t i = 0; cause && i < c->ret->differences.n; i++) {
-        struct watch_difference *d = &c->ret->differences.items[i];
-        if (d->process == p && d->cause && strcmp(d->cause, cause) == 0) {
-            return d;
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* The same cause in the same process; without a cause, the same request with the same answers. */
+static struct watch_difference *known_difference(struct compared *c,
+                                                 const struct watch_difference *d)
+{
+    for (size_t i = 0; i < c->ret->differences.n; i++) {
+        struct watch_difference *known = &c->ret->differences.items[i];
+        if (known->process == d->process && same_text(known->cause, d->cause) &&
+            (d->cause || (strcmp(known->name, d->name) == 0 &&
+                          same_text(known->caller, d->caller) &&
+                          same_answer(&known->seen, &d->seen) &&
+                          same_answer(&known->model, &d->model)))) {
+            return known;
         }
     }
     return NULL;
@@ -338,7 +369,7 @@ static const char *kept(struct compared *c, const char *text)
  * files that are mapped as long as it lives. */
 static void add_difference(struct compared *c, const struct watch_difference *d)
 {
-    struct watch_difference *known = known_difference(c, d->process, d->cause);
+    struct watch_difference *known = known_difference(c, d);
     struct watch_difference new = *d;
     new.name = kept(c, d->name);
     new.caller = kept(c, d->caller);
@@ -355,7 +386,7 @@ static void add_difference(struct compared *c, const struct watch_difference *d)
 static void judge_edit(struct compared *c, const struct watch_process *p, const struct replayed *r,
                        size_t i, struct replayed *again)
 {
-    const struct watch_load *l = r->loads[i];
+    const struct watch_load *l = r->loads.items[i];
     const struct watch_edit *e = edit_before(p, l->n_edits);
     struct gm_err err;
     if (!e || strchr(l->name, '/') || !r->answers[i].known) {
@@ -392,7 +423,7 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
 static void explain(struct compared *c, const struct watch_process *p, const struct replayed *r,
                     size_t i, struct watch_difference *d)
 {
-    const struct watch_load *l = r->loads[i];
+    const struct watch_load *l = r->loads.items[i];
     if (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d)) {
         return;
     }
@@ -427,7 +458,7 @@ static bool in_model(const struct ldso_process *m, size_t n, const char *path)
 /* A dependency that the one side has and the other has not; NULL: the same are there. */
 static const char *other_dependency(const struct replayed *r, size_t i)
 {
-    const struct watch_load *l = r->loads[i];
+    const struct watch_load *l = r->loads.items[i];
     for (size_t k = 0; k < l->opened.n; k++) {
         if (!in_model(r->model, r->objects_before[i + 1], l->opened.items[k])) {
             return l->opened.items[k];
@@ -445,11 +476,10 @@ static const char *other_dependency(const struct replayed *r, size_t i)
 static void judge_load(struct compared *c, const struct watch_process *p, const struct replayed *r,
                        size_t i)
 {
-    const struct watch_load *l = r->loads[i];
+    const struct watch_load *l = r->loads.items[i];
     struct watch_answer seen = seen_of(l);
     const struct watch_answer *model = &r->answers[i];
-    /* The model does not take a library out again. */
-    bool again = model->known && closed_before(r, i, l->path ? l->path : model->path);
+    bool again = model->known && closed_before(p, l->at, l->path ? l->path : model->path);
     if (!model->known || again) {
         c->ret->n_not_compared++;
         return;
@@ -459,7 +489,7 @@ static void judge_load(struct compared *c, const struct watch_process *p, const 
                                  .time_us = l->time_us, .seen = seen, .model = *model};
     if (same_answer(&seen, model)) {
         const char *other = seen.found ? other_dependency(r, i) : NULL;
-        if (!other || closed_before(r, i, other)) {
+        if (!other || closed_before(p, l->at, other)) {
             c->ret->n_same++;
             return;
         }
@@ -535,11 +565,15 @@ static void compare_process(struct compared *c, const struct watch_process *p)
     struct replayed r, with_edit;
     struct gm_err err = {.text = "its folder or its program is not known"};
     const struct circumstances as_it_was = {.as_the_loader = false};
+    if (p->env_cut) {
+        note(c, p, "its variables for the loader are too long for a line of the trace");
+        return;
+    }
     if (!replay(c, p, &as_it_was, SIZE_MAX, &r, &err)) {
         note(c, p, err.text);
         return;
     }
-    if (r.n_inherited + p->loads.n > r.n_loads) {
+    if (r.n_inherited + p->loads.n > r.loads.n) {
         note(c, p, arena_printf(c->a, "its dlopens after the first %d", LOADS_MAX));
     }
     c->ret->n_processes++;
@@ -547,30 +581,53 @@ static void compare_process(struct compared *c, const struct watch_process *p)
     if (!p->fork_of) {
         judge_start(c, p, &r);
     }
-    for (size_t i = r.n_inherited; i < r.n_loads; i++) {
+    for (size_t i = r.n_inherited; i < r.loads.n; i++) {
         judge_load(c, p, &r, i);
-        if (is_compared(r.loads[i]) && r.loads[i]->n_edits + p->fork_edits) {
+        if (is_compared(r.loads.items[i]) && r.loads.items[i]->n_edits + p->fork_edits) {
             judge_edit(c, p, &r, i, &with_edit);
         }
     }
+}
+
+static void compare_processes(struct compared *c, const struct watch_trace *t)
+{
+    for (size_t i = 0; i < t->processes.n; i++) {
+        if (i >= PROCESSES_MAX) {
+            VEC_PUSH(c->a, &c->ret->notes, arena_printf(c->a, "%zu more processes are not compared",
+                                                        t->processes.n - i));
+            break;
+        }
+        compare_process(c, t->processes.items[i]);
+    }
+    if (t->full) {
+        VEC_PUSH(c->a, &c->ret->notes, "the trace is longer than what is kept of it; its end is neither shown nor compared");
+    }
+}
+
+/* Without a line a library that was opened looks as if it was not: nothing is compared then. */
+static void tell_loss(struct compared *c, const struct watch_trace *t)
+{
+    int error = t->losses ? t->losses->error : 0;
+    const char *why = error ? strerror(error) : NULL;
+    VEC_PUSH(c->a, &c->ret->notes,
+             arena_printf(c->a, "%llu line%s of the trace %s lost%s%s%s: what it shows is not all, "
+                                "and nothing is compared with the model",
+                          (unsigned long long)c->ret->n_lost, c->ret->n_lost == 1 ? "" : "s",
+                          c->ret->n_lost == 1 ? "was" : "were", why ? " (" : "", why ? why : "",
+                          why ? ")" : ""));
 }
 
 void watch_compare(const struct watch_trace *t, struct arena *a, struct root *root,
                    struct watch_comparison *ret)
 {
     struct compared c = {.a = a, .ret = ret};
-    *ret = (struct watch_comparison){.n_processes = 0};
+    *ret = (struct watch_comparison){.n_lost = watch_trace_lost(t)};
+    ret->complete = !ret->n_lost && !t->full && t->processes.n;
     ldso_store_open(&c.store, root, a);
-    for (size_t i = 0; i < t->processes.n; i++) {
-        if (i >= PROCESSES_MAX) {
-            VEC_PUSH(a, &ret->notes, arena_printf(a, "%zu more processes are not compared",
-                                                  t->processes.n - i));
-            break;
-        }
-        compare_process(&c, t->processes.items[i]);
-    }
-    if (t->full) {
-        VEC_PUSH(a, &ret->notes, "the trace is longer than what is kept of it; its end is neither shown nor compared");
+    if (ret->n_lost) {
+        tell_loss(&c, t);
+    } else {
+        compare_processes(&c, t);
     }
     ldso_store_close(&c.store);
 }
@@ -592,7 +649,7 @@ static const struct watch_load *made_by(const struct watch_process *p, const str
     for (size_t k = 0; k < p->loads.n && k < LOADS_MAX; k++) {
         const struct watch_load *l = &p->loads.items[k];
         const char *from = l->caller ? l->caller : l->loader_caller;
-        if (l->name && from && strcmp(l->name, load->name) == 0 && same_file(from, caller)) {
+        if (!l->unknown && l->name && from && strcmp(l->name, load->name) == 0 && same_file(from, caller)) {
             return l;
         }
     }
@@ -700,7 +757,7 @@ void watch_compare_foreseen(const struct watch_trace *t, struct arena *a, const 
                             struct watch_comparison *ret)
 {
     struct compared c = {.a = a, .ret = ret};
-    for (size_t i = 0; i < m->processes.n; i++) {
+    for (size_t i = 0; i < m->processes.n && !ret->n_lost; i++) {
         const struct ldso_process *p = m->processes.items[i]->ldso;
         for (size_t k = 0; p && k < p->loads.n; k++) {
             if (!seen_before(m, i, k, &p->loads.items[k])) {

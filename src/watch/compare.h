@@ -9,7 +9,8 @@
  *
  * No difference is what was not compared: dlopens that the program did not make in this run, other
  * namespaces (dlmopen), RTLD_NOLOAD, a library that is loaded again after a dlclose, what a caller
- * asks for that the model does not have. These are counted.
+ * asks for that the model does not have, what was under way at the end. These are counted. Where
+ * lines of the trace were lost nothing is compared, and a note says so.
  */
 #ifndef GPUMEND_WATCH_COMPARE_H
 #define GPUMEND_WATCH_COMPARE_H
@@ -38,6 +39,9 @@ struct watch_difference {
 };
 
 struct watch_comparison {
+    /* All that the program did was recorded and read: a start was seen and no line was lost. */
+    bool complete;
+    uint64_t n_lost; // lines
     size_t n_processes, n_requests, n_same, n_not_compared;
     /* Loads that `check` knows of: those that the program made, of these those that ended as
      * foreseen, and those that it did not make in this run. */

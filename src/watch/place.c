@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -189,4 +190,19 @@ int watch_record(struct arena *a, const char *cache, const char **ret, struct gm
         }
     }
     return rc;
+}
+
+int watch_shared(struct arena *a, size_t size, void **ret, const char **ret_path,
+                 struct gm_err *err)
+{
+    int fd = memfd_create("gpumend-page", MFD_CLOEXEC);
+    void *page = fd < 0 || ftruncate(fd, (off_t)size) < 0
+                     ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        return gm_err_set(err, GM_ERR_LOOK, "no memory can be shared with the program: %s",
+                          strerror(errno));
+    }
+    *ret = page;
+    *ret_path = arena_printf(a, "/proc/%ld/fd/%d", (long)getpid(), fd); // stays open for the path
+    return 0;
 }

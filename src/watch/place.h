@@ -26,4 +26,9 @@ int watch_place(struct arena *a, const char *cache, const char *name, const unsi
  * the helpers record. The caller removes it. GM_ERR_LOOK: no folder will do. */
 int watch_record(struct arena *a, const char *cache, const char **ret, struct gm_err *err) GM_CHECK;
 
+/* Memory of `size` bytes, zeroed, that the helpers map by the path, which holds while this process
+ * lives. GM_ERR_LOOK: no memory can be shared. */
+int watch_shared(struct arena *a, size_t size, void **ret, const char **ret_path,
+                 struct gm_err *err) GM_CHECK;
+
 #endif

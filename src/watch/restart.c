@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "mend/teardown.h"
+#include "watch/place.h"
 
 /* ------------------------------------------------------------------ whose library */
 
@@ -288,17 +288,10 @@ bool restart_again(void *arg, const struct watch_end *end, unsigned *ret_delay_m
 
 int restart_page(struct arena *a, struct end_page **ret, const char **ret_path, struct gm_err *err)
 {
-    int fd = memfd_create("gpumend-end", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, sizeof **ret) < 0) {
-        return gm_err_set(err, GM_ERR_LOOK, "no memory can be shared with the program: %s",
-                          strerror(errno));
+    void *page = NULL;
+    int rc = watch_shared(a, sizeof **ret, &page, ret_path, err);
+    if (rc == 0) {
+        *ret = page;
     }
-    void *page = mmap(NULL, sizeof **ret, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED) {
-        return gm_err_set(err, GM_ERR_LOOK, "no memory can be shared with the program: %s",
-                          strerror(errno));
-    }
-    *ret = page;
-    *ret_path = arena_printf(a, "/proc/%ld/fd/%d", (long)getpid(), fd);
-    return 0;
+    return rc;
 }

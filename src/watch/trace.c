@@ -24,6 +24,12 @@ static int64_t number_of(json_t *line, const char *key)
     return json_integer_value(json_object_get(line, key)); // 0 where it is none
 }
 
+/* A text in it did not fit. */
+static bool is_cut(json_t *line)
+{
+    return json_is_true(json_object_get(line, "cut"));
+}
+
 static void show(struct watch_trace *t, const struct watch_event *event)
 {
     if (t->show) {
@@ -33,14 +39,44 @@ static void show(struct watch_trace *t, const struct watch_event *event)
 
 /* ------------------------------------------------------------------ what comes of things */
 
-static struct watch_request *request_now(struct watch_process *p)
+static size_t thread_place(const struct watch_process *p, int tid)
 {
-    return p->request < 0 ? NULL : &p->requests.items[p->request];
+    size_t low = 0, high = p->threads.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->threads.items[middle].tid < tid) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
-static struct watch_load *load_now(struct watch_process *p)
+/* The thread of the line; valid until the next call. */
+static struct watch_thread *thread_of(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    return p->load < 0 ? NULL : &p->loads.items[p->load];
+    int tid = (int)number_of(line, "tid");
+    size_t at = thread_place(p, tid);
+    if (at == p->threads.n || p->threads.items[at].tid != tid) {
+        const struct watch_thread new = {.tid = tid, .request = -1, .load = -1, .last = -1};
+        VEC_PUSH(t->a, &p->threads, new);
+        memmove(p->threads.items + at + 1, p->threads.items + at,
+                (p->threads.n - 1 - at) * sizeof new);
+        p->threads.items[at] = new;
+    }
+    return &p->threads.items[at];
+}
+
+static struct watch_load *load_now(struct watch_process *p, const struct watch_thread *thread)
+{
+    return thread->load < 0 ? NULL : &p->loads.items[thread->load];
+}
+
+/* The place of a request in the order of the record; that of a return is right before a line. */
+static uint64_t at_line(const struct watch_trace *t)
+{
+    return t->n_lines * 2;
 }
 
 /* The path under which the file is loaded already, or NULL. */
@@ -85,10 +121,36 @@ static void settle_unopened(const struct watch_process *p, struct watch_request 
     r->path = loaded ? loaded : last->result ? last->path : NULL;
 }
 
-static void settle(struct watch_trace *t, struct watch_process *p, const char *opened)
+/* No more lines of this thread will come, and what it was doing may never have ended. */
+static void abandon(struct watch_trace *t, struct watch_process *p, struct watch_thread *thread)
 {
-    struct watch_request *r = request_now(p);
+    const struct watch_request *r =
+        thread->request < 0 ? NULL : &p->requests.items[thread->request];
+    struct watch_load *l = load_now(p, thread);
+    if (l && (r || l->reused)) {
+        l->unknown = true;
+        l->at = UINT64_MAX;
+    }
+    thread->request = thread->load = -1;
+    if (r) {
+        show(t, &(struct watch_event){.kind = WATCH_REQUEST, .process = p, .request = r});
+    }
+}
+
+uint64_t watch_trace_lost(const struct watch_trace *t)
+{
+    return t->n_bad + (t->losses ? __atomic_load_n(&t->losses->lines, __ATOMIC_ACQUIRE) : 0);
+}
+
+static void settle(struct watch_trace *t, struct watch_process *p, struct watch_thread *thread,
+                   const char *opened)
+{
+    struct watch_request *r = thread->request < 0 ? NULL : &p->requests.items[thread->request];
     if (!r) {
+        return;
+    }
+    if (!opened && watch_trace_lost(t)) {
+        abandon(t, p, thread); // the line that says what was opened may be among them
         return;
     }
     if (opened) {
@@ -100,27 +162,37 @@ static void settle(struct watch_trace *t, struct watch_process *p, const char *o
     r->settled = true;
     struct watch_load *l = r->load < 0 ? NULL : &p->loads.items[r->load];
     bool found = r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED;
-    if (l && p->request == (long)l->first_request) {
+    if (l && thread->request == (long)l->first_request) {
         l->path = r->path;
     }
     if (l) {
         l->failed |= !found;
-    } else if (!found && r->kind != LDSO_PRELOAD) {
+    } else if (!found && r->kind != LDSO_PRELOAD && !p->started) {
         p->start_says = arena_printf(t->a, "%s was not found", r->name);
     }
-    p->request = -1;
+    thread->request = -1;
     show(t, &(struct watch_event){.kind = WATCH_REQUEST, .process = p, .request = r});
 }
 
-/* No more events of this dlopen will come. */
-static void end_load(struct watch_trace *t, struct watch_process *p)
+/* The thread does something else: its dlopen has returned. */
+static void end_load(struct watch_trace *t, struct watch_process *p, struct watch_thread *thread)
 {
-    settle(t, p, NULL);
-    const struct watch_load *l = load_now(p);
+    settle(t, p, thread, NULL);
+    struct watch_load *l = load_now(p, thread);
+    if (l && l->reused) {
+        l->at = at_line(t) - 1;
+    }
     if (l && l->reused && l->name) {
         show(t, &(struct watch_event){.kind = WATCH_REUSED, .process = p, .load = l});
     }
-    p->load = -1;
+    thread->load = -1;
+}
+
+static void abandon_all(struct watch_trace *t, struct watch_process *p)
+{
+    for (size_t i = 0; i < p->threads.n; i++) {
+        abandon(t, p, &p->threads.items[i]);
+    }
 }
 
 /* ------------------------------------------------------------------ processes */
@@ -141,7 +213,6 @@ static struct watch_process *new_process(struct watch_trace *t, json_t *line)
     p->pid = (int)number_of(line, "pid");
     p->ppid = (int)number_of(line, "ppid");
     p->time_us = number_of(line, "time_us");
-    p->request = p->load = -1;
     VEC_PUSH(t->a, &t->processes, p);
     return p;
 }
@@ -151,12 +222,16 @@ static void on_start(struct watch_trace *t, struct watch_process *before, json_t
     const char *key;
     json_t *value;
     if (before) {
-        end_load(t, before);
+        if (before->threads.n == 1) { // it is the one that called exec
+            end_load(t, before, before->threads.items);
+        }
+        abandon_all(t, before);
         before->replaced = true;
     }
     struct watch_process *p = new_process(t, line);
     p->exe = text_of(t, line, "exe");
     p->cwd = text_of(t, line, "cwd");
+    p->env_cut = is_cut(line);
     json_object_foreach(json_object_get(line, "env"), key, value) {
         if (json_is_string(value)) {
             VEC_PUSH(t->a, &p->env, arena_printf(t->a, "%s=%s", key, json_string_value(value)));
@@ -174,7 +249,7 @@ static void on_fork(struct watch_trace *t, struct watch_process *p, json_t *line
     }
     struct watch_process *child = new_process(t, line);
     child->fork_of = parent;
-    child->fork_loads = parent->loads.n;
+    child->fork_at = at_line(t);
     child->fork_edits = parent->edits.n;
     child->exe = parent->exe;
     child->cwd = parent->cwd;
@@ -191,40 +266,15 @@ static enum ldso_request_kind kind_of(const char *word)
            : strcmp(word, "preload") == 0 ? LDSO_PRELOAD : LDSO_NEEDED;
 }
 
-/* Whether another thread is in the loader, in the middle of a request: what this one does before it
- * waits for the loader's lock, or outside of it, ends nothing there. */
-static bool is_elsewhere(const struct watch_process *p, int tid)
+static struct watch_load *new_load(struct watch_trace *t, struct watch_process *p,
+                                   struct watch_thread *thread, json_t *line)
 {
-    return p->request >= 0 && p->load >= 0 && p->loads.items[p->load].tid != tid;
-}
-
-/* Makes the last dlopen of the thread that is in the loader the current one, if it is among the last:
- * only threads that wait for the loader's lock come between. */
-static void switch_to(struct watch_process *p, int tid)
-{
-    enum { WAITING_MAX = 1024 };
-    size_t first = p->loads.n > WAITING_MAX ? p->loads.n - WAITING_MAX : 0;
-    for (size_t i = p->loads.n; i > first && p->started; i--) {
-        if (p->loads.items[i - 1].tid == tid) {
-            p->load = (long)i - 1;
-            return;
-        }
-    }
-}
-
-static struct watch_load *new_load(struct watch_trace *t, struct watch_process *p, json_t *line)
-{
-    bool elsewhere = is_elsewhere(p, (int)number_of(line, "tid"));
-    if (!elsewhere) {
-        end_load(t, p);
-    }
+    end_load(t, p, thread);
     VEC_PUSH(t->a, &p->loads, (struct watch_load){
         .name = text_of(t, line, "name"), .caller = text_of(t, line, "caller"), .reused = true,
-        .tid = (int)number_of(line, "tid"), .time_us = number_of(line, "time_us"),
+        .tid = thread->tid, .time_us = number_of(line, "time_us"), .at = at_line(t),
         .first_request = p->requests.n, .n_edits = p->edits.n});
-    if (!elsewhere) {
-        p->load = (long)p->loads.n - 1;
-    }
+    thread->load = thread->last = (long)p->loads.n - 1;
     return &p->loads.items[p->loads.n - 1];
 }
 
@@ -234,23 +284,24 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* The call that a dlopen which stands in front of the loader's makes itself. */
-static bool goes_on(const struct watch_load *l, const char *name, const char *caller, int tid)
+static bool goes_on(const struct watch_load *l, const char *name, const char *caller)
 {
-    return l && l->interposed_by && l->reused && l->tid == tid && same_text(l->name, name) &&
+    return l && l->interposed_by && l->reused && same_text(l->name, name) &&
            same_text(l->interposed_by, caller);
 }
 
 static void on_dlopen(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    struct watch_load *l = load_now(p);
-    if (!goes_on(l, text_of(t, line, "name"), text_of(t, line, "caller"),
-                 (int)number_of(line, "tid"))) {
-        l = new_load(t, p, line);
+    struct watch_thread *thread = thread_of(t, p, line);
+    struct watch_load *l = load_now(p, thread);
+    if (!goes_on(l, text_of(t, line, "name"), text_of(t, line, "caller"))) {
+        l = new_load(t, p, thread, line);
         l->interposed_by = text_of(t, line, "interposed_by");
     }
     l->flags = (unsigned)number_of(line, "flags");
     l->space = number_of(line, "namespace");
     l->loader_caller = text_of(t, line, "caller");
+    l->unknown |= is_cut(line);
 }
 
 static void on_request(struct watch_trace *t, struct watch_process *p, json_t *line)
@@ -258,24 +309,25 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
     const char *name = text_of(t, line, "name");
     const char *caller = text_of(t, line, "caller");
     enum ldso_request_kind kind = kind_of(json_string_value(json_object_get(line, "kind")));
-    settle(t, p, NULL);
-    switch_to(p, (int)number_of(line, "tid"));
+    struct watch_thread *thread = thread_of(t, p, line);
+    settle(t, p, thread, NULL);
+    struct watch_load *l = load_now(p, thread);
     if (kind == LDSO_DLOPEN) {
-        struct watch_load *l = load_now(p);
         /* A call that was not seen: only the loader's view of it is known. */
-        if (!l || !l->reused || l->tid != (int)number_of(line, "tid") || !same_text(l->name, name)) {
-            l = new_load(t, p, line);
+        if (!l || !l->reused || !same_text(l->name, name)) {
+            l = new_load(t, p, thread, line);
             l->caller = NULL;
         }
         l->loader_caller = caller;
+        l->unknown |= is_cut(line);
         l->reused = false;
         l->first_request = p->requests.n;
+        l->at = at_line(t);
     }
-    struct watch_load *l = load_now(p);
     VEC_PUSH(t->a, &p->requests, (struct watch_request){
         .name = name ? name : "", .caller = caller, .kind = kind,
-        .time_us = number_of(line, "time_us"), .load = p->started ? p->load : -1});
-    p->request = (long)p->requests.n - 1;
+        .time_us = number_of(line, "time_us"), .load = p->started ? thread->load : -1});
+    thread->request = (long)p->requests.n - 1;
     if (l) {
         l->n_requests = p->requests.n - l->first_request;
     }
@@ -283,7 +335,8 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
 
 static void on_candidate(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    struct watch_request *r = request_now(p);
+    const struct watch_thread *thread = thread_of(t, p, line);
+    struct watch_request *r = thread->request < 0 ? NULL : &p->requests.items[thread->request];
     if (r) {
         VEC_PUSH(t->a, &r->candidates, (struct watch_candidate){
             .path = text_of(t, line, "path"), .via = text_of(t, line, "via"),
@@ -294,8 +347,9 @@ static void on_candidate(struct watch_trace *t, struct watch_process *p, json_t 
 static void on_open(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
     const char *path = text_of(t, line, "path");
-    struct watch_load *l = load_now(p);
-    settle(t, p, path);
+    struct watch_thread *thread = thread_of(t, p, line);
+    struct watch_load *l = load_now(p, thread);
+    settle(t, p, thread, path);
     if (!path || number_of(line, "namespace") != 0) {
         return;
     }
@@ -307,29 +361,27 @@ static void on_open(struct watch_trace *t, struct watch_process *p, json_t *line
     }
 }
 
+/* By dlclose, or by a dlopen that fails: dlerror's text tells them apart. */
 static void on_close(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    struct watch_load *l = load_now(p);
-    settle(t, p, NULL);
-    if (l) {
-        VEC_PUSH(t->a, &l->closed, text_of(t, line, "path"));
-    } else {
-        /* dlclose after something else: it belongs to the last dlopen all the same. */
-        l = p->loads.n ? &p->loads.items[p->loads.n - 1] : NULL;
-        if (l) {
-            VEC_PUSH(t->a, &l->closed, text_of(t, line, "path"));
-        }
+    struct watch_thread *thread = thread_of(t, p, line);
+    const char *path = text_of(t, line, "path");
+    settle(t, p, thread, NULL);
+    VEC_PUSH(t->a, &p->closes, (struct watch_close){.path = path, .at = at_line(t)});
+    if (thread->last >= 0 && path) {
+        VEC_PUSH(t->a, &p->loads.items[thread->last].closed, path);
     }
 }
 
-static bool closed_again(const struct watch_load *l)
+/* Whether its own object is gone again, and the text names one that went with it. */
+static bool failed_by(const struct watch_load *l, const char *text)
 {
+    bool gone = false, named = false;
     for (size_t i = 0; i < l->closed.n; i++) {
-        if (same_text(l->closed.items[i], l->path)) {
-            return true;
-        }
+        gone = gone || same_text(l->closed.items[i], l->path);
+        named = named || strstr(text, l->closed.items[i]);
     }
-    return false;
+    return gone && named;
 }
 
 /* The text belongs to the last dlopen of its thread, if that may have failed: dlsym's texts come
@@ -337,17 +389,12 @@ static bool closed_again(const struct watch_load *l)
 static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
     const char *text = text_of(t, line, "text");
-    int tid = (int)number_of(line, "tid");
-    if (!is_elsewhere(p, tid)) {
-        end_load(t, p);
-    }
-    for (size_t i = p->loads.n; text && i > 0; i--) {
-        struct watch_load *l = &p->loads.items[i - 1];
-        if (l->tid == tid) {
-            l->failed |= l->path && closed_again(l);
-            l->says = l->failed && !l->says ? text : l->says;
-            break;
-        }
+    struct watch_thread *thread = thread_of(t, p, line);
+    end_load(t, p, thread);
+    struct watch_load *l = thread->last < 0 ? NULL : &p->loads.items[thread->last];
+    if (l && text) {
+        l->failed |= failed_by(l, text);
+        l->says = l->failed && !l->says ? text : l->says;
     }
     if (text) {
         show(t, &(struct watch_event){.kind = WATCH_DLERROR, .process = p, .text = text});
@@ -356,14 +403,12 @@ static void on_dlerror(struct watch_trace *t, struct watch_process *p, json_t *l
 
 static void on_setenv(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    if (!is_elsewhere(p, (int)number_of(line, "tid"))) {
-        end_load(t, p);
-    }
+    end_load(t, p, thread_of(t, p, line));
     const char *name = text_of(t, line, "name");
     if (name) {
         VEC_PUSH(t->a, &p->edits, (struct watch_edit){
-            .name = name, .value = text_of(t, line, "value"), .caller = text_of(t, line, "caller"),
-            .time_us = number_of(line, "time_us")});
+            .name = name, .value = text_of(t, line, "value"), .cut = is_cut(line),
+            .caller = text_of(t, line, "caller"), .time_us = number_of(line, "time_us")});
         show(t, &(struct watch_event){.kind = WATCH_EDIT, .process = p,
                                       .edit = &p->edits.items[p->edits.n - 1]});
     }
@@ -371,16 +416,14 @@ static void on_setenv(struct watch_trace *t, struct watch_process *p, json_t *li
 
 static void on_started(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    (void)line;
-    settle(t, p, NULL);
+    settle(t, p, thread_of(t, p, line), NULL);
     p->started = true;
     p->start_says = NULL;
 }
 
 static void on_end(struct watch_trace *t, struct watch_process *p, json_t *line)
 {
-    (void)line;
-    end_load(t, p);
+    end_load(t, p, thread_of(t, p, line));
     p->ended = true;
 }
 
@@ -389,14 +432,15 @@ static void on_end(struct watch_trace *t, struct watch_process *p, json_t *line)
 static const struct event_row {
     const char *name;
     bool alone; // means something for a process that is not known
+    bool whole; // says nothing that can be used where a text in it was cut
     void (*take)(struct watch_trace *t, struct watch_process *p, json_t *line);
 } rows[] = {
-    {"start", true, on_start},         {"fork", true, on_fork},
-    {"request", false, on_request},    {"candidate", false, on_candidate},
-    {"open", false, on_open},          {"close", false, on_close},
-    {"dlopen", false, on_dlopen},      {"dlerror", false, on_dlerror},
-    {"setenv", false, on_setenv},      {"started", false, on_started},
-    {"end", false, on_end},
+    {"start", true, false, on_start},       {"fork", true, true, on_fork},
+    {"request", false, false, on_request},  {"candidate", false, false, on_candidate},
+    {"open", false, true, on_open},         {"close", false, true, on_close},
+    {"dlopen", false, false, on_dlopen},    {"dlerror", false, false, on_dlerror},
+    {"setenv", false, false, on_setenv},    {"started", false, true, on_started},
+    {"end", false, true, on_end},
 };
 
 static void take_event(struct watch_trace *t, json_t *line, const char *event)
@@ -404,6 +448,7 @@ static void take_event(struct watch_trace *t, json_t *line, const char *event)
     struct watch_process *p = process_of(t, (int)number_of(line, "pid"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].name, event) == 0) {
+            t->n_bad += rows[i].whole && is_cut(line);
             if (p || rows[i].alone) {
                 rows[i].take(t, p, line);
             }
@@ -445,7 +490,7 @@ static void take_piece(struct watch_trace *t, const char *s, size_t n)
         } else {
             t->n_rest = LINE_BYTES_MAX + 1; // left out as a whole
         }
-        if (end) {
+        if (end && t->n_rest) { // an empty one ends a torn one
             if (t->n_rest <= LINE_BYTES_MAX) {
                 take_line(t, t->rest, t->n_rest);
             } else {
@@ -488,8 +533,10 @@ void watch_trace_read(struct watch_trace *t)
 void watch_trace_end(struct watch_trace *t)
 {
     watch_trace_read(t);
+    t->n_bad += t->n_rest > 0; // its end was not written
+    t->n_rest = 0;
     for (size_t i = 0; i < t->processes.n; i++) {
-        end_load(t, t->processes.items[i]);
+        abandon_all(t, t->processes.items[i]);
     }
     if (t->fd >= 0) {
         (void)close(t->fd); // only read

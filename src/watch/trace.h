@@ -9,9 +9,14 @@
  *   - A request is answered by the object that is opened next in its process. Where none is: a file
  *     that was there and is open already under another name is used again; one that is not was
  *     refused; else nothing was found.
- *   - A dlopen without a request of its own was answered with what is loaded under that name.
+ *   - A dlopen without a request of its own was answered with what is loaded under that name, once
+ *     its thread does something else.
  *   - A dlopen fails if its own or a dependency's request does, or if its objects are closed
- *     again and dlerror has a text for it.
+ *     again and dlerror has a text that names one of them.
+ *
+ * A dlopen is noted before its thread waits for the loader's lock, so threads are told apart by
+ * their ids, and `at` says when the loader worked on it. What is under way when the record ends is
+ * unknown, and so is everything that a lost line might have changed (watch_trace_lost(), full).
  */
 #ifndef GPUMEND_WATCH_TRACE_H
 #define GPUMEND_WATCH_TRACE_H
@@ -22,6 +27,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "ldso/process.h"
+#include "watch/loss_page.h"
 
 struct watch_candidate {
     const char *path;
@@ -34,7 +40,7 @@ struct watch_request {
     enum ldso_request_kind kind;
     int64_t time_us; // since 1970
     VEC(struct watch_candidate) candidates;
-    bool settled;
+    bool settled;              // false at the end: the record ends before the answer
     enum ldso_outcome outcome; // with `settled`
     const char *path;          // opened, used again or refused; or NULL
     long load;                 // of the process's loads, -1: of the start
@@ -50,6 +56,8 @@ struct watch_load {
     long space;                // namespace asked for (dlmopen), 0: the program's
     int tid;
     int64_t time_us;
+    uint64_t at;      // when the loader worked on it, in the order of the record
+    bool unknown;     // the record ends before it returned, or its name did not fit in a line
     bool failed;
     bool reused;      // nothing was searched
     const char *path; // what the request ended at, or NULL
@@ -63,8 +71,21 @@ struct watch_load {
 /* A change of a variable that the loader has read before: in vain for this process. */
 struct watch_edit {
     const char *name, *value; // value NULL: taken away
+    bool cut;                 // the value was too long for the record
     const char *caller;
     int64_t time_us;
+};
+
+struct watch_close {
+    const char *path; // NULL: not known
+    uint64_t at;
+};
+
+/* What one thread is doing; indexes of the process's requests and loads, -1: nothing. */
+struct watch_thread {
+    int tid;
+    long request, load;
+    long last; // its last load
 };
 
 /* A file that was opened, as it was then. */
@@ -77,10 +98,11 @@ struct watch_file {
 struct watch_process {
     int pid, ppid;
     const struct watch_process *fork_of; // NULL: it was started by an exec
-    size_t fork_loads;                   // how many loads of that one came before
+    uint64_t fork_at;                    // what that one did before is in this one
     size_t fork_edits;
     const char *exe, *cwd;
     VEC(const char *) env; // what the loader reads, "K=V"
+    bool env_cut;          // not all of it: it was too long for the record
     int64_t time_us;
     bool started; // the program's own code was reached
     bool ended;   // by exit()
@@ -90,8 +112,9 @@ struct watch_process {
     VEC(const char *) opened; // at the start, in the program's namespace
     VEC(struct watch_file) files; // all that was opened
     VEC(struct watch_edit) edits;
+    VEC(struct watch_close) closes; // in the order of the record
     const char *start_says; // why it did not start, as far as the trace shows; or NULL
-    long request, load;     // those that are under way, -1: none
+    VEC(struct watch_thread) threads; // by their ids
 };
 
 enum watch_event_kind { WATCH_START, WATCH_REQUEST, WATCH_REUSED, WATCH_DLERROR, WATCH_EDIT,
@@ -114,11 +137,15 @@ struct watch_trace {
     char *rest;  // a line that is not complete yet
     size_t n_rest;
     VEC(struct watch_process *) processes;
-    size_t n_lines, n_bad; // bad: not understood
-    bool full;             // too much: later lines are neither kept nor shown
+    uint64_t n_lines, n_bad; // bad: not understood, or cut where that matters
+    const struct loss_page *losses; // of what the program could not write; or NULL
+    bool full;               // too much: later lines are neither kept nor shown
     void (*show)(void *arg, const struct watch_event *event); // or NULL
     void *show_arg;
 };
+
+/* Lines that were not written, or not so that they could be understood. */
+uint64_t watch_trace_lost(const struct watch_trace *t);
 
 /* Opens the record, from its present end on. GM_ERR_LOOK: it cannot be read. */
 int watch_trace_open(struct watch_trace *t, struct arena *a, const char *path, struct gm_err *err)

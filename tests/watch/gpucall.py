@@ -11,6 +11,7 @@ N skipped`."""
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -461,6 +462,24 @@ def elsewhere(bench, env):
                                      unless("CUDA_ERROR_OUT_OF_MEMORY" in done.stderr, "nothing told")])
 
 
+def losses(bench):
+    """A full disk, a limit on the size of files, a pipe without a reader: said, listed, no harm."""
+    table = "cuMemcpyHtoD_v2#5 return 700\n"
+    for name, path, limit in (("full disk", Path("/dev/full"), None),
+                              ("size of files", bench.folder / "limited.jsonl", 1 << 10)):
+        bench.raw(bench.dynamic, "once", GPUMEND_TRACE_GPU="-")
+        done = subprocess.run([bench.dynamic, "thousand"], text=True, check=False,
+                              env=bench.environment(table, LD_AUDIT=bench.helper, GPUMEND_TRACE_GPU=str(path)),
+                              preexec_fn=limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))),
+                              capture_output=True, timeout=120)
+        bench.case(f"losses: {name}", [
+            differs("status", done.returncode, 0),
+            differs("said", done.stderr.count(f"cannot be written to {path}\n"), 1),
+            unless(re.search(r"GPU calls that failed in process \d+: \d+:\n", done.stderr), done.stderr[-600:]),
+            unless(re.search(r"cudaMemcpy = 700 \(cudaErrorIllegalAddress\), \d+ times?, at", done.stderr),
+                   done.stderr[-600:])])
+
+
 def options(bench):
     """What --print shows is what the program gets."""
     out = subprocess.run([bench.exe, "run", "--trace-gpu", "--trace-file", "t.jsonl", "--print", "--", "/bin/true"],
@@ -475,7 +494,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
         bench = Bench(sys.argv[1], Path(folder).resolve())
         for part in (thousand, every_one, parallel, forked, unwound, design, arguments, passes, python, hip, real,
-                     cupti, real_cupti, quiet, options):
+                     cupti, real_cupti, quiet, losses, options):
             part(bench)
         if bench.validator:
             bench.case("schema", [unless(bench.lines, "no line"), *sorted(set(bench.schema_faults))])

@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -99,6 +100,15 @@ SOURCES = {
             }
             return name;
         }
+        /* Four libraries, one of which is not there, in turns. */
+        static void *several(void *number) {
+            static const char *const names[] = {"libthing.so", "libuser.so", "libother.so", "libno.so"};
+            for (long i = 0; i < 12; i++) {
+                void *h = dlopen(names[((long)number + i) % 4], RTLD_NOW);
+                if (h) dlclose(h); else dlerror();
+            }
+            return NULL;
+        }
         static void act(const char *word) {
             if (strncmp(word, "setenv:", 7) == 0) {
                 errno = 77;
@@ -124,6 +134,11 @@ SOURCES = {
                 pthread_t t[8];
                 for (int i = 0; i < 8; i++) pthread_create(&t[i], NULL, opens, "libthing.so");
                 for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
+            } else if (strncmp(word, "threads:", 8) == 0) {
+                int n = atoi(word + 8);
+                pthread_t *t = calloc(n, sizeof *t);
+                for (long i = 0; i < n; i++) pthread_create(&t[i], NULL, several, (void *)i);
+                for (int i = 0; i < n; i++) pthread_join(t[i], NULL);
             } else if (strcmp(word, "dlclose") == 0) {
                 printf("%d\\n", dlclose(last));
             } else if (strncmp(word, "noload:", 7) == 0) {
@@ -200,8 +215,9 @@ class Lab:
         env = {k: v for k, v in os.environ.items() if k not in VARIABLES}
         return {**env, "XDG_CACHE_HOME": str(self.top / "cache"), "HOME": str(self.top), **variables}
 
-    def plain(self, *words, **variables):
+    def plain(self, *words, preexec_fn=None, **variables):
         return subprocess.run([str(w) for w in words], env=self.environment(variables), text=True,
+                              preexec_fn=preexec_fn,
                               cwd=self.top / "cwd", stdin=subprocess.DEVNULL, capture_output=True,
                               timeout=LIMIT_S, errors="backslashreplace")
 
@@ -560,6 +576,61 @@ def threads(lab):
     lines = lab.trace(lab.program, "threads", LD_LIBRARY_PATH=lab.here)
     require(len(of(lines, "dlopen", name="libthing.so")) == 400, "each call is told")
     require(not of(lines, "difference"), f"{of(lines, 'difference')}")
+
+
+@test
+def many_threads(lab):
+    """200 threads that open and close: each call is told, nothing is invented, nothing is lost."""
+    folder = lab.top / "many"
+    thing = lab.so(folder / "libthing.so", "thing")
+    for name in ("libuser.so", "libother.so"):
+        lab.so(folder / name, "user", thing)
+    lines = lab.trace(lab.program, "threads:200", LD_LIBRARY_PATH=folder)
+    require(len(of(lines, "dlopen")) == 200 * 12, f"{len(of(lines, 'dlopen'))} calls")
+    require(not of(lines, "difference"), f"{of(lines, 'difference')[:3]}")
+    found = total(lines)
+    require(found["complete"] and not found["lost"], f"{found}")
+    require(found["requests"] == found["as_predicted"] > 600, f"{found}")
+    done = lab.text(lab.program, "threads:200", LD_LIBRARY_PATH=folder)
+    require("(null)" not in done.stderr and "the model says that" not in done.stderr,
+            done.stderr[-2000:])
+    require(" as the model says, 0 not" in done.stderr, done.stderr[-500:])
+
+
+def with_small_files(kib):
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib << 10, kib << 10))
+
+
+@test
+def lost_lines(lab):
+    """What the file does not take is counted and said, the program goes on, nothing is compared."""
+    program = (lab.program, "libthing.so", "dlclose", "libno.so", "threads:8", "exit:5")
+    lab.text(*program)                          # the library lies in the cache
+    plain = lab.plain(*program, LD_LIBRARY_PATH=lab.here)
+    for kib in (1, 8):
+        record = lab.top / f"small-{kib}.jsonl"
+        run = [lab.exe, "run", "--trace", "--trace-file", record, "--", *program]
+        done = lab.plain(*run, preexec_fn=with_small_files(kib), LD_LIBRARY_PATH=lab.here)
+        require((done.returncode, done.stdout) == (plain.returncode, plain.stdout), f"{kib}: {done}")
+        require(f"{record} is not complete: File too large" in done.stderr, f"{kib}: {done}")
+        require(record.stat().st_size <= kib << 10, f"{kib}: {record.stat().st_size} bytes")
+        run[3:5] = []
+        done = lab.plain(*run, preexec_fn=with_small_files(kib), LD_LIBRARY_PATH=lab.here)
+        require(done.returncode == plain.returncode, f"{kib}: {done}")
+        require("the trace is not complete" in done.stderr and "as the model says" not in done.stderr
+                and re.search(r"\d+ lines of the trace were lost", done.stderr), f"{kib}: {done}")
+
+
+@test
+def torn_lines(lab):
+    """A line that is too long is cut inside its texts: it is JSON, and no other line suffers."""
+    for name in ("/" + "l" * 9000, "l" * 9000, "\\" * 3900):
+        lines = lab.trace(lab.program, name, "libno.so")
+        require(of(lines, "dlopen", cut=True) and of(lines, "request", name="libno.so"), name[:9])
+        require(total(lines)["complete"] and not of(lines, "difference"), f"{total(lines)}")
+    path = ":".join(f"/nowhere/{i:05}" for i in range(1000))
+    lines = lab.trace(lab.program, "libno.so", LD_LIBRARY_PATH=path)
+    require("too long" in total(lines)["notes"][0] and not of(lines, "difference"), f"{total(lines)}")
 
 
 @test

@@ -1,5 +1,6 @@
 /* The loader's questions to the helper, and the stubs that it hands out (gpucall.h). */
 #include "watch/helper/gpucall.h"
+#include "watch/loss_page.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@ struct gpucall_entry gpucall_entries[GPUCALL_STUBS] __attribute__((aligned(64)))
 struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
 
 static const char *where; // GPUMEND_TRACE_GPU
+static const char *losses; // LOSS_VARIABLE
 static const Elf64_Phdr *main_headers; // the program's, out of the auxiliary vector
 static size_t n_main_headers;
 static bool every_binding; // asked for: costs nothing there
@@ -23,10 +25,11 @@ static bool is_ending;
 
 static void start(int argc, char **argv, char **env)
 {
-    static const char name[] = "GPUMEND_TRACE_GPU=";
+    static const char name[] = "GPUMEND_TRACE_GPU=", page[] = LOSS_VARIABLE "=";
     (void)argc, (void)argv;
     for (; *env; env++) {
         where = gpucall_starts(*env, name) ? *env + sizeof name - 1 : where;
+        losses = gpucall_starts(*env, page) ? *env + sizeof page - 1 : losses;
     }
     for (const Elf64_auxv_t *at = (const Elf64_auxv_t *)(env + 1); at->a_type != AT_NULL; at++) {
         if (at->a_type == AT_PHDR) {
@@ -69,7 +72,7 @@ unsigned la_version(unsigned version)
     /* Before version 2 (glibc 2.35) the loader leaves every call of an object that is watched
      * unbound, which makes all of them slow: few objects are watched there. */
     every_binding = version >= 2;
-    gpucall_tell_start(where);
+    gpucall_tell_start(where, losses);
     return version;
 }
 

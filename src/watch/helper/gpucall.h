@@ -171,8 +171,9 @@ struct gpucall_call {
     uint64_t inner;            // the failure that this one came of, 0: none
 };
 
-/* `where`: GPUMEND_TRACE_GPU's value, a path, or "-" for standard error. */
-void gpucall_tell_start(const char *where);
+/* `where`: GPUMEND_TRACE_GPU's value, a path, or "-" for standard error; `page`: that of
+ * LOSS_VARIABLE, or NULL. */
+void gpucall_tell_start(const char *where, const char *page);
 bool gpucall_by_design(const char *name, int result);
 void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *r);
 /* The same by CUPTI, which knows whether it was called inside another: then *outer is set. */

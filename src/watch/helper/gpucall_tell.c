@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "watch/helper/gpucall.h"
+#include "watch/helper/record.h"
 
 enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SYMBOL_MAX = 256, PLACE_PATH = 1024, ROOM = 40960, SIGPIPE_NUMBER = 13,
        WAIT_SPINS = 1000000 };
@@ -41,6 +42,8 @@ static struct record records[RECORDS];
 static uint32_t n_records, n_lost; // n_lost: failures for which there was no record
 static long first_pid;  // the process that has told its first
 static const char *path; // NULL: standard error
+static struct loss_page *losses; // of the supervisor's, or NULL
+static uint32_t n_unwritten; // texts that the file did not take
 static struct stat standard_error; // as it was at the start
 static bool has_standard_error;
 
@@ -384,9 +387,10 @@ static void put_error(struct text *t, enum gpucall_api api, int code)
 
 /* ------------------------------------------------------------------ output */
 
-void gpucall_tell_start(const char *where)
+void gpucall_tell_start(const char *where, const char *page)
 {
     path = gpucall_same(where, "-") ? NULL : where;
+    losses = path ? record_losses(page) : NULL;
     has_standard_error =
         system_call(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
 }
@@ -408,18 +412,33 @@ static void write_standard_error(const struct text *t)
     (void)system_call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&old, 0, 8, 0, 0);
 }
 
-/* What cannot be written is lost: the program is not disturbed for it. */
-static void write_out(const struct text *t)
+/* To the file; false: it could not be written, and it is counted. */
+static bool append(const struct text *t)
 {
-    if (!path) {
-        write_standard_error(t);
-        return;
-    }
     long fd = system_call(SYS_openat, AT_FDCWD, (long)path,
                              O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666, 0, 0);
+    int error = record_append(losses, fd, t->at, t->n);
     if (fd >= 0) {
-        (void)system_call(SYS_write, fd, (long)t->at, (long)t->n, 0, 0, 0);
         (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    }
+    return error == 0;
+}
+
+/* The program is not disturbed for what cannot be written: what is lost of the file is said on
+ * standard error at the first time, and at the end. */
+static void write_out(const struct text *t)
+{
+    static const char says[] = "gpumend: failing GPU calls are lost, and are counted: they cannot be "
+                               "written to ";
+    char buffer[PLACE_PATH + sizeof says];
+    struct text loss = {.at = buffer, .max = sizeof buffer};
+    if (!path) {
+        write_standard_error(t);
+    } else if (!append(t) && !__atomic_fetch_add(&n_unwritten, 1, __ATOMIC_RELAXED)) {
+        put(&loss, says);
+        put_escaped(&loss, path);
+        put(&loss, "\n");
+        write_standard_error(&loss);
     }
 }
 
@@ -732,6 +751,16 @@ static const struct record *next_record(long pid, const struct record *last)
     return found;
 }
 
+/* Failures without a record, and those of the records from `r` on. */
+static uint64_t not_listed(long pid, const struct record *r)
+{
+    uint64_t n = n_lost;
+    for (; r; r = next_record(pid, r)) {
+        n += r->n;
+    }
+    return n;
+}
+
 static void put_json_totals(struct text *t, long pid, uint64_t total)
 {
     const struct record *r = next_record(pid, NULL);
@@ -743,7 +772,11 @@ static void put_json_totals(struct text *t, long pid, uint64_t total)
         put(t, more ? "," : "");
         put_json_total(t, r);
     }
-    put(t, "],\"text\":\"GPU calls that failed: ");
+    put(t, "],\"not_listed\":");
+    put_number(t, not_listed(pid, r), 10);
+    put(t, ",\"unwritten\":");
+    put_number(t, n_unwritten, 10);
+    put(t, ",\"text\":\"GPU calls that failed: ");
     put_number(t, total, 10);
     put(t, "\"}\n");
 }
@@ -754,11 +787,16 @@ static void put_totals(struct text *t, long pid, uint64_t total)
     put_signed(t, pid);
     put(t, ": ");
     put_number(t, total, 10);
-    put(t, "; more than once, or without effect:\n");
+    put(t, n_unwritten ? ":\n" : "; more than once, or without effect:\n");
     for (const struct record *r = next_record(pid, NULL); r; r = next_record(pid, r)) {
-        if (is_news(r)) {
+        if (is_news(r) || n_unwritten) {
             put_total(t, r);
         }
+    }
+    if (n_lost) {
+        put(t, "gpumend:   ");
+        put_number(t, n_lost, 10);
+        put(t, n_lost == 1 ? " more, of another kind\n" : " more, of other kinds\n");
     }
 }
 
@@ -778,10 +816,13 @@ void gpucall_tell_end(void)
     if (total && news && text_begin(&t, (size_t)4 * GPUCALL_TEXT)) {
         if (path) {
             put_json_totals(&t, pid, total);
-        } else {
-            put_totals(&t, pid, total);
+            write_out(&t);
         }
-        write_out(&t);
+        t.n = 0;
+        if (!path || n_unwritten) {
+            put_totals(&t, pid, total);
+            write_standard_error(&t);
+        }
         text_end(&t);
     }
 }

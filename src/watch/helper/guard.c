@@ -11,6 +11,7 @@
  *     runtime may be gone.
  */
 #include "watch/helper/guard.h"
+#include "watch/helper/record.h"
 
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -46,6 +47,7 @@ static struct {
     uint32_t looked; // 0 not yet, 1 being done, 2 done
     bool guards;
     const char *tells_to; // a file to which lines are appended, or NULL
+    struct loss_page *losses;
     uint32_t leaving;     // the process is ending
     int32_t pid;
 } state;
@@ -93,6 +95,7 @@ static void look(void)
     if (gnu_get_libc_version && getauxval && !getauxval(AT_SECURE)) {
         state.guards = guards && text_equal(guards, "1");
         state.tells_to = variable("GPUMEND_TRACE_FILE");
+        state.losses = state.tells_to ? record_losses(variable(LOSS_VARIABLE)) : NULL;
         if (page && *page == '/') {
             end_open(page);
         }
@@ -195,8 +198,8 @@ static void tell(enum did did, const char *object, uint64_t ns)
     add_text(&l, text.text);
     add(&l, "}\n");
     int fd = sys_open(state.tells_to, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
+    (void)record_append(state.losses, fd, l.text, l.n); // a loss is counted there
     if (fd >= 0) {
-        (void)sys_write(fd, l.text, l.n); // a line is lost where the disk is full
         sys_close(fd);
     }
 }

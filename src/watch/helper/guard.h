@@ -29,7 +29,6 @@ int sys_tid(void);
 int sys_open(const char *path, int flags);
 long sys_read(int fd, void *to, size_t n);
 long sys_pread(int fd, void *to, size_t n, uint64_t at);
-long sys_write(int fd, const void *from, size_t n);
 void sys_close(int fd);
 void *sys_map(size_t n);                // anonymous memory, or NULL
 void *sys_map_shared(int fd, size_t n); // or NULL

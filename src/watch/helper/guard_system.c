@@ -31,11 +31,6 @@ long sys_pread(int fd, void *to, size_t n, uint64_t at)
     return system_call(SYS_pread64, fd, (long)to, (long)n, (long)at, 0, 0);
 }
 
-long sys_write(int fd, const void *from, size_t n)
-{
-    return system_call(SYS_write, fd, (long)from, (long)n, 0, 0, 0);
-}
-
 void sys_close(int fd)
 {
     (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0); // nothing of what we open can be lost

@@ -9,6 +9,7 @@
  *     what came of a call is not seen by itself, but by what is opened and closed after it, and by
  *     the text that dlerror gives.
  *   - Whose file the descriptor is, is asked before each line: a program may close all of them.
+ *   - What cannot be written is counted for the supervisor (watch/loss_page.h).
  *
  * The interface is that of rtld-audit(7). la_objsearch is told each name before it is looked for and
  * each file before it is opened (glibc, elf/dl-load.c: _dl_map_object, open_verify; not for a path
@@ -17,6 +18,7 @@
  * loaded already under a name is not searched for and makes no event but that of dlopen.
  */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
@@ -26,6 +28,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "watch/helper/record.h"
 #include "watch/helper/system.h"
 
 #define LA_EXPORT __attribute__((visibility("default")))
@@ -39,7 +42,7 @@ LA_EXPORT void la_preinit(uintptr_t *cookie);
 LA_EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to,
                                  unsigned *flags, const char *name);
 
-enum { LINE_MAX_BYTES = 7168, PATH_BYTES = 4096, TAIL_BYTES = 64, SLOTS = 32, ERROR_SLOTS = 4,
+enum { LINE_MAX_BYTES = 7168, PATH_BYTES = 4096, TAIL_BYTES = 1024, SHORT_BYTES = 32, SLOTS = 32, ERROR_SLOTS = 4,
        HIGH_FD = 1000, LESS_HIGH_FD = 200, OBJECTS_MAX = 4096, NAMES_BYTES = 1 << 20,
        HEAD_BYTES = 2048 };
 
@@ -162,19 +165,20 @@ static size_t sequence(const unsigned char *s)
     return n;
 }
 
-/* As out_json_text() writes it: what is not printable UTF-8 becomes \xNN. NULL is null. */
+/* As out_json_text() writes it: what is not printable UTF-8 becomes \xNN. NULL is null. Behind a
+ * text that was cut there is room for words, and other texts are null. */
 static void put_text(struct line *l, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
     const unsigned char *at = (const unsigned char *)s;
-    if (!s) {
+    if (!s || (l->cut && length(s) > SHORT_BYTES)) {
         put(l, "null");
         return;
     }
     put(l, "\"");
     while (*at) {
         size_t n = sequence(at);
-        if (l->n + TAIL_BYTES + 8 > LINE_MAX_BYTES) {
+        if (!l->cut && l->n + TAIL_BYTES > LINE_MAX_BYTES) {
             l->cut = true;
             break;
         }
@@ -218,6 +222,7 @@ static struct {
     dev_t dev;
     ino_t ino;
     int pid;
+    struct loss_page *losses; // or NULL
     bool started, adding, ended; // changed under the loader's lock
     const char *preload;         // LD_PRELOAD at the start, or NULL
     char exe[PATH_BYTES];
@@ -225,18 +230,20 @@ static struct {
     size_t n_program_headers;
 } me = {.fd = -1};
 
-/* Opens the record, at a number that programs seldom come to. -1 if it is not to be had. */
+/* Opens the record, at a number that programs seldom come to. A negative errno if it is not to be
+ * had. */
 static int open_record(void)
 {
     static const int numbers[] = {HIGH_FD, LESS_HIGH_FD};
     struct stat st;
     int fd = raw_open(me.file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0 || raw(SYS_fstat, fd, (long)&st, 0, 0) < 0) {
-        return -1;
+    long rc = fd < 0 ? fd : raw(SYS_fstat, fd, (long)&st, 0, 0);
+    if (rc < 0) {
+        return (int)rc;
     }
     if (me.ino && (st.st_dev != me.dev || st.st_ino != me.ino)) {
         (void)raw(SYS_close, fd, 0, 0, 0);
-        return -1; // another file under that name: in another root
+        return -ENOENT; // another file under that name: in another root
     }
     me.dev = st.st_dev, me.ino = st.st_ino;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -284,19 +291,15 @@ static void begin(struct line *l, const char *event)
 static void end(struct line *l)
 {
     put(l, l->cut ? ", \"cut\": true}\n" : "}\n");
-    int fd = record();
-    if (fd >= 0) {
-        (void)raw(SYS_write, fd, (long)l->text, (long)l->n, 0); // a full disk: there is nobody to tell
-    }
+    (void)record_append(me.losses, record(), l->text, l->n); // a loss is counted there
 }
 
 /* A child that was forked goes on with what its parent had loaded. */
 static void look_for_fork(struct line *l)
 {
-    int pid = raw_pid();
-    if (pid != me.pid) {
-        int parent = me.pid;
-        me.pid = pid;
+    int pid = raw_pid(), parent = __atomic_load_n(&me.pid, __ATOMIC_RELAXED);
+    if (pid != parent && __atomic_compare_exchange_n(&me.pid, &parent, pid, false, __ATOMIC_RELAXED,
+                                                     __ATOMIC_RELAXED)) { // one of its threads
         begin(l, "fork");
         put_count(l, "ppid", parent);
         end(l);
@@ -312,26 +315,36 @@ static void look_for_fork(struct line *l)
  */
 struct object {
     uintptr_t from, to; // its addresses; from 0: not known, or not open
-    const char *name;   // NULL: there was no room
+    const char *name;
     bool open, has_runpath;
 };
 
 static struct object objects[OBJECTS_MAX]; // the first is the program
 static size_t n_objects;
+static bool objects_full; // some have no row: their cookie is what it was, the link map's address
 static char names[NAMES_BYTES];
 static size_t n_names;
 
-/* The cookie of an object is its row. */
+/* The cookie of an object is its row, where it has one. */
 static struct object *object_of(const uintptr_t *cookie)
 {
     uintptr_t at = cookie ? *cookie : 0;
-    bool known = at >= (uintptr_t)objects && at < (uintptr_t)(objects + n_objects);
+    bool known = at >= (uintptr_t)objects && at < (uintptr_t)(objects + OBJECTS_MAX);
     return known ? (struct object *)at : NULL;
 }
 
-static const char *name_of(const struct object *o)
+/* rtld-audit(7): a cookie that was not changed "is initialized to point to link map". Valid where the
+ * loader asks about the object, under its lock. */
+static const struct link_map *map_of(const uintptr_t *cookie)
 {
-    return o ? __atomic_load_n(&o->name, __ATOMIC_ACQUIRE) : NULL;
+    return !cookie || object_of(cookie) ? NULL : (const struct link_map *)*cookie;
+}
+
+static const char *name_of(const uintptr_t *cookie)
+{
+    const struct object *o = object_of(cookie);
+    const struct link_map *map = map_of(cookie);
+    return o ? __atomic_load_n(&o->name, __ATOMIC_ACQUIRE) : map ? map->l_name : NULL;
 }
 
 static const char *keep_name(const char *name)
@@ -352,15 +365,17 @@ static const char *keep_name(const char *name)
 static struct object *row_for(const char *name)
 {
     for (size_t i = 1; i < n_objects; i++) {
-        if (!objects[i].open && objects[i].name && same(objects[i].name, name)) {
+        if (!objects[i].open && same(objects[i].name, name)) {
             return &objects[i];
         }
     }
-    if (n_objects == OBJECTS_MAX) {
+    const char *kept = n_objects == OBJECTS_MAX ? NULL : n_objects ? keep_name(name) : me.exe;
+    if (!kept) {
+        __atomic_store_n(&objects_full, true, __ATOMIC_RELEASE);
         return NULL;
     }
     struct object *o = &objects[n_objects];
-    __atomic_store_n(&o->name, n_objects ? keep_name(name) : me.exe, __ATOMIC_RELEASE);
+    __atomic_store_n(&o->name, kept, __ATOMIC_RELEASE);
     __atomic_store_n(&n_objects, n_objects + 1, __ATOMIC_RELEASE);
     return o;
 }
@@ -430,17 +445,17 @@ static struct object *add_object(const struct link_map *map)
 }
 
 /* The object that the loader takes for the caller: that whose code the call returns to, else the
- * program (glibc, elf/dl-open.c: _dl_find_dso_for_object). */
+ * program (glibc, elf/dl-open.c: _dl_find_dso_for_object). NULL: one that has no row, perhaps. */
 static const char *caller_at(uintptr_t address)
 {
     size_t n = __atomic_load_n(&n_objects, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < n; i++) {
         uintptr_t from = __atomic_load_n(&objects[i].from, __ATOMIC_ACQUIRE);
         if (from && address >= from && address < __atomic_load_n(&objects[i].to, __ATOMIC_ACQUIRE)) {
-            return name_of(&objects[i]);
+            return __atomic_load_n(&objects[i].name, __ATOMIC_ACQUIRE);
         }
     }
-    return me.exe;
+    return __atomic_load_n(&objects_full, __ATOMIC_ACQUIRE) ? NULL : me.exe;
 }
 
 /* ------------------------------------------------------------------ the search */
@@ -489,7 +504,7 @@ static const char *result_of(const char *path)
     return S_ISREG(st.st_mode) ? kind_of(path) : "invalid";
 }
 
-static void tell_candidate(struct line *l, const struct object *caller, const char *path,
+static void tell_candidate(struct line *l, const uintptr_t *caller, const char *path,
                            const char *via)
 {
     begin(l, "candidate");
@@ -522,37 +537,43 @@ static bool is_preload(const char *name)
     return false;
 }
 
-static const char *kind_of_request(const struct object *caller, const char *name)
+/* By which of the two an object is searched that has a RUNPATH, or has none. */
+static bool has_runpath(const uintptr_t *cookie)
+{
+    const struct object *o = object_of(cookie);
+    const struct link_map *map = map_of(cookie);
+    return o ? o->has_runpath : map && has_tag(map, DT_RUNPATH);
+}
+
+static const char *kind_of_request(const uintptr_t *caller, const char *name)
 {
     if (me.started) {
         return me.adding ? "needed" : "dlopen";
     }
-    return caller == objects && is_preload(name) ? "preload" : "needed";
+    return object_of(caller) == objects && is_preload(name) ? "preload" : "needed";
 }
 
 char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag)
 {
-    const struct object *caller = object_of(cookie);
     struct line l;
     look_for_fork(&l);
     switch (flag) {
     case LA_SER_ORIG:
         begin(&l, "request");
         put_member(&l, "name", name);
-        put_member(&l, "caller", name_of(caller));
-        put_member(&l, "kind", kind_of_request(caller, name));
+        put_member(&l, "caller", name_of(cookie));
+        put_member(&l, "kind", kind_of_request(cookie, name));
         end(&l);
         if (has(name, '/')) {
-            tell_candidate(&l, caller, name, "path");
+            tell_candidate(&l, cookie, name, "path");
         }
         break;
-    case LA_SER_LIBPATH: tell_candidate(&l, caller, name, "LD_LIBRARY_PATH"); break;
+    case LA_SER_LIBPATH: tell_candidate(&l, cookie, name, "LD_LIBRARY_PATH"); break;
     case LA_SER_RUNPATH:
-        tell_candidate(&l, caller, name,
-                       caller && caller->has_runpath ? "runpath" : "rpath");
+        tell_candidate(&l, cookie, name, has_runpath(cookie) ? "runpath" : "rpath");
         break;
-    case LA_SER_CONFIG: tell_candidate(&l, caller, name, "cache"); break;
-    case LA_SER_DEFAULT: tell_candidate(&l, caller, name, "default"); break;
+    case LA_SER_CONFIG: tell_candidate(&l, cookie, name, "cache"); break;
+    case LA_SER_DEFAULT: tell_candidate(&l, cookie, name, "default"); break;
     default: break;
     }
     return (char *)name;
@@ -562,7 +583,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 {
     struct line l;
     const struct object *o = add_object(map);
-    *cookie = (uintptr_t)o;
+    *cookie = o ? (uintptr_t)o : (uintptr_t)map;
     look_for_fork(&l);
     begin(&l, "open");
     put_member(&l, "path", o == objects ? me.exe : map->l_name);
@@ -582,7 +603,7 @@ unsigned la_objclose(uintptr_t *cookie)
     me.ended = o == objects; // exit() closes the program first, then everything
     begin(&l, me.ended ? "end" : "close");
     if (!me.ended) {
-        put_member(&l, "path", name_of(o));
+        put_member(&l, "path", name_of(cookie));
     }
     end(&l);
     if (o && !me.ended) {
@@ -789,12 +810,22 @@ static char *error_2(void) { return tell_error(2); }
 static char *error_3(void) { return tell_error(3); }
 static char *(*const error_thunks[ERROR_SLOTS])(void) = {error_0, error_1, error_2, error_3};
 
+/* Until who claimed it has filled it, which takes no time, or was lost in a fork. */
+static void wait_claimed(const struct slot *s)
+{
+    enum { PATIENCE = 1000 };
+    for (int i = 0; i < PATIENCE && __atomic_load_n(&s->real, __ATOMIC_ACQUIRE) == CLAIMED; i++) {
+        (void)raw(SYS_sched_yield, 0, 0, 0, 0);
+    }
+}
+
 /* The slot of this function, a new one if there is none; -1 if all are taken. Without a lock, which a
- * forked child could find taken for ever; two threads at once may take two slots for one function. */
+ * forked child could find taken for ever. */
 static int slot_for(struct slot *table, int n, uintptr_t real, enum call call, const char *definer)
 {
     for (int i = 0; i < n; i++) {
         uintptr_t free = 0;
+        wait_claimed(&table[i]);
         if (__atomic_load_n(&table[i].real, __ATOMIC_ACQUIRE) == real && table[i].call == call) {
             return i;
         }
@@ -822,10 +853,10 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintp
             continue;
         }
         if (call == CALL_DLERROR) {
-            int slot = slot_for(error_slots, ERROR_SLOTS, symbol->st_value, call, name_of(object_of(to)));
+            int slot = slot_for(error_slots, ERROR_SLOTS, symbol->st_value, call, name_of(to));
             return slot < 0 ? symbol->st_value : (uintptr_t)error_thunks[slot];
         }
-        int slot = slot_for(slots, SLOTS, symbol->st_value, call, name_of(object_of(to)));
+        int slot = slot_for(slots, SLOTS, symbol->st_value, call, name_of(to));
         return slot < 0 ? symbol->st_value
                         : (uintptr_t)gpumend_trace_thunks + (uintptr_t)slot * THUNK_BYTES;
     }
@@ -925,6 +956,7 @@ unsigned la_version(unsigned version)
     me.exe[n > 0 ? n : 0] = '\0';
     me.pid = raw_pid();
     me.preload = variable("LD_PRELOAD");
+    me.losses = record_losses(variable(LOSS_VARIABLE));
     if (record() < 0) {
         return 0;
     }
