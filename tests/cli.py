@@ -14,7 +14,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests/causes"))
-from tree import Tree  # noqa: E402
+from tree import MACHINES, Tree  # noqa: E402
+from build import amd_gpu, merged, write  # noqa: E402
 
 
 class Run:
@@ -89,7 +90,28 @@ def environment_of_the_folder(exe):
                 yield f"that it is passed over is not said: {r.out[-500:]}"
 
 
-CASES = [misspelt, misspelt_package, environment_of_the_folder]
+def devices_in_order(exe):
+    """The GPU that can be used comes first, whatever the bus says; its model's memory is shown,
+    and the last line is the command to run next."""
+    with tempfile.TemporaryDirectory() as folder:
+        machine = merged(MACHINES["geforce-desktop"][1],
+                         amd_gpu("0000:00:01.0", 0x744c, 0xc8, 128, 24, driver=None))
+        write(machine, Path(folder))
+        r = Run(exe, "devices", "--root", folder)
+        first, last = r.out.find("RTX 4090"), r.out.find("RX 7900 XTX")
+        if first < 0 or last < 0 or first > last:
+            yield f"the GPU that can be used is not first: {r.out}"
+        if "RTX 4090 (Ada Lovelace, compute capability 8.9), at least 24 GiB" not in r.out:
+            yield f"memory: {r.out}"
+        if not r.lines or r.lines[-1] != f"Run next: gpumend check --root {folder}":
+            yield f"last line: {r.lines[-1:]}"
+        document = json.loads(Run(exe, "devices", "--root", folder, "--json").out)
+        gpus = [(g["vendor"], g["model_memory_gib"]) for g in document["gpus"]]
+        if gpus != [("AMD", None), ("NVIDIA", 24)]:
+            yield f"JSON does not keep the order of the bus with each model's memory: {gpus}"
+
+
+CASES = [misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
 
 
 def main():

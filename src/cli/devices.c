@@ -33,7 +33,7 @@ static int look(struct arena *a, const char *root_path, bool json)
         }
     } else {
         out_init(&out, stdout);
-        report_devices_text(&out, a, &host);
+        report_devices_text(&out, a, &host, root_path);
     }
     if (host.gpus.n == 0 && host.pci.state == HOST_UNKNOWN) {
         return CLI_CANNOT;

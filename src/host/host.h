@@ -97,6 +97,7 @@ struct host_gpu {
     struct host_fact gfx;                // value: "gfx1030"; AMD
     struct host_fact compute_units;      // number; AMD
     struct host_fact memory;             // number: bytes
+    unsigned model_memory_gib;           // the least that the model is sold with; 0: not known
     struct host_fact numa_node;          // number
     struct host_fact minor;              // number: of /dev/nvidiaN, or of the render node
     struct host_fact uuid;               // value

@@ -20,10 +20,15 @@ static const struct host_pci_name *find(uint32_t vendor, uint32_t device, int re
     return bsearch(&key, host_pci_names, host_pci_names_n, sizeof key, compare_names);
 }
 
-const char *host_pci_name(uint32_t vendor, uint32_t device, uint32_t revision)
+const struct host_pci_name *host_pci_row(uint32_t vendor, uint32_t device, uint32_t revision)
 {
     const struct host_pci_name *row = revision <= 0xff ? find(vendor, device, (int)revision) : NULL;
-    row = row ? row : find(vendor, device, -1);
+    return row ? row : find(vendor, device, -1);
+}
+
+const char *host_pci_name(uint32_t vendor, uint32_t device, uint32_t revision)
+{
+    const struct host_pci_name *row = host_pci_row(vendor, device, revision);
     return row ? row->name : NULL;
 }
 

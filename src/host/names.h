@@ -16,6 +16,7 @@
 struct host_pci_name {
     uint16_t vendor, device;
     int16_t revision; // -1: any
+    uint16_t memory_gib; // the least that the model is sold with (kb/gpus.json); 0: not known
     const char *name; // "AD102 [GeForce RTX 4090]"
 };
 
@@ -23,7 +24,9 @@ struct host_pci_name {
 extern const struct host_pci_name host_pci_names[];
 extern const size_t host_pci_names_n;
 
-/* The row's name, or NULL. A row of this very revision wins. */
+/* The row, or NULL. A row of this very revision wins. */
+const struct host_pci_name *host_pci_row(uint32_t vendor, uint32_t device, uint32_t revision);
+/* The row's name, or NULL. */
 const char *host_pci_name(uint32_t vendor, uint32_t device, uint32_t revision);
 
 /* "AD102 [GeForce RTX 4090]" -> "NVIDIA GeForce RTX 4090" and "AD102". */

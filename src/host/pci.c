@@ -61,14 +61,15 @@ static void name_gpu(struct host_look *l, struct host_gpu *g)
 {
     static const char *const vendors[] = {
         [HOST_NVIDIA] = "NVIDIA", [HOST_AMD] = "AMD", [HOST_INTEL] = "Intel", [HOST_OTHER] = ""};
-    const char *name = host_pci_name(g->vendor_id, g->device_id, g->revision);
+    const struct host_pci_name *row = host_pci_row(g->vendor_id, g->device_id, g->revision);
     const char *vendor = vendors[g->vendor];
-    if (!name) {
+    if (!row) {
         g->name = arena_printf(l->arena, "%s GPU %04x:%04x", vendor, g->vendor_id, g->device_id);
         return;
     }
-    g->name = host_marketing_name(l->arena, vendor, name);
-    g->chip = host_chip_name(l->arena, name);
+    g->name = host_marketing_name(l->arena, vendor, row->name);
+    g->chip = host_chip_name(l->arena, row->name);
+    g->model_memory_gib = row->memory_gib;
 }
 
 /* What follows from the chip alone. The compute driver's own answer replaces gfx later. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "diag/finding.h"
 #include "host/names.h"
 
 /* ------------------------------------------------------------------ words */
@@ -59,6 +60,8 @@ static const char *amounts(struct arena *a, const struct host_gpu *g)
     const char *text = "";
     if (g->memory.state == HOST_YES) {
         text = arena_printf(a, ", %s", gib(a, g->memory.number));
+    } else if (g->model_memory_gib) {
+        text = arena_printf(a, ", at least %u GiB (by its model)", g->model_memory_gib);
     }
     if (g->partitions.state == HOST_YES && g->partitions.number > 1) {
         text = arena_printf(a, "%s in %u partitions%s%s%s", text, (unsigned)g->partitions.number,
@@ -148,16 +151,16 @@ static bool alike(struct arena *a, const struct host *h, const struct host_gpu *
            strcmp(state_text(a, h, x), state_text(a, h, y)) == 0;
 }
 
-static void device_text(const struct out *o, struct arena *a, const struct host *h, size_t first,
-                        size_t n)
+static void device_text(const struct out *o, struct arena *a, const struct host *h,
+                        const struct host_gpu *const *gpus, size_t n)
 {
     static const enum out_style styles[] = {
         [HOST_YES] = OUT_GREEN, [HOST_NO] = OUT_RED, [HOST_UNKNOWN] = OUT_YELLOW};
-    const struct host_gpu *g = &h->gpus.items[first];
+    const struct host_gpu *g = gpus[0];
     const char *count = n > 1 ? arena_printf(a, "%zu x ", n) : "";
     const char *where = place(a, g);
-    for (size_t i = first + 1; i < first + n; i++) {
-        where = arena_printf(a, "%s, %s", where, h->gpus.items[i].bdf ? h->gpus.items[i].bdf : "-");
+    for (size_t i = 1; i < n; i++) {
+        where = arena_printf(a, "%s, %s", where, gpus[i]->bdf ? gpus[i]->bdf : "-");
     }
     paragraph(o, a, OUT_PLAIN, "",
               arena_printf(a, "%s%s%s%s%s: %s.", count, g->name, nature(a, g), amounts(a, g), where,
@@ -266,14 +269,64 @@ static void summary_text(const struct out *o, struct arena *a, const struct host
     }
 }
 
-void report_devices_text(const struct out *o, struct arena *a, const struct host *h)
+/* What can be used comes first: 0 without reservation, then with one, then unknown, then not. */
+static int rank_of(const struct host_gpu *g)
 {
+    static const int ranks[] = {[HOST_YES] = 0, [HOST_UNKNOWN] = 2, [HOST_NO] = 3};
+    return ranks[g->usable] + (g->usable == HOST_YES && g->problems.n);
+}
+
+/* All GPUs by rank; those of one rank stay in the order of the bus. */
+static const struct host_gpu **in_order(struct arena *a, const struct host *h)
+{
+    enum { RANKS = 4 };
+    const struct host_gpu **list = arena_alloc(a, (h->gpus.n + 1) * sizeof *list);
+    size_t n = 0;
+    for (int rank = 0; rank < RANKS; rank++) {
+        for (size_t i = 0; i < h->gpus.n; i++) {
+            if (rank_of(&h->gpus.items[i]) == rank) {
+                list[n++] = &h->gpus.items[i];
+            }
+        }
+    }
+    return list;
+}
+
+/* The first command that one of its problems names; NULL: none does. */
+static const char *problem_command(const struct host_gpu *g)
+{
+    for (size_t i = 0; i < g->problems.n; i++) {
+        if (g->problems.items[i].command) {
+            return g->problems.items[i].command;
+        }
+    }
+    return NULL;
+}
+
+/* What to run next, by the GPU that comes first: try it out, or remove what is in its way. */
+static const char *next_command(struct arena *a, const struct host *h,
+                                const struct host_gpu *const *gpus, const char *root)
+{
+    if (strcmp(root, "/") != 0) {
+        return arena_printf(a, "gpumend check --root %s", diag_shell_word(a, root));
+    }
+    if (h->gpus.n == 0) {
+        return "gpumend check";
+    }
+    const char *repair = gpus[0]->usable == HOST_YES ? NULL : problem_command(gpus[0]);
+    return repair ? repair : gpus[0]->usable == HOST_NO ? "gpumend check" : "gpumend probe";
+}
+
+void report_devices_text(const struct out *o, struct arena *a, const struct host *h,
+                         const char *root)
+{
+    const struct host_gpu **gpus = in_order(a, h);
     for (size_t i = 0; i < h->gpus.n;) {
         size_t n = 1;
-        while (i + n < h->gpus.n && alike(a, h, &h->gpus.items[i], &h->gpus.items[i + n])) {
+        while (i + n < h->gpus.n && alike(a, h, gpus[i], gpus[i + n])) {
             n++;
         }
-        device_text(o, a, h, i, n);
+        device_text(o, a, h, gpus + i, n);
         i += n;
     }
     summary_text(o, a, h);
@@ -299,6 +352,8 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
     for (size_t i = 0; i < h->notes.n; i++) {
         paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
     }
+    fputs("\nRun next: ", o->file);
+    out_print(o, OUT_BOLD, "%s\n", str_printable(a, next_command(a, h, gpus, root)));
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -453,6 +508,8 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
               {"compute_units", &g->compute_units, true}, {"memory_bytes", &g->memory, true},
               {"partitions", &g->partitions, true}, {"numa_node", &g->numa_node, true},
               {"minor", &g->minor, true}, {"uuid", &g->uuid, false}, {"model", &g->model, false});
+    set(o, "model_memory_gib",
+        g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
     set(o, "mig", texts_json(a, &g->mig));
     set(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
     return o;

@@ -15,7 +15,10 @@ enum host_state report_devices_verdict(const struct host *h);
  * 550.90.07 ready" */
 const char *report_device_sentence(struct arena *a, const struct host *h, const struct host_gpu *g);
 
-void report_devices_text(const struct out *o, struct arena *a, const struct host *h);
+/* The GPU that can be used first; ends with the command to run next. `root`: "/", or the folder that
+ * was looked at. */
+void report_devices_text(const struct out *o, struct arena *a, const struct host *h,
+                         const char *root);
 
 /* A new reference. */
 json_t *report_devices_json(struct arena *a, const struct host *h, const char *root);

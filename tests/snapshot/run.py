@@ -46,11 +46,11 @@ class Skip(Exception):
     pass
 
 
-def run(exe, args, given=None, env=None, as_nobody=False, limit_s=60):
+def run(exe, args, given=None, env=None, as_nobody=False, limit_s=60, cwd="/"):
     command = [exe, *map(str, args)]
     if as_nobody and os.geteuid() == 0:
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
-    done = subprocess.run(command, env={**ENV, **(env or {})}, cwd="/", timeout=limit_s,
+    done = subprocess.run(command, env={**ENV, **(env or {})}, cwd=cwd, timeout=limit_s,
                           input=given if given is not None else b"", capture_output=True,
                           check=False)
     if done.returncode not in (0, 1, 3):
@@ -119,7 +119,8 @@ def compare(exe, folder, top, args, **how):
     small = folder / "small"
     privileged = any(f.is_file() and f.lstat().st_mode & 0o6000 for f in top.rglob("*"))
     status, _, errors = run(exe, ["snapshot", *at, "--tree", small], as_nobody=as_nobody)
-    devices = run(exe, ["devices", "--root", top], as_nobody=as_nobody)
+    # From within the folder: the output names its root.
+    devices = run(exe, ["devices", "--root", "."], as_nobody=as_nobody, cwd=top)
     top.rename(folder / "moved-away")
     try:
         after = answer(exe, ["check", "--snapshot", "-"], given=document, as_nobody=as_nobody)
@@ -132,7 +133,7 @@ def compare(exe, folder, top, args, **how):
                       if f.is_file() and f.lstat().st_mode & 0o6000]
         else:
             wrong += difference("tree", before, again)
-        told = run(exe, ["devices", "--root", small], as_nobody=as_nobody)
+        told = run(exe, ["devices", "--root", "."], as_nobody=as_nobody, cwd=small)
         if how.get("devices") and told[:2] != devices[:2]:
             wrong.append("the tree has other devices:\n%s" % told[1].decode())
     finally:
