@@ -10,13 +10,15 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    {LDSO_INVALID, DIAG_LIBRARY_UNUSABLE_FILE, "is no usable library"},
+    {LDSO_INVALID, DIAG_LIBRARY_UNUSABLE_FILE, "is not a usable library"},
     {LDSO_UNREADABLE, DIAG_LIBRARY_UNUSABLE_FILE, "cannot be opened"},
     {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE, "may not be read by this user"},
     {LDSO_DANGLING, DIAG_LIBRARY_DANGLING_LINK, "is a link that leads nowhere"},
     {LDSO_WRONG_MACHINE, DIAG_LIBRARY_WRONG_ARCHITECTURE, "is built for another processor"},
     {LDSO_WRONG_CLASS, DIAG_LIBRARY_WRONG_ARCHITECTURE, "is built for another word size"},
 };
+
+static const struct refusal cut = {LDSO_TAKEN, DIAG_LIBRARY_UNUSABLE_FILE, "is not a usable library"};
 
 static const struct refusal osabi = {LDSO_INVALID, DIAG_LIBRARY_WRONG_ARCHITECTURE,
                                      "is built for another operating system"};
@@ -44,15 +46,91 @@ static const char *detail_of(struct diag *d, const struct ldso_step *s, const st
                        : "";
 }
 
-static void repair_permission(struct diag *d, struct diag_finding *f, const char *path)
+/* The folder at which the way to the file ends for this user, else the file itself. */
+static const char *denied_at(struct diag *d, const char *path)
 {
     const char *at = model_denied_at(d->m, path);
-    at = at ? at : path;
-    if (strcmp(at, path) != 0) {
+    return at ? at : path;
+}
+
+/* Of a folder all that is in it: an installer under a narrow umask closes each level. */
+static void repair_permission(struct diag *d, struct diag_finding *f, const char *path)
+{
+    const char *at = denied_at(d, path);
+    bool is_folder = strcmp(at, path) != 0;
+    if (is_folder) {
         diag_evidence(d, f, "this user may not pass through %s", at);
     }
-    diag_repair(d, f, DIAG_REPAIR_FILE, arena_printf(d->a, "chmod a+rX %s", diag_quote(d, at)),
-                "Give everybody read permission to it, as its owner or as root.");
+    diag_repair(d, f, DIAG_REPAIR_FILE,
+                arena_printf(d->a, "chmod %sa+rX %s", is_folder ? "-R " : "", diag_quote(d, at)),
+                "Grant everybody read permission to it, as its owner or as root.");
+}
+
+static void add_finding(struct diag *d, const struct diag_failure *x, const char *path,
+                        const struct refusal *why, const char *detail)
+{
+    bool is_denied = why->cause == DIAG_LIBRARY_UNREADABLE; // a folder hides several at once
+    struct diag_finding *f = diag_add(d, why->cause, is_denied ? denied_at(d, path) : path,
+                                      path_base(path),
+                                      arena_printf(d->a, "%s %s%s.", path, why->what, detail));
+    bool fresh = f->evidence.n == 0;
+    diag_likewise(d, f, path_base(path));
+    f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
+    diag_failure_evidence(d, f, x);
+    if (why->cause == DIAG_LIBRARY_UNREADABLE) {
+        repair_permission(d, f, path);
+    } else {
+        diag_repair_reinstall(d, f, path);
+    }
+}
+
+/* What the loader says of the file itself, opened by its path in another start of the program. */
+static const struct refusal *refusal_of_file(struct diag *d, const struct model_process *p,
+                                             const char *path, const char **ret_detail)
+{
+    struct gm_err err;
+    struct ldso_process *again = ldso_process_new(d->m->store, d->a, &p->ldso->config);
+    if (ldso_start(again, p->ldso->main->path, &err) < 0 ||
+        !ldso_dlopen(again, NULL, path, LDSO_NOW)) {
+        return NULL; // nothing can be loaded into it
+    }
+    const struct ldso_load *load = &again->loads.items[0];
+    const struct ldso_request *r = again->requests.items[load->request];
+    for (size_t i = 0; i < r->steps.n; i++) {
+        const struct refusal *why = refusal_of(&r->steps.items[i]);
+        if (why) {
+            *ret_detail = detail_of(d, &r->steps.items[i], why);
+            return why;
+        }
+    }
+    *ret_detail = " (it is cut off)";
+    return load->crashed ? &cut : NULL;
+}
+
+bool diag_bad_copy(struct diag *d, const struct diag_failure *x, const struct model_library *copy)
+{
+    const char *detail = "";
+    const struct refusal *why = refusal_of_file(d, x->process, copy->path, &detail);
+    bool is_own = strcmp(copy->where, "site-packages") == 0 || strcmp(copy->where, "conda") == 0;
+    if (!why || (why->cause == DIAG_LIBRARY_WRONG_ARCHITECTURE && !is_own)) {
+        return false; // a system may have libraries of several architectures
+    }
+    add_finding(d, x, copy->path, why, detail);
+    return true;
+}
+
+bool diag_denied_copy(struct diag *d, const struct diag_failure *x)
+{
+    const char *path = diag_denied_place(d, x);
+    const char *owner = path ? model_owner(d->m, path) : NULL;
+    if (!path) {
+        return false;
+    }
+    static const struct refusal why = {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE,
+                                       "may not be read by this user"};
+    add_finding(d, x, path, &why, owner ? arena_printf(d->a, " (%s records it)", owner)
+                                        : ": whether it is there cannot be told");
+    return true;
 }
 
 bool diag_rule_bad_file(struct diag *d, const struct diag_failure *x)
@@ -64,17 +142,7 @@ bool diag_rule_bad_file(struct diag *d, const struct diag_failure *x)
             continue;
         }
         const char *path = path_normal(d->a, model_absolute(d->m, s->path));
-        struct diag_finding *f =
-            diag_add(d, why->cause, path, path_base(path),
-                     arena_printf(d->a, "%s %s%s.", path, why->what, detail_of(d, s, why)));
-        bool fresh = f->evidence.n == 0;
-        f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
-        diag_failure_evidence(d, f, x);
-        if (why->cause == DIAG_LIBRARY_UNREADABLE) {
-            repair_permission(d, f, path);
-        } else {
-            diag_repair_reinstall(d, f, path);
-        }
+        add_finding(d, x, path, why, detail_of(d, s, why));
         return true;
     }
     return false;

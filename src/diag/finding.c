@@ -333,9 +333,12 @@ static bool devices_are_known(const struct model *m)
 }
 
 /* Whether there was something to judge: a process, and in it one import that is known; without a
- * program the machine itself. */
+ * program the machine itself. Packages that this user may not see are not judged. */
 static bool looked(const struct model *m)
 {
+    if (m->env && m->env->denied) {
+        return false;
+    }
     bool looked = m->processes.n == 0 && devices_are_known(m);
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct model_process *p = m->processes.items[i];

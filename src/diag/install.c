@@ -370,6 +370,27 @@ static const char *recorded_place(const struct wanted *w)
     return NULL;
 }
 
+const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
+{
+    struct gm_err err;
+    struct wanted w = {.d = d, .x = x, .cuda_major = -1};
+    const char *site = d->m->env ? site_of(d, x) : NULL;
+    if (!site || kb_provides(d->m->kb, &w.provides, &err) < 0) {
+        return NULL;
+    }
+    const struct kb_provide *row = provide_of(&w, x->name);
+    for (size_t i = 0; row && i < row->n_providers; i++) {
+        const struct kb_provider *v = &row->providers[i];
+        const char *dir = v->manager == KB_MANAGER_PIP && v->folder
+                              ? path_join(d->a, site, v->folder) : NULL;
+        const char *path = dir ? path_join(d->a, dir, x->name) : NULL;
+        if (path && model_denied_at(d->m, path)) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     struct wanted w;

@@ -114,6 +114,9 @@ const char *diag_torch_command(struct diag *d, const char *release, const char *
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
 
+/* Where pip would put the library that failed, if this user may not look there; or NULL. */
+const char *diag_denied_place(struct diag *d, const struct diag_failure *x);
+
 /* Repairs for a library that is not found (repair.c). */
 void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
                          const struct model_library *elsewhere);
@@ -182,6 +185,12 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x);
 bool diag_rule_bad_file(struct diag *d, const struct diag_failure *x);
 bool diag_rule_defect(struct diag *d, const struct diag_failure *x);
 bool diag_rule_not_found(struct diag *d, const struct diag_failure *x);
+
+/* A copy with the right name, where the loader does not look: true, and the finding is made, if
+ * something is wrong with that file itself (files.c). */
+bool diag_bad_copy(struct diag *d, const struct diag_failure *x, const struct model_library *copy);
+/* The same where this user may not look. */
+bool diag_denied_copy(struct diag *d, const struct diag_failure *x);
 
 /* These look at the whole model. */
 void diag_rule_start(struct diag *d);

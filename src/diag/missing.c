@@ -41,6 +41,20 @@ static struct places find_places(struct diag *d, const char *name)
     return p;
 }
 
+/* No copy can be used, and the reason is a file that is there, or a folder that this user may not see. */
+static bool is_spoilt(struct diag *d, const struct diag_failure *x)
+{
+    struct model_library *list = NULL;
+    size_t n = model_libraries(d->m, x->name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].usable && strcmp(list[i].name, x->name) == 0 &&
+            diag_bad_copy(d, x, &list[i])) {
+            return true;
+        }
+    }
+    return diag_denied_copy(d, x);
+}
+
 /* ------------------------------------------------------------------ what else is missing */
 
 static bool is_loaded(struct ldso_process *p, const char *name)
@@ -244,6 +258,9 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
         return false;
     }
     struct places p = find_places(d, x->name);
+    if (!p.exact && is_spoilt(d, x)) {
+        return true;
+    }
     enum diag_cause cause = cause_of(x, &p);
     const char *key = key_of(d, x);
     if (is_known(d, x, cause, key)) {

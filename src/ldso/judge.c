@@ -177,6 +177,11 @@ static bool judge_mapping(const struct ldso_process *p, const struct elf_image *
     return true;
 }
 
+bool ldso_is_cut(const struct elf_image *e)
+{
+    return e->dynamic_bad || (page_missing(e) && (e->rel || e->jmprel || e->has_relr));
+}
+
 struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_file *f,
                                bool dlopened, bool opens_exec)
 {
@@ -192,7 +197,7 @@ struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_f
         v.at_map = true;
         return v;
     }
-    if (e->dynamic_bad || (page_missing(e) && (e->rel || e->jmprel || e->has_relr))) {
+    if (ldso_is_cut(e)) {
         v.crash = true;
         v.detail = "the file is cut off: the loader maps it and the process is killed (SIGBUS) "
                    "when it reads the missing part";

@@ -232,6 +232,9 @@ const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *
  * link, a hard link, a relative path); NULL if there is none. */
 struct ldso_object *ldso_find_object(struct ldso_process *p, const char *name);
 
+/* Whether the loader would map the file and the process die on what is missing of it. */
+bool ldso_is_cut(const struct elf_image *e);
+
 /* Value of a start-environment variable, or NULL. */
 const char *ldso_getenv(const struct ldso_process *p, const char *name);
 

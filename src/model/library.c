@@ -181,7 +181,7 @@ const char *model_owner(struct model *m, const char *path)
 static bool is_usable(const struct model *m, const struct ldso_entry *e)
 {
     const struct elf_image *image = e->file ? &e->file->image : NULL;
-    if (!image || image->state != ELF_STATE_OK || image->type != ET_DYN || image->dynamic_bad) {
+    if (!image || image->state != ELF_STATE_OK || image->type != ET_DYN || ldso_is_cut(image)) {
         return false;
     }
     for (size_t i = 0; i < m->processes.n; i++) {

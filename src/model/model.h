@@ -74,7 +74,7 @@ struct model_library {
     const char *where;        // "site-packages", "conda", "CUDA toolkit", "system", ...
     const char *package;      // owning distribution "nvidia-cudnn-cu12 9.1.0.70", or NULL
     const char *soname;
-    bool usable;              // ELF of the program's class and machine
+    bool usable;              // whole, and ELF of the program's class and machine
 };
 
 struct model_folder {

@@ -1,4 +1,5 @@
 /* Scripts: imports and first uses as sequences of loads, by the rows of kb/imports and kb/dlopen. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -188,6 +189,12 @@ static unsigned mode_of(const struct kb_step *s)
 
 /* ------------------------------------------------------------------ steps of an import */
 
+/* Whether the package says that the file is its own: without it another build is installed. */
+static bool is_recorded(struct run *r, const struct imported *by, const char *path)
+{
+    return py_owner(r->m->env, path).dist == by->dist;
+}
+
 static enum model_phase phase_of(const struct kb_step *s)
 {
     return s->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT;
@@ -206,18 +213,39 @@ static void note_foreign(struct model *m, const struct imported *by, const char 
     VEC_PUSH(m->arena, &m->foreign, (struct model_foreign){by->dist->name, module, file});
 }
 
+/* The extension module of that name that the package records, whether it is there or not; or NULL. */
+static const char *recorded_module(struct run *r, const struct imported *by, const char *name)
+{
+    const struct py_env *env = r->m->env;
+    char *stem = path_join(r->m->arena, by->dist->site, name);
+    for (char *c = stem + strlen(by->dist->site); *c; c++) {
+        *c = *c == '.' ? '/' : *c;
+    }
+    for (size_t i = 0; i < env->suffixes_n; i++) {
+        const char *file = arena_printf(r->m->arena, "%s%s", stem, env->suffixes[i]);
+        if (is_recorded(r, by, file)) {
+            return file;
+        }
+    }
+    return NULL;
+}
+
 static bool step_extension(struct run *r, struct imported *by, const struct kb_step *s)
 {
     struct py_module module;
     py_module_find(r->m->env, s->module, &module);
-    if (module.kind != PY_MODULE_EXTENSION) {
+    const char *file = module.kind == PY_MODULE_EXTENSION ? module.file
+                       : module.denied                    ? module.denied
+                       : module.foreign                   ? NULL
+                                                          : recorded_module(r, by, s->module);
+    if (!file) {
         if (module.foreign) {
             note_foreign(r->m, by, s->module, module.foreign);
         }
         return s->optional || !module.foreign; // without the file: another build, nothing to load
     }
     const char **names = arena_array(r->m->arena, 1, sizeof *names);
-    names[0] = module.file;
+    names[0] = file;
     bool warn = s->missing == KB_MISSING_WARN;
     struct wanted w = {.source = MODEL_FROM_IMPORT,
                        .row = by->row->id,
@@ -291,11 +319,13 @@ static const char *site_path(struct run *r, const struct imported *by, const cha
     return file && !strchr(file, '{') ? path_join(a, by->dist->site, file) : NULL;
 }
 
+/* A file that this user may not see counts: the loader will say so. */
 static const char *site_file(struct run *r, const struct imported *by, const char *file)
 {
     const char *path = site_path(r, by, file);
     struct stat st;
-    return path && root_stat(r->m->root, path, &st) == 0 ? path : NULL;
+    int rc = path ? root_stat(r->m->root, path, &st) : -ENOENT;
+    return rc == 0 || rc == -EACCES ? path : NULL;
 }
 
 /* State between the cdll step and the preloads that follow it. */
@@ -324,14 +354,23 @@ static bool open_by_ctypes(struct run *r, struct imported *by, const struct kb_s
     return attempt(r, by, &w) != NULL;
 }
 
-static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *s,
-                      bool retry_follows, struct cdll *state)
+/* The file of a step, its fallbacks after it; where none is there, the one that the package records. */
+static const char *cdll_file(struct run *r, const struct imported *by, const struct kb_step *s)
 {
-    const char *path = site_file(r, by, s->file);
+    const char *path = site_file(r, by, s->file), *missing = site_path(r, by, s->file);
     for (size_t i = 0; i < s->fallback.n && !path; i++) {
         path = site_file(r, by, s->fallback.items[i]);
     }
-    path = !path && s->missing == KB_MISSING_WARN ? site_path(r, by, s->file) : path;
+    return path                                            ? path
+           : missing && is_recorded(r, by, missing)        ? missing
+           : missing && s->missing == KB_MISSING_WARN      ? missing
+                                                           : NULL;
+}
+
+static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *s,
+                      bool retry_follows, struct cdll *state)
+{
+    const char *path = cdll_file(r, by, s);
     *state = (struct cdll){.done = true, .file = path, .mode = mode_of(s) | LDSO_NOW};
     if (!path) {
         return true; // another build (a CPU build has no such file): nothing to load

@@ -112,6 +112,10 @@ static void list_site(struct lister *l, const char *site)
     struct py_env *env = l->env;
     struct root_dir names;
     int rc = root_list(env->root, env->arena, site, SITE_NAMES_MAX, keep_info, NULL, &names);
+    if (rc == -EACCES) {
+        py_note_denied(env, site);
+        return;
+    }
     if (rc < 0) {
         py_note(env, "%s: %s", site, py_why(rc));
         return;

@@ -58,6 +58,12 @@ void py_note(struct py_env *env, const char *fmt, ...)
     env->notes[env->notes_n++] = text;
 }
 
+void py_note_denied(struct py_env *env, const char *path)
+{
+    env->denied = env->denied ? env->denied : path;
+    py_note(env, "%s: this user may not read it: which packages are installed cannot be told", path);
+}
+
 bool py_is_dir(struct py_env *env, const char *path)
 {
     struct stat st;
@@ -168,7 +174,9 @@ static void config_find(struct py_env *env, const struct py_env_hints *hints, st
         struct str text;
         int rc = root_read(env->root, a, path, CONFIG_BYTES_MAX, &text);
         if (rc < 0) {
-            if (rc != -ENOENT && rc != -ENOTDIR) {
+            if (rc == -EACCES) {
+                py_note_denied(env, path);
+            } else if (rc != -ENOENT && rc != -ENOTDIR) {
                 py_note(env, "%s: %s", path, py_why(rc));
             }
             continue;

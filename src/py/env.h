@@ -135,6 +135,8 @@ struct py_env {
     size_t paths_n;
     struct py_dist *dists; // in the order of sys.path, by name within an entry
     size_t dists_n;
+    const char *denied; // the first site folder or pyvenv.cfg that this user may not read, or NULL: what is
+                        // installed is then not known
     const char **notes;
     size_t notes_n, notes_cap;
 

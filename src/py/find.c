@@ -296,6 +296,11 @@ static int use_folder(struct finder *f, const char *folder)
                 str_printable(a, folder));
         return 0;
     }
+    struct stat st;
+    if (root_stat(f->env->root, path_join(a, folder, "pyvenv.cfg"), &st) == -EACCES) {
+        return gm_err_set(f->err, GM_ERR_LOOK, "%s: this user may not look into it",
+                          str_printable(a, folder));
+    }
     return gm_err_set(f->err, GM_ERR_LOOK,
                       "%s is no Python environment: neither pyvenv.cfg nor conda-meta nor "
                       "bin/python3 is there",

@@ -1,5 +1,6 @@
 #include "py/module.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "py/internal.h"
@@ -23,20 +24,28 @@ static bool keep_start(const char *name, void *arg)
     return starts_with(name, f->start) && (ends_with(name, ".so") || ends_with(name, ".pyd"));
 }
 
+static bool is_file(struct py_env *env, const char *path, struct py_module *ret)
+{
+    struct stat st;
+    int rc = root_stat(env->root, path, &st);
+    ret->denied = rc == -EACCES && !ret->denied ? path : ret->denied;
+    return rc == 0 && S_ISREG(st.st_mode);
+}
+
 /* Tries stem + each suffix that imports know, in their order. */
 static bool find_file(struct py_env *env, const char *stem, struct py_module *ret)
 {
     static const char *const sources[] = {".py", ".pyc"};
     for (size_t i = 0; i < env->suffixes_n; i++) {
         char *file = arena_printf(env->arena, "%s%s", stem, env->suffixes[i]);
-        if (py_is_file(env, file)) {
+        if (is_file(env, file, ret)) {
             ret->kind = PY_MODULE_EXTENSION, ret->file = file;
             return true;
         }
     }
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         char *file = arena_printf(env->arena, "%s%s", stem, sources[i]);
-        if (py_is_file(env, file)) {
+        if (is_file(env, file, ret)) {
             ret->kind = PY_MODULE_SOURCE, ret->file = file;
             return true;
         }

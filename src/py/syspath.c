@@ -1,4 +1,5 @@
 /* sys.path as getpath.py and site.py would build it. */
+#include <errno.h>
 #include <string.h>
 
 #include "py/internal.h"
@@ -150,13 +151,17 @@ static void add_site(struct builder *b, const char *dir, enum py_path_origin ori
 {
     struct py_env *env = b->env;
     struct root_dir names;
-    if (!py_is_dir(env, dir) || !add(b, dir, origin, NULL)) {
+    struct stat st;
+    int rc = root_stat(env->root, dir, &st);
+    if (rc == -EACCES && origin == PY_PATH_SITE) {
+        py_note_denied(env, dir);
+    }
+    if (rc < 0 || !S_ISDIR(st.st_mode) || !add(b, dir, origin, NULL)) {
         return;
     }
-    int rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX, keep_pth, NULL, &names);
+    rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX, keep_pth, NULL, &names);
     if (rc < 0) {
-        py_note(env, "%s: %s", dir, py_why(rc));
-        return;
+        return; // said when the distributions are listed
     }
     for (size_t i = 0; i < names.n; i++) {
         add_pth(b, dir, names.names[i]);

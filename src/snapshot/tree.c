@@ -175,16 +175,38 @@ static int write_nodes_list(struct tree *t)
     return *text ? write_file(t, &list) : 0;
 }
 
+/* A folder that could not be listed is not to be listed here either. */
+static mode_t folder_mode(const struct snap_node *n)
+{
+    return ((n->mode & 0777) | 0700) & (n->list_rc == -EACCES ? 0333 : 0777);
+}
+
+/* A folder in which nothing could be looked up is closed in the tree as well. */
+static int close_folder_of(struct tree *t, const struct snap_node *denied)
+{
+    const struct snap_node *dir = snap_find(&t->s->files, path_dir(t->arena, denied->path));
+    if (!dir || dir->type != SNAP_DIR || !dir->path[1]) {
+        return 0;
+    }
+    return fchmodat(t->top, relative(dir->path), folder_mode(dir) & 0666, 0) != 0
+               ? failed(t, dir->path) : 0;
+}
+
 /* Modes of folders come last: one that may not be written could not be filled. */
 static int set_folder_modes(struct tree *t, struct snap_node *const *all, size_t n)
 {
-    for (size_t i = n; i-- > 0;) {
+    int rc = 0;
+    for (size_t i = n; rc == 0 && i-- > 0;) {
         if (all[i]->type == SNAP_DIR && all[i]->path[1] &&
-            fchmodat(t->top, relative(all[i]->path), (all[i]->mode & 0777) | 0700, 0) != 0) {
-            return failed(t, all[i]->path);
+            fchmodat(t->top, relative(all[i]->path), folder_mode(all[i]), 0) != 0) {
+            rc = failed(t, all[i]->path);
         }
     }
-    return 0;
+    for (size_t i = n; rc == 0 && i-- > 0;) {
+        bool is_denied = all[i]->type == SNAP_ERROR && all[i]->error == -EACCES;
+        rc = is_denied ? close_folder_of(t, all[i]) : 0;
+    }
+    return rc;
 }
 
 /* Two paths of one file are made one again. */

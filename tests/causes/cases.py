@@ -330,6 +330,49 @@ def dangle(t, path):
 damaged("dangling-link", "library-dangling-link", "lib-missing", dangle, "libcublas.so.12.4.5.8")
 
 
+def not_searched(name, cause, cls, kind, evidence, **more):
+    """Damaged where the loader does not look: it is not absent for that."""
+    def build(t, bad):
+        t.python().ctranslate2()
+        t.pip_cublas()
+        path = t.cublas + "/libcublas.so.12"
+        if bad and callable(kind):
+            kind(t, path)
+        elif bad:
+            t.damage(path, kind)
+        return {"env": {} if bad else {"LD_LIBRARY_PATH": t.cublas},
+                "as_nobody": cls == "permission"}
+    case(cause, cls, "libcublas.so.12", name="not-searched-" + name, evidence=evidence,
+         repair=more.get("repair", r"force-reinstall --no-deps nvidia-cublas-cu12==12\.4\.5\.8"))(
+             build)
+
+
+UNUSABLE = ("library-unusable-file", "lib-missing")
+not_searched("empty", *UNUSABLE, "truncate:0", "empty")
+not_searched("header", *UNUSABLE, "truncate:40", "too short")
+not_searched("body", *UNUSABLE, "truncate:4200", "cut off")
+not_searched("text", *UNUSABLE, lambda t, p: t.put(p, "<html>" * 40), "text file")
+not_searched("folder", *UNUSABLE,
+             lambda t, p: (t.remove(p), t.real(p).mkdir()), "cannot be opened|not a usable")
+not_searched("machine", "library-wrong-architecture", "lib-missing", "machine", "aarch64")
+not_searched("dangling", "library-dangling-link", "lib-missing", dangle, "leads nowhere")
+not_searched("file-mode", "library-unreadable", "permission",
+             lambda t, p: t.real(p).chmod(0o600), "may not be read", repair=r"chmod a\+rX \S*\.so\.12$")
+not_searched("folder-mode", "library-unreadable", "permission",
+             lambda t, p: t.real(t.site + "/nvidia").chmod(0o700),
+             "may not be read by this user .nvidia-cublas-cu12 12.4.5.8 records it.*pass through",
+             repair=r"chmod -R a\+rX \S*/nvidia$")
+
+
+@case("library-unreadable", "permission", "_ext.*.so", repair=r"chmod -R a\+rX \S*/ctranslate2$")
+def unreadable_package(t, bad):
+    """Python does not find the module: no other build of the package is installed for that."""
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.real(t.site + "/ctranslate2").chmod(0o700 if bad else 0o755)
+    return {"as_nobody": True}
+
+
 @case("library-unreadable", "permission", "libcublas.so.12", repair="chmod a\\+rX .*libcublas.so.12")
 def unreadable_file(t, bad):
     t.python().ctranslate2()

@@ -36,6 +36,17 @@ def run(exe, args, env=None):
     return done.returncode, done.stdout, done.stderr
 
 
+def as_nobody(exe, folder):
+    """A script that starts gpumend as a user who owns nothing."""
+    if os.geteuid() != 0:
+        return exe
+    script = folder / "as-nobody"
+    script.write_text('#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups "%s" "$@"\n'
+                      % exe)
+    script.chmod(0o755)
+    return str(script)
+
+
 # ---- a live process -------------------------------------------------------------------------
 
 WAIT = "print('ready', flush=True)\nsys.stdin.read()\n"
@@ -172,6 +183,20 @@ def unknown_devices_are_no_fault(exe, folder, show):
     tree = Tree(folder / "root").python().torch_for("cuda", "12.4")
     return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix], 0, "not looked at",
                        show=show, verdict="ok"))
+
+
+@answer
+def packages_that_may_not_be_seen(exe, folder, show):
+    """Another user's folder is no environment without packages."""
+    wrong = []
+    for name in ("lib/python3.11/site-packages", "lib", "pyvenv.cfg"):
+        tree = Tree(folder / name.replace("/", "-")).python().ctranslate2()
+        tree.system_cublas()
+        closed = tree.real(tree.prefix) / name
+        closed.chmod(0o600 if closed.is_file() else 0o700)
+        wrong += expect(as_nobody(exe, folder), ["check", "--root", str(tree.top), tree.prefix], 3,
+                        "this user may not read it", show=show, verdict="unknown")
+    return wrong
 
 
 @answer
