@@ -234,7 +234,8 @@ const struct cli_command cli_check = {
     .summary = "which library request fails or ends at the wrong file, why, and what to do",
     .text = "TARGET is a Python environment's folder, an interpreter, a program or a library; without\n"
             "it the active environment is looked at. For a Python environment every known GPU package\n"
-            "is started in the model, alone and in pairs, from its import to its first use. With\n"
+            "that a program would import is started in the model, alone and in pairs, from its import\n"
+            "to its first use; what fails only in a part of an application that works is a warning. With\n"
             "--root the start environment is empty but for PATH and what --env sets. Nothing is run,\n"
             "but with --probe: then the GPU is, in stages, and a finding that explains why a stage\n"
             "fails is named beside it.",

@@ -362,6 +362,8 @@ void diag_run(struct model *m, struct diag_report *ret)
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         rules[i](&d);
     }
+    diag_soften_parts(&d);
+    diag_judge_entries(&d);
     if (report.findings.n) {
         qsort(report.findings.items, report.findings.n, sizeof *report.findings.items, by_weight);
     }

@@ -38,8 +38,16 @@ struct diag_finding {
 
 enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };
 
+/* One package that a program imports, or a part of an application. */
+struct diag_entry {
+    const char *module;
+    const char *part_of; // the application, or NULL: an entry
+    enum diag_verdict verdict;
+};
+
 struct diag_report {
     VEC(struct diag_finding *) findings; // errors first, the one to act on first
+    VEC(struct diag_entry) entries;      // entries first; none for a program or a live process
     VEC(const char *) fine;              // what is in order, one sentence each
     VEC(const char *) notes;             // what could not be looked at, or is only a guess
     enum diag_verdict verdict;

@@ -216,6 +216,11 @@ void diag_rule_built_with(struct diag *d);   // builtwith.c
 void diag_rule_compute(struct diag *d);      // compute.c
 void diag_rule_requirements(struct diag *d); // requirements.c: after the failures
 
+/* An error that only a part of a working application meets becomes a warning; then what the
+ * findings mean for each entry (entries.c). Called when all rules have run. */
+void diag_soften_parts(struct diag *d);
+void diag_judge_entries(struct diag *d);
+
 /* A defect between two cuDNN libraries of different releases: true if it was one. */
 bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x);
 

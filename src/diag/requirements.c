@@ -12,27 +12,9 @@
 #include <string.h>
 
 #include "diag/internal.h"
+#include "model/requires.h"
 #include "py/dist.h"
 #include "py/module.h"
-#include "py/requirement.h"
-
-static struct py_marker_env markers_of(struct diag *d)
-{
-    const struct py_env *env = d->m->env;
-    bool known = env->major >= 0 && env->minor >= 0;
-    return (struct py_marker_env){
-        .python_version = known ? arena_printf(d->a, "%d.%d", env->major, env->minor) : NULL,
-        .python_full_version = known && env->micro >= 0 ? arena_printf(d->a, "%d.%d.%d", env->major,
-                                                                       env->minor, env->micro)
-                                                        : NULL,
-        .sys_platform = "linux",
-        .platform_system = "Linux",
-        .platform_machine = env->machine,
-        .os_name = "posix",
-        .implementation_name = env->implementation,
-        .platform_python_implementation = "CPython",
-    };
-}
 
 /* The i-th requirement of a distribution, if it holds in this environment. */
 static bool requirement_at(struct diag *d, const struct py_metadata *meta, size_t i,
@@ -67,7 +49,7 @@ bool diag_requirement(struct diag *d, const char *package, const char *pattern,
                       const char **ret_name, const char **ret_specifiers)
 {
     const struct py_metadata *meta = metadata_of(d, package);
-    struct py_marker_env markers = d->m->env ? markers_of(d) : (struct py_marker_env){0};
+    struct py_marker_env markers = d->m->env ? model_markers(d->m) : (struct py_marker_env){0};
     struct py_requirement q;
     for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
         if (requirement_at(d, meta, i, &markers, &q) &&
@@ -266,7 +248,7 @@ void diag_rule_requirements(struct diag *d)
     if (!d->m->env) {
         return;
     }
-    struct py_marker_env markers = markers_of(d);
+    struct py_marker_env markers = model_markers(d->m);
     for (size_t i = 0; i < d->m->known.n; i++) {
         rule_imports(d, d->m->known.items[i]);
     }

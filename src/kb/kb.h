@@ -171,11 +171,19 @@ struct kb_step {
     size_t n_libs;
 };
 
+/* What a package is to the programs that use it. */
+enum kb_role {
+    KB_ROLE_LIBRARY,     // programs import it
+    KB_ROLE_APPLICATION, // programs import or start it, and it brings the libraries that it uses
+    KB_ROLE_PART,        // the framework that it belongs to imports it, programs do not
+};
+
 struct kb_import {
     const char *id;
     const char *package;  // normalised name of the distribution
     const char *versions; // sets of one package do not overlap
     const char *module;   // what is imported
+    enum kb_role role;
     const struct kb_step *steps;
     size_t n_steps;
     struct kb_origin origin;

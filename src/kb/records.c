@@ -76,6 +76,7 @@ static const char *const step_words[] = {"extension", "cdll", "preload", "import
 static const char *const when_words[] = {"always", "after-failure", "path-loaded",
                                          "gpu",    "no-gpu",        NULL};
 static const char *const missing_words[] = {"fail", "stop", "skip", "warn", NULL};
+static const char *const role_words[] = {"library", "application", "part", NULL};
 static const char *const manager_words[] = {"pip", "apt", "dnf", "conda", "driver", NULL};
 static const char *const rule_words[] = {"same-version", "same-origin", "not-older", NULL};
 
@@ -148,6 +149,7 @@ static const struct field import_fields[] = {
     TEXT(struct kb_import, "package", package),
     TEXT(struct kb_import, "versions", versions),
     TEXT(struct kb_import, "module", module),
+    WORD_OPT(struct kb_import, "role", role, role_words, KB_ROLE_LIBRARY),
     LIST(struct kb_import, "steps", steps, step_record),
     ORIGIN(struct kb_import),
 };

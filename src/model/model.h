@@ -63,6 +63,7 @@ struct model_process {
     VEC(struct model_attempt) attempts;
     VEC(const char *) unknown;  // imports that could not be modelled, one sentence each
     VEC(const char *) imported; // distributions, in the order of their import
+    const char *part_of; // the application whose part this script imports by itself, or NULL
     bool fatal;                 // something at import failed: later steps do not happen
     const struct model_process *again_of; // the process that this one replays, or NULL
     size_t first_preload, n_preloads; // in ldso->loads: what a replay loads by itself (replay.h)
@@ -151,8 +152,9 @@ size_t model_n_imports(const struct model_process *p);
 struct model_process *model_try(struct model *m, const struct model_process *p,
                                 const char *const *env, size_t n_env);
 
-/* The scripts that a check runs by default: every known GPU package alone, and every ordered pair
- * of those that share a library family. With `imports` (n > 0): these in this order. Each with its
+/* The scripts that a check runs by default (model/entry.c): every known GPU package alone that a
+ * program would import, and every ordered pair of entries that share a library family. With
+ * `imports` (n > 0): these in this order. Each with its
  * uses in every order. */
 void model_add_default_scripts(struct model *m, const char *const *imports, size_t n);
 

@@ -1120,6 +1120,7 @@ struct model_process *model_again(struct model *m, const struct model_process *p
     out->group = p->group;
     out->order = p->order;
     out->n_order = p->n_order;
+    out->part_of = p->part_of;
     if (m->env) {
         run_script(m, out, &m->config);
     } else {
@@ -1212,89 +1213,4 @@ struct model_process *model_add_imports(struct model *m, const char *const *name
         add_permutations(m, first, order, 0, false);
     }
     return first;
-}
-
-/* ------------------------------------------------------------------ the default scripts */
-
-/* Whether importing a package loads libraries of its own, and not only through other packages. */
-static bool loads_itself(const struct kb_import *row)
-{
-    for (size_t i = 0; i < row->n_steps; i++) {
-        if (row->steps[i].kind != KB_STEP_IMPORT) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool in_family(const struct kb_family *f, const struct ldso_object *o)
-{
-    for (size_t i = 0; i < f->members.n; i++) {
-        if (str_glob(f->members.items[i], path_base(o->path)) ||
-            (o->soname && str_glob(f->members.items[i], o->soname))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The families a process touches, as bits of the family table; the driver's is left out, since
- * every GPU program shares it. */
-static uint64_t families_of(const struct model *m, const struct model_process *p)
-{
-    uint64_t bits = 0;
-    for (size_t i = 0; i < m->families.n && i < 64; i++) {
-        const struct kb_family *f = &m->families.rows[i];
-        bool hit = false;
-        for (size_t k = 0; k < p->attempts.n && !hit; k++) {
-            const char *family = p->attempts.items[k].family;
-            hit = family && strcmp(family, f->id) == 0;
-        }
-        for (size_t k = 0; p->ldso && k < p->ldso->objects.n && !hit; k++) {
-            hit = in_family(f, p->ldso->objects.items[k]);
-        }
-        if (hit && strcmp(f->id, "driver") != 0) {
-            bits |= (uint64_t)1 << i;
-        }
-    }
-    return bits;
-}
-
-void model_add_default_scripts(struct model *m, const char *const *imports, size_t n)
-{
-    struct {
-        const char *module;
-        uint64_t families;
-        bool base;
-    } found[64];
-    size_t n_found = 0;
-    for (size_t i = 0; i < m->imports.n; i++) {
-        const struct kb_import *row = &m->imports.rows[i];
-        const struct py_dist *dist = py_env_by_dist(m->env, row->package);
-        if (!dist || !model_version_fits(m->arena, row->versions, dist->version)) {
-            continue;
-        }
-        VEC_PUSH(m->arena, &m->known, dist);
-        if (n || n_found == sizeof found / sizeof *found) {
-            continue;
-        }
-        found[n_found].module = row->module;
-        found[n_found].base = loads_itself(row);
-        found[n_found].families = families_of(m, model_add_imports(m, &row->module, 1));
-        n_found++;
-    }
-    if (n) {
-        (void)model_add_imports(m, imports, n); // kept in the model
-    }
-    for (size_t i = 0; i < n_found; i++) {
-        for (size_t k = 0; k < n_found; k++) {
-            const char *pair[2] = {found[i].module, found[k].module};
-            if (i != k && found[i].base && found[k].base && (found[i].families & found[k].families)) {
-                (void)model_add_imports(m, pair, 2); // kept in the model
-            }
-        }
-    }
-    if (m->processes.n == 0) {
-        (void)model_add_script(m, NULL, 0); // the interpreter alone
-    }
 }

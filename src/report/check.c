@@ -126,6 +126,7 @@ static json_t *process_json(const struct model *m, const struct model_process *p
 {
     json_t *o = json_object();
     set(o, "script", texts_json(m, (const char *const *)p->script, p->n_script));
+    set(o, "part_of", text(m, p->part_of));
     set(o, "objects", p->ldso ? report_objects_json(p->ldso) : json_array());
     set(o, "requests", p->ldso ? report_requests_json(p->ldso) : json_array());
     set(o, "loads", p->ldso ? report_loads_json(p->ldso) : json_array());
@@ -159,6 +160,20 @@ static json_t *finding_json(const struct model *m, const struct diag_finding *f)
     return o;
 }
 
+static json_t *entries_json(const struct model *m, const struct diag_report *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->entries.n; i++) {
+        const struct diag_entry *e = &r->entries.items[i];
+        json_t *o = json_object();
+        set(o, "module", text(m, e->module));
+        set(o, "part_of", text(m, e->part_of));
+        set(o, "verdict", text(m, diag_verdict_name(e->verdict)));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
 json_t *report_check_json(const struct model *m, const struct diag_report *r,
                           const struct report_target *target)
 {
@@ -177,6 +192,7 @@ json_t *report_check_json(const struct model *m, const struct diag_report *r,
         (void)json_array_append_new(findings, finding_json(m, r->findings.items[i]));
     }
     set(doc, "findings", findings);
+    set(doc, "entries", entries_json(m, r));
     set(doc, "fine", texts_json(m, r->fine.items, r->fine.n));
     set(doc, "notes", texts_json(m, r->notes.items, r->notes.n));
     set(doc, "verdict", text(m, diag_verdict_name(r->verdict)));
@@ -404,6 +420,36 @@ static void remarks_text(const struct page *p, const struct diag_report *r)
     }
 }
 
+/* "faster_whisper"; NULL where no entry, or each, has this verdict. */
+static const char *entries_with(const struct page *p, const struct diag_report *r,
+                                enum diag_verdict verdict)
+{
+    const char *list = "";
+    size_t n = 0, all = 0;
+    for (size_t i = 0; i < r->entries.n; i++) {
+        const struct diag_entry *e = &r->entries.items[i];
+        bool fits = !e->part_of && e->verdict == verdict;
+        all += !e->part_of;
+        n += fits;
+        list = fits ? arena_printf(p->m->arena, "%s%s%s", list, *list ? ", " : "", e->module) : list;
+    }
+    return n && n < all ? str_printable(p->m->arena, list) : NULL;
+}
+
+static void broken_text(const struct page *p, const struct diag_report *r, size_t errors)
+{
+    const char *broken = entries_with(p, r, DIAG_BROKEN), *ok = entries_with(p, r, DIAG_OK);
+    const char *text = errors > 1 ? "more than one error: begin with the first"
+                                  : "see the error above";
+    if (broken) {
+        text = arena_printf(p->m->arena, "%s; affected: %s%s%s", text, broken,
+                            ok ? "; not affected: " : "", ok ? ok : "");
+    }
+    out_print(p->o, OUT_RED, "broken");
+    fprintf(p->o->file, "   ");
+    out_wrap(p->o, 9, text);
+}
+
 static void verdict_text(const struct page *p, const struct diag_report *r)
 {
     size_t errors = 0, warnings = 0;
@@ -419,9 +465,7 @@ static void verdict_text(const struct page *p, const struct diag_report *r)
                 warnings ? "; see the warning above" : "");
         break;
     case DIAG_BROKEN:
-        out_print(p->o, OUT_RED, "broken");
-        fprintf(p->o->file, "   %s\n", errors > 1 ? "more than one error: begin with the first"
-                                                  : "see the error above");
+        broken_text(p, r, errors);
         break;
     case DIAG_CANNOT_TELL:
         out_print(p->o, OUT_YELLOW, "unknown");

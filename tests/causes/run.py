@@ -25,6 +25,7 @@ sys.path.insert(0, str(HERE))
 import cases  # noqa: E402
 import devices  # noqa: E402,F401  (adds its cases)
 import engines  # noqa: E402,F401  (adds its cases)
+import entries  # noqa: E402  (adds its cases)
 import gpucode  # noqa: E402,F401  (adds its cases)
 import imports  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
@@ -140,6 +141,21 @@ def run_case(exe, case, folder, show):
     return wrong
 
 
+def entries_of(exe, folder, build, expected):
+    """Differences between the entries that check tells of a tree and those expected."""
+    tree = Tree(folder / "tree")
+    build(tree)
+    document = check(exe, tree, {})
+    told_entries = {e["module"]: (e["part_of"], e["verdict"]) for e in document["entries"]}
+    for name in sorted(set(told_entries) | set(expected)):
+        if told_entries.get(name) != expected.get(name):
+            yield "%s is %s, not %s" % (name, told_entries.get(name), expected.get(name))
+    pairs = [p["script"] for p in document["processes"] if len(p["script"]) > 2]
+    parts = {m for m, (part_of, _) in told_entries.items() if part_of}
+    yield from ("a pair holds a part: %s" % p for p in pairs
+                if parts & {s.split()[1] for s in p})
+
+
 def every_cause(exe):
     """Each cause has a case, save those that only a log shows (tests/pages.py sees to the pages)."""
     listed = json.loads(gpumend(exe, ["explain", "--list", "--json"])[1])["causes"]
@@ -156,6 +172,8 @@ def tests(exe, show):
     yield "every-cause", lambda folder: list(every_cause(exe))
     for case in cases.CASES:
         yield case.name, lambda folder, c=case: run_case(exe, c, folder, show)
+    for name, (build, expected) in entries.ENTRIES.items():
+        yield name, lambda folder, b=build, e=expected: list(entries_of(exe, folder, b, e))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():

@@ -1,0 +1,125 @@
+/*
+ * What the findings mean for each entry of the target (model/entry.c), and for the parts of an
+ * application. What stops only a program that imports a part by itself is no error where the
+ * application that brought the part works.
+ */
+#include <string.h>
+
+#include "diag/internal.h"
+
+/* The module that a script imports alone; NULL: it imports several, or none. */
+static const char *alone(const struct model_process *p)
+{
+    bool one = p->n_script && starts_with(p->script[0], "import ") &&
+               (p->n_script == 1 || !starts_with(p->script[1], "import "));
+    return one ? p->script[0] + strlen("import ") : NULL;
+}
+
+static const struct model_process *process_of(struct diag *d, const char *module)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        const char *name = p->part_of ? NULL : alone(p);
+        if (name && strcmp(name, module) == 0) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static bool shows_in(struct diag *d, const struct diag_finding *f, const struct model_process *p)
+{
+    const char *text = diag_script_text(d, p);
+    for (size_t i = 0; i < f->scripts.n; i++) {
+        if (strcmp(f->scripts.items[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool works(struct diag *d, const struct model_process *p)
+{
+    struct diag_failure *failures = NULL;
+    return p && p->ldso && !p->error && !p->unknown.n && !p->ldso->start_failed &&
+           !p->ldso->loader.missing && diag_failures(d, p, &failures) == 0;
+}
+
+/* ------------------------------------------------------------------ parts */
+
+struct parts {
+    const char *names, *wholes; // "ctranslate2, faster_whisper"; "whisperx"
+    const char *last;           // of wholes
+};
+
+static const char *joined(struct diag *d, const char *list, const char *name)
+{
+    return *list ? arena_printf(d->a, "%s, %s", list, name) : name;
+}
+
+/* Whether a finding shows in scripts of parts alone, and in none of a program that may fail. */
+static bool only_in_parts(struct diag *d, const struct diag_finding *f, struct parts *ret)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        if (!shows_in(d, f, p)) {
+            continue;
+        }
+        if (!p->part_of || !works(d, process_of(d, p->part_of))) {
+            return false;
+        }
+        ret->names = joined(d, ret->names, alone(p));
+        if (strcmp(ret->last, p->part_of) != 0) {
+            ret->wholes = joined(d, ret->wholes, p->part_of);
+            ret->last = p->part_of;
+        }
+    }
+    return *ret->names;
+}
+
+void diag_soften_parts(struct diag *d)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        struct parts parts = {"", "", ""};
+        if (f->severity == DIAG_ERROR && only_in_parts(d, f, &parts)) {
+            f->severity = DIAG_WARNING;
+            f->summary = arena_printf(d->a, "%s It affects only programs that import a part of %s "
+                                            "alone (%s): %s itself works.",
+                                      f->summary, parts.wholes, parts.names, parts.wholes);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ entries */
+
+static bool is_judged(const struct model_process *p)
+{
+    return p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);
+}
+
+static enum diag_verdict verdict_of(struct diag *d, const struct model_process *p)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        const struct diag_finding *f = d->report->findings.items[i];
+        if (f->severity != DIAG_NOTE && shows_in(d, f, p)) {
+            struct diag_failure *failures = NULL;
+            if (f->severity == DIAG_ERROR || diag_failures(d, p, &failures)) {
+                return DIAG_BROKEN;
+            }
+        }
+    }
+    return is_judged(p) ? DIAG_OK : DIAG_CANNOT_TELL;
+}
+
+void diag_judge_entries(struct diag *d)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        const char *module = alone(p);
+        if (module) {
+            VEC_PUSH(d->a, &d->report->entries,
+                     (struct diag_entry){module, p->part_of, verdict_of(d, p)});
+        }
+    }
+}

@@ -1,0 +1,290 @@
+/*
+ * Entries: which of the installed GPU packages a program would import by itself, and so which
+ * scripts a check models.
+ *
+ * The rows of kb/imports say what a package is (enum kb_role) and what its import brings; the
+ * metadata of the installed distributions say what it requires.
+ *
+ *   entry      all others. Modelled alone; those that share a library family also in pairs,
+ *              in both orders
+ *   component  an application requires and imports it (torch of whisperx). Modelled alone, as a
+ *              process with part_of: a program may import it, but what it alone lacks is not a
+ *              fault of the application
+ *   inner      a part of a framework (jaxlib, JAX's plugins) while that is installed: never
+ *              modelled alone. At most 64 packages.
+ */
+#include <string.h>
+
+#include "model/requires.h"
+#include "py/dist.h"
+
+enum { ENTRIES_MAX = 64, DISTS_MAX = 1024 };
+
+/* An installed package whose imports kb/ knows. Sets of packages are bits of their index. */
+struct candidate {
+    const struct kb_import *row;
+    struct py_dist *dist;
+    uint64_t brings;   // whose imports are part of importing or using this one
+    uint64_t requires; // of an application: which of these its requirements install
+    uint64_t families; // that its own process touches
+    const struct candidate *part_of;
+    bool inner; // a part of a framework that nobody imports by itself
+};
+
+struct candidates {
+    struct model *m;
+    struct candidate items[ENTRIES_MAX];
+    size_t n;
+};
+
+static uint64_t bit(size_t i)
+{
+    return (uint64_t)1 << i;
+}
+
+/* ------------------------------------------------------------------ who imports whom */
+
+static bool imports(const struct kb_import *row, const char *package)
+{
+    for (size_t i = 0; i < row->n_steps; i++) {
+        const struct kb_step *s = &row->steps[i];
+        if (s->kind == KB_STEP_IMPORT && strcmp(s->package, package) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_brought(struct candidates *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        for (size_t k = 0; k < c->n; k++) {
+            c->items[i].brings |= imports(c->items[i].row, c->items[k].row->package) ? bit(k) : 0;
+        }
+    }
+    for (size_t via = 0; via < c->n; via++) {
+        for (size_t i = 0; i < c->n; i++) {
+            c->items[i].brings |= c->items[i].brings & bit(via) ? c->items[via].brings : 0;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ who requires whom */
+
+typedef VEC(struct py_dist *) dist_list;
+
+static void push_once(struct model *m, dist_list *list, struct py_dist *dist)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->items[i] == dist) {
+            return;
+        }
+    }
+    if (dist && list->n < DISTS_MAX) {
+        VEC_PUSH(m->arena, list, dist);
+    }
+}
+
+static void push_required(struct model *m, dist_list *list, struct py_dist *dist,
+                          const struct py_marker_env *markers)
+{
+    const struct py_metadata *meta = py_dist_metadata(m->env, dist);
+    struct py_requirement q;
+    struct gm_err err;
+    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
+        if (py_requirement_parse(m->arena, meta->requires_dist[i], &q, &err) == 0 &&
+            py_marker_eval(m->arena, q.marker, markers) == PY_YES) {
+            push_once(m, list, py_env_by_dist(m->env, str_dup(m->arena, q.name)));
+        }
+    }
+}
+
+/* Which of those that it brings its requirements install, directly or through others. */
+static void find_required(struct candidates *c, struct candidate *x,
+                          const struct py_marker_env *markers)
+{
+    dist_list list = {0};
+    push_once(c->m, &list, x->dist);
+    for (size_t i = 0; i < list.n && (x->requires & x->brings) != x->brings; i++) {
+        push_required(c->m, &list, list.items[i], markers);
+        for (size_t k = 0; k < c->n; k++) {
+            for (size_t j = 1; j < list.n; j++) {
+                x->requires |= list.items[j] == c->items[k].dist ? bit(k) : 0;
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ entries and parts */
+
+/* The application that brings and requires candidate `i` and is no part of another itself. */
+static const struct candidate *application_of(const struct candidates *c, size_t i)
+{
+    const struct candidate *found = NULL;
+    for (size_t k = 0; k < c->n; k++) {
+        const struct candidate *x = &c->items[k];
+        bool whole = k != i && x->row->role == KB_ROLE_APPLICATION &&
+                     (x->brings & x->requires & bit(i)) && !(c->items[i].requires & bit(k));
+        if (whole && (!found || (x->requires & bit((size_t)(found - c->items))))) {
+            found = x;
+        }
+    }
+    return found;
+}
+
+static bool is_inner(const struct candidates *c, size_t i)
+{
+    for (size_t k = 0; k < c->n && c->items[i].row->role == KB_ROLE_PART; k++) {
+        if (c->items[k].row->role != KB_ROLE_PART && (c->items[k].brings & bit(i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void sort_out(struct candidates *c)
+{
+    struct py_marker_env markers = model_markers(c->m);
+    find_brought(c);
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->items[i].row->role == KB_ROLE_APPLICATION) {
+            find_required(c, &c->items[i], &markers);
+        }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        c->items[i].inner = is_inner(c, i);
+        c->items[i].part_of = application_of(c, i);
+    }
+}
+
+/* ------------------------------------------------------------------ the scripts */
+
+/* Whether importing a package loads libraries of its own, and not only through other packages. */
+static bool loads_itself(const struct kb_import *row)
+{
+    for (size_t i = 0; i < row->n_steps; i++) {
+        if (row->steps[i].kind != KB_STEP_IMPORT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool in_family(const struct kb_family *f, const struct ldso_object *o)
+{
+    for (size_t i = 0; i < f->members.n; i++) {
+        if (str_glob(f->members.items[i], path_base(o->path)) ||
+            (o->soname && str_glob(f->members.items[i], o->soname))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The families a process touches, as bits of the family table; the driver's is left out, since
+ * every GPU program shares it. */
+static uint64_t families_of(const struct model *m, const struct model_process *p)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < m->families.n && i < 64; i++) {
+        const struct kb_family *f = &m->families.rows[i];
+        bool hit = false;
+        for (size_t k = 0; k < p->attempts.n && !hit; k++) {
+            const char *family = p->attempts.items[k].family;
+            hit = family && strcmp(family, f->id) == 0;
+        }
+        for (size_t k = 0; p->ldso && k < p->ldso->objects.n && !hit; k++) {
+            hit = in_family(f, p->ldso->objects.items[k]);
+        }
+        if (hit && strcmp(f->id, "driver") != 0) {
+            bits |= bit(i);
+        }
+    }
+    return bits;
+}
+
+static bool is_entry(const struct candidate *x)
+{
+    return !x->inner && !x->part_of;
+}
+
+/* A component alone: the application in all of its processes. */
+static void add_component(struct model *m, const struct candidate *x)
+{
+    size_t first = m->processes.n;
+    (void)model_add_imports(m, &x->row->module, 1); // kept in the model
+    for (size_t i = first; i < m->processes.n; i++) {
+        m->processes.items[i]->part_of = x->part_of->row->module;
+    }
+}
+
+static void add_alone(struct candidates *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct candidate *x = &c->items[i];
+        if (is_entry(x)) {
+            x->families = families_of(c->m, model_add_imports(c->m, &x->row->module, 1));
+        }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        const struct candidate *x = &c->items[i];
+        if (!x->inner && x->part_of) {
+            add_component(c->m, x);
+        }
+    }
+}
+
+/* Whether an entry loads something that no other entry stands for: itself, or by a part. */
+static bool is_of_its_own(const struct candidates *c, const struct candidate *x)
+{
+    bool own = loads_itself(x->row);
+    for (size_t k = 0; k < c->n && !own; k++) {
+        own = (x->brings & bit(k)) && !is_entry(&c->items[k]) && loads_itself(c->items[k].row);
+    }
+    return own && is_entry(x);
+}
+
+static void add_pairs(struct candidates *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        for (size_t k = 0; k < c->n && is_of_its_own(c, &c->items[i]); k++) {
+            const struct candidate *x = &c->items[i], *y = &c->items[k];
+            const char *pair[2] = {x->row->module, y->row->module};
+            if (i != k && (x->families & y->families) && is_of_its_own(c, y)) {
+                (void)model_add_imports(c->m, pair, 2); // kept in the model
+            }
+        }
+    }
+}
+
+static void find_candidates(struct candidates *c)
+{
+    struct model *m = c->m;
+    for (size_t i = 0; i < m->imports.n; i++) {
+        const struct kb_import *row = &m->imports.rows[i];
+        struct py_dist *dist = py_env_by_dist(m->env, row->package);
+        if (!dist || !model_version_fits(m->arena, row->versions, dist->version)) {
+            continue;
+        }
+        VEC_PUSH(m->arena, &m->known, dist);
+        if (c->n < ENTRIES_MAX) {
+            c->items[c->n++] = (struct candidate){.row = row, .dist = dist};
+        }
+    }
+}
+
+void model_add_default_scripts(struct model *m, const char *const *names, size_t n)
+{
+    struct candidates c = {.m = m};
+    find_candidates(&c);
+    if (n) {
+        (void)model_add_imports(m, names, n); // kept in the model
+    } else {
+        sort_out(&c);
+        add_alone(&c);
+        add_pairs(&c);
+    }
+    if (m->processes.n == 0) {
+        (void)model_add_script(m, NULL, 0); // the interpreter alone
+    }
+}

@@ -1,0 +1,118 @@
+"""Cases of what a program imports by itself: applications, their parts, and parts of a framework.
+
+The worlds have the layout and the requirements of the real wheels; see cases.py. ENTRIES holds what
+`check` must say of each entry: (name, function of a tree, {module: (part_of, verdict)}, findings).
+"""
+
+from cases import case
+from tree import TAG
+
+NVIDIA = {"cublas": ["libcublas.so.12", "libcublasLt.so.12"],
+          "cuda_nvrtc": ["libnvrtc.so.12", "libnvrtc-builtins.so.12.9"],
+          "cudnn": ["libcudnn.so.9"], "cusolver": ["libcusolver.so.11"]}
+
+
+def module(t, name, text=""):
+    t.put("%s/%s/__init__.py" % (t.site, name.replace(".", "/")), text)
+
+
+def extension(t, path, **spec):
+    t.lib("%s/%s.%s.so" % (t.site, path, TAG), soname=None, **spec)
+
+
+def nvidia(t, version, without=()):
+    for part, names in NVIDIA.items():
+        if part in without:
+            continue
+        for name in names:
+            t.lib("%s/nvidia/%s/lib/%s" % (t.site, part, name), rpath="$ORIGIN")
+        t.dist("nvidia-%s-cu12" % part.replace("_", "-"), version,
+               ["nvidia/%s/lib/%s" % (part, name) for name in names])
+
+
+def jax(t, without=()):
+    """pip install "jax[cuda12]" of 0.10.2: only the plugin's own module opens NVIDIA's libraries."""
+    t.python()
+    nvidia(t, "12.9.3", without)
+    for name in ("jax", "jaxlib", "jax_plugins", "jax_plugins.xla_cuda12", "jax_cuda12_plugin"):
+        module(t, name)
+    rpath = "$ORIGIN/../nvidia/cublas/lib:$ORIGIN/../nvidia/cusolver/lib"
+    extension(t, "jaxlib/_jax")
+    extension(t, "jax_cuda12_plugin/_solver", rpath=rpath,
+              needed=["libcusolver.so.11", "libcublas.so.12", "libcublasLt.so.12"])
+    t.lib(t.site + "/jax_plugins/xla_cuda12/xla_cuda_plugin.so")
+    t.dist("jax", "0.10.2", [], requires=[
+        "jaxlib<=0.10.2,>=0.10.2", 'jax-cuda12-plugin[with-cuda]==0.10.2; extra == "cuda12"'])
+    t.dist("jaxlib", "0.10.2", ["jaxlib/_jax.%s.so" % TAG])
+    t.dist("jax-cuda12-plugin", "0.10.2", ["jax_cuda12_plugin/_solver.%s.so" % TAG],
+           requires=["jax-cuda12-pjrt==0.10.2"])
+    t.dist("jax-cuda12-pjrt", "0.10.2", ["jax_plugins/xla_cuda12/xla_cuda_plugin.so"])
+
+
+@case("library-missing", "lib-missing", "libnvrtc.so.12", severity="warning",
+      repair="nvidia-cuda-nvrtc-cu12")
+def jax_with_cuda(t, bad):
+    """The healthy twin is the plain installation: its parts are no entries of their own."""
+    jax(t, without=["cuda_nvrtc"] if bad else [])
+
+
+def whisperx(t, torch_brings_cublas=True):
+    """whisperx 3.8: ctranslate2 finds cuBLAS because torch, which is imported before, has it."""
+    t.python().ctranslate2()
+    for name in ("whisperx", "faster_whisper", "transformers", "av", "tokenizers", "onnxruntime"):
+        module(t, name)
+    nvidia(t, "12.8.4", without=["cuda_nvrtc", "cusolver"])
+    t.torch("2.8.0", **({"needed": ["libcublas.so.12"], "rpath": "$ORIGIN/../nvidia/cublas/lib"}
+                        if torch_brings_cublas else {}))
+    t.dist("whisperx", "3.8.6", [],
+           requires=["ctranslate2>=4.5.0", "faster-whisper>=1.2.0", "torch~=2.8.0"])
+    t.dist("faster-whisper", "1.2.1", [], requires=["ctranslate2<5,>=4.0"])
+    t.dist("transformers", "4.57.6", [])
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", severity="warning",
+      repair="export LD_LIBRARY_PATH",
+      evidence=r"part of whisperx alone \(ctranslate2, faster_whisper\): whisperx itself works")
+def part_of_a_working_application(t, bad):
+    whisperx(t)
+    if not bad:
+        t.system_cublas()
+
+
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", severity="error",
+      repair="export LD_LIBRARY_PATH")
+def application_that_fails_with_its_part(t, bad):
+    whisperx(t, torch_brings_cublas=False)
+    if not bad:
+        t.system_cublas()
+
+
+# An application that does not require what it imports does not vouch for it.
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12", severity="error",
+      repair="export LD_LIBRARY_PATH")
+def not_required_by_the_application(t, bad):
+    whisperx(t)
+    for name, version in (("whisperx", "3.8.6"), ("faster-whisper", "1.2.1")):
+        t.dist(name, version, [], requires=['ctranslate2; extra == "gpu"', "torch"])
+    if not bad:
+        t.system_cublas()
+
+
+def nothing_of_the_framework(t):
+    """A plugin whose framework is not installed is what a program could import."""
+    jax(t)
+    for name in ("jax-0.10.2", "jaxlib-0.10.2"):
+        t.remove("%s/%s.dist-info/METADATA" % (t.site, name))
+        t.remove("%s/%s.dist-info/RECORD" % (t.site, name))
+        t.real("%s/%s.dist-info" % (t.site, name)).rmdir()
+
+
+ENTRIES = {
+    "entries-of-jax": (jax, {"jax": (None, "ok")}),
+    "entries-without-a-framework": (nothing_of_the_framework, {
+        "jax_plugins.xla_cuda12": (None, "ok"), "jax_cuda12_plugin": (None, "ok")}),
+    "entries-of-whisperx": (whisperx, {
+        "whisperx": (None, "ok"), "ctranslate2": ("whisperx", "broken"),
+        "faster_whisper": ("whisperx", "broken"), "torch": ("whisperx", "ok"),
+        "transformers": (None, "ok")}),
+}
