@@ -41,6 +41,18 @@ static struct machine machine_of(const struct diag *d)
                             is_absent(d->m->host, HOST_NVIDIA), is_absent(d->m->host, HOST_AMD)};
 }
 
+bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x)
+{
+    const struct model_attempt *at = x->attempt;
+    if (!at || at->phase != MODEL_USE || !d->m->host) {
+        return false;
+    }
+    struct machine here = machine_of(d);
+    enum model_build build = model_build_of(at->caller);
+    return (build == MODEL_BUILD_CUDA && here.no_nvidia && here.amd) ||
+           (build == MODEL_BUILD_HIP && here.no_amd && here.nvidia);
+}
+
 static struct py_dist *installed(struct diag *d, const char *name)
 {
     return d->m->env ? py_env_by_dist(d->m->env, name) : NULL;

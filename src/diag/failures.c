@@ -140,6 +140,9 @@ static void attempt_failures(struct diag *d, const struct model_process *p, bool
         }
         struct diag_failure f = {.process = p, .attempt = at, .name = representative(at),
                                  .wish = wishes};
+        if (diag_is_for_absent_gpu(d, &f)) {
+            continue;
+        }
         failure_of_load(d, f, telling_load(p->ldso, at), out);
         keep_unless_driver(d, out);
     }

@@ -225,8 +225,8 @@ static bool uses_manager(const struct diag *d, enum kb_manager manager)
     switch (manager) {
     case KB_MANAGER_PIP: return env != NULL;
     case KB_MANAGER_CONDA: return env && env->kind == PY_ENV_CONDA;
-    case KB_MANAGER_APT: return !env && (apt || !dnf);
-    case KB_MANAGER_DNF: return !env && (dnf || !apt);
+    case KB_MANAGER_APT: return apt || !dnf;
+    case KB_MANAGER_DNF: return dnf || !apt;
     case KB_MANAGER_DRIVER: break;
     }
     return false;
@@ -411,7 +411,10 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA, KB_MANAGER_PIP, KB_MANAGER_APT,
                                                KB_MANAGER_DNF};
     for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
-        repair_by_manager(f, &w, managers[i]);
+        /* Into an environment goes what its own managers know; the system has the rest. */
+        if (!d->m->env || i < 2 || f->repairs.n == before) {
+            repair_by_manager(f, &w, managers[i]);
+        }
     }
     if (provider_of(&w, provide_of(&w, x->name), KB_MANAGER_DRIVER)) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s comes with the driver: install that.", x->name);

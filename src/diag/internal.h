@@ -63,6 +63,10 @@ bool diag_is_driver_library(struct diag *d, const char *name);
 /* The same, of those that a container is given by NVIDIA_DRIVER_CAPABILITIES (injected.c). */
 bool diag_is_driver_part(const char *name);
 
+/* Whether only a use of the GPU that its object was built for makes the request, while the machine
+ * has a GPU of the other vendor and none of this one: what is wrong then is the build (builds.c). */
+bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x);
+
 /* The search ended at a library of the driver: the next of the same DT_NEEDED that is not where the
  * loader looks, as the request that would have come; NULL if there is none (missing.c). */
 const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_failure *x);

@@ -99,6 +99,7 @@ struct kb_dlopen {
     const char *package_versions; // or NULL
     const char *beside;           // only in a process with such an object; NULL: any
     const char *object_version;   // only for these versions of the object itself; NULL: any
+    struct kb_strs not_builds;    // "cpu", "cuda", "hip": not where the object is such a build
     enum kb_version_from version_from;
     enum kb_phase phase;
     const struct kb_request *requests; // in the order they are made

@@ -105,6 +105,7 @@ static const struct field dlopen_fields[] = {
     {"package", FIELD_INSIDE, .optional = true, .record = &package_record},
     TEXT_OPT(struct kb_dlopen, "beside", beside),
     TEXT_OPT(struct kb_dlopen, "object_version", object_version),
+    TEXTS_OPT(struct kb_dlopen, "not_builds", not_builds),
     WORD_OPT(struct kb_dlopen, "version_from", version_from, version_words, KB_VERSION_NONE),
     WORD(struct kb_dlopen, "phase", phase, phase_words),
     LIST(struct kb_dlopen, "opens", requests, request_record),

@@ -49,6 +49,55 @@ const struct gpu_data *model_gpu_data(struct model *m, const char *folder)
     return kept->value;
 }
 
+/* ------------------------------------------------------------------ builds */
+
+static bool needs_any(const struct elf_image *e, const char *const *globs, size_t n)
+{
+    for (size_t i = 0; i < e->n_needs; i++) {
+        for (size_t k = 0; k < n; k++) {
+            if (str_glob(globs[k], e->needs[i].name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool has_section(const struct elf_image *e, const char *name)
+{
+    uint64_t offset = 0, size = 0;
+    return elf_section(e, name, &offset, &size);
+}
+
+/* Bundled copies have names of their own: libamdhip64-0f8d2c3e.so.7. */
+enum model_build model_build_of(const struct ldso_object *o)
+{
+    static const char *const hip[] = {"libamdhip64*.so*", "libhipblas*.so*", "librocblas*.so*",
+                                      "libMIOpen*.so*"};
+    static const char *const cuda[] = {"libcudart*.so*", "libcublas*.so*", "libcudnn*.so*",
+                                       "libcuda.so*"};
+    const struct elf_image *e = o->file ? &o->file->image : NULL;
+    if (!e) {
+        return MODEL_BUILD_UNKNOWN;
+    }
+    if (needs_any(e, hip, sizeof hip / sizeof *hip) || has_section(e, ".hip_fatbin")) {
+        return MODEL_BUILD_HIP;
+    }
+    if (needs_any(e, cuda, sizeof cuda / sizeof *cuda) || has_section(e, ".nv_fatbin")) {
+        return MODEL_BUILD_CUDA;
+    }
+    return has_section(e, ".text") ? MODEL_BUILD_CPU : MODEL_BUILD_UNKNOWN;
+}
+
+const char *model_build_name(enum model_build build)
+{
+    static const char *const names[] = {[MODEL_BUILD_UNKNOWN] = "",
+                                        [MODEL_BUILD_CPU] = "cpu",
+                                        [MODEL_BUILD_CUDA] = "cuda",
+                                        [MODEL_BUILD_HIP] = "hip"};
+    return names[build];
+}
+
 /* ------------------------------------------------------------------ numpy */
 
 static const char old_module[] = "numpy.core._multiarray_umath";

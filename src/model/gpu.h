@@ -21,6 +21,18 @@ const struct gpu_code *model_gpu_code(struct model *m, const struct ldso_object 
 const struct gpu_data *model_gpu_data(struct model *m, const char *folder);
 
 /*
+ * Which GPU a file was built for: HIP and CUDA by a library of its runtime in DT_NEEDED, or by a
+ * section of GPU code (gpu/code.h); for the CPU where there are sections, and none of these.
+ * Nothing but the headers is read.
+ */
+enum model_build { MODEL_BUILD_UNKNOWN, MODEL_BUILD_CPU, MODEL_BUILD_CUDA, MODEL_BUILD_HIP };
+
+enum model_build model_build_of(const struct ldso_object *o);
+
+/* "cpu", "cuda", "hip", as kb/ has them; "" for unknown. */
+const char *model_build_name(enum model_build build);
+
+/*
  * What the C API of numpy left in an extension module. The function import_array(), which is
  * compiled into the module, holds these texts [numpy, numpy/_core/code_generators/
  * generate_numpy_api.py; seen in the wheels that docs/causes.md lists]:

@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "model/family.h"
+#include "model/gpu.h"
 #include "model/package.h"
 #include "model/replay.h"
 #include "py/dist.h"
@@ -663,6 +664,18 @@ static bool belongs_to(struct run *r, const struct ldso_object *o, const char *p
            model_version_fits(r->m->arena, versions, dist->version);
 }
 
+/* Whether the object is a build that does not make the requests of the row. */
+static bool is_other_build(const struct kb_dlopen *row, const struct ldso_object *o)
+{
+    const char *build = row->not_builds.n ? model_build_name(model_build_of(o)) : "";
+    for (size_t i = 0; i < row->not_builds.n; i++) {
+        if (strcmp(row->not_builds.items[i], build) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_object *o)
 {
     bool named = false;
@@ -674,6 +687,9 @@ static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_
         return false;
     }
     if (row->beside && !object_matching(r, row->beside)) {
+        return false;
+    }
+    if (is_other_build(row, o)) {
         return false;
     }
     return !row->object_version ||

@@ -28,6 +28,7 @@ import engines  # noqa: E402,F401  (adds its cases)
 import entries  # noqa: E402  (adds its cases)
 import gpucode  # noqa: E402,F401  (adds its cases)
 import imports  # noqa: E402,F401  (adds its cases)
+import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 import orders  # noqa: E402,F401  (adds its answers)
 from tree import Tree  # noqa: E402

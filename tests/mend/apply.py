@@ -26,7 +26,9 @@ import tree  # noqa: E402
 
 PYTHON = "/usr/bin/python3.11"
 PROGRAM = "import ctranslate2; print(ctranslate2.use())"
-ASKS = 'void *dlopen(const char *, int); int use(void); ' \
+# A build for CUDA, by its section of GPU code.
+CODE = '__asm__(".section .nv_fatbin,\\"a\\"\\n.long 0\\n.previous"); '
+ASKS = CODE + 'void *dlopen(const char *, int); int use(void); ' \
        'int use(void) { return dlopen("libcublas.so.12", 1) != 0; }'
 INIT = """import ctypes, os
 here = os.path.dirname(os.path.abspath(__file__))

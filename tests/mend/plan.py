@@ -36,6 +36,9 @@ SPEC.loader.exec_module(causes)
 # are left out. A case without a row gets no such way, or one that sets a variable.
 OFFERED = {
     'not-on-path': ['env', 'preload', 'link', 'hook', 'edit'],
+    'part-of-a-working-application': ['env', 'preload', 'link', 'hook', 'edit'],
+    'application-that-fails-with-its-part': ['env', 'preload', 'link', 'hook', 'edit'],
+    'not-required-by-the-application': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-with-blanks': ['env', 'link', 'hook', 'edit'],
     'not-on-path-cudnn': ['env', 'preload', 'link', 'hook', 'edit'],
     'not-on-path-toolkit': ['env', 'preload', 'hook', 'edit'],

@@ -1,0 +1,49 @@
+"""Cases of builds for AMD's GPUs, and of builds for none: what a package opens follows its binary.
+
+A CTranslate2 for ROCm has the name and the version of the one for CUDA; upstream publishes it with
+each release since 4.7. See cases.py.
+"""
+
+from cases import case
+from gpucode import CT2, RX7900XTX, cuda_library, hip_library, with_sections
+
+HIP = ["libhiprand.so.1", "libhipblas.so.3", "libamdhip64.so.7"]
+LIBRARY = "/ctranslate2.libs/libctranslate2-01234567.so.4"
+
+
+def amd(t):
+    return t.python().machine(RX7900XTX)
+
+
+@case("library-missing", "lib-missing", "libhiprand.so.1", evidence="libhipblas.so.3.*libamdhip64",
+      repair="^apt-get install hiprand hipblas hip-runtime-amd$")
+def rocm_ctranslate2(t, bad):
+    """By its DT_NEEDED entries: the healthy twin is not told of cuBLAS."""
+    amd(t).ctranslate2("4.8.1", needed=HIP, rpath="/opt/rocm/lib")
+    for name in () if bad else HIP:
+        t.lib("/opt/rocm/lib/" + name)
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", repair="nvidia-cublas-cu12")
+def ctranslate2_by_its_code(t, bad):
+    """The twin has code for AMD alone."""
+    t.python().ctranslate2("4.8.1")
+    t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2) if bad
+          else hip_library(LIBRARY.rsplit("/", 1)[1], "gfx1030", "gfx1100"))
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", repair="nvidia-cublas-cu12")
+def ctranslate2_without_gpu(t, bad):
+    """The twin is a build for the CPU alone, as on aarch64."""
+    t.python().ctranslate2("4.8.5")
+    t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2) if bad
+          else with_sections(LIBRARY.rsplit("/", 1)[1], {}))
+
+
+@case("build-for-other-vendor", "cpu-only-build", "ctranslate2", severity="warning",
+      repair="for ROCm")
+def cuda_ctranslate2_with_amd(t, bad):
+    """cuBLAS would not help: the build is what is wrong."""
+    amd(t).ctranslate2("4.8.5")
+    t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2) if bad
+          else hip_library(LIBRARY.rsplit("/", 1)[1], "gfx1100"))
