@@ -47,7 +47,7 @@ _gpumend()
         done
         return
         ;;
-    check:--cpu | snapshot:--cpu | fix:--cpu | why:--cpu)
+    check:--cpu | container:--cpu | snapshot:--cpu | fix:--cpu | why:--cpu)
         mapfile -t COMPREPLY < <(
             compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
         return
@@ -124,7 +124,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     container)
-        word="--root --host --import --env --unset --kb --write --refresh --check --folder --json --help"
+        word="--root --host --import --env --unset --cpu --kb --write --refresh --check --folder --json --help"
         ;;
     choose)
         word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --help"

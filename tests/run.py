@@ -67,6 +67,7 @@ SUITES = [
     Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
+    Suite("test", "cpu", 60, "{py} tests/cpu.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
     Suite("test", "api", 600, "{py} tests/api/run.py {build}", "build"),

@@ -66,6 +66,11 @@ void root_replay(struct root *r, struct snap *s, const char *path)
     s->from = NULL;
 }
 
+bool root_is_here(const struct root *r)
+{
+    return r->is_host && (!r->snap || r->snap->from);
+}
+
 /* Opens inside the root by the kernel's own resolution. */
 static int open_in_root(struct root *r, const char *path, int flags)
 {

@@ -55,6 +55,9 @@ void root_keep_folder(struct root *r, struct root_folder *folder);
 int root_open(struct root *r, const char *path, struct gm_err *err) GM_CHECK;
 void root_close(struct root *r);
 
+/* Whether it is the file system that gpumend runs in, and no record of another. */
+bool root_is_here(const struct root *r);
+
 /* From now on all answers of an open root go through `s`, and are recorded there. The real root
  * must stay open as long as `s` records; `r` is still to be closed. */
 struct snap;

@@ -162,8 +162,8 @@ static int open_snapshot(struct check *c)
     struct str text;
     struct gm_err err;
     const struct model_target_options *o = &c->t.asked;
-    if (o->target || o->root_path || o->pid || o->imports || o->glibc_minor || o->cpu ||
-        c->t.env_given) {
+    const struct ldso_cpu *cpu = o->cpu;
+    if (o->target || o->root_path || o->pid || o->imports || o->glibc_minor || c->t.env_given) {
         return cli_fail(CLI_USAGE, "check: --snapshot brings TARGET and how it is looked at along");
     }
     FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
@@ -183,6 +183,7 @@ static int open_snapshot(struct check *c)
     const char *kb = c->t.asked.kb_path; // of this machine, the rest of the other
     c->t.asked = snapshot_options(&c->snapshot, false);
     c->t.asked.on_host = cdi_files_note;
+    c->t.asked.cpu = cpu ? cpu : c->t.asked.cpu;
     c->t.asked.kb_path = kb && kb[0] != '/' ? path_join(a, cli_cwd(a), kb) : kb;
     return CLI_OK;
 }

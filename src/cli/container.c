@@ -17,6 +17,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
     CLI_OPTION_ENV,
     CLI_OPTION_UNSET,
+    CLI_OPTION_CPU,
     CLI_OPTION_KB,
     {"write", NULL, "cdi: write the specification of each vendor into the folder", O_WRITE},
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},

@@ -81,6 +81,7 @@ static int check_once(struct take *c, bool record, struct outcome *ret, struct g
                                            : 0;
     }
     if (rc == 0) {
+        snapshot_keep_cpu(&c->snapshot, &t);
         c->snapshot.kind = t.kind;
         *ret = (struct outcome){.verdict = report.verdict};
         for (size_t i = 0; i < report.findings.n; i++) {

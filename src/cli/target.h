@@ -33,7 +33,7 @@ enum {
 #define CLI_OPTION_GLIBC                                                                           \
     {"glibc", "VER", "behave as this glibc version, e.g. 2.41", CLI_GLIBC}
 #define CLI_OPTION_CPU                                                                             \
-    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: this machine's)", CLI_CPU}
+    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: that of the system looked at)", CLI_CPU}
 #define CLI_OPTION_KB                                                                              \
     {"kb", "DIR", "knowledge base files that replace the built-in ones", CLI_KB}
 #define CLI_OPTION_JSON                                                                            \

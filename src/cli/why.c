@@ -35,6 +35,7 @@ struct why {
     struct ldso_cpu cpu;
     struct ldso_config config;
     bool has_cpu, json;
+    bool depends; // of a list: something depends on a processor that is not known
 };
 
 static int take_option(struct why *w, int id, const char *value)
@@ -154,6 +155,11 @@ static json_t *document(const struct ldso_process *p, size_t n_loads)
     (void)json_object_set_new(doc, "defects", report_defects_json(p));
     (void)json_object_set_new(doc, "loader", report_loader_json(p));
     (void)json_object_set_new(doc, "start_error", out_json_text(p->arena, p->start_error));
+    json_t *by_cpu = json_array();
+    for (size_t i = 0; i < p->by_cpu.n; i++) {
+        (void)json_array_append_new(by_cpu, out_json_text(p->arena, p->by_cpu.items[i]));
+    }
+    (void)json_object_set_new(doc, "depends_on_cpu", by_cpu);
     return doc;
 }
 
@@ -242,6 +248,11 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
         out_print(&w->out, d->fatal ? OUT_RED : OUT_YELLOW, "\n%s: %s\n",
                   d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
     }
+    for (size_t i = 0; i < p->by_cpu.n; i++) {
+        out_print(&w->out, OUT_YELLOW, "\ncannot tell: with some processors %s; which it is, is not "
+                                       "known (%s): state it with --cpu LEVEL\n",
+                  str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why);
+    }
 }
 
 static bool any_failed(const struct ldso_process *p)
@@ -296,7 +307,7 @@ static int answer(struct why *w)
         return cli_fail(CLI_CANNOT, "why: %s is statically linked; nothing can be loaded into it",
                         str_printable(&w->arena, exe));
     }
-    return any_failed(p) ? CLI_FINDINGS : CLI_OK;
+    return p->by_cpu.n ? CLI_CANNOT : any_failed(p) ? CLI_FINDINGS : CLI_OK;
 }
 
 /* ------------------------------------------------------------------ many objects */
@@ -330,9 +341,11 @@ static bool batch_one(struct why *w, const char *path)
         if (wrong) {
             printf("%s\n", str_printable(&scratch, wrong));
         } else {
-            printf("%zu objects\n", p->objects.n);
+            printf("%zu objects%s%s\n", p->objects.n, p->by_cpu.n ? "; with some processors " : "",
+                   p->by_cpu.n ? str_printable(&scratch, p->by_cpu.items[0]) : "");
         }
     }
+    w->depends |= p->by_cpu.n > 0;
     arena_release(&scratch);
     return !wrong;
 }
@@ -383,7 +396,7 @@ static int batch(struct why *w)
     if (rc < 0) {
         return cli_fail(CLI_CANNOT, "why: %s is not a list of paths, one a line", w->batch);
     }
-    return any_wrong ? CLI_FINDINGS : CLI_OK;
+    return any_wrong ? CLI_FINDINGS : w->depends ? CLI_CANNOT : CLI_OK;
 }
 
 static int run_with(struct why *w)

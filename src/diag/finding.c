@@ -347,7 +347,7 @@ static bool looked(const struct model *m)
     return looked;
 }
 
-void diag_run(struct model *m, struct diag_report *ret)
+void diag_judge(struct model *m, struct diag_report *ret)
 {
     static void (*const rules[])(struct diag *) = {
         diag_rule_start,    diag_rule_failures,  diag_rule_families,    diag_rule_stub,
@@ -374,4 +374,10 @@ void diag_run(struct model *m, struct diag_report *ret)
                      : looked(m) ? DIAG_OK
                                  : DIAG_CANNOT_TELL;
     *ret = report;
+}
+
+void diag_run(struct model *m, struct diag_report *ret)
+{
+    diag_judge(m, ret);
+    diag_judge_processors(&(struct diag){.m = m, .a = m->arena, .report = ret});
 }

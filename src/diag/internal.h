@@ -49,6 +49,11 @@ const char *diag_script_text(struct diag *d, const struct model_process *p);
 /* "import a, import b" */
 const char *diag_imports_text(struct diag *d, const struct model_process *p);
 
+/* All rules, for a model whose processor is known, or for one that has no folders of its own. */
+void diag_judge(struct model *m, struct diag_report *ret);
+/* Where the processor is not known: what is said with every one (processors.c). */
+void diag_judge_processors(struct diag *d);
+
 /* ---- what failed (failures.c) */
 
 /* Collects what failed in a process; optional attempts and guesses are left out, wishes too. */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ldso/cpu.h"
+
 /* The path of this process in a hierarchy; controller "" is version 2. */
 static const char *cgroup_path(struct host_look *l, const char *controller)
 {
@@ -164,15 +166,32 @@ static void collect_cores(struct host_look *l)
     }
 }
 
+static void collect_x86(struct host_cpu *c, const char *path, struct str text)
+{
+    static const char *const level_names[] = {NULL, "x86-64-v1", "x86-64-v2", "x86-64-v3",
+                                              "x86-64-v4"};
+    struct ldso_cpu cpu;
+    struct str flags;
+    ldso_cpu_info(text, &cpu, &flags);
+    if (!cpu.level) {
+        c->isa = c->vectors = host_unknown(path, cpu.why);
+        return;
+    }
+    c->isa = host_yes(path, level_names[cpu.level]);
+    c->isa.number = (uint64_t)cpu.level;
+    c->vectors = host_yes(path, ldso_cpu_has_flag(flags, "avx512f") ? "AVX-512"
+                                : ldso_cpu_has_flag(flags, "avx2")  ? "AVX2"
+                                : ldso_cpu_has_flag(flags, "avx")   ? "AVX"
+                                                                    : "no AVX");
+}
+
 /* x86-64: "flags"; 64-bit Arm: "Features" (Documentation/arch/arm64/elf_hwcaps.rst). */
 static void collect_isa(struct host_look *l)
 {
     static const char path[] = "/proc/cpuinfo";
-    static const char *const level_names[] = {NULL, "x86-64-v1", "x86-64-v2", "x86-64-v3",
-                                              "x86-64-v4"};
     struct host_cpu *c = &l->host->cpu;
     struct str text, value;
-    int rc = host_read(l, path, &text);
+    int rc = root_read(l->root, l->arena, path, LDSO_CPUINFO_MAX, &text);
     c->model = c->isa = c->vectors = host_unknown(path, rc < 0 ? host_why(l, rc) : "not stated");
     if (rc < 0) {
         return;
@@ -181,20 +200,12 @@ static void collect_isa(struct host_look *l)
         c->model = host_yes(path, str_dup(l->arena, value));
     }
     if (host_parse_key(text, "flags", ':', &value)) {
-        int level = host_parse_isa_level(value);
-        if (level) {
-            c->isa = host_yes(path, level_names[level]);
-            c->isa.number = (uint64_t)level;
-        }
-        c->vectors = host_yes(path, host_parse_has_word(value, "avx512f") ? "AVX-512"
-                                    : host_parse_has_word(value, "avx2")  ? "AVX2"
-                                    : host_parse_has_word(value, "avx")   ? "AVX"
-                                                                          : "no AVX");
+        collect_x86(c, path, text);
     } else if (host_parse_key(text, "Features", ':', &value)) {
         c->isa = host_yes(path, "aarch64");
-        c->vectors = host_yes(path, host_parse_has_word(value, "sve")     ? "SVE"
-                                    : host_parse_has_word(value, "asimd") ? "NEON"
-                                                                          : "no NEON");
+        c->vectors = host_yes(path, ldso_cpu_has_flag(value, "sve")     ? "SVE"
+                                    : ldso_cpu_has_flag(value, "asimd") ? "NEON"
+                                                                        : "no NEON");
     }
 }
 

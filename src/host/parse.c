@@ -163,39 +163,6 @@ bool host_parse_cpu_list(struct str text, uint64_t *ret_count)
     return true;
 }
 
-bool host_parse_has_word(struct str words, const char *word)
-{
-    while (words.s) {
-        if (str_is(str_cut(&words, ' '), word)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-int host_parse_isa_level(struct str flags)
-{
-    static const struct {
-        int level;
-        const char *flags[12];
-    } levels[] = {
-        {1, {"cmov", "cx8", "fpu", "fxsr", "mmx", "sse", "sse2"}},
-        {2, {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}},
-        {3, {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}},
-        {4, {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
-    };
-    int level = 0;
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-        for (size_t k = 0; levels[i].flags[k]; k++) {
-            if (!host_parse_has_word(flags, levels[i].flags[k])) {
-                return level;
-            }
-        }
-        level = levels[i].level;
-    }
-    return level;
-}
-
 const char *host_parse_gfx(struct arena *a, uint64_t version)
 {
     uint64_t major = version / 10000, minor = version / 100 % 100, stepping = version % 100;

@@ -48,10 +48,6 @@ bool host_parse_major(struct str text, const char *name, uint32_t *ret);
 /* Number of members of a CPU list "0-3,8,10-11"; false for anything else, or above 65536. */
 bool host_parse_cpu_list(struct str text, uint64_t *ret_count);
 
-/* x86-64 level 1 to 4 by the flags of /proc/cpuinfo, 0 without them. Linux writes sse3 as "pni"
- * and lzcnt as "abm" (arch/x86/include/asm/cpufeatures.h). */
-int host_parse_isa_level(struct str flags);
-bool host_parse_has_word(struct str words, const char *word);
 
 /* "gfx" and the digits of KFD's gfx_target_version: major * 10000 + minor * 100 + stepping, the
  * latter two as one hexadecimal digit each (kfd_device.c). NULL for 0 and what fits no name. */

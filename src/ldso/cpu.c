@@ -1,6 +1,7 @@
 #include "ldso/cpu.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 
 #ifdef __x86_64__
@@ -113,8 +114,160 @@ void ldso_cpu_host(uint16_t machine, struct ldso_cpu *ret)
     }
 #endif
     if (machine == EM_X86_64 && ret->level == 0) {
-        ret->level = 1;
+        ret->why = "this machine's processor is of another architecture";
     }
+}
+
+uint16_t ldso_cpu_own_machine(void)
+{
+#if defined __x86_64__
+    return EM_X86_64;
+#elif defined __aarch64__
+    return EM_AARCH64;
+#else
+    return EM_NONE;
+#endif
+}
+
+/* ------------------------------------------------------------------ /proc/cpuinfo */
+
+bool ldso_cpu_has_flag(struct str flags, const char *flag)
+{
+    while (flags.s) {
+        if (str_is(str_cut(&flags, ' '), flag)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Levels by flags: Linux writes sse3 as "pni" and lzcnt as "abm" (arch/x86/include/asm/
+ * cpufeatures.h), and leaves out what it does not save the registers of. */
+static int level_of(struct str flags)
+{
+    static const struct {
+        int level;
+        const char *flags[12];
+    } levels[] = {
+        {1, {"cmov", "cx8", "fpu", "fxsr", "mmx", "sse", "sse2"}},
+        {2, {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"}},
+        {3, {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}},
+        {4, {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
+    };
+    int level = 0;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        for (size_t k = 0; levels[i].flags[k]; k++) {
+            if (!ldso_cpu_has_flag(flags, levels[i].flags[k])) {
+                return level;
+            }
+        }
+        level = levels[i].level;
+    }
+    return level;
+}
+
+/* As read_x86() does by CPUID. */
+static struct ldso_cpu by_flags(struct str flags, bool intel)
+{
+    struct ldso_cpu cpu = {.machine = EM_X86_64, .level = level_of(flags), .platform = "x86_64"};
+    if (cpu.level >= 3 && intel) {
+        bool phi = ldso_cpu_has_flag(flags, "avx512f") && ldso_cpu_has_flag(flags, "avx512cd") &&
+                   ldso_cpu_has_flag(flags, "avx512er") && ldso_cpu_has_flag(flags, "avx512pf");
+        cpu.platform = phi ? "xeon_phi" : "haswell";
+        cpu.avx512_1 = !phi && cpu.level == 4;
+    }
+    return cpu;
+}
+
+static bool are_words(struct str flags)
+{
+    for (size_t i = 0; i < flags.n; i++) {
+        char c = flags.s[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != ' ') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The part up to the last line end: a line that was cut says less than is true. */
+static struct str whole_lines(struct str text)
+{
+    while (text.n && text.s[text.n - 1] != '\n') {
+        text.n--;
+    }
+    return text;
+}
+
+void ldso_cpu_info(struct str text, struct ldso_cpu *ret, struct str *ret_flags)
+{
+    const struct ldso_cpu unknown = {.machine = EM_X86_64, .platform = "x86_64"};
+    struct str line;
+    bool intel = false;
+    *ret = unknown;
+    *ret_flags = (struct str){0};
+    ret->why = "/proc/cpuinfo states no flags of an x86-64 processor";
+    text = whole_lines(text);
+    while (str_line(&text, &line)) {
+        struct str value = line, key = str_trim(str_cut(&value, ':'));
+        value = str_trim(value);
+        intel = str_is(key, "vendor_id") ? str_is(value, "GenuineIntel") : intel;
+        if (!str_is(key, "flags")) {
+            continue;
+        }
+        struct ldso_cpu cpu = by_flags(value, intel);
+        bool first = !ret_flags->s;
+        const char *why = !are_words(value) || cpu.level == 0 ? "/proc/cpuinfo is damaged"
+                          : !first && (cpu.level != ret->level ||
+                                       strcmp(cpu.platform, ret->platform) != 0)
+                              ? "the processors of /proc/cpuinfo differ"
+                              : NULL;
+        if (why) {
+            *ret = unknown;
+            *ret_flags = (struct str){0};
+            ret->why = why;
+            return;
+        }
+        *ret = cpu;
+        *ret_flags = first ? value : *ret_flags;
+    }
+}
+
+void ldso_cpu_of(struct root *r, struct arena *a, uint16_t machine, struct ldso_cpu *ret)
+{
+    if (root_is_here(r) || machine != EM_X86_64) {
+        ldso_cpu_host(machine, ret);
+        return;
+    }
+    struct str text = {0}, flags;
+    int rc = root_read(r, a, "/proc/cpuinfo", LDSO_CPUINFO_MAX, &text);
+    ldso_cpu_info(text, ret, &flags);
+    if (rc < 0) {
+        ret->why = rc == -ENOENT || rc == -ENOTDIR
+                       ? "it has no /proc/cpuinfo"
+                       : arena_printf(a, "/proc/cpuinfo: %s", strerror(-rc));
+    }
+}
+
+bool ldso_cpu_is_unknown(const struct ldso_cpu *cpu)
+{
+    return cpu->machine == EM_X86_64 && cpu->level == 0;
+}
+
+const struct ldso_cpu_kind *ldso_cpu_kinds(size_t *ret_n)
+{
+    static const struct ldso_cpu_kind kinds[LDSO_CPU_KINDS] = {
+        {"x86-64-v1", {.machine = EM_X86_64, .level = 1, .platform = "x86_64"}},
+        {"x86-64-v2", {.machine = EM_X86_64, .level = 2, .platform = "x86_64"}},
+        {"x86-64-v3", {.machine = EM_X86_64, .level = 3, .platform = "x86_64"}},
+        {"x86-64-v3 of Intel", {.machine = EM_X86_64, .level = 3, .platform = "haswell"}},
+        {"Xeon Phi", {.machine = EM_X86_64, .level = 3, .platform = "xeon_phi"}},
+        {"x86-64-v4", {.machine = EM_X86_64, .level = 4, .platform = "x86_64"}},
+        {"x86-64-v4 of Intel",
+         {.machine = EM_X86_64, .level = 4, .platform = "haswell", .avx512_1 = true}},
+    };
+    *ret_n = LDSO_CPU_KINDS;
+    return kinds;
 }
 
 bool ldso_cpu_parse(const char *text, struct ldso_cpu *ret)
@@ -169,6 +322,35 @@ const char *const *ldso_cpu_subdirs(struct arena *a, const struct ldso_cpu *cpu,
         }
     }
     VEC_PUSH(a, &v, "");
+    *ret_n = v.n;
+    return v.items;
+}
+
+static bool among(const char *const *list, size_t n, const char *text)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *const *ldso_cpu_other_subdirs(struct arena *a, int glibc_minor, size_t *ret_n)
+{
+    static const struct ldso_cpu unknown = {.machine = EM_X86_64, .platform = "x86_64"};
+    size_t n_kinds, n_dirs, n_own;
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n_kinds);
+    const char *const *own = ldso_cpu_subdirs(a, &unknown, glibc_minor, &n_own);
+    VEC(const char *) v = {0};
+    for (size_t i = 0; i < n_kinds; i++) {
+        const char *const *dirs = ldso_cpu_subdirs(a, &kinds[i].cpu, glibc_minor, &n_dirs);
+        for (size_t k = 0; k < n_dirs; k++) {
+            if (!among(own, n_own, dirs[k]) && !among(v.items, v.n, dirs[k])) {
+                VEC_PUSH(a, &v, dirs[k]);
+            }
+        }
+    }
     *ret_n = v.n;
     return v.items;
 }

@@ -10,11 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/root.h"
+
+enum { LDSO_CPUINFO_MAX = 16 << 20 }; // bytes of /proc/cpuinfo: some 8,000 processors
 
 struct ldso_cpu {
     uint16_t machine;     // e_machine it was read for
-    int level;            // 1..4 for x86-64-v1..v4; 0 elsewhere
+    int level;            // 1..4 for x86-64-v1..v4; 0 elsewhere, and where it is not known
+    const char *why;      // why it is not known, one clause; or NULL
     const char *platform; // AT_PLATFORM as glibc has it: "x86_64", "haswell", "xeon_phi", "aarch64"
     bool avx512_1;        // legacy hwcap name "avx512_1" (glibc <= 2.36, Intel only)
 };
@@ -22,6 +25,29 @@ struct ldso_cpu {
 /* The CPU gpumend runs on; on another architecture than x86-64 and for a foreign machine the
  * level is 0 and the platform the architecture's name. */
 void ldso_cpu_host(uint16_t machine, struct ldso_cpu *ret);
+
+/* The CPU of the system below `r`: of "/" the one gpumend runs on, else what its /proc/cpuinfo
+ * says, where the machine has levels. */
+void ldso_cpu_of(struct root *r, struct arena *a, uint16_t machine, struct ldso_cpu *ret);
+
+/* The same by the text of /proc/cpuinfo, and the line of flags that all its processors state; both
+ * unknown where it is damaged, where processors differ, and for another architecture. */
+void ldso_cpu_info(struct str text, struct ldso_cpu *ret, struct str *ret_flags);
+bool ldso_cpu_has_flag(struct str flags, const char *flag);
+
+/* Whether it is of x86-64 and its level is not known. */
+bool ldso_cpu_is_unknown(const struct ldso_cpu *cpu);
+
+/* The kinds of x86-64 processors that the loader tells apart, lowest first. */
+struct ldso_cpu_kind {
+    const char *name; // "x86-64-v3"
+    struct ldso_cpu cpu;
+};
+enum { LDSO_CPU_KINDS = 7 };
+const struct ldso_cpu_kind *ldso_cpu_kinds(size_t *ret_n);
+
+/* e_machine of gpumend itself. */
+uint16_t ldso_cpu_own_machine(void);
 
 /* A stated level, "x86-64-v1" to "x86-64-v4"; false for anything else. */
 bool ldso_cpu_parse(const char *text, struct ldso_cpu *ret);
@@ -31,6 +57,9 @@ bool ldso_cpu_parse(const char *text, struct ldso_cpu *ret);
  * 2.37 glibc-hwcaps only. */
 const char *const *ldso_cpu_subdirs(struct arena *a, const struct ldso_cpu *cpu, int glibc_minor,
                                     size_t *ret_n);
+
+/* The folders that some kind of processor searches, and not one about which nothing is known. */
+const char *const *ldso_cpu_other_subdirs(struct arena *a, int glibc_minor, size_t *ret_n);
 
 /* Active glibc-hwcaps names, best first ("x86-64-v3", "x86-64-v2"). */
 const char *const *ldso_cpu_hwcaps(const struct ldso_cpu *cpu, size_t *ret_n);

@@ -9,6 +9,9 @@ enum dir_status { DIR_UNKNOWN, DIR_EXISTING, DIR_MISSING };
 struct ldso_dir {
     const char *text;      // as glibc keeps it: with a trailing '/', or "" for the working directory
     unsigned char *status; // enum dir_status for each of the process's subdirs
+    const char **others;   // with an unknown CPU: which of p->other_subdirs are there
+    size_t n_others;
+    bool others_read;
 };
 
 struct ldso_list {
@@ -52,6 +55,9 @@ struct ldso_list *ldso_list_new(struct ldso_process *p, const char *text, const 
                                 struct ldso_object *map);
 
 void ldso_search_init(struct ldso_process *p);
+
+/* One thing more that another processor would decide otherwise; each once. */
+void ldso_note_cpu(struct ldso_process *p, const char *text);
 
 struct ldso_found {
     struct ldso_entry *entry; // NULL: not found

@@ -479,12 +479,23 @@ static object_list relocation_order(struct ldso_process *p, struct ldso_object *
     return out;
 }
 
+/* Bits: 1 baseline, 2 v2, 4 v3, 8 v4 (x86-64 psABI, GNU_PROPERTY_X86_ISA_1). */
+static void note_isa(struct ldso_process *p, const struct ldso_object *o, uint32_t needed)
+{
+    int level = needed & 8 ? 4 : needed & 4 ? 3 : 2;
+    ldso_note_cpu(p, arena_printf(p->arena, "%s asks for x86-64-v%d", o->path, level));
+}
+
 static const char *check_isa(struct ldso_process *p, struct ldso_object *const *objects, size_t n)
 {
-    /* Bits: 1 baseline, 2 v2, 4 v3, 8 v4 (x86-64 psABI, GNU_PROPERTY_X86_ISA_1). */
-    uint32_t have = (1u << p->cpu.level) - 1;
-    for (size_t i = 0; i < n && p->cpu.level && p->glibc_minor >= 33; i++) {
-        if (objects[i]->versions_checked || !(objects[i]->file->image.x86_isa_needed & ~have & 15)) {
+    uint32_t have = p->cpu.level ? (1u << p->cpu.level) - 1 : 1;
+    for (size_t i = 0; i < n && p->cpu.machine == EM_X86_64 && p->glibc_minor >= 33; i++) {
+        uint32_t lacks = objects[i]->file->image.x86_isa_needed & ~have & 15;
+        if (objects[i]->versions_checked || !lacks) {
+            continue;
+        }
+        if (ldso_cpu_is_unknown(&p->cpu)) {
+            note_isa(p, objects[i], lacks);
             continue;
         }
         const char *text = arena_printf(p->arena, "%s: CPU ISA level is lower than required",

@@ -171,7 +171,7 @@ struct ldso_config {
     const char *const *env;  // "K=V", the start environment
     size_t n_env;
     int glibc_minor;         // overrides what the loader's file says; 0: do not
-    const struct ldso_cpu *cpu; // NULL: the CPU gpumend runs on
+    const struct ldso_cpu *cpu; // NULL: that of the store's root (ldso_cpu_of)
     uid_t uid;               // who would run it (secure-execution mode)
 };
 
@@ -196,6 +196,10 @@ struct ldso_process {
     VEC(struct ldso_load) loads;
     VEC(struct ldso_defect) defects;
     struct ldso_tls tls;
+    /* With ldso_cpu_is_unknown(): what was met that some processor decides otherwise, one clause
+     * each. The model is that of a processor that has no folders of its own. Empty: the model holds
+     * for every processor. */
+    VEC(const char *) by_cpu;
     bool start_failed;
     const char *start_error; // the loader's words
     bool dead;               // a load has crashed the process: later loads do not happen
@@ -205,6 +209,8 @@ struct ldso_process {
     const char *cache_note; // why it is not used, or NULL
     const char *const *subdirs;
     size_t n_subdirs;
+    const char *const *other_subdirs; // with an unknown CPU: see ldso_cpu_other_subdirs()
+    size_t n_other_subdirs;
     VEC(struct ldso_dir *) dirs; // interned
     struct ldso_list *library_path, *system;
     const char *preload_notes; // LD_PRELOAD entries that are ignored; or NULL

@@ -82,6 +82,9 @@ const char *ldso_expand(struct ldso_process *p, struct ldso_object *o, const cha
             used_origin = true;
         } else if ((n = token_length(s, "PLATFORM"))) {
             value = p->cpu.platform[0] ? p->cpu.platform : NULL;
+            if (ldso_cpu_is_unknown(&p->cpu)) {
+                ldso_note_cpu(p, arena_printf(p->arena, "%s stands for another folder", text));
+            }
         } else if ((n = token_length(s, "LIB"))) {
             value = p->loader.lib_token;
         } else {
@@ -216,6 +219,10 @@ static void open_cache(struct ldso_process *p)
 void ldso_search_init(struct ldso_process *p)
 {
     p->subdirs = ldso_cpu_subdirs(p->arena, &p->cpu, p->glibc_minor, &p->n_subdirs);
+    if (ldso_cpu_is_unknown(&p->cpu)) {
+        p->other_subdirs =
+            ldso_cpu_other_subdirs(p->arena, p->glibc_minor, &p->n_other_subdirs);
+    }
     p->system = arena_alloc(p->arena, sizeof *p->system);
     p->system->permanent = true;
     for (size_t i = 0; i < p->loader.n_dirs; i++) {
@@ -326,6 +333,45 @@ static void probe_dir(struct search *s, struct ldso_dir *d, size_t k)
     }
 }
 
+void ldso_note_cpu(struct ldso_process *p, const char *text)
+{
+    for (size_t i = 0; i < p->by_cpu.n; i++) {
+        if (strcmp(p->by_cpu.items[i], text) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(p->arena, &p->by_cpu, text);
+}
+
+static void read_others(struct ldso_process *p, struct ldso_dir *d)
+{
+    d->others_read = true;
+    d->others = arena_array(p->arena, p->n_other_subdirs, sizeof *d->others);
+    for (size_t i = 0; i < p->n_other_subdirs; i++) {
+        const char *sub = p->other_subdirs[i];
+        if (folder_errno(p, d->text, "", 0) == 0 &&
+            folder_errno(p, d->text, sub, strcspn(sub, "/")) == 0 &&
+            folder_errno(p, d->text, sub, strlen(sub)) == 0) {
+            d->others[d->n_others++] = sub;
+        }
+    }
+}
+
+/* What some processor would take out of this folder. */
+static void note_others(struct search *s, struct ldso_dir *d)
+{
+    struct ldso_process *p = s->p;
+    if (!d->others_read && p->n_other_subdirs) {
+        read_others(p, d);
+    }
+    for (size_t i = 0; i < d->n_others; i++) {
+        const char *path = arena_printf(p->arena, "%s%s%s", d->text, d->others[i], s->r->name);
+        if (!ldso_store_get(p->store, ldso_absolute(p, path))->open_errno) {
+            ldso_note_cpu(p, arena_printf(p->arena, "%s is %s", s->r->name, path));
+        }
+    }
+}
+
 /* open_path(): true if the search ends here. */
 static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via,
                      struct ldso_object *via_object)
@@ -335,6 +381,7 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
     for (size_t i = 0; i < list->dirs.n; i++) {
         struct ldso_dir *d = list->dirs.items[i];
         bool here = false;
+        note_others(s, d);
         for (size_t k = 0; k < p->n_subdirs; k++) {
             bool base = p->subdirs[k][0] == '\0';
             if (d->status[k] == DIR_UNKNOWN) {
@@ -427,7 +474,7 @@ static void legacy_hwcap(const struct ldso_cpu *cpu, uint64_t *ret_have, uint64_
     }
 }
 
-static void cache_key(struct ldso_process *p, struct ldso_cache_key *key)
+static void cache_key(struct ldso_process *p, const struct ldso_cpu *cpu, struct ldso_cache_key *key)
 {
     const struct elf_image *e = &p->main->file->image;
     *key = (struct ldso_cache_key){.glibc_minor = p->glibc_minor, .n_flags = 1};
@@ -444,8 +491,24 @@ static void cache_key(struct ldso_process *p, struct ldso_cache_key *key)
         key->n_flags = 2;
         break;
     }
-    legacy_hwcap(&p->cpu, &key->legacy_have, &key->legacy_platform);
-    key->hwcaps = ldso_cpu_hwcaps(&p->cpu, &key->n_hwcaps);
+    legacy_hwcap(cpu, &key->legacy_have, &key->legacy_platform);
+    key->hwcaps = ldso_cpu_hwcaps(cpu, &key->n_hwcaps);
+}
+
+/* What the cache names for some processor and not for one about which nothing is known. */
+static void note_cached(struct search *s, const char *path)
+{
+    struct ldso_process *p = s->p;
+    size_t n = 0;
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n);
+    for (size_t i = 0; i < n && ldso_cpu_is_unknown(&p->cpu); i++) {
+        struct ldso_cache_key key;
+        cache_key(p, &kinds[i].cpu, &key);
+        const char *other = ldso_cache_find(&p->cache, s->r->name, &key);
+        if (other && (!path || strcmp(other, path) != 0)) {
+            ldso_note_cpu(p, arena_printf(p->arena, "%s is %s", s->r->name, other));
+        }
+    }
 }
 
 static bool try_cache(struct search *s, struct ldso_object *loader)
@@ -460,8 +523,9 @@ static bool try_cache(struct search *s, struct ldso_object *loader)
         return false;
     }
     struct ldso_cache_key key;
-    cache_key(p, &key);
+    cache_key(p, &p->cpu, &key);
     const char *path = ldso_cache_find(&p->cache, s->r->name, &key);
+    note_cached(s, path);
     if (!path) {
         note_stage(s, LDSO_VIA_CACHE, NULL, "not listed");
         return false;

@@ -428,8 +428,11 @@ struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path)
 
 const struct ldso_cpu *ldso_store_cpu(struct ldso_store *s, uint16_t machine)
 {
+    if (s->base) {
+        return ldso_store_cpu(s->base, machine);
+    }
     if (!s->cpu_read || s->cpu.machine != machine) {
-        ldso_cpu_host(machine, &s->cpu);
+        ldso_cpu_of(s->root, s->arena, machine, &s->cpu);
         s->cpu_read = true;
     }
     return &s->cpu;

@@ -123,7 +123,8 @@ void ldso_store_layer(struct ldso_store *s, struct ldso_store *base,
 /* A value for ldso_file.mark that was not given out before. */
 unsigned ldso_store_mark(struct ldso_store *s);
 
-/* ldso_cpu_host(), asked once: in a virtual machine each CPUID instruction costs microseconds. */
+/* ldso_cpu_of() the root, asked once: in a virtual machine each CPUID instruction costs
+ * microseconds. */
 const struct ldso_cpu *ldso_store_cpu(struct ldso_store *s, uint16_t machine);
 
 /* Never NULL. `path` is absolute; it is copied. */

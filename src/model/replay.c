@@ -24,6 +24,9 @@ bool model_replay(const struct model *m, const struct model_change *change, cons
         other->config.env = change->env;
         other->config.n_env = change->n_env;
     }
+    if (change->cpu) {
+        other->config.cpu = change->cpu;
+    }
     if (change->overlay) {
         ldso_store_layer(&ret->store, m->store, change->overlay);
         other->store = &ret->store;

@@ -1,5 +1,6 @@
 #include "model/target.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "model/live.h"
@@ -194,6 +195,27 @@ static int open_root(struct model_target *t, const struct model_target_options *
     return rc;
 }
 
+/* The processor that is stated or that of the machine it will run on; NULL: that of the root. */
+static const struct ldso_cpu *find_cpu(struct model_target *t, struct arena *a,
+                                       const struct model_target_options *o)
+{
+    struct root host;
+    struct gm_err err;
+    if (o->cpu || !(o->pid || o->host_path)) {
+        return o->cpu;
+    }
+    if (o->pid) {
+        ldso_cpu_host(ldso_cpu_own_machine(), &t->cpu);
+    } else if (root_open(&host, o->host_path, &err) == 0) {
+        ldso_cpu_of(&host, a, EM_X86_64, &t->cpu);
+        root_close(&host);
+    } else {
+        t->cpu = (struct ldso_cpu){.machine = EM_X86_64, .platform = "x86_64",
+                                   .why = arena_printf(a, "%s", err.text)};
+    }
+    return &t->cpu;
+}
+
 int model_target_open(struct model_target *t, struct arena *a,
                       const struct model_target_options *o, struct gm_err *err)
 {
@@ -215,7 +237,8 @@ int model_target_open(struct model_target *t, struct arena *a,
     m->kb = &t->kb;
     m->config = (struct ldso_config){.cwd = o->root_path ? "/" : o->cwd, .env = o->env,
                                      .n_env = o->n_env, .uid = o->uid,
-                                     .glibc_minor = o->glibc_minor, .cpu = o->cpu};
+                                     .glibc_minor = o->glibc_minor,
+                                     .cpu = find_cpu(t, a, o)};
     rc = open_knowledge(t, o, err);
     if (rc < 0) {
         return rc;

@@ -25,7 +25,7 @@ struct model_target_options {
     const char *cwd; // the caller's working directory, absolute
     uid_t uid;       // who would run it
     int glibc_minor;
-    const struct ldso_cpu *cpu;
+    const struct ldso_cpu *cpu; // NULL: of host_path's system, else of root_path's
     bool only_open; // model nothing yet: the caller adds the scripts
     /* Adds to the problems of the judged host; `r` is its file system. May be NULL. */
     void (*on_host)(struct root *r, struct arena *a, struct host *h);
@@ -44,6 +44,7 @@ struct model_target {
     struct host host;
     struct model model;
     const char *kind; // "environment", "machine", "file", "process"
+    struct ldso_cpu cpu; // of the live process, or of host_path's system
 };
 
 /* GM_ERR_LOOK and others: the target cannot be looked at, the sentence says why. A host that

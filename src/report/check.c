@@ -50,6 +50,7 @@ static json_t *host_json(const struct model *m)
     set(o, "loader", p ? report_loader_json(p) : json_null());
     set(o, "cpu_level", p && p->cpu.level ? text(m, arena_printf(m->arena, "x86-64-v%d", p->cpu.level))
                                           : json_null());
+    set(o, "cpu_level_why", text(m, p ? p->cpu.why : NULL));
     set(o, "devices", m->host ? report_devices_facts(m->arena, m->host) : json_null());
     set(o, "devices_why", text(m, m->host ? NULL : m->host_why));
     return o;

@@ -553,11 +553,13 @@ static bool read_facts(struct decoder *d, const json_t *o, const json_t *target)
     if (!integer_in(cpu, "machine", 0, UINT16_MAX, &machine) ||
         !integer_in(cpu, "level", 0, 4, &level) ||
         !text_of(d, json_object_get(cpu, "platform"), &c->platform) || !c->platform ||
-        strchr(c->platform, '/') || strlen(c->platform) > 64) {
+        strchr(c->platform, '/') || strlen(c->platform) > 64 ||
+        !text_of(d, json_object_get(cpu, "why"), &c->why)) {
         return false;
     }
     c->machine = (uint16_t)machine;
     c->level = (int)level;
+    c->why = !ldso_cpu_is_unknown(c) ? NULL : c->why ? c->why : "the snapshot does not hold it";
     c->avx512_1 = json_is_true(json_object_get(cpu, "avx512_1"));
     if (!live || json_is_null(live)) {
         return true;

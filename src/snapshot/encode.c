@@ -369,6 +369,7 @@ static json_t *facts_json(const struct snapshot *s)
     set(cpu, "level", json_integer(s->cpu.level));
     set(cpu, "platform", text(s->arena, s->cpu.platform));
     set(cpu, "avx512_1", json_boolean(s->cpu.avx512_1));
+    set(cpu, "why", text(s->arena, s->cpu.why));
     set(o, "cpu", cpu);
     set(o, "process", live_json(s));
     return o;

@@ -202,17 +202,6 @@ static int begin_live(struct snapshot *s, int pid, struct gm_err *err)
     return rc;
 }
 
-static uint16_t own_machine(void)
-{
-#if defined __x86_64__
-    return EM_X86_64;
-#elif defined __aarch64__
-    return EM_AARCH64;
-#else
-    return EM_NONE;
-#endif
-}
-
 int snapshot_begin(struct snapshot *s, struct arena *a, const struct model_target_options *asked,
                    struct gm_err *err)
 {
@@ -226,12 +215,18 @@ int snapshot_begin(struct snapshot *s, struct arena *a, const struct model_targe
     snap_init(&s->files, a);
     s->files.edit = snapshot_edit();
     keep_variables(a, asked->env, asked->n_env, &s->env);
-    if (asked->cpu) {
-        s->cpu = *asked->cpu;
-    } else {
-        ldso_cpu_host(own_machine(), &s->cpu);
-    }
+    s->cpu = asked->cpu ? *asked->cpu : (struct ldso_cpu){0};
     return asked->pid ? begin_live(s, asked->pid, err) : 0;
+}
+
+void snapshot_keep_cpu(struct snapshot *s, struct model_target *t)
+{
+    const struct model *m = &t->model;
+    const struct ldso_cpu *cpu = m->config.cpu;
+    for (size_t i = 0; i < m->processes.n && !cpu; i++) {
+        cpu = m->processes.items[i]->ldso ? &m->processes.items[i]->ldso->cpu : NULL;
+    }
+    s->cpu = cpu ? *cpu : *ldso_store_cpu(&t->store, ldso_cpu_own_machine());
 }
 
 struct model_target_options snapshot_options(struct snapshot *s, bool record)
@@ -245,7 +240,7 @@ struct model_target_options snapshot_options(struct snapshot *s, bool record)
                                          .cwd = s->cwd,
                                          .uid = s->uid,
                                          .glibc_minor = s->glibc_minor,
-                                         .cpu = &s->cpu,
+                                         .cpu = s->cpu.machine ? &s->cpu : NULL,
                                          .record = record ? &s->files : NULL,
                                          .replay = record ? NULL : &s->files,
                                          .live = s->live};

@@ -38,17 +38,20 @@ struct snapshot {
     const char *cwd;
     uid_t uid;
     int glibc_minor; // that was stated, or 0
-    struct ldso_cpu cpu;
+    struct ldso_cpu cpu; // machine 0: none was stated, and none is found yet
     struct model_live *live; // NULL without a pid
 };
 
-/* Fills `s` from what is asked for: filters the environment, reads the CPU, makes `files` ready to
+/* Fills `s` from what is asked for: filters the environment, makes `files` ready to
  * record. */
 int snapshot_begin(struct snapshot *s, struct arena *a, const struct model_target_options *asked,
                    struct gm_err *err) GM_CHECK;
 
 /* What model_target_open() is to be called with, to record or to replay. */
 struct model_target_options snapshot_options(struct snapshot *s, bool record);
+
+/* Keeps the processor that the target was judged by. While the check that is recorded is open. */
+void snapshot_keep_cpu(struct snapshot *s, struct model_target *t);
 
 /* Whether a variable of an environment, "NAME=VALUE" or "NAME", is kept. */
 bool snapshot_keeps_variable(const char *entry);

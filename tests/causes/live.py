@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from pathlib import Path
 
 from tree import MACHINES, Tree, compiled, dlopen_note
 
@@ -219,6 +220,9 @@ def variables_are_those_of_the_start(exe, folder, show):
     found = [seen(), seen("--env", "CUDA_VISIBLE_DEVICES=5"), seen("--unset", "CUDA_VISIBLE_DEVICES"),
              seen("--root", "/")]
     child = subprocess.Popen(["sleep", str(START_LIMIT_S)], env={"CUDA_VISIBLE_DEVICES": "7"})
+    end = time.monotonic() + START_LIMIT_S  # Popen returns within the exec, before there is one
+    while not Path(f"/proc/{child.pid}/environ").read_bytes() and time.monotonic() < end:
+        time.sleep(0.01)
     try:
         found.append(seen("--pid", str(child.pid)))
     finally:

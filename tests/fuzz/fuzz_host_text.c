@@ -6,6 +6,7 @@
 #include "host/names.h"
 #include "host/parse.h"
 #include "host/toml.h"
+#include "ldso/cpu.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -82,7 +83,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     (void)host_parse_major(text, "nvidia", &major);
     (void)host_parse_devices_allow(text, 195, 0);
-    assert(host_parse_isa_level(text) <= 4);
+    struct ldso_cpu cpu;
+    ldso_cpu_info(text, &cpu, &value);
+    assert(cpu.level >= 0 && cpu.level <= 4 && !cpu.why == (cpu.level > 0));
+    inside(text, value);
     char *name = arena_strndup(&arena, text.s ? text.s : "", text.n);
     assert(host_marketing_name(&arena, "NVIDIA", name));
     (void)host_chip_name(&arena, name);

@@ -7,11 +7,13 @@ Every machine of machines.py gets a Python environment with a torch: where AMD's
 a device, a build for ROCm with kernels for the targets of the official builds, else one for CUDA
 12.4. A few machines are there a second time with the build that is known not to fit (APPLICATIONS).
 `gpumend check --root` must print golden-check/NAME.txt, and with --json golden-check/NAME.json, less
-its processes and entries. --rewrite writes them; the diff is to be read.
+its processes and entries and the loader, which is this machine's own. --rewrite writes them; the diff
+is to be read.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -86,7 +88,8 @@ def faults_of(exe, folder, name, rewrite):
     document = json.loads(output)
     if (document["verdict"] == "broken") != (status == 1):
         yield f"status {status} with verdict {document['verdict']}"
-    del document["processes"], document["entries"]
+    del document["processes"], document["entries"], document["host"]["loader"]
+    text = re.sub(r"^loader .*\n", "", text, flags=re.M)
     for file, got in ((f"{name}.txt", text), (f"{name}.json", laid_out(document) + "\n")):
         path = GOLDEN / file
         if rewrite:

@@ -104,32 +104,6 @@ static void cpu_lists(void **state)
     }
 }
 
-/* Every flag of a level is needed, and every level below it. */
-static void isa_levels(void **state)
-{
-#define V1 "fpu cmov cx8 fxsr mmx sse sse2"
-#define V2 V1 " cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
-#define V3 V2 " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
-#define V4 V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
-    static const struct {
-        const char *flags;
-        int level;
-    } cases[] = {
-        {"", 0},
-        {V1, 1},
-        {V2, 2},
-        {V3, 3},
-        {V4, 4},
-        {V2 " avx512f avx512bw", 2},
-        {V1 " avx avx2", 1},
-        {"sse", 0},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(host_parse_isa_level(str_of(cases[i].flags)), cases[i].level);
-    }
-}
-
 static void bdfs(void **state)
 {
     static const struct {
@@ -306,7 +280,6 @@ int main(void)
         cmocka_unit_test(nvrm_lines),
         cmocka_unit_test(gfx_names),
         cmocka_unit_test(cpu_lists),
-        cmocka_unit_test(isa_levels),
         cmocka_unit_test(bdfs),
         cmocka_unit_test(so_versions),
         cmocka_unit_test(mounts),

@@ -227,6 +227,75 @@ static void levels_that_are_none(void **state)
     }
 }
 
+#define V1 "fpu cmov cx8 fxsr mmx sse sse2"
+#define V2 V1 " cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
+#define V3 V2 " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+#define V4 V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
+#define INTEL "vendor_id : GenuineIntel\n"
+
+/* Every flag of a level is needed, and every level below it; what is damaged or differs is no level. */
+static void cpuinfo(void **state)
+{
+    static const struct {
+        const char *text;
+        int level;
+        const char *platform;
+        const char *why; // begins with
+    } cases[] = {
+        {"flags : " V1 "\n", 1, "x86_64", NULL},
+        {"flags : " V2 "\n", 2, "x86_64", NULL},
+        {"flags\t\t: " V3 "\n", 3, "x86_64", NULL},
+        {"flags : " V4 "\n", 4, "x86_64", NULL},
+        {INTEL "flags : " V3 "\n", 3, "haswell", NULL},
+        {INTEL "flags : " V4 "\n", 4, "haswell", NULL},
+        {INTEL "flags : " V2 "\n", 2, "x86_64", NULL},
+        {INTEL "flags : " V3 " avx512f avx512cd avx512er avx512pf\n", 3, "xeon_phi", NULL},
+        {"flags : " V2 " avx512f avx512bw\n", 2, "x86_64", NULL},
+        {"flags : " V1 " avx avx2\n", 1, "x86_64", NULL},
+        {"flags : " V3 "\n\nprocessor : 1\nflags : " V3 "\n", 3, "x86_64", NULL},
+        {"", 0, "x86_64", "/proc/cpuinfo states no flags"},
+        {"Features : fp asimd\n", 0, "x86_64", "/proc/cpuinfo states no flags"},
+        {"flags : " V3, 0, "x86_64", "/proc/cpuinfo states no flags"}, // cut
+        {"flags : " V3 "\nprocessor : 1\nflags : " V1, 3, "x86_64", NULL},
+        {"flags : sse\n", 0, "x86_64", "/proc/cpuinfo is damaged"},
+        {"flags :\n", 0, "x86_64", "/proc/cpuinfo is damaged"},
+        {"flags : " V3 " \x01\xff\n", 0, "x86_64", "/proc/cpuinfo is damaged"},
+        {"flags : " V3 "\nflags : " V2 "\n", 0, "x86_64", "the processors of /proc/cpuinfo differ"},
+        {"flags : " V3 "\n" INTEL "flags : " V3 "\n", 0, "x86_64",
+         "the processors of /proc/cpuinfo differ"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ldso_cpu cpu;
+        struct str flags;
+        ldso_cpu_info(str_of(cases[i].text), &cpu, &flags);
+        assert_int_equal(cpu.level, cases[i].level);
+        assert_string_equal(cpu.platform, cases[i].platform);
+        assert_int_equal(ldso_cpu_is_unknown(&cpu), cases[i].level == 0);
+        assert_int_equal(flags.s != NULL, cases[i].level > 0);
+        assert_int_equal(cpu.why != NULL, cases[i].why != NULL);
+        assert_true(!cases[i].why || starts_with(cpu.why, cases[i].why));
+    }
+}
+
+/* An unknown processor searches no folder that another does not, and knows of all that any does. */
+static void other_subdirs(void **state)
+{
+    (void)state;
+    size_t n = 0, n_new = 0, n_kinds = 0;
+    const char *const *old = ldso_cpu_other_subdirs(&arena, 36, &n);
+    const char *const *new = ldso_cpu_other_subdirs(&arena, 37, &n_new);
+    assert_string_equal(joined(new, n_new), "glibc-hwcaps/x86-64-v2/:glibc-hwcaps/x86-64-v3/:"
+                                            "glibc-hwcaps/x86-64-v4/");
+    assert_true(strstr(joined(old, n), "haswell/avx512_1/"));
+    assert_true(strstr(joined(old, n), "xeon_phi/"));
+    assert_false(strstr(joined(old, n), "tls/:"));
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n_kinds);
+    for (size_t i = 0; i < n_kinds; i++) {
+        assert_false(ldso_cpu_is_unknown(&kinds[i].cpu));
+    }
+}
+
 /* The level of this CPU is what its own loader says ("x86-64-v3 (supported, searched)"). */
 static void this_cpu(void **state)
 {
@@ -267,7 +336,8 @@ int main(void)
         cmocka_unit_test(loaders_of_this_machine), cmocka_unit_test(musl_of_this_machine),
         cmocka_unit_test(loaders_made_here),       cmocka_unit_test(missing_loader),
         cmocka_unit_test(folders_of_a_cpu),        cmocka_unit_test(levels_that_are_none),
-        cmocka_unit_test(this_cpu),
+        cmocka_unit_test(cpuinfo),
+        cmocka_unit_test(other_subdirs), cmocka_unit_test(this_cpu),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,0 +1,175 @@
+/* A verdict for every processor that the program may run on, where it is not known which: what is the
+ * same with all of them is found, what differs is told and not judged. */
+#include <string.h>
+
+#include "diag/internal.h"
+#include "model/replay.h"
+
+enum { CLAUSES_SHOWN = 3 };
+
+/* A finding and the kinds of processors with which it shows. */
+struct by_kind {
+    struct diag_finding *finding;
+    unsigned kinds; // a bit each
+};
+typedef VEC(struct by_kind) by_kind_list;
+typedef VEC(const char *) text_list;
+
+static bool contains(const char *const *texts, size_t n, const char *text)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(texts[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Why the processor is not known, and in *ret what was met that depends on it. */
+static const char *what_depends(struct diag *d, text_list *ret)
+{
+    const char *why = NULL;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct ldso_process *p = d->m->processes.items[i]->ldso;
+        if (!p || !ldso_cpu_is_unknown(&p->cpu)) {
+            continue;
+        }
+        why = p->cpu.why ? p->cpu.why : "it is not stated";
+        for (size_t k = 0; k < p->by_cpu.n; k++) {
+            if (!contains(ret->items, ret->n, p->by_cpu.items[k])) {
+                VEC_PUSH(d->a, ret, p->by_cpu.items[k]);
+            }
+        }
+    }
+    const char *isa = diag_getenv(d, "CT2_FORCE_CPU_ISA");
+    if (why && isa && *isa) {
+        VEC_PUSH(d->a, ret, arena_printf(d->a, "CT2_FORCE_CPU_ISA asks for %s", isa));
+    }
+    return why;
+}
+
+static bool same(const struct diag_finding *a, const struct diag_finding *b)
+{
+    return a->cause == b->cause && a->severity == b->severity && strcmp(a->culprit, b->culprit) == 0;
+}
+
+static void add_findings(struct diag *d, by_kind_list *all, const struct diag_report *r, size_t kind)
+{
+    for (size_t i = 0; i < r->findings.n; i++) {
+        struct diag_finding *f = r->findings.items[i];
+        size_t k = 0;
+        while (k < all->n && !same(all->items[k].finding, f)) {
+            k++;
+        }
+        if (k == all->n) {
+            VEC_PUSH(d->a, all, (struct by_kind){.finding = f});
+        }
+        all->items[k].kinds |= 1u << kind;
+    }
+}
+
+/* What is in order with every processor. */
+static void keep_fine(struct diag_report *r, const struct diag_report *of_kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->fine.n; i++) {
+        if (contains(of_kind->fine.items, of_kind->fine.n, r->fine.items[i])) {
+            r->fine.items[n++] = r->fine.items[i];
+        }
+    }
+    r->fine.n = n;
+}
+
+static const char *kind_names(struct diag *d, unsigned kinds)
+{
+    size_t n;
+    const struct ldso_cpu_kind *all = ldso_cpu_kinds(&n);
+    const char *text = "";
+    for (size_t i = 0; i < n; i++) {
+        if (kinds >> i & 1) {
+            text = arena_printf(d->a, "%s%s%s", text, *text ? ", " : "", all[i].name);
+        }
+    }
+    return text;
+}
+
+static void note_why(struct diag *d, const char *why, const text_list *clauses, bool common)
+{
+    const char *text = "";
+    size_t n = clauses->n < CLAUSES_SHOWN ? clauses->n : CLAUSES_SHOWN;
+    for (size_t i = 0; i < n; i++) {
+        text = arena_printf(d->a, "%s%s%s", text, i ? "; " : "", clauses->items[i]);
+    }
+    if (n < clauses->n) {
+        text = arena_printf(d->a, "%s; and %zu more", text, clauses->n - n);
+    }
+    VEC_PUSH(d->a, &d->report->notes,
+             arena_printf(d->a, "the processor's level is not known (%s), and it decides: with some "
+                                "processors %s. %s",
+                          why, text,
+                          common ? "The findings are the same with every processor."
+                                 : "State it with --cpu LEVEL."));
+}
+
+/* The report of the model with each kind of processor. */
+static size_t judge_each(struct diag *d, struct diag_report *ret)
+{
+    size_t n;
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n);
+    for (size_t i = 0; i < n; i++) {
+        struct model_change *change = arena_alloc(d->a, sizeof *change);
+        struct model_replayed *other = arena_alloc(d->a, sizeof *other);
+        *change = d->m->change ? *d->m->change : (struct model_change){0};
+        change->overlay = NULL; // it is in the store already
+        change->cpu = &kinds[i].cpu;
+        if (model_replay(d->m, change, NULL, other)) {
+            diag_judge(&other->model, &ret[i]);
+        } else { // a live process
+            ret[i] = *d->report;
+            ret[i].verdict = DIAG_CANNOT_TELL;
+        }
+    }
+    return n;
+}
+
+/* Leaves in the report what all have found, and says what not; false: there is such a thing. */
+static bool keep_common(struct diag *d, const by_kind_list *all, size_t n_kinds)
+{
+    bool common = true;
+    d->report->findings.items = NULL;
+    d->report->findings.n = d->report->findings.cap = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct by_kind *x = &all->items[i];
+        if (x->kinds == (1u << n_kinds) - 1) {
+            VEC_PUSH(d->a, &d->report->findings, x->finding);
+            continue;
+        }
+        common = false;
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a, "only with %s: %s", kind_names(d, x->kinds),
+                              x->finding->summary));
+    }
+    return common;
+}
+
+void diag_judge_processors(struct diag *d)
+{
+    struct diag_report *r = d->report, reports[LDSO_CPU_KINDS] = {0};
+    text_list clauses = {0};
+    by_kind_list all = {0};
+    const char *why = what_depends(d, &clauses);
+    if (clauses.n == 0) {
+        return;
+    }
+    size_t n = judge_each(d, reports);
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        add_findings(d, &all, &reports[i], i);
+        keep_fine(r, &reports[i]);
+        ok &= reports[i].verdict == DIAG_OK;
+    }
+    bool common = keep_common(d, &all, n);
+    bool broken = r->findings.n && r->findings.items[0]->severity == DIAG_ERROR;
+    note_why(d, why, &clauses, common);
+    r->verdict = broken ? DIAG_BROKEN : ok ? DIAG_OK : DIAG_CANNOT_TELL;
+}

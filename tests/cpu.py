@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The processor that a tree is judged by is its own: of its /proc/cpuinfo, of the machine that is named
+with --host, of the snapshot, or of --cpu; else it is not known, and nothing is guessed.
+
+    tests/cpu.py GPUMEND
+
+The same libraries lie in the usual folder and in folders for newer processors; which is taken, and
+whether what it needs is there, must not depend on the processor that this test runs on.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent
+sys.path.insert(0, str(TOP / "causes"))
+import tree  # noqa: E402
+
+PROGRAM = "/opt/app/bin/app"
+FOLDER = "/opt/app/lib"
+V3, V4 = FOLDER + "/glibc-hwcaps/x86-64-v3", FOLDER + "/glibc-hwcaps/x86-64-v4"
+FLAGS = ["cmov cx8 fpu fxsr mmx sse sse2", "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+         "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave", "avx512f avx512bw avx512cd avx512dq avx512vl"]
+# Cut in the middle of the flags, binary, of no processor, of another architecture, and two that differ.
+DAMAGED = {"cut": "processor\t: 0\nflags\t\t: " + " ".join(FLAGS[:2]),
+           "binary": "flags : \x7fELF\x02\x01\n" * 9, "empty": "",
+           "no flags of a processor": "flags : vme\n",
+           "Arm": "processor\t: 0\nFeatures\t: fp asimd evtstrm\n",
+           "two that differ": "flags : %s\nflags : %s\n" % (FLAGS[0], " ".join(FLAGS))}
+
+failures = passes = 0
+
+
+def check(name, holds, detail=""):
+    global failures, passes
+    passes += bool(holds)
+    failures += not holds
+    if not holds:
+        print(f"FAIL {name}: {str(detail)[-1500:]}")
+
+
+def cpuinfo(level, vendor="AuthenticAMD"):
+    return "".join(f"processor\t: {n}\nvendor_id\t: {vendor}\nflags\t\t: {' '.join(FLAGS[:level])}\n\n"
+                   for n in range(2))
+
+
+def world(folder, info=None, fails_from=None):
+    """A program and libx.so.1, of which there is one for v3; with `fails_from` that one needs what is
+    nowhere."""
+    t = tree.Tree(folder)
+    t.loader()
+    t.put(PROGRAM, tree.elf(None, interp=tree.LOADER, needed=["libx.so.1"], runpath=FOLDER))
+    t.lib(FOLDER + "/libx.so.1")
+    t.lib(V3 + "/libx.so.1", **({"needed": ["libnowhere.so.1"]} if fails_from else {}))
+    if info is not None:
+        t.put("/proc/cpuinfo", info)
+    return t
+
+
+def gpumend(exe, *arguments):
+    done = subprocess.run([str(exe), *map(str, arguments)], capture_output=True, text=True, check=False,
+                          env={"PATH": "/usr/bin:/bin"}, cwd="/", timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def taken(exe, t, *options):
+    """(status, which libx.so.1, what depends on the processor)"""
+    status, out, errors = gpumend(exe, "why", "--root", t.top, "--exe", PROGRAM, "--json", *options)
+    document = json.loads(out) if out else {"objects": [], "depends_on_cpu": errors}
+    paths = [o["path"] for o in document["objects"] if o["path"].endswith("libx.so.1")]
+    return status, paths[0] if paths else None, document["depends_on_cpu"]
+
+
+def judged(exe, *arguments):
+    status, out, errors = gpumend(exe, "check", "--json", "--glibc", "2.38", *arguments)
+    return status, json.loads(out) if out else {"errors": errors}
+
+
+def of_cpuinfo(exe, top):
+    for level, vendor in ((1, "AuthenticAMD"), (2, "GenuineIntel"), (3, "GenuineIntel"),
+                          (4, "AuthenticAMD")):
+        t = world(top / f"level {level}", cpuinfo(level, vendor))
+        status, path, depends = taken(exe, t)
+        expected = (V3 if level >= 3 else FOLDER) + "/libx.so.1"
+        check(f"why: /proc/cpuinfo of level {level}", (status, path, depends) == (0, expected, []),
+              (status, path, depends))
+        status, document = judged(exe, "--root", t.top, PROGRAM)
+        check(f"check: /proc/cpuinfo of level {level}", status == 0 and
+              document["host"]["cpu_level"] == f"x86-64-v{level}", (status, document.get("host")))
+        check(f"devices: /proc/cpuinfo of level {level}", f"x86-64-v{level}" in json.dumps(json.loads(
+            gpumend(exe, "devices", "--root", t.top, "--json")[1])["cpu"]))
+        status, path, _ = taken(exe, t, "--cpu", "x86-64-v1")
+        check(f"--cpu wins over level {level}", (status, path) == (0, FOLDER + "/libx.so.1"), path)
+
+
+def of_nothing(exe, top):
+    for name, info in (("absent", None), *DAMAGED.items()):
+        t = world(top / f"info {name}", info)
+        status, path, depends = taken(exe, t)
+        check(f"why: {name}: both are named, and none is believed",
+              status == 3 and depends == [f"libx.so.1 is {V3}/libx.so.1"], (status, path, depends))
+        text = gpumend(exe, "why", "--root", t.top, "--exe", PROGRAM)[1]
+        check(f"why: {name}: in words", "cannot tell" in text and "--cpu LEVEL" in text, text)
+        devices = gpumend(exe, "devices", "--root", t.top, "--json")[1]
+        check(f"devices: {name}: no level", "x86-64-v" not in devices, devices[-900:])
+        status, document = judged(exe, "--root", t.top, PROGRAM)
+        check(f"check: {name}: the same with every processor", status == 0 and
+              document["host"]["cpu_level"] is None and document["host"]["cpu_level_why"] and
+              "the same with every processor" in json.dumps(document["notes"]), document)
+    t = world(top / "nothing", None)
+    t.remove(V3 + "/libx.so.1")
+    check("why: where nothing depends on it, nothing is said",
+          taken(exe, t) == (0, FOLDER + "/libx.so.1", []), taken(exe, t))
+
+
+def of_verdicts(exe, top):
+    """The library for newer processors is broken: broken from v3 on, not before, else not known."""
+    for level in (1, 2, 3, 4):
+        t = world(top / f"verdict {level}", cpuinfo(level), fails_from=3)
+        status, document = judged(exe, "--root", t.top, PROGRAM)
+        check(f"check: broken from v3 on, at v{level}",
+              (status, document["verdict"]) == ((1, "broken") if level >= 3 else (0, "ok")), document)
+    t = world(top / "verdict unknown", None, fails_from=3)
+    status, document = judged(exe, "--root", t.top, PROGRAM)
+    notes = json.dumps(document["notes"])
+    check("check: broken with some processors is neither ok nor broken",
+          (status, document["verdict"], document["findings"]) == (3, "unknown", []) and
+          "only with x86-64-v3" in notes and "--cpu LEVEL" in notes, document)
+    for option, expected in (("x86-64-v2", 0), ("x86-64-v4", 1)):
+        status, _ = judged(exe, "--root", t.top, "--cpu", option, PROGRAM)
+        check(f"check: --cpu {option} settles it", status == expected, status)
+    machine = world(top / "machine", cpuinfo(4))
+    status, document = judged(exe, "--root", t.top, "--host", machine.top, PROGRAM)
+    check("check: --host's processor", status == 1 and
+          document["host"]["cpu_level"] == "x86-64-v4", document)
+    t.put(FOLDER + "/libx.so.1", tree.elf("libx.so.1", needed=["libnowhere.so.1"]))
+    status, document = judged(exe, "--root", t.top, PROGRAM)
+    check("check: broken with every processor is broken", status == 1 and
+          document["verdict"] == "broken", document)
+    t.put(FOLDER + "/libx.so.1", tree.compiled("int here(void); int here(void) { return 1; }",
+                                               "-Wl,-soname,libx.so.1", "-Wl,-z,x86-64-v3"))
+    t.lib(V3 + "/libx.so.1")
+    status, document = judged(exe, "--root", t.top, PROGRAM)
+    check("check: a library that asks for v3: cannot tell", status == 3 and
+          "asks for x86-64-v3" in json.dumps(document["notes"]), document)
+
+
+def of_snapshots(exe, top):
+    t = world(top / "taken", cpuinfo(2), fails_from=3)
+    for name, options, level in (("of the tree", [], 2), ("stated", ["--cpu", "x86-64-v3"], 3)):
+        status, out, errors = gpumend(exe, "snapshot", "--glibc", "2.38", "--root", t.top, *options, PROGRAM)
+        check(f"snapshot, {name}: taken", status == 0, errors)
+        file = top / f"{level}.json"
+        file.write_text(out)
+        check(f"snapshot, {name}: its level",
+              json.loads(out)["host_facts"]["cpu"]["level"] == level, out[-500:])
+        status, out, errors = gpumend(exe, "check", "--snapshot", file, "--json")
+        check(f"snapshot, {name}: judged by it", status == (level >= 3) and
+              json.loads(out)["host"]["cpu_level"] == f"x86-64-v{level}", (status, errors))
+        status, out, errors = gpumend(exe, "check", "--snapshot", file, "--cpu", "x86-64-v4")
+        check(f"snapshot, {name}: --cpu beside it: what it does not hold is said",
+              status == (1 if level >= 3 else 3), (status, out, errors))
+    bare = world(top / "bare", None, fails_from=3)
+    file = top / "bare.json"
+    file.write_text(gpumend(exe, "snapshot", "--glibc", "2.38", "--root", bare.top, PROGRAM)[1])
+    status, out, _ = gpumend(exe, "check", "--snapshot", file, "--json")
+    check("snapshot of an unknown processor: cannot tell", status == 3 and
+          json.loads(out)["host"]["cpu_level_why"], (status, out[-500:]))
+
+
+def of_images(exe, top):
+    t = world(top / "image", None, fails_from=3)
+    newer, older = world(top / "newer", cpuinfo(3)), world(top / "older", cpuinfo(2))
+    for name, options, expected in (("--cpu v2", ["--cpu", "x86-64-v2"], 0),
+                                    ("--cpu v3", ["--cpu", "x86-64-v3"], 1),
+                                    ("the host's, older", ["--host", older.top], 0),
+                                    ("the host's, newer", ["--host", newer.top], 1)):
+        status, out, errors = gpumend(exe, "container", "check", t.top, PROGRAM, *options)
+        check(f"container check: {name}", status == expected, (status, out, errors))
+
+
+def of_this_machine(exe, top):
+    """--root / is this machine, and so is a live process; another architecture has no levels."""
+    own = json.loads(gpumend(exe, "check", "--json", "/bin/ls")[1])["host"]["cpu_level"]
+    root = json.loads(gpumend(exe, "check", "--json", "--root", "/", "/bin/ls")[1])["host"]["cpu_level"]
+    status, out, _ = gpumend(exe, "check", "--json", "--pid", os.getpid())
+    check("this machine: --root / and --pid", own and own == root and
+          json.loads(out)["host"]["cpu_level"] == own, (own, root, status))
+    arm = tree.Tree(top / "arm")
+    arm.put("/opt/libx.so.1", tree.elf("libx.so.1", machine=183))
+    arm.put("/proc/cpuinfo", DAMAGED["Arm"])
+    _, document = judged(exe, "--root", arm.top, "/opt/libx.so.1")
+    check("aarch64: no level, and none is missing", document.get("host", {}).get("cpu_level", 1) is None and
+          document["host"]["cpu_level_why"] is None, document)
+
+
+def of_values(exe, top):
+    t = world(top / "values", cpuinfo(1))
+    for command in (["check", "--root", t.top, PROGRAM], ["fix", "--root", t.top, PROGRAM],
+                    ["why", "--root", t.top, "--exe", PROGRAM], ["snapshot", "--root", t.top, PROGRAM],
+                    ["container", "check", t.top, PROGRAM]):
+        for value in ("x86-64-v5", "x86-64", "", "v3", "native"):
+            status, _, errors = gpumend(exe, *command, "--cpu", value)
+            check(f"{command[0]} --cpu '{value}' is refused", status == 2 and "--cpu wants" in errors,
+                  (status, errors))
+
+
+def main():
+    exe = Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory(prefix="gpumend-cpu.") as folder:
+        for part in (of_cpuinfo, of_nothing, of_verdicts, of_snapshots, of_images, of_this_machine,
+                     of_values):
+            part(exe, Path(folder))
+    print(f"{passes} passed, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
