@@ -18,7 +18,8 @@ SCHEMA_KEYS = {"$schema", "$id", "title", "description", "type", "required", "pr
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
          "number": (int, float), "null": type(None)}
 PLACEHOLDERS = {"dlopen": {"maj", "min", "pat", "file", "dir"},
-                "imports": {"cuda", "cuda_nearest", "cuda_major", "site", "CONDA_PREFIX", "CUDA_PATH"}}
+                "imports": {"cuda", "cuda_nearest", "rocm", "rocm_nearest",
+                            "cuda_major", "site", "CONDA_PREFIX", "CUDA_PATH"}}
 
 
 # ---------------------------------------------------------------- a small JSON Schema

@@ -95,12 +95,6 @@ static const char *fill(struct arena *a, const char *text, const char *key, cons
     return value ? arena_printf(a, "%.*s%s%s", (int)(at - text), text, value, at + strlen(key)) : NULL;
 }
 
-static const char *without_dot(struct arena *a, const char *version)
-{
-    const char *dot = version ? strchr(version, '.') : NULL;
-    return dot ? arena_printf(a, "%.*s%s", (int)(dot - version), version, dot + 1) : NULL;
-}
-
 /* ------------------------------------------------------------------ loading */
 
 static struct ldso_object *interpreter(struct run *r)
@@ -271,35 +265,67 @@ static long number_of(struct str digits)
     return n > 0 ? n : 0;
 }
 
-/* The number of a CUDA release in a file's name between two parts of a pattern; 0: none. */
-static long cuda_of_file(const char *name, struct str head, const char *tail)
+/* How the release that torch was built for is written into names of files, without its dot. */
+struct release_form {
+    const char *exact, *nearest; // placeholders
+    size_t major_digits;         // CUDA: 124 is 12.4; ROCm: 64 is 6.4, and 714 is 7.14
+};
+
+static const struct release_form release_forms[] = {{"{cuda}", "{cuda_nearest}", 2},
+                                                    {"{rocm}", "{rocm_nearest}", 1}};
+
+/* "124", "64"; NULL: torch is no such build, or is not known. "6.4.43482" is 6.4. */
+static const char *release_of_torch(struct run *r, const struct release_form *form)
+{
+    const struct model_torch *t = model_torch(r->m);
+    struct str rest = str_of(form == release_forms ? t->cuda : t->hip);
+    struct str major = str_cut(&rest, '.'), minor = str_cut(&rest, '.');
+    return major.n && minor.n
+               ? arena_printf(r->m->arena, STR_FMT STR_FMT, STR_ARG(major), STR_ARG(minor))
+               : NULL;
+}
+
+/* 1204 of "124"; 0: none. */
+static long release_number(const struct release_form *form, struct str digits)
+{
+    size_t n = form->major_digits;
+    return digits.n > n && number_of(digits)
+               ? number_of((struct str){digits.s, n}) * 100 +
+                     number_of((struct str){digits.s + n, digits.n - n})
+               : 0;
+}
+
+/* The number of a release in a file's name between two parts of a pattern; 0: none. */
+static long release_of_file(const struct release_form *form, const char *name, struct str head,
+                            const char *tail)
 {
     struct str s = str_of(name);
     size_t n = strlen(tail);
     bool fits = s.n > head.n + n && memcmp(s.s, head.s, head.n) == 0 && str_ends(s, tail);
-    return fits ? number_of((struct str){s.s + head.n, s.n - head.n - n}) : 0;
+    return fits ? release_number(form, (struct str){s.s + head.n, s.n - head.n - n}) : 0;
 }
 
-/* bitsandbytes since 0.50, cextension.py: of the files for other releases of the same CUDA major,
- * the newest before that of torch, else the first after it. Two digits and more: 124 is 12.4. */
-static const char *nearest_file(struct run *r, const struct imported *by, const char *file)
+/* bitsandbytes since 0.50, cextension.py: of the files for other releases of the same major, the
+ * newest before that of torch, else the first after it. */
+static const char *nearest_file(struct run *r, const struct imported *by, const char *file,
+                                const struct release_form *form)
 {
     struct arena *a = r->m->arena;
-    const char *cuda = without_dot(a, model_torch(r->m)->cuda), *best = NULL;
+    const char *release = release_of_torch(r, form), *best = NULL;
     const char *dir = path_join(a, by->dist->site, path_dir(a, file)), *base = path_base(file);
-    struct str head = {base, (size_t)(strstr(base, "{cuda_nearest}") - base)};
-    const char *tail = base + head.n + strlen("{cuda_nearest}");
-    long want = cuda ? number_of(str_of(cuda)) : 0, found = 0;
+    struct str head = {base, (size_t)(strstr(base, form->nearest) - base)};
+    const char *tail = base + head.n + strlen(form->nearest);
+    long want = release ? release_number(form, str_of(release)) : 0, found = 0;
     struct root_dir list;
     if (!want || root_list(r->m->root, a, dir, FILES_MAX, NULL, NULL, &list) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < list.n; i++) {
-        long have = cuda_of_file(list.names[i], head, tail);
+        long have = release_of_file(form, list.names[i], head, tail);
         bool before = have <= want;
         bool nearer =
             !found || (before ? found > want || have > found : found > want && have < found);
-        if (have && have / 10 == want / 10 && nearer) {
+        if (have && have / 100 == want / 100 && nearer) {
             found = have;
             best = path_join(a, dir, list.names[i]);
         }
@@ -311,11 +337,14 @@ static const char *nearest_file(struct run *r, const struct imported *by, const 
 static const char *site_path(struct run *r, const struct imported *by, const char *file)
 {
     struct arena *a = r->m->arena;
-    if (strstr(path_base(file), "{cuda_nearest}")) {
-        return nearest_file(r, by, file);
-    }
-    if (strstr(file, "{cuda")) {
-        file = fill(a, file, "{cuda}", without_dot(a, model_torch(r->m)->cuda));
+    for (size_t i = 0; i < sizeof release_forms / sizeof *release_forms && file; i++) {
+        const struct release_form *form = &release_forms[i];
+        if (strstr(path_base(file), form->nearest)) {
+            return nearest_file(r, by, file, form);
+        }
+        if (strstr(file, form->exact)) {
+            file = fill(a, file, form->exact, release_of_torch(r, form));
+        }
     }
     return file && !strchr(file, '{') ? path_join(a, by->dist->site, file) : NULL;
 }

@@ -47,3 +47,30 @@ def cuda_ctranslate2_with_amd(t, bad):
     amd(t).ctranslate2("4.8.5")
     t.put(t.site + LIBRARY, cuda_library(LIBRARY.rsplit("/", 1)[1], CT2) if bad
           else hip_library(LIBRARY.rsplit("/", 1)[1], "gfx1100"))
+
+
+def bitsandbytes(t, *files):
+    """Beside a torch for ROCm 6.4; 0.50 takes the nearest of the same major, 0.49 the exact one."""
+    amd(t).torch_for("hip", "6.4.43482", "2.9.0")
+    t.put(t.site + "/bitsandbytes/__init__.py", "")
+    for name in files:
+        needed = ["libcudart.so.12", "libcublas.so.12"] if "cuda" in name else ["libamdhip64.so.6"]
+        t.lib("%s/bitsandbytes/libbitsandbytes_%s.so" % (t.site, name), needed=needed)
+
+
+@case("library-missing", "lib-missing", "libamdhip64.so.6", severity="warning",
+      evidence="libbitsandbytes_rocm64.so", repair="^apt-get install hip-runtime-amd$")
+def bitsandbytes_for_rocm(t, bad):
+    bitsandbytes(t, "cuda124", "rocm63", "rocm64", "rocm714")
+    t.dist("bitsandbytes", "0.49.2", [])
+    if not bad:
+        t.lib("/usr/lib/x86_64-linux-gnu/libamdhip64.so.6")
+
+
+@case("library-missing", "lib-missing", "libamdhip64.so.6", severity="warning",
+      evidence="libbitsandbytes_rocm63.so", repair="^apt-get install hip-runtime-amd$")
+def bitsandbytes_for_the_nearest_rocm(t, bad):
+    bitsandbytes(t, "cuda124", "rocm62", "rocm63", "rocm70", "rocm714")
+    t.dist("bitsandbytes", "0.50.2", [])
+    if not bad:
+        t.lib("/usr/lib/x86_64-linux-gnu/libamdhip64.so.6")
