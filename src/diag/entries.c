@@ -50,6 +50,7 @@ static bool works(struct diag *d, const struct model_process *p)
 struct parts {
     const char *names, *wholes; // "ctranslate2, faster_whisper"; "whisperx"
     const char *last;           // of wholes
+    bool is_wish;               // an application shows it too, and does without
 };
 
 static const char *joined(struct diag *d, const char *list, const char *name)
@@ -57,12 +58,17 @@ static const char *joined(struct diag *d, const char *list, const char *name)
     return *list ? arena_printf(d->a, "%s, %s", list, name) : name;
 }
 
-/* Whether a finding shows in scripts of parts alone, and in none of a program that may fail. */
+/* Whether a finding is an error in scripts of parts alone. A program that it shows in and that works
+ * does without what is missing. */
 static bool only_in_parts(struct diag *d, const struct diag_finding *f, struct parts *ret)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (!shows_in(d, f, p)) {
+            continue;
+        }
+        if (!p->part_of && works(d, p)) {
+            ret->is_wish = true;
             continue;
         }
         if (!p->part_of || !works(d, process_of(d, p->part_of))) {
@@ -81,9 +87,12 @@ void diag_soften_parts(struct diag *d)
 {
     for (size_t i = 0; i < d->report->findings.n; i++) {
         struct diag_finding *f = d->report->findings.items[i];
-        struct parts parts = {"", "", ""};
-        if (f->severity == DIAG_ERROR && only_in_parts(d, f, &parts)) {
-            f->severity = DIAG_WARNING;
+        struct parts parts = {"", "", "", false};
+        if (f->severity != DIAG_ERROR || !only_in_parts(d, f, &parts)) {
+            continue;
+        }
+        f->severity = DIAG_WARNING;
+        if (!parts.is_wish) {
             f->summary = arena_printf(d->a, "%s It affects only programs that import a part of %s "
                                             "alone (%s): %s itself works.",
                                       f->summary, parts.wholes, parts.names, parts.wholes);

@@ -62,18 +62,28 @@ static void failure_of_load(struct diag *d, struct diag_failure f, size_t index,
     VEC_PUSH(d->a, out, f);
 }
 
-/* The load that tells most of an attempt whose candidates all failed: one whose file was found
- * and refused, else the candidate with one version number. */
+/* How many files a load found before it failed, with one that was refused. */
+static size_t found_by(const struct ldso_process *p, size_t load)
+{
+    size_t n = 0;
+    for (size_t i = p->loads.items[load].request; i < p->requests.n; i++) {
+        n += p->requests.items[i]->load == (int)load &&
+             p->requests.items[i]->outcome != LDSO_NOT_FOUND;
+    }
+    return n;
+}
+
+/* The load that tells most of an attempt whose candidates all failed: the one that came farthest,
+ * else the candidate with one version number. */
 static size_t telling_load(const struct ldso_process *p, const struct model_attempt *at)
 {
-    size_t best = at->first_load;
+    size_t best = at->first_load, most = 0;
     for (size_t i = at->first_load; i < at->first_load + at->n_loads; i++) {
-        const struct ldso_load *load = &p->loads.items[i];
-        if (load->outcome == LDSO_REFUSED) {
-            return i;
-        }
-        if (strcmp(load->name, representative(at)) == 0) {
+        size_t n = found_by(p, i);
+        bool represents = strcmp(p->loads.items[i].name, representative(at)) == 0;
+        if (n > most || (n == most && represents)) {
             best = i;
+            most = n;
         }
     }
     return best;

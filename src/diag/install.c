@@ -194,6 +194,15 @@ static const struct kb_provide *provide_of(const struct wanted *w, const char *n
     return first;
 }
 
+const char *diag_library_title(struct diag *d, const char *name)
+{
+    struct gm_err err;
+    struct wanted w = {.d = d, .cuda_major = -1};
+    const struct kb_provide *row =
+        kb_provides(d->m->kb, &w.provides, &err) < 0 ? NULL : provide_of(&w, name);
+    return row ? row->library : NULL;
+}
+
 /* "nvidia-cudnn-cu12" does not serve CUDA 13. */
 static bool for_this_cuda(const struct wanted *w, const char *package)
 {

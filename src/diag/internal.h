@@ -114,6 +114,8 @@ bool diag_repair_without(struct diag *d, struct diag_finding *f, const struct mo
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path);
 /* Install what brings the libraries, and say which folders must be made findable. */
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+/* What people call a library ("FFmpeg"), or NULL. */
+const char *diag_library_title(struct diag *d, const char *name);
 /* A release of the asking package that does not need cuDNN, unless it has no code for the GPUs. */
 void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* "PYTHON -m pip install ARGUMENTS", or uv's words where there is no pip. */

@@ -18,6 +18,13 @@ static struct str major_of(const char *name)
     return s;
 }
 
+/* A bundled copy has a name of its own (libavutil-5809ad29.so.60), which answers nobody else. */
+static bool is_plain(const char *name)
+{
+    struct str stem = model_stem(name);
+    return starts_with(name + stem.n, ".so");
+}
+
 static struct places find_places(struct diag *d, const char *name)
 {
     struct places p = {0};
@@ -34,7 +41,8 @@ static struct places find_places(struct diag *d, const char *name)
                 p.exact = &list[i];
                 p.conf = conf;
             }
-        } else if (!p.other && major.n && major_of(name).n && !str_eq(major, major_of(name))) {
+        } else if (!p.other && is_plain(list[i].name) && major.n && major_of(name).n &&
+                   !str_eq(major, major_of(name))) {
             p.other = &list[i];
         }
     }
@@ -187,6 +195,50 @@ static const char *cudnn_summary(struct diag *d, const struct diag_failure *x)
                                   "not installed.", diag_asker(d, x), x->name);
 }
 
+static bool names_library(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What each candidate of an attempt lacks first: "libavutil.so.59 or libavutil.so.58"; NULL where
+ * there is no choice. */
+static const char *choice_of(struct diag *d, const struct diag_failure *x)
+{
+    const struct model_attempt *at = x->attempt;
+    const struct ldso_process *p = x->process->ldso;
+    VEC(const char *) names = {0};
+    for (size_t i = 0; at && *at->names[0] == '/' && i < p->requests.n; i++) {
+        const struct ldso_request *r = p->requests.items[i];
+        bool here = r->load >= (int)at->first_load && r->load < (int)(at->first_load + at->n_loads);
+        if (here && r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND &&
+            !names_library(names.items, names.n, r->name)) {
+            VEC_PUSH(d->a, &names, r->name);
+        }
+    }
+    const char *text = names.n ? names.items[0] : "";
+    for (size_t i = 1; i < names.n; i++) {
+        text = arena_printf(d->a, "%s%s%s", text, i + 1 < names.n ? ", " : " or ", names.items[i]);
+    }
+    return names.n > 1 ? text : NULL;
+}
+
+static const char *missing_summary(struct diag *d, const struct diag_failure *x)
+{
+    const char *choice = choice_of(d, x), *product = diag_library_title(d, x->name);
+    if (choice) {
+        return arena_printf(d->a, "%s is not installed in a version that %s can use: it looks for %s.",
+                            product ? product : x->name,
+                            x->attempt->package ? x->attempt->package : diag_asker(d, x), choice);
+    }
+    return arena_printf(d->a, "%s, which %s %s, is not installed.", x->name, diag_asker(d, x),
+                        x->wish ? "would use" : "needs");
+}
+
 static const char *summary_of(struct diag *d, const struct diag_failure *x, enum diag_cause cause,
                               const struct places *p)
 {
@@ -206,8 +258,7 @@ static const char *summary_of(struct diag *d, const struct diag_failure *x, enum
         return arena_printf(d->a, "%s needs %s; installed is %s (%s).", who, x->name, p->other->name,
                             p->other->package ? p->other->package : p->other->path);
     }
-    return arena_printf(d->a, "%s, which %s %s, is not installed.", x->name, who,
-                        x->wish ? "would use" : "needs");
+    return missing_summary(d, x);
 }
 
 static void place_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x,

@@ -31,6 +31,7 @@ struct run {
     VEC(struct imported *) imports;
     struct ldso_object *ctypes; // the _ctypes extension, once it is loaded
     unsigned depth;
+    unsigned wishes; // imports, one inside the other, whose failure is worth a warning only
     bool hooked; // the environment's start-up hook has done its work
 };
 
@@ -83,6 +84,13 @@ static const struct py_dist *find_import(struct model *m, const char *name,
         }
     }
     return dist ? dist : py_env_by_dist(m->env, name);
+}
+
+/* Whether the package is there, and what its import loads is known. */
+static bool is_known(struct model *m, const char *name)
+{
+    const struct kb_import *row = NULL;
+    return find_import(m, name, &row) && row;
 }
 
 /* Replaces one "{key}" by value; NULL if it is there and the value is not known. */
@@ -149,8 +157,8 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
                                .caller = w->caller,
                                .names = w->names,
                                .n_names = w->n,
-                               .required = w->required,
-                               .recommended = w->recommended,
+                               .required = w->required && !r->wishes,
+                               .recommended = w->recommended || (w->required && r->wishes),
                                .feature = w->feature,
                                .family = w->family,
                                .says = w->says,
@@ -587,6 +595,28 @@ static struct ldso_object *object_matching(const struct run *r, const char *glob
     return NULL;
 }
 
+/* What an import brings that may fail and is worth a warning: its requests are wishes. */
+static bool step_import(struct run *r, const struct kb_step *s)
+{
+    r->wishes += s->missing == KB_MISSING_WARN;
+    bool ok = do_import(r, s->package);
+    r->wishes -= s->missing == KB_MISSING_WARN;
+    return ok || s->optional;
+}
+
+/* The files of a row that the package brought: a release has some of them, and tries no others. */
+static size_t without_absent(struct run *r, const char **names, size_t n)
+{
+    size_t kept = 0;
+    struct stat st;
+    for (size_t i = 0; i < n; i++) {
+        if (*names[i] != '/' || root_stat(r->m->root, names[i], &st) != -ENOENT) {
+            names[kept++] = names[i];
+        }
+    }
+    return kept ? kept : n;
+}
+
 static bool step_dlopen(struct run *r, struct imported *by, const struct kb_step *s)
 {
     struct arena *a = r->m->arena;
@@ -610,7 +640,7 @@ static bool step_dlopen(struct run *r, struct imported *by, const struct kb_step
                        .phase = phase_of(s),
                        .caller = caller,
                        .names = names,
-                       .n = n,
+                       .n = without_absent(r, names, n),
                        .required = required,
                        .recommended = s->missing == KB_MISSING_WARN,
                        .feature = s->feature,
@@ -642,19 +672,17 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
             continue;
         }
         bool ok = true;
-        by->acts |= is_use;
+        by->acts |= is_use && (s->kind != KB_STEP_IMPORT || is_known(r->m, s->package));
         switch (s->kind) {
         case KB_STEP_EXTENSION: ok = step_extension(r, by, s); break;
         case KB_STEP_CDLL:
             ok = step_cdll(r, by, s, retry_follows(by->row, i), &state);
             break;
         case KB_STEP_PRELOAD: ok = step_preload(r, by, s, &state); break;
-        case KB_STEP_IMPORT: ok = do_import(r, s->package) || s->optional; break;
+        case KB_STEP_IMPORT: ok = step_import(r, s); break;
         case KB_STEP_DLOPEN:
             ok = step_dlopen(r, by, s);
-            if (!ok && s->missing == KB_MISSING_STOP) {
-                stopped = s->group;
-            }
+            stopped = ok ? stopped : s->group;
             ok = ok || s->missing != KB_MISSING_FAIL;
             break;
         }

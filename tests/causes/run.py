@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 import cases  # noqa: E402
+import codec  # noqa: E402  (adds its cases)
 import devices  # noqa: E402,F401  (adds its cases)
 import engines  # noqa: E402,F401  (adds its cases)
 import entries  # noqa: E402  (adds its cases)
@@ -173,7 +174,7 @@ def tests(exe, show):
     yield "every-cause", lambda folder: list(every_cause(exe))
     for case in cases.CASES:
         yield case.name, lambda folder, c=case: run_case(exe, c, folder, show)
-    for name, (build, expected) in entries.ENTRIES.items():
+    for name, (build, expected) in {**entries.ENTRIES, **codec.ENTRIES}.items():
         yield name, lambda folder, b=build, e=expected: list(entries_of(exe, folder, b, e))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
