@@ -21,7 +21,7 @@ run:
 	*) exit $$status ;; \
 	esac
 
-test test-scenarios differential bench:
+test test-scenarios test-stacks differential bench:
 	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
@@ -51,4 +51,4 @@ wheel:
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-explain test-scenarios differential bench fuzz install wheel clean
+.PHONY: all run test test-explain test-scenarios test-stacks differential bench fuzz install wheel clean

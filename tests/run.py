@@ -113,6 +113,8 @@ SUITES = [
           "{py} tests/mend/packages.py --gpumend {exe}", "wheels"),
     Suite("test-scenarios", "uvicorn", 1800,
           "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
+    # Tens of GiB from a package index, with the versions of the day: not part of CI.
+    Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),
     Suite("differential", "machine-all", 3600,
           "{py} tests/differential/machine.py --gpumend {exe}"),
