@@ -187,7 +187,7 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
 /* The first process of a group, NULL if there is none; whether none of the group's has a failure:
  * what holds for these imports holds for each. */
 const struct model_process *diag_first_of(struct diag *d, size_t group);
-bool diag_group_works(struct diag *d, size_t group);
+bool diag_group_works(struct diag *d, size_t group, const struct diag_failure *x);
 /* The same imports, used in another order, without this failure; NULL if there is none. */
 const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x);
 

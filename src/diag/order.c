@@ -33,12 +33,29 @@ const struct model_process *diag_first_of(struct diag *d, size_t group)
     return NULL;
 }
 
-bool diag_group_works(struct diag *d, size_t group)
+/* A wish that is not granted is one more failure where the wish is what is asked about. */
+static bool fails_likewise(struct diag *d, const struct model_process *p,
+                           const struct diag_failure *x)
+{
+    struct diag_failure *list = NULL;
+    for (int wishes = 0; wishes <= (x->wish ? 1 : 0); wishes++) {
+        size_t n = wishes ? diag_wishes(d, p, &list) : diag_failures(d, p, &list);
+        for (size_t i = 0; i < n; i++) {
+            if (strcmp(list[i].name, x->name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool diag_group_works(struct diag *d, size_t group, const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         struct diag_failure *none = NULL;
-        if (p->group == group && (!p->ldso || diag_failures(d, p, &none))) {
+        if (p->group == group &&
+            (!p->ldso || diag_failures(d, p, &none) || fails_likewise(d, p, x))) {
             return false;
         }
     }
@@ -51,23 +68,11 @@ static const struct model_process *works_elsewhere(struct diag *d, const struct 
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (p->group != x->process->group && p == diag_first_of(d, p->group) &&
-            same_imports(p, x->process) && diag_group_works(d, p->group)) {
+            same_imports(p, x->process) && diag_group_works(d, p->group, x)) {
             return p;
         }
     }
     return NULL;
-}
-
-static bool fails_likewise(struct diag *d, const struct model_process *p, const char *name)
-{
-    struct diag_failure *list = NULL;
-    size_t n = diag_failures(d, p, &list);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(list[i].name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Whether one of the packages of a script fails in the same way on its own. */
@@ -75,7 +80,7 @@ static bool fails_alone(struct diag *d, const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        if (model_n_imports(p) == 1 && fails_likewise(d, p, x->name)) {
+        if (model_n_imports(p) == 1 && fails_likewise(d, p, x)) {
             return true;
         }
     }
@@ -87,7 +92,7 @@ const struct model_process *diag_works_used_otherwise(struct diag *d, const stru
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (p != x->process && p->ldso && p->group == x->process->group &&
-            !fails_likewise(d, p, x->name)) {
+            !fails_likewise(d, p, x)) {
             return p;
         }
     }
@@ -111,6 +116,7 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
         provider ? path_base(provider->path) : x->name,
         arena_printf(d->a, "\"%s\" fails, \"%s\" works%s.", fails, imports,
                      works->n_order ? " whichever is used first" : ""));
+    f->severity = x->wish ? DIAG_WARNING : f->severity;
     f->class = x->defect ? "sublib-version-mismatch" : "lib-not-on-path";
     if (provider) {
         diag_evidence(d, f, "%s was loaded first, through %s, and does not fit %s", provider->path,

@@ -98,42 +98,51 @@ static void repair_by_path(struct diag *d, struct diag_finding *f, const struct 
 
 /* ------------------------------------------------------------------ order of imports */
 
-static bool uses(const struct model_process *p, const char *line)
+static bool brings(const struct model_process *p, const char *package)
 {
-    for (size_t i = model_n_imports(p); i < p->n_script; i++) {
-        if (strcmp(p->script[i], line) == 0) {
+    for (size_t i = 0; i < p->imported.n; i++) {
+        if (strcmp(p->imported.items[i], package) == 0) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether two imports in this order find every library, whichever is used and first. */
-static bool order_serves(struct diag *d, const char *first, const char *second)
+/* Whether two imports in this order find what the failure is about, whichever is used and first. */
+static bool order_serves(struct diag *d, const char *first, const char *second,
+                         const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (model_n_imports(p) == 2 && strcmp(p->script[0], first) == 0 &&
             strcmp(p->script[1], second) == 0) {
-            return diag_group_works(d, p->group);
+            return diag_group_works(d, p->group, x);
         }
     }
     return false;
+}
+
+/* Of a pair, the import that fails alone: of the package, or of the application that brings it. */
+static bool is_affected(const struct diag_failure *x, const char *import)
+{
+    const char *own = x->process->part_of ? x->process->part_of
+                                          : x->process->script[0] + strlen("import ");
+    return model_n_imports(x->process) == 1 && strcmp(import + strlen("import "), own) == 0;
 }
 
 /* A pair of imports that serves the name because of what importing another package loads. */
 static void repair_by_order(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
 {
     const char *package = x->attempt ? x->attempt->package : NULL;
-    const char *line = arena_printf(d->a, "use %s", package ? package : "");
     for (size_t i = 0; package && i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        if (p->group == x->process->group || model_n_imports(p) != 2 || !uses(p, line) ||
-            !order_serves(d, p->script[0], p->script[1])) {
+        if (p->group == x->process->group || model_n_imports(p) != 2 || !brings(p, package) ||
+            is_affected(x, p->script[0]) == is_affected(x, p->script[1]) ||
+            !order_serves(d, p->script[0], p->script[1], x)) {
             continue;
         }
-        bool is_first = strcmp(p->script[0] + strlen("import "), package) == 0;
-        if (order_serves(d, p->script[1], p->script[0])) {
+        bool is_first = is_affected(x, p->script[0]);
+        if (order_serves(d, p->script[1], p->script[0], x)) {
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                         "A program that imports %s too, before it uses %s, is served by what that "
                         "import has loaded.", p->script[is_first ? 1 : 0] + strlen("import "),

@@ -98,6 +98,17 @@ def not_required_by_the_application(t, bad):
         t.system_cublas()
 
 
+# A wish that no order of imports grants is one warning, and none of them is offered as a cure.
+@case("library-wrong-major", "wrong-major", "libcudart.so.12", severity="warning",
+      evidence=r"can't load C\+\+/CUDA extensions", repair="nvidia-cuda-runtime-cu12")
+def xformers_for_another_cuda(t, bad):
+    t.python().cudart("libcudart.so.13")
+    t.torch("2.15.0", needed=["libcudart.so.13"])
+    module(t, "xformers")
+    t.lib(t.site + "/xformers/_C.so", needed=["libcudart.so.%d" % (12 if bad else 13)])
+    t.dist("xformers", "0.0.35", ["xformers/_C.so"], requires=["torch>=2.10"])
+
+
 def nothing_of_the_framework(t):
     """A plugin whose framework is not installed is what a program could import."""
     jax(t)
