@@ -7,6 +7,7 @@ Every tree is made by tests/causes/tree.py; nothing of the machine is looked at 
 """
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -103,7 +104,7 @@ def devices_in_order(exe):
             yield f"the GPU that can be used is not first: {r.out}"
         if "RTX 4090 (Ada Lovelace, compute capability 8.9), at least 24 GiB" not in r.out:
             yield f"memory: {r.out}"
-        if not r.lines or r.lines[-1] != f"Run next: gpumend check --root {folder}":
+        if not r.lines or r.lines[-1] != f"Run next: gpumend check --root {shlex.quote(folder)}":
             yield f"last line: {r.lines[-1:]}"
         document = json.loads(Run(exe, "devices", "--root", folder, "--json").out)
         gpus = [(g["vendor"], g["model_memory_gib"]) for g in document["gpus"]]

@@ -20,6 +20,7 @@ import collections
 import os
 import queue
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -67,6 +68,7 @@ SUITES = [
     Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
+    Suite("test", "portable", 900, "{py} tests/portable.py {exe}"),
     Suite("test", "cpu", 60, "{py} tests/cpu.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
@@ -166,11 +168,13 @@ class Running:
         self.suite, self.done = suite, done
         self.loud = suite.group != "test"
         self.log_path = args.build / "test-logs" / f"{suite.name}.log"
-        self.command = suite.command.format(exe=args.build / "gpumend", build=args.build, py=PY)
+        self.command = suite.command.format(exe=shlex.quote(f"{args.build}/gpumend"), py=PY,
+                                            build=shlex.quote(str(args.build)))
         self.lines, self.status, self.timed_out = [], None, False
         self.started = time.monotonic()
         self.child = subprocess.Popen(
             ["/bin/sh", "-c", self.command], cwd=TOP, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUTF8": "1"},  # texts are UTF-8, whatever the locale
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="backslashreplace", start_new_session=True)
         threading.Thread(target=self.follow, daemon=True).start()

@@ -357,9 +357,9 @@ not_searched("folder", *UNUSABLE,
 not_searched("machine", "library-wrong-architecture", "lib-missing", "machine", "aarch64")
 not_searched("dangling", "library-dangling-link", "lib-missing", dangle, "leads nowhere")
 not_searched("file-mode", "library-unreadable", "permission",
-             lambda t, p: t.real(p).chmod(0o600), "may not be read", repair=r"chmod a\+rX \S*\.so\.12$")
+             lambda t, p: t.real(p).chmod(tree.closed(0o600)), "may not be read", repair=r"chmod a\+rX \S*\.so\.12$")
 not_searched("folder-mode", "library-unreadable", "permission",
-             lambda t, p: t.real(t.site + "/nvidia").chmod(0o700),
+             lambda t, p: t.real(t.site + "/nvidia").chmod(tree.closed(0o700)),
              "may not be read by this user .nvidia-cublas-cu12 12.4.5.8 records it.*pass through",
              repair=r"chmod -R a\+rX \S*/nvidia$")
 
@@ -369,7 +369,7 @@ def unreadable_package(t, bad):
     """Python does not find the module: no other build of the package is installed for that."""
     t.python().ctranslate2()
     t.system_cublas()
-    t.real(t.site + "/ctranslate2").chmod(0o700 if bad else 0o755)
+    t.real(t.site + "/ctranslate2").chmod(tree.closed(0o700) if bad else 0o755)
     return {"as_nobody": True}
 
 
@@ -377,7 +377,7 @@ def unreadable_package(t, bad):
 def unreadable_file(t, bad):
     t.python().ctranslate2()
     t.pip_cublas()
-    t.real(t.cublas + "/libcublas.so.12").chmod(0o600 if bad else 0o644)
+    t.real(t.cublas + "/libcublas.so.12").chmod(tree.closed(0o600) if bad else 0o644)
     return {"env": {"LD_LIBRARY_PATH": t.cublas}, "as_nobody": True}
 
 
@@ -481,6 +481,8 @@ def extension_other_python(t, bad):
 
 @case("secure-execution", "env-set-too-late", "python3.11", severity="warning", repair="chmod")
 def secure_execution(t, bad):
+    if os.geteuid() != 0:
+        raise tree.Skip("only root makes a program of another user's")
     t.python().ctranslate2(ext={"rpath": t.site + "/ctranslate2.libs"})
     t.system_cublas()
     program = t.real("/usr/bin/python3.11")

@@ -8,15 +8,11 @@ import subprocess
 import time
 from pathlib import Path
 
-from tree import MACHINES, Tree, compiled, dlopen_note
+from tree import MACHINES, Skip, Tree, closed, compiled, dlopen_note
 
 CASES = []
 ANSWERS = {}
 START_LIMIT_S = 20
-
-
-class Skip(Exception):
-    pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,8 +189,8 @@ def packages_that_may_not_be_seen(exe, folder, show):
     for name in ("lib/python3.11/site-packages", "lib", "pyvenv.cfg"):
         tree = Tree(folder / name.replace("/", "-")).python().ctranslate2()
         tree.system_cublas()
-        closed = tree.real(tree.prefix) / name
-        closed.chmod(0o600 if closed.is_file() else 0o700)
+        place = tree.real(tree.prefix) / name
+        place.chmod(closed(0o600 if place.is_file() else 0o700))
         wrong += expect(as_nobody(exe, folder), ["check", "--root", str(tree.top), tree.prefix], 3,
                         "this user may not read it", show=show, verdict="unknown")
     return wrong

@@ -19,6 +19,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -42,8 +43,7 @@ class Wrong(Exception):
     pass
 
 
-class Skip(Exception):
-    pass
+Skip = cases.tree.Skip
 
 
 def run(exe, args, given=None, env=None, as_nobody=False, limit_s=60, cwd="/"):
@@ -183,7 +183,7 @@ def this_machine(exe, folder, target):
     status, command, errors = run(exe, ["snapshot", *args, "--tree", folder / "small"])
     if status or b"check --root" not in command:
         return wrong + ["--tree: " + errors]
-    done = subprocess.run(["sh", "-c", command.decode().replace("gpumend", exe, 1).strip()
+    done = subprocess.run(["sh", "-c", command.decode().replace("gpumend", shlex.quote(exe), 1).strip()
                            + " --json"], env=ENV, cwd="/", capture_output=True, check=False)
     again = done.returncode, TARGET.sub("", done.stdout.decode())
     again = again[0], again[1].replace('"where": "/proc/self/environ"',

@@ -179,12 +179,19 @@ def by_itself(lab):
     lab.check("another library: not by itself", differs({}, json.loads(done.stdout)["changes"]))
 
 
+# The loader's own strncmp reads eight bytes at a time, behind the end of some RPATHs.
+LOADER_READS_WORDS = "{\n  dst\n  Memcheck:Addr8\n  fun:strncmp\n  fun:is_dst\n}\n"
+
+
 def tools(lab):
     """Under valgrind and with ASan programs stay clean."""
     model = lab.folder / "libmodel.so"
     if shutil.which("valgrind"):
+        known = lab.folder / "known.supp"
+        known.write_text(LOADER_READS_WORDS)
         done = lab.run([*GUARD, "--restart", "on-crash:1"],
-                       ["valgrind", "--error-exitcode=77", lab.folder / "switch", model, 3], timeout=300)
+                       ["valgrind", "--error-exitcode=77", f"--suppressions={known}",
+                        lab.folder / "switch", model, 3], timeout=300)
         lab.check("valgrind", differs(0, done.returncode) or lacks("ERROR SUMMARY: 0 errors", done.stderr)
                   or lacks("switched 3 device 0", done.stdout))
     else:
