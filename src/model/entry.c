@@ -15,8 +15,10 @@
  */
 #include <string.h>
 
+#include "gpu/code.h"
 #include "model/requires.h"
 #include "py/dist.h"
+#include "py/owner.h"
 
 enum { ENTRIES_MAX = 64, DISTS_MAX = 1024 };
 
@@ -273,6 +275,70 @@ static void find_candidates(struct candidates *c)
     }
 }
 
+/* ------------------------------------------------------------------ what is not known */
+
+enum { LARGE_BYTES = 1 << 20 };
+
+/* The largest library that a distribution records, if it is a large one; else NULL. */
+static const char *largest_library(struct model *m, const struct py_dist *dist)
+{
+    const char *best = NULL;
+    uint64_t most = LARGE_BYTES;
+    struct str text;
+    struct py_record_row row;
+    if (dist->kind != PY_DIST_INFO ||
+        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"),
+                  PY_RECORD_BYTES_MAX, &text) < 0) {
+        return NULL;
+    }
+    while (py_record_next(m->arena, &text, &row)) {
+        bool library = str_ends(row.path, ".so") || str_find(row.path, ".so.") < row.path.n;
+        if (library && row.has_size && row.size_bytes > most) {
+            most = row.size_bytes;
+            best = path_join(m->arena, dist->site, str_dup(m->arena, row.path));
+        }
+    }
+    return best;
+}
+
+/* A package that only brings libraries for others: NVIDIA's wheels. */
+static bool only_provides(const struct kb_provides *rows, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        for (size_t k = 0; k < rows->rows[i].n_providers; k++) {
+            const struct kb_provider *v = &rows->rows[i].providers[k];
+            if (v->manager == KB_MANAGER_PIP && strcmp(v->package, dist->name_normal) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Where no package is known, those with GPU code are what was not looked at. */
+static void note_unknown(struct model *m, struct model_process *p)
+{
+    struct kb_provides rows;
+    struct gm_err err;
+    if (!m->env || kb_provides(m->kb, &rows, &err) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < m->env->dists_n; i++) {
+        const struct py_dist *dist = &m->env->dists[i];
+        const char *path = dist->shadowed_by || only_provides(&rows, dist)
+                               ? NULL : largest_library(m, dist);
+        struct gpu_code code;
+        if (path &&
+            gpu_code_read_file(m->root, m->arena, path, GPU_READ_SECTIONS, &code, &err) == 0 &&
+            (code.cuda.n_containers || code.n_targets)) {
+            VEC_PUSH(m->arena, &p->unknown,
+                     arena_printf(m->arena, "%s %s has code for GPUs, and what its import loads is "
+                                            "not known", dist->name,
+                                  dist->version ? dist->version : ""));
+        }
+    }
+}
+
 void model_add_default_scripts(struct model *m, const char *const *names, size_t n)
 {
     struct candidates c = {.m = m};
@@ -285,6 +351,6 @@ void model_add_default_scripts(struct model *m, const char *const *names, size_t
         add_pairs(&c);
     }
     if (m->processes.n == 0) {
-        (void)model_add_script(m, NULL, 0); // the interpreter alone
+        note_unknown(m, model_add_script(m, NULL, 0)); // the interpreter alone
     }
 }

@@ -1,10 +1,11 @@
 """Cases of what a program imports by itself: applications, their parts, and parts of a framework.
 
 The worlds have the layout and the requirements of the real wheels; see cases.py. ENTRIES holds what
-`check` must say of each entry: (name, function of a tree, {module: (part_of, verdict)}, findings).
+`check` must say of each entry: {name: (function of a tree, {module: (part_of, verdict)}[, verdict])}.
 """
 
 from cases import case
+from gpucode import CT2, cuda_library
 from tree import TAG
 
 NVIDIA = {"cublas": ["libcublas.so.12", "libcublasLt.so.12"],
@@ -118,7 +119,18 @@ def nothing_of_the_framework(t):
         t.real("%s/%s.dist-info" % (t.site, name)).rmdir()
 
 
+def unknown_package(t):
+    """A package with GPU code that nothing is known of, beside a wheel that only brings libraries."""
+    t.python()
+    nvidia(t, "12.9.3")
+    module(t, "paddle")
+    library = cuda_library("libphi.so", CT2) + bytes(2 << 20)
+    t.put(t.site + "/paddle/libs/libphi.so", library)
+    t.dist("paddlepaddle-gpu", "2.6.2", ["paddle/libs/libphi.so"])
+
+
 ENTRIES = {
+    "entries-that-are-not-known": (unknown_package, {}, "unknown"),
     "entries-of-jax": (jax, {"jax": (None, "ok")}),
     "entries-without-a-framework": (nothing_of_the_framework, {
         "jax_plugins.xla_cuda12": (None, "ok"), "jax_cuda12_plugin": (None, "ok")}),

@@ -143,7 +143,7 @@ def run_case(exe, case, folder, show):
     return wrong
 
 
-def entries_of(exe, folder, build, expected):
+def entries_of(exe, folder, build, expected, verdict=None):
     """Differences between the entries that check tells of a tree and those expected."""
     tree = Tree(folder / "tree")
     build(tree)
@@ -152,6 +152,8 @@ def entries_of(exe, folder, build, expected):
     for name in sorted(set(told_entries) | set(expected)):
         if told_entries.get(name) != expected.get(name):
             yield "%s is %s, not %s" % (name, told_entries.get(name), expected.get(name))
+    if verdict and document["verdict"] != verdict:
+        yield "verdict is %s, not %s" % (document["verdict"], verdict)
     pairs = [p["script"] for p in document["processes"] if len(p["script"]) > 2]
     parts = {m for m, (part_of, _) in told_entries.items() if part_of}
     yield from ("a pair holds a part: %s" % p for p in pairs
@@ -174,8 +176,8 @@ def tests(exe, show):
     yield "every-cause", lambda folder: list(every_cause(exe))
     for case in cases.CASES:
         yield case.name, lambda folder, c=case: run_case(exe, c, folder, show)
-    for name, (build, expected) in {**entries.ENTRIES, **codec.ENTRIES}.items():
-        yield name, lambda folder, b=build, e=expected: list(entries_of(exe, folder, b, e))
+    for name, row in {**entries.ENTRIES, **codec.ENTRIES}.items():
+        yield name, lambda folder, r=row: list(entries_of(exe, folder, *r))
     for case in live.CASES:
         yield case.name, lambda folder, c=case: live.run_case(exe, c, folder, show)
     for name, test in live.ANSWERS.items():
