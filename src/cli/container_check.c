@@ -144,7 +144,8 @@ static struct entry entry_of(struct container_seen *w, struct arena *a)
     }
     const char *path = cli_env_get(&w->t->env, "PATH");
     const char *cwd = w->image->folder ? w->image->folder : "/";
-    struct mend_command c = {words.items, words.n, path ? path : DEFAULT_PATH, cwd};
+    struct mend_command c = {words.items, words.n, path ? path : DEFAULT_PATH, cwd,
+                             w->t->asked.env, w->t->asked.n_env};
     root_replay(&root, w->t->asked.replay, w->t->asked.root_path);
     int rc = mend_program_find(&root, a, &c, &e.program);
     root_close(&root);
@@ -164,7 +165,7 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
     bool again = !w->t->asked.target && (rc < 0 ? python : strcmp(w->target.kind, "machine") == 0);
     if (again && e.program.file && (rc < 0 || e.program.kind == MEND_ELF)) {
         model_target_close(&w->target);
-        o.target = rc < 0 ? NULL : e.program.file;
+        o.target = rc < 0 ? NULL : e.program.elf;
         rc = model_target_open(&w->target, a, &o, err);
     }
     w->shown.path = o.target;

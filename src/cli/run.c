@@ -188,10 +188,14 @@ static bool counts(const char *entry)
 static void add_program(struct question *q, const struct mend_program *p)
 {
     const char *const texts[] = {mend_program_kind_name(p->kind), p->file, p->python, p->script,
-                                 p->module, p->code, p->clears};
+                                 p->module, p->code, p->clears, p->elf, p->cwd, p->unseen};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         add(q, texts[i]);
     }
+    for (size_t i = 0; i < p->n_sets; i++) {
+        add(q, p->sets[i]);
+    }
+    add_number(q, p->n_sets);
     add_number(q, p->ignores_python_variables);
     add_number(q, p->no_user_site);
 }
@@ -300,7 +304,7 @@ static int run_stages(struct runner *c, struct model_target *t, struct probe_rep
     while (env[asked.n_env]) {
         asked.n_env++;
     }
-    asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    asked.target = mend_program_target(p);
     int rc = model_target_open(t, &c->arena, &asked, &err);
     const struct cli_probing how = {.model = &t->model, .named = asked.target, .quick = true};
     rc = rc < 0 ? rc : cli_probing_run(&how, ret, &err);
@@ -430,7 +434,8 @@ static int start(struct runner *c)
 static int find_program(struct runner *c)
 {
     struct mend_command command = {.words = (const char *const *)c->words, .n = c->n_words,
-                                   .path = cli_env_get(&c->env, "PATH"), .cwd = c->cwd};
+                                   .path = cli_env_get(&c->env, "PATH"), .cwd = c->cwd,
+                                   .env = c->env.vars.items, .n_env = c->env.vars.n};
     return mend_program_find(&c->host, &c->arena, &command, &c->program);
 }
 
@@ -502,14 +507,15 @@ const struct cli_command cli_run = {
     .summary = "starts a program with the search path and preloads that it needs",
     .text = "Works out in the model what CMD would have loaded, sets the variables that mend it, and\n"
             "becomes CMD: process id, standard streams, signals and exit status are its own. CMD is a\n"
-            "Python script, python -m MODULE, a console script such as uvicorn, a program or a script\n"
-            "of a shell. What variables cannot mend is said on standard error in a line. CMD that is\n"
-            "not found gives status 127, that cannot be executed 126. With --verify the GPUs that CMD\n"
-            "will see are run up to a kernel before: those that fail are hidden from it, and where\n"
-            "none is left it uses the CPU, or is not started if a GPU was asked for by --device or\n"
-            "--require-gpu (status 1; 3 if it cannot be told). --trace and --restart stay beside CMD\n"
-            "until it ends, and end as it does; --trace-gpu and --guard-teardown put a small library\n"
-            "into it.",
+            "Python script, python -m MODULE, a console script such as uvicorn, a program, a script of\n"
+            "a shell, or any of these behind a launcher (timeout, nice, env, uv run, conda run,\n"
+            "torchrun, ...); what is known only by running CMD is said. What variables cannot mend is\n"
+            "said on standard error in a line. CMD that is not found gives status 127, that cannot be\n"
+            "executed 126. With --verify the GPUs that CMD will see are run up to a kernel before:\n"
+            "those that fail are hidden from it, and where none is left it uses the CPU, or is not\n"
+            "started if a GPU was asked for by --device or --require-gpu (status 1; 3 if it cannot be\n"
+            "told). --trace and --restart stay beside CMD until it ends, and end as it does;\n"
+            "--trace-gpu and --guard-teardown put a small library into it.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run_run,

@@ -190,7 +190,7 @@ enum host_state mend_device_set(struct arena *a, const struct mend_device_questi
                        .variables = {.env = asked.env, .n_env = asked.n_env}};
     opened.start = &asked;
     asked.only_open = true;
-    asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    asked.target = mend_program_target(p);
     *ret_why = "nothing was asked";
     if (q->device.kind == MEND_DEVICE_CPU) {
         set_cpu(&s);

@@ -314,12 +314,26 @@ static bool add_processes(struct model *m, const struct mend_program *p)
     return true;
 }
 
+/* Nothing is done for a program that nobody has seen, and that is said. */
+static const char *nothing_seen(const struct model *m, const struct mend_program *p)
+{
+    return arena_printf(m->arena, "no Python environment was seen behind %s (%s), and nothing is "
+                                  "changed; write gpumend run -- before the Python command itself, or "
+                                  "activate its environment first",
+                        path_base(p->file), p->unseen);
+}
+
 static void look(struct model_target *t, const struct mend_program *p,
                  const struct mend_launch_options *options, struct mend_launch *ret)
 {
     struct model *m = &t->model;
     struct diag_report report;
-    if (!add_processes(m, p)) {
+    bool processes = add_processes(m, p);
+    if (p->unseen && (p->clears || !m->known.n)) {
+        VEC_PUSH(m->arena, &ret->remarks, nothing_seen(m, p));
+        return;
+    }
+    if (!processes) {
         return;
     }
     if (!m->env && m->processes.items[0]->error) {
@@ -329,11 +343,18 @@ static void look(struct model_target *t, const struct mend_program *p,
     diag_run(m, &report);
     const char *why = p->clears ? p->clears : hindrance(m);
     if (why) {
-        VEC_PUSH(m->arena, &ret->remarks, why);
         tell_left(m, &report, NULL, ret);
+        if (ret->left.n || !p->clears) {
+            VEC_PUSH(m->arena, &ret->remarks, why);
+        }
         return;
     }
     choose_and_tell(m, &report, options, ret);
+    if (p->kind == MEND_STARTER && p->python && ret->changes.n + ret->left.n) {
+        VEC_PUSH(m->arena, &ret->remarks,
+                 arena_printf(m->arena, "what %s starts was not seen (%s); %s is assumed",
+                              path_base(p->file), p->unseen, p->python));
+    }
     guard_teardown(m, p, options, ret);
 }
 
@@ -348,10 +369,13 @@ static int open_target(struct model_target *t, struct arena *a,
                        struct gm_err *err)
 {
     struct model_target_options asked = *o;
+    const char *const *start;
+    size_t n_start;
     VEC(const char *) env = {0};
-    for (size_t i = 0; i < o->n_env; i++) {
-        if (counts(p, o->env[i])) {
-            VEC_PUSH(a, &env, o->env[i]);
+    mend_program_env(a, p, o->env, o->n_env, &start, &n_start);
+    for (size_t i = 0; i < n_start; i++) {
+        if (counts(p, start[i])) {
+            VEC_PUSH(a, &env, start[i]);
         }
     }
     if (p->no_user_site) {
@@ -359,8 +383,9 @@ static int open_target(struct model_target *t, struct arena *a,
     }
     asked.env = env.items;
     asked.n_env = env.n;
+    asked.cwd = p->cwd ? p->cwd : o->cwd;
     asked.only_open = true;
-    asked.target = p->kind == MEND_PYTHON ? p->python : p->kind == MEND_ELF ? p->file : NULL;
+    asked.target = mend_program_target(p);
     return model_target_open(t, a, &asked, err);
 }
 

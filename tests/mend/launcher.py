@@ -459,14 +459,177 @@ def scripts_with_a_line(w):
 
 @test
 def scripts_of_a_shell(w):
-    """Which Python it starts is not known: the active environment's variables are handed down."""
+    """The Python that a script starts is found in its text."""
     e = Env(w, w.top / "venv")
-    script = e.path("start.sh", "#!/bin/sh\nexec %s %s\n" % (e.python, e.program))
-    expect_found(w, script, env={"VIRTUAL_ENV": str(e.dir)})
-    expect_found(w, script, env={"PATH": "%s/bin:/usr/bin:/bin" % e.dir})
-    expect_found(w, "sh", "-c", str(script), env={"VIRTUAL_ENV": str(e.dir)})
-    expect_found(w, "nohup", e.python, e.program, env={"VIRTUAL_ENV": str(e.dir)})
-    expect(w.told(script)["changes"], {}, "no environment is active")
+    python, program = e.python, e.program
+    texts = {
+        "exec": "exec %s %s" % (python, program),
+        "last line": "set -e\necho begin >/dev/null\n%s %s" % (python, program),
+        "relative": "cd %s\nexec bin/python program.py" % e.dir,
+        "beside the script": 'exec "$(dirname "$0")/bin/python" "$(dirname "$0")/program.py"',
+        "own folder": 'cd "$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")" && pwd)"\nexec ./bin/python program.py',
+        "activated": ". %s/bin/activate\nexec python %s" % (e.dir, program),
+        "in a condition": "if [ -d %s ]; then\n  . %s/bin/activate\nfi\npython %s" % (e.dir, e.dir, program),
+        "variables": "HERE=%s\nPY=${PY:-$HERE/bin/python}\nexec \"$PY\" \"${HERE}/program.py\" \"$@\"" % e.dir,
+        "path": "export PATH=%s/bin:$PATH\nexec python %s" % (e.dir, program),
+        "continued": "exec \\\n  %s \\\n  %s # last" % (python, program),
+        "here-document": "cat <<END >/dev/null\nexec /nowhere/python\nEND\nexec %s - <<'END'\n%sEND"
+                         % (python, PROGRAM),
+        "function": "run() {\n  %s %s\n}\nrun" % (python, program),
+        "sourced": ". %s\nexec $SERVER" % e.path("env.sh", 'SERVER="%s"\nexport X=1\n' % e.path(
+            "served", "#!%s\n%s" % (python, PROGRAM))),
+        "appended": "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/opt/x\nexec %s %s" % (python, program),
+    }
+    for name, text in texts.items():
+        for line in ("#!/bin/sh\n", "#!/usr/bin/env bash\n"):
+            if "BASH" in text and "bash" not in line:
+                continue
+            script = e.path("start.sh", line + text + "\n")
+            expect_found(w, script, what=name + " " + line)
+    script = e.path("start.sh", "#!/bin/sh\nexec %s %s\n" % (python, program))
+    for command in (("sh", "-c", "%s %s" % (python, program)), ("bash", "-euo", "pipefail", "-c", str(script)),
+                    ("sh", script), ("sh", "-c", 'exec "$0" "$@"', script), ("bash", "-c", 'exec "$@"', "x", script),
+                    ("sh", "-c", "exec venv/bin/python venv/program.py")):
+        expect_found(w, *command)
+    expect_found(w, e.path("all.sh", '#!/bin/sh\nexec "$@"\n'), python, program)
+
+
+# The words before the command; a program that is not installed is skipped.
+LAUNCHERS = (
+    ("nohup",), ("nice",), ("nice", "-n", "5"), ("nice", "-5"), ("timeout", "60"),
+    ("timeout", "-k", "5", "--signal=INT", "60"), ("stdbuf", "-oL", "-e", "0"), ("setsid", "-w"),
+    ("ionice", "-c2", "-n7"), ("taskset", "-c", "0"), ("taskset", "1"), ("chrt", "-o", "0"),
+    ("env", "X=1", "Y=2"), ("env", "-u", "X"), ("env", "-C", "/"), ("env", "-S", "X=1 nice -n 1"),
+    ("xvfb-run", "-a", "-s", "-screen 0 640x480x24"), ("numactl", "--localalloc"), ("/usr/bin/time", "-o", "/dev/null"),
+    ("timeout", "60", "nice", "setsid", "-w"), ("flock", "/tmp"), ("setpriv", "--no-new-privs"),
+    ("tini", "-s", "--"), ("dumb-init", "--"), ("busybox", "timeout", "60"), ("busybox", "nice"))
+
+
+@test
+def launchers(w):
+    e = Env(w, w.top / "venv")
+    script = e.path("start.sh", "#!/bin/sh\nexec nice %s %s\n" % (e.python, e.program))
+    tried = 0
+    for words in LAUNCHERS:
+        if not shutil.which(words[0], path=w.env["PATH"]):
+            continue
+        expect_found(w, *words, e.python, e.program)
+        expect_found(w, *words, script)
+        tried += 1
+    if tried < 10:
+        raise Skip("only %d of the launchers are installed" % tried)
+
+
+@test
+def launchers_that_are_not_here(w):
+    """Their words alone: an empty program of their name stands where they would."""
+    e = Env(w, w.top / "proj/.venv")
+    top = e.dir.parent
+    (top / "pyproject.toml").write_text("")
+    (top / "app.py").write_text(PROGRAM)
+    own = top / "own.py"
+    own.write_text("# /// script\n# dependencies = []\n# ///\n" + PROGRAM)
+    conda = w.top / "conda"
+    other = Env(w, conda / "envs/gpu")
+    (other.dir / "conda-meta").mkdir()
+    pixi = Env(w, w.top / "pix/.pixi/envs/default")
+    (w.top / "pix/pixi.toml").write_text("")
+    torchrun = e.path("bin/torchrun", "#!%s\nimport torch.distributed.run\n" % e.python)
+    accelerate = e.path("bin/accelerate", "#!%s\nimport accelerate\n" % e.python)
+    for folder, names in ((conda / "bin", "conda"), (w.top / "tools/bin", "uv poetry pipenv pdm pixi hatch "
+                                                     "docker gdb srun uvx make")):
+        folder.mkdir(parents=True)
+        for name in names.split():
+            shutil.copy("/bin/true", folder / name)
+
+    def seen(cwd, *command, python=None, **env):
+        told = w.told(*command, cwd=cwd, env={"PATH": "%s/bin:%s/tools/bin:/usr/bin:/bin" % (conda, w.top), **env})
+        expect(told["program"]["python"], str(python) if python else None, "%s" % (command,))
+        expect((bool(told["changes"]), bool(told["remarks"])), (bool(python), not python), "%s" % (command,))
+        return told
+
+    for command in (("uv", "run", "app.py"), ("uv", "run", "python", "-m", "app"), ("uv", "run", "-m", "app"),
+                    ("uv", "run", "--no-sync", "--extra", "gpu", "--", "python", "app.py"),
+                    ("uv", "-q", "run", "--env-file", "x", "torchrun", "--nproc-per-node", "2", "app.py"),
+                    ("poetry", "run", "python", "app.py"), ("pipenv", "run", "torchrun", "app.py"),
+                    ("pdm", "run", "start"), ("timeout", "9", "uv", "run", "app.py"),
+                    ("sh", "-c", "uv run app.py"), (torchrun, "app.py"), (accelerate, "launch", "app.py"),
+                    (e.python, "-m", "torch.distributed.run", "--standalone", "app.py"),
+                    ("gdb", "-ex", "run", "--args", e.python, "app.py"), ("srun", "-n1", e.python, "app.py")):
+        seen(top, *command, python=e.python)
+    (top / "deep/er").mkdir(parents=True)
+    seen(top / "deep/er", "uv", "run", "../../app.py", python=e.python)
+    seen(w.top, "uv", "run", "--project", "proj", "proj/app.py", python=e.python)
+    seen(w.top, "uv", "--directory", "proj", "run", "app.py", python=e.python)
+    seen(w.top, "conda", "run", "-n", "gpu", "--no-capture-output", "python", "x.py", python=other.python)
+    seen(w.top, "conda", "run", "-p", other.dir, "python", "x.py", python=other.python)
+    seen(w.top, "sh", "-c", "conda activate gpu && python x.py", python=other.python)
+    seen(w.top / "pix", "pixi", "run", "start", python=pixi.python)
+    expect(seen(top, torchrun, "--nproc-per-node=2", "app.py", python=e.python)["program"]["script"],
+           str(top / "app.py"), "what torchrun runs")
+    for command in (("uv", "run", "app.py"), ("poetry", "run", "x"), ("conda", "run", "-n", "none", "x"),
+                    ("docker", "run", "image"), ("uvx", "tool"), ("hatch", "run", "x"),
+                    ("sh", "-c", '"$NOBODY_SETS_THIS" app.py'), ("make", "run"), ("sh",),
+                    ("timeout", "--no-such-option", "9", e.python), ("sh", "-c", "$(cat command)")):
+        seen(w.top, *command)
+
+
+@test
+def sudo_drops_them(w):
+    """What the loader and sudo remove from the environment is said, where something is missing."""
+    e = Env(w, w.top / "venv")
+    (w.top / "bin").mkdir()
+    shutil.copy("/bin/true", w.top / "bin/sudo")
+    active = {"PATH": "%s/bin:%s/bin:/usr/bin:/bin" % (w.top, e.dir)}
+    done = w.run("sudo", "-E", "-u", "nobody", e.python, e.program, env=active)
+    expect((done.returncode, b"gpumend run -- COMMAND" in done.stderr, b"libcublas" in done.stderr),
+           (0, True, True), "sudo -E: %r" % done.stderr)
+    done = w.run("sudo", "-E", "python", e.program, env=active)
+    expect_in(b"secure_path", done.stderr, "a name behind sudo")
+    fine = w.run("sudo", PYTHON, "-c", "print(1)", env=active)
+    expect(fine.stderr, b"", "nothing is missing")
+
+
+@test
+def scripts_that_set_the_path_themselves(w):
+    e = Env(w, w.top / "venv")
+    for text, word in (("export LD_LIBRARY_PATH=/opt/x:$LD_LIBRARY_PATH", b"sets LD_LIBRARY_PATH itself"),
+                       ("export LD_LIBRARY_PATH=`cat folders`", b"known only by running it")):
+        done = w.run(e.path("start.sh", "#!/bin/sh\n%s\nexec %s %s\n" % (text, e.python, e.program)))
+        expect((done.stdout, word in done.stderr), (b"not found\n", True), text + ": %r" % done.stderr)
+    script = e.path("start.sh", "#!/bin/sh\nexport LD_LIBRARY_PATH=%s\nexec %s %s\n"
+                    % (e.cublas, e.python, e.program))
+    done = w.run(script)
+    expect((done.stdout, done.stderr), (b"found\n", b""), "it has set the right folder itself")
+
+
+@test
+def environment_beside(w):
+    """Where the program is not seen, the environment in the folder is assumed, and that is said."""
+    e = Env(w, w.top / ".venv")
+    script = e.path("../server", "#!/usr/bin/awk -f\nBEGIN {}\n")
+    told = w.told(script, env={"PATH": "/usr/bin:/bin"})
+    expect((list(told["changes"]), [r for r in told["remarks"] if "is assumed" in r] != []),
+           (["LD_LIBRARY_PATH"], True), "beside the script: %s" % told["remarks"])
+    again = w.told(script, cwd="/")
+    expect(again["changes"], told["changes"], "from elsewhere")
+
+
+@test
+def hostile_scripts(w):
+    """They end at once, and are no reason not to start."""
+    texts = ["A=x\n" + "A=$A$A$A$A\n" * 2000 + "exec $A", ". $0\n" * 3000, "exec $0 $0 $0\n", "$(" * 60000,
+             "'" + "x" * 60000, "exec " + "a " * 30000, "if " * 20000, "<<" * 30000, "${a:-" * 12000,
+             '"$(' * 20000, "`" * 60001, "export LD_PRELOAD=${LD_PRELOAD:-" * 1000, "\\", "\\\n" * 30000,
+             "set -- " + '"$@" "$@" x\n' * 4000, 'set -- "$@" "$@" x\n' * 4000, "x" * 70000, "\0exec python",
+             "uv run " * 8000, "nice " * 8000 + "python", "eval " * 8000, "env -S 'env -S x' " * 3000]
+    for text in texts:
+        script = w.top / "hostile.sh"
+        script.write_text("#!/bin/sh\n" + text)
+        script.chmod(0o755)
+        began = time.monotonic()
+        told = w.told(script)
+        expect((told["changes"], time.monotonic() - began < 5), ({}, True), "%r" % text[:40])
 
 
 @test

@@ -89,11 +89,12 @@ static int stop(void **state)
 
 static const char *shown(struct arena *a, const struct mend_program *p)
 {
-    return arena_printf(a, "%s %s %s%s%s%s%s%s%s%s%s", mend_program_kind_name(p->kind), p->file,
+    return arena_printf(a, "%s %s %s%s%s%s%s%s%s%s%s%s", mend_program_kind_name(p->kind), p->file,
                         p->python ? p->python : "-", p->script ? " script=" : "",
                         p->script ? p->script : "", p->module ? " module=" : "",
                         p->module ? p->module : "", p->code ? " code=" : "", p->code ? p->code : "",
-                        p->ignores_python_variables ? " E" : "", p->no_user_site ? " s" : "");
+                        p->ignores_python_variables ? " E" : "", p->no_user_site ? " s" : "",
+                        p->unseen ? " unseen" : "");
 }
 
 static void commands(void **state)
@@ -122,18 +123,25 @@ static void commands(void **state)
         {{"app-u"}, "python /venv/bin/app-u /venv/bin/python script=/venv/bin/app-u E", 0},
         {{"by-env"}, "python /venv/bin/by-env /usr/bin/python3 script=/venv/bin/by-env", 0},
         {{"by-env-s"}, "python /venv/bin/by-env-s /usr/bin/python3 script=/venv/bin/by-env-s E s", 0},
-        {{"by-env-odd"}, "starter /venv/bin/by-env-odd -", 0},
+        {{"by-env-odd"}, "starter /venv/bin/by-env-odd - unseen", 0},
         {{"long"}, "python /venv/bin/long /venv/bin/python script=/venv/bin/long", 0},
         {{"moved"}, "python /venv/bin/moved /venv/bin/python script=/venv/bin/moved", 0},
         {{"/venv/bin/shims/python3", "a.py"},
          "python /venv/bin/shims/python3 /venv/bin/shims/python3 script=/home/a.py", 0},
-        {{"env", "A=1", "-", "python3", "-m", "x"}, "python /usr/bin/env /usr/bin/python3 module=x", 0},
-        {{"env", "-u", "A", "python3"}, "starter /usr/bin/env -", 0},
+        {{"env", "-", "A=1", "python3", "-m", "x"}, "python /usr/bin/env /usr/bin/python3 module=x", 0},
+        {{"env", "-u", "A", "python3"}, "python /usr/bin/env /usr/bin/python3", 0},
+        {{"env", "--no-such", "A", "python3"}, "starter /usr/bin/env - unseen", 0},
         {{"env"}, "starter /usr/bin/env -", 0},
-        {{"start"}, "starter /venv/bin/start -", 0},
+        {{"start"}, "python /venv/bin/start /venv/bin/python script=/venv/bin/app", 0},
         {{"bare"}, "starter /venv/bin/bare -", 0},
-        {{"sh", "-c", "app"}, "starter /bin/sh -", 0},
-        {{"nohup", "app"}, "starter /usr/bin/nohup -", 0},
+        {{"sh", "-c", "app"}, "python /bin/sh /venv/bin/python script=/venv/bin/app", 0},
+        {{"sh", "-c", "echo x; tool"}, "starter /bin/sh -", 0},
+        {{"sh", "-c", "exec tool"}, "elf /bin/sh -", 0},
+        {{"sh", "-c", "$x"}, "starter /bin/sh - unseen", 0},
+        {{"sh"}, "starter /bin/sh - unseen", 0},
+        {{"nohup", "app"}, "python /usr/bin/nohup /venv/bin/python script=/venv/bin/app", 0},
+        {{"nohup", "nothing"}, "starter /usr/bin/nohup - unseen", 0},
+        {{"nohup"}, "starter /usr/bin/nohup -", 0},
         {{"tool", "-m", "x"}, "elf /usr/bin/tool -", 0},
         {{"lost"}, NULL, -ENOENT},
         {{"nothing"}, NULL, -ENOENT},
@@ -152,7 +160,8 @@ static void commands(void **state)
         while (n < 8 && cases[i].words[n]) {
             n++;
         }
-        struct mend_command c = {cases[i].words, n, "/venv/bin:/usr/bin:/bin", "/home"};
+        struct mend_command c = {cases[i].words, n, "/venv/bin:/usr/bin:/bin", "/home",
+                                 NULL, 0};
         int rc = mend_program_find(&w->root, &w->a, &c, &p);
         const char *got = rc < 0 ? strerror(-rc) : shown(&w->a, &p);
         if (rc != cases[i].status || (rc == 0 && strcmp(got, cases[i].wanted) != 0)) {
@@ -170,15 +179,15 @@ static void search_path(void **state)
     struct world *w = *state;
     static const char *const words[] = {"sh"};
     struct mend_program p;
-    struct mend_command c = {words, 1, NULL, "/"};
+    struct mend_command c = {words, 1, NULL, "/", NULL, 0};
     assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), 0);
     assert_string_equal(p.file, "/bin/sh");
-    c = (struct mend_command){words, 1, ":/usr/bin", "/bin"};
+    c = (struct mend_command){words, 1, ":/usr/bin", "/bin", NULL, 0};
     assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), 0);
     assert_string_equal(path_normal(&w->a, p.file), "/bin/sh");
-    c = (struct mend_command){words, 1, "/nowhere", "/bin"};
+    c = (struct mend_command){words, 1, "/nowhere", "/bin", NULL, 0};
     assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), -ENOENT);
-    c = (struct mend_command){words, 0, "/bin", "/"};
+    c = (struct mend_command){words, 0, "/bin", "/", NULL, 0};
     assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), -ENOENT);
 }
 
