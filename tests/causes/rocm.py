@@ -6,6 +6,7 @@ each release since 4.7. See cases.py.
 
 from cases import case
 from gpucode import CT2, RX7900XTX, cuda_library, hip_library, with_sections
+from tree import TAG
 
 HIP = ["libhiprand.so.1", "libhipblas.so.3", "libamdhip64.so.7"]
 LIBRARY = "/ctranslate2.libs/libctranslate2-01234567.so.4"
@@ -74,3 +75,40 @@ def bitsandbytes_for_the_nearest_rocm(t, bad):
     t.dist("bitsandbytes", "0.50.2", [])
     if not bad:
         t.lib("/usr/lib/x86_64-linux-gnu/libamdhip64.so.6")
+
+
+ORT_NEEDS = ["libhipblas.so.3", "libMIOpen.so.1", "libamdhip64.so.7"]
+
+
+@case("library-missing", "lib-missing", "libhipblas.so.3", evidence="ROCMExecutionProvider",
+      repair="^apt-get install hipblas miopen-hip hip-runtime-amd$")
+def onnxruntime_for_rocm(t, bad):
+    amd(t)
+    capi = t.site + "/onnxruntime/capi/"
+    for folder in (capi, t.site + "/onnxruntime/"):
+        t.put(folder + "__init__.py", "")
+    t.lib(capi + "onnxruntime_pybind11_state.so", soname=None)
+    t.lib(capi + "libonnxruntime_providers_shared.so")
+    t.lib(capi + "libonnxruntime_providers_rocm.so", needed=ORT_NEEDS, runpath="/opt/rocm/lib")
+    t.dist("onnxruntime-rocm", "1.22.2.post3", [])
+    for name in () if bad else ORT_NEEDS:
+        t.lib("/opt/rocm/lib/" + name)
+
+
+@case("library-missing", "lib-missing", "libMIOpen.so.1", evidence="xla_rocm_plugin.so",
+      repair="^apt-get install miopen-hip hip-runtime-amd$")
+def jax_for_rocm(t, bad):
+    """Its parts are no entries either, and what the modules lack is not told twice."""
+    amd(t)
+    for name in ("jax", "jaxlib", "jax_plugins", "jax_plugins/xla_rocm7", "jax_rocm7_plugin"):
+        t.put("%s/%s/__init__.py" % (t.site, name), "")
+    t.lib("%s/jaxlib/_jax.%s.so" % (t.site, TAG), soname=None)
+    t.lib(t.site + "/jax_rocm7_plugin/_solver.so", soname=None, needed=["libhipblas.so.3"],
+          runpath="/opt/rocm/lib")
+    t.lib(t.site + "/jax_plugins/xla_rocm7/xla_rocm_plugin.so",
+          needed=["libMIOpen.so.1", "libamdhip64.so.7"], runpath="/opt/rocm/lib")
+    for name, requires in (("jax", ["jaxlib"]), ("jaxlib", []), ("jax-rocm7-pjrt", []),
+                           ("jax-rocm7-plugin", ["jax-rocm7-pjrt"])):
+        t.dist(name, "0.10.2", [], requires=requires)
+    for name in () if bad else ("libMIOpen.so.1", "libamdhip64.so.7"):
+        t.lib("/opt/rocm/lib/" + name)
