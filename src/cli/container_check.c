@@ -159,14 +159,24 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
 {
     struct model_target_options o = w->t->asked;
     struct entry e = entry_of(w, a);
-    bool python = !o.target && e.program.file && e.program.kind == MEND_PYTHON;
+    bool free = !o.target && e.program.file, python = free && e.program.kind == MEND_PYTHON;
     o.target = python ? e.program.python : o.target;
+    o.entry_known = free && !e.program.unseen;
+    if (free) {
+        o.cwd = e.program.cwd ? e.program.cwd : w->image->folder ? w->image->folder : "/";
+        mend_program_env(a, &e.program, w->t->asked.env, w->t->asked.n_env, &o.env, &o.n_env);
+    }
     int rc = model_target_open(&w->target, a, &o, err);
-    bool again = !w->t->asked.target && (rc < 0 ? python : strcmp(w->target.kind, "machine") == 0);
-    if (again && e.program.file && (rc < 0 || e.program.kind == MEND_ELF)) {
+    bool elf = free && e.program.kind == MEND_ELF && rc == 0 && !w->target.model.known.n;
+    if (elf || (rc < 0 && python)) {
         model_target_close(&w->target);
-        o.target = rc < 0 ? NULL : e.program.elf;
+        o.target = elf ? e.program.elf : NULL;
+        o.entry_known = elf;
         rc = model_target_open(&w->target, a, &o, err);
+    }
+    if (rc == 0 && free && e.program.unseen) {
+        VEC_PUSH(a, &w->target.model.notes,
+                 arena_printf(a, "what the image starts is not known: %s", e.program.unseen));
     }
     w->shown.path = o.target;
     w->target.model.entry_missing = e.missing;

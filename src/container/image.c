@@ -400,6 +400,12 @@ static int read_image(struct opening *o)
 
 /* ------------------------------------------------------------------ opening */
 
+static bool has(struct arena *a, const char *folder, const char *name)
+{
+    struct stat st;
+    return stat(path_join(a, folder, name), &st) == 0;
+}
+
 bool image_is(const char *path)
 {
     struct stat st;
@@ -408,7 +414,8 @@ bool image_is(const char *path)
         return true;
     }
     arena_init(&a, 0, NULL, NULL);
-    bool is = stat(path_join(&a, path, "oci-layout"), &st) == 0;
+    bool is = has(&a, path, "oci-layout") ||
+              (has(&a, path, "manifest.json") && !has(&a, path, "usr") && !has(&a, path, "etc"));
     arena_release(&a);
     return is;
 }
@@ -424,12 +431,6 @@ static bool is_program(const char *path)
     }
     return n == (ssize_t)sizeof head &&
            (memcmp(head, "\177ELF", 4) == 0 || memcmp(head, "#!", 2) == 0);
-}
-
-static bool has(struct arena *a, const char *folder, const char *name)
-{
-    struct stat st;
-    return stat(path_join(a, folder, name), &st) == 0;
 }
 
 bool image_is_meant(const char *path)

@@ -38,7 +38,8 @@ struct image {
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
                       const char *name, struct gm_err *err) GM_CHECK;
 
-/* Whether a path is no root file system but an image: an archive, or a folder with an oci-layout.
+/* Whether a path is no root file system but an image: an archive, a folder with an oci-layout, or an
+ * unpacked archive of docker save.
  */
 bool image_is(const char *path);
 

@@ -306,6 +306,14 @@ static void note_managed(struct diag *d)
 static void say_notes(struct diag *d)
 {
     note_managed(d);
+    if (d->m->unsure) {
+        VEC_PUSH(d->a, &d->report->notes, d->m->unsure);
+    }
+    if (d->m->processes.n == 0 && d->m->host_elsewhere) {
+        VEC_PUSH(d->a, &d->report->notes,
+                 "neither a Python environment nor a program to judge was found; if this is the root "
+                 "file system of a program, name its environment or the program as TARGET");
+    }
     for (size_t i = 0; i < d->m->notes.n; i++) {
         VEC_PUSH(d->a, &d->report->notes, d->m->notes.items[i]);
     }
@@ -336,10 +344,11 @@ static bool devices_are_known(const struct model *m)
  * program the machine itself. Packages that this user may not see are not judged. */
 static bool looked(const struct model *m)
 {
-    if (m->env && m->env->denied) {
+    if ((m->env && m->env->denied) || m->unsure) {
         return false;
     }
-    bool looked = m->processes.n == 0 && devices_are_known(m);
+    /* The devices of the machine on which an image will run say nothing of the image. */
+    bool looked = m->processes.n == 0 && !m->host_elsewhere && devices_are_known(m);
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct model_process *p = m->processes.items[i];
         looked |= p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);

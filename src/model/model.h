@@ -110,6 +110,7 @@ struct model {
     const struct host *host; // judged; NULL: not looked at, and host_why says why
     const char *host_why;
     bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start
+    const char *unsure; // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
     struct ldso_config config;
     const char *target_file; // an ELF file as target, or NULL

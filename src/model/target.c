@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "model/live.h"
+#include "py/dist.h"
+#include "py/places.h"
+#include "py/requirement.h"
 
 /* The value of a variable of the start environment, or NULL. */
 static const char *variable(const struct model_target_options *o, const char *name)
@@ -119,6 +122,71 @@ static int look_at_process(struct model_target *t, const struct model_target_opt
     return model_add_live(&t->model, o->live ? o->live : &now, err);
 }
 
+/* The first package of a place that the knowledge base knows as one of GPU programs; or NULL. */
+static const char *gpu_package(const struct model *m, const struct py_place *place)
+{
+    for (size_t i = 0; i < m->imports.n; i++) {
+        for (size_t k = 0; k < place->names.n; k++) {
+            if (py_name_eq(str_of(m->imports.rows[i].package), str_of(place->names.items[k]))) {
+                return m->imports.rows[i].package;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Judges another environment of the root; false if it cannot be opened. */
+static bool judge_instead(struct model_target *t, const struct model_target_options *o,
+                          const char *prefix)
+{
+    struct model *m = &t->model;
+    struct py_env_hints hints = hints_of(t, o);
+    struct gm_err err;
+    struct py_env env;
+    if (py_env_open(&t->root, m->arena, prefix, &hints, &env, &err) < 0 || !env.executable) {
+        return false;
+    }
+    t->py = env;
+    m->env = &t->py;
+    t->kind = "environment";
+    m->processes.n = 0;
+    m->known.n = 0;
+    find_hook(m);
+    add_scripts(t, o);
+    return true;
+}
+
+/* Where the Python that was found has no package of a GPU program: whether another place of the root
+ * has. The first of them is judged, unless it is known what starts. */
+static void look_elsewhere(struct model_target *t, const struct model_target_options *o)
+{
+    struct model *m = &t->model;
+    struct arena *a = m->arena;
+    const char *first = m->env ? m->env->prefix : NULL, *others = "", *judged = NULL;
+    py_places places;
+    py_places_find(&t->root, a, o->cwd && o->entry_known ? o->cwd : NULL, &places);
+    for (size_t i = 0; i < places.n; i++) {
+        const struct py_place *place = &places.items[i];
+        const char *package = gpu_package(m, place);
+        if (!package || (first && strcmp(place->prefix, first) == 0)) {
+            continue;
+        }
+        if (!judged && !o->entry_known && place->has_python &&
+            judge_instead(t, o, place->prefix)) {
+            judged = place->prefix;
+            VEC_PUSH(a, &m->notes,
+                     arena_printf(a, "%s is judged: it has %s, and it is not known what starts here; "
+                                     "name another as TARGET", judged, package));
+            continue;
+        }
+        others = arena_printf(a, "%s%s%s (%s)", others, *others ? ", " : "", place->prefix, package);
+    }
+    if (*others) {
+        m->unsure = arena_printf(a, "packages of GPU programs lie in %s too, which was not judged; if "
+                                    "the program uses it, name it as TARGET", others);
+    }
+}
+
 static int look(struct model_target *t, const struct model_target_options *o, struct gm_err *err)
 {
     struct model *m = &t->model;
@@ -136,6 +204,10 @@ static int look(struct model_target *t, const struct model_target_options *o, st
         if (p->error) {
             return gm_err_set(err, GM_ERR_LOOK, "%s", p->error);
         }
+    }
+    if (!m->known.n && (!o->target || o->entry_known) && o->root_path &&
+        strcmp(o->root_path, "/") != 0) {
+        look_elsewhere(t, o);
     }
     return 0;
 }

@@ -26,6 +26,9 @@ struct model_target_options {
     uid_t uid;       // who would run it
     int glibc_minor;
     const struct ldso_cpu *cpu; // NULL: of host_path's system, else of root_path's
+    /* The target is what the root starts, found out and not asked for: packages of GPU programs that
+     * lie elsewhere in the root are told then. */
+    bool entry_known;
     bool only_open; // model nothing yet: the caller adds the scripts
     /* Adds to the problems of the judged host; `r` is its file system. May be NULL. */
     void (*on_host)(struct root *r, struct arena *a, struct host *h);

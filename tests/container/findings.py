@@ -26,7 +26,7 @@ from devices import COMPAT, compat_library  # noqa: E402
 from gpucode import CU121, CU130, cuda_library  # noqa: E402
 from image import saved  # noqa: E402
 from machines import A100S, RTX4090  # noqa: E402
-from tree import LOADER, TAG, Tree  # noqa: E402
+from tree import LOADER, TAG, Tree, elf  # noqa: E402
 
 
 
@@ -143,7 +143,7 @@ def below_the_folder(t, bad):
 def entry_missing(t, bad):
     t.python().ctranslate2()
     t.system_cublas()
-    return {"Env": ["PATH=/usr/bin:/bin"], "Cmd": ["python" if bad else "python3", "app.py"]}
+    return {"Env": PYTHON["Env"], "Cmd": ["python3.12" if bad else "python", "app.py"]}
 
 
 def folder_of_the_environment(t, bad):
@@ -207,9 +207,96 @@ STORIES = [
 ]
 
 
+# ---------------------------------------------------------------- what is judged
+
+def application(t, bad, site="/app/.venv"):
+    """ctranslate2 in an environment that PATH does not lead to; `bad`: without its cuBLAS."""
+    t.prefix, t.site = site, site + "/lib/python3.11/site-packages"
+    t.cublas = t.site + "/nvidia/cublas/lib"
+    t.python().ctranslate2()
+    if not bad:
+        t.system_cublas()
+    for name in ("/bin/sh", "/usr/bin/uv", "/usr/bin/tini"):
+        t.put(name, elf(None, interp=LOADER))
+    t.put("/app/app.py", "import ctranslate2\n")
+    t.put("/app/pyproject.toml", "")
+    t.put("/entry.sh", "#!/bin/sh\nset -e\nexec /app/.venv/bin/python /app/app.py \"$@\"\n")
+    t.put("/docker-entrypoint.sh", "#!/bin/sh\nexec \"$@\"\n")
+    t.put("/odd.sh", "#!/bin/sh\nexec $(cat /run/command)\n")
+
+
+ENTRIES = ({"Cmd": ["uv", "run", "app.py"], "WorkingDir": "/app"}, {"Entrypoint": ["/entry.sh"]},
+           {"Cmd": ["sh", "-c", ".venv/bin/python app.py"], "WorkingDir": "/app"},
+           {"Entrypoint": ["tini", "--", "/docker-entrypoint.sh"], "Cmd": ["/app/.venv/bin/python", "-m", "app"]},
+           {"Cmd": ["sh", "-c", ". /app/.venv/bin/activate && exec python /app/app.py"]},
+           {"Entrypoint": ["/odd.sh"]}, {})
+
+
+def look_at(exe, folder, fill, config):
+    place = Path(tempfile.mkdtemp(dir=folder))
+    image, host = Tree(place / "image"), Tree(place / "host")
+    fill(image)
+    host.machine(GEFORCE)
+    config = {"Env": ["PATH=/usr/bin:/bin"], **config}
+    status, document = look(exe, archive(place, "image", image, config), host.top)
+    return status, document, place / "image"
+
+
+def applications_elsewhere(exe, folder):
+    """The environment that the image starts is judged, or the only one that it has."""
+    for config in ENTRIES:
+        for bad in (True, False):
+            status, document, _ = look_at(exe, folder, lambda t, bad=bad: application(t, bad), config)
+            target = {k: v for k, v in document.items() if k not in ("notes", "findings", "host")}
+            check(f"{config}, {bad}: judged", status == int(bad) and "/app/.venv" in json.dumps(target),
+                  (status, shown(document), target))
+
+
+def cannot_tell(exe, folder):
+    """No verdict where packages lie that no known program uses, or nothing was found."""
+    def lost(t):
+        application(t, True)
+        for name in ("/app/.venv/bin/python", "/usr/bin/python3", "/usr/bin/python3.11"):
+            t.remove(name)
+
+    def put_beside(t):
+        t.python()
+        t.site = "/srv/deps"
+        t.ctranslate2()
+
+    for name, fill, config in (
+            ("another Python starts", lambda t: application(t, False), {"Cmd": ["python3", "/app/app.py"]}),
+            ("no interpreter", lost, {}), ("a folder of packages", put_beside, {"Cmd": ["python3", "-c", "0"]}),
+            ("no program", lambda t: t.put("/etc/os-release", "ID=x\n"), {})):
+        status, document, root = look_at(exe, folder, fill, config)
+        check(f"{name}: cannot tell", status == 3 and document.get("verdict") == "unknown"
+              and document["notes"], (status, shown(document)))
+    empty = Path(folder) / "empty"
+    empty.mkdir()
+    for arguments in (["container", "check", str(empty)], ["check", "--root", str(empty)]):
+        done = subprocess.run([str(exe), *arguments], capture_output=True, text=True, timeout=60,
+                              check=False)
+        check(f"an empty folder, {arguments[0]}", done.returncode == 3, done.stdout)
+
+
+def unpacked(exe, folder):
+    """An archive of docker save that was unpacked into a folder is the image that it was."""
+    status, document, root = look_at(exe, folder, lambda t: application(t, True), ENTRIES[0])
+    place = Path(folder) / "unpacked"
+    with tarfile.open(root.parent / "image.tar") as tar:
+        tar.extractall(place)
+    host = Tree(Path(folder) / "unpacked-host")
+    host.machine(GEFORCE)
+    again, same = look(exe, place, host.top)
+    check("an unpacked archive", (again, shown(same)) == (status, shown(document)), (again, shown(same)))
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as temporary:
+        applications_elsewhere(exe, temporary)
+        cannot_tell(exe, temporary)
+        unpacked(exe, temporary)
         for story in STORIES:
             story.tell(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)

@@ -1,0 +1,146 @@
+#include "py/places.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+enum { CHILDREN_MAX = 256, DISTS_MAX = 8192, VERSIONS_MAX = 16 };
+
+struct search {
+    struct root *root;
+    struct arena *a;
+    py_places *out;
+};
+
+static bool is_dist(const char *name, void *arg)
+{
+    (void)arg;
+    return ends_with(name, ".dist-info");
+}
+
+static bool is_version(const char *name, void *arg)
+{
+    (void)arg;
+    return starts_with(name, "python3");
+}
+
+static bool is_file(struct search *s, const char *path)
+{
+    struct stat st;
+    return root_stat(s->root, path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool is_known(const struct search *s, const char *site)
+{
+    for (size_t i = 0; i < s->out->n; i++) {
+        if (strcmp(s->out->items[i].site, site) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds a folder that holds distributions, each under its path without links. */
+static void add_site(struct search *s, const char *prefix, const char *site)
+{
+    struct root_dir list;
+    char *real = NULL;
+    if (s->out->n >= PY_PLACES_MAX || root_realpath(s->root, s->a, site, &real) < 0 ||
+        is_known(s, real) ||
+        root_list(s->root, s->a, real, DISTS_MAX, is_dist, NULL, &list) < 0 || !list.n) {
+        return;
+    }
+    struct py_place place = {.prefix = prefix, .site = real};
+    for (size_t i = 0; i < list.n; i++) {
+        size_t n = strcspn(list.names[i], "-");
+        VEC_PUSH(s->a, &place.names, arena_strndup(s->a, list.names[i], n));
+    }
+    place.has_python = is_file(s, path_join(s->a, prefix, "bin/python3")) ||
+                       is_file(s, path_join(s->a, prefix, "bin/python"));
+    VEC_PUSH(s->a, s->out, place);
+}
+
+/* The site folders of a prefix. */
+static void add_prefix(struct search *s, const char *prefix)
+{
+    static const char *const libs[] = {"lib", "lib64"};
+    static const char *const sites[] = {"site-packages", "dist-packages"};
+    bool any = false;
+    for (size_t i = 0; i < 2; i++) {
+        struct root_dir list;
+        const char *lib = path_join(s->a, prefix, libs[i]);
+        if (root_list(s->root, s->a, lib, VERSIONS_MAX, is_version, NULL, &list) < 0) {
+            continue;
+        }
+        for (size_t k = 0; k < list.n * 2; k++) {
+            const char *dir = path_join(s->a, lib, list.names[k / 2]);
+            add_site(s, prefix, path_join(s->a, dir, sites[k % 2]));
+            any = true;
+        }
+    }
+    if (!any) {
+        add_site(s, prefix, prefix);
+    }
+}
+
+static void add_children(struct search *s, const char *dir)
+{
+    struct root_dir list;
+    if (root_list(s->root, s->a, dir, CHILDREN_MAX, NULL, NULL, &list) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        add_prefix(s, path_join(s->a, dir, list.names[i]));
+    }
+}
+
+/* A folder of an application or a user: itself, and what is usual below it. */
+static void add_folder(struct search *s, const char *dir)
+{
+    static const char *const names[] = {".venv", "venv", "env", ".env", "miniconda3", "anaconda3",
+                                        "miniforge3", "mambaforge"};
+    static const char *const parents[] = {"envs", "miniconda3/envs", "anaconda3/envs",
+                                          "miniforge3/envs", "mambaforge/envs", ".pyenv/versions",
+                                          ".conda/envs", ".cache/pypoetry/virtualenvs",
+                                          ".local/share/virtualenvs", ".virtualenvs",
+                                          ".pixi/envs"};
+    add_prefix(s, dir);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        add_prefix(s, path_join(s->a, dir, names[i]));
+    }
+    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
+        add_children(s, path_join(s->a, dir, parents[i]));
+    }
+}
+
+static bool is_kernel_folder(const char *path)
+{
+    return strcmp(path, "/proc") == 0 || strcmp(path, "/sys") == 0 || strcmp(path, "/dev") == 0;
+}
+
+void py_places_find(struct root *r, struct arena *a, const char *cwd, py_places *ret)
+{
+    static const char *const bases[] = {"/app", "/", "/opt", "/srv", "/home", "/root",
+                                        "/workspace", "/code", "/usr/src", "/data", "/mnt",
+                                        "/var/www", "/var/lib", "/usr/local"};
+    struct search s = {r, a, ret};
+    *ret = (py_places){0};
+    if (cwd && strcmp(cwd, "/") != 0) {
+        add_folder(&s, cwd);
+    }
+    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+        struct root_dir list;
+        if (strcmp(bases[i], "/") != 0) {
+            add_folder(&s, bases[i]);
+        }
+        if (root_list(r, a, bases[i], CHILDREN_MAX, NULL, NULL, &list) < 0) {
+            continue;
+        }
+        for (size_t k = 0; k < list.n; k++) {
+            const char *dir = path_join(a, bases[i], list.names[k]);
+            if (!is_kernel_folder(dir)) {
+                add_folder(&s, dir);
+            }
+        }
+    }
+}
