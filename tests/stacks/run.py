@@ -183,7 +183,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="print what is installed, and end")
     args = parser.parse_args()
     counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    folder = args.envs or cache_folder() / "stacks"
+    folder = (args.envs or cache_folder() / "stacks").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     for name, requirements in STACKS.items():
         if args.list:
