@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The processor that a tree is judged by is its own: of its /proc/cpuinfo, of the machine that is named
-with --host, of the snapshot, or of --cpu; else it is not known, and nothing is guessed.
+"""The processor that a tree is judged by is its own: of its /proc/cpuinfo, of the machine that is
+named with --host, of the snapshot, or of --cpu; else it is not known, and nothing is guessed.
 
     tests/cpu.py GPUMEND
 
@@ -23,8 +23,9 @@ PROGRAM = "/opt/app/bin/app"
 FOLDER = "/opt/app/lib"
 V3, V4 = FOLDER + "/glibc-hwcaps/x86-64-v3", FOLDER + "/glibc-hwcaps/x86-64-v4"
 FLAGS = ["cmov cx8 fpu fxsr mmx sse sse2", "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
-         "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave", "avx512f avx512bw avx512cd avx512dq avx512vl"]
-# Cut in the middle of the flags, binary, of no processor, of another architecture, and two that differ.
+         "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+         "avx512f avx512bw avx512cd avx512dq avx512vl"]
+# Cut in the middle of the flags, binary, of no processor, of another architecture, two that differ.
 DAMAGED = {"cut": "processor\t: 0\nflags\t\t: " + " ".join(FLAGS[:2]),
            "binary": "flags : \x7fELF\x02\x01\n" * 9, "empty": "",
            "no flags of a processor": "flags : vme\n",
@@ -43,13 +44,14 @@ def check(name, holds, detail=""):
 
 
 def cpuinfo(level, vendor="AuthenticAMD"):
-    return "".join(f"processor\t: {n}\nvendor_id\t: {vendor}\nflags\t\t: {' '.join(FLAGS[:level])}\n\n"
+    flags = " ".join(FLAGS[:level])
+    return "".join(f"processor\t: {n}\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n\n"
                    for n in range(2))
 
 
 def world(folder, info=None, fails_from=None):
-    """A program and libx.so.1, of which there is one for v3; with `fails_from` that one needs what is
-    nowhere."""
+    """A program and libx.so.1, of which there is one for v3; with `fails_from` that one needs what
+    is nowhere."""
     t = tree.Tree(folder)
     t.loader()
     t.put(PROGRAM, tree.elf(None, interp=tree.LOADER, needed=["libx.so.1"], runpath=FOLDER))
@@ -61,8 +63,8 @@ def world(folder, info=None, fails_from=None):
 
 
 def gpumend(exe, *arguments):
-    done = subprocess.run([str(exe), *map(str, arguments)], capture_output=True, text=True, check=False,
-                          env={"PATH": "/usr/bin:/bin"}, cwd="/", timeout=60)
+    done = subprocess.run([str(exe), *map(str, arguments)], capture_output=True, text=True,
+                          env={"PATH": "/usr/bin:/bin"}, cwd="/", timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -90,8 +92,9 @@ def of_cpuinfo(exe, top):
         status, document = judged(exe, "--root", t.top, PROGRAM)
         check(f"check: /proc/cpuinfo of level {level}", status == 0 and
               document["host"]["cpu_level"] == f"x86-64-v{level}", (status, document.get("host")))
-        check(f"devices: /proc/cpuinfo of level {level}", f"x86-64-v{level}" in json.dumps(json.loads(
-            gpumend(exe, "devices", "--root", t.top, "--json")[1])["cpu"]))
+        devices = json.loads(gpumend(exe, "devices", "--root", t.top, "--json")[1])
+        check(f"devices: /proc/cpuinfo of level {level}",
+              devices["cpu"]["isa"]["value"] == f"x86-64-v{level}", devices["cpu"])
         status, path, _ = taken(exe, t, "--cpu", "x86-64-v1")
         check(f"--cpu wins over level {level}", (status, path) == (0, FOLDER + "/libx.so.1"), path)
 
@@ -129,6 +132,9 @@ def of_verdicts(exe, top):
     check("check: broken with some processors is neither ok nor broken",
           (status, document["verdict"], document["findings"]) == (3, "unknown", []) and
           "only with x86-64-v3" in notes and "--cpu LEVEL" in notes, document)
+    text = gpumend(exe, "check", "--glibc", "2.38", "--root", t.top, PROGRAM)[1]
+    text = " ".join(text.split())
+    check("check: in words", "--cpu LEVEL" in text and "only with x86-64-v3" in text, text)
     for option, expected in (("x86-64-v2", 0), ("x86-64-v4", 1)):
         status, _ = judged(exe, "--root", t.top, "--cpu", option, PROGRAM)
         check(f"check: --cpu {option} settles it", status == expected, status)
@@ -148,10 +154,23 @@ def of_verdicts(exe, top):
           "asks for x86-64-v3" in json.dumps(document["notes"]), document)
 
 
+def of_entries(exe, top):
+    """A package whose library is broken for newer processors: whether it works cannot be told."""
+    t = tree.Tree(top / "entries").python().ctranslate2()
+    t.system_cublas()
+    t.put(tree.SYSTEM + "/glibc-hwcaps/x86-64-v3/libcublas.so.12", "no library")
+    for options, expected in (([], "unknown"), (["--cpu", "x86-64-v2"], "ok"),
+                              (["--cpu", "x86-64-v3"], "broken")):
+        _, document = judged(exe, "--root", t.top, *options, t.prefix)
+        found = [e["verdict"] for e in document["entries"] if e["module"] == "ctranslate2"]
+        check(f"check: the entry, {options}", found == [expected] == [document["verdict"]], document)
+
+
 def of_snapshots(exe, top):
     t = world(top / "taken", cpuinfo(2), fails_from=3)
     for name, options, level in (("of the tree", [], 2), ("stated", ["--cpu", "x86-64-v3"], 3)):
-        status, out, errors = gpumend(exe, "snapshot", "--glibc", "2.38", "--root", t.top, *options, PROGRAM)
+        status, out, errors = gpumend(exe, "snapshot", "--glibc", "2.38", "--root", t.top, *options,
+                                      PROGRAM)
         check(f"snapshot, {name}: taken", status == 0, errors)
         file = top / f"{level}.json"
         file.write_text(out)
@@ -185,7 +204,8 @@ def of_images(exe, top):
 def of_this_machine(exe, top):
     """--root / is this machine, and so is a live process; another architecture has no levels."""
     own = json.loads(gpumend(exe, "check", "--json", "/bin/ls")[1])["host"]["cpu_level"]
-    root = json.loads(gpumend(exe, "check", "--json", "--root", "/", "/bin/ls")[1])["host"]["cpu_level"]
+    root = gpumend(exe, "check", "--json", "--root", "/", "/bin/ls")[1]
+    root = json.loads(root)["host"]["cpu_level"]
     status, out, _ = gpumend(exe, "check", "--json", "--pid", os.getpid())
     check("this machine: --root / and --pid", own and own == root and
           json.loads(out)["host"]["cpu_level"] == own, (own, root, status))
@@ -193,25 +213,26 @@ def of_this_machine(exe, top):
     arm.put("/opt/libx.so.1", tree.elf("libx.so.1", machine=183))
     arm.put("/proc/cpuinfo", DAMAGED["Arm"])
     _, document = judged(exe, "--root", arm.top, "/opt/libx.so.1")
-    check("aarch64: no level, and none is missing", document.get("host", {}).get("cpu_level", 1) is None and
-          document["host"]["cpu_level_why"] is None, document)
+    host = document.get("host", {})
+    check("aarch64: no level, and none is missing",
+          host.get("cpu_level", 1) is None and host["cpu_level_why"] is None, document)
 
 
 def of_values(exe, top):
     t = world(top / "values", cpuinfo(1))
     for command in (["check", "--root", t.top, PROGRAM], ["fix", "--root", t.top, PROGRAM],
-                    ["why", "--root", t.top, "--exe", PROGRAM], ["snapshot", "--root", t.top, PROGRAM],
-                    ["container", "check", t.top, PROGRAM]):
+                    ["why", "--root", t.top, "--exe", PROGRAM],
+                    ["snapshot", "--root", t.top, PROGRAM], ["container", "check", t.top, PROGRAM]):
         for value in ("x86-64-v5", "x86-64", "", "v3", "native"):
             status, _, errors = gpumend(exe, *command, "--cpu", value)
-            check(f"{command[0]} --cpu '{value}' is refused", status == 2 and "--cpu wants" in errors,
-                  (status, errors))
+            check(f"{command[0]} --cpu '{value}' is refused",
+                  status == 2 and "--cpu wants" in errors, (status, errors))
 
 
 def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-cpu.") as folder:
-        for part in (of_cpuinfo, of_nothing, of_verdicts, of_snapshots, of_images, of_this_machine,
+        for part in (of_cpuinfo, of_nothing, of_verdicts, of_entries, of_snapshots, of_images, of_this_machine,
                      of_values):
             part(exe, Path(folder))
     print(f"{passes} passed, {failures} failed")

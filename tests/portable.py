@@ -3,10 +3,11 @@
 
     tests/portable.py GPUMEND [--each] [--only CONDITION]... [--suites A,B,...]
 
-What a suite needs is copied into a folder with spaces in its name and run from there by tests/run.py,
-under conditions that other machines have. By default they are put together to a few places (PLACES),
-which are entered at the same time, one of them twice, and the suites are QUICK; --each takes one
-condition after the other, --only those that are named, and so tells which one a suite does not bear.
+What a suite needs is copied into a folder with spaces in its name and run from there by
+tests/run.py, under conditions that other machines have. By default they are put together to a few
+places (PLACES), which are entered at the same time, one of them twice, and the suites are QUICK;
+--each takes one condition after the other, --only those that are named, and so tells which one a
+suite does not bear.
 A condition that cannot be had here is skipped with the reason.
 
 The clock is set an hour off by the times of all files of the copy: an hour into the future.
@@ -93,8 +94,8 @@ def processor(level):
         def wrap():
             real = place.build / "gpumend-itself"
             (place.build / "gpumend").rename(real)
-            (place.build / "gpumend").write_text(
-                f"#!/bin/sh\nexec {emulator} -cpu {PROCESSORS[level]} {shlex.quote(str(real))} \"$@\"\n")
+            start = shlex.join([emulator, "-cpu", PROCESSORS[level], str(real)])
+            (place.build / "gpumend").write_text(f'#!/bin/sh\nexec {start} "$@"\n')
             (place.build / "gpumend").chmod(0o755)
         place.own.append(wrap)
     return change
@@ -162,7 +163,8 @@ def no_attributes(place):
             raise Missing("there is no tmpfs that this user may write into")
         place.env["TMPDIR"] = "/dev/shm"
         return
-    if not works("unshare", "--mount", "--", "/bin/sh", "-c", 'mount -t ramfs none /mnt && "$@"', "sh"):
+    trial = 'mount -t ramfs none /mnt && exec "$@"'
+    if not works("unshare", "--mount", "--", "/bin/sh", "-c", trial, "sh"):
         raise Missing("no file system may be mounted here")
     mount = 'mount -t ramfs none "$TMPDIR" && chmod 1777 "$TMPDIR" && exec "$@"'
     place.before = ["unshare", "--mount", "--", "/bin/sh", "-c", mount, "sh", *place.before]

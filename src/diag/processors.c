@@ -80,6 +80,17 @@ static void keep_fine(struct diag_report *r, const struct diag_report *of_kind)
     r->fine.n = n;
 }
 
+/* An entry that works with some processors and not with others is not known to. */
+static void keep_entries(struct diag_report *r, const struct diag_report *of_kind)
+{
+    for (size_t i = 0; i < r->entries.n && i < of_kind->entries.n; i++) {
+        struct diag_entry *e = &r->entries.items[i];
+        if (e->verdict != of_kind->entries.items[i].verdict) {
+            e->verdict = DIAG_CANNOT_TELL;
+        }
+    }
+}
+
 static const char *kind_names(struct diag *d, unsigned kinds)
 {
     size_t n;
@@ -166,6 +177,7 @@ void diag_judge_processors(struct diag *d)
     for (size_t i = 0; i < n; i++) {
         add_findings(d, &all, &reports[i], i);
         keep_fine(r, &reports[i]);
+        keep_entries(r, &reports[i]);
         ok &= reports[i].verdict == DIAG_OK;
     }
     bool common = keep_common(d, &all, n);

@@ -7,8 +7,9 @@ Builds every machine of machines.py below a folder, runs `gpumend devices --root
 status, text and JSON with golden/NAME.txt and golden/NAME.json. --rewrite writes the golden files;
 its diff is to be read. --keep leaves the trees in DIR.
 
-Also checked of every tree, whose models must be named in src/host/newer.ids: the document is what docs/json/devices.schema.json promises; the status
-agrees with the verdict; a fact that is not yes says why; text and JSON tell the same sentences.
+Also checked of every tree: its models are named in src/host/newer.ids; the document is what
+docs/json/devices.schema.json promises; the status agrees with the verdict; a fact that is not yes
+says why; text and JSON tell the same sentences.
 """
 
 import argparse
@@ -127,7 +128,8 @@ def models_by_copy():
     for name, (_, machine) in sorted(MACHINES.items()):
         for path, text in machine.items():
             if path.endswith("/device") and isinstance(text, str):
-                pair = tuple(machine[path[:-len("device")] + n].strip()[2:] for n in ("vendor", "device"))
+                vendor = machine[path[:-len("device")] + "vendor"]
+                pair = vendor.strip()[2:], text.strip()[2:]
                 if pair[0] in ("10de", "1002", "8086", "1a03") and pair not in rows:
                     yield f"{name}: {':'.join(pair)} is not in {NAMES.name}"
 
