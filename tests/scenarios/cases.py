@@ -2,7 +2,8 @@
 
 Each is an environment made of wheels (WHEELS names groups of them), edits to its files, variables
 at start, and a script of imports and first uses. Whether the script works is not written here: a
-child process finds out (truth.py), and both its answer and gpumend's must be the one expected.
+child process finds out (truth.py), and both its answer and gpumend's must be the one expected. What
+gpumend says holds for every order of uses; where the orders differ, the script has one that fails.
 
 An expected error names the classes that are a right answer, the culprits (patterns), and words
 that its repairs must mention. `{env}` and `{site}` stand for the environment and its
@@ -146,10 +147,14 @@ SCENARIOS = (
     Scenario("ctranslate2-4.6.3-cublas-on-path", (*CT_463, *CUBLAS12), ("ctranslate2",), "ok",
              env=(("LD_LIBRARY_PATH", CUBLAS),)),
 
-    # What torch has loaded serves ctranslate2, once torch has loaded it.
+    # What torch has loaded serves ctranslate2, once torch has loaded it: its import does not load the
+    # sub-libraries of cuDNN, so it is of no use to be imported first.
     Scenario("torch-2.5.1", TORCH12, ("torch",), "ok", healthy=True),
     Scenario("torch-2.5.1-then-ctranslate2-4.5.0", (*TORCH12, *CT_450),
-             ("torch", "ctranslate2"), "ok"),
+             ("torch", "ctranslate2"), "broken", (CUDNN_NOT_FOUND,), NO_SUBLIBRARY,
+             uses=("ctranslate2", "torch")),
+    Scenario("torch-2.5.1-then-ctranslate2-4.5.0-on-path", (*TORCH12, *CT_450),
+             ("torch", "ctranslate2"), "ok", env=ON_PATH, clean=True),
     Scenario("ctranslate2-4.5.0-then-torch-2.5.1", (*TORCH12, *CT_450),
              ("ctranslate2", "torch"), "broken", (CUDNN_NOT_FOUND,), NO_SUBLIBRARY),
     Scenario("torch-2.5.1-then-ctranslate2-4.8.5", (*TORCH12, *CT_485),
@@ -164,7 +169,7 @@ SCENARIOS = (
     # torch for CUDA 13 beside a ctranslate2 for CUDA 12: no order helps.
     Scenario("torch-2.15", TORCH13, ("torch",), "ok", healthy=True),
     Scenario("torch-2.15-then-ctranslate2-4.5.0", (*TORCH13, *CT_450),
-             ("torch", "ctranslate2"), "broken", (CUBLAS_MISSING,), NO_CUBLAS12),
+             ("torch", "ctranslate2"), "broken", (CUBLAS_MISSING, CUDNN_NOT_FOUND), NO_CUBLAS12),
     Scenario("ctranslate2-4.5.0-then-torch-2.15", (*TORCH13, *CT_450),
              ("ctranslate2", "torch"), "broken",
              (CUDNN_NOT_FOUND, dataclasses.replace(CUBLAS_MISSING, optional=True)),

@@ -7,6 +7,8 @@ For every scenario of cases.py: build the environment, let a child process of it
 run the script (truth.py), ask `gpumend check ENV --import ... --json`, and compare
 
   * the verdict: gpumend's, the one expected, and what happened;
+  * each order of the first uses, up to ORDERS_MAX of them: in a child of its own, against the
+    process in the model that has this order, as a whole and its first use alone;
   * the files: the GPU libraries predicted for the process are those in /proc/self/maps;
   * the findings: every error is expected, every expected one is there, its repairs say what to do.
 
@@ -15,7 +17,9 @@ package index, no disk) is skipped by name. The last line is `N passed, N failed
 """
 
 import argparse
+import dataclasses
 import fnmatch
+import itertools
 import json
 import os
 import pathlib
@@ -36,6 +40,7 @@ from truth import FAMILY                                                        
 
 TRUTH_LIMIT_S = 300
 CHECK_LIMIT_S = 60
+ORDERS_MAX = 6
 
 
 def fill(text, env):
@@ -118,13 +123,19 @@ def imports_of(process):
     return [m.group(1) for m in found if m]
 
 
+def process_of(scenario, document):
+    """The process with these imports and these uses, in their order. Where the order makes no
+    difference there is one only."""
+    fitting = [p for p in document["processes"] if imports_of(p) == list(scenario.imports)]
+    exact = [p for p in fitting if p["script"] == scenario.script()]
+    if not exact and len(fitting) != 1:
+        raise Failure("%d processes for %s, and none is it" % (len(fitting), scenario.script()))
+    return (exact or fitting)[0]
+
+
 def compare_files(scenario, document, truth):
     """The predicted GPU libraries against those really mapped."""
-    fitting = [p for p in document["processes"] if imports_of(p) == list(scenario.imports)]
-    if not fitting:
-        yield "no process with the script %s" % ", ".join(scenario.imports)
-        return
-    process = fitting[0]
+    process = process_of(scenario, document)
     used = any(step.startswith("use ") for step in process["script"])
     real = truth.maps if used else truth.maps_imported
     predicted = real_paths(o["path"] for o in process["objects"]
@@ -135,6 +146,44 @@ def compare_files(scenario, document, truth):
         return
     for path in sorted(predicted - real - features(process)):
         yield "predicted, not really mapped: %s" % path
+
+
+def failing_packages(process):
+    """Packages that do not get what they require. The driver's library belongs to the machine."""
+    return {a["package"] for a in process["attempts"]
+            if a["required"] and a["outcome"] in ("not-found", "refused") and a["family"] != "driver"
+            and not (a["glibc_says"] or "").startswith("libcuda.so.1: ")}
+
+
+def fails(name, packages):
+    """Whether a module is of one of the packages: onnxruntime is of onnxruntime-gpu."""
+    return any(p.replace("_", "-").startswith(name) for p in packages)
+
+
+def orders_of(scenario):
+    """The scenario with its uses in each order, its own first."""
+    own = tuple(scenario.imports if scenario.uses is None else scenario.uses)
+    orders = [o for o in itertools.permutations(own) if o != own][:ORDERS_MAX - 1]
+    return [dataclasses.replace(scenario, uses=o) for o in (own, *orders)]
+
+
+def compare_orders(scenario, env, document, truth):
+    """What happens in every order of uses against the model; the verdict is that of the worst."""
+    worst = truth.verdict
+    for other in orders_of(scenario):
+        name = ", ".join(other.uses)
+        really = truth if other.script() == scenario.script() else run_truth(other, env)
+        failing = failing_packages(process_of(other, document))
+        if bool(failing) != (really.verdict == "broken"):
+            yield "used in the order %s it is %s, and in the model fails: %s" % (
+                name, really.verdict, ", ".join(sorted(failing)) or "nothing")
+        first = [s for s in really.steps if s["step"] == "use " + (other.uses or ("",))[0]]
+        if first and (first[0]["outcome"] != "worked") != fails(other.uses[0], failing):
+            yield "%s, used first, %s, and in the model fails: %s" % (
+                other.uses[0], first[0]["outcome"], ", ".join(sorted(failing)) or "nothing")
+        worst = "broken" if really.verdict == "broken" else worst
+    if document["verdict"] != worst:
+        yield "gpumend says %s, really it is %s" % (document["verdict"], worst)
 
 
 def features(process):
@@ -182,8 +231,7 @@ def compare_clean(document):
 
 def compare(gpumend, scenario, env, truth):
     document = run_check(gpumend, scenario, env, True)
-    if document["verdict"] != truth.verdict:
-        yield "gpumend says %s, really it is %s" % (document["verdict"], truth.verdict)
+    yield from compare_orders(scenario, env, document, truth)
     yield from compare_files(scenario, document, truth)
     yield from compare_findings(scenario, document)
     if scenario.clean or scenario.healthy:

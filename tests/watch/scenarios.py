@@ -120,8 +120,7 @@ def map_faults(lines, pid, truth):
 def prediction_faults(gpumend, scenario, env, lines, pid):
     """What check says of this script's loads, where the trace has the same request."""
     document = scenarios.run_check(gpumend, scenario, env, True)
-    process = [p for p in document["processes"]
-               if scenarios.imports_of(p) == list(scenario.imports)][0]
+    process = scenarios.process_of(scenario, document)
     seen = {(os.path.realpath(c or ""), n): p for (c, n), p in answers(lines, pid).items()}
     both = 0
     for load in process["loads"]:
