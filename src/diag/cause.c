@@ -3,6 +3,12 @@
 #include <string.h>
 
 const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
+    [DIAG_REPAIR_INTERRUPTED] = {
+        "repair-interrupted", "python-dep-conflict", DIAG_ERROR,
+        "A repair of gpumend was begun here and has not ended."},
+    [DIAG_PACKAGE_INCOMPLETE] = {
+        "package-incomplete", "python-dep-conflict", DIAG_ERROR,
+        "Files that a package records as its own are not there."},
     [DIAG_LIBRARY_UNUSABLE_FILE] = {
         "library-unusable-file", "lib-missing", DIAG_ERROR,
         "A file with the right name is no usable library."},

@@ -107,6 +107,29 @@ static const struct refusal *refusal_of_file(struct diag *d, const struct model_
     return load->crashed ? &cut : NULL;
 }
 
+void diag_damaged_library(struct diag *d, const char *path)
+{
+    const char *detail = "";
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        bool can_load = p->ldso && !p->ldso->is_static && !p->ldso->start_failed;
+        const struct refusal *why = can_load ? refusal_of_file(d, p, path, &detail) : NULL;
+        if (why && why->cause != DIAG_LIBRARY_WRONG_ARCHITECTURE) {
+            struct diag_finding *f =
+                diag_add(d, why->cause, path, path_base(path),
+                         arena_printf(d->a, "%s %s%s.", path, why->what, detail));
+            if (f->evidence.n == 0) {
+                f->severity = DIAG_WARNING;
+                diag_evidence(d, f, "no import and no first use that was looked at loads it");
+                diag_repair_reinstall(d, f, path);
+            }
+        }
+        if (can_load) {
+            return;
+        }
+    }
+}
+
 bool diag_bad_copy(struct diag *d, const struct diag_failure *x, const struct model_library *copy)
 {
     const char *detail = "";

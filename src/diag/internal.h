@@ -145,6 +145,9 @@ bool diag_requirement(struct diag *d, const char *package, const char *pattern,
 /* A release of the package for an older glibc; says what this one asks for (builtwith.c). */
 bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 
+/* Notes the processes that import the distribution. */
+void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist);
+
 /* ---- the machine (machine.c) */
 
 /* The next GPU of this vendor that programs may be able to use, in the order of the host; NULL
@@ -203,7 +206,14 @@ bool diag_bad_copy(struct diag *d, const struct diag_failure *x, const struct mo
 /* The same where this user may not look. */
 bool diag_denied_copy(struct diag *d, const struct diag_failure *x);
 
+/* A file that failed, named by its path, which its package records and which is not there. */
+bool diag_incomplete(struct diag *d, const struct diag_failure *x);
+/* A library of a package that was asked for by nobody and could not be used: a warning (files.c). */
+void diag_damaged_library(struct diag *d, const char *path);
+
 /* These look at the whole model. */
+void diag_rule_journal(struct diag *d); // halves.c
+void diag_rule_halves(struct diag *d);  // halves.c: after the failures
 void diag_rule_start(struct diag *d);
 void diag_rule_failures(struct diag *d);
 void diag_rule_families(struct diag *d);

@@ -308,6 +308,9 @@ bool diag_rule_not_found(struct diag *d, const struct diag_failure *x)
     if (!x->request) {
         return false;
     }
+    if (diag_incomplete(d, x)) {
+        return true;
+    }
     struct places p = find_places(d, x->name);
     if (!p.exact && is_spoilt(d, x)) {
         return true;

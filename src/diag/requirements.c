@@ -112,7 +112,7 @@ const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *di
     return NULL;
 }
 
-static void seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
+void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
@@ -134,7 +134,7 @@ static void add_missing(struct diag *d, const struct py_dist *dist, const struct
                               dist->name_normal, dist->version ? dist->version : "", need,
                               step->phase == KB_PHASE_USE ? "work" : "be imported"));
     f->stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;
-    seen_where_imported(d, f, dist);
+    diag_seen_where_imported(d, f, dist);
     diag_evidence(d, f, "%s imports it: knowledge base, row %s", dist->name_normal, row->id);
     if (diag_requirement(d, dist->name, need, &name, &specifiers)) {
         diag_evidence(d, f, "its metadata declare %s%s", need, specifiers);

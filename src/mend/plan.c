@@ -232,6 +232,23 @@ static void say_what_is_left(struct mend *x)
     }
 }
 
+/* What is half done is taken back first: a plan for such files would be one for files that go. */
+static bool plan_journal(struct mend *x)
+{
+    bool any = false;
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        const struct diag_finding *f = x->report->findings.items[i];
+        if (f->cause == DIAG_REPAIR_INTERRUPTED) {
+            plan_by_hand(x, f);
+            any = true;
+        }
+    }
+    if (any) {
+        mend_cannot(x, "Nothing else is planned before the repair that was begun is taken back.");
+    }
+    return any;
+}
+
 /* ------------------------------------------------------------------ the plan */
 
 static bool find_failing(struct mend *x)
@@ -268,6 +285,9 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
     *ret = (struct mend_plan){0};
     struct mend x = {.m = m, .a = m->arena, .report = report, .o = o, .plan = ret};
     if (!find_failing(&x)) {
+        return;
+    }
+    if (!o->launch_only && plan_journal(&x)) {
         return;
     }
     if (can_replay(&x)) {

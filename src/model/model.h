@@ -22,6 +22,7 @@
 #include "ldso/conf.h"
 #include "ldso/process.h"
 #include "model/hook.h"
+#include "model/journal.h"
 #include "py/env.h"
 
 enum model_source {
@@ -107,6 +108,8 @@ struct model {
     struct kb_families families;
     struct py_env *env; // NULL: the target is no Python environment
     struct model_hook hook; // of the environment; file NULL: there is none
+    const char *base; // where repairs of the target are made and their journals lie; NULL: unknown
+    struct model_journal unfinished, unfinished_system; // repairs; folder NULL: there is none
     const struct host *host; // judged; NULL: not looked at, and host_why says why
     const char *host_why;
     bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start

@@ -70,6 +70,20 @@ static void find_hook(struct model *m)
     }
 }
 
+/* Repairs that were begun and have not ended: of the target's own folder, and of the system. */
+static void find_unfinished(struct model *m)
+{
+    struct arena *a = m->arena;
+    m->base = m->env           ? m->env->prefix
+              : m->target_file ? path_dir(a, model_absolute(m, m->target_file))
+                               : NULL;
+    if (m->base) {
+        (void)model_journal_open(m->root, a, path_join(a, m->base, ".gpumend/journal"),
+                                 &m->unfinished); // the folder says whether
+    }
+    (void)model_journal_open(m->root, a, "/var/lib/gpumend/journal", &m->unfinished_system);
+}
+
 /* An environment, an interpreter, or any other ELF file. */
 static int find_target(struct model_target *t, const struct model_target_options *o,
                        struct gm_err *err)
@@ -197,6 +211,7 @@ static int look(struct model_target *t, const struct model_target_options *o, st
     if (rc < 0 || o->only_open) {
         return rc;
     }
+    find_unfinished(m);
     if (m->env) {
         add_scripts(t, o);
     } else if (m->target_file) {

@@ -96,6 +96,7 @@ static void mark_shadowed(struct py_env *env)
 struct lister {
     struct py_env *env;
     VEC(struct py_dist) dists;
+    VEC(const char *) left;
 };
 
 static bool is_full(struct lister *l)
@@ -132,6 +133,7 @@ static void list_site(struct lister *l, const char *site)
         stem.n = strrchr(stem.s, '.') - stem.s;
         if (stem.n && stem.s[0] == '~') { // pip renames what it is about to remove
             py_note(env, "%s was left over by an interrupted pip", d.info);
+            VEC_PUSH(env->arena, &l->left, d.info);
             continue;
         }
         split_name(env->arena, stem, &d);
@@ -182,6 +184,7 @@ void py_dists_list(struct py_env *env)
         list_conda(&l);
     }
     env->dists = l.dists.items, env->dists_n = l.dists.n;
+    env->left = l.left.items, env->left_n = l.left.n;
     for (size_t i = 0; i < env->dists_n; i++) {
         struct py_dist *d = &env->dists[i];
         if (d->version) {

@@ -137,6 +137,8 @@ struct py_env {
     size_t dists_n;
     const char *denied; // the first site folder or pyvenv.cfg that this user may not read, or NULL: what is
                         // installed is then not known
+    const char **left; // dist-info folders that pip renamed to remove them, and did not come to
+    size_t left_n;
     const char **notes;
     size_t notes_n, notes_cap;
 

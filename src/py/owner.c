@@ -307,3 +307,24 @@ struct py_owned_file py_owner(struct py_env *env, const char *path)
     }
     return (struct py_owned_file){o->dist, o->row.size_bytes, o->row.has_size, o->row.hash};
 }
+
+static bool is_library(struct str path)
+{
+    return str_ends(path, LIBRARY_MARK) || str_find(path, LIBRARY_MARK ".") < path.n;
+}
+
+bool py_dist_libraries(struct py_env *env, const struct py_dist *dist, struct py_libraries *ret)
+{
+    struct str rest;
+    struct py_record_row row;
+    *ret = (struct py_libraries){0};
+    if (dist->kind != PY_DIST_INFO || !rows_of(env, dist, OWNED_LIBRARIES, &rest)) {
+        return false;
+    }
+    while (ret->rows.n < PY_OWNED_FILES_MAX && py_record_next(env->arena, &rest, &row)) {
+        if (is_library(row.path)) {
+            VEC_PUSH(env->arena, &ret->rows, row);
+        }
+    }
+    return true;
+}

@@ -27,4 +27,11 @@ struct py_owned_file {
  */
 struct py_owned_file py_owner(struct py_env *env, const char *path);
 
+/* The rows of a distribution's RECORD that name shared libraries, in its order; false if it has no
+ * RECORD that can be read. */
+struct py_libraries {
+    VEC(struct py_record_row) rows;
+};
+bool py_dist_libraries(struct py_env *env, const struct py_dist *dist, struct py_libraries *ret);
+
 #endif

@@ -9,7 +9,7 @@ import dataclasses
 import os
 
 import tree
-from tree import LOADER, MUSL_LOADER, ORT_NEEDS, SHIM, SYSTEM, TAG, cudnn_library, elf
+from tree import LOADER, MUSL_LOADER, ORT_NEEDS, SHIM, SYSTEM, TAG, Tree, cudnn_library, elf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -379,6 +379,65 @@ def unreadable_file(t, bad):
     t.pip_cublas()
     t.real(t.cublas + "/libcublas.so.12").chmod(tree.closed(0o600) if bad else 0o644)
     return {"env": {"LD_LIBRARY_PATH": t.cublas}, "as_nobody": True}
+
+
+# ---- begun and not ended --------------------------------------------------------------------
+
+BEGUN = ("0123456789abcdef begin version=1 id=1 what=fix title=x base=y at=1\n"
+         "0123456789abcdef packages n=1 entries=2 hash=3\n")
+
+
+@case("repair-interrupted", "python-dep-conflict", "/opt/venv",
+      repair=r"gpumend fix /opt/venv --root \S+ --undo$", evidence=".gpumend/journal/12")
+def repair_interrupted(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.put(t.prefix + "/.gpumend/journal/12/log",
+          BEGUN + ("" if bad else "0123456789abcdef applied\n"))
+
+
+@case("repair-interrupted", "python-dep-conflict", "/opt/venv",
+      repair=r"gpumend fix /opt/venv --root \S+ --undo$")
+def repair_half_taken_back(t, bad):
+    """Packages are gone, so that nothing else is found."""
+    t.python()
+    t.put(t.prefix + "/.gpumend/journal/1/log", BEGUN + "0123456789abcdef applied\n" +
+          ("0123456789abcdef undo\n" if bad else ""))
+
+
+def incomplete(name, file, evidence, change, severity="error"):
+    def build(t, bad):
+        t.python().ctranslate2("4.8.5")
+        t.system_cublas()
+        init = "ctranslate2/__init__.py"
+        t.put(t.site + "/" + init, "import os\n")
+        t.put(t.site + "/ctranslate2/tests/test_it.py", "")
+        t.dist("ctranslate2", "4.8.5", [init, "ctranslate2/_ext.%s.so" % TAG,
+                                        "ctranslate2/tests/test_it.py",
+                                        "ctranslate2.libs/libctranslate2-01234567.so.4"])
+        t.remove(t.site + "/ctranslate2/tests/test_it.py")  # that may be missing
+        if bad:
+            change(t, t.site + "/" + file.replace("TAG", TAG))
+    case("package-incomplete", "python-dep-conflict", "ctranslate2", name="incomplete-" + name,
+         severity=severity, evidence=evidence, repair="pip install .*ctranslate2")(build)
+
+
+incomplete("extension", "ctranslate2/_ext.TAG.so", "_ext.*which is not there", Tree.remove)
+incomplete("init", "ctranslate2/__init__.py", "__init__.py, which is not there", Tree.remove)
+incomplete("init-empty", "ctranslate2/__init__.py", "__init__.py, which is empty",
+           lambda t, p: t.put(p, ""))
+incomplete("left-by-pip", "ctranslate2-4.8.5.dist-info", "interrupted.*files of it are still there",
+           lambda t, p: os.rename(t.real(p), t.real(p.replace("/ct", "/~t"))))
+
+
+@case("library-unusable-file", "lib-missing", "libcudnn_engines_precompiled.so.9",
+      severity="warning", repair="force-reinstall", evidence="cut off")
+def damaged_and_not_asked_for(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.pip_cudnn()
+    if bad:
+        t.damage(t.cudnn + "/libcudnn_engines_precompiled.so.9", "truncate:4200")
 
 
 # ---- versions and symbols -------------------------------------------------------------------

@@ -1,0 +1,214 @@
+/* What was begun and has not ended: a repair of our own, or an installer that was killed. */
+#include <errno.h>
+#include <string.h>
+
+#include "diag/internal.h"
+#include "py/dist.h"
+#include "py/module.h"
+#include "py/owner.h"
+
+enum { NAMED_MAX = 8 };
+
+/* ------------------------------------------------------------------ the journal */
+
+static void add_journal(struct diag *d, const struct model_journal *j, const char *options)
+{
+    const char *base = d->m->base ? d->m->base : "/";
+    struct diag_finding *f =
+        diag_add(d, DIAG_REPAIR_INTERRUPTED, j->folder, base,
+                 arena_printf(d->a, "A repair in %s was begun and has not ended (journal %lu): its "
+                                    "files are neither as they were nor as they should be.",
+                              *options ? "the system" : base, (unsigned long)j->id));
+    const char *target = d->m->base ? diag_quote(d, d->m->base) : "";
+    const char *root = d->m->root->is_host
+                           ? "" : arena_printf(d->a, " --root %s", diag_quote(d, d->m->root->path));
+    diag_evidence(d, f, "the journal is %s", j->folder);
+    diag_repair(d, f, DIAG_REPAIR_FILE,
+                arena_printf(d->a, "gpumend fix %s%s%s --undo", target, root, options),
+                "Take back what it did, then plan again. If a gpumend is still at work there, wait "
+                "for its end.");
+}
+
+void diag_rule_journal(struct diag *d)
+{
+    if (d->m->unfinished.folder) {
+        add_journal(d, &d->m->unfinished, "");
+    }
+    if (d->m->unfinished_system.folder) {
+        add_journal(d, &d->m->unfinished_system, " --system");
+    }
+}
+
+/* ------------------------------------------------------------------ what RECORD lists */
+
+static bool is_absent(struct diag *d, const char *path)
+{
+    struct stat st;
+    int rc = root_lstat(d->m->root, path, &st);
+    return rc == -ENOENT || rc == -ENOTDIR;
+}
+
+static const char *path_of(struct diag *d, const struct py_dist *dist, struct str row)
+{
+    const char *path = str_dup(d->a, row);
+    return path_normal(d->a, path[0] == '/' ? path : path_join(d->a, dist->site, path));
+}
+
+/* The libraries that it lists beside and that are gone as well. */
+static void name_absent(struct diag *d, struct diag_finding *f, const struct py_dist *dist,
+                        const char *first)
+{
+    struct py_libraries list;
+    size_t absent = 0;
+    (void)py_dist_libraries(d->m->env, dist, &list); // empty without a RECORD
+    for (size_t i = 0; i < list.rows.n; i++) {
+        const char *path = path_of(d, dist, list.rows.items[i].path);
+        bool counts = is_absent(d, path) && strcmp(path, first) != 0;
+        absent += counts;
+        if (counts && absent <= NAMED_MAX) {
+            diag_evidence(d, f, "it also lists %s, which is not there either", path);
+        }
+    }
+    if (absent > NAMED_MAX) {
+        diag_evidence(d, f, "and %zu more of its libraries", absent - NAMED_MAX);
+    }
+}
+
+static struct diag_finding *add_incomplete(struct diag *d, const struct py_dist *dist,
+                                           const char *path, const char *how)
+{
+    struct diag_finding *f =
+        diag_add(d, DIAG_PACKAGE_INCOMPLETE, dist->name_normal, dist->name_normal,
+                 arena_printf(d->a, "%s %s is incomplete: it records %s, which is %s.",
+                              dist->name_normal, dist->version ? dist->version : "", path, how));
+    if (f->evidence.n == 0) {
+        f->stage = DIAG_STAGE_START;
+        name_absent(d, f, dist, path);
+        diag_repair_reinstall(d, f, path);
+    }
+    diag_seen_where_imported(d, f, dist);
+    return f;
+}
+
+bool diag_incomplete(struct diag *d, const struct diag_failure *x)
+{
+    struct py_env *env = d->m->env;
+    const struct py_dist *dist =
+        env && *x->name == '/' && is_absent(d, x->name) ? py_owner(env, x->name).dist : NULL;
+    if (!dist) {
+        return false;
+    }
+    struct diag_finding *f = add_incomplete(d, dist, x->name, "not there");
+    f->severity = x->wish && f->scripts.n == 0 ? DIAG_WARNING : f->severity;
+    diag_seen_in(d, f, x->process);
+    diag_stops(d, f, x);
+    return true;
+}
+
+/* The first file of a package that Python runs: without it the folder is a namespace, in which the
+ * names that programs use are missing. */
+static void rule_first_file(struct diag *d, const struct py_dist *dist, const struct kb_import *row)
+{
+    const char *top = arena_strndup(d->a, row->module, strcspn(row->module, "."));
+    const char *path = path_join(d->a, dist->site, arena_printf(d->a, "%s/__init__.py", top));
+    struct stat st;
+    int rc = root_stat(d->m->root, path, &st);
+    if (rc != -ENOENT && (rc < 0 || st.st_size > 0)) {
+        return;
+    }
+    struct py_owned_file f = py_owner(d->m->env, path);
+    bool was_empty = f.has_size && f.size_bytes == 0;
+    struct py_module module;
+    py_module_find(d->m->env, top, &module);
+    bool elsewhere = module.kind != PY_MODULE_NAMESPACE && module.kind != PY_MODULE_NONE;
+    if (f.dist == dist && (rc < 0 ? !elsewhere : f.has_size && !was_empty)) {
+        (void)add_incomplete(d, dist, path, rc < 0 ? "not there" : "empty");
+    }
+}
+
+/* A library of a size that is not the recorded one may have been patched or stripped; only one that
+ * no loader takes is damaged. */
+static void rule_libraries(struct diag *d, const struct py_dist *dist)
+{
+    struct py_libraries list;
+    (void)py_dist_libraries(d->m->env, dist, &list); // empty without a RECORD
+    for (size_t i = 0; i < list.rows.n; i++) {
+        const struct py_record_row *row = &list.rows.items[i];
+        const char *path = path_of(d, dist, row->path);
+        struct stat st;
+        int rc = root_stat(d->m->root, path, &st);
+        bool dangles = rc == -ENOENT && !is_absent(d, path);
+        bool differs = rc == 0 && row->has_size && row->size_bytes != (uint64_t)st.st_size;
+        if (dangles || differs) {
+            diag_damaged_library(d, path);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ what an installer left */
+
+/* pip renames what it is about to remove: "ctranslate2-4.5.0.dist-info" to "~translate2-...". */
+static bool is_left_of(const char *info, const char *package)
+{
+    const char *name = path_base(info) + 1;
+    for (const char *p = package + 1; *p; p++, name++) {
+        if (*name != *p && !(*p == '-' && (*name == '_' || *name == '.'))) {
+            return false;
+        }
+    }
+    return *name == '-';
+}
+
+static void rule_left(struct diag *d, const char *info, const struct kb_import *row)
+{
+    struct py_module module;
+    py_module_find(d->m->env, row->module, &module);
+    struct diag_finding *f =
+        diag_add(d, DIAG_PACKAGE_INCOMPLETE, row->package, row->package,
+                 arena_printf(d->a, "pip was interrupted while it removed or replaced %s: %s is left, "
+                                    "and %s is not installed.", row->package, info, row->package));
+    if (module.kind == PY_MODULE_NONE) {
+        f->severity = DIAG_WARNING; // it may have been meant to go
+    } else {
+        diag_evidence(d, f, "files of it are still there: %s", module.file);
+    }
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, row->package)),
+                "Install it again, or remove what is left of it.");
+}
+
+static void rule_all_left(struct diag *d)
+{
+    const struct py_env *env = d->m->env;
+    for (size_t i = 0; i < env->left_n; i++) {
+        for (size_t k = 0; k < d->m->imports.n; k++) {
+            const struct kb_import *row = &d->m->imports.rows[k];
+            if (is_left_of(env->left[i], row->package) &&
+                !py_env_by_dist(d->m->env, row->package)) {
+                rule_left(d, env->left[i], row);
+                break;
+            }
+        }
+    }
+}
+
+void diag_rule_halves(struct diag *d)
+{
+    if (!d->m->env || d->m->pid) {
+        return;
+    }
+    for (size_t i = 0; i < d->m->known.n; i++) {
+        const struct py_dist *dist = d->m->known.items[i];
+        const struct kb_import *row = diag_import_row(d, dist);
+        if (row) {
+            rule_first_file(d, dist, row);
+        }
+        rule_libraries(d, dist);
+    }
+    for (size_t i = 0; i < d->m->env->dists_n; i++) {
+        const struct py_dist *dist = &d->m->env->dists[i];
+        if (starts_with(dist->name_normal, "nvidia-") && !dist->shadowed_by) {
+            rule_libraries(d, dist);
+        }
+    }
+    rule_all_left(d);
+}
