@@ -119,6 +119,18 @@ def of_nothing(exe, top):
           taken(exe, t) == (0, FOLDER + "/libx.so.1", []), taken(exe, t))
 
 
+def of_tunables(exe, top):
+    """Which features are left is the loader's to say: not known, unless it is stated."""
+    t = world(top / "tunables", cpuinfo(4))
+    mask = ["--env", "GLIBC_TUNABLES=glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2"]
+    status, _, depends = taken(exe, t, *mask)
+    check("GLIBC_TUNABLES that masks features", status == 3 and depends, (status, depends))
+    status, path, _ = taken(exe, t, *mask, "--cpu", "x86-64-v2")
+    check("and --cpu", (status, path) == (0, FOLDER + "/libx.so.1"), (status, path))
+    status, path, _ = taken(exe, t, "--env", "GLIBC_TUNABLES=glibc.malloc.check=0")
+    check("other tunables", (status, path) == (0, V3 + "/libx.so.1"), (status, path))
+
+
 def of_verdicts(exe, top):
     """The library for newer processors is broken: broken from v3 on, not before, else not known."""
     for level in (1, 2, 3, 4):
@@ -232,8 +244,8 @@ def of_values(exe, top):
 def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-cpu.") as folder:
-        for part in (of_cpuinfo, of_nothing, of_verdicts, of_entries, of_snapshots, of_images, of_this_machine,
-                     of_values):
+        for part in (of_cpuinfo, of_nothing, of_tunables, of_verdicts, of_entries, of_snapshots,
+                     of_images, of_this_machine, of_values):
             part(exe, Path(folder))
     print(f"{passes} passed, {failures} failed")
     return 1 if failures else 0

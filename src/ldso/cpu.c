@@ -244,7 +244,7 @@ void ldso_cpu_of(struct root *r, struct arena *a, uint16_t machine, struct ldso_
     ldso_cpu_info(text, ret, &flags);
     if (rc < 0) {
         ret->why = rc == -ENOENT || rc == -ENOTDIR
-                       ? "it has no /proc/cpuinfo"
+                       ? "there is no /proc/cpuinfo"
                        : arena_printf(a, "/proc/cpuinfo: %s", strerror(-rc));
     }
 }

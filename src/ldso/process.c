@@ -620,6 +620,21 @@ static void place_interp(struct ldso_process *p)
     p->objects.items[at + 1] = p->interp;
 }
 
+/* The stated processor, else the system's; glibc.cpu.hwcaps and hwcap_mask take features of it away. */
+static void find_cpu(struct ldso_process *p, uint16_t machine)
+{
+    const char *tunables = ldso_getenv(p, "GLIBC_TUNABLES");
+    if (p->config.cpu && p->config.cpu->machine == machine) {
+        p->cpu = *p->config.cpu;
+        return;
+    }
+    p->cpu = *ldso_store_cpu(p->store, machine);
+    if (machine == EM_X86_64 && tunables && strstr(tunables, "glibc.cpu.hwcap")) {
+        p->cpu = (struct ldso_cpu){.machine = machine, .platform = "x86_64",
+                                   .why = "GLIBC_TUNABLES takes features of the processor away"};
+    }
+}
+
 static int start_objects(struct ldso_process *p, const char *path, struct ldso_file *file,
                          struct gm_err *err)
 {
@@ -627,11 +642,7 @@ static int start_objects(struct ldso_process *p, const char *path, struct ldso_f
     p->explicit_loader = !e->interp;
     p->main = ldso_object_new(p, path, file, NULL, LDSO_VIA_MAIN);
     p->machine_name = elf_machine_name(p->arena, e->machine);
-    if (p->config.cpu && p->config.cpu->machine == e->machine) {
-        p->cpu = *p->config.cpu;
-    } else {
-        p->cpu = *ldso_store_cpu(p->store, e->machine);
-    }
+    find_cpu(p, e->machine);
     const char *interp = e->interp ? e->interp : ldso_loader_default(e->machine, e->is64);
     if (!interp) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s: no loader is known for %s", path,
