@@ -621,27 +621,56 @@ int act_open(const struct act *act)
                : cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
 }
 
+/* The place that is asked about, for a sentence. */
+static const char *place_of(const struct act *act)
+{
+    const struct model *m = &act->target->model;
+    const char *path = m->env && m->env->prefix ? m->env->prefix : m->target_file;
+    return act->is_system ? "the system" : path ? str_printable(act->arena, path) : "this target";
+}
+
+int act_remove_hook(const struct act *act, bool *ret_removed)
+{
+    struct gm_err err;
+    const char *site = NULL;
+    *ret_removed = false;
+    if (mend_remove_hook(&act->target->model, &site, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
+    }
+    *ret_removed = site != NULL;
+    return CLI_OK;
+}
+
 int act_undo(const struct act *act, unsigned id, const char *what)
 {
     struct gm_err err;
     unsigned done;
+    bool removed = false;
     if (mend_undo(&act->target->model, act->is_system, id, what, &done, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
     if (id && !done) {
-        return cli_fail(CLI_USAGE, "%s: there is no journal %u (gpumend fix --list)", act->command, id);
+        return cli_fail(CLI_USAGE, "%s: there is no journal %u (%s)", act->command, id,
+                        command_of(act, "fix", "--list"));
     }
+    int rc = what && !done ? act_remove_hook(act, &removed) : CLI_OK;
+    if (rc != CLI_OK) {
+        return rc;
+    }
+    rc = done || what ? CLI_OK : CLI_CANNOT; // without a hook disable has nothing left to do
     if (act->json) {
         json_t *doc = json_pack("{s:i, s:s, s:o}", "schema", 1, "did", "undo", "journal",
                                 done ? json_integer(done) : json_null());
-        return dump(doc, CLI_OK);
+        return dump(doc, rc);
     }
     if (done) {
         printf("taken back  journal %u: everything is as it was before\n", done);
+    } else if (removed) {
+        printf("removed     the start-up hook of %s, which no journal lists\n", place_of(act));
     } else {
-        printf("nothing was applied here that could be taken back\n");
+        printf("nothing was applied to %s that could be taken back\n", place_of(act));
     }
-    return CLI_OK;
+    return rc;
 }
 
 /* ------------------------------------------------------------------ the list */

@@ -25,6 +25,8 @@ int act_open(const struct act *act);
 int act_apply(const struct act *act, const struct mend_way *way);
 
 /* Takes back journal `id` (0: the latest; with `what`: the latest of that command). */
+/* Removes a start-up hook that no journal lists. */
+int act_remove_hook(const struct act *act, bool *ret_removed);
 int act_undo(const struct act *act, unsigned id, const char *what);
 
 int act_list(const struct act *act);

@@ -36,6 +36,36 @@ static const struct mend_way *hook_way(const struct mend_plan *plan)
     return NULL;
 }
 
+/* The hook that is there, with its journal or without: a new one takes its place. */
+static int take_away(const struct act *act)
+{
+    struct gm_err err;
+    unsigned done;
+    bool removed;
+    if (mend_undo(&act->target->model, false, 0, "enable", &done, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "enable: %s", str_printable(act->arena, err.text));
+    }
+    return act_remove_hook(act, &removed);
+}
+
+/* Opened as if the hook that is there were not: the new one is planned from the target itself. */
+static int open_without_hook(struct enable *c, const struct act *act)
+{
+    const char *const *env = c->t.asked.env;
+    size_t n_env = c->t.asked.n_env;
+    const char **without = arena_array(&c->t.arena, n_env + 1, sizeof *without);
+    for (size_t i = 0; i < n_env; i++) {
+        without[i] = env[i];
+    }
+    without[n_env] = "GPUMEND_HOOK=0";
+    c->t.asked.env = without;
+    c->t.asked.n_env = n_env + 1;
+    int rc = act_open(act);
+    c->t.asked.env = env;
+    c->t.asked.n_env = n_env;
+    return rc;
+}
+
 static int enable(struct enable *c, struct act *act)
 {
     struct model *m = &c->target.model;
@@ -47,16 +77,20 @@ static int enable(struct enable *c, struct act *act)
         return cli_fail(CLI_CANNOT, "enable: a hook wants a Python environment with site-packages "
                                     "of its own");
     }
-    if (model_hook_read(m->root, &c->t.arena, site, NULL)) {
-        return cli_fail(CLI_CANNOT, "enable: %s has a hook already (gpumend disable takes it away)",
-                        str_printable(&c->t.arena, site));
-    }
+    bool is_there = model_hook_read(m->root, &c->t.arena, site, NULL);
     diag_run(m, &report);
     mend_plan_make(m, &report, &o, &plan);
     const struct mend_way *way = hook_way(&plan);
     act->report = &report;
     if (way) {
-        return act_apply(act, way);
+        int rc = is_there ? take_away(act) : CLI_OK;
+        return rc == CLI_OK ? act_apply(act, way) : rc;
+    }
+    if (is_there) {
+        return cli_fail(CLI_CANNOT, "enable: %s has a hook, and without it none would be made now; it "
+                                    "stays as it is (gpumend disable %s removes it)",
+                        str_printable(&c->t.arena, site),
+                        str_printable(&c->t.arena, diag_shell_word(&c->t.arena, m->env->prefix)));
     }
     if (report.verdict == DIAG_OK) {
         return cli_fail(CLI_CANNOT, "enable: check finds no error here, so there is nothing to load");
@@ -79,7 +113,7 @@ static int run_with(void *command)
     c->t.asked.only_open = !to_enable;
     int rc = CLI_OK;
     if (to_enable) {
-        rc = act_open(&act);
+        rc = open_without_hook(c, &act);
     } else if (model_target_open(&c->target, &c->t.arena, &c->t.asked, &err) < 0) {
         rc = cli_fail(CLI_CANNOT, "disable: %s", str_printable(&c->t.arena, err.text));
     }

@@ -91,6 +91,10 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
 const char *diag_pip_command(struct model *m, const char *arguments);
 const char *diag_shell_word(struct arena *a, const char *text);
 
+/* A command that lets `words` change a copy of the file, which then takes its place: the file itself may
+ * have further names in a cache or in other environments. */
+const char *diag_copy_command(struct arena *a, const char *words, const char *file);
+
 const char *diag_repair_kind_name(enum diag_repair_kind kind);
 const char *diag_verdict_name(enum diag_verdict verdict);
 

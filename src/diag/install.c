@@ -18,6 +18,13 @@ static const char *python_of(struct model *m)
     return diag_shell_word(m->arena, env && env->executable ? env->executable : "python3");
 }
 
+const char *diag_copy_command(struct arena *a, const char *words, const char *file)
+{
+    const char *from = diag_shell_word(a, file);
+    const char *copy = diag_shell_word(a, arena_printf(a, "%s.gpumend-new", file));
+    return arena_printf(a, "cp -p %s %s && %s %s && mv -f %s %s", from, copy, words, copy, copy, from);
+}
+
 const char *diag_pip_command(struct model *m, const char *arguments)
 {
     return arena_printf(m->arena, uses_uv(m) ? "uv pip install --python %s %s"

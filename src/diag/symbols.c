@@ -158,7 +158,7 @@ static struct diag_finding *rule_exec_stack(struct diag *d, const struct diag_fa
                     "Allow it at the start of the program.");
     }
     diag_repair(d, f, DIAG_REPAIR_FILE,
-                arena_printf(d->a, "patchelf --clear-execstack %s", diag_quote(d, path)),
+                diag_copy_command(d->a, "patchelf --clear-execstack", path),
                 "Clear the mark in the file, or install a release of %s without it.",
                 owner_or_name(d, path));
     return f;

@@ -10,7 +10,7 @@
 #include "mend/hookfile.h"
 #include "py/dist.h"
 
-enum { PATCHELF_MS = 120000, OUTPUT_BYTES_MAX = 64 << 10 };
+enum { PATCHELF_MS = 120000, OUTPUT_BYTES_MAX = 64 << 10, HOOK_LINE_BYTES_MAX = 4096 };
 
 /* What a step needs while it is carried out. */
 struct doing {
@@ -415,6 +415,44 @@ int mend_undo(struct model *m, bool is_system, unsigned id, const char *what, un
         rc = none ? place_sweep(&place, err) : work_undo(&place, id, ret_id, err);
     }
     place_close(&place);
+    return rc;
+}
+
+/* One file of the hook. */
+static int remove_from(struct mend_place *p, struct root *root, const char *path, struct gm_err *err)
+{
+    const char *relative;
+    int rc = place_relative(p, root, path, &relative, err);
+    int dir = rc < 0 ? rc : place_folder(p, place_parent(p, relative), err);
+    if (dir < 0) {
+        return dir;
+    }
+    rc = place_remove(dir, path_base(relative), err);
+    (void)close(dir); // a folder
+    return rc;
+}
+
+int mend_remove_hook(struct model *m, const char **ret_site, struct gm_err *err)
+{
+    struct mend_place place;
+    struct str line, own = hook_pth();
+    const char *site = mend_hook_site(m);
+    *ret_site = NULL;
+    if (!site || !model_hook_read(m->root, m->arena, site, NULL)) {
+        return 0;
+    }
+    const char *pth = path_join(m->arena, site, MODEL_HOOK_PTH);
+    if (root_read(m->root, m->arena, pth, HOOK_LINE_BYTES_MAX, &line) < 0 || !str_eq(line, own)) {
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is not as gpumend writes it: remove it by hand",
+                          pth);
+    }
+    int rc = open_place(m, false, &place, err);
+    rc = rc < 0 ? rc : place_lock(&place, err);
+    rc = rc < 0 ? rc : remove_from(&place, m->root, pth, err); // it must never stand alone
+    rc = rc < 0 ? rc : remove_from(&place, m->root, path_join(m->arena, site, MODEL_HOOK_MODULE),
+                                   err);
+    place_close(&place);
+    *ret_site = rc < 0 ? NULL : site;
     return rc;
 }
 

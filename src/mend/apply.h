@@ -56,6 +56,10 @@ void mend_applied_close(struct mend_applied *applied);
 int mend_undo(struct model *m, bool is_system, unsigned id, const char *what, unsigned *ret_id,
               struct gm_err *err) GM_CHECK;
 
+/* Removes a start-up hook that no journal lists (its folder was removed by hand), if its files are as
+ * gpumend writes them. *ret_site: the folder that it stood in; NULL: there is none. */
+int mend_remove_hook(struct model *m, const char **ret_site, struct gm_err *err) GM_CHECK;
+
 /* What an earlier process left half done at the target's place is taken back; before the plan is
  * made, which would else be made of a tree that is neither. A target without a place has nothing. */
 int mend_recover(struct model *m, bool is_system, unsigned *ret_count, struct gm_err *err) GM_CHECK;

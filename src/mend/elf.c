@@ -183,15 +183,15 @@ static struct mend_step step_of(struct mend *x, const struct ldso_overlay_edit *
     const struct elf_image *was = &ldso_store_get(x->m->store, e->file)->file->image;
     bool runpath = e->runpath || was->runpath;
     const char *now = runpath ? e->runpath : e->rpath, *old = runpath ? was->runpath : was->rpath;
-    const char *file = diag_shell_word(x->a, e->file);
+    const char *words = now ? arena_printf(x->a, "patchelf %s--set-rpath %s",
+                                           runpath ? "" : "--force-rpath ",
+                                           diag_shell_word(x->a, now))
+                            : "patchelf --remove-rpath";
     return (struct mend_step){
         .kind = MEND_EDIT_ELF,
         .text = arena_printf(x->a, "%s the %s of %s (patchelf).", now ? "Set" : "Remove",
                              runpath ? "RUNPATH" : "RPATH", path_base(e->file)),
-        .command = now ? arena_printf(x->a, "patchelf %s--set-rpath %s %s",
-                                       runpath ? "" : "--force-rpath ",
-                                       diag_shell_word(x->a, now), file)
-                        : arena_printf(x->a, "patchelf --remove-rpath %s", file),
+        .command = diag_copy_command(x->a, words, e->file),
         .file = e->file, .old_path = old, .new_path = now, .runpath = runpath};
 }
 

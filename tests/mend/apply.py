@@ -136,7 +136,6 @@ def hook(w):
     expect("libcublas" in done.stderr, "GPUMEND_HOOK_VERBOSE=1 says nothing")
     for name in ("libcublas.so.12", "libcublasLt.so.12"):
         (w.prefix / name).rename(w.tree.real(w.tree.cublas) / name)
-    expect("has a hook already" in w.gpumend("enable", w.prefix, status=3), "enabled twice")
     moved = w.prefix.with_name("moved")
     w.prefix.rename(moved)
     done = subprocess.run([str(moved / "bin/python"), "-c", PROGRAM], capture_output=True, text=True,
@@ -147,6 +146,47 @@ def hook(w):
     left = [d for d in w.changed() if not d.startswith((".: ", "lib/python3.11/site-packages/nvidia/",
                                                         "lib/python3.11/site-packages/ctranslate2: "))]
     expect(not left, "disabled: " + "; ".join(left[:4]))
+
+
+def hook_again(w):
+    """A hook is made anew where one is; without its journal it can be replaced and removed."""
+    w.gpumend("enable", w.prefix)
+    w.gpumend("enable", w.prefix)
+    expect(w.works(), "not after the second enable")
+    w.gpumend("disable", w.prefix)
+    as_before(w)
+    for command in ("enable", "disable"):
+        w.gpumend("enable", w.prefix)
+        shutil.rmtree(w.prefix / ".gpumend")
+        said = w.gpumend(command, w.prefix)
+        expect((w.site / "gpumend-hook.pth").exists() == (command == "enable"), said)
+    w.gpumend("enable", w.prefix)
+    shutil.rmtree(w.prefix / ".gpumend")
+    pth = w.site / "gpumend-hook.pth"
+    pth.write_text("import mine\n")
+    expect("by hand" in w.gpumend("disable", w.prefix, status=3), "another's file was removed")
+    expect(pth.read_text() == "import mine\n", "it was touched")
+
+
+def nothing_to_take_back(w):
+    said = w.gpumend("fix", w.prefix, "--undo", status=3)
+    expect(str(w.prefix) in said, "it does not name the target: " + said)
+    said = w.gpumend("fix", w.prefix, "--undo", "7", status=2)
+    expect("gpumend fix %s --list" % w.prefix in said, "no command with the target: " + said)
+
+
+def printed_edit(w):
+    """The printed line changes a copy: another name of the file keeps what it had."""
+    document = json.loads(w.gpumend("fix", w.prefix, "--json", status=1))
+    steps = [s for way in document["ways"] for s in way["steps"] if s["kind"] == "edit"]
+    expect(steps, "no way edits a file")
+    other = w.prefix.parent / "cache"
+    os.link(steps[0]["file"], other)
+    before = other.read_bytes()
+    subprocess.run(["sh", "-ec", steps[0]["command"]], check=True)
+    expect(other.read_bytes() == before, "the other name was written through")
+    expect(Path(steps[0]["file"]).read_bytes() != before, "nothing was changed")
+    expect(not list(Path(steps[0]["file"]).parent.glob("*.gpumend-new")), "the copy was left")
 
 
 def does_not_help(w):
@@ -242,7 +282,8 @@ def damaged_journal(w):
     as_before(w)
 
 
-TESTS = {"links": mends("link"), "edit": mends("edit"), "hook": hook,
+TESTS = {"links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
+         "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "changed-by-others": changed_by_others,
          "last-first": last_first, "leaves-the-environment": leaves_the_environment,
          "world-writable": world_writable, "of-another": of_another, "two-at-once": two_at_once,
@@ -252,7 +293,7 @@ TESTS = {"links": mends("link"), "edit": mends("edit"), "hook": hook,
 def needs(name):
     if not os.path.exists(PYTHON):
         return PYTHON + " is not there"
-    if name == "edit" and not shutil.which("patchelf"):
+    if name.startswith("edit") and not shutil.which("patchelf"):
         return "patchelf is not installed"
     return None
 
