@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "py/env.h"
+
 enum { PROC_BYTES_MAX = 16 << 20, MAPPINGS_MAX = 20000 };
 
 static int read_proc(struct arena *a, int pid, const char *name, struct str *ret, struct gm_err *err)
@@ -130,30 +132,180 @@ static void find_late_folders(struct arena *a, struct model_live *live)
     }
 }
 
-/* Loads what is mapped and the model has not loaded yet, each by its path. */
+/* Whether another mapped file names the library in DT_NEEDED. */
+static bool is_needed(struct model *m, const char *soname)
+{
+    enum { ASKED_MAX = 2000 };
+    for (size_t i = 0; soname && i < m->mappings.n && i < ASKED_MAX; i++) {
+        const struct ldso_entry *e = ldso_store_get(m->store, m->mappings.items[i].path);
+        for (size_t k = 0; e->file && k < e->file->image.n_needs; k++) {
+            if (strcmp(e->file->image.needs[k].name, soname) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void load_one(struct model *m, struct model_process *out, const struct model_mapping *x,
+                     bool needed)
+{
+    struct ldso_process *p = out->ldso;
+    struct ldso_entry *e = ldso_store_get(m->store, x->path);
+    bool known = x->deleted || !e->file || e->file == p->main->file;
+    for (size_t k = 0; k < p->objects.n && !known; k++) {
+        known = p->objects.items[k]->file == e->file;
+    }
+    if (known || (!needed && is_needed(m, e->file->image.soname))) {
+        return;
+    }
+    const char **names = arena_array(m->arena, 1, sizeof *names);
+    names[0] = x->path;
+    struct model_attempt at = {.source = MODEL_FROM_MAPS, .phase = MODEL_USE, .caller = p->main,
+                               .names = names, .n_names = 1, .first_load = p->loads.n};
+    const struct ldso_load *load = ldso_dlopen(p, p->main, x->path, 0);
+    at.n_loads = load != NULL;
+    at.failed = !load || !load->object;
+    VEC_PUSH(m->arena, &out->attempts, at);
+}
+
+/* Loads what is mapped and the model has not loaded yet, each by its path. What no other file needs
+ * comes first, so that libraries get the callers whose RPATH they inherit. */
 static void load_mapped(struct model *m, struct model_process *out)
 {
     struct ldso_process *p = out->ldso;
-    for (size_t i = 0; i < m->mappings.n && !p->dead && !p->start_failed; i++) {
-        const struct model_mapping *x = &m->mappings.items[i];
-        struct ldso_entry *e = ldso_store_get(m->store, x->path);
-        bool known = x->deleted || !e->file || e->file == p->main->file;
-        for (size_t k = 0; k < p->objects.n && !known; k++) {
-            known = p->objects.items[k]->file == e->file;
-        }
-        if (known) {
-            continue;
-        }
-        const char **names = arena_array(m->arena, 1, sizeof *names);
-        names[0] = x->path;
-        struct model_attempt at = {.source = MODEL_FROM_MAPS, .phase = MODEL_USE, .caller = p->main,
-                                   .names = names, .n_names = 1, .first_load = p->loads.n};
-        const struct ldso_load *load = ldso_dlopen(p, p->main, x->path, 0);
-        at.n_loads = load != NULL;
-        at.failed = !load || !load->object;
-        VEC_PUSH(m->arena, &out->attempts, at);
+    for (size_t i = 0; i < m->mappings.n * 2 && !p->dead && !p->start_failed; i++) {
+        bool second = i >= m->mappings.n;
+        load_one(m, out, &m->mappings.items[second ? i - m->mappings.n : i], second);
     }
     model_settle(out);
+}
+
+static const char *start_value(const struct model_live *live, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < live->env.n; i++) {
+        if (strncmp(live->env.items[i], name, n) == 0 && live->env.items[i][n] == '=') {
+            return live->env.items[i] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+/* The environment that the process's extension modules lie in: the prefix of the first mapped file
+ * below a site folder that is one. */
+static void find_environment(struct model *m, const struct model_live *live)
+{
+    const struct py_env_hints hints = {.home = start_value(live, "HOME"),
+                                       .pythonpath = start_value(live, "PYTHONPATH"),
+                                       .pythonhome = start_value(live, "PYTHONHOME"),
+                                       .pythonnousersite = start_value(live, "PYTHONNOUSERSITE"),
+                                       .pythonuserbase = start_value(live, "PYTHONUSERBASE"),
+                                       .cwd = live->cwd};
+    const char *last = "";
+    struct py_env *env = arena_alloc(m->arena, sizeof *env);
+    for (size_t i = 0; i < live->mappings.n && !m->env; i++) {
+        const char *path = live->mappings.items[i].path, *at = strstr(path, "-packages/");
+        const char *lib = at ? strstr(path, "/lib/python") : NULL;
+        lib = lib ? lib : at ? strstr(path, "/lib64/python") : NULL;
+        const char *prefix = lib && lib < at
+                                 ? arena_strndup(m->arena, path, (size_t)(lib - path)) : "";
+        struct gm_err err;
+        if (!*prefix || strcmp(prefix, last) == 0) {
+            continue;
+        }
+        last = prefix;
+        if (py_env_open(m->root, m->arena, prefix, &hints, env, &err) == 0) {
+            m->env = env;
+        }
+    }
+}
+
+static struct model_process *new_process(struct model *m, const char *exe, struct gm_err *err)
+{
+    struct model_process *out = arena_alloc(m->arena, sizeof *out);
+    struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
+    VEC_PUSH(m->arena, &m->processes, out);
+    if (ldso_start(p, exe, err) < 0) {
+        return NULL;
+    }
+    out->ldso = p;
+    if (!p->is_static) {
+        load_mapped(m, out);
+    }
+    return out;
+}
+
+/* What each package that is loaded will open at its next use, in a process of its own: which of them
+ * is used, and when, is the program's matter. */
+static void use_packages(struct model *m, const char *exe)
+{
+    enum { PACKAGES_MAX = 16 };
+    struct model_process *first = m->processes.items[m->processes.n - 1];
+    struct gm_err err;
+    const char *module;
+    for (size_t n = 1; n < PACKAGES_MAX; n++) {
+        module = first->ldso->is_static ? NULL : model_loaded_module(m, first, n);
+        struct model_process *out = module ? new_process(m, exe, &err) : NULL;
+        if (!out) {
+            break;
+        }
+        model_use_loaded(m, out, module);
+        model_settle(out);
+    }
+    module = first->ldso->is_static ? NULL : model_loaded_module(m, first, 0);
+    if (module) {
+        model_use_loaded(m, first, module);
+        model_settle(first);
+    }
+}
+
+/* ------------------------------------------------------------------ the container */
+
+/* The digits of an id of 64 hexadecimal digits at `s`. */
+static bool is_id(const char *s)
+{
+    return strspn(s, "0123456789abcdef") == 64;
+}
+
+/* Names as the engines make them: of cgroups (docker and libpod with systemd: ENGINE-ID.scope,
+ * otherwise a folder; cri-containerd-ID.scope and crio-ID.scope of Kubernetes), and of the files that
+ * they mount into a container from its own folder (mountinfo, field 4). */
+static void find_container(struct arena *a, struct str text, struct model_live *live)
+{
+    static const struct {
+        const char *before, *engine;
+    } marks[] = {
+        {"cri-containerd-", "containerd"}, {"crio-", "cri-o"},
+        {"docker-", "docker"},             {"libpod-", "podman"},
+        {"/docker/containers/", "docker"}, {"/overlay-containers/", "podman"},
+        {"/docker/", "docker"},            {"/libpod/", "podman"},
+        {"/kubepods/", "kubernetes"},
+    };
+    const char *whole = str_dup(a, text);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks && !live->container_id; i++) {
+        const char *at = whole;
+        while (!live->container_id && (at = strstr(at, marks[i].before))) {
+            at += strlen(marks[i].before);
+            if (is_id(at)) {
+                live->container_engine = marks[i].engine;
+                live->container_id = arena_strndup(a, at, 64);
+            }
+        }
+    }
+}
+
+/* Where neither says it, the container is not known. */
+static void read_container(struct arena *a, struct model_live *live)
+{
+    static const char *const files[] = {"cgroup", "mountinfo"};
+    struct str text;
+    struct gm_err err;
+    for (size_t i = 0; i < 2 && !live->container_id; i++) {
+        if (read_proc(a, live->pid, files[i], &text, &err) == 0) {
+            find_container(a, text, live);
+        }
+    }
 }
 
 int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_err *err)
@@ -171,6 +323,7 @@ int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_
     }
     read_maps(a, ret, text);
     find_late_folders(a, ret);
+    read_container(a, ret);
     return 0;
 }
 
@@ -186,15 +339,17 @@ int model_add_live(struct model *m, const struct model_live *live, struct gm_err
     for (size_t i = 0; i < live->late_folders.n; i++) {
         VEC_PUSH(m->arena, &m->late_folders, live->late_folders.items[i]);
     }
-    struct model_process *out = arena_alloc(m->arena, sizeof *out);
-    VEC_PUSH(m->arena, &m->processes, out);
-    struct ldso_process *p = ldso_process_new(m->store, m->arena, &m->config);
-    if (ldso_start(p, live->exe, err) < 0) {
+    m->container_engine = live->container_engine;
+    m->container_id = live->container_id;
+    if (m->container_id) {
+        VEC_PUSH(m->arena, &m->notes,
+                 arena_printf(m->arena, "process %d runs in container %.12s (%s)", live->pid,
+                              m->container_id, m->container_engine));
+    }
+    find_environment(m, live);
+    if (!new_process(m, live->exe, err)) {
         return gm_err_wrap(err, "process %d", live->pid);
     }
-    out->ldso = p;
-    if (!p->is_static) {
-        load_mapped(m, out);
-    }
+    use_packages(m, live->exe);
     return 0;
 }

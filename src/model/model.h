@@ -113,6 +113,7 @@ struct model {
     const struct host *host; // judged; NULL: not looked at, and host_why says why
     const char *host_why;
     bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start
+    const char *container_engine, *container_id; // that the live process is in; NULL: not known
     const char *unsure; // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
     struct ldso_config config;
@@ -167,6 +168,13 @@ struct model_process *model_add_file(struct model *m);
 
 /* What model_add_file() does, into a process that is not appended. */
 void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config);
+
+/* The module of the n-th package (by kb/imports) of which the process has loaded a file already; NULL:
+ * there are no more. For a live process. */
+const char *model_loaded_module(struct model *m, const struct model_process *p, size_t n);
+
+/* What the first use of that package does in a process as it stands: nothing is imported again. */
+void model_use_loaded(struct model *m, struct model_process *out, const char *module);
 
 /* Applies the rows of what objects open by themselves to every object of the process. */
 void model_run_object_rows(struct model *m, struct model_process *out);

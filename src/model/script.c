@@ -1154,6 +1154,69 @@ void model_settle(struct model_process *out)
     }
 }
 
+/* Whether a loaded object is the package's own: below its module's folder, or that of its bundled
+ * libraries (auditwheel's NAME.libs). */
+static bool is_of(struct model *m, const struct kb_import *row, const struct py_dist *dist,
+                  const struct ldso_object *o)
+{
+    const char *module = arena_strdup(m->arena, row->module);
+    size_t top = strcspn(module, ".");
+    const char *dir = arena_printf(m->arena, "%s/%.*s", dist->site, (int)top, module);
+    size_t n = strlen(dir);
+    return strncmp(o->path, dir, n) == 0 &&
+           (o->path[n] == '/' || starts_with(o->path + n, ".libs/"));
+}
+
+static const struct py_dist *loaded_dist(struct model *m, const struct model_process *p,
+                                         const struct kb_import *row)
+{
+    const struct py_dist *dist = m->env ? py_env_by_dist(m->env, row->package) : NULL;
+    bool loaded = false;
+    if (!dist || !dist->site || !model_version_fits(m->arena, row->versions, dist->version)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < p->ldso->objects.n && !loaded; i++) {
+        loaded = is_of(m, row, dist, p->ldso->objects.items[i]);
+    }
+    return loaded ? dist : NULL;
+}
+
+const char *model_loaded_module(struct model *m, const struct model_process *p, size_t n)
+{
+    for (size_t i = 0; i < m->imports.n; i++) {
+        if (loaded_dist(m, p, &m->imports.rows[i]) && n-- == 0) {
+            return m->imports.rows[i].module;
+        }
+    }
+    return NULL;
+}
+
+void model_use_loaded(struct model *m, struct model_process *out, const char *module)
+{
+    struct run r = {.m = m, .out = out, .p = out->ldso};
+    for (size_t i = 0; i < m->imports.n; i++) {
+        const struct kb_import *row = &m->imports.rows[i];
+        const struct py_dist *dist = loaded_dist(m, out, row);
+        if (!dist) {
+            continue;
+        }
+        struct imported *by = arena_alloc(m->arena, sizeof *by);
+        by->dist = dist;
+        by->row = row;
+        for (size_t k = 0; k < out->ldso->objects.n; k++) {
+            if (is_of(m, row, dist, out->ldso->objects.items[k])) {
+                VEC_PUSH(m->arena, &by->roots, out->ldso->objects.items[k]);
+            }
+        }
+        VEC_PUSH(m->arena, &r.imports, by);
+        VEC_PUSH(m->arena, &out->imported, dist->name);
+        if (strcmp(row->module, module) == 0) {
+            VEC_PUSH(m->arena, &m->known, dist);
+        }
+    }
+    do_use(&r, module);
+}
+
 void model_run_object_rows(struct model *m, struct model_process *out)
 {
     struct run r = {.m = m, .out = out, .p = out->ldso};

@@ -24,6 +24,12 @@ static json_t *target_json(const struct model *m, const struct report_target *t)
     set(o, "path", text(m, t->path));
     set(o, "root", text(m, t->root));
     set(o, "pid", m->pid ? json_integer(m->pid) : json_null());
+    if (m->pid) {
+        set(o, "container",
+            m->container_id ? json_pack("{s:o, s:o}", "engine", text(m, m->container_engine), "id",
+                                        text(m, m->container_id))
+                            : json_null());
+    }
     if (t->snapshot) {
         set(o, "snapshot", text(m, t->snapshot));
         set(o, "made", text(m, t->made));

@@ -534,6 +534,12 @@ static bool read_live(struct decoder *d, const json_t *o, int pid)
         !read_mappings(d, json_object_get(o, "mappings"), live)) {
         return false;
     }
+    const json_t *id = json_object_get(o, "container_id");
+    if (id && (!text_of(d, id, &live->container_id) ||
+               !text_of(d, json_object_get(o, "container_engine"), &live->container_engine) ||
+               !live->container_id || !live->container_engine)) {
+        return false;
+    }
     live->pid = pid;
     for (size_t i = 0; i < env.n; i++) {
         VEC_PUSH(d->arena, &live->env, env.items[i]);

@@ -359,6 +359,10 @@ static json_t *live_json(const struct snapshot *s)
     set(o, "env", texts(s->arena, l->env.items, l->env.n));
     set(o, "mappings", mappings);
     set(o, "late_folders", texts(s->arena, l->late_folders.items, l->late_folders.n));
+    if (l->container_id) {
+        set(o, "container_engine", text(s->arena, l->container_engine));
+        set(o, "container_id", text(s->arena, l->container_id));
+    }
     return o;
 }
 

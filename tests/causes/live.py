@@ -4,10 +4,14 @@ import dataclasses
 import fnmatch
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mend"))
+import launcher  # noqa: E402
 from tree import MACHINES, Skip, Tree, closed, compiled, dlopen_note
 
 CASES = []
@@ -126,6 +130,32 @@ def run_case(exe, case, folder, show):
     return wrong
 
 
+# ---- what a live process will do next -------------------------------------------------------
+
+def next_use(exe, folder, show, env, first=""):
+    """The status and the errors of a process that has imported ctranslate2 and not used it."""
+    world = launcher.World(exe, folder)
+    made = launcher.Env(world, folder / "venv")
+    program = first.format(cublas=made.cublas) + "import ctranslate2, sys\n" + WAIT
+    child = subprocess.Popen([made.python, "-c", program], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, cwd="/",
+                             env={"PATH": "/usr/bin:/bin", **{k: v.format(cublas=made.cublas)
+                                                              for k, v in env.items()}})
+    try:
+        if child.stdout.readline() != "ready\n":
+            raise RuntimeError("the process did not start")
+        status, text, _ = run(exe, ["check", "--pid", str(child.pid), "--json"])
+    finally:
+        child.stdin.close()
+        child.wait(START_LIMIT_S)
+        child.stdout.close()
+    document = json.loads(text)
+    if show:
+        print(document["findings"])
+    return status, [(f["cause"], f["culprit"]) for f in document["findings"]
+                    if f["severity"] == "error"], document
+
+
 # ---- answers that are no findings -----------------------------------------------------------
 
 def answer(function):
@@ -157,6 +187,21 @@ def order_faults(exe, tree, causes, show):
         print(found)
     if found != causes:
         yield "errors are %s, not %s" % (found, causes)
+
+
+@answer
+def process_that_will_fail_at_its_next_use(exe, folder, show):
+    """What its packages will open is asked for, in the process as it is."""
+    wrong = []
+    for name, env, first, wanted in (
+            ("bad", {}, "", (1, [("library-not-on-path", "libcublas.so.12")])),
+            ("found", {"LD_LIBRARY_PATH": "{cublas}"}, "", (0, [])),
+            ("loaded", {}, "import ctypes\nctypes.CDLL('{cublas}/libcublas.so.12')\n", (0, []))):
+        (folder / name).mkdir(parents=True)
+        status, errors, document = next_use(exe, folder / name, show, env, first)
+        if (status, errors) != wanted or "container" not in document["target"]:
+            wrong.append("%s: %s" % (name, (status, errors, document["target"])))
+    return wrong
 
 
 @answer
