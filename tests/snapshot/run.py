@@ -128,6 +128,7 @@ def compare(exe, folder, top, args, **how):
         if status:
             return wrong + ["--tree: status %d: %s" % (status, errors)]
         again = answer(exe, ["check", "--root", small, *args], as_nobody=as_nobody)
+        again = again[0], again[1].replace(str(small), str(top))  # in printed commands
         if privileged:  # a tree has no setuid files: what follows from them is not there
             wrong += ["the tree has a setuid file" for f in small.rglob("*")
                       if f.is_file() and f.lstat().st_mode & 0o6000]
