@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "probe/meaning.h"
+
 extern const char probe_packages_py[]; // src/probe/packages.py, embedded by the build
 
-enum { DEVICES_MAX = 64 };
+enum { DEVICES_MAX = 64, SLOW_MS = 5000 };
 
 struct session {
     const struct probe_options *o;
@@ -174,6 +176,48 @@ static void name_code(const struct session *s, struct probe_run *run)
                              row && row->meaning ? row->meaning : "");
 }
 
+static const char *known_fact(const struct probe_run *run, const char *key)
+{
+    const char *value = run ? probe_fact(&run->facts, key) : NULL;
+    return value && strcmp(value, "unknown") != 0 ? value : NULL;
+}
+
+/* What the stages before this one have found of the driver's files. */
+static struct probe_driver driver_files(const struct session *s)
+{
+    const struct host *h = s->m->host;
+    const struct host_library *usual = driver_library(h, "libcuda.so.1");
+    const struct probe_run *opened = run_of(s, "driver-opens", -1);
+    const struct probe_run *version = run_of(s, "driver-version", -1);
+    struct probe_driver d = {
+        .library = opened ? probe_fact(&opened->facts, "library") : s->libcuda,
+        .library_version = known_fact(version, "library.version"),
+        .module_version = known_fact(version, "module.version"),
+    };
+    bool is_usual = usual && d.library && (strcmp(d.library, usual->path) == 0 ||
+                                           strcmp(d.library, usual->real) == 0);
+    d.own = usual && !is_usual && !host_compat_is(usual->real, &h->nvidia.libcuda_compat)
+                ? usual->path : NULL;
+    struct host_compat note = {0};
+    if (d.library) {
+        host_compat_read(s->m->root, s->a, d.library, &note);
+        d.compat = host_compat_is(d.library, &note);
+    }
+    return d;
+}
+
+/* What is to be said of it beside its result. */
+static void add_remarks(const struct session *s, struct probe_run *run)
+{
+    const struct probe_driver driver = driver_files(s);
+    bool bad = run->outcome == PROBE_FAIL || run->outcome == PROBE_CRASHED;
+    run->means = bad && !run->busy ? probe_meaning(s->a, run, &driver) : NULL;
+    run->slow = run->outcome == PROBE_PASSED && !run->stage->module && run->ms >= SLOW_MS;
+    if (run->slow) {
+        run->says = arena_printf(s->a, "%s; slow: it took %.1f s", run->says, run->ms / 1000.0);
+    }
+}
+
 static void append(struct session *s, struct probe_run run)
 {
     VEC_PUSH(s->a, &s->r->runs, run);
@@ -273,6 +317,16 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     return list;
 }
 
+/* Each process starts the driver for itself, which may take long (several GPUs, no persistence mode):
+ * what that took once is not counted. */
+static unsigned deadline_of(const struct session *s, const struct probe_stage *stage)
+{
+    const struct probe_run *start = run_of(s, "driver-init", -1);
+    bool starts = stage->vendor == PROBE_NVIDIA && start && start->outcome == PROBE_PASSED;
+    return s->o->timeout_ms ? s->o->timeout_ms
+                            : probe_stage_deadline_ms(stage) + (starts ? start->ms : 0);
+}
+
 static struct probe_child helper_child(struct session *s, const struct probe_stage *stage, int device)
 {
     texts arguments = arguments_of(s, stage, device);
@@ -281,7 +335,7 @@ static struct probe_child helper_child(struct session *s, const struct probe_sta
         .n_arguments = arguments.n,
         .env = stage->all_devices ? s->bare : s->m->config.env,
         .n_env = stage->all_devices ? s->n_bare : s->m->config.n_env,
-        .deadline_ms = s->o->timeout_ms ? s->o->timeout_ms : probe_stage_deadline_ms(stage),
+        .deadline_ms = deadline_of(s, stage),
         .stop_fd = s->o->stop_fd,
     };
 }
@@ -438,6 +492,7 @@ static void run_stage(struct session *s, const struct probe_stage *stage, int de
         }
         run = run_child(s, stage, device);
         name_code(s, &run);
+        add_remarks(s, &run);
     }
     append(s, run);
 }
@@ -590,6 +645,20 @@ static void find_hidden(struct session *s)
     }
 }
 
+/* Said once for all stages, by the driver's start where that was slow. */
+static void find_slow(struct session *s)
+{
+    const struct probe_run *start = run_of(s, "driver-init", -1);
+    if (start && start->slow) {
+        add_finding(s, "driver-starts-slowly",
+                    arena_printf(s->a, "The driver's start (cuInit) took %.1f s, and every program "
+                                       "that uses the GPU waits for it. Where persistence mode is "
+                                       "off, the driver sets up its GPUs for each program anew: "
+                                       "nvidia-smi -pm 1, or the service nvidia-persistenced.",
+                                 start->ms / 1000.0));
+    }
+}
+
 /* What the machine's files say of the GPUs of a vendor whose stages failed, with the next step. */
 static void add_host_problems(struct session *s)
 {
@@ -657,6 +726,7 @@ int probe_run(const struct probe_options *o, struct probe_report *ret, struct gm
     probe_helper_close(&s.helper);
     sum_up(ret);
     find_hidden(&s);
+    find_slow(&s);
     add_host_problems(&s);
     return 0;
 }

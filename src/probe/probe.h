@@ -32,6 +32,8 @@ struct probe_run {
     unsigned ms;
     const char *says;      // one sentence without the final stop
     const char *last_call; // or NULL
+    const char *means;     // what follows from it, sentences; NULL: passed, or not run
+    bool slow;             // it passed, and took so long that programs notice
     bool busy, absent;
     bool no_library;       // not run, as the target has none for it
     probe_facts facts;

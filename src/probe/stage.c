@@ -64,7 +64,7 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .api = PROBE_API_CUDA_DRIVER,
      .title = "driver version",
-     .shows = "the driver's library fits its kernel module",
+     .shows = "the driver's library says its version",
      .means = "The two halves of the driver do not belong together, so the GPU cannot be used until "
               "they do; neither GPU nor environment is at fault."},
     {.name = "driver-init",
@@ -75,8 +75,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "cuInit",
      .shows = "the driver starts",
-     .means = "The driver's library is there and its kernel side refuses: module, device nodes or "
-              "the GPU. No package of the environment can mend that, and none is at fault."},
+     .means = "The driver's library does not start. By that alone no part of it, no kernel module and "
+              "no GPU is known to be at fault."},
     {.name = "device-count",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-init",

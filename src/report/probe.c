@@ -136,8 +136,7 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
 {
     const struct probe_run *before = last_passed(r, f);
     fputc('\n', o->file);
-    paragraph(o, a,
-              arena_printf(a, "First failure: %s: %s.", title(a, f->stage, f->device), f->says));
+    paragraph(o, a, arena_printf(a, "First failure: %s.", title(a, f->stage, f->device)));
     if (before) {
         paragraph(o, a, arena_printf(a, "Up to there it works: %s.", before->stage->shows));
     }
@@ -145,8 +144,8 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
         paragraph(o, a,
                   "It may hang, or need more time (--timeout SECONDS gives it more): that it "
                   "is broken is not said.");
-    } else if (!f->busy) {
-        paragraph(o, a, f->stage->means);
+    } else if (f->means) {
+        paragraph(o, a, f->means);
     }
     output_text(o, a, f);
 }
@@ -215,6 +214,8 @@ static json_t *run_json(struct arena *a, const struct probe_run *run)
     set(o, "ms", ran ? json_integer(run->ms) : json_null());
     set(o, "says", out_json_text(a, run->says));
     set(o, "last_call", out_json_text(a, run->last_call));
+    set(o, "means", out_json_text(a, run->means));
+    set(o, "slow", json_boolean(run->slow));
     set(o, "facts", facts_json(a, &run->facts));
     bool shown = run->outcome != PROBE_PASSED && run->output.n;
     set(o, "output", out_json_text(a, shown ? str_dup(a, run->output) : NULL));

@@ -37,7 +37,11 @@ FAILURES = [
      ["busy, not broken"], "busy"),
     ("attribute-20 value 2", "context", "failed", None, None, ["closed, not broken"], "busy"),
     ("cuDevicePrimaryCtxRetain return 2\ncuMemGetInfo_v2 value 3", "context", "failed", 2,
-     "CUDA_ERROR_OUT_OF_MEMORY", ["cuDevicePrimaryCtxRetain"], None),
+     "CUDA_ERROR_OUT_OF_MEMORY", ["cuDevicePrimaryCtxRetain", "busy, not broken"], "busy"),
+    ("cuDevicePrimaryCtxRetain return 2", "context", "failed", 2, "CUDA_ERROR_OUT_OF_MEMORY",
+     ["busy, not broken"], "busy"),
+    ("cuInit return 804", "driver-init", "failed", 804,
+     "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", ["forward compatibility"], "broken"),
     ("cuDevicePrimaryCtxRetain segfault", "context", "crashed", None, None,
      ["in cuDevicePrimaryCtxRetain"], "broken"),
     ("attribute-75 value 0", "attributes", "failed", None, None, ["compute capability 0.0"],
@@ -132,6 +136,52 @@ def fails(lab, row):
             yield f"the text does not say \"{part}\": {page.out[-600:]}"
 
 
+MEANS = [
+    ("cuInit return 803", ["libcuda.so.1 is not of the version of the kernel module", "search path"],
+     "the GPU cannot be used until it is"),
+    ("cuInit return 804", ["forward compatibility (package cuda-compat)", "LD_LIBRARY_PATH"],
+     "Take its folder out of the search path"),
+    ("cuInit return 34", ["a stub to link with"], "Nothing is said of driver and GPU"),
+    ("cuInit return 802", ["fabric manager"], "not ready yet"),
+    ("cuInit return 805", ["MPS daemon"], "Nothing is said of driver and GPU"),
+    ("cuInit return 999", ["does not say whose fault"], "dmesg"),
+    ("cuInit return 77777", ["does not say whose fault"], "dmesg"),
+    ("cuInit abort", ["during cuInit", "is not known"], "dmesg"),
+    ("cuInit segfault", ["during cuInit", "is not known"], "dmesg"),
+]
+
+
+def means(lab, row):
+    """What follows from an end of cuInit is no more than what was seen, and is said once."""
+    table, parts, last = row
+    env = lab.environment(both(lab), table)
+    answer = lab.probe(env, "--stage", "driver-init")
+    text = stage(answer.document, "driver-init").get("means") or ""
+    for part in (*parts, last):
+        if part not in text:
+            yield f"\"{part}\" is not in \"{text}\""
+    page = " ".join(lab.text(env, "--stage", "driver-init").out.split())
+    if page.count(text) != 1:
+        yield f"said {page.count(text)} times: {page[-800:]}"
+    says = stage(answer.document, "driver-init")["says"]
+    if page.count(says) != 1:
+        yield f"the failure is said {page.count(says)} times: {page[-800:]}"
+    for wrong in ("kernel side refuses", "No package of the environment can mend that, and none",
+                  "fits its kernel module"):
+        if wrong in page:
+            yield f"it says \"{wrong}\""
+
+
+def limited(lab):
+    """A limit on addresses is known to be in the way: not broken, not busy."""
+    env = lab.environment(both(lab), "cuDevicePrimaryCtxRetain return 2")
+    done = subprocess.run(["/bin/sh", "-c", "ulimit -v 4000000; exec \"$0\" probe --stage context",
+                           str(lab.exe)], env=env, capture_output=True, text=True, check=False)
+    page = " ".join(done.stdout.split())
+    if done.returncode != 3 or "ulimit -v" not in page or "busy" in page or "broken" in page:
+        yield f"status {done.returncode}: {page[-600:]} {done.stderr[-300:]}"
+
+
 def reasons(document, failed):
     """Every stage that was not run names a stage that did not pass."""
     outcomes = {}
@@ -163,6 +213,19 @@ def is_slow(lab):
     yield from differences(entry, outcome="passed")
     if entry.get("ms", 0) < 400:
         yield f"it took {entry.get('ms')} ms"
+
+
+def starts_slowly(lab):
+    """A slow cuInit is a pass that took long; later stages get that time besides their own."""
+    env = lab.environment(both(lab), "cuInit slow 5200")
+    answer = lab.probe(env, "--stage", "context")
+    for name in ("driver-init", "context"):
+        yield from differences(stage(answer.document, name), outcome="passed", slow=True,
+                               says="slow: it took 5.2 s")
+    if (answer.status, answer.document["verdict"]) != (0, "works"):
+        yield f"status {answer.status}, verdict {answer.document['verdict']}"
+    if [f["id"] for f in answer.document["findings"]] != ["driver-starts-slowly"]:
+        yield f"findings: {answer.document['findings']}"
 
 
 def talks(lab):
@@ -371,7 +434,9 @@ def cases(lab):
         yield row[0].replace("\n", ", "), functools.partial(fails, lab, row)
     for function, name in HANGS:
         yield f"{function} hangs", functools.partial(hangs, lab, function, name)
-    for case in (is_slow, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
+    for row in MEANS:
+        yield f"means, {row[0]}", functools.partial(means, lab, row)
+    for case in (is_slow, limited, starts_slowly, talks, missing_symbol, no_driver, does_not_open, no_nvml, nvml_alone,
                  two_cards, one_bad_card, hidden, version_against_module, found_elsewhere,
                  cpu_level, no_such_stage, every_stage, asked_in_vain, documented):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

@@ -1,6 +1,7 @@
 #include "probe/helper/cuda.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
@@ -35,6 +36,24 @@ static bool is_full(const struct vendor *v)
     return free < little_bytes && free < total / 4;
 }
 
+/* Before there is a context the driver does not say how much memory is free. A limit on addresses is
+ * known to have this result: the driver reserves far more of them than memory (CUDA C++ Programming
+ * Guide, "Unified Virtual Address Space"). */
+static _Noreturn void no_context(const char *function, int code, const char *name)
+{
+    struct rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
+    if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) {
+        say_unknown("%s: no memory (%d), and this process may have %llu MiB of addresses (ulimit -v), "
+                    "while the driver reserves far more: try without that limit",
+                    function, code, (unsigned long long)addresses.rlim_cur >> 20);
+    }
+    say_fact("busy", "memory");
+    say_failed(code, name,
+               "%s: no memory is left for a context: the card is busy, not broken, or this process may "
+               "not have more of the machine's memory",
+               function);
+}
+
 void vendor_check(const struct vendor *v, const char *function, int code)
 {
     if (code == 0) {
@@ -47,6 +66,9 @@ void vendor_check(const struct vendor *v, const char *function, int code)
                    "%s: the card is busy, not broken: another process holds it, and it admits one "
                    "alone (exclusive mode)",
                    function);
+    }
+    if (is_about_memory(v, code) && !(v->cuda && v->cuda->memory_info)) {
+        no_context(function, code, name);
     }
     if (is_about_memory(v, code) && is_full(v)) {
         say_fact("busy", "memory");
@@ -81,7 +103,7 @@ static int capability(const struct cuda *c, int device)
     return major * 10 + minor;
 }
 
-void cuda_start(struct cuda *c, const struct job *j)
+void cuda_open(struct cuda *c, const struct job *j)
 {
     *c = (struct cuda){.device = j->device < 0 ? 0 : j->device};
     c->vendor = (struct vendor){.status_name = driver_status_name,
@@ -91,17 +113,26 @@ void cuda_start(struct cuda *c, const struct job *j)
     c->dso = open_library(driver ? driver : "libcuda.so.1");
     int (*cuInit)(unsigned) = symbol(c->dso, "cuInit");
     int (*cuDeviceGet)(int *, int) = symbol(c->dso, "cuDeviceGet");
+    TRY(&c->vendor, cuInit, 0);
+    TRY(&c->vendor, cuDeviceGet, &c->handle, c->device);
+    c->capability = capability(c, c->handle);
+}
+
+void cuda_context(struct cuda *c)
+{
     int (*cuDevicePrimaryCtxRetain)(void **, int) = symbol(c->dso, "cuDevicePrimaryCtxRetain");
     int (*cuCtxSetCurrent)(void *) = symbol(c->dso, "cuCtxSetCurrent");
-    int device = 0;
     void *context = NULL;
-    TRY(&c->vendor, cuInit, 0);
-    TRY(&c->vendor, cuDeviceGet, &device, c->device);
-    c->capability = capability(c, device);
-    TRY(&c->vendor, cuDevicePrimaryCtxRetain, &context, device);
+    TRY(&c->vendor, cuDevicePrimaryCtxRetain, &context, c->handle);
     TRY(&c->vendor, cuCtxSetCurrent, context);
     c->memory_info = symbol_optional(c->dso, "cuMemGetInfo_v2");
     c->vendor.cuda = c;
+}
+
+void cuda_start(struct cuda *c, const struct job *j)
+{
+    cuda_open(c, j);
+    cuda_context(c);
 }
 
 uint64_t cuda_alloc(const struct cuda *c, size_t size)

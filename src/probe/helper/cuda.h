@@ -45,12 +45,16 @@ void vendor_check(const struct vendor *v, const char *function, int code);
 struct cuda {
     struct vendor vendor;
     void *dso;
-    int device;
+    int device;     // its number
+    int handle;     // CUdevice
     int capability; // 86 for 8.6
     int (*memory_info)(size_t *free, size_t *total); // cuMemGetInfo_v2
 };
 
 void cuda_start(struct cuda *c, const struct job *j);
+/* Its two halves: the driver is started and the device known; its context is current. */
+void cuda_open(struct cuda *c, const struct job *j);
+void cuda_context(struct cuda *c);
 
 uint64_t cuda_alloc(const struct cuda *c, size_t size);
 uint64_t cuda_put(const struct cuda *c, const void *data, size_t size);

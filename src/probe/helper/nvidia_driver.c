@@ -313,9 +313,9 @@ static int device_of(void *library, const struct job *j)
 }
 
 /* A GPU on which the administrator lets nobody compute is not broken. */
-static void check_mode(void *library, const struct job *j)
+static void check_mode(const struct cuda *c)
 {
-    int mode = attribute(library, ATTRIBUTE_COMPUTE_MODE, device_of(library, j));
+    int mode = attribute(c->dso, ATTRIBUTE_COMPUTE_MODE, c->handle);
     say_fact("compute.mode", "%s",
              mode == COMPUTE_PROHIBITED          ? "prohibited"
              : mode == COMPUTE_EXCLUSIVE_PROCESS ? "exclusive-process"
@@ -331,8 +331,10 @@ static void check_mode(void *library, const struct job *j)
 void stage_context(const struct job *j)
 {
     struct cuda c;
-    check_mode(start(j), j);
-    cuda_start(&c, j);
+    (void)load_driver(j);
+    cuda_open(&c, j);
+    check_mode(&c);
+    cuda_context(&c);
     say_passed("made");
 }
 

@@ -15,7 +15,7 @@ struct memory {
     unsigned long long total, free, used;
 };
 
-static const struct vendor nvml = {.no_memory = {20}}; // NVML_ERROR_MEMORY
+static const struct vendor nvml;
 
 struct card {
     char name[NAME_BYTES], pci[PCI_BYTES];

@@ -1,0 +1,147 @@
+#include "probe/meaning.h"
+
+#include <string.h>
+
+/* cuda.h, enum cudaError_enum; the runtime (driver_types.h) has the same numbers for these. */
+enum {
+    OUT_OF_MEMORY = 2,
+    STUB_LIBRARY = 34,
+    NO_DEVICE = 100,
+    NOT_READY = 802,
+    MISMATCH = 803,
+    COMPAT_NOT_SUPPORTED = 804,
+    MPS_FIRST = 805,
+    MPS_LAST = 810,
+};
+
+/* CUDA Driver API, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: "a mismatch between the versions of the display
+ * driver and the CUDA driver". */
+static const char *mismatch(struct arena *a, const struct probe_driver *d)
+{
+    const char *library = d->library ? d->library : "libcuda.so.1";
+    bool versions = d->library_version && d->module_version &&
+                    strcmp(d->library_version, d->module_version) != 0;
+    const char *which = versions ? arena_printf(a, " (%s and %s)", d->library_version,
+                                                d->module_version) : "";
+    return arena_printf(
+        a, "%s is not of the version of the kernel module that is loaded%s, so the GPU cannot be used "
+           "until it is. After an update of the driver, restart the machine. In a container, use the "
+           "driver's libraries of the host: take a libcuda of the image's own (a package of the "
+           "driver, /usr/local/cuda/compat) out of the search path. Nothing is said of the GPU.",
+        library, which);
+}
+
+/* CUDA Driver API, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE; CUDA Compatibility, "Forward
+ * Compatibility": data center GPUs and some RTX boards alone, with drivers of certain branches. */
+static const char *no_compat(struct arena *a, const struct probe_driver *d)
+{
+    const char *library = d->library ? d->library : "the libcuda.so.1 that is taken";
+    const char *is = d->compat ? "is" : "works as";
+    const char *own = d->own ? arena_printf(a, ", %s,", d->own) : "";
+    return arena_printf(
+        a, "%s %s a library of forward compatibility (package cuda-compat), and this GPU or driver "
+           "does not support that. Take its folder out of the search path (LD_LIBRARY_PATH, "
+           "ld.so.conf.d) or remove the package: the driver's own library%s then serves every program "
+           "for the CUDA version of the driver. Nothing is broken by that.",
+        library, is, own);
+}
+
+static const struct {
+    long first, last;
+    const char *text;
+} codes[] = {
+    {OUT_OF_MEMORY, OUT_OF_MEMORY,
+     "Memory was refused, of the GPU or of the machine: others use it, or a limit is set for this "
+     "process. Nothing is broken by that."},
+    {STUB_LIBRARY, STUB_LIBRARY,
+     "This libcuda is a stub to link with, from a toolkit's folder \"stubs\": that folder does not "
+     "belong into the search path. Nothing is said of driver and GPU."},
+    {NO_DEVICE, NO_DEVICE,
+     "The driver answers and has no GPU to offer: none was given to this container or virtual machine, "
+     "its device nodes are missing, or MIG is on and has no instance."},
+    {NOT_READY, NOT_READY,
+     "Kernel module and GPU answer, and the machine is not ready yet: with NVSwitch the fabric manager "
+     "has to run, and on some machines confidential computing has to be set ready. No package of the "
+     "environment can mend that."},
+    {MPS_FIRST, MPS_LAST,
+     "Programs here go through the MPS daemon (CUDA_MPS_PIPE_DIRECTORY), and that is what fails. "
+     "Nothing is said of driver and GPU."},
+};
+
+/* Of NVIDIA's driver. */
+static const char *by_code(struct arena *a, long code, const struct probe_driver *d)
+{
+    if (code == MISMATCH) {
+        return mismatch(a, d);
+    }
+    if (code == COMPAT_NOT_SUPPORTED) {
+        return no_compat(a, d);
+    }
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        if (code >= codes[i].first && code <= codes[i].last) {
+            return codes[i].text;
+        }
+    }
+    return NULL;
+}
+
+static const char *crashed(struct arena *a, const struct probe_run *run)
+{
+    const char *where = run->last_call ? run->last_call : "the stage";
+    if (run->signal) {
+        return arena_printf(a, "What ended the process is code that ran during %s: the library's or "
+                               "that of what it loads and calls. Which of them is at fault, and "
+                               "whether kernel module and GPU are, is not known; the kernel's log "
+                               "(dmesg: NVRM, Xid) may tell.", where);
+    }
+    return arena_printf(a, "The library, or what it loads, ended the process by itself during %s. "
+                           "What is at fault is not known; it may have written why.", where);
+}
+
+/* Whether the row's sentence is about what was seen: the code of its own question, or none. */
+static bool is_of_the_row(const struct probe_run *run, const struct probe_driver *d)
+{
+    const char *name = run->stage->name;
+    if (strcmp(name, "driver-version") == 0) {
+        return !run->code && d->library_version && d->module_version &&
+               strcmp(d->library_version, d->module_version) != 0;
+    }
+    if (strcmp(name, "visible-devices") == 0) {
+        return !run->code || run->code == NO_DEVICE;
+    }
+    return !run->code || (strcmp(name, "driver-init") != 0 && strcmp(name, "device-count") != 0);
+}
+
+/* The two codes are the same whichever library passes them on. */
+static bool is_about_files(const struct probe_run *run)
+{
+    bool cuda = run->stage->api == PROBE_API_CUDA_DRIVER ||
+                run->stage->api == PROBE_API_CUDA_RUNTIME ||
+                (run->code_name && strncmp(run->code_name, "CUDA_ERROR_", 11) == 0);
+    return cuda && (run->code == MISMATCH || run->code == COMPAT_NOT_SUPPORTED);
+}
+
+const char *probe_meaning(struct arena *a, const struct probe_run *run,
+                          const struct probe_driver *driver)
+{
+    const struct probe_stage *s = run->stage;
+    bool of_driver = s->vendor == PROBE_NVIDIA && s->api == PROBE_API_CUDA_DRIVER;
+    if (run->outcome == PROBE_FAIL && s->vendor == PROBE_NVIDIA && is_about_files(run)) {
+        return by_code(a, run->code, driver);
+    }
+    if (!of_driver) {
+        return s->means;
+    }
+    if (run->outcome == PROBE_CRASHED) {
+        return crashed(a, run);
+    }
+    const char *known = run->outcome == PROBE_FAIL ? by_code(a, run->code, driver) : NULL;
+    if (known && strcmp(s->name, "visible-devices") != 0) {
+        return known;
+    }
+    return is_of_the_row(run, driver)
+               ? s->means
+               : "The driver's library answers with an error, and the code alone does not say whose "
+                 "fault it is: kernel module, device nodes, GPU, or what this process may do. The "
+                 "kernel's log (dmesg: NVRM, Xid) may tell.";
+}
