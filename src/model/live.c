@@ -275,18 +275,23 @@ static void find_container(struct arena *a, struct str text, struct model_live *
 {
     static const struct {
         const char *before, *engine;
+        bool nested; // the id stands folders below
     } marks[] = {
-        {"cri-containerd-", "containerd"}, {"crio-", "cri-o"},
-        {"docker-", "docker"},             {"libpod-", "podman"},
-        {"/docker/containers/", "docker"}, {"/overlay-containers/", "podman"},
-        {"/docker/", "docker"},            {"/libpod/", "podman"},
-        {"/kubepods/", "kubernetes"},
+        {"cri-containerd-", "containerd", false}, {"crio-", "cri-o", false},
+        {"docker-", "docker", false},             {"libpod-", "podman", false},
+        {"/docker/containers/", "docker", false}, {"/overlay-containers/", "podman", false},
+        {"/docker/", "docker", false},            {"/libpod/", "podman", false},
+        {"/kubepods/", "kubernetes", true},
     };
     const char *whole = str_dup(a, text);
     for (size_t i = 0; i < sizeof marks / sizeof *marks && !live->container_id; i++) {
         const char *at = whole;
         while (!live->container_id && (at = strstr(at, marks[i].before))) {
             at += strlen(marks[i].before);
+            for (const char *slash; !is_id(at) && marks[i].nested &&
+                                    (slash = memchr(at, '/', strcspn(at, "\n"))) != NULL;) {
+                at = slash + 1;
+            }
             if (is_id(at)) {
                 live->container_engine = marks[i].engine;
                 live->container_id = arena_strndup(a, at, 64);
