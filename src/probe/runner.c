@@ -1,5 +1,6 @@
 #include "probe/runner.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -455,7 +456,8 @@ static void watch_child(struct listener *l, struct pipes *p, struct watch *w, in
 
 /* ------------------------------------------------------------------ the result */
 
-static char state_of(pid_t pid)
+/* State and parent of a process, by /proc/PID/stat; '?' and 0: not known. */
+static char state_of(pid_t pid, pid_t *ret_parent)
 {
     char path[48], text[512];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -466,7 +468,52 @@ static char state_of(pid_t pid)
     }
     text[n > 0 ? n : 0] = '\0';
     const char *paren = strrchr(text, ')'); // "PID (NAME) STATE": a name may hold anything
-    return paren && paren[1] == ' ' && paren[2] ? paren[2] : '?';
+    bool known = paren && paren[1] == ' ' && paren[2] && paren[3] == ' ';
+    *ret_parent = known ? (pid_t)strtol(paren + 4, NULL, 10) : 0;
+    return known ? paren[2] : '?';
+}
+
+/* ------------------------------------------------------------------ what it leaves behind */
+
+/* Whether this process has no child, so that each it gets as a subreaper is of the stage. The first of
+ * a container gets others' as well. */
+static bool adopt_orphans(void)
+{
+    siginfo_t seen;
+    bool none = waitid(P_ALL, 0, &seen, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+    return none && getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+static void kill_children(void)
+{
+    DIR *folder = opendir("/proc");
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        pid_t parent = 0, pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && state_of(pid, &parent) != '?' && parent == getpid()) {
+            (void)kill(pid, SIGKILL); // a child of ours that was not reaped: the number is its own
+        }
+    }
+    if (folder) {
+        (void)closedir(folder); // only read
+    }
+}
+
+/* Processes that left the child's group (setsid) come here when their parent ends. */
+static void end_orphans(bool child_is_left)
+{
+    const struct timespec tick = {.tv_nsec = 5000000};
+    for (uint64_t end = now_ms() + REAP_MS; !child_is_left && now_ms() < end;
+         (void)nanosleep(&tick, NULL)) {
+        pid_t pid;
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        }
+        if (pid < 0) {
+            break; // there is none
+        }
+        kill_children();
+    }
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); // cannot fail
 }
 
 static const char *during(struct arena *a, const struct probe_answer *r)
@@ -487,8 +534,9 @@ static void judge(struct arena *a, const struct watch *w, const struct listener 
     struct str call = {l->call, l->n_call};
     ret->last_call = l->n_call ? word(a, &call) : NULL;
     if (w->phase == WATCH_LEFT) {
+        pid_t parent;
         ret->left = w->pid;
-        ret->left_state = state_of(w->pid);
+        ret->left_state = state_of(w->pid, &parent);
     }
     if (l->ended) {
         return; // what was said before its end counts, whatever became of it then
@@ -574,6 +622,7 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
         unknown(ret, arena_printf(a, "no pipe for the probe helper: %s", strerror(errno)));
         return;
     }
+    bool adopts = adopt_orphans();
     pid_t parent = getpid(), pid = fork();
     int why = errno;
     if (pid == 0) {
@@ -585,6 +634,9 @@ void probe_child_run(struct arena *a, const struct probe_helper *h, const struct
     bool started = pid > 0 && read(p.start[0], &why, sizeof why) == 0; // closed by the exec
     if (pid > 0) {
         wait_for(a, c, &p, pid, ret);
+    }
+    if (adopts) {
+        end_orphans(ret->left != 0);
     }
     if (!started) {
         unknown(ret, c->program

@@ -7,7 +7,9 @@
  * written to a disk where the kernel offers that. A child has its own process group, /dev/null as
  * standard input, no core dump, and dies with this process. Its output is kept up to a bound. At its
  * deadline it is sent SIGTERM, half a second later SIGKILL, and then waited for two seconds at most:
- * one that the kernel does not let go (state D: a driver that hangs) is left behind and named.
+ * one that the kernel does not let go (state D: a driver that hangs) is left behind and named. What it
+ * started ends with it, in a session of its own as well: this process is their subreaper meanwhile,
+ * unless it has other children or is the first of a container.
  *
  * Everything handed out lives in the arena.
  */

@@ -298,6 +298,17 @@ def leaves_a_process(lab):
         yield "a process is left"
 
 
+def leaves_a_session(lab):
+    """The same where it has left the group of the child, whatever became of the stage."""
+    for table, outcome in (("cuInit session", "passed"), ("cuInit session\ncuInit abort", "crashed"),
+                           ("cuInit session\ncuInit hang", "timed-out")):
+        env = lab.environment([lab.driver()], table)
+        answer = lab.probe(env, "--stage", "driver-init", "--timeout", "2")
+        yield from differences(stage(answer.document, "driver-init"), outcome=outcome)
+        if helpers(env["FAKE_GPU_TABLE"].encode()):
+            yield f"{outcome}: a process is left"
+
+
 def writes_no_core(lab):
     folder = lab.folder / "cores"
     folder.mkdir()
@@ -349,6 +360,6 @@ def without_memory_files(lab):
 
 def cases(lab):
     for case in (two_hundred, two_at_once, is_stopped, is_killed, held_by_tracer, uninterruptible,
-                 interrupted, parent_killed, on_terminal, floods, interferes, closes_descriptors, leaves_a_process, writes_no_core,
+                 interrupted, parent_killed, on_terminal, floods, interferes, closes_descriptors, leaves_a_process, leaves_a_session, writes_no_core,
                  without_glibc, without_memory_files):
         yield case.__name__.replace("_", " "), functools.partial(case, lab)

@@ -13,6 +13,7 @@
  *   flood MIB   it writes that much on standard output first
  *   noise MIB   it writes that much into descriptor 3, which is the probe's
  *   fork        it leaves a process behind that holds its descriptors
+ *   session     the same, in a session of its own
  *   abort, segfault
  *
  * #CALL counts the calls of the function in one process, from 1; without it every call is meant.
@@ -114,6 +115,16 @@ static inline void fake_fork(void)
     }
 }
 
+/* The same in a session of its own, whose parent is gone. */
+static inline void fake_session(void)
+{
+    if (fork() == 0) {
+        setsid();
+        fake_fork();
+        _exit(0);
+    }
+}
+
 static inline void fake_behave(struct fake *f, const char *behaviour, const char *value)
 {
     if (strcmp(behaviour, "return") == 0) {
@@ -137,6 +148,8 @@ static inline void fake_behave(struct fake *f, const char *behaviour, const char
         fake_noise(strtol(value, NULL, 0));
     } else if (strcmp(behaviour, "fork") == 0) {
         fake_fork();
+    } else if (strcmp(behaviour, "session") == 0) {
+        fake_session();
     } else if (strcmp(behaviour, "abort") == 0) {
         abort();
     } else if (strcmp(behaviour, "segfault") == 0) {
