@@ -290,17 +290,18 @@ static bool asks_for_pip(const struct diag_report *r)
 static void note_managed(struct diag *d)
 {
     const struct py_env *env = d->m->env;
-    struct stat st;
-    bool is_base = env && env->base_prefix && strcmp(env->prefix, env->base_prefix) == 0;
-    if (!is_base || !env->stdlib || !env->executable || !asks_for_pip(d->report) ||
-        root_stat(d->m->root, path_join(d->a, env->stdlib, "EXTERNALLY-MANAGED"), &st) < 0) {
+    if (!diag_is_managed(d->m) || !asks_for_pip(d->report)) {
         return;
     }
     VEC_PUSH(d->a, &d->report->notes,
-             arena_printf(d->a, "%s belongs to the distribution, and pip refuses to install into it "
-                                "(EXTERNALLY-MANAGED): make an environment with %s -m venv DIR and "
-                                "install there, or give pip --break-system-packages",
-                          env->executable, env->executable));
+             diag_is_image(d->m)
+                 ? arena_printf(d->a, "%s belongs to the distribution (EXTERNALLY-MANAGED); these are "
+                                      "the files of a container, so the commands install into it with "
+                                      "--break-system-packages", env->executable)
+                 : arena_printf(d->a, "%s belongs to the distribution, and pip refuses to install into "
+                                      "it (EXTERNALLY-MANAGED): the commands make an environment over "
+                                      "it in " DIAG_NEW_VENV "; start programs with its bin/python",
+                                env->executable));
 }
 
 static void say_notes(struct diag *d)

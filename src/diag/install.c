@@ -25,8 +25,63 @@ const char *diag_copy_command(struct arena *a, const char *words, const char *fi
     return arena_printf(a, "cp -p %s %s && %s %s && mv -f %s %s", from, copy, words, copy, copy, from);
 }
 
+static bool has_path(struct model *m, const char *path)
+{
+    struct stat st;
+    return root_stat(m->root, path, &st) == 0;
+}
+
+bool diag_is_managed(struct model *m)
+{
+    const struct py_env *env = m->env;
+    bool is_base = env && env->base_prefix && strcmp(env->prefix, env->base_prefix) == 0;
+    return is_base && env->stdlib && env->executable &&
+           has_path(m, path_join(m->arena, env->stdlib, "EXTERNALLY-MANAGED"));
+}
+
+bool diag_is_image(struct model *m)
+{
+    return has_path(m, "/.dockerenv") || has_path(m, "/run/.containerenv") || m->host_elsewhere ||
+           (!m->root->is_host && !m->host);
+}
+
+/* What has to be installed first, by the distribution's own manager: "apt-get install -y X && ". */
+static const char *first_install(struct model *m, const char *package)
+{
+    static const char *const managers[][2] = {
+        {"/usr/bin/apt-get", "apt-get update && apt-get install -y"},
+        {"/usr/bin/dnf", "dnf install -y"},
+    };
+    for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
+        if (has_path(m, managers[i][0])) {
+            return arena_printf(m->arena, "%s %s && ", managers[i][1], package);
+        }
+    }
+    return "";
+}
+
+/* The distribution's own Python may have no pip, and pip may refuse it (PEP 668). What is thrown away
+ * with an image is changed all the same; elsewhere an environment over it takes the packages. */
+static const char *system_pip(struct model *m, const char *arguments)
+{
+    const char *python = python_of(m);
+    bool managed = diag_is_managed(m), has_pip = py_env_by_dist(m->env, "pip") != NULL;
+    if (!managed || diag_is_image(m)) {
+        return arena_printf(m->arena, "%s%s -m pip install %s%s",
+                            has_pip ? "" : first_install(m, "python3-pip"), python,
+                            managed ? "--break-system-packages " : "", arguments);
+    }
+    bool can_make = has_path(m, path_join(m->arena, m->env->stdlib, "ensurepip"));
+    return arena_printf(m->arena, "%s%s -m venv --system-site-packages " DIAG_NEW_VENV
+                                  " && " DIAG_NEW_VENV "/bin/python -m pip install %s",
+                        can_make ? "" : first_install(m, "python3-venv"), python, arguments);
+}
+
 const char *diag_pip_command(struct model *m, const char *arguments)
 {
+    if (m->env && m->env->kind == PY_ENV_SYSTEM) {
+        return system_pip(m, arguments);
+    }
     return arena_printf(m->arena, uses_uv(m) ? "uv pip install --python %s %s"
                                              : "%s -m pip install %s", python_of(m), arguments);
 }
@@ -48,6 +103,8 @@ const char *diag_pip(struct diag *d, const char *arguments)
 const char *diag_pip_remove(struct diag *d, const char *packages)
 {
     return arena_printf(d->a, uses_uv(d->m) ? "uv pip uninstall --python %s %s"
+                        : diag_is_managed(d->m) && diag_is_image(d->m)
+                            ? "%s -m pip uninstall --break-system-packages -y %s"
                                             : "%s -m pip uninstall -y %s", python_of(d->m),
                         packages);
 }

@@ -118,6 +118,12 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
 const char *diag_library_title(struct diag *d, const char *name);
 /* A release of the asking package that does not need cuDNN, unless it has no code for the GPUs. */
 void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
+/* Where the printed commands make an environment over a Python that pip must leave alone. */
+#define DIAG_NEW_VENV "./.venv"
+/* Whether the interpreter belongs to the distribution, so that pip refuses to install (PEP 668). */
+bool diag_is_managed(struct model *m);
+/* Whether the files are those of a container or of its image. */
+bool diag_is_image(struct model *m);
 /* "PYTHON -m pip install ARGUMENTS", or uv's words where there is no pip. */
 const char *diag_pip(struct diag *d, const char *arguments);
 /* A command that installs this release of torch in this build: "cu118". */

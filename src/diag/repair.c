@@ -59,21 +59,18 @@ static bool serves(struct diag *d, const struct diag_finding *f, const struct mo
     return !diag_cudnn_is_mixed(d, tried);
 }
 
-/* Folders that serve the finding's libraries, joined by colons; what is missing only then is looked
- * for as well. "" if there are none, or if they do not help. */
-static const char *path_that_serves(struct diag *d, const struct diag_finding *f,
-                                    const struct model_process *p)
+typedef size_t collector(struct diag *d, const struct model_process *p, struct diag_failure **ret);
+
+/* The path with the folders of what is missing only once it is set; "" if it does not help then. */
+static const char *closed_path(struct diag *d, const struct diag_finding *f,
+                               const struct model_process *p, const char *path, collector *lacking)
 {
-    const char *path = with_folder(d, "", f->culprit);
-    for (size_t i = 0; i < f->likewise.n; i++) {
-        path = with_folder(d, path, f->likewise.items[i]);
-    }
     const char *old = diag_getenv(d, "LD_LIBRARY_PATH");
     const struct model_process *tried = NULL;
     for (int tries = 0; tries < TRIES_MAX && *path; tries++) {
         struct diag_failure *left = NULL;
         tried = diag_replay(d, p, old && *old ? arena_printf(d->a, "%s:%s", path, old) : path);
-        size_t n = tried ? diag_failures(d, tried, &left) : 0;
+        size_t n = tried ? lacking(d, tried, &left) : 0;
         const char *more = path;
         for (size_t i = 0; i < n; i++) {
             more = with_folder(d, more, left[i].name);
@@ -84,6 +81,20 @@ static const char *path_that_serves(struct diag *d, const struct diag_finding *f
         path = more;
     }
     return tried && serves(d, f, tried) ? path : "";
+}
+
+/* Folders that serve the finding's libraries, joined by colons, with what these ask for in turn: what
+ * must be there, then what is worth a warning. "" if there are none, or if they do not help. */
+static const char *path_that_serves(struct diag *d, const struct diag_finding *f,
+                                    const struct model_process *p)
+{
+    const char *path = with_folder(d, "", f->culprit);
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        path = with_folder(d, path, f->likewise.items[i]);
+    }
+    path = closed_path(d, f, p, path, diag_failures);
+    const char *more = *path ? closed_path(d, f, p, path, diag_wishes) : "";
+    return *more ? more : path;
 }
 
 static void repair_by_path(struct diag *d, struct diag_finding *f, const struct model_process *p)

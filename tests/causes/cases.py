@@ -109,6 +109,18 @@ def not_on_path_toolkit(t, bad):
     return {"env": {} if bad else {"LD_LIBRARY_PATH": "/usr/local/cuda-12.4/lib64"}}
 
 
+@case("library-not-on-path", "lib-not-on-path", "libcublas.so.12",
+      repair=r"export LD_LIBRARY_PATH=\S*/nvidia/cublas/lib:\S*/nvidia/cuda_nvrtc/lib\"")
+def not_on_path_and_what_it_asks_for(t, bad):
+    """NVRTC is asked for once cuBLAS is found, and worth a warning only: one repair for both."""
+    t.python().ctranslate2()
+    t.pip_cublas("12.8.4.1")
+    t.lib(t.cublas + "/libcublas.so.12", needed=["libcublasLt.so.12"], runpath="$ORIGIN")
+    nvrtc = t.site + "/nvidia/cuda_nvrtc/lib"
+    t.lib(nvrtc + "/libnvrtc.so.12")
+    return {"env": {} if bad else {"LD_LIBRARY_PATH": t.cublas + ":" + nvrtc}}
+
+
 @case("ldconfig-not-run", "lib-not-on-path", "libcublas.so.12", repair="ldconfig",
       evidence="/etc/ld.so.conf.d/cuda.conf")
 def ldconfig_not_run(t, bad):

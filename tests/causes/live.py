@@ -398,22 +398,36 @@ def explain_pages(exe, folder, show):
 
 @answer
 def pip_refuses_a_managed_python(exe, folder, show):
-    """A repair by pip: said of the distribution's Python, and not of an environment over it."""
+    """The distribution's Python: a command that works there; an environment over it: plain pip."""
     wrong = []
-    marker = "pip refuses to install into it (EXTERNALLY-MANAGED)"
-    for prefix, site, told in (("/opt/venv", "/opt/venv/lib/python3.11/site-packages", False),
-                               ("/usr", "/usr/lib/python3.11/site-packages", True)):
-        tree = Tree(folder / prefix.strip("/").replace("/", "-"))
-        tree.python()
+    plain = "pip install nvidia-cublas-cu12"
+    for name, own, image, pip, words in (
+            ("venv", False, True, True, ["/opt/venv/bin/python -m " + plain]),
+            ("image", True, True, True, [
+                "/usr/bin/python3.11 -m pip install --break-system-packages nvidia-cublas-cu12",
+                "these are the files of a container"]),
+            ("no-pip", True, True, False, [
+                "apt-get install -y python3-pip && /usr/bin/python3.11 -m pip install --break-sys"]),
+            ("machine", True, False, False, [
+                "apt-get install -y python3-venv && /usr/bin/python3.11 -m venv "
+                "--system-site-packages ./.venv && ./.venv/bin/python -m " + plain,
+                "pip refuses to install into it (EXTERNALLY-MANAGED)"])):
+        tree = Tree(folder / name).python()
         tree.put("/usr/lib/python3.11/EXTERNALLY-MANAGED", "[externally-managed]\n")
-        tree.site = site
+        tree.put("/usr/bin/apt-get", "")
+        if not image:
+            tree.machine(MACHINES["cpu-only"][1])
+        if own:
+            tree.site = "/usr/lib/python3.11/site-packages"
+        if pip:
+            tree.dist("pip", "23.0.1", [])
         tree.ctranslate2()
-        target = "/usr/bin/python3.11" if told else tree.prefix
+        target = "/usr/bin/python3.11" if own else tree.prefix
         status, text, error = run(exe, ["check", "--root", str(tree.top), target])
         if show:
             print(text)
-        if status != 1 or "pip install" not in text:
-            wrong.append("no repair by pip for %s: %s" % (target, (text + error)[-400:]))
-        if (marker in " ".join(text.split())) != told:
-            wrong.append("%s: %s" % (target, text))
+        said = " ".join(text.split())
+        if status != 1 or ("--break-system-packages" in said) != (own and image):
+            wrong.append("%s: status %d: %s" % (name, status, (text + error)[-400:]))
+        wrong += ["%s: %r is not in %s" % (name, w, text) for w in words if w not in said]
     return wrong
