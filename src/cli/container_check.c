@@ -82,12 +82,13 @@ static json_t *image_json(struct arena *a, const struct image *im)
     for (size_t i = 0; i < im->env.n; i++) {
         (void)json_array_append_new(env, out_json_text(a, im->env.items[i]));
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "name", out_json_text(a, im->name),
-                     "architecture", out_json_text(a, im->architecture), "starts",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "name",
+                     out_json_text(a, im->name), "architecture",
+                     out_json_text(a, im->architecture), "starts",
                      out_json_text(a, joined(a, &im->entrypoint, &im->command)), "user",
                      out_json_text(a, im->user), "environment", env, "layers",
                      (json_int_t)im->layers.places.n, "files", (json_int_t)im->layers.n, "left_out",
-                     (json_int_t)im->layers.n_outside);
+                     (json_int_t)im->layers.n_refused, "outside", (json_int_t)im->layers.n_outside);
 }
 
 static const char *shown(struct arena *a, const char *text, const char *after)
@@ -108,8 +109,8 @@ static void print_image(const struct out *o, struct arena *a, const struct image
                   shown(a, im->user, ""));
     }
     if (im->layers.n_outside) {
-        out_print(o, OUT_DIM, "left out  ");
-        out_print(o, OUT_PLAIN, "%zu entries that name a place outside the image\n",
+        out_print(o, OUT_DIM, "outside   ");
+        out_print(o, OUT_PLAIN, "%zu entries name a place outside the image and end inside it\n",
                   im->layers.n_outside);
     }
 }
@@ -180,6 +181,7 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
     }
     w->shown.path = o.target;
     w->target.model.entry_missing = e.missing;
+    w->target.model.image_refused = w->image ? w->image->layers.refused : NULL;
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 
 enum {
     ENTRIES_MAX = 500000,
-    DEPTH_MAX = 256,
+    DEPTH_MAX = PATH_MAX / 2,
     LINKS_MAX = 40,
     BLOCK = 1 << 20,
     WHOLE_MAX = 256 << 10, // files up to this size are kept whole where a part is wanted
@@ -30,6 +31,7 @@ static size_t slot_of(const struct layers *l, const struct layer_node *up, const
     return (h ^ h >> 29) & (l->cap - 1);
 }
 
+/* The child of this name, which may be a whiteout; NULL: there is none. */
 static struct layer_node *child(const struct layers *l, const struct layer_node *up,
                                 const char *name)
 {
@@ -38,6 +40,11 @@ static struct layer_node *child(const struct layers *l, const struct layer_node 
         n = n->chain;
     }
     return n && !n->gone ? n : NULL;
+}
+
+static bool is_seen(const struct layer_node *n)
+{
+    return !n->gone && !n->whiteout;
 }
 
 static void grow(struct layers *l)
@@ -56,9 +63,19 @@ static void grow(struct layers *l)
     }
 }
 
+/* Makes a node the first child of `up`. */
+static void hang(struct layers *l, struct layer_node *up, struct layer_node *n)
+{
+    size_t at = slot_of(l, up, n->name);
+    n->up = up;
+    n->next = up->down;
+    n->chain = l->table[at];
+    up->down = n;
+    l->table[at] = n;
+}
+
 /* The child of this name, a new folder if there is none; what was removed comes back empty. */
-static struct layer_node *put(struct layers *l, struct layer_node *up, const char *name,
-                              uint16_t layer)
+static struct layer_node *put(struct layers *l, struct layer_node *up, const char *name)
 {
     struct layer_node *n = child(l, up, name);
     if (n) {
@@ -67,56 +84,87 @@ static struct layer_node *put(struct layers *l, struct layer_node *up, const cha
     if (l->n >= l->cap) {
         grow(l);
     }
-    size_t at = slot_of(l, up, name);
     n = arena_alloc(l->arena, sizeof *n);
-    *n = (struct layer_node){.up = up,
-                             .name = arena_strdup(l->arena, name),
-                             .layer = layer,
-                             .type = SNAP_DIR,
-                             .mode = 0755,
-                             .next = up->down,
-                             .chain = l->table[at]};
-    up->down = n;
-    l->table[at] = n;
+    *n = (struct layer_node){.name = arena_strdup(l->arena, name), .type = SNAP_DIR, .mode = 0755};
+    hang(l, up, n);
     l->n++;
     return n;
 }
 
-/* Removes a node and all below it; with `before`, only what comes from earlier layers. */
-static void drop_below(struct layer_node *dir, unsigned before)
+/* Takes a node out of the table of names; its parent's list is the caller's. */
+static void unchain(struct layers *l, const struct layer_node *n)
 {
-    for (struct layer_node *n = dir->down; n; n = n->next) {
+    struct layer_node **at = &l->table[slot_of(l, n->up, n->name)];
+    while (*at != n) {
+        at = &(*at)->chain;
+    }
+    *at = n->chain;
+}
+
+/* ------------------------------------------------------------------ one layer over the others */
+
+/* Two folders become one, with what the upper one says of itself. */
+static void take_folder(struct layer_node *lower, const struct layer_node *upper)
+{
+    lower->mode = upper->mode;
+    lower->uid = upper->uid;
+    lower->gid = upper->gid;
+}
+
+/* Lays the content of the folder `upper` over `lower`. Nodes that are new move; their children
+ * stay theirs, and whiteouts among them are not seen (is_seen()). */
+static void lay_over(struct layers *l, struct layer_node *lower, struct layer_node *upper)
+{
+    for (struct layer_node *n = upper->down, *next; n; n = next) {
+        next = n->next;
+        unchain(l, n);
         if (n->gone) {
             continue;
         }
-        drop_below(n, before);
-        bool empty = true;
-        for (const struct layer_node *k = n->down; k; k = k->next) {
-            empty &= k->gone;
+        struct layer_node *old = child(l, lower, n->name);
+        if (old && old->type == SNAP_DIR && n->type == SNAP_DIR && !n->opaque) {
+            l->n--;
+            take_folder(old, n);
+            lay_over(l, old, n);
+            continue;
         }
-        n->gone = n->layer < before && empty;
+        if (old) {
+            old->gone = true;
+        }
+        if (is_seen(n)) {
+            hang(l, lower, n);
+        }
     }
-}
-
-static void drop(struct layer_node *n)
-{
-    drop_below(n, UINT32_MAX);
-    n->gone = true;
 }
 
 /* ------------------------------------------------------------------ paths */
 
-/* The folder that a path's folder part leads to inside the file system, made where it is not there;
- * NULL: it leads outside, through something that is no folder, or too deep. */
+/* One entry's way through the layer that is read. */
 struct walk {
     struct layers *l;
     struct arena scratch; // of one entry
+    struct layer_node *top;
     uint16_t layer;
-    bool make;
-    int links;
+    int links;     // that were followed
+    bool dangling; // one led nowhere
+    VEC(const char *) replaced; // folders with an entry, below one that a later entry replaced
 };
 
-static struct layer_node *descend(struct walk *w, struct layer_node *at, struct str path,
+static struct layer_node *descend(struct walk *w, struct layer_node *at, struct str path, bool make,
+                                  unsigned depth);
+
+/* Where a link leads to; NULL: nowhere, or to no folder. */
+static struct layer_node *follow(struct walk *w, struct layer_node *link, unsigned depth)
+{
+    struct str target = str_of(link->link);
+    bool from_top = target.n && target.s[0] == '/';
+    w->dangling |= ++w->links > LINKS_MAX;
+    return w->dangling ? NULL : descend(w, from_top ? w->top : link->up, target, false, depth);
+}
+
+/* The folder that a path leads to inside the layer, with `make` made where it is not there; NULL:
+ * there is none, it leads through something that is no folder, or it is too deep. */
+static struct layer_node *descend(struct walk *w, struct layer_node *at, struct str path, bool make,
                                   unsigned depth)
 {
     struct str rest = path;
@@ -133,52 +181,57 @@ static struct layer_node *descend(struct walk *w, struct layer_node *at, struct 
             continue;
         }
         const char *name = str_dup(&w->scratch, part);
-        struct layer_node *next = child(w->l, at, name);
-        if (!next && w->make) {
-            next = put(w->l, at, name, w->layer);
-        }
-        while (next && next->type == SNAP_LINK) {
-            if (++w->links > LINKS_MAX) {
-                return NULL;
-            }
-            struct str target = str_of(next->link);
-            struct layer_node *from = target.n && target.s[0] == '/' ? w->l->root : at;
-            next = descend(w, from, target, depth);
-        }
+        struct layer_node *next = make ? put(w->l, at, name) : child(w->l, at, name);
+        w->dangling |= !next;
+        next = next && next->type == SNAP_LINK ? follow(w, next, depth) : next;
         at = next && next->type == SNAP_DIR ? next : NULL;
     }
     return at;
 }
 
-/* An entry's name without "./" and "/"; false: it names a place outside, or nothing. */
-static bool clean_name(const char *raw, struct str *ret_folder, struct str *ret_name)
+/* An entry's name without ".", ".." and empty parts: engines clean names by their text alone,
+ * before any link (Go, path/filepath: Clean). */
+struct clean_name {
+    struct str folder;
+    const char *last; // "": the top itself
+    bool climbs;      // it leads above the top
+    bool too_long;    // for any file system
+};
+
+static struct clean_name clean_name(struct arena *a, const char *raw)
 {
-    struct str path = str_of(raw);
-    while (path.n && (path.s[0] == '/' || str_starts(path, "./"))) {
-        path = (struct str){path.s + 1, path.n - 1};
-    }
-    while (path.n && path.s[path.n - 1] == '/') {
-        path.n--;
-    }
-    struct str rest = path;
+    struct clean_name c = {0};
+    char *to = arena_strdup(a, raw);
+    size_t n = 0;
+    struct str rest = str_of(raw);
     while (rest.n) {
-        if (str_is(str_cut(&rest, '/'), "..")) {
-            return false;
+        struct str part = str_cut(&rest, '/');
+        if (str_is(part, "..")) {
+            c.climbs |= n == 0;
+            while (n && to[--n] != '/') {
+            }
+        } else if (part.n && !str_is(part, ".")) {
+            if (n) {
+                to[n++] = '/';
+            }
+            memcpy(to + n, part.s, part.n);
+            n += part.n;
+            c.too_long |= part.n > NAME_MAX || n >= PATH_MAX;
         }
     }
-    size_t slash = path.n;
-    while (slash && path.s[slash - 1] != '/') {
+    size_t slash = n;
+    while (slash && to[slash - 1] != '/') {
         slash--;
     }
-    *ret_folder = (struct str){path.s, slash ? slash - 1 : 0};
-    *ret_name = (struct str){path.s + slash, path.n - slash};
-    return path.n < PATH_MAX && ret_name->n > 0 && !str_is(*ret_name, ".");
+    c.last = arena_strndup(a, to + slash, n - slash);
+    c.folder = (struct str){to, slash ? slash - 1 : 0};
+    return c;
 }
 
-struct layer_node *layers_find(const struct layers *l, const char *path)
+static struct layer_node *find_below(const struct layers *l, struct layer_node *at,
+                                     const char *path)
 {
     struct arena scratch;
-    struct layer_node *at = l->root;
     struct str rest = str_of(path);
     arena_init(&scratch, 0, NULL, NULL);
     while (at && rest.n) {
@@ -186,7 +239,12 @@ struct layer_node *layers_find(const struct layers *l, const char *path)
         at = part.n ? (at->type == SNAP_DIR ? child(l, at, str_dup(&scratch, part)) : NULL) : at;
     }
     arena_release(&scratch);
-    return at;
+    return at && is_seen(at) ? at : NULL;
+}
+
+struct layer_node *layers_find(const struct layers *l, const char *path)
+{
+    return find_below(l, l->root, path);
 }
 
 /* ------------------------------------------------------------------ entries */
@@ -209,85 +267,194 @@ static enum snap_type type_of(const struct archive_entry *e)
     }
 }
 
+/* What engines say of an entry that they cannot unpack; they refuse the image for it. */
+__attribute__((format(printf, 2, 3))) static void refuse(struct walk *w, const char *format, ...)
+{
+    va_list arguments;
+    w->l->n_refused++;
+    if (!w->l->refused) {
+        va_start(arguments, format);
+        w->l->refused = arena_printf(w->l->arena, "Layer %u %s.", w->layer + 1u,
+                                     arena_vprintf(&w->scratch, format, arguments));
+        va_end(arguments);
+    }
+}
+
+static const char opaque_name[] = ".wh..wh..opq";
+
 static void take_whiteout(struct walk *w, struct layer_node *folder, const char *name)
 {
     static const char prefix[] = ".wh.";
-    if (strcmp(name, ".wh..wh..opq") == 0) {
-        drop_below(folder, w->layer);
+    if (strcmp(name, opaque_name) == 0) {
+        folder->opaque = true;
         return;
     }
-    struct layer_node *n = child(w->l, folder, name + sizeof prefix - 1);
-    if (n && n->layer < w->layer) {
-        drop(n);
+    const char *hidden = name + sizeof prefix - 1;
+    if (!*hidden || child(w->l, folder, hidden)) {
+        refuse(w, "removes %s, which it has itself", str_printable(&w->scratch, hidden));
+        return;
     }
+    struct layer_node *n = put(w->l, folder, hidden);
+    n->type = SNAP_CHAR;
+    n->whiteout = true;
 }
 
-/* A hard link names an entry before it, of this layer or, in what some tools write, of an earlier
- * one. */
-static struct layer_file *linked(struct walk *w, const char *raw)
+/* A hard link names an entry before it, of this layer. */
+static const struct layer_node *linked(struct walk *w, const char *raw)
 {
-    struct str folder, name;
-    if (!clean_name(raw, &folder, &name)) {
-        return NULL;
-    }
-    bool make = w->make;
-    w->make = false;
-    struct layer_node *up = descend(w, w->l->root, folder, 0);
-    w->make = make;
-    struct layer_node *n = up ? child(w->l, up, str_dup(&w->scratch, name)) : NULL;
-    return n && n->type == SNAP_FILE ? n->file : NULL;
+    struct clean_name c = clean_name(&w->scratch, raw);
+    struct layer_node *up = *c.last ? descend(w, w->top, c.folder, false, 0) : NULL;
+    const struct layer_node *n = up ? child(w->l, up, c.last) : NULL;
+    return n && n->type != SNAP_DIR ? n : NULL;
 }
 
 static void take_content(struct walk *w, struct layer_node *n, struct archive_entry *e,
-                         enum snap_type type, struct layer_file *content)
+                         struct layer_file *content)
 {
     const char *link = archive_entry_symlink(e);
-    n->type = (uint8_t)type;
-    if (type == SNAP_FILE) {
+    n->type = (uint8_t)type_of(e);
+    if (n->type == SNAP_FILE) {
         n->file = content;
-    } else if (type == SNAP_LINK) {
+    } else if (n->type == SNAP_LINK) {
         n->link = link ? arena_strdup(w->l->arena, link) : "";
-    } else if (type == SNAP_CHAR || type == SNAP_BLOCK) {
+    } else if (n->type == SNAP_CHAR || n->type == SNAP_BLOCK) {
         n->major = (unsigned)archive_entry_rdevmajor(e);
         n->minor = (unsigned)archive_entry_rdevminor(e);
+        n->whiteout = n->type == SNAP_CHAR && n->major == 0 && n->minor == 0;
     }
+    n->mode = (uint16_t)(archive_entry_mode(e) & 07777);
+    n->uid = (uid_t)archive_entry_uid(e);
+    n->gid = (gid_t)archive_entry_gid(e);
+}
+
+static void note_folders(struct walk *w, const struct layer_node *folder, const char *path)
+{
+    for (const struct layer_node *n = folder->down; n; n = n->next) {
+        const char *own = n->type == SNAP_DIR && !n->gone ? path_join(w->l->arena, path, n->name)
+                                                          : NULL;
+        if (own && n->named) {
+            VEC_PUSH(w->l->arena, &w->replaced, own);
+        }
+        if (own) {
+            note_folders(w, n, own);
+        }
+    }
+}
+
+/* Engines set the times of all folders of a layer at its end (containers/storage, Unpack()). */
+static void check_replaced(struct walk *w)
+{
+    arena_init(&w->scratch, 0, NULL, NULL);
+    for (size_t i = 0; i < w->replaced.n; i++) {
+        struct clean_name c = clean_name(&w->scratch, w->replaced.items[i]);
+        const struct layer_node *up = descend(w, w->top, c.folder, false, 0);
+        if (!up || !child(w->l, up, c.last)) {
+            refuse(w, "has the folder %s, and then something else in its place",
+                   str_printable(&w->scratch, w->replaced.items[i]));
+        }
+    }
+    arena_release(&w->scratch);
+}
+
+/* An entry on its way into the index. */
+struct entry {
+    struct archive_entry *e;
+    struct layer_file *file; // NULL: it is no regular file
+    const char *shown;
+    struct clean_name name;
+    struct layer_node *up; // where it comes
+    bool plain;            // its name is the place itself: no link led there, nothing climbs
+};
+
+/* Removes what an earlier entry has put there, unless both are folders. */
+static void make_way(struct walk *w, const struct entry *n, bool is_folder)
+{
+    struct layer_node *old = child(w->l, n->up, n->name.last);
+    if (!old || (old->type == SNAP_DIR && is_folder)) {
+        return;
+    }
+    old->gone = true;
+    if (old->type == SNAP_DIR) {
+        const char *folder = str_dup(&w->scratch, n->name.folder);
+        note_folders(w, old, path_join(&w->scratch, folder, n->name.last));
+    }
+}
+
+static void take_hard_link(struct walk *w, const struct entry *entry, const char *to)
+{
+    make_way(w, entry, false);
+    const struct layer_node *from = linked(w, to);
+    if (!from) {
+        refuse(w, "has the hard link %s to %s, which is not in the same layer", entry->shown,
+               str_printable(&w->scratch, to));
+        return;
+    }
+    struct layer_node *n = put(w->l, entry->up, entry->name.last), copy = *from;
+    copy.up = n->up;
+    copy.next = n->next;
+    copy.chain = n->chain;
+    copy.name = n->name;
+    copy.named = entry->plain;
+    *n = copy;
+}
+
+/* Engines keep a list of the names of a layer and refuse a second entry of a name (vbatts/tar-split,
+ * tar/storage: ErrDuplicatePath). A name that a link leads to is another name. */
+static bool is_second(struct walk *w, const struct entry *n)
+{
+    const struct layer_node *old = child(w->l, n->up, n->name.last);
+    return old && old->named && n->plain;
+}
+
+static void place_entry(struct walk *w, const struct entry *entry)
+{
+    const char *hard = archive_entry_hardlink(entry->e);
+    if (starts_with(entry->name.last, ".wh.")) {
+        take_whiteout(w, entry->up, entry->name.last);
+    } else if (is_second(w, entry)) {
+        refuse(w, "has two entries called %s", entry->shown);
+    } else if (hard) {
+        take_hard_link(w, entry, hard);
+    } else {
+        make_way(w, entry, type_of(entry->e) == SNAP_DIR);
+        struct layer_node *n = put(w->l, entry->up, entry->name.last);
+        take_content(w, n, entry->e, entry->file);
+        n->named = entry->plain;
+    }
+}
+
+/* Whether a whiteout without a folder does nothing: below a file there is nothing to be removed, and
+ * a file is marked as opaque in vain. */
+static bool is_idle(struct walk *w, const struct entry *n)
+{
+    if (strcmp(n->name.last, opaque_name) != 0) {
+        return starts_with(n->name.last, ".wh.") && !w->dangling;
+    }
+    struct clean_name folder = clean_name(&w->scratch, str_dup(&w->scratch, n->name.folder));
+    const struct layer_node *up = descend(w, w->top, folder.folder, false, 0);
+    const struct layer_node *file = up ? child(w->l, up, folder.last) : NULL;
+    return file && file->type != SNAP_LINK;
 }
 
 static void take_entry(struct walk *w, struct archive_entry *e, struct layer_file *file)
 {
-    const char *raw = archive_entry_pathname(e), *hard = archive_entry_hardlink(e);
-    struct str folder, last;
-    enum snap_type type = type_of(e);
-    w->links = 0;
-    if (!raw || !clean_name(raw, &folder, &last)) {
-        w->l->n_outside += raw && strstr(raw, "..") != NULL;
-        return;
+    const char *raw = archive_entry_pathname(e) ? archive_entry_pathname(e) : "";
+    struct entry n = {
+        e, file, str_printable(&w->scratch, raw), clean_name(&w->scratch, raw), NULL, false};
+    w->l->n_outside += n.name.climbs;
+    if (n.name.too_long) {
+        refuse(w, "has the name %.60s..., which is too long for a file system", n.shown);
+    } else if (*n.name.last) { // else it is the top
+        w->links = 0;
+        w->dangling = false;
+        n.up = descend(w, w->top, n.name.folder, true, 0);
+        n.plain = w->links == 0 && raw[0] != '/' && !n.name.climbs;
+        if (n.up) {
+            place_entry(w, &n);
+        } else if (!is_idle(w, &n)) {
+            refuse(w, "has %s below something that is no folder", n.shown);
+        }
     }
-    struct layer_node *up = descend(w, w->l->root, folder, 0);
-    const char *name = str_dup(&w->scratch, last);
-    if (!up) {
-        w->l->n_outside++;
-        return;
-    }
-    if (starts_with(name, ".wh.")) {
-        take_whiteout(w, up, name);
-        return;
-    }
-    struct layer_file *content = hard ? linked(w, hard) : file;
-    struct layer_node *old = child(w->l, up, name);
-    if (hard && !content) {
-        w->l->n_outside++;
-        return;
-    }
-    if (old && !(old->type == SNAP_DIR && type == SNAP_DIR && !hard)) {
-        drop(old);
-    }
-    struct layer_node *n = put(w->l, up, name, w->layer);
-    n->layer = w->layer;
-    n->mode = (uint16_t)(archive_entry_mode(e) & 07777);
-    n->uid = (uid_t)archive_entry_uid(e);
-    n->gid = (gid_t)archive_entry_gid(e);
-    take_content(w, n, e, hard ? SNAP_FILE : type, content);
 }
 
 /* ------------------------------------------------------------------ reading a layer */
@@ -603,9 +770,15 @@ int layers_add(struct layers *l, const struct layer_place *place, struct gm_err 
 {
     l->packed += packed_bytes(l, place);
     VEC_PUSH(l->arena, &l->places, *place);
-    struct pass p = {.walk = {.l = l, .layer = (uint16_t)(l->places.n - 1), .make = true},
+    struct layer_node top = {.name = "", .type = SNAP_DIR};
+    struct pass p = {.walk = {.l = l, .top = &top, .layer = (uint16_t)(l->places.n - 1)},
                      .each = index_entry};
-    return read_layer(&p, place, err);
+    int rc = read_layer(&p, place, err);
+    if (rc == 0) {
+        check_replaced(&p.walk);
+        lay_over(l, l->root, &top);
+    }
+    return rc;
 }
 
 /* ------------------------------------------------------------------ layers that are folders */
@@ -634,24 +807,25 @@ static struct layer_file *file_of_folder(struct walk *w, const char *path, uint6
     return f;
 }
 
-/* One name of a layer's folder as the entry of an archive would be. */
+/* One name of a layer's folder as the entry of an archive would be. Its whiteouts come as what they
+ * are: character devices without a number. */
 static void take_name(struct walk *w, const struct layer_place *place, const char *path,
                       const struct stat *st, struct archive_entry *e)
 {
     char *link = NULL;
-    bool whiteout = S_ISCHR(st->st_mode) && st->st_rdev == 0;
-    const char *folder = path_dir(&w->scratch, path);
-    const char *name =
-        whiteout ? arena_printf(&w->scratch, "%s/.wh.%s", folder, path_base(path)) : path;
     (void)archive_entry_clear(e);
     archive_entry_copy_stat(e, st);
-    archive_entry_set_pathname(e, name);
+    archive_entry_set_pathname(e, path);
     if (S_ISLNK(st->st_mode) &&
         root_readlink(place->root, &w->scratch, path_join(&w->scratch, place->folder, path),
                       &link) == 0) {
         archive_entry_set_symlink(e, link);
     }
     take_entry(w, e, S_ISREG(st->st_mode) ? file_of_folder(w, path, (uint64_t)st->st_size) : NULL);
+    struct layer_node *n = S_ISDIR(st->st_mode) ? find_below(w->l, w->top, path) : NULL;
+    if (n) {
+        n->opaque = is_opaque(place, path, &w->scratch);
+    }
 }
 
 struct folder_walk {
@@ -684,10 +858,6 @@ static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
                               &st) == 0) {
             arena_init(&f->walk.scratch, 0, NULL, NULL);
             take_name(&f->walk, f->place, child_path, &st, f->entry);
-            struct layer_node *n = S_ISDIR(st.st_mode) ? layers_find(l, child_path) : NULL;
-            if (n && is_opaque(f->place, child_path, &f->walk.scratch)) {
-                drop_below(n, f->walk.layer);
-            }
             arena_release(&f->walk.scratch);
             rc = S_ISDIR(st.st_mode) ? walk_folder(f, child_path, depth + 1) : 0;
         }
@@ -699,7 +869,8 @@ static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
 int layers_add_folder(struct layers *l, struct root *r, const char *folder, struct gm_err *err)
 {
     VEC_PUSH(l->arena, &l->places, (struct layer_place){.root = r, .folder = folder, .fd = -1});
-    struct folder_walk f = {.walk = {.l = l, .layer = (uint16_t)(l->places.n - 1), .make = true},
+    struct layer_node top = {.name = "", .type = SNAP_DIR};
+    struct folder_walk f = {.walk = {.l = l, .top = &top, .layer = (uint16_t)(l->places.n - 1)},
                             .place = &l->places.items[l->places.n - 1],
                             .entry = archive_entry_new(),
                             .err = err};
@@ -708,6 +879,9 @@ int layers_add_folder(struct layers *l, struct root *r, const char *folder, stru
     }
     int rc = walk_folder(&f, "", 0);
     archive_entry_free(f.entry);
+    if (rc == 0) {
+        lay_over(l, l->root, &top);
+    }
     return rc;
 }
 
@@ -851,7 +1025,7 @@ static int by_name(const void *x, const void *y)
 static void fill_folder(struct layers *l, struct snap_node *n, const struct layer_node *dir)
 {
     for (const struct layer_node *k = dir->down; k; k = k->next) {
-        if (!k->gone) {
+        if (is_seen(k)) {
             VEC_PUSH(l->snap.arena, &n->names, (struct snap_name){.name = k->name});
         }
     }

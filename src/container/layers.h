@@ -1,8 +1,12 @@
 /*
  * The file system that the layers of an image come to, without unpacking: an index of names, made
- * in one pass over the archives, with the rules of the OCI image specification, layer.md
- * ("Whiteouts", "Hardlinks"). Links are never followed on this machine: paths are resolved inside
- * the index alone, and what names a place outside of it is left out.
+ * in one pass over the archives. Each layer is put together by itself, as engines unpack it into a
+ * folder of its own, and then laid over those before as an overlay file system does
+ * (containers/storage, pkg/archive: Unpack() and the overlay whiteout converter; Linux,
+ * Documentation/filesystems/overlayfs.rst; OCI image specification, layer.md). So a link of a lower
+ * layer is never followed for a name of a later one: a folder that the name implies replaces it.
+ * Links are never followed on this machine either, and names that climb out end at the top of the
+ * image, as they do for engines, which unpack in a chroot.
  *
  * A layer that is not compressed is read in place afterwards; of a compressed one, what is wanted
  * is collected in further passes.
@@ -29,7 +33,8 @@ struct layer_place {
 
 struct layer_file;
 
-/* One entry of a layer, or a folder that none names. Images have some hundred thousand. */
+/* One entry of a layer, or a folder that none names. Images have some hundred thousand. While a
+ * layer is read its nodes hang on a top of their own. */
 struct layer_node {
     struct layer_node *up, *down, *next; // first child, next sibling
     struct layer_node *chain;            // of the table of names
@@ -43,10 +48,12 @@ struct layer_node {
     };
     uid_t uid;
     gid_t gid;
-    uint16_t layer; // the one it comes from
     uint16_t mode;
-    uint8_t type; // enum snap_type
-    bool gone;    // removed by a later layer
+    uint8_t type;  // enum snap_type
+    bool gone;     // removed by a later layer, or replaced
+    bool named;    // an entry has its path as its name; else a longer name implies it
+    bool whiteout; // it removes what earlier layers have there
+    bool opaque;   // a folder that hides what earlier layers have in it
 };
 
 /* What is held of a file in a compressed layer. */
@@ -87,7 +94,9 @@ struct layers {
     VEC(struct layer_file *) paged;  // of which parts are held
     VEC(struct layer_map) maps;      // of files of folders
     struct keep keep;                // of compressed layers
-    size_t n_outside;                // entries that name a place outside the file system
+    size_t n_outside;                // entries that name a place outside the file system ...
+    size_t n_refused;                // ... and those that engines cannot unpack
+    const char *refused;             // what they say of the first, one sentence; or NULL
     uint64_t packed;                 // bytes of the archives
     uint64_t unpacked;               // bytes that came out of them so far ...
     uint64_t pass_from;              // ... and before this pass

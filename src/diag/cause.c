@@ -96,6 +96,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_ENTRY_MISSING] = {
         "container-entry-missing", "not-gpu-runtime", DIAG_ERROR,
         "The program that the image starts is not in it."},
+    [DIAG_IMAGE_REFUSED] = {
+        "container-image-refused", "not-gpu-runtime", DIAG_ERROR,
+        "A layer of the image has an entry that container engines cannot unpack."},
     [DIAG_MUSL] = {
         "musl", "platform-unsupported", DIAG_ERROR,
         "The program uses musl; NVIDIA's and AMD's libraries are built for glibc."},

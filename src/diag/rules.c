@@ -51,9 +51,26 @@ static void rule_entry(struct diag *d)
                 "is there.");
 }
 
+static void rule_refused(struct diag *d)
+{
+    const char *why = d->m->image_refused;
+    if (why) {
+        struct diag_finding *f = diag_add(
+            d, DIAG_IMAGE_REFUSED, why, "image",
+            arena_printf(d->a, "%s Podman refuses to unpack the image, as docker with its own image "
+                               "store does.",
+                         why));
+        diag_evidence(d, f, "each layer is unpacked into a folder of its own");
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Write the layer again with a tool that writes each path once, with the folders "
+                    "and hard links of the same layer: docker build, podman build.");
+    }
+}
+
 void diag_rule_start(struct diag *d)
 {
     rule_entry(d);
+    rule_refused(d);
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (p->ldso && !p->ldso->is_static && p->ldso->loader.missing) {

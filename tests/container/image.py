@@ -186,8 +186,10 @@ def stories(p):
     yield "a whiteout removes it", [p.good(), Layer().add(f"{lib}/.wh.libcublas.so.12")], False
     yield "and it comes back", [p.good(), Layer().add(f"{lib}/.wh.libcublas.so.12"),
                                 Layer().add(f"{lib}/libcublas.so.12", p.library)], True
-    yield "a whiteout of its own layer is not for it", [p.base(), Layer().add(
-        f"{lib}/libcublas.so.12", p.library).add(f"{lib}/.wh.libcublas.so.12")], True
+    yield "a whiteout before its layer's own file is not for it", [p.good(), Layer().add(
+        f"{lib}/.wh.libcublas.so.12").add(f"{lib}/libcublas.so.12", p.library)], True
+    yield "a whiteout behind its layer's own file is refused", [p.base(), Layer().add(
+        f"{lib}/libcublas.so.12", p.library).add(f"{lib}/.wh.libcublas.so.12")], False
     yield "an opaque folder", [p.good(), Layer().add(f"{lib}/.wh..wh..opq")
                                .add(f"{lib}/libc.so.6", p.libc)], False
     yield "an opaque folder keeps its own layer's", [p.base(), Layer().add(
@@ -203,12 +205,22 @@ def stories(p):
         f"{lib}/libcublas.so.12", "/../../../../../../opt/real.so")], True
     yield "a hard link", [p.base(), Layer().add("opt/real.so", p.library)
                           .hardlink(f"{lib}/libcublas.so.12", "opt/real.so")], True
-    yield "a hard link into a lower layer", [p.base().add("opt/real.so", p.library), Layer()
-                                             .hardlink(f"{lib}/libcublas.so.12", "opt/real.so")], True
     yield "a hard link whose target is removed later", [
         p.base(), Layer().add("opt/real.so", p.library).hardlink(f"{lib}/libcublas.so.12",
                                                                  "opt/real.so"),
         Layer().add("opt/.wh.real.so")], True
+    yield "a name through a link of a lower layer replaces the link", [
+        p.base().symlink(f"{lib}/cuda", "../../../opt/cuda").symlink(
+            f"{lib}/libcublas.so.12", "cuda/libcublas.so.12").add("opt/cuda/libcublas.so.12", p.library),
+        Layer().add(f"{lib}/cuda/libfoo.so")], False
+    yield "a whiteout through a link of a lower layer replaces the link", [
+        p.base().symlink(f"{lib}/cuda", "../../../opt/cuda").symlink(
+            f"{lib}/libcublas.so.12", "cuda/libcublas.so.12").add("opt/cuda/libcublas.so.12", p.library),
+        Layer().add(f"{lib}/cuda/.wh.other")], False
+    yield "a name below a file of a lower layer replaces the file", [
+        p.good(), Layer().add(f"{lib}/libcublas.so.12/x")], False
+    yield "a name that climbs out ends inside", [p.base(), Layer().add(
+        f"../../{lib}/libcublas.so.12", p.library)], True
     yield "names with ./ and //", [p.base(), Layer().add(f"./{lib}//libcublas.so.12", p.library)], True
     yield "an absolute name", [p.base(), Layer().add(f"/{lib}/libcublas.so.12", p.library)], True
 
@@ -444,18 +456,23 @@ def of_harms(exe, folder, parts):
 
 
 def of_escapes(exe, folder, parts):
-    """Entries that name places outside are left out, and counted."""
-    image = folder / "escapes.tar"
-    saved(image, [parts.base().bytes(), Layer()
-                  .add("../../usr/lib/x86_64-linux-gnu/libcublas.so.12", parts.library)
-                  .hardlink("usr/lib/x86_64-linux-gnu/libcublas.so.12", "../../../etc/passwd")
-                  .symlink("usr/lib/x86_64-linux-gnu/host", "../../../../../../../../etc")
-                  .bytes()])
+    """Names end inside the image. What engines cannot unpack is an error, counted and said."""
+    image, good = folder / "escapes.tar", folder / "inside.tar"
+    upper = Layer().add("../../usr/lib/x86_64-linux-gnu/libcublas.so.12", parts.library).symlink(
+        "usr/lib/x86_64-linux-gnu/host", "../../../../../../../../etc")
+    saved(good, [parts.base().bytes(), upper.bytes()])
+    saved(image, [parts.base().bytes(), Layer().hardlink("usr/passwd", "../../../etc/passwd").bytes()])
+    status, out, error = run(exe, good, "/app", "--json")
+    said = json.loads(out or "{}")
+    check("escapes: inside", status == 0 and said["image"]["outside"] == 1
+          and said["image"]["left_out"] == 0, (said.get("image"), error))
     status, out, error = run(exe, image, "/app", "--json")
     said = json.loads(out or "{}")
-    check("escapes: left out", status == 1 and said.get("image", {}).get("left_out") == 2,
+    refused = [f for f in said.get("findings", []) if f["cause"] == "container-image-refused"]
+    check("escapes: a hard link to what its layer lacks", status == 1 and len(refused) == 1
+          and said["image"]["left_out"] == 1 and "usr/passwd" in refused[0]["summary"],
           (said.get("image"), error))
-    status, out, error = run(exe, image, "/usr/lib/x86_64-linux-gnu/host/hostname")
+    status, out, error = run(exe, good, "/usr/lib/x86_64-linux-gnu/host/hostname")
     check("escapes: a link above the root ends in the image", status == 3
           and "host/hostname" in error, error)
 
