@@ -181,6 +181,7 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
     }
     w->shown.path = o.target;
     w->target.model.entry_missing = e.missing;
+    w->target.model.entry_first = w->t->asked.target ? NULL : e.program.first;
     w->target.model.image_refused = w->image ? w->image->layers.refused : NULL;
     return rc;
 }

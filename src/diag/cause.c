@@ -99,6 +99,9 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
     [DIAG_IMAGE_REFUSED] = {
         "container-image-refused", "not-gpu-runtime", DIAG_ERROR,
         "A layer of the image has an entry that container engines cannot unpack."},
+    [DIAG_PROGRAM_OTHER_ARCHITECTURE] = {
+        "program-other-architecture", "not-gpu-runtime", DIAG_ERROR,
+        "The program is built for another processor than the host's."},
     [DIAG_MUSL] = {
         "musl", "platform-unsupported", DIAG_ERROR,
         "The program uses musl; NVIDIA's and AMD's libraries are built for glibc."},

@@ -382,8 +382,8 @@ void diag_judge(struct model *m, struct diag_report *ret)
     say_notes(&d);
     report.verdict = report.findings.n && report.findings.items[0]->severity == DIAG_ERROR
                          ? DIAG_BROKEN
-                     : looked(m) ? DIAG_OK
-                                 : DIAG_CANNOT_TELL;
+                     : looked(m) && !d.unsure ? DIAG_OK
+                                              : DIAG_CANNOT_TELL;
     *ret = report;
 }
 

@@ -28,6 +28,7 @@ struct diag {
     struct arena *a;
     struct diag_report *report;
     VEC(struct diag_pending) pending;
+    bool unsure; // something that decides could not be seen: no verdict of "ok"
 };
 
 /* ---- findings (finding.c) */
@@ -235,6 +236,7 @@ void diag_rule_drivers(struct diag *d);
  * file in *ret_who. A machine without a target: true, and *ret_who NULL. (devices.c) */
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
 void diag_rule_engines(struct diag *d);      // engines.c
+void diag_rule_architecture(struct diag *d); // architecture.c
 void diag_rule_injected(struct diag *d);     // injected.c
 void diag_rule_kernels(struct diag *d);      // kernels.c
 void diag_rule_gfx(struct diag *d);          // gfx.c

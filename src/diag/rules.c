@@ -71,6 +71,7 @@ void diag_rule_start(struct diag *d)
 {
     rule_entry(d);
     rule_refused(d);
+    diag_rule_architecture(d);
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         if (p->ldso && !p->ldso->is_static && p->ldso->loader.missing) {

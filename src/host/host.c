@@ -67,6 +67,7 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     host_collect_base(&look);
     host_collect_container(&look);
     host_collect_cpu(&look);
+    host_collect_binfmts(&look);
     host_collect_pci(&look);
     host_collect_nvidia(&look);
     host_collect_amd(&look);

@@ -242,7 +242,31 @@ struct host_setting {
     const char *name, *value;
 };
 
+/* An interpreter that the kernel starts for files of another kind (Linux,
+ * Documentation/admin-guide/binfmt-misc.rst): QEMU for programs of other processors. */
+struct host_binfmt {
+    const char *name, *interpreter;
+    bool opened;      // flag F: it was opened when it was registered, and is there in containers
+    size_t offset, n; // of the magic, in bytes
+    unsigned char magic[256], mask[256];
+};
+
+struct host_binfmts {
+    struct host_fact seen; // no: nothing is registered; unknown: it cannot be seen (a container)
+    VEC(struct host_binfmt) items; // those that are enabled and go by a magic
+};
+
+/* How a machine executes a file. */
+enum host_exec {
+    HOST_EXEC_NATIVE,
+    HOST_EXEC_INTERPRETED,
+    HOST_EXEC_NOT, // execve(2) fails with ENOEXEC, "exec format error"
+    HOST_EXEC_UNKNOWN,
+};
+
 struct host {
+    uint16_t machine;             // e_machine of its programs; 0: not known
+    struct host_binfmts binfmts;
     struct host_fact pci;    // yes: the PCI bus was read
     struct host_fact kernel; // value: release
     struct host_fact os;     // value: ID of os-release, "debian"
@@ -266,6 +290,15 @@ struct host {
 /* Reads everything. GM_ERR_LOOK when nothing of the machine can be seen below the root: neither
  * /proc nor /sys (the file system of an image). */
 int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_err *err) GM_CHECK;
+
+/* The e_machine of the programs of the machine with this root, by its /proc/cpuinfo, and for the
+ * running system by what gpumend was built for; 0: not known. */
+uint16_t host_machine(struct root *r, struct arena *a);
+
+/* How the machine executes an ELF file that begins with `head`, and its e_machine (0: it is none);
+ * *ret, if by an interpreter. */
+enum host_exec host_executes(const struct host *h, struct str head, uint16_t *ret_machine,
+                             const struct host_binfmt **ret);
 
 /* Fills usable and problems of every GPU, and the problems of the engines. No I/O. */
 void host_judge(struct host *h, struct arena *a);

@@ -62,6 +62,7 @@ void host_find_library(struct host_look *l, const char *name, struct host_librar
 
 void host_collect_base(struct host_look *l);
 void host_collect_cpu(struct host_look *l);
+void host_collect_binfmts(struct host_look *l); // after the container
 void host_collect_engines(struct host_look *l); // after the container
 void host_collect_container(struct host_look *l);
 void host_collect_pci(struct host_look *l);

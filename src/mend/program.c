@@ -339,6 +339,9 @@ int mend_start_file(struct mend_start *s, const char *path, const mend_words *w,
     if (root_read_head(s->root, s->a, path, HEAD_BYTES, &head, NULL) < 0) {
         head = (struct str){"", 0}; // it may be executed and not read
     }
+    if (!s->out->first && str_starts(head, "\177ELF")) {
+        s->out->first = path;
+    }
     if (is_installed(s, path) && mend_start_launcher(s, path_base(path), w, &rc)) {
         return rc;
     }

@@ -26,6 +26,7 @@ enum mend_program_kind {
 
 struct mend_program {
     const char *file; // what will be executed, absolute
+    const char *first; // the ELF file that the kernel executes for it; NULL: not known
     enum mend_program_kind kind;
     /* With MEND_PYTHON: the interpreter as it is started, and one of these; all NULL for standard
      * input, for a prompt, and where a launcher's words do not say. */

@@ -116,6 +116,7 @@ struct model {
     const char *container_engine, *container_id; // that the live process is in; NULL: not known
     const char *unsure; // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
+    const char *entry_first;   // ... and the ELF file that the kernel executes for it; or NULL
     const char *image_refused; // why engines cannot unpack the image, one sentence; or NULL
     struct ldso_config config;
     const char *target_file; // an ELF file as target, or NULL

@@ -10,6 +10,7 @@ that cause, and no error at all.
 
 import io
 import json
+import struct
 import subprocess
 import sys
 import tarfile
@@ -24,7 +25,7 @@ from build import docker, merged, nvidia, system, toolkit  # noqa: E402
 from cdi import check, counts  # noqa: E402
 from devices import COMPAT, compat_library  # noqa: E402
 from gpucode import CU121, CU130, cuda_library  # noqa: E402
-from image import saved  # noqa: E402
+from image import Layer, saved  # noqa: E402
 from machines import A100S, RTX4090  # noqa: E402
 from tree import LOADER, TAG, Tree, elf  # noqa: E402
 
@@ -46,6 +47,8 @@ def archive(folder, name, tree, config):
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         tar.add(tree.top, ".")
+        if getattr(tree, "twice", None):
+            tar.addfile(tarfile.TarInfo("./" + tree.twice))
     path = folder / f"{name}.tar"
     saved(path, [layer.getvalue()], {"architecture": "amd64", "os": "linux", "config": config})
     return path
@@ -157,6 +160,66 @@ def folder_of_the_environment(t, bad):
             "Cmd": PYTHON["Cmd"]}
 
 
+def refused(t, bad):
+    """archive() writes what the tree has; the second entry of a name comes with it."""
+    cuda_12(t, bad)
+    t.twice = "opt/venv/pyvenv.cfg" if bad else None
+    return PYTHON
+
+
+# ---------------------------------------------------------------- programs of other processors
+
+REGISTERED = ("enabled\ninterpreter /usr/bin/qemu-aarch64-static\nflags: %s\noffset 0\n"
+              "magic 7f454c460201010000000000000000000200b700\n"
+              "mask ffffffffffffff00fffffffffffffffffeffffff\n")
+
+
+def header(machine):
+    """An ELF program of 64 bits that is nothing but its headers."""
+    return (b"\x7fELF\2\1\1" + bytes(9)
+            + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0x400000, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+            + struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 200, 200, 4096) + bytes(200))
+
+
+# (what the image starts, flags of what the host has registered, its interpreter is in the image,
+# severity or None)
+STARTS = (
+    ("program", None, False, "error"), ("script", None, False, "error"),
+    ("program", "OCF", False, "warning"), ("script", "OCF", False, "warning"),
+    ("program", "OC", False, "error"), ("program", "OC", True, "warning"),
+    ("native", None, False, None), ("native", "OCF", False, None),
+)
+
+
+def of_processors(exe, folder):
+    for number, (kind, flags, has, severity) in enumerate(STARTS):
+        place = folder / f"start-{number}"
+        host, image = place / "host", place / "image.tar"
+        for name in ("proc/sys/fs/binfmt_misc", "sys/bus/pci/devices"):
+            (host / name).mkdir(parents=True)
+        (host / "proc/cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu lm sse sse2\n")
+        if flags:
+            (host / "proc/sys/fs/binfmt_misc/status").write_text("enabled\n")
+            (host / "proc/sys/fs/binfmt_misc/qemu-aarch64").write_text(REGISTERED % flags)
+        layer = Layer().add("bin/sh", header(62 if kind == "native" else 183))
+        layer.add("start.sh", b"#!/bin/sh\nexec sleep 1\n")
+        if has:
+            layer.add("usr/bin/qemu-aarch64-static", header(62))
+        start = "/start.sh" if kind == "script" else "/bin/sh"
+        saved(image, [layer.bytes()], {"architecture": "arm64", "os": "linux",
+                                       "config": {"Env": ["PATH=/bin"], "Cmd": [start]}})
+        status, document = look(exe, image, host)
+        found = [f for f in document["findings"] if f["cause"] == "program-other-architecture"]
+        what = f"processor: {kind}, {flags}, {has}"
+        check(what, [f["severity"] for f in found] == ([severity] if severity else []),
+              shown(document))
+        check(f"{what}: status", (status == 1) == (severity == "error"), status)
+        certain = severity == "error" and flags is None
+        said = " ".join(f["summary"] for f in found)
+        check(f"{what}: what happens is said", not certain or "exec format error" in said,
+              shown(document))
+
+
 # ---------------------------------------------------------------- the image on a host
 
 def cuda_12(t, bad):
@@ -197,6 +260,7 @@ STORIES = [
     Story("program-of-the-entry-point", "library-missing", "error", program),
     Story("program-in-the-working-folder", "library-missing", "error", below_the_folder),
     Story("entry-point-missing", "container-entry-missing", "error", entry_missing),
+    Story("refused", "container-image-refused", "error", refused),
     Story("environment", "stub-libcuda", "error", folder_of_the_environment,
           repair="LD_LIBRARY_PATH"),
     Story("driver-floor", "driver-too-old", "error", cuda_12, OLD_DRIVER, GEFORCE),
@@ -299,6 +363,7 @@ def main():
         unpacked(exe, temporary)
         for story in STORIES:
             story.tell(exe, Path(temporary))
+        of_processors(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
