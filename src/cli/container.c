@@ -7,9 +7,10 @@
 #include "base/str.h"
 #include "cli/target.h"
 #include "container/settings.h"
+#include "mend/choose.h"
 #include "report/container.h"
 
-enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER };
+enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL };
 
 static const struct cli_option options[] = {
     CLI_OPTION_ROOT,
@@ -19,6 +20,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_UNSET,
     CLI_OPTION_CPU,
     CLI_OPTION_KB,
+    {"gpus", "LIST", "all, best, or numbers, UUIDs and MIG instances (0:1) between commas", O_GPUS},
+    {"model", "NAME", "with --gpus best: the model that must fit (whisper:large-v3)", O_MODEL},
     {"write", NULL, "cdi: write the specification of each vendor into the folder", O_WRITE},
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},
     {"check", NULL, "cdi: say what is wrong with the specifications that engines read", O_CHECK},
@@ -34,7 +37,10 @@ struct container {
     struct container_cdi cdi;
     enum ctr_format format;
     const char *image; // what is looked at, or NULL: TARGET alone
+    const char *gpus, *model; // as given, or NULL
     struct root host;
+    struct ctr_pick pick;
+    struct gm_err err; // of the last judge(); code 0: none
     struct ctr_settings settings;
 };
 
@@ -44,6 +50,12 @@ static int take_option(void *command, int id, const char *value)
     switch (id) {
     case O_FOLDER:
         c->cdi.folder = value;
+        return CLI_OK;
+    case O_GPUS:
+        c->gpus = value;
+        return CLI_OK;
+    case O_MODEL:
+        c->model = value;
         return CLI_OK;
     case O_CHECK:
         c->cdi.check = true;
@@ -73,9 +85,51 @@ static int take_option(void *command, int id, const char *value)
 
 /* ------------------------------------------------------------------ settings */
 
+/* What `gpumend choose` would take for what the image has. */
+static int pick_best(struct container *c, struct container_seen *seen, struct gm_err *err)
+{
+    struct model *m = &seen->target.model;
+    struct mend_choice choice;
+    const struct mend_choose_options wanted = {
+        .model = c->model,
+        .variables = {.env = seen->t->asked.env, .n_env = seen->t->asked.n_env}};
+    int rc = mend_choose(m, &seen->report, &wanted, &choice, err);
+    if (rc == 0) {
+        ctr_pick_one(m->host, m->arena, choice.chosen ? choice.chosen->gpu : NULL,
+                     arena_printf(m->arena, "Chosen as gpumend choose does: %s", choice.reason),
+                     &c->pick);
+    }
+    return rc;
+}
+
+static int pick(struct container *c, struct container_seen *seen, struct gm_err *err)
+{
+    struct model *m = &seen->target.model;
+    if (c->gpus && strcmp(c->gpus, "best") == 0) {
+        return pick_best(c, seen, err);
+    }
+    return ctr_pick_parse(m->host, m->arena, c->format, c->gpus ? c->gpus : "all", &c->pick, err);
+}
+
+/* The path of this executable, or NULL. */
+static const char *own_program(struct arena *a)
+{
+    char *path = arena_alloc(a, 4096);
+    ssize_t n = readlink("/proc/self/exe", path, 4095);
+    if (n <= 0) {
+        return NULL;
+    }
+    path[n] = '\0';
+    return path;
+}
+
 static void judge(void *arg, struct container_seen *seen)
 {
     struct container *c = arg;
+    c->err = (struct gm_err){0};
+    if (!seen->target.model.host || pick(c, seen, &c->err) < 0) {
+        return;
+    }
     struct ctr_question q = {.model = &seen->target.model,
                              .report = &seen->report,
                              .host_root = &c->host,
@@ -83,10 +137,10 @@ static void judge(void *arg, struct container_seen *seen)
                              .format = c->format,
                              .rootless = getuid() != 0,
                              .image = seen->image,
-                             .image_path = c->image};
-    if (q.host) {
-        ctr_settings(&q, &c->settings);
-    }
+                             .image_path = c->image,
+                             .pick = &c->pick,
+                             .program = own_program(seen->target.model.arena)};
+    ctr_settings(&q, &c->settings);
 }
 
 static int print(void *arg, struct container_seen *seen)
@@ -96,14 +150,19 @@ static int print(void *arg, struct container_seen *seen)
     if (!m->host) {
         return cli_fail(CLI_CANNOT, "container: the host cannot be looked at: %s", m->host_why);
     }
+    if (c->err.code) {
+        return cli_fail(c->err.code == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "container: %s",
+                        str_printable(m->arena, c->err.text));
+    }
     if (c->t.json) {
         json_t *doc = report_container_json(m->arena, &c->settings, c->format);
         return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
                                               : CLI_OK;
     }
-    struct out out;
+    struct out out, remarks;
     out_init(&out, stdout);
-    report_container_text(&out, m->arena, &c->settings, c->format);
+    out_init(&remarks, c->format == CTR_DEVCONTAINER ? stderr : stdout); // JSON has no remarks
+    report_container_text(&out, &remarks, m->arena, &c->settings, c->format);
     return CLI_OK;
 }
 
@@ -165,8 +224,15 @@ static int carry_out(void *command)
         return cdi(c);
     }
     if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &c->format))) {
-        return cli_fail(CLI_USAGE, "container: say what to do: check, docker, podman, compose, "
-                                   "kubernetes, apptainer or cdi");
+        return cli_fail(CLI_USAGE,
+                        "container: say what to do: check, cdi, or a form: %s",
+                        ctr_format_names(&c->t.arena));
+    }
+    if (c->model && (!c->gpus || strcmp(c->gpus, "best") != 0)) {
+        return cli_fail(CLI_USAGE, "container: --model goes with --gpus best");
+    }
+    if (c->gpus && strcmp(c->what, "check") == 0) {
+        return cli_fail(CLI_USAGE, "container: --gpus goes with the name of a form");
     }
     if (c->cdi.check || c->cdi.refresh || c->cdi.write || c->cdi.folder) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh, --write and --folder belong to "
@@ -197,7 +263,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_container = {
     .name = "container",
-    .arguments = "check|docker|podman|compose|kubernetes|apptainer|cdi [IMAGE] [TARGET] [options]",
+    .arguments = "check|cdi|FORM [IMAGE] [TARGET] [options]",
     .summary = "what gives a container the GPUs here and what its application needs",
     .text =
         "`container check IMAGE` is `check` for an image, judged on this host: IMAGE is what\n"
@@ -206,12 +272,14 @@ const struct cli_command cli_container = {
         "Nothing is unpacked and no engine is asked. The environment is what the image's\n"
         "configuration sets; without a TARGET the Python that the image starts is looked at, or\n"
         "its program where it has none.\n\n"
-        "With the name of an engine: the settings that an application needs on this host, each\n"
-        "with its reason, as a command line, a compose fragment or a Pod manifest. IMAGE is\n"
-        "looked at as by `container check`, with the variables that it sets. Without IMAGE,\n"
-        "TARGET is what `check` takes, to be packed; with --root DIR it lies in DIR.\n"
-        "Libraries that the image lacks and the host has are mounted; what neither has is a\n"
-        "line for the Dockerfile.\n\n"
+        "With a FORM: the settings that an application needs on this host, each with its reason.\n"
+        "FORM is docker, podman, compose, kubernetes (a Pod), kubernetes-deployment,\n"
+        "kubernetes-claim (a DRA claim), quadlet, devcontainer, apptainer, enroot, pyxis, incus, lxc,\n"
+        "nspawn, or dockerfile (what mends the image itself). IMAGE is looked at as by `container\n"
+        "check`, with the variables that it sets. Without IMAGE, TARGET is what `check` takes, to be\n"
+        "packed; with --root DIR it lies in DIR. Libraries that the image lacks and the host has are\n"
+        "mounted; what neither has is a line for the Dockerfile. Then: how to try it, what of the\n"
+        "host's driver and of the image's CUDA fits by which rule, and the way back.\n\n"
         "`container cdi` prints a Container Device Interface specification for the GPUs here,\n"
         "one document a vendor: podman, docker, containerd and CRI-O then know the devices\n"
         "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It has no hooks and is of the lowest\n"

@@ -57,7 +57,8 @@ static enum source source_of(const struct ctr_question *q)
 /* Whether the engine takes its images from podman's storage; else from docker's. */
 static bool by_podman(const struct ctr_question *q)
 {
-    return q->format == CTR_PODMAN;
+    const char *engine = ctr_format_engine(q->format);
+    return engine && strcmp(engine, "podman") == 0;
 }
 
 /* What makes the engine know what it does not have. */
@@ -115,7 +116,56 @@ static const char *why(struct arena *a, const struct ctr_question *q, enum sourc
     return "";
 }
 
-void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
+/* ------------------------------------------------------------------ forms without such a storage */
+
+static void set_first(struct ctr_subject *ret, const char *value, const char *reason,
+                      const char *undo)
+{
+    ret->first = (struct ctr_item){value, reason};
+    ret->undo = (struct ctr_item){undo, "removes what was made for this"};
+}
+
+/* enroot makes its own images out of docker's and podman's. */
+static void for_enroot(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+{
+    bool podman = q->image && q->image->engine && strcmp(q->image->engine, "podman") == 0;
+    const char *load = ret->first.value && !podman
+                           ? arena_printf(a, "%s && ", ret->first.value)
+                           : "";
+    bool pyxis = q->format == CTR_PYXIS;
+    set_first(ret,
+              arena_printf(a, "%senroot import -o app.sqsh %s://%s%s", load,
+                           podman ? "podman" : "dockerd", ret->name,
+                           pyxis ? "" : " && enroot create --name app app.sqsh"),
+              "enroot starts what it has imported",
+              pyxis ? "rm app.sqsh" : "enroot remove app; rm app.sqsh");
+    ret->name = pyxis ? "./app.sqsh" : "app";
+}
+
+/* A folder with the image's file system. */
+static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+{
+    if (!q->image) {
+        *ret = (struct ctr_subject){.name = q->image_path};
+        return;
+    }
+    bool podman = q->image->engine && strcmp(q->image->engine, "podman") == 0;
+    const char *engine = podman ? "podman" : "docker";
+    const char *load = ret->first.value && !podman
+                           ? arena_printf(a, "%s && ", ret->first.value)
+                           : "";
+    set_first(ret,
+              arena_printf(a,
+                           "%smkdir app && %s create --name app %s && %s export app | sudo tar -x -C "
+                           "app && %s rm app",
+                           load, engine, ret->name, engine, engine),
+              "it starts a folder with the image's file system (what the image set, such as ENV and "
+              "USER, is not in a folder)",
+              "sudo rm -r app");
+    ret->name = "app";
+}
+
+static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
 {
     struct arena *a = q->model->arena;
     *ret = (struct ctr_subject){.name = "IMAGE"};
@@ -135,5 +185,34 @@ void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
         ret->undo.value = arena_printf(a, "%s rmi %s", by_podman(q) ? "podman" : "docker",
                                        diag_shell_word(a, ret->name));
         ret->undo.reason = "removes the image that was loaded for this";
+    }
+}
+
+void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
+{
+    struct arena *a = q->model->arena;
+    name_it(q, ret);
+    if (!q->image_path) {
+        return;
+    }
+    switch (ctr_format_way(q->format)) {
+    case CTR_BY_HOOK:
+        for_enroot(a, q, ret);
+        break;
+    case CTR_BY_PARTS:
+        for_folder(a, q, ret);
+        break;
+    case CTR_BY_PLUGIN:
+    case CTR_BY_CLAIM:
+    case CTR_BY_DEVICE: // they pull from a registry
+        *ret = (struct ctr_subject){.name = ret->name};
+        break;
+    case CTR_BY_FLAG:
+        ret->name = arena_printf(a, "docker-daemon:%s", ret->name);
+        break;
+    case CTR_BY_TOOLKIT:
+    case CTR_BY_NAME:
+    case CTR_BY_NONE:
+        break;
     }
 }

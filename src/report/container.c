@@ -3,266 +3,180 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ one list of options */
-
-struct option {
-    const char *flag; // NULL: the value stands alone
-    const char *value, *reason;
-};
-typedef VEC(struct option) options;
-
-static void add(struct arena *a, options *list, const char *flag, const struct ctr_item *item,
-                const char *suffix)
-{
-    if (item->value) {
-        VEC_PUSH(a, list,
-                 (struct option){flag, arena_printf(a, "%s%s", item->value, suffix), item->reason});
-    }
-}
-
-static void add_all(struct arena *a, options *list, const char *flag, const ctr_items *items,
-                    const char *suffix)
-{
-    for (size_t i = 0; i < items->n; i++) {
-        add(a, list, flag, &items->items[i], suffix);
-    }
-}
-
-/* What stands between "docker run" and the image. */
-static options run_options(struct arena *a, const struct ctr_settings *s)
-{
-    options list = {0};
-    add(a, &list, "--runtime", &s->runtime, "");
-    add_all(a, &list, s->by_toolkit ? "--gpus" : "--device", &s->gpus, "");
-    add_all(a, &list, "--device", &s->devices, "");
-    add_all(a, &list, "--group-add", &s->groups, "");
-    add_all(a, &list, "--security-opt", &s->security, "");
-    add_all(a, &list, "-e", &s->env, "");
-    add_all(a, &list, "-v", &s->mounts, ":ro");
-    add(a, &list, "--shm-size", &s->shm, "");
-    return list;
-}
-
-/* What stands between "apptainer exec" and the image. It shares /dev/shm with the host. */
-static options exec_options(struct arena *a, const struct ctr_settings *s)
-{
-    options list = {0};
-    add_all(a, &list, NULL, &s->gpus, "");
-    add_all(a, &list, "--bind", &s->devices, "");
-    add_all(a, &list, "--env", &s->env, "");
-    add_all(a, &list, "--bind", &s->mounts, ":ro");
-    return list;
-}
-
-static options options_of(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
-{
-    return format == CTR_APPTAINER ? exec_options(a, s) : run_options(a, s);
-}
-
-static const char *option_text(struct arena *a, const struct option *o)
-{
-    const char *value = diag_shell_word(a, o->value);
-    return o->flag ? arena_printf(a, "%s %s", o->flag, value) : value;
-}
-
-static const char *start_of(enum ctr_format format)
-{
-    switch (format) {
-    case CTR_DOCKER:
-        return "docker run --rm";
-    case CTR_PODMAN:
-        return "podman run --rm";
-    case CTR_APPTAINER:
-        return "apptainer exec";
-    case CTR_COMPOSE:
-    case CTR_KUBERNETES:
-    case CTR_FORMATS:
-        break;
-    }
-    return NULL;
-}
+#include "container/yaml_text.h"
+#include "report/container_forms.h"
 
 /* ------------------------------------------------------------------ text */
 
-static void print_command(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                          enum ctr_format format)
+/* One line of a remark, which shells, YAML and units pass over: what is foreign in it stays in it. */
+static void remark(const struct out *o, struct arena *a, enum out_style style, const char *before,
+                   const char *text)
 {
-    options list = options_of(a, s, format);
-    for (size_t i = 0; i < list.n; i++) {
-        out_print(o, OUT_DIM, "# %s\n", option_text(a, &list.items[i]));
-        out_print(o, OUT_DIM, "#     %s\n", list.items[i].reason);
-    }
-    out_print(o, OUT_BOLD, "%s%s", list.n ? "\n" : "", start_of(format));
-    for (size_t i = 0; i < list.n; i++) {
-        out_print(o, OUT_BOLD, " \\\n    %s", option_text(a, &list.items[i]));
-    }
-    out_print(o, OUT_BOLD, "%s%s\n", list.n ? " \\\n    " : " ", diag_shell_word(a, s->subject));
+    out_print(o, style, "#%s%s\n", before, str_printable(a, text));
 }
 
-/* YAML of double-quoted strings: JSON's. */
-static void print_yaml(const struct out *o, struct arena *a, const char *indent, const char *key,
-                       const char *value, const char *reason)
+static void print_reasons(const struct out *o, struct arena *a, const report_options *list)
 {
-    json_t *text = out_json_text(a, value);
-    char *quoted = json_dumps(text, JSON_ENCODE_ANY);
-    if (*reason) {
-        out_print(o, OUT_DIM, "%s# %s\n", indent, reason);
+    for (size_t i = 0; i < list->n; i++) {
+        remark(o, a, OUT_DIM, " ", report_option_text(a, &list->items[i]));
+        remark(o, a, OUT_DIM, "     ", list->items[i].reason);
     }
-    out_print(o, OUT_PLAIN, "%s%s%s\n", indent, key, quoted ? quoted : "\"\"");
-    free(quoted);
-    json_decref(text);
-}
-
-static void print_list(const struct out *o, struct arena *a, const char *indent, const char *key,
-                       const ctr_items *items, const char *suffix)
-{
-    if (items->n) {
-        out_print(o, OUT_PLAIN, "%s%s:\n", indent, key);
-    }
-    for (size_t i = 0; i < items->n; i++) {
-        print_yaml(o, a, arena_printf(a, "%s  ", indent), "- ",
-                   arena_printf(a, "%s%s", items->items[i].value, suffix), items->items[i].reason);
-    }
-}
-
-static void print_compose(const struct out *o, struct arena *a, const struct ctr_settings *s)
-{
-    static const char indent[] = "    ";
-    out_print(o, OUT_PLAIN, "services:\n  app:\n");
-    print_yaml(o, a, indent, "image: ", s->subject, "");
-    if (s->by_toolkit) {
-        out_print(o, OUT_DIM, "%s# %s\n", indent, s->gpus.items[0].reason);
-        out_print(o, OUT_PLAIN,
-                  "    deploy:\n      resources:\n        reservations:\n          devices:\n"
-                  "            - driver: nvidia\n              count: all\n"
-                  "              capabilities: [gpu]\n");
-    }
-    if (s->runtime.value) {
-        print_yaml(o, a, indent, "runtime: ", s->runtime.value, s->runtime.reason);
-    }
-    print_list(o, a, indent, "devices", &s->devices, "");
-    print_list(o, a, indent, "group_add", &s->groups, "");
-    print_list(o, a, indent, "security_opt", &s->security, "");
-    print_list(o, a, indent, "environment", &s->env, "");
-    print_list(o, a, indent, "volumes", &s->mounts, ":ro");
-    if (s->shm.value) {
-        print_yaml(o, a, indent, "shm_size: ", s->shm.value, s->shm.reason);
-    }
-}
-
-/* "FROM:TO" */
-static const char *half(struct arena *a, const char *value, bool second)
-{
-    struct str rest = str_of(value), first = str_cut(&rest, ':');
-    return str_dup(a, second ? rest : first);
-}
-
-static void print_volumes(const struct out *o, struct arena *a, const struct ctr_settings *s)
-{
-    if (s->shm.value || s->mounts.n) {
-        out_print(o, OUT_PLAIN, "  volumes:\n");
-    }
-    if (s->shm.value) {
-        out_print(o, OUT_DIM, "    # %s\n", s->shm.reason);
-        out_print(o, OUT_PLAIN,
-                  "    - name: shm\n      emptyDir: {medium: Memory, sizeLimit: %cGi}\n",
-                  s->shm.value[0]); // "1g"
-    }
-    for (size_t i = 0; i < s->mounts.n; i++) {
-        out_print(o, OUT_DIM, "    # %s\n", s->mounts.items[i].reason);
-        out_print(o, OUT_PLAIN, "    - name: library-%zu\n      hostPath: {path: %s, type: File}\n",
-                  i, half(a, s->mounts.items[i].value, false));
-    }
-}
-
-static void print_pod(const struct out *o, struct arena *a, const struct ctr_settings *s)
-{
-    out_print(o, OUT_PLAIN,
-              "apiVersion: v1\nkind: Pod\nmetadata:\n  name: app\nspec:\n"
-              "  restartPolicy: Never\n");
-    if (s->runtime_class.value) {
-        print_yaml(o, a, "  ", "runtimeClassName: ", s->runtime_class.value,
-                   s->runtime_class.reason);
-    }
-    if (s->groups.n) {
-        out_print(o, OUT_PLAIN, "  securityContext:\n    supplementalGroups:\n");
-        for (size_t i = 0; i < s->groups.n; i++) {
-            out_print(o, OUT_DIM, "      # %s\n", s->groups.items[i].reason);
-            out_print(o, OUT_PLAIN, "      - %s\n", s->groups.items[i].value);
-        }
-    }
-    out_print(o, OUT_PLAIN, "  containers:\n    - name: app\n");
-    print_yaml(o, a, "      ", "image: ", s->subject, "");
-    if (s->resource.value) {
-        out_print(o, OUT_DIM, "      # %s\n", s->resource.reason);
-        out_print(o, OUT_PLAIN, "      resources:\n        limits:\n          %s: 1\n",
-                  s->resource.value);
-    }
-    if (s->env.n) {
-        out_print(o, OUT_PLAIN, "      env:\n");
-    }
-    for (size_t i = 0; i < s->env.n; i++) {
-        struct str rest = str_of(s->env.items[i].value), name = str_cut(&rest, '=');
-        out_print(o, OUT_DIM, "        # %s\n", s->env.items[i].reason);
-        out_print(o, OUT_PLAIN, "        - name: %s\n", str_dup(a, name));
-        print_yaml(o, a, "          ", "value: ", str_dup(a, rest), "");
-    }
-    if (s->shm.value || s->mounts.n) {
-        out_print(o, OUT_PLAIN, "      volumeMounts:\n");
-    }
-    if (s->shm.value) {
-        out_print(o, OUT_PLAIN, "        - {name: shm, mountPath: /dev/shm}\n");
-    }
-    for (size_t i = 0; i < s->mounts.n; i++) {
-        out_print(o, OUT_PLAIN, "        - {name: library-%zu, mountPath: %s, readOnly: true}\n", i,
-                  half(a, s->mounts.items[i].value, true));
-    }
-    print_volumes(o, a, s);
-}
-
-/* Lines that a shell and a YAML reader pass over. */
-static void print_steps(const struct out *o, const ctr_items *items)
-{
-    for (size_t i = 0; i < items->n; i++) {
-        out_print(o, OUT_DIM, "#   %s\n", items->items[i].reason);
-        out_print(o, OUT_PLAIN, "#   %s\n", items->items[i].value);
-    }
-}
-
-void report_container_text(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                           enum ctr_format format)
-{
-    if (s->gpu == CTR_UNKNOWN_GPU) {
-        out_print(o, OUT_DIM, "# Whether there is a GPU here cannot be told: the bus could not be "
-                              "read, so nothing is asked for.\n");
-    }
-    if (s->gpu == CTR_NO_GPU) {
-        out_print(o, OUT_DIM, "# No GPU here that a container could use: it runs on the CPU.\n");
-    }
-    if (s->first.n) {
-        out_print(o, OUT_DIM, "# First, on the host:\n");
-        print_steps(o, &s->first);
+    if (list->n) {
         out_print(o, OUT_PLAIN, "\n");
     }
-    if (format == CTR_COMPOSE) {
-        print_compose(o, a, s);
-    } else if (format == CTR_KUBERNETES) {
-        print_pod(o, a, s);
+}
+
+static void print_command(const struct out *o, struct arena *a, const struct ctr_settings *s,
+                          enum ctr_format format, const report_options *list)
+{
+    const char *name = diag_shell_word(a, s->subject);
+    for (size_t i = 0; i < s->env.n && format == CTR_PYXIS; i++) {
+        out_print(o, OUT_BOLD, "%s%s \\\n    ", i ? "" : "env ",
+                  diag_shell_word(a, s->env.items[i].value));
+    }
+    out_print(o, OUT_BOLD, "%s", report_form_start(format));
+    for (size_t i = 0; i < list->n; i++) {
+        out_print(o, OUT_BOLD, " \\\n    %s", report_option_text(a, &list->items[i]));
+    }
+    out_print(o, OUT_BOLD, "%s%s%s\n", list->n ? " \\\n    " : " ",
+              format == CTR_PYXIS    ? "--container-image="
+              : format == CTR_NSPAWN ? "--directory="
+                                     : "",
+              name);
+}
+
+static void print_form(const struct out *o, struct arena *a, const struct ctr_settings *s,
+                       enum ctr_format format, const report_options *list)
+{
+    json_t *documents = report_form_documents(a, s, format);
+    const char *lines = report_form_lines(a, s, format);
+    if (documents && format == CTR_DEVCONTAINER) {
+        char *text = json_dumps(json_array_get(documents, 0), JSON_INDENT(4));
+        out_print(o, OUT_PLAIN, "%s\n", text ? text : "");
+        free(text);
+    } else if (documents) {
+        const char *text = ctr_yaml_text(a, documents);
+        out_print(o, OUT_PLAIN, "%s", text ? text : "");
+    } else if (lines) {
+        out_print(o, OUT_PLAIN, "%s", lines);
     } else {
-        print_command(o, a, s, format);
+        print_command(o, a, s, format, list);
     }
-    if (s->image.n) {
-        out_print(o, OUT_DIM,
-                  "\n# What neither the image nor this host has, as lines for the "
-                  "Dockerfile:\n");
+    json_decref(documents);
+}
+
+static void print_steps(const struct out *o, struct arena *a, const ctr_items *items)
+{
+    for (size_t i = 0; i < items->n; i++) {
+        remark(o, a, OUT_DIM, "   ", items->items[i].reason);
+        remark(o, a, OUT_PLAIN, "   ", items->items[i].value);
     }
-    print_steps(o, &s->image);
-    out_print(o, OUT_DIM,
-              "\n# To return, start the container without these settings: they change "
-              "nothing else.\n");
-    print_steps(o, &s->undo);
+}
+
+static void print_before(const struct out *o, struct arena *a, const struct ctr_settings *s,
+                         enum ctr_format format)
+{
+    if (s->gpu == CTR_UNKNOWN_GPU && format != CTR_DOCKERFILE) {
+        remark(o, a, OUT_DIM, " ", "Whether there is a GPU here cannot be told: the bus could not be "
+                                   "read, so nothing is asked for.");
+    }
+    if (s->gpu == CTR_NO_GPU) {
+        remark(o, a, OUT_DIM, " ", "No GPU here that a container could use: it runs on the CPU.");
+    }
+    if (s->first.n) {
+        remark(o, a, OUT_DIM, " ", "First, on the host:");
+        print_steps(o, a, &s->first);
+        out_print(o, OUT_PLAIN, "\n");
+    }
+}
+
+static void print_trials(const struct out *o, struct arena *a, const struct ctr_settings *s,
+                         enum ctr_format format)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->trials.n; i++) {
+        const struct ctr_trial *t = &s->trials.items[i];
+        const char *line = report_form_trial(a, s, format, t);
+        if (line && !any) {
+            out_print(o, OUT_PLAIN, "\n");
+            remark(o, a, OUT_DIM, " ", "To try it:");
+        }
+        if (line) {
+            any = true;
+            remark(o, a, OUT_PLAIN, "   ", line);
+            remark(o, a, OUT_DIM, "       ", t->expected);
+        }
+    }
+}
+
+static void print_inventory(const struct out *o, struct arena *a, const struct ctr_settings *s)
+{
+    static const char *const words[] = {"cannot tell", "does not fit", "fits"};
+    if (s->gpu != CTR_NVIDIA) {
+        return;
+    }
+    out_print(o, OUT_PLAIN, "\n");
+    remark(o, a, OUT_DIM, " ",
+           s->driver ? arena_printf(a, "Driver of the host: %s (%s); the newest CUDA that goes with "
+                                       "it: %s",
+                                    s->driver, s->driver_from ? s->driver_from : "",
+                                    s->driver_cuda ? s->driver_cuda : "cannot tell")
+                     : arena_printf(a, "Driver of the host: cannot tell (%s)",
+                                    s->driver_from ? s->driver_from : "nothing names it"));
+    for (size_t i = 0; i < s->fits.n; i++) {
+        const struct ctr_fit *f = &s->fits.items[i];
+        remark(o, a, OUT_DIM, " ",
+               arena_printf(a, "CUDA of the image: %s (%s): %s: %s", f->cuda, f->from,
+                            words[f->fits], f->rule));
+    }
+    if (s->fits.n == 0) {
+        remark(o, a, OUT_DIM, " ", "CUDA of the image: cannot tell (nothing in it names a version)");
+    }
+}
+
+static void print_undo(const struct out *o, struct arena *a, const struct ctr_settings *s,
+                       enum ctr_format format)
+{
+    struct ctr_item use, undo;
+    report_form_use(format, &use, &undo);
+    out_print(o, OUT_PLAIN, "\n");
+    if (use.value) {
+        remark(o, a, OUT_DIM, " ", "To use it:");
+        remark(o, a, OUT_PLAIN, "   ", use.value);
+        remark(o, a, OUT_DIM, " ", "To return:");
+        remark(o, a, OUT_PLAIN, "   ", undo.value);
+    } else {
+        remark(o, a, OUT_DIM, " ", "To return, start the container without these settings: they "
+                                   "change nothing else.");
+    }
+    print_steps(o, a, &s->undo);
+}
+
+void report_container_text(const struct out *o, const struct out *r, struct arena *a,
+                           const struct ctr_settings *s, enum ctr_format format)
+{
+    report_options list = report_form_options(a, s, format);
+    print_before(r, a, s, format);
+    print_reasons(r, a, &list);
+    if (format == CTR_DOCKERFILE && s->image.n) {
+        print_steps(r, a, &s->image);
+        out_print(r, OUT_PLAIN, "\n");
+    } else if (format == CTR_DOCKERFILE) {
+        remark(r, a, OUT_DIM, " ", "Nothing in the image has to be mended.");
+    }
+    print_form(o, a, s, format, &list);
+    if (s->image.n && format != CTR_DOCKERFILE) {
+        out_print(r, OUT_PLAIN, "\n");
+        remark(r, a, OUT_DIM, " ", "What neither the image nor this host has, as lines for the "
+                                   "Dockerfile:");
+        print_steps(r, a, &s->image);
+    }
+    print_trials(r, a, s, format);
+    print_inventory(r, a, s);
+    print_undo(r, a, s, format);
     for (size_t i = 0; i < s->notes.n; i++) {
-        out_print(o, OUT_PLAIN, "%s# %s\n", i ? "" : "\n", s->notes.items[i]);
+        out_print(r, OUT_PLAIN, "%s", i ? "" : "\n");
+        remark(r, a, OUT_PLAIN, " ", s->notes.items[i]);
     }
 }
 
@@ -286,6 +200,38 @@ static json_t *item_json(struct arena *a, const struct ctr_item *item)
         VEC_PUSH(a, &one, *item);
     }
     return items_json(a, &one);
+}
+
+/* The documents, the protocol and the inventory. */
+static void set_proof(json_t *doc, struct arena *a, const struct ctr_settings *s,
+                      enum ctr_format format)
+{
+    static const char *const states[] = {"unknown", "no", "yes"};
+    json_t *trials = json_array(), *fits = json_array();
+    json_t *documents = report_form_documents(a, s, format);
+    const char *lines = report_form_lines(a, s, format);
+    for (size_t i = 0; i < s->trials.n; i++) {
+        const char *line = report_form_trial(a, s, format, &s->trials.items[i]);
+        if (line) {
+            (void)json_array_append_new(
+                trials, json_pack("{s:o, s:o}", "command", out_json_text(a, line), "expected",
+                                  out_json_text(a, s->trials.items[i].expected)));
+        }
+    }
+    for (size_t i = 0; i < s->fits.n; i++) {
+        const struct ctr_fit *f = &s->fits.items[i];
+        (void)json_array_append_new(
+            fits, json_pack("{s:o, s:o, s:s, s:o}", "cuda", out_json_text(a, f->cuda), "from",
+                            out_json_text(a, f->from), "fits", states[f->fits], "rule",
+                            out_json_text(a, f->rule)));
+    }
+    (void)json_object_set_new(doc, "documents", documents ? documents : json_array());
+    (void)json_object_set_new(doc, "lines", out_json_text(a, lines));
+    (void)json_object_set_new(doc, "trials", trials);
+    (void)json_object_set_new(
+        doc, "inventory",
+        json_pack("{s:o, s:o, s:o}", "driver", out_json_text(a, s->driver), "driver_cuda",
+                  out_json_text(a, s->driver_cuda), "image", fits));
 }
 
 json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
@@ -319,7 +265,8 @@ json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enu
         (void)json_object_set_new(doc, rows[i].key, rows[i].value);
     }
     json_t *arguments = json_array(), *notes = json_array();
-    options list = start_of(format) ? options_of(a, s, format) : (options){0};
+    report_options list =
+        report_form_start(format) ? report_form_options(a, s, format) : (report_options){0};
     for (size_t i = 0; i < list.n; i++) {
         if (list.items[i].flag) {
             (void)json_array_append_new(arguments, json_string(list.items[i].flag));
@@ -331,5 +278,6 @@ json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enu
     }
     (void)json_object_set_new(doc, "arguments", arguments);
     (void)json_object_set_new(doc, "notes", notes);
+    set_proof(doc, a, s, format);
     return doc;
 }

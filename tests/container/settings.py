@@ -10,6 +10,7 @@ stories of a library that the image lacks: the host has it (the mounts make the 
 neither has it (a line for the Dockerfile).
 """
 
+import configparser
 import io
 import json
 import os
@@ -31,6 +32,14 @@ from image import layout, saved  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
 ENGINES = ("docker", "podman", "compose", "kubernetes", "apptainer")
+COMMANDS = ("docker", "podman", "apptainer", "enroot", "pyxis", "nspawn")
+YAML = ("compose", "kubernetes", "kubernetes-deployment", "kubernetes-claim", "incus")
+FORMS = (*ENGINES, "kubernetes-deployment", "kubernetes-claim", "quadlet", "devcontainer", "enroot",
+         "pyxis", "incus", "lxc", "nspawn", "dockerfile")
+EVERY_FORM = ("geforce-desktop", "a100-mig", "rx6700xt", "wsl-good", "jetson-orin", "arc-a770",
+              "cpu-only", "proc-without-sys", "host-of-containers")
+KINDS = {"Pod": "pod-v1", "Deployment": "deployment-apps-v1",
+         "ResourceClaimTemplate": "resourceclaimtemplate-resource-v1"}
 SCHEMAS = "kubernetes-validate==1.37.0"
 
 
@@ -45,10 +54,10 @@ def yaml_of(text):
         import yaml
     except ImportError:
         return None
-    return yaml.safe_load(text)
+    return list(yaml.safe_load_all(text))
 
 
-def pod_schema():
+def kind_schemas():
     try:
         import jsonschema
         wheels = store.Store(store.cache_folder(),
@@ -57,11 +66,14 @@ def pod_schema():
         folder = wheels.wheel_folder(SCHEMAS) / "kubernetes_validate/kubernetes-json-schema"
         newest = sorted(folder.glob("v*-local-strict"),
                         key=lambda p: [int(n) for n in p.name[1:].split("-")[0].split(".")])[-1]
-        schema = json.loads((newest / "pod-v1.json").read_text())
         shared = json.loads((newest / "_definitions.json").read_text())
-        resolver = jsonschema.RefResolver("https://kubernetes.io/api/pod/v1", schema, store={
-            "https://kubernetes.io/api/_definitions.json": shared})
-        return jsonschema.Draft202012Validator(schema, resolver=resolver)
+        found = {}
+        for kind, name in KINDS.items():
+            schema = json.loads((newest / f"{name}.json").read_text())
+            resolver = jsonschema.RefResolver("https://kubernetes.io/api/pod/v1", schema, store={
+                "https://kubernetes.io/api/_definitions.json": shared})
+            found[kind] = jsonschema.Draft202012Validator(schema, resolver=resolver)
+        return found
     except (store.Skip, ImportError, OSError, IndexError) as error:
         skip("the schema of Kubernetes", str(error))
         return None
@@ -69,34 +81,63 @@ def pod_schema():
 
 # ---------------------------------------------------------------- every host, every engine
 
-def of_machine(exe, folder, name, schema):
+def check_units(where, text):
+    """A quadlet: sections and keys of podman-systemd.unit(5), read by an INI parser."""
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read_string(text)
+    keys = {"Image", "AddDevice", "PodmanArgs", "SecurityLabelDisable", "Environment", "Volume",
+            "ShmSize"}
+    check(f"{where}: keys", set(unit["Container"]) <= keys and unit["Container"]["Image"],
+          dict(unit["Container"]))
+
+
+def check_form(where, form, text, document, schemas):
+    """That a text is what it says it is, by who reads such texts."""
+    if form in YAML:
+        documents = yaml_of(text)
+        if documents is None:
+            return
+        check(f"{where}: YAML", documents == document["documents"], text)
+        for one in documents:
+            faults = [e.message[:100] for e in schemas[one["kind"]].iter_errors(one)] \
+                if schemas and "kind" in one else []
+            check(f"{where}: schema", not faults, faults)
+    elif form == "devcontainer":
+        check(f"{where}: JSON", json.loads(text) == document["documents"][0], text)
+    elif form == "quadlet":
+        check_units(where, text)
+    elif form == "lxc":
+        check(f"{where}: keys", all(line.startswith(("#", "lxc.")) or not line
+                                    for line in text.splitlines()), text)
+    elif form == "dockerfile":
+        check(f"{where}: instructions", all(
+            line.split(" ")[0] in ("FROM", "RUN", "ENV", "USER") or line.startswith("#") or not line
+            for line in text.splitlines()), text)
+    else:
+        shell = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, check=False)
+        check(f"{where}: a shell reads it", shell.returncode == 0, shell.stderr)
+
+
+def of_machine(exe, folder, name, schemas):
     top = tree(folder, name)
-    for engine in ENGINES:
-        where = f"{name}: {engine}"
-        shown = run(exe, engine, "--host", top, "/bin/true")
-        told = run(exe, engine, "--host", top, "--json", "/bin/true")
+    for form in FORMS if name in EVERY_FORM else ("docker", "kubernetes"):
+        where = f"{name}: {form}"
+        shown = run(exe, form, "--host", top, "/bin/true")
+        told = run(exe, form, "--host", top, "--json", "/bin/true")
         if name == "files-of-an-image":     # nothing of a machine is in it
             check(where, shown.returncode == 3 and "cannot be looked at" in shown.stderr,
                   shown.stderr)
             continue
         check(f"{where}: status", shown.returncode == 0 == told.returncode, shown.stderr)
         said = json.loads(told.stdout)
-        check(f"{where}: json", said["schema"] == 1 and said["format"] == engine, said)
+        check(f"{where}: json", said["schema"] == 1 and said["format"] == form, said)
         for key, items in said.items():
-            if isinstance(items, list) and items and isinstance(items[0], dict):
+            if isinstance(items, list) and items and isinstance(items[0], dict) \
+                    and key not in ("documents", "trials"):
                 check(f"{where}: {key} has reasons", all(i["reason"] for i in items), items)
-        if engine in ("compose", "kubernetes"):
-            document = yaml_of(shown.stdout)
-            if document is None:
-                continue
-            check(f"{where}: YAML", isinstance(document, dict), shown.stdout)
-            if engine == "kubernetes" and schema:
-                faults = [e.message[:100] for e in schema.iter_errors(document)]
-                check(f"{where}: schema", not faults, faults)
-        else:
-            shell = subprocess.run(["sh", "-n"], input=shown.stdout, capture_output=True,
-                                   text=True, check=False)
-            check(f"{where}: a shell reads it", shell.returncode == 0, shell.stderr)
+        check(f"{where}: text", shown.stdout.isascii() or "\ufffd" not in shown.stdout, shown.stdout)
+        check_form(where, form, shown.stdout, said, schemas)
 
 
 def values(document, key):
@@ -205,6 +246,49 @@ def ours(exe, folder, said):
               values(said("host-of-containers", engine), "first") == [], "")
 
 
+# ---------------------------------------------------------------- which GPUs
+
+def selected(exe, folder):
+    def on(machine, form, gpus, *more):
+        done = run(exe, form, "--host", folder / machine, "--json", "--gpus", gpus, *more,
+                   "/bin/true")
+        return json.loads(done.stdout) if done.returncode == 0 else done
+    for machine in ("mixed-quadro-geforce", "a100-mig", "geforce-desktop", "rx6700xt"):
+        tree(folder, machine)
+    two = on("mixed-quadro-geforce", "docker", "0,2")
+    check("docker: a list is one field of CSV", two["arguments"][:2] == ["--gpus", '"device=0,2"'],
+          two)
+    device = on("mixed-quadro-geforce", "compose", "0,2")["documents"][0]["services"]["app"][
+        "deploy"]["resources"]["reservations"]["devices"][0]
+    check("compose: device_ids", device["device_ids"] == ["0", "2"] and "count" not in device, device)
+    check("podman: names", values(on("a100-mig", "podman", "0:1"), "gpus") == ["nvidia.com/gpu=0:1"],
+          "")
+    uuid = on("geforce-desktop", "kubernetes-claim", "0")["documents"][0]
+    check("a claim selects by UUID", "uuid ==" in json.dumps(uuid), uuid)
+    mig = on("a100-mig", "kubernetes", "mig-1g.10gb")
+    check("kubernetes: MIG by its profile", values(mig, "resource") == ["nvidia.com/mig-1g.10gb"], mig)
+    check("kubernetes: no profile is invented",
+          on("a100-mig", "kubernetes", "0:1").returncode == 2, "")
+    check("and that there are instances is said", "mig-PROFILE" in " ".join(
+        on("a100-mig", "kubernetes", "all")["notes"]), "")
+    for wrong in ("7", "0:9", "GPU-11111111-2222-3333-4444-555555555555", "a;b", "mig-x", "", "0,"):
+        check(f"--gpus {wrong!r} is refused", getattr(on("a100-mig", "docker", wrong), "returncode",
+                                                      0) == 2, "")
+    unknown = on("a100-mig", "docker", "MIG-1234")
+    check("what no file names cannot be told", "cannot be told" in " ".join(unknown["notes"]), unknown)
+    best = on("geforce-desktop", "docker", "best", "--model", "whisper:tiny")
+    check("best: by choose, with its reason", "as gpumend choose does" in " ".join(best["notes"]),
+          best)
+    own = on("mixed-quadro-geforce", "docker", "2", "--env", "CUDA_VISIBLE_DEVICES=2")
+    check("the container counts from 0", "CUDA_VISIBLE_DEVICES=0" in values(own, "environment"), own)
+    kept = on("geforce-desktop", "docker", "all", "--env", "NVIDIA_DRIVER_CAPABILITIES=all")
+    check("what the image states of the driver stays", not any(
+        "CAPABILITIES" in v for v in values(kept, "environment")), kept)
+    more = on("geforce-desktop", "docker", "all", "--env", "NVIDIA_DRIVER_CAPABILITIES=video")
+    check("and is extended", "NVIDIA_DRIVER_CAPABILITIES=video,compute,utility"
+          in values(more, "environment"), more)
+
+
 # ---------------------------------------------------------------- an image itself
 
 def layer_of(folder):
@@ -231,7 +315,7 @@ def of_image(exe, folder):
             ("App One.tar", "app:1", "load -i '"),
             ("app-layout", "localhost/app-layout:local", "skopeo copy oci:"),
             ("image", "localhost/image:local", "tar -C ")):
-        for engine in ENGINES:
+        for engine in FORMS:
             where = f"{engine} {form}"
             done = run(exe, engine, folder / form, "/app", "--host", host, "--json", env=before)
             said = json.loads(done.stdout) if done.stdout else {}
@@ -240,7 +324,7 @@ def of_image(exe, folder):
                 continue
             own = ":/opt/own" if form != "image" else ""    # a folder sets no variables
             check(f"{where}: its LD_LIBRARY_PATH is extended, this shell's is not in it",
-                  f"LD_LIBRARY_PATH=/opt/gpumend/lib{own}" in values(said, "environment"), said)
+                  engine == "dockerfile" or f"LD_LIBRARY_PATH=/opt/gpumend/lib{own}" in values(said, "environment"), said)
             shown = run(exe, engine, folder / form, "/app", "--host", host).stdout
             if engine in ("docker", "podman", "compose"):
                 check(f"{where}: it is loaded first, and named", said["name"] == name
@@ -359,7 +443,7 @@ def in_podman(folder, image, host, said):
 
 def main():
     exe = Path(sys.argv[1]).resolve()
-    schema = pod_schema()
+    schemas = kind_schemas()
     if yaml_of("a: 1") is None:
         skip("YAML", "this Python has no yaml module")
     with tempfile.TemporaryDirectory() as temporary:
@@ -367,9 +451,10 @@ def main():
         folder.chmod(0o755)
         (folder / "bare").mkdir()
         for name in MACHINES:
-            of_machine(exe, folder, name, schema)
+            of_machine(exe, folder, name, schemas)
         expected(exe, folder)
         lacking(exe, folder)
+        selected(exe, folder)
         of_image(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0

@@ -1,0 +1,47 @@
+/*
+ * What the files share that work out settings: one question, the settings being made, and how a
+ * thing gets into them. What comes from an image is checked here, so that no renderer meets bytes
+ * that could leave their place.
+ */
+#ifndef GPUMEND_CONTAINER_INTERNAL_H
+#define GPUMEND_CONTAINER_INTERNAL_H
+
+#include "container/settings.h"
+
+struct ctr_work {
+    const struct ctr_question *q;
+    struct arena *a;
+    struct ctr_settings *s;
+    ctr_items path; // folders of LD_LIBRARY_PATH
+};
+
+/* Adds what the list does not have. */
+void ctr_add(struct ctr_work *w, ctr_items *list, const char *value, const char *reason);
+void ctr_note(struct ctr_work *w, const char *text);
+
+/* What the image's own environment holds, or NULL. */
+const char *ctr_own_value(struct ctr_work *w, const char *name);
+
+/* Sets a variable. What is no text (control characters, bytes that are not UTF-8) is a note. */
+void ctr_set(struct ctr_work *w, const char *name, const char *value, const char *reason);
+
+/* UTF-8 without control characters: what a shell, YAML, a unit and a Dockerfile can all hold. */
+bool ctr_is_text(const char *s);
+
+/* An absolute path that no engine, shell or document takes apart. */
+bool ctr_is_plain_path(const char *path);
+
+/* Whether one of the distributions is in the environment; *ret: which. */
+bool ctr_uses_package(const struct model *m, const char *const *names, size_t n, const char **ret);
+
+/* Everything about the GPU and the driver (ask.c). */
+void ctr_ask(struct ctr_work *w);
+
+/* How to try it, and which CUDA meets which driver (proof.c). */
+void ctr_prove(struct ctr_work *w);
+
+/* Mounts the libraries that the image lacks and the host has (libraries.c). Returns how many names
+ * stay without. */
+size_t ctr_mount_lacks(struct ctr_work *w);
+
+#endif

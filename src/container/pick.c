@@ -1,0 +1,197 @@
+/* Which GPUs are meant: numbers as nvidia-smi counts them (by PCI address), UUIDs, MIG instances. */
+#include "container/internal.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------ the host's GPUs */
+
+/* The number that the vendor's tools give a GPU: its place among those of its vendor by address. */
+static size_t index_of(const struct host *h, const struct host_gpu *gpu)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->gpus.n && &h->gpus.items[i] != gpu; i++) {
+        n += h->gpus.items[i].vendor == gpu->vendor;
+    }
+    return n;
+}
+
+static const struct host_gpu *gpu_at(const struct host *h, enum host_vendor vendor, uint64_t index)
+{
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        if (h->gpus.items[i].vendor == vendor && index-- == 0) {
+            return &h->gpus.items[i];
+        }
+    }
+    return NULL;
+}
+
+static size_t count_of(const struct host *h, enum host_vendor vendor)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        n += h->gpus.items[i].vendor == vendor;
+    }
+    return n;
+}
+
+static const struct host_gpu *gpu_by_uuid(const struct host *h, const char *uuid, bool *ret_all)
+{
+    *ret_all = h->gpus.n > 0;
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_fact *own = &h->gpus.items[i].uuid;
+        *ret_all &= h->gpus.items[i].vendor != HOST_NVIDIA || own->state == HOST_YES;
+        if (own->state == HOST_YES && own->value && strcmp(own->value, uuid) == 0) {
+            return &h->gpus.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ one word */
+
+struct parsing {
+    const struct host *h;
+    struct arena *a;
+    enum host_vendor vendor;
+    enum ctr_format format;
+    struct ctr_pick *pick;
+    struct gm_err *err;
+};
+
+static bool is_word(struct str word, const char *more)
+{
+    for (size_t i = 0; i < word.n; i++) {
+        bool digit = word.s[i] >= '0' && word.s[i] <= '9';
+        if (!digit && !str_is_letter(word.s[i]) && !strchr(more, word.s[i])) {
+            return false;
+        }
+    }
+    return word.n > 0 && word.n < 128;
+}
+
+static void take(struct parsing *p, const char *id, const struct host_gpu *gpu, long instance)
+{
+    for (size_t i = 0; i < p->pick->devices.n; i++) {
+        if (strcmp(p->pick->devices.items[i].id, id) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(p->a, &p->pick->devices, (struct ctr_device){id, gpu, instance});
+}
+
+/* "1", or "0:2" for a MIG instance. */
+static int take_number(struct parsing *p, struct str word)
+{
+    struct str rest = word, first = str_cut(&rest, ':');
+    uint64_t index = 0, instance = 0;
+    bool is_mig = rest.s != NULL;
+    if (!str_u64(first, &index) || (is_mig && !str_u64(rest, &instance))) {
+        return gm_err_set(p->err, GM_ERR_USAGE, "%.*s names no GPU: a number, a UUID or GPU:INSTANCE",
+                          (int)word.n, word.s);
+    }
+    const struct host_gpu *gpu = gpu_at(p->h, p->vendor, index);
+    if (!gpu) {
+        return gm_err_set(p->err, GM_ERR_USAGE, "there is no GPU %llu here: of %s there are %zu",
+                          (unsigned long long)index, host_vendor_name(p->vendor),
+                          count_of(p->h, p->vendor));
+    }
+    if (is_mig && instance >= gpu->mig.n) {
+        return gm_err_set(p->err, GM_ERR_USAGE, "GPU %llu has no MIG instance %llu: it has %zu",
+                          (unsigned long long)index, (unsigned long long)instance, gpu->mig.n);
+    }
+    take(p, is_mig ? arena_printf(p->a, "%llu:%llu", (unsigned long long)index,
+                                  (unsigned long long)instance)
+                   : arena_printf(p->a, "%llu", (unsigned long long)index),
+         gpu, is_mig ? (long)instance : -1);
+    return 0;
+}
+
+static int take_uuid(struct parsing *p, struct str word)
+{
+    const char *uuid = str_dup(p->a, word);
+    bool all_known = false;
+    const struct host_gpu *gpu = gpu_by_uuid(p->h, uuid, &all_known);
+    if (!gpu && all_known && starts_with(uuid, "GPU-")) {
+        return gm_err_set(p->err, GM_ERR_USAGE, "no GPU here has the UUID %s", uuid);
+    }
+    take(p, uuid, gpu, -1);
+    return 0;
+}
+
+static bool is_kubernetes(enum ctr_format format)
+{
+    return ctr_format_way(format) == CTR_BY_PLUGIN || ctr_format_way(format) == CTR_BY_CLAIM;
+}
+
+static int take_word(struct parsing *p, struct str word)
+{
+    bool mig = str_starts(word, "MIG-");
+    if (!is_word(word, "-_.:")) {
+        return gm_err_set(p->err, GM_ERR_USAGE,
+                          "--gpus wants all, best, numbers, UUIDs or GPU:INSTANCE, between commas");
+    }
+    if (str_starts(word, "mig-") && is_kubernetes(p->format)) {
+        p->pick->profile = str_dup(p->a, (struct str){word.s + 4, word.n - 4});
+        bool shape = strstr(p->pick->profile, "g.") && *p->pick->profile >= '1' &&
+                     *p->pick->profile <= '9';
+        return shape ? 0
+                     : gm_err_set(p->err, GM_ERR_USAGE, "%.*s is no MIG profile such as mig-1g.10gb",
+                                  (int)word.n, word.s);
+    }
+    if (is_kubernetes(p->format) && (mig || str_find_char(word, ':') < word.n)) {
+        return gm_err_set(p->err, GM_ERR_USAGE,
+                          "kubernetes hands out MIG instances by their profile, which no file of the "
+                          "driver names: --gpus mig-PROFILE, as nvidia-smi -L shows it");
+    }
+    return mig || str_starts(word, "GPU-") ? take_uuid(p, word) : take_number(p, word);
+}
+
+/* ------------------------------------------------------------------ all of them */
+
+static enum host_vendor vendor_of(const struct host *h)
+{
+    const struct host_gpu *best = host_usable_gpu(h);
+    for (size_t i = 0; !best && i < h->gpus.n; i++) {
+        best = host_gpu_counts(&h->gpus.items[i]) ? &h->gpus.items[i] : NULL;
+    }
+    return best ? best->vendor : HOST_NVIDIA;
+}
+
+static void take_all(struct parsing *p)
+{
+    size_t n = count_of(p->h, p->vendor);
+    p->pick->all = true;
+    for (size_t i = 0; i < n; i++) {
+        take(p, arena_printf(p->a, "%zu", i), gpu_at(p->h, p->vendor, i), -1);
+    }
+}
+
+int ctr_pick_parse(const struct host *h, struct arena *a, enum ctr_format format, const char *text,
+                   struct ctr_pick *ret, struct gm_err *err)
+{
+    struct parsing p = {h, a, vendor_of(h), format, ret, err};
+    int rc = 0;
+    *ret = (struct ctr_pick){0};
+    if (strcmp(text, "all") == 0) {
+        take_all(&p);
+        return 0;
+    }
+    for (struct str rest = str_of(text); rc == 0 && rest.s;) {
+        rc = take_word(&p, str_cut(&rest, ','));
+    }
+    if (rc == 0 && ret->profile && ret->devices.n) {
+        rc = gm_err_set(err, GM_ERR_USAGE, "a MIG profile and GPUs are two things: one of them");
+    }
+    return rc;
+}
+
+void ctr_pick_one(const struct host *h, struct arena *a, const struct host_gpu *gpu,
+                  const char *reason, struct ctr_pick *ret)
+{
+    *ret = (struct ctr_pick){.reason = reason, .none = !gpu};
+    if (gpu) {
+        bool uuid = gpu->uuid.state == HOST_YES && gpu->uuid.value && gpu->vendor == HOST_NVIDIA;
+        const char *id = uuid ? gpu->uuid.value : arena_printf(a, "%zu", index_of(h, gpu));
+        VEC_PUSH(a, &ret->devices, (struct ctr_device){id, gpu, -1});
+    }
+}

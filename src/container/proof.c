@@ -1,0 +1,197 @@
+/* How to try a container out, and which CUDA of the image meets which driver of the host. The rules
+ * are those of NVIDIA's "CUDA Compatibility": a driver runs every older CUDA, and of its own major
+ * also newer ones down from a floor; the figures are those of kb/drivers.json. */
+#include "container/internal.h"
+
+#include <string.h>
+
+#include "kb/serves.h"
+#include "model/package.h"
+#include "py/dist.h"
+
+/* ------------------------------------------------------------------ the protocol */
+
+static struct ctr_trial *add_trial(struct ctr_work *w, const char *expected)
+{
+    VEC_PUSH(w->a, &w->s->trials, (struct ctr_trial){.expected = expected});
+    return &w->s->trials.items[w->s->trials.n - 1];
+}
+
+static void add_word(struct ctr_work *w, struct ctr_trial *t, const char *word)
+{
+    VEC_PUSH(w->a, &t->words, word);
+}
+
+/* What each framework answers only where it reached a GPU; the first that is installed is asked. */
+static const struct {
+    const char *package, *code;
+} frameworks[] = {
+    {"torch", "import torch; print(torch.ones(2, device=\"cuda\").sum().item())"},
+    {"ctranslate2", "import ctranslate2; print(ctranslate2.get_supported_compute_types(\"cuda\"))"},
+    {"tensorflow", "import tensorflow as t; print(t.config.list_physical_devices(\"GPU\"))"},
+    {"jax", "import jax; print(jax.devices(\"gpu\"))"},
+    {"cupy-cuda12x", "import cupy; print(cupy.ones(2).sum())"},
+    {"cupy-cuda13x", "import cupy; print(cupy.ones(2).sum())"},
+    {"onnxruntime-gpu", "import onnxruntime as o; print(o.get_available_providers())"},
+};
+
+static void add_framework(struct ctr_work *w)
+{
+    struct py_env *env = w->q->model->env;
+    for (size_t i = 0; env && env->executable && i < sizeof frameworks / sizeof *frameworks; i++) {
+        if (!py_env_by_dist(env, frameworks[i].package)) {
+            continue;
+        }
+        bool offers = strcmp(frameworks[i].package, "onnxruntime-gpu") == 0;
+        struct ctr_trial *t = add_trial(
+            w, offers ? "onnxruntime's build has the provider (that it runs shows in a session alone)"
+                      : arena_printf(w->a, "%s reaches the GPU: no error, and no empty list",
+                                     frameworks[i].package));
+        add_word(w, t, env->executable);
+        add_word(w, t, "-c");
+        add_word(w, t, frameworks[i].code);
+        return;
+    }
+}
+
+static void add_trials(struct ctr_work *w)
+{
+    if (w->s->gpu == CTR_NO_GPU || w->s->gpu == CTR_UNKNOWN_GPU) {
+        return;
+    }
+    if (w->s->gpu == CTR_NVIDIA || w->s->gpu == CTR_WSL) {
+        add_word(w, add_trial(w, "lists each GPU that the container was given"), "nvidia-smi");
+    }
+    if (w->s->program) {
+        struct ctr_trial *t = add_trial(w, "runs each GPU in stages, and names the first that fails");
+        t->needs_gpumend = true;
+        add_word(w, t, CTR_PROGRAM);
+        add_word(w, t, "probe");
+    }
+    add_framework(w);
+}
+
+/* ------------------------------------------------------------------ the inventory */
+
+static const struct kb_driver *row_of(const struct kb_drivers *d, enum kb_driver_kind kind,
+                                      const char *cuda, bool exact)
+{
+    size_t n = strlen(cuda);
+    for (size_t i = 0; i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        if (row->kind == kind && row->cuda && strncmp(row->cuda, cuda, n) == 0 &&
+            (row->cuda[n] == '\0' || (!exact && row->cuda[n] == '.'))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* "12.4" of "12.4.1", "12" of "12". */
+static const char *release_of(struct arena *a, const char *version)
+{
+    struct str rest = str_of(version), major = str_cut(&rest, '.');
+    struct str minor = str_cut(&rest, '.');
+    return minor.n ? arena_printf(a, "%.*s.%.*s", (int)major.n, major.s, (int)minor.n, minor.s)
+                   : str_dup(a, major);
+}
+
+static void judge_fit(struct ctr_work *w, const struct kb_drivers *d, struct ctr_fit *f)
+{
+    struct str rest = str_of(f->cuda);
+    const char *major = str_dup(w->a, str_cut(&rest, '.')), *driver = w->s->driver;
+    const struct kb_driver *own = rest.s ? row_of(d, KB_DRIVER_TOOLKIT, f->cuda, false) : NULL;
+    const struct kb_driver *floor = row_of(d, KB_DRIVER_MINOR, major, true);
+    f->fits = HOST_UNKNOWN;
+    if (!driver) {
+        f->rule = "the driver's version is not known";
+    } else if (own && host_version_cmp(driver, own->linux_min) >= 0) {
+        f->fits = HOST_YES;
+        f->rule = arena_printf(w->a, "the driver is at least %s, which goes with %s", own->linux_min,
+                               own->title);
+    } else if (floor && host_version_cmp(driver, floor->linux_min) >= 0) {
+        f->fits = HOST_YES;
+        f->rule = arena_printf(w->a,
+                               "minor-version compatibility: %s runs from driver %s on, without "
+                               "features of a newer driver and without compiling newer PTX",
+                               floor->title, floor->linux_min);
+    } else if (floor) {
+        f->fits = HOST_NO;
+        f->rule = arena_printf(w->a,
+                               "%s needs driver %s or newer (a forward-compatibility package in the "
+                               "image helps on data-center GPUs alone)",
+                               floor->title, floor->linux_min);
+    } else {
+        f->rule = arena_printf(w->a, "no row of the knowledge base names CUDA %s", f->cuda);
+    }
+}
+
+static void add_cuda(struct ctr_work *w, const struct kb_drivers *d, const char *version,
+                     const char *from)
+{
+    if (!version || strspn(version, "0123456789.") != strlen(version) || !*version) {
+        return;
+    }
+    struct ctr_fit f = {.cuda = release_of(w->a, version), .from = from};
+    for (size_t i = 0; i < w->s->fits.n; i++) {
+        if (strcmp(w->s->fits.items[i].cuda, f.cuda) == 0) {
+            return;
+        }
+    }
+    judge_fit(w, d, &f);
+    VEC_PUSH(w->a, &w->s->fits, f);
+}
+
+/* What a process loads, as far as a name tells: libcudart.so.12. */
+static void add_loaded(struct ctr_work *w, const struct kb_drivers *d)
+{
+    static const char prefix[] = "libcudart.so.";
+    const struct model *m = w->q->model;
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < p->objects.n; k++) {
+            const struct ldso_object *o = p->objects.items[k];
+            const char *name = o->soname ? o->soname : path_base(o->path);
+            if (starts_with(name, prefix) && w->s->fits.n == 0) {
+                add_cuda(w, d, name + strlen(prefix), arena_printf(w->a, "%s is loaded", o->path));
+            }
+        }
+    }
+}
+
+static void add_inventory(struct ctr_work *w)
+{
+    static const char *const runtimes[] = {"nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
+                                           "nvidia-cuda-runtime"};
+    const struct host_fact *module = &w->q->host->nvidia.module;
+    struct kb_drivers drivers;
+    struct gm_err err;
+    if (kb_drivers(w->q->model->kb, &drivers, &err) < 0) {
+        return;
+    }
+    w->s->driver = module->state == HOST_YES ? module->value : NULL;
+    w->s->driver_from = w->s->driver ? module->where : module->why;
+    const struct kb_driver *newest =
+        w->s->driver ? kb_newest_toolkit(&drivers, w->s->driver) : NULL;
+    w->s->driver_cuda = newest ? release_of(w->a, newest->cuda) : NULL;
+    if (w->q->model->processes.n) {
+        add_cuda(w, &drivers, model_torch(w->q->model)->cuda, "torch was built for it");
+    }
+    for (size_t i = 0; w->q->model->env && i < sizeof runtimes / sizeof *runtimes; i++) {
+        const struct py_dist *x = py_env_by_dist(w->q->model->env, runtimes[i]);
+        add_cuda(w, &drivers, x ? x->version : NULL,
+                 arena_printf(w->a, "%s is installed", runtimes[i]));
+    }
+    add_cuda(w, &drivers, ctr_own_value(w, "CUDA_VERSION"), "the image sets CUDA_VERSION");
+    add_loaded(w, &drivers);
+}
+
+void ctr_prove(struct ctr_work *w)
+{
+    w->s->program = w->q->program && ctr_is_plain_path(w->q->program) ? w->q->program : NULL;
+    w->s->user = w->q->image ? w->q->image->user : NULL;
+    add_trials(w);
+    if (w->s->gpu == CTR_NVIDIA) {
+        add_inventory(w);
+    }
+}

@@ -1,0 +1,363 @@
+#include "report/container_forms.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------ tables */
+
+/* How a form is started, stopped, and asked to run something inside. */
+static const struct form {
+    const char *start;        // of a command
+    const char *use, *undo;   // of a document
+    const char *inside;       // before the words of a trial; NULL: as the command itself
+    const char *copy;         // how gpumend comes in, where it is not mounted
+} forms[CTR_FORMATS] = {
+    [CTR_DOCKER] = {.start = "docker run --rm"},
+    [CTR_PODMAN] = {.start = "podman run --rm"},
+    [CTR_APPTAINER] = {.start = "apptainer exec"},
+    [CTR_ENROOT] = {.start = "enroot start"},
+    [CTR_PYXIS] = {.start = "srun"},
+    [CTR_NSPAWN] = {.start = "sudo systemd-nspawn"},
+    [CTR_COMPOSE] = {.use = "docker compose -f compose.yaml up",
+                     .undo = "docker compose -f compose.yaml down",
+                     .inside = "docker compose",
+                     .copy = "-v"},
+    [CTR_KUBERNETES] = {.use = "kubectl apply -f app.yaml",
+                        .undo = "kubectl delete -f app.yaml",
+                        .inside = "kubectl exec pod/app --",
+                        .copy = "kubectl cp %s app:/tmp/gpumend"},
+    [CTR_DEPLOYMENT] = {.use = "kubectl apply -f app.yaml",
+                        .undo = "kubectl delete -f app.yaml",
+                        .inside = "kubectl exec deployment/app --"},
+    [CTR_CLAIM] = {.use = "kubectl apply -f app.yaml",
+                   .undo = "kubectl delete -f app.yaml",
+                   .inside = "kubectl exec pod/app --",
+                   .copy = "kubectl cp %s app:/tmp/gpumend"},
+    [CTR_QUADLET] = {.use = "cp app.container ~/.config/containers/systemd/ && systemctl --user "
+                            "daemon-reload && systemctl --user start app",
+                     .undo = "systemctl --user stop app; rm ~/.config/containers/systemd/app.container "
+                             "&& systemctl --user daemon-reload",
+                     .inside = "podman exec systemd-app",
+                     .copy = "podman cp %s systemd-app:/tmp/gpumend"},
+    [CTR_DEVCONTAINER] = {.use = "devcontainer up --workspace-folder .",
+                          .undo = "rm .devcontainer/devcontainer.json",
+                          .inside = "devcontainer exec --workspace-folder ."},
+    [CTR_INCUS] = {.use = "incus profile create gpumend < gpumend.yaml && incus launch REMOTE:IMAGE "
+                          "app --profile default --profile gpumend",
+                   .undo = "incus delete --force app && incus profile delete gpumend",
+                   .inside = "incus exec app --",
+                   .copy = "incus file push %s app/tmp/gpumend"},
+    [CTR_LXC] = {.use = "sudo sh -c 'cat app.conf >> /var/lib/lxc/app/config' && sudo lxc-start app",
+                 .undo = "sudo lxc-stop app, and take the lines out of /var/lib/lxc/app/config",
+                 .inside = "sudo lxc-attach -n app --"},
+    [CTR_DOCKERFILE] = {.use = "docker build -t app:gpumend -f Dockerfile .",
+                        .undo = "docker rmi app:gpumend"},
+};
+
+const char *report_form_start(enum ctr_format format)
+{
+    return forms[format].start;
+}
+
+void report_form_use(enum ctr_format format, struct ctr_item *ret_start, struct ctr_item *ret_undo)
+{
+    *ret_start = (struct ctr_item){forms[format].use, "puts it into force"};
+    *ret_undo = (struct ctr_item){forms[format].undo, "takes it back"};
+}
+
+/* ------------------------------------------------------------------ options */
+
+static void add(struct arena *a, report_options *list, const char *flag, const struct ctr_item *item,
+                const char *suffix)
+{
+    if (item->value) {
+        VEC_PUSH(a, list,
+                 (struct report_option){flag, arena_printf(a, "%s%s", item->value, suffix),
+                                        item->reason});
+    }
+}
+
+static void add_all(struct arena *a, report_options *list, const char *flag, const ctr_items *items,
+                    const char *suffix)
+{
+    for (size_t i = 0; i < items->n; i++) {
+        add(a, list, flag, &items->items[i], suffix);
+    }
+}
+
+/* docker reads the value of --gpus as a line of CSV: a list of devices is one field of it. */
+static void add_gpus(struct arena *a, report_options *list, const struct ctr_settings *s)
+{
+    for (size_t i = 0; i < s->gpus.n; i++) {
+        struct ctr_item item = s->gpus.items[i];
+        if (s->by_toolkit && strchr(item.value, ',')) {
+            item.value = arena_printf(a, "\"%s\"", item.value);
+        }
+        add(a, list, s->by_toolkit ? "--gpus" : "--device", &item, "");
+    }
+}
+
+/* What stands between "docker run" and the image. */
+static report_options run_options(struct arena *a, const struct ctr_settings *s)
+{
+    report_options list = {0};
+    add(a, &list, "--runtime", &s->runtime, "");
+    add_gpus(a, &list, s);
+    add_all(a, &list, "--device", &s->devices, "");
+    add_all(a, &list, "--group-add", &s->groups, "");
+    add_all(a, &list, "--security-opt", &s->security, "");
+    add_all(a, &list, "-e", &s->env, "");
+    add_all(a, &list, "-v", &s->mounts, ":ro");
+    add(a, &list, "--shm-size", &s->shm, "");
+    return list;
+}
+
+/* What stands between "apptainer exec" and the image. It shares /dev/shm with the host. */
+static report_options exec_options(struct arena *a, const struct ctr_settings *s)
+{
+    report_options list = {0};
+    add_all(a, &list, NULL, &s->gpus, "");
+    add_all(a, &list, "--bind", &s->devices, "");
+    add_all(a, &list, "--env", &s->env, "");
+    add_all(a, &list, "--bind", &s->mounts, ":ro");
+    return list;
+}
+
+static report_options enroot_options(struct arena *a, const struct ctr_settings *s)
+{
+    report_options list = {0};
+    add_all(a, &list, "--env", &s->env, "");
+    add_all(a, &list, "--mount", &s->mounts, ":none:x-create=auto,bind,ro");
+    return list;
+}
+
+/* Slurm chooses the GPUs; what the image sets wins over this shell's variables unless named. */
+static report_options pyxis_options(struct arena *a, const struct ctr_settings *s)
+{
+    report_options list = {0};
+    const char *names = NULL, *mounts = NULL;
+    size_t n = s->pick->all || s->pick->devices.n == 0 ? 1 : s->pick->devices.n;
+    for (size_t i = 0; i < s->env.n; i++) {
+        struct str rest = str_of(s->env.items[i].value), name = str_cut(&rest, '=');
+        names = arena_printf(a, "%s%s%.*s", names ? names : "", names ? "," : "", (int)name.n, name.s);
+    }
+    for (size_t i = 0; i < s->mounts.n; i++) {
+        mounts = arena_printf(a, "%s%s%s:ro", mounts ? mounts : "", mounts ? "," : "",
+                              s->mounts.items[i].value);
+    }
+    add(a, &list, "--gpus=",
+        &(struct ctr_item){s->gpu == CTR_NO_GPU ? NULL : arena_printf(a, "%zu", n),
+                           "so many GPUs; which ones is Slurm's to choose"}, "");
+    add(a, &list, "--container-env=",
+        &(struct ctr_item){names, "these win over what the image sets"}, "");
+    add(a, &list, "--container-mounts=",
+        &(struct ctr_item){mounts, "libraries that the image lacks, and the host has"}, "");
+    return list;
+}
+
+static report_options nspawn_options(struct arena *a, const struct ctr_settings *s)
+{
+    report_options list = {0};
+    add_all(a, &list, "--bind=", &s->devices, "");
+    for (size_t i = 0; i < s->devices.n; i++) {
+        add(a, &list, "--property=",
+            &(struct ctr_item){arena_printf(a, "DeviceAllow=%s rw", s->devices.items[i].value),
+                               "the container's cgroup forbids every other device"}, "");
+    }
+    add_all(a, &list, "--setenv=", &s->env, "");
+    add_all(a, &list, "--bind-ro=", &s->mounts, "");
+    return list;
+}
+
+report_options report_form_options(struct arena *a, const struct ctr_settings *s,
+                                   enum ctr_format format)
+{
+    report_options list = {0};
+    switch (format) {
+    case CTR_APPTAINER:
+        return exec_options(a, s);
+    case CTR_ENROOT:
+        return enroot_options(a, s);
+    case CTR_PYXIS:
+        return pyxis_options(a, s);
+    case CTR_NSPAWN:
+        return nspawn_options(a, s);
+    case CTR_KUBERNETES:
+    case CTR_DEPLOYMENT:
+    case CTR_CLAIM:
+        add(a, &list, NULL, &s->runtime_class, "");
+        add(a, &list, NULL, &s->resource, "");
+        add(a, &list, NULL, &s->selector, "");
+        add_all(a, &list, NULL, &s->groups, "");
+        add_all(a, &list, NULL, &s->env, "");
+        add_all(a, &list, NULL, &s->mounts, "");
+        add(a, &list, NULL, &s->shm, "");
+        return list;
+    case CTR_DOCKERFILE:
+        return list;
+    case CTR_DOCKER:
+    case CTR_PODMAN:
+    case CTR_COMPOSE:
+    case CTR_QUADLET:
+    case CTR_DEVCONTAINER:
+    case CTR_INCUS:
+    case CTR_LXC:
+    case CTR_FORMATS:
+        break;
+    }
+    list = run_options(a, s);
+    for (size_t i = 0; i < list.n && !forms[format].start; i++) {
+        list.items[i].flag = NULL;
+    }
+    return list;
+}
+
+const char *report_option_text(struct arena *a, const struct report_option *o)
+{
+    const char *value = diag_shell_word(a, o->value);
+    return !o->flag                ? value
+           : ends_with(o->flag, "=") ? arena_printf(a, "%s%s", o->flag, value)
+                                     : arena_printf(a, "%s %s", o->flag, value);
+}
+
+/* ------------------------------------------------------------------ trials */
+
+static const char *words_text(struct arena *a, const struct ctr_trial *t, size_t from)
+{
+    const char *text = "";
+    for (size_t i = from; i < t->words.n; i++) {
+        text = arena_printf(a, "%s %s", text, diag_shell_word(a, t->words.items[i]));
+    }
+    return text;
+}
+
+/* The command itself with another program. */
+static const char *command_trial(struct arena *a, const struct ctr_settings *s,
+                                 enum ctr_format format, const struct ctr_trial *t)
+{
+    static const char *const mounts[CTR_FORMATS] = {
+        [CTR_DOCKER] = "-v %s:%s:ro", [CTR_PODMAN] = "-v %s:%s:ro",
+        [CTR_APPTAINER] = "--bind %s:%s:ro",
+        [CTR_ENROOT] = "--mount %s:%s:none:x-create=auto,bind,ro",
+        [CTR_PYXIS] = "--container-mounts=%s:%s:ro", [CTR_NSPAWN] = "--bind-ro=%s:%s"};
+    report_options list = report_form_options(a, s, format);
+    const char *text = forms[format].start, *name = diag_shell_word(a, s->subject);
+    for (size_t i = 0; i < list.n; i++) {
+        text = arena_printf(a, "%s %s", text, report_option_text(a, &list.items[i]));
+    }
+    if (t->needs_gpumend && mounts[format]) {
+        struct str rest = str_of(mounts[format]);
+        struct str head = {rest.s, str_find(rest, "%s:%s")};
+        text = arena_printf(a, "%s %.*s%s:%s%s", text, (int)head.n, head.s, s->program, CTR_PROGRAM,
+                            rest.s + head.n + strlen("%s:%s"));
+    }
+    if (format == CTR_DOCKER || format == CTR_PODMAN) {
+        return arena_printf(a, "%s --entrypoint %s %s%s", text,
+                            diag_shell_word(a, t->words.items[0]), name, words_text(a, t, 1));
+    }
+    return format == CTR_PYXIS
+               ? arena_printf(a, "%s --container-image=%s%s", text, name, words_text(a, t, 0))
+           : format == CTR_NSPAWN
+               ? arena_printf(a, "%s --directory=%s%s", text, name, words_text(a, t, 0))
+               : arena_printf(a, "%s %s%s", text, name, words_text(a, t, 0));
+}
+
+const char *report_form_trial(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
+                              const struct ctr_trial *t)
+{
+    const struct form *f = &forms[format];
+    if (f->start) {
+        return command_trial(a, s, format, t);
+    }
+    if (!f->inside || (t->needs_gpumend && !f->copy)) {
+        return NULL;
+    }
+    if (format == CTR_COMPOSE) {
+        const char *mount = t->needs_gpumend
+                                ? arena_printf(a, "-v %s:%s:ro ", s->program, CTR_PROGRAM)
+                                : "";
+        return arena_printf(a, "docker compose -f compose.yaml run --rm %s--entrypoint %s app%s",
+                            mount, diag_shell_word(a, t->words.items[0]), words_text(a, t, 1));
+    }
+    if (!t->needs_gpumend) {
+        return arena_printf(a, "%s%s", f->inside, words_text(a, t, 0));
+    }
+    struct str copy = str_of(f->copy);
+    size_t at = str_find(copy, "%s");
+    return arena_printf(a, "%.*s%s%s && %s /tmp/gpumend%s", (int)at, copy.s, s->program,
+                        copy.s + at + 2, f->inside, words_text(a, t, 1));
+}
+
+/* ------------------------------------------------------------------ lines */
+
+/* A value of a unit: quoted, with what systemd would expand taken literally. */
+static const char *unit_word(struct arena *a, const char *value)
+{
+    const char *out = "";
+    for (const char *s = value; *s;) {
+        size_t n = strcspn(s, "\"\\%");
+        const char *escape = !s[n] ? "" : s[n] == '%' ? "%" : "\\";
+        out = arena_printf(a, "%s%.*s%s%.*s", out, (int)n, s, escape, s[n] ? 1 : 0, s + n);
+        s += n + (s[n] ? 1 : 0);
+    }
+    return arena_printf(a, "\"%s\"", out);
+}
+
+static const char *add_lines(struct arena *a, const char *text, const char *key,
+                             const ctr_items *items, const char *suffix, bool quoted)
+{
+    for (size_t i = 0; i < items->n; i++) {
+        const char *value = items->items[i].value;
+        text = arena_printf(a, "%s%s%s%s\n", text, key, quoted ? unit_word(a, value) : value, suffix);
+    }
+    return text;
+}
+
+/* podman-systemd.unit(5) */
+static const char *quadlet(struct arena *a, const struct ctr_settings *s)
+{
+    const char *text = arena_printf(a, "[Container]\nImage=%s\n", s->subject);
+    text = add_lines(a, text, "AddDevice=", &s->gpus, "", false);
+    text = add_lines(a, text, "AddDevice=", &s->devices, "", false);
+    text = add_lines(a, text, "PodmanArgs=--group-add ", &s->groups, "", false);
+    text = s->security.n ? arena_printf(a, "%sSecurityLabelDisable=true\n", text) : text;
+    text = add_lines(a, text, "Environment=", &s->env, "", true);
+    text = add_lines(a, text, "Volume=", &s->mounts, ":ro", false);
+    text = s->shm.value ? arena_printf(a, "%sShmSize=%s\n", text, s->shm.value) : text;
+    return arena_printf(a, "%s\n[Install]\nWantedBy=default.target\n", text);
+}
+
+/* lxc.container.conf(5); lxc.mount.entry is a line of fstab(5) with a target below the root. */
+static const char *lxc(struct arena *a, const struct ctr_settings *s)
+{
+    const char *text = "";
+    text = add_lines(a, text, "lxc.cgroup2.devices.allow = ", &s->allow, "", false);
+    for (size_t i = 0; i < s->devices.n; i++) {
+        const char *node = s->devices.items[i].value;
+        text = arena_printf(a, "%slxc.mount.entry = %s %s none bind,optional,create=file 0 0\n", text,
+                            node, node + 1);
+    }
+    for (size_t i = 0; i < s->mounts.n; i++) {
+        struct str to = str_of(s->mounts.items[i].value), from = str_cut(&to, ':');
+        text = arena_printf(a, "%slxc.mount.entry = %.*s %.*s none bind,ro,create=file 0 0\n", text,
+                            (int)from.n, from.s, (int)to.n - 1, to.s + 1);
+    }
+    return add_lines(a, text, "lxc.environment = ", &s->env, "", false);
+}
+
+/* What the user of the image cannot do, root does; then it is the user's image again. */
+static const char *dockerfile(struct arena *a, const struct ctr_settings *s)
+{
+    const char *text = arena_printf(a, "FROM %s\n", s->subject);
+    bool user = s->user && ctr_is_user(s->user) && s->image.n;
+    text = user ? arena_printf(a, "%sUSER root\n", text) : text;
+    text = add_lines(a, text, "", &s->image, "", false);
+    return user ? arena_printf(a, "%sUSER %s\n", text, s->user) : text;
+}
+
+const char *report_form_lines(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+{
+    return format == CTR_QUADLET      ? quadlet(a, s)
+           : format == CTR_LXC        ? lxc(a, s)
+           : format == CTR_DOCKERFILE ? dockerfile(a, s)
+                                      : NULL;
+}
