@@ -124,7 +124,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     container)
-        word="--root --host --import --env --unset --cpu --kb --write --refresh --check --folder --json --help"
+        word="--root --host --import --env --unset --cpu --kb --gpus --model --write --refresh --check --folder --json --help"
         ;;
     choose)
         word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --help"
@@ -139,7 +139,7 @@ _gpumend()
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur")
     elif [[ $command == container ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "check docker podman compose kubernetes apptainer cdi" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check cdi docker podman compose kubernetes kubernetes-deployment kubernetes-claim quadlet devcontainer apptainer enroot pyxis incus lxc nspawn dockerfile" -- "$cur")
     elif [[ $command == explain ]]; then
         mapfile -t COMPREPLY < <(
             compgen -W "$("$1" explain --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
