@@ -183,6 +183,97 @@ static int by_weight(const void *x, const void *y)
     return (x_order > y_order) - (x_order < y_order);
 }
 
+/* ------------------------------------------------------------------ one repair, one finding */
+
+/* Whether each folder of the one list is in the other. */
+static bool folders_within(struct arena *a, const char *some, const char *all)
+{
+    bool within = true;
+    const char *framed = arena_printf(a, ":%s:", all);
+    for (struct str rest = str_of(some); rest.s && within;) {
+        struct str folder = str_cut(&rest, ':');
+        within = strstr(framed, arena_printf(a, ":" STR_FMT ":", STR_ARG(folder))) != NULL;
+    }
+    return within;
+}
+
+/* Whether the first repair of both is one setting of one variable, in whatever order of folders. */
+static bool same_repair(struct arena *a, const struct diag_finding *x, const struct diag_finding *y)
+{
+    struct diag_variable v, w;
+    return x->repairs.n && y->repairs.n && diag_repair_variable(a, &x->repairs.items[0], &v) &&
+           diag_repair_variable(a, &y->repairs.items[0], &w) && strcmp(v.name, w.name) == 0 &&
+           v.value && w.value && v.prepend == w.prepend && folders_within(a, v.value, w.value) &&
+           folders_within(a, w.value, v.value);
+}
+
+static void add_missing(struct arena *a, diag_texts *to, const char *text)
+{
+    for (size_t i = 0; i < to->n; i++) {
+        if (strcmp(to->items[i], text) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(a, to, text);
+}
+
+static void add_all(struct arena *a, diag_texts *to, const diag_texts *from)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        add_missing(a, to, from->items[i]);
+    }
+}
+
+static void add_repairs(struct diag *d, struct diag_finding *to, const struct diag_finding *from)
+{
+    for (size_t i = 1; i < from->repairs.n; i++) { // the first is the same
+        const struct diag_repair *r = &from->repairs.items[i];
+        bool known = false;
+        for (size_t k = 0; k < to->repairs.n; k++) {
+            known |= strcmp(to->repairs.items[k].text, r->text) == 0;
+        }
+        if (!known) {
+            VEC_PUSH(d->a, &to->repairs, *r);
+        }
+    }
+}
+
+static void merge(struct diag *d, struct diag_finding *to, const struct diag_finding *from)
+{
+    diag_likewise(d, to, from->culprit);
+    for (size_t i = 0; i < from->likewise.n; i++) {
+        diag_likewise(d, to, from->likewise.items[i]);
+    }
+    add_all(d->a, &to->evidence, &from->evidence);
+    add_all(d->a, &to->scripts, &from->scripts);
+    add_all(d->a, &to->askers, &from->askers);
+    add_repairs(d, to, from);
+    to->stage = from->stage < to->stage ? from->stage : to->stage;
+}
+
+/* Two findings of one cause that one repair covers are one: cuBLAS and cuDNN in folders that the
+ * same LD_LIBRARY_PATH brings in. */
+static void merge_alike(struct diag *d)
+{
+    struct diag_report *r = d->report;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        struct diag_finding *f = r->findings.items[i], *first = NULL;
+        for (size_t k = 0; k < kept && !first; k++) {
+            struct diag_finding *g = r->findings.items[k];
+            bool alike = g->cause == f->cause && g->severity == f->severity &&
+                         strcmp(g->class, f->class) == 0 && same_repair(d->a, g, f);
+            first = alike ? g : NULL;
+        }
+        if (first) {
+            merge(d, first, f);
+        } else {
+            r->findings.items[kept++] = f;
+        }
+    }
+    r->findings.n = kept;
+}
+
 static bool has_error(struct diag *d, const struct model_process *p)
 {
     const char *text = diag_script_text(d, p);
@@ -374,6 +465,7 @@ void diag_judge(struct model *m, struct diag_report *ret)
         rules[i](&d);
     }
     diag_soften_parts(&d);
+    merge_alike(&d);
     diag_judge_entries(&d);
     if (report.findings.n) {
         qsort(report.findings.items, report.findings.n, sizeof *report.findings.items, by_weight);

@@ -22,6 +22,8 @@ struct diag_repair {
  * errors are ordered: start, machine, use. */
 enum diag_stage { DIAG_STAGE_START, DIAG_STAGE_MACHINE, DIAG_STAGE_USE };
 
+typedef VEC(const char *) diag_texts;
+
 struct diag_finding {
     enum diag_cause cause;
     enum diag_stage stage;
@@ -29,11 +31,11 @@ struct diag_finding {
     enum diag_severity severity;
     const char *culprit; // the library, package, variable or file at fault
     const char *summary; // one sentence about this very case
-    VEC(const char *) evidence;
-    VEC(const char *) likewise; // further libraries with the same fault
+    diag_texts evidence;
+    diag_texts likewise; // further libraries with the same fault
     VEC(struct diag_repair) repairs;
-    VEC(const char *) scripts; // in which programs it shows: "import a; use a"
-    VEC(const char *) askers;  // distributions whose import or use it stops, as far as known
+    diag_texts scripts; // in which programs it shows: "import a; use a"
+    diag_texts askers;  // distributions whose import or use it stops, as far as known
 };
 
 enum diag_verdict { DIAG_OK, DIAG_BROKEN, DIAG_CANNOT_TELL };
