@@ -15,7 +15,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests/causes"))
-from tree import MACHINES, Tree  # noqa: E402
+from tree import MACHINES, SHIM, Tree  # noqa: E402
 from build import amd_gpu, merged, write  # noqa: E402
 
 
@@ -112,7 +112,27 @@ def devices_in_order(exe):
             yield f"JSON does not keep the order of the bus with each model's memory: {gpus}"
 
 
-CASES = [misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
+def one_repair_is_one_finding(exe):
+    """cuBLAS and cuDNN outside the search path: one finding, and no repair of one half of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(Path(folder) / "root").python()
+        tree.ctranslate2("4.5.0")
+        tree.lib(f"{tree.site}/ctranslate2.libs/{SHIM}", rpath="ctranslate2.libs")
+        tree.pip_cudnn()
+        tree.pip_cublas()
+        found = json.loads(Run(exe, "check", "--root", tree.top, tree.prefix, "--json").out)
+        errors = [f for f in found["findings"] if f["severity"] == "error"]
+        if len(errors) != 1 or errors[0]["cause"] != "library-not-on-path":
+            yield f"{[(f['cause'], f['culprit']) for f in errors]}"
+            return
+        named = {errors[0]["culprit"], *errors[0]["likewise"]}
+        if not {"libcublas.so.12", "libcudnn_graph.so.9"} <= named:
+            yield f"not all are named: {named}"
+        if any("pip install" in (r["command"] or "") for r in errors[0]["repairs"]):
+            yield f"a repair of one half is offered for both: {errors[0]['repairs']}"
+
+
+CASES = [one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
 
 
 def main():

@@ -224,18 +224,20 @@ static void add_all(struct arena *a, diag_texts *to, const diag_texts *from)
     }
 }
 
-static void add_repairs(struct diag *d, struct diag_finding *to, const struct diag_finding *from)
+/* A repair that covers one of the two only is none of both. The first is the same. */
+static void keep_common_repairs(struct diag_finding *to, const struct diag_finding *from)
 {
-    for (size_t i = 1; i < from->repairs.n; i++) { // the first is the same
-        const struct diag_repair *r = &from->repairs.items[i];
-        bool known = false;
-        for (size_t k = 0; k < to->repairs.n; k++) {
-            known |= strcmp(to->repairs.items[k].text, r->text) == 0;
+    size_t kept = 1;
+    for (size_t i = 1; i < to->repairs.n; i++) {
+        bool common = false;
+        for (size_t k = 1; k < from->repairs.n; k++) {
+            common |= strcmp(to->repairs.items[i].text, from->repairs.items[k].text) == 0;
         }
-        if (!known) {
-            VEC_PUSH(d->a, &to->repairs, *r);
+        if (common) {
+            to->repairs.items[kept++] = to->repairs.items[i];
         }
     }
+    to->repairs.n = kept;
 }
 
 static void merge(struct diag *d, struct diag_finding *to, const struct diag_finding *from)
@@ -247,7 +249,7 @@ static void merge(struct diag *d, struct diag_finding *to, const struct diag_fin
     add_all(d->a, &to->evidence, &from->evidence);
     add_all(d->a, &to->scripts, &from->scripts);
     add_all(d->a, &to->askers, &from->askers);
-    add_repairs(d, to, from);
+    keep_common_repairs(to, from);
     to->stage = from->stage < to->stage ? from->stage : to->stage;
 }
 
