@@ -103,7 +103,8 @@ class Scenario:
     def prepare_edit(self):
         """patchelf wants an object that a linker wrote."""
         library = next(self.tree.real(self.tree.site).glob("ctranslate2.libs/libct*"))
-        library.write_bytes(tree.compiled("int here(void); int here(void) { return 1; }",
+        code = '__asm__(".section .nv_fatbin,\\"a\\"\\n.long 0\\n.previous"); '  # a build for CUDA
+        library.write_bytes(tree.compiled(code + "int here(void); int here(void) { return 1; }",
                                           "-Wl,-soname," + library.name))
 
     def prepare_packages(self):
