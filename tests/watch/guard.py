@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 try:
@@ -40,7 +41,8 @@ def make(lab):
     lab.library("libnone.so", "guard_probe.cc", "-pthread")
     lab.compile("switch", source="guard_switch.cc")
     lab.compile("cases", "-pthread", source="guard_cases.cc")
-    lab.compile("denied", "-pthread", "-DDENY_KEEPER", source="guard_cases.cc")
+    for keepers in (0, 3):
+        lab.compile(f"denied{keepers}", "-pthread", f"-DDENY_KEEPER={keepers}", source="guard_cases.cc")
     lab.library("libexits.so", "guard_exits.c")
 
 
@@ -114,12 +116,41 @@ def cases(lab):
                       or differs(True, time.monotonic() - began < limit_s))
     done = lab.run(GUARD, [lab.folder / "cases", "exec", lab.folder / "libprobe.so"])
     lab.check("exec", differs((0, 6), (done.returncode, done.stdout.count("elsewhere"))))
-    done = lab.run(GUARD, [lab.folder / "denied", "order", lab.folder / "libprobe.so"])
+    done = lab.run(GUARD, [lab.folder / "denied0", "order", lab.folder / "libprobe.so"])
     lab.check("no thread for a keeper: destroyed in place",
               differs((0, 10), (done.returncode, done.stdout.count("here\n"))))
     done = lab.run(GUARD, [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])",
                            lab.folder / "libexits.so"], timeout=30)
     lab.check("exit() in a constructor", differs(8, done.returncode))
+
+
+# Program, mode, how many threads, status, what is printed: where keepers do not suffice, and do.
+GIVEN_BACK = (
+    ("cases", "meet", 33, 0, "33 met\n"), ("cases", "meet", 64, 0, "64 met\n"),
+    ("cases", "meet", 500, 0, "500 met\n"), ("cases", "chain", 500, 0, "joined\n"),
+    ("cases", "meet-fork", 64, 0, "child 3, 64 met\n"), ("cases", "meet-exit", 64, 4, "leaving\n"),
+    ("cases", "never", 1, 5, "3 of 3 elsewhere\n40 met\n"),
+    ("cases", "never", 32, 5, "0 of 3 elsewhere\n40 met\n"),
+    ("denied3", "meet", 5, 0, "5 met\n"),
+)
+PLENTY = (("cases", "meet", 32, 0, "32 met\n"), ("cases", "chain", 31, 0, "joined\n"))
+
+
+def given_back(lab):
+    """Threads that wait for one another, more than there can be keepers: they end, all of them."""
+    def start(case):
+        program, mode, n, *_ = case
+        trace = lab.folder / f"trace-{program}-{mode}-{n}"
+        done = lab.run([*GUARD, "--trace", "--trace-file", trace],
+                       [lab.folder / program, mode, lab.folder / "libprobe.so", n])
+        return case, done, trace.read_text()
+    with ThreadPoolExecutor() as pool:
+        for (program, mode, n, status, out), done, trace in pool.map(start, GIVEN_BACK + PLENTY):
+            name = f"{program}: {mode} of {n}"
+            lab.check(name, differs((status, out), (done.returncode, done.stdout)))
+            if mode != "meet-exit":
+                lab.check(f"{name}: told", differs((program, mode, n, status, out) in GIVEN_BACK,
+                                                   "was run in place: no keeper was free" in trace))
 
 
 def traced(lab):
@@ -147,7 +178,7 @@ def traced(lab):
             [lab.folder / "cases", "first-thread", lab.folder / "libprobe.so"])
     events = [json.loads(line) for line in trace.read_text().splitlines()]
     lab.check("trace: left out at the end", differs(
-        ["left-out"] * 5, [e["did"] for e in events if e.get("event") == "teardown"]))
+        ["left-out"] * 6, [e["did"] for e in events if e.get("event") == "teardown"]))
 
 
 def by_itself(lab):
@@ -231,6 +262,7 @@ def run(lab):
     switches(lab)
     order(lab)
     cases(lab)
+    given_back(lab)
     traced(lab)
     by_itself(lab)
     tools(lab)

@@ -1,4 +1,4 @@
-// guard_cases MODE LIBRARY.so: programs with thread-local objects of their own and of a library.
+// guard_cases MODE LIBRARY.so [N]: programs with thread-local objects of their own and of a library.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -58,13 +58,14 @@ template <typename F> static F symbol(void *library, const char *name)
 }
 
 #ifdef DENY_KEEPER
-// A system that has no thread left for a keeper; std::thread passes an argument.
+// A system that has no thread left after DENY_KEEPER keepers; std::thread passes an argument.
 extern "C" int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
                               void *argument) noexcept
 {
     using type = int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     static auto real = reinterpret_cast<type>(dlsym(RTLD_NEXT, "pthread_create"));
-    return argument ? real(thread, attr, run, argument) : 11;
+    static std::atomic<int> keepers;
+    return argument || keepers++ < DENY_KEEPER ? real(thread, attr, run, argument) : 11;
 }
 #endif
 
@@ -82,6 +83,17 @@ static int threads()
     return n;
 }
 
+static void meet_all(void (*meet)(int), int n)
+{
+    std::vector<std::thread> all;
+    for (int i = 0; i < n; i++) {
+        all.emplace_back(meet, n);
+    }
+    for (auto &t : all) {
+        t.join();
+    }
+}
+
 int main(int argc, char **argv)
 {
     std::string mode = argc > 2 ? argv[1] : "";
@@ -92,6 +104,8 @@ int main(int argc, char **argv)
     auto use = symbol<void (*)(void (*)(const char *, long))>(library, "probe_use");
     auto slow = symbol<void (*)()>(library, "probe_slow");
     auto nest = symbol<void (*)(int)>(library, "probe_nest");
+    auto meet = symbol<void (*)(int)>(library, "probe_meet");
+    int n = argc > 3 ? std::atoi(argv[3]) : 0;
     auto ordered = [use] {
         waiting_tid = syscall(SYS_gettid);
         (void)own_early.name;
@@ -120,6 +134,44 @@ int main(int argc, char **argv)
     } else if (mode == "nested") {
         std::thread([nest] { nest(5); }).join();
         std::printf("joined\n");
+    } else if (mode == "chain") {
+        std::thread([&] { nest(n); }).join();
+        std::printf("joined\n");
+    } else if (mode == "meet") {
+        meet_all(meet, n);
+        std::printf("%d met\n", n);
+    } else if (mode == "meet-fork") { // a child that is made while they wait begins anew
+        std::thread waiting([&] { meet_all(meet, n); });
+        usleep(500000);
+        pid_t child = fork();
+        if (child == 0) {
+            std::thread([use] { use(counted); }).join();
+            std::_Exit(count == 3 ? 3 : 4);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        waiting.join();
+        std::printf("child %d, %d met\n", WEXITSTATUS(status), n);
+    } else if (mode == "meet-exit") { // one is missing: they would wait for ever
+        for (int i = 0; i < n; i++) {
+            std::thread(meet, n + 1).detach();
+        }
+        usleep(500000);
+        std::printf("leaving\n");
+        std::exit(4);
+    } else if (mode == "never") { // n keepers never come back
+        for (int i = 0; i < n; i++) {
+            std::thread(meet, -1).detach();
+        }
+        usleep(5500000); // longer than keepers have for a job before others are given back
+        std::thread([use] {
+            worker = syscall(SYS_gettid);
+            use(counted);
+        }).join();
+        std::printf("%d of %d elsewhere\n", elsewhere.load(), count.load());
+        meet_all(meet, 40);
+        std::printf("40 met\n");
+        std::exit(5);
     } else if (mode == "fork") {
         std::thread([use] { use(counted); }).join();
         pid_t child = fork();

@@ -1,5 +1,6 @@
 // A library with thread-local objects that say in which order and in which thread they are destroyed.
 // Built as one that needs a GPU's library and as one that does not.
+#include <atomic>
 #include <cstdlib>
 #include <sys/syscall.h>
 #include <thread>
@@ -40,9 +41,28 @@ struct Nest {
     int depth = 0;
 };
 
+std::atomic<int> meeting{0};
+
+// Ends once as many have come as are to meet, each in the destructor of its own thread.
+struct Meeting {
+    ~Meeting()
+    {
+        if (size < 0) {
+            for (;;) {
+                pause();
+            }
+        }
+        for (meeting += size > 0; meeting < size;) {
+            usleep(1000);
+        }
+    }
+    int size = 0; // negative: never
+};
+
 thread_local Named first("first"), second("second"), third("third");
 thread_local Slow slow;
 thread_local Nest nest;
+thread_local Meeting appointment;
 }
 
 extern "C" void probe_use(void (*told)(const char *, long))
@@ -56,6 +76,11 @@ extern "C" void probe_use(void (*told)(const char *, long))
 extern "C" void probe_slow(void)
 {
     slow.used = true;
+}
+
+extern "C" void probe_meet(int size)
+{
+    appointment.size = size;
 }
 
 extern "C" void probe_nest(int depth)

@@ -147,7 +147,7 @@ static void add_text(struct line *l, const char *text)
     add(l, "\"");
 }
 
-enum did { MOVED, LEFT_OUT, IN_PLACE };
+enum did { MOVED, LEFT_OUT, IN_PLACE, GIVEN_BACK };
 
 static const struct {
     const char *word, *says;
@@ -155,6 +155,7 @@ static const struct {
     [MOVED] = {"moved", "was run by a keeper"},
     [LEFT_OUT] = {"left-out", "was left out: the process ends"},
     [IN_PLACE] = {"in-place", "was run in place: no keeper can be started"},
+    [GIVEN_BACK] = {"in-place", "was run in place: no keeper was free for 5 s"},
 };
 
 /* For people: with --trace the supervisor shows it. */
@@ -368,12 +369,14 @@ static void run_guarded(struct record *r)
     uint64_t began = state.tells_to ? sys_now_ns(CLOCK_MONOTONIC) : 0;
     end_thread.destructors++;
     end_thread.destructor = r->handle;
-    bool moved = keeper_run(&job);
+    enum keeper_ran ran = keeper_run(&job);
     end_thread.destructors--;
-    if (moved) {
+    if (ran == KEEPER_RAN) {
         tell(MOVED, name, state.tells_to ? sys_now_ns(CLOCK_MONOTONIC) - began : 0);
+    } else if (is_leaving()) { // while it waited
+        tell(LEFT_OUT, name, 0);
     } else {
-        tell(IN_PLACE, name, 0);
+        tell(ran == KEEPER_NONE ? IN_PLACE : GIVEN_BACK, name, 0);
         run_here(r);
     }
 }

@@ -82,8 +82,14 @@ struct keeper_job {
 /* Has a thread ready that can take a job; false: there is none. */
 bool keeper_prepare(void);
 
-/* Runs the job on a keeper and waits for its end; false: it was not run. */
-bool keeper_run(struct keeper_job *job);
+enum keeper_ran {
+    KEEPER_RAN,   // it has ended
+    KEEPER_NONE,  // not run: no keeper can be started
+    KEEPER_STUCK, // not run: all have been busy with the same jobs for 5 s, and there can be no more
+};
+
+/* Runs the job on a keeper and waits for its end. */
+enum keeper_ran keeper_run(struct keeper_job *job);
 
 /* The first thread has left by pthread_exit: keepers end when they alone are left. */
 void keeper_first_has_left(void);

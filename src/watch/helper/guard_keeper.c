@@ -3,8 +3,10 @@
  * theirs is sound. A dying thread hands over a destructor and waits, its storage intact.
  *
  * One keeper does, as a rule. Where a job is not taken for a while (a destructor may itself wait
- * for a thread that has something to hand over) one more is started, up to KEEPERS_MAX. Keepers
- * take no signals but those of faults. A forked child has none and begins anew.
+ * for a thread that has something to hand over) one more is started, up to KEEPERS_MAX. Where every
+ * keeper is busy, no further one can be started, and none of them has ended a job for STUCK_MS, they
+ * may all be waiting for the very threads that wait for them: these then run their own destructors.
+ * Keepers take no signals but those of faults. A forked child has none and begins anew.
  */
 #include "watch/helper/guard.h"
 
@@ -12,14 +14,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 
-enum { KEEPERS_MAX = 32, PATIENCE_MS = 50, ALONE_MS = 200, TASKS_BYTES = 4096 };
+enum { KEEPERS_MAX = 32, PATIENCE_MS = 50, ALONE_MS = 200, STUCK_MS = 5000, TASKS_BYTES = 4096 };
 enum { JOB_WAITS, JOB_TAKEN, JOB_DONE };
 
 static struct {
     uint32_t lock, work; // work: changes with each job
     int32_t pid;         // whose threads these are
     uint32_t n, first_has_left;
+    /* With the lock: */
+    uint32_t busy;     // keepers that run a job
+    uint64_t moved_ns; // when one of them last took or ended one
     struct keeper_job *first, *last;
 } keepers;
 
@@ -48,6 +54,13 @@ static void set_context(void *context)
 
 /* ------------------------------------------------------------------ the threads */
 
+/* With the lock. */
+static void count_busy(int by)
+{
+    keepers.busy += (uint32_t)by;
+    keepers.moved_ns = sys_now_ns(CLOCK_MONOTONIC);
+}
+
 static struct keeper_job *take_job(void)
 {
     lock_take(&keepers.lock);
@@ -55,6 +68,7 @@ static struct keeper_job *take_job(void)
     if (job) {
         keepers.first = job->next;
         __atomic_store_n(&job->state, JOB_TAKEN, __ATOMIC_RELEASE);
+        count_busy(1);
     }
     lock_give(&keepers.lock);
     return job;
@@ -64,6 +78,9 @@ static void do_job(struct keeper_job *job)
 {
     set_context(job->context);
     job->function(job->object);
+    lock_take(&keepers.lock);
+    count_busy(-1);
+    lock_give(&keepers.lock);
     /* The job lies on the waiting thread's stack: it is gone once the state says so. */
     __atomic_store_n(&job->state, JOB_DONE, __ATOMIC_RELEASE);
     sys_wake(&job->state, 1);
@@ -146,12 +163,12 @@ static void begin_anew(void)
         }
         return;
     }
-    keepers.lock = keepers.n = keepers.first_has_left = 0;
+    keepers.lock = keepers.n = keepers.busy = keepers.first_has_left = 0;
     keepers.first = keepers.last = NULL;
     __atomic_store_n(&keepers.pid, pid, __ATOMIC_RELEASE);
 }
 
-/* One more, if there are not more than `n`. */
+/* One more, if there are not more than `n`; false: none can be started. */
 static bool add_keeper(uint32_t n)
 {
     uint32_t seen = n;
@@ -198,17 +215,47 @@ static void hand_over(struct keeper_job *job)
     sys_wake(&keepers.work, 1);
 }
 
-bool keeper_run(struct keeper_job *job)
+/* Takes the job off the queue; false: it is taken, or a keeper has got on within STUCK_MS. */
+static bool take_back(struct keeper_job *job)
+{
+    struct keeper_job *before = NULL;
+    lock_take(&keepers.lock);
+    bool stuck = keepers.busy >= __atomic_load_n(&keepers.n, __ATOMIC_ACQUIRE) &&
+                 sys_now_ns(CLOCK_MONOTONIC) - keepers.moved_ns >= (uint64_t)STUCK_MS * 1000000;
+    if (stuck && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == JOB_WAITS) {
+        for (struct keeper_job *j = keepers.first; j != job; j = j->next) {
+            before = j;
+        }
+        *(before ? &before->next : &keepers.first) = job->next;
+        keepers.last = keepers.last == job ? before : keepers.last;
+    } else {
+        stuck = false;
+    }
+    lock_give(&keepers.lock);
+    return stuck;
+}
+
+/* Whether the dying thread has to run its job itself. */
+static bool is_given_up(struct keeper_job *job, bool waited)
+{
+    uint32_t n = __atomic_load_n(&keepers.n, __ATOMIC_ACQUIRE);
+    bool more = n < KEEPERS_MAX && (!waited || add_keeper(n));
+    return !more && take_back(job);
+}
+
+enum keeper_ran keeper_run(struct keeper_job *job)
 {
     if (!keeper_prepare()) {
-        return false;
+        return KEEPER_NONE;
     }
     hand_over(job);
+    bool waited = false;
     for (uint32_t state; (state = __atomic_load_n(&job->state, __ATOMIC_ACQUIRE)) != JOB_DONE;) {
-        sys_wait(&job->state, state, state == JOB_WAITS ? PATIENCE_MS : 0);
-        if (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == JOB_WAITS) {
-            (void)add_keeper(__atomic_load_n(&keepers.n, __ATOMIC_ACQUIRE)); // else it waits on
+        if (state == JOB_WAITS && is_given_up(job, waited)) {
+            return KEEPER_STUCK;
         }
+        sys_wait(&job->state, state, state == JOB_WAITS ? PATIENCE_MS : 0);
+        waited = true;
     }
-    return true;
+    return KEEPER_RAN;
 }
