@@ -199,7 +199,8 @@ def features(process):
 
 
 def fits(finding, error):
-    names = [finding["culprit"] or "", os.path.basename(finding["culprit"] or "")]
+    culprit = finding["culprit"] or ""
+    names = [culprit, os.path.basename(culprit), *finding["likewise"]]
     return (finding["class"] in error.classes and finding["severity"] == error.severity
             and (not error.causes or finding["cause"] in error.causes)
             and any(fnmatch.fnmatch(n, c) for n in names for c in error.culprits))
