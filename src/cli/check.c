@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/advice.h"
 #include "cli/probing.h"
 #include "cli/target.h"
 #include "container/cdi_files.h"
@@ -27,6 +28,7 @@ static const struct cli_option options[] = {
     {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input",
      O_SNAPSHOT},
     {"probe", NULL, "run the GPU in stages as well, as gpumend probe does", O_PROBE},
+    CLI_OPTION_VERBOSE,
     CLI_OPTION_JSON,
 };
 
@@ -98,6 +100,18 @@ static int run_stages(struct check *c, struct probe_report *probe, const struct 
     return CLI_OK;
 }
 
+static void print_text(struct check *c, const struct out *out, const struct diag_report *report,
+                       const struct report_target *shown)
+{
+    struct report_advice advice;
+    if (c->t.verbose) {
+        report_check_text(out, &c->target.model, report, shown);
+        return;
+    }
+    cli_advise(&c->t, &c->target, report, &advice);
+    report_check_brief(out, &c->target.model, report, shown, &advice);
+}
+
 static int print(struct check *c)
 {
     struct diag_report report;
@@ -126,7 +140,7 @@ static int print(struct check *c)
     } else {
         struct out out;
         out_init(&out, stdout);
-        report_check_text(&out, &c->target.model, &report, &shown);
+        print_text(c, &out, &report, &shown);
         if (probe) {
             report_joined_text(&out, &c->target.model, probe, &report);
         }
@@ -164,7 +178,7 @@ static int open_snapshot(struct check *c)
     const struct model_target_options *o = &c->t.asked;
     const struct ldso_cpu *cpu = o->cpu;
     if (o->target || o->root_path || o->pid || o->imports || o->glibc_minor || c->t.env_given) {
-        return cli_fail(CLI_USAGE, "check: --snapshot brings TARGET and how it is looked at along");
+        return cli_fail(CLI_USAGE, "check: --snapshot cannot be combined with TARGET or its options");
     }
     FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
     int rc = file ? read_all(&c->t.arena, file, &text) : -1;

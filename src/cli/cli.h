@@ -54,7 +54,8 @@ struct cli_args {
 };
 
 /* The next option's id, CLI_ARGUMENT, CLI_END, CLI_HELP (--help was printed), or CLI_WRONG (said
- * on stderr). Accepts "--name VALUE" and "--name=VALUE". */
+ * on stderr). Accepts "--name VALUE" and "--name=VALUE", and -v for
+ * --verbose. */
 int cli_next(struct cli_args *args);
 
 void cli_help(const struct cli_command *command);

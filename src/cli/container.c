@@ -26,6 +26,7 @@ static const struct cli_option options[] = {
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},
     {"check", NULL, "cdi: say what is wrong with the specifications that engines read", O_CHECK},
     {"folder", "DIR", "cdi: where to write (/etc/cdi)", O_FOLDER},
+    {"verbose", NULL, "check: print the evidence and all repairs (also -v)", CLI_VERBOSE},
     CLI_OPTION_JSON,
 };
 

@@ -362,7 +362,11 @@ static int print(void *arg, struct container_seen *s)
         if (s->image) {
             print_image(&out, a, s->image);
         }
-        report_check_text(&out, &s->target.model, &s->report, &s->shown);
+        if (s->t->verbose) {
+            report_check_text(&out, &s->target.model, &s->report, &s->shown);
+        } else {
+            report_check_brief(&out, &s->target.model, &s->report, &s->shown, NULL);
+        }
     }
     return status[s->report.verdict];
 }

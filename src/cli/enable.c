@@ -24,18 +24,6 @@ struct enable {
     struct model_target target;
 };
 
-/* The way that consists of a hook alone; NULL if the plan has none. */
-static const struct mend_way *hook_way(const struct mend_plan *plan)
-{
-    for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *way = &plan->ways.items[i];
-        if (way->steps.n == 1 && way->steps.items[0].kind == MEND_HOOK) {
-            return way;
-        }
-    }
-    return NULL;
-}
-
 /* The hook that is there, with its journal or without: a new one takes its place. */
 static int take_away(const struct act *act)
 {
@@ -80,7 +68,7 @@ static int enable(struct enable *c, struct act *act)
     bool is_there = model_hook_read(m->root, &c->t.arena, site, NULL);
     diag_run(m, &report);
     mend_plan_make(m, &report, &o, &plan);
-    const struct mend_way *way = hook_way(&plan);
+    const struct mend_way *way = mend_plan_hook_way(&plan);
     act->report = &report;
     if (way) {
         int rc = is_there ? take_away(act) : CLI_OK;

@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "cli/act.h"
+#include "cli/advice.h"
 #include "cli/target.h"
 #include "mend/plan.h"
 #include "report/plan.h"
@@ -75,25 +76,9 @@ static int take_option(void *command, int id, const char *value)
     }
 }
 
-/* A folder of its own for each target below the user's cache: "~/.cache/gpumend/shadow/HASH". */
-static const char *shadow_folder(struct fix *c)
-{
-    struct model *m = &c->target.model;
-    const char *cache = cli_env_get(&c->t.env, "XDG_CACHE_HOME");
-    const char *home = cli_env_get(&c->t.env, "HOME");
-    if (!cache || cache[0] != '/') {
-        cache = home && home[0] == '/' ? path_join(&c->t.arena, home, ".cache") : NULL;
-    }
-    const char *key = m->env && m->env->prefix ? m->env->prefix : m->target_file;
-    return cache && key
-               ? arena_printf(&c->t.arena, "%s/gpumend/shadow/%016lx", cache,
-                              (unsigned long)str_hash(key, strlen(key)))
-               : NULL;
-}
-
 static void make_plan(struct fix *c)
 {
-    struct mend_options o = {.manner = MEND_AT_START, .shadow_folder = shadow_folder(c)};
+    struct mend_options o = {.manner = MEND_AT_START, .shadow_folder = cli_shadow_folder(&c->t, &c->target.model)};
     if (c->mode == FIX_IN_PROCESS) {
         o = (struct mend_options){.manner = MEND_IN_PROCESS, .launch_only = true};
     }
@@ -140,9 +125,7 @@ static int select_way(struct fix *c)
     return CLI_OK;
 }
 
-/* Of the ways that can be carried out the first that mends most errors; NULL: none can, and
- * *ret_why is the first one's reason. */
-static const struct mend_way *choose_way(struct fix *c, const char **ret_why)
+static int apply(struct fix *c, const struct act *act)
 {
     const struct mend_apply_options o = {
         .what = "fix",
@@ -151,24 +134,8 @@ static const struct mend_way *choose_way(struct fix *c, const char **ret_why)
         .env = c->t.asked.env,
         .n_env = c->t.asked.n_env,
     };
-    const struct mend_way *best = NULL;
-    *ret_why = NULL;
-    for (size_t i = 0; i < c->plan.ways.n; i++) {
-        const struct mend_way *way = &c->plan.ways.items[i];
-        const char *why = mend_apply_objection(&c->target.model, way, &o);
-        bool nearer = why && (!*ret_why || way->reach == MEND_PIP);
-        *ret_why = nearer ? why : *ret_why;
-        if (!why && (!best || mend_way_errors(way) > mend_way_errors(best))) {
-            best = way;
-        }
-    }
-    return best;
-}
-
-static int apply(struct fix *c, const struct act *act)
-{
     const char *why;
-    const struct mend_way *way = choose_way(c, &why);
+    const struct mend_way *way = mend_apply_best(&c->target.model, &c->plan, &o, &why);
     if (way) {
         return act_apply(act, way);
     }

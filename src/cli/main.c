@@ -106,7 +106,7 @@ int cli_next(struct cli_args *args)
         cli_help(args->command);
         return CLI_HELP;
     }
-    struct str name = str_of(word);
+    struct str name = str_of(strcmp(word, "-v") == 0 ? "--verbose" : word);
     size_t equals = str_find_char(name, '=');
     const char *inline_value = equals < name.n ? word + equals + 1 : NULL;
     name.n = equals;

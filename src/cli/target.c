@@ -82,6 +82,7 @@ int cli_target_take(struct cli_target *t, int id, const char *value)
         return cli_take_cpu(t->command, value, &t->cpu);
     case CLI_KB: t->asked.kb_path = value; return CLI_OK;
     case CLI_JSON: t->json = true; return CLI_OK;
+    case CLI_VERBOSE: t->verbose = true; return CLI_OK;
     case CLI_ARGUMENT: return take_target(t, value);
     default: return CLI_USAGE;
     }

@@ -13,6 +13,7 @@
 /* The ids of the common options; a command's own stay below. */
 enum {
     CLI_IMPORT = 100, CLI_PID, CLI_ROOT, CLI_ENV, CLI_UNSET, CLI_GLIBC, CLI_CPU, CLI_KB, CLI_JSON, CLI_HOST,
+    CLI_VERBOSE,
 };
 
 /* Rows of a table of options. */
@@ -39,6 +40,9 @@ enum {
 #define CLI_OPTION_JSON                                                                            \
     {"json", NULL, "print JSON (docs/json.md)", CLI_JSON}
 
+#define CLI_OPTION_VERBOSE                                                                         \
+    {"verbose", NULL, "print the evidence and all repairs (also -v)", CLI_VERBOSE}
+
 struct cli_target {
     const char *command; // its name
     struct arena arena;
@@ -46,7 +50,7 @@ struct cli_target {
     struct model_target_options asked;
     struct ldso_cpu cpu;
     bool env_given; // --env or --unset
-    bool json;
+    bool json, verbose;
     VEC(const char *) given; // what --env and --unset say, in their order: "K=V", or "K" to remove
 };
 

@@ -1,6 +1,7 @@
 #include "mend/apply.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -302,6 +303,27 @@ bool mend_step_is_left(const struct mend_way *way, const struct mend_step *step)
     return way->reach == MEND_PIP && step->kind == MEND_SET_ENV;
 }
 
+/* Why nothing can be changed in the target's place by this user; NULL: it can, as far as can be
+ * seen without trying. */
+static const char *place_objection(struct model *m, const struct mend_apply_options *o)
+{
+    struct mend_place p = MEND_PLACE_EMPTY;
+    struct gm_err err;
+    const char *why = NULL;
+    int fd = open_place(m, o->is_system, &p, &err) < 0 ? -1 : place_folder(&p, ".", &err);
+    if (fd < 0) {
+        why = arena_strdup(m->arena, err.text);
+    } else if (faccessat(fd, ".", W_OK, AT_EACCESS) < 0) {
+        why = arena_printf(m->arena, "nothing can be written into %s: %s", p.base_path,
+                           strerror(errno));
+    }
+    if (fd >= 0) {
+        (void)close(fd); // only looked at
+    }
+    place_close(&p);
+    return why;
+}
+
 const char *mend_apply_objection(struct model *m, const struct mend_way *way,
                                  const struct mend_apply_options *o)
 {
@@ -315,7 +337,27 @@ const char *mend_apply_objection(struct model *m, const struct mend_way *way,
             why = actions[d.step->kind].objection(&d);
         }
     }
-    return why;
+    return why ? why : place_objection(m, o);
+}
+
+const struct mend_way *mend_apply_best(struct model *m, const struct mend_plan *plan,
+                                       const struct mend_apply_options *o, const char **ret_why)
+{
+    const struct mend_way *best = NULL;
+    const char *first = NULL;
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        const struct mend_way *way = &plan->ways.items[i];
+        const char *why = mend_apply_objection(m, way, o);
+        bool nearer = why && (!first || way->reach == MEND_PIP);
+        first = nearer ? why : first;
+        if (!why && (!best || mend_way_errors(way) > mend_way_errors(best))) {
+            best = way;
+        }
+    }
+    if (ret_why) {
+        *ret_why = first;
+    }
+    return best;
 }
 
 static int carry_out(struct doing *d, const struct mend_way *way, struct gm_err *err)

@@ -39,6 +39,11 @@ struct mend_applied {
 const char *mend_apply_objection(struct model *m, const struct mend_way *way,
                                  const struct mend_apply_options *o);
 
+/* Of the ways that can be carried out the first that mends most errors; NULL: none can, and *ret_why
+ * (may be NULL) is the reason that is nearest to the user's question. */
+const struct mend_way *mend_apply_best(struct model *m, const struct mend_plan *plan,
+                                       const struct mend_apply_options *o, const char **ret_why);
+
 /* Whether the step stays for the start of the program: with packages, the variables that make them
  * findable. */
 bool mend_step_is_left(const struct mend_way *way, const struct mend_step *step);

@@ -137,6 +137,17 @@ static void drop_halves(struct arena *a, struct mend_plan *plan)
     }
 }
 
+const struct mend_way *mend_plan_hook_way(const struct mend_plan *plan)
+{
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        const struct mend_way *way = &plan->ways.items[i];
+        if (way->steps.n == 1 && way->steps.items[0].kind == MEND_HOOK) {
+            return way;
+        }
+    }
+    return NULL;
+}
+
 const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_reach reach)
 {
     const struct mend_way *best = NULL;
@@ -274,7 +285,11 @@ static void plan_what_can_be_tried(struct mend *x)
     mend_plan_preload(x, &shadowed);
     if (!x->o->launch_only) {
         mend_plan_links(x);
+    }
+    if (!x->o->launch_only || x->o->hook) {
         mend_plan_hook(x, &set.paths);
+    }
+    if (!x->o->launch_only) {
         mend_plan_edit(x);
     }
 }

@@ -98,6 +98,7 @@ enum mend_manner {
 struct mend_options {
     enum mend_manner manner;
     bool launch_only; // only MEND_FOR_ONE_START: what `run` and gm_preload() need, and faster
+    bool hook;        // with launch_only: the start-up hook as well
     /* Where the folder of MEND_SHADOW would be made, absolute; NULL: no such way is offered. */
     const char *shadow_folder;
 };
@@ -109,6 +110,9 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
 /* The first way of that reach that mends every error `check` found, else the one that mends most;
  * NULL if there is none. */
 const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_reach reach);
+
+/* The way that is a start-up hook alone, as `enable` makes it; NULL: the plan has none. */
+const struct mend_way *mend_plan_hook_way(const struct mend_plan *plan);
 
 /* How many errors of `check` the way mends. */
 size_t mend_way_errors(const struct mend_way *way);

@@ -4,6 +4,7 @@
 
 #include "base/out.h"
 #include "diag/finding.h"
+#include "mend/plan.h"
 
 /* What was looked at, for the head of the report. */
 struct report_target {
@@ -14,10 +15,28 @@ struct report_target {
     const char *made, *made_by; // with snapshot: date and version, or NULL
 };
 
+/* A repair that can be carried out here, and the command that does it. */
+struct report_repair {
+    const struct mend_way *way; // NULL: there is none
+    const char *command;        // can be pasted; COMMAND is the user's program
+    const char *remark;         // or NULL
+};
+
+/* What to do now about what `check` found. */
+struct report_advice {
+    struct report_repair start; // for one start of the program
+    struct report_repair good;  // for all its starts
+};
+
 json_t *report_check_json(const struct model *m, const struct diag_report *r,
                           const struct report_target *target);
+/* With all the evidence and all repairs. */
 void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
                        const struct report_target *target);
+/* What is wrong and what to do now, on one screen; `advice` may be NULL: then each finding's first
+ * repair is printed. */
+void report_check_brief(const struct out *o, const struct model *m, const struct diag_report *r,
+                        const struct report_target *target, const struct report_advice *advice);
 
 /* Parts of it, for the other reports over a target: the lines that say what was looked at, the same
  * as JSON, one finding as JSON, and a text with the long folders written <env> and <site>. */

@@ -13,6 +13,8 @@ import fcntl
 import fnmatch
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -112,6 +114,39 @@ def mends(kind):
         as_before(w)
         expect(not w.works(), "it works though the repair is taken back")
     return test
+
+
+def advice(w):
+    """What check prints at its end repairs, as it is printed: for one start, and for good."""
+    text = w.gpumend("check", w.prefix, status=1)
+    ends = dict(re.findall(r"^(this start|for good) +gpumend (.*)$", text, re.M))
+    expect(ends.get("this start") == "run -- COMMAND", "for one start: " + text)
+    expect(f"COMMAND is your program, such as: {w.prefix}/bin/python" in text, "COMMAND: " + text)
+    expect(len(text.splitlines()) <= 12, "more than 12 lines: " + text)
+    expect("because" not in text and "looked in" not in text, "evidence: " + text)
+    full = w.gpumend("check", "-v", w.prefix, status=1)
+    expect("  because " in full and "looked in: " in full and "this start" not in full, full)
+    python = str(w.prefix / "bin/python")
+    expect(w.gpumend("run", "--", python, "-c", PROGRAM).strip() == "1", "run does not repair it")
+    w.gpumend(*shlex.split(ends["for good"]))
+    expect(w.works(), "it is not repaired for good")
+    text = w.gpumend("check", w.prefix)
+    expect("this start" not in text and "for good" not in text, "advice where all is well: " + text)
+
+
+def no_advice(w):
+    """A command of this shell does not repair another start, or what may not be changed."""
+    text = w.gpumend("check", w.prefix, "--env", "A=b", status=1)
+    expect("this start" not in text and "  to do " in text, "another start: " + text)
+    text = w.gpumend("check", "--root", "/", w.prefix, status=1)
+    expect("for good" not in text and "  to do " in text, "another root: " + text)
+    if os.geteuid() == 0:
+        w.tree.top.parent.chmod(0o755)
+        done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", str(w.exe), "check",
+                               str(w.prefix)], capture_output=True, text=True, check=False,
+                              env={"PATH": os.defpath, "HOME": "/nonexistent"})
+        expect("for good" not in done.stdout, "not the user's to change: " + done.stdout)
+        expect("this start  gpumend run" in done.stdout, "nothing is changed by run: " + done.stdout)
 
 
 def hook(w):
@@ -282,7 +317,7 @@ def damaged_journal(w):
     as_before(w)
 
 
-TESTS = {"links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
+TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "changed-by-others": changed_by_others,
          "last-first": last_first, "leaves-the-environment": leaves_the_environment,

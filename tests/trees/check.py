@@ -85,6 +85,10 @@ def faults_of(exe, folder, name, rewrite):
     if status != json_status or status not in (0, 1):
         yield f"status {status}, and {json_status} with --json: {text}"
         return
+    full_status, full = run(exe, folder, name, "-v")
+    if full_status != status:
+        yield f"status {status}, and {full_status} with -v"
+    text += "\n$ gpumend check -v\n" + full
     document = json.loads(output)
     if (document["verdict"] == "broken") != (status == 1):
         yield f"status {status} with verdict {document['verdict']}"

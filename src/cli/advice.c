@@ -1,0 +1,116 @@
+#include "cli/advice.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "mend/apply.h"
+#include "mend/folder.h"
+
+const char *cli_shadow_folder(struct cli_target *t, const struct model *m)
+{
+    const char *cache = mend_cache_folder(&t->arena, cli_env_get(&t->env, "XDG_CACHE_HOME"),
+                                          cli_env_get(&t->env, "HOME"));
+    const char *key = m->env && m->env->prefix ? m->env->prefix : m->target_file;
+    return cache && key
+               ? arena_printf(&t->arena, "%s/shadow/%016lx", cache,
+                              (unsigned long)str_hash(key, strlen(key)))
+               : NULL;
+}
+
+/* Another system's target, or another start than this shell's, is not what a command that is given to
+ * this shell would repair. */
+static bool is_here(const struct cli_target *t)
+{
+    const struct model_target_options *o = &t->asked;
+    return !o->root_path && !o->pid && !o->replay && !o->host_path && !o->cpu && !o->glibc_minor &&
+           !t->env_given;
+}
+
+/* "--import a,b /opt/env", with what was asked for. */
+static const char *target_words(struct cli_target *t, const struct model *m)
+{
+    struct arena *a = &t->arena;
+    const char *target = m->env && m->env->prefix ? m->env->prefix : m->target_file;
+    const char *words = target ? diag_shell_word(a, target) : "";
+    return t->asked.imports ? arena_printf(a, "--import %s %s", diag_shell_word(a, t->asked.imports),
+                                           words)
+                            : words;
+}
+
+/* The program that COMMAND stands for is that of the environment that was judged. */
+static void advise_for_start(struct cli_target *t, const struct model *m,
+                             const struct mend_plan *plan, struct report_repair *ret)
+{
+    struct arena *a = &t->arena;
+    const struct mend_way *way = mend_plan_best(plan, MEND_FOR_ONE_START);
+    if (!way || !mend_way_errors(way)) {
+        return;
+    }
+    *ret = (struct report_repair){.way = way, .command = "gpumend run -- COMMAND"};
+    if (!m->env) {
+        ret->command = arena_printf(a, "gpumend run -- %s", diag_shell_word(a, m->target_file));
+    } else if (t->asked.target && m->env->executable) {
+        ret->remark = arena_printf(a, "COMMAND is your program, such as: %s app.py",
+                                   diag_shell_word(a, m->env->executable));
+    }
+}
+
+static void take_better(struct report_repair *best, const struct mend_way *way, const char *command)
+{
+    if (way && mend_way_errors(way) > (best->way ? mend_way_errors(best->way) : 0)) {
+        *best = (struct report_repair){.way = way, .command = command};
+    }
+}
+
+/* The least invasive first: one that reaches further has to mend more. */
+static void advise_for_good(struct cli_target *t, struct model *m, const struct mend_plan *plan,
+                            struct report_repair *ret)
+{
+    const char *words = target_words(t, m);
+    struct mend_apply_options o = {.what = "fix", .env = t->asked.env, .n_env = t->asked.n_env};
+    const struct mend_way *hook = mend_plan_hook_way(plan);
+    if (hook && !mend_apply_objection(m, hook, &o)) {
+        take_better(ret, hook, arena_printf(&t->arena, "gpumend enable %s", words));
+    }
+    take_better(ret, mend_apply_best(m, plan, &o, NULL),
+                arena_printf(&t->arena, "gpumend fix --apply %s", words));
+    o.packages = true;
+    take_better(ret, mend_apply_best(m, plan, &o, NULL),
+                arena_printf(&t->arena, "gpumend fix --apply --packages %s", words));
+}
+
+static void advise(struct cli_target *t, struct model *m, const struct diag_report *report,
+                   const struct mend_options *o, struct report_advice *ret)
+{
+    struct mend_plan plan;
+    *ret = (struct report_advice){0};
+    mend_plan_make(m, report, o, &plan);
+    advise_for_start(t, m, &plan, &ret->start);
+    advise_for_good(t, m, &plan, &ret->good);
+}
+
+static bool repairs_all(const struct report_repair *repair, const struct diag_report *report)
+{
+    size_t errors = 0;
+    for (size_t i = 0; i < report->findings.n; i++) {
+        errors += report->findings.items[i]->severity == DIAG_ERROR;
+    }
+    return repair->way && mend_way_errors(repair->way) == errors;
+}
+
+void cli_advise(struct cli_target *t, struct model_target *target, const struct diag_report *report,
+                struct report_advice *ret)
+{
+    struct model *m = &target->model;
+    struct mend_options o = {.manner = MEND_AT_START, .launch_only = true, .hook = true,
+                             .shadow_folder = cli_shadow_folder(t, m)};
+    *ret = (struct report_advice){0};
+    if (report->verdict != DIAG_BROKEN || !is_here(t) || (!m->env && !m->target_file)) {
+        return;
+    }
+    advise(t, m, report, &o, ret);
+    if (!repairs_all(&ret->start, report) || !repairs_all(&ret->good, report)) {
+        o.launch_only = false; // takes several times as long
+        advise(t, m, report, &o, ret);
+    }
+}

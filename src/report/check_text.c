@@ -1,0 +1,445 @@
+/* What `check` prints as text: briefly, or with -v with all the evidence. */
+#include "report/check.h"
+
+#include <string.h>
+
+#include "report/devices.h"
+
+/* The brief form is to fit on a screen: what is cut is counted, and -v prints it. */
+enum { GPU_LINES_MAX = 3, BRIEF_PACKAGES_MAX = 8, BRIEF_FINDINGS_MAX = 6, BRIEF_REMARKS_MAX = 3,
+       NAMED_ENTRIES_MAX = 6 };
+
+/* Long folders are written in the head once and shortened below it; commands keep them whole. */
+struct page {
+    const struct out *o;
+    const struct model *m;
+    const char *site, *prefix; // "<site>" and "<env>"; NULL: not shortened
+    bool brief;
+};
+
+static void line(const struct page *p, const char *label, const char *value)
+{
+    fprintf(p->o->file, "%-12s", label);
+    out_wrap(p->o, 12, str_printable(p->m->arena, value));
+}
+
+/* A folder stands for itself only at the end of a word or before a slash. */
+static const char *shorten_one(struct arena *a, const char *text, const char *folder,
+                               const char *name)
+{
+    const char *out = "";
+    size_t n = folder ? strlen(folder) : 0;
+    for (const char *at; n && (at = strstr(text, folder)) != NULL; text = at + n) {
+        bool whole = !at[n] || strchr("/ :,;)'", at[n]);
+        out = arena_printf(a, "%s%.*s%s", out, (int)(at - text), text, whole ? name : folder);
+    }
+    return arena_printf(a, "%s%s", out, text);
+}
+
+static const char *shorten(const struct page *p, const char *text)
+{
+    struct arena *a = p->m->arena;
+    return str_printable(a, shorten_one(a, shorten_one(a, text, p->site, "<site>"), p->prefix,
+                                        "<env>"));
+}
+
+static const char *shown_prefix(const struct model *m)
+{
+    const struct py_env *e = m->env;
+    return e && e->kind != PY_ENV_SYSTEM && e->prefix && strlen(e->prefix) > 5 ? e->prefix : NULL;
+}
+
+static const char *shown_site(const struct model *m)
+{
+    for (size_t i = 0; m->env && i < m->env->paths_n; i++) {
+        if (m->env->paths[i].is_dir && m->env->paths[i].origin == PY_PATH_SITE) {
+            return m->env->paths[i].dir;
+        }
+    }
+    return NULL;
+}
+
+const char *report_shorten(const struct model *m, const char *text)
+{
+    struct page p = {.m = m, .site = shown_site(m), .prefix = shown_prefix(m)};
+    return shorten(&p, text);
+}
+
+static const char *known_packages(const struct page *p)
+{
+    const struct model *m = p->m;
+    const char *list = "";
+    size_t shown = p->brief && m->known.n > BRIEF_PACKAGES_MAX ? BRIEF_PACKAGES_MAX : m->known.n;
+    for (size_t i = 0; i < shown; i++) {
+        const struct py_dist *dist = m->known.items[i];
+        list = arena_printf(m->arena, "%s%s%s %s", list, *list ? ", " : "", dist->name,
+                            dist->version ? dist->version : "");
+    }
+    return shown < m->known.n
+               ? arena_printf(m->arena, "%s and %zu more", list, m->known.n - shown)
+               : list;
+}
+
+static const char *version_of(const struct model *m)
+{
+    const struct py_env *e = m->env;
+    return e->major < 0   ? "of unknown version"
+           : e->micro < 0 ? arena_printf(m->arena, "%d.%d", e->major, e->minor)
+                          : arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro);
+}
+
+static void head_python(struct page *p)
+{
+    const struct model *m = p->m;
+    const struct py_env *e = m->env;
+    line(p, "Python", arena_printf(m->arena, "%s (%s, %s)",
+                                   e->executable ? e->executable : "no interpreter found",
+                                   version_of(m), py_env_kind_name(e->kind)));
+    p->prefix = p->brief ? NULL : shown_prefix(m);
+    p->site = p->brief ? NULL : shown_site(m);
+    if (p->prefix) {
+        line(p, "<env>", p->prefix);
+    }
+    if (p->site) {
+        line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
+    }
+    const char *known = known_packages(p);
+    line(p, "packages", *known ? known : "none that gpumend knows to use a GPU");
+}
+
+/* The first process that could be started in the model; NULL: none could. */
+static const struct ldso_process *first_process(const struct model *m)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        if (m->processes.items[i]->ldso) {
+            return m->processes.items[i]->ldso;
+        }
+    }
+    return NULL;
+}
+
+static void head_loader(const struct page *p)
+{
+    const struct ldso_process *l = first_process(p->m);
+    if (l && l->is_static) {
+        line(p, "loader", "none: statically linked");
+    } else if (l && l->loader.path) {
+        line(p, "loader",
+             arena_printf(p->m->arena, "%s (%s %s)", l->loader.path,
+                          l->loader.kind == LDSO_MUSL ? "musl" : "glibc",
+                          l->loader.version ? l->loader.version : "of unknown version"));
+    }
+}
+
+static void head_devices(const struct page *p)
+{
+    const size_t max = p->brief ? 1 : GPU_LINES_MAX;
+    struct arena *a = p->m->arena;
+    host_texts lines = {0};
+    if (!p->m->host) {
+        line(p, "GPU", arena_printf(a, "not looked at: %s", p->m->host_why));
+        return;
+    }
+    report_devices_head(a, p->m->host, &lines);
+    for (size_t i = 0; i < lines.n && i < max; i++) {
+        bool more = i == max - 1 && lines.n > max;
+        line(p, i ? "" : "GPU",
+             more ? arena_printf(a, "%s; and %zu more", lines.items[i], lines.n - max)
+                  : lines.items[i]);
+    }
+}
+
+static void head_text(struct page *p, const struct report_target *t)
+{
+    if (p->m->env) {
+        head_python(p);
+    } else if (p->m->pid) {
+        const struct ldso_process *l = first_process(p->m);
+        line(p, "process", arena_printf(p->m->arena, "%d, %s", p->m->pid,
+                                        l ? l->main->path : "of an unknown program"));
+    } else if (t->path) {
+        line(p, t->kind, t->path);
+    } else {
+        line(p, "Python", "none found: no package was looked at");
+    }
+    if (!p->brief) {
+        head_loader(p);
+    }
+    head_devices(p);
+    if (strcmp(t->root, "/") != 0) {
+        line(p, "below", t->root);
+    }
+    if (t->snapshot) {
+        line(p, "snapshot", arena_printf(p->m->arena, "%s, made %s by gpumend %s", t->snapshot,
+                                         t->made ? t->made : "at an unknown time",
+                                         t->made_by ? t->made_by : "of unknown version"));
+    }
+}
+
+static const char *joined(const struct model *m, const char *const *items, size_t n)
+{
+    const char *text = "";
+    for (size_t i = 0; i < n; i++) {
+        text = arena_printf(m->arena, "%s%s%s", text, i ? ", " : "", items[i]);
+    }
+    return text;
+}
+
+static void item(const struct page *p, const char *label, const char *value)
+{
+    fprintf(p->o->file, "  %-10s", label);
+    out_wrap(p->o, 12, value);
+}
+
+static void repair_text(const struct page *p, const struct diag_repair *r, const char *label)
+{
+    item(p, label, shorten(p, r->text));
+    if (r->command) {
+        out_print(p->o, OUT_BOLD, "              %s\n", str_printable(p->m->arena, r->command));
+    }
+}
+
+static void summary_text(const struct page *p, const struct diag_finding *f)
+{
+    static const enum out_style styles[] = {
+        [DIAG_NOTE] = OUT_DIM, [DIAG_WARNING] = OUT_YELLOW, [DIAG_ERROR] = OUT_RED};
+    const char *severity = diag_severity_name(f->severity);
+    fputc('\n', p->o->file);
+    out_print(p->o, styles[f->severity], "%s", severity);
+    fprintf(p->o->file, "%*s", (int)(9 - strlen(severity)), "");
+    out_wrap(p->o, 9, shorten(p, f->summary));
+    if (f->likewise.n) {
+        item(p, "likewise", shorten(p, joined(p->m, f->likewise.items, f->likewise.n)));
+    }
+}
+
+static void finding_text(const struct page *p, const struct diag_finding *f)
+{
+    summary_text(p, f);
+    for (size_t i = 0; i < f->repairs.n; i++) {
+        repair_text(p, &f->repairs.items[i], i ? "or" : "to do");
+    }
+    for (size_t i = 0; i < f->evidence.n; i++) {
+        item(p, i ? "" : "because", shorten(p, f->evidence.items[i]));
+    }
+    if (f->scripts.n && p->m->processes.n > 1) {
+        item(p, "seen in",
+             shorten(p, f->scripts.n > 1 ? arena_printf(p->m->arena, "%s (and %zu more)",
+                                                        f->scripts.items[0], f->scripts.n - 1)
+                                         : f->scripts.items[0]));
+    }
+    item(p, "more", arena_printf(p->m->arena, "gpumend explain %s", diag_causes[f->cause].id));
+}
+
+/* ------------------------------------------------------------------ the brief form */
+
+static bool mends(const struct mend_way *way, const struct diag_finding *f)
+{
+    for (size_t i = 0; way && i < way->mends.n; i++) {
+        if (way->mends.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A finding that the advice at the end repairs needs no repair of its own. */
+static void brief_finding_text(const struct page *p, const struct diag_finding *f,
+                               const struct report_advice *advice)
+{
+    summary_text(p, f);
+    if (f->repairs.n && !mends(advice->start.way, f) && !mends(advice->good.way, f)) {
+        repair_text(p, &f->repairs.items[0], "to do");
+    }
+}
+
+static void brief_findings_text(const struct page *p, const struct diag_report *r,
+                                const struct report_advice *advice)
+{
+    size_t shown = 0;
+    for (; shown < r->findings.n && shown < BRIEF_FINDINGS_MAX; shown++) {
+        brief_finding_text(p, r->findings.items[shown], advice);
+    }
+    if (shown < r->findings.n) {
+        fprintf(p->o->file, "\nand %zu more findings: -v prints them all\n", r->findings.n - shown);
+    }
+}
+
+static size_t count_errors(const struct diag_report *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        n += r->findings.items[i]->severity == DIAG_ERROR;
+    }
+    return n;
+}
+
+static void advice_text(const struct page *p, const char *label, const struct report_repair *repair,
+                        const struct diag_report *r)
+{
+    size_t errors = count_errors(r);
+    if (!repair->way) {
+        return;
+    }
+    fprintf(p->o->file, "%-12s", label);
+    out_print(p->o, OUT_BOLD, "%s\n", str_printable(p->m->arena, repair->command));
+    if (repair->remark) {
+        fprintf(p->o->file, "            %s\n", str_printable(p->m->arena, repair->remark));
+    }
+    if (mend_way_errors(repair->way) < errors) {
+        fprintf(p->o->file, "            repairs %zu of the %zu errors\n",
+                mend_way_errors(repair->way), errors);
+    }
+}
+
+/* ------------------------------------------------------------------ the end */
+
+static void remark(const struct page *p, enum out_style style, const char *label, const char *text)
+{
+    out_print(p->o, style, "%s", label);
+    fprintf(p->o->file, "     ");
+    out_wrap(p->o, 9, shorten(p, text));
+}
+
+/* Where there is no verdict the notes say why: none is left out. */
+static void remarks_text(const struct page *p, const struct diag_report *r)
+{
+    bool all = !p->brief || r->verdict == DIAG_CANNOT_TELL;
+    size_t max = all ? SIZE_MAX : BRIEF_REMARKS_MAX;
+    size_t fine = all || r->verdict == DIAG_OK ? r->fine.n : 0;
+    if (fine || r->notes.n) {
+        fputc('\n', p->o->file);
+    }
+    for (size_t i = 0; i < fine && i < max; i++) {
+        remark(p, OUT_GREEN, "fine", r->fine.items[i]);
+    }
+    for (size_t i = 0; i < r->notes.n && i < max; i++) {
+        remark(p, OUT_DIM, "note", r->notes.items[i]);
+    }
+    if (fine > max || r->notes.n > max) {
+        fprintf(p->o->file, "         and %zu more: -v prints them all\n",
+                (fine > max ? fine - max : 0) + (r->notes.n > max ? r->notes.n - max : 0));
+    }
+}
+
+/* "faster_whisper, torch and 3 more"; NULL: none has this verdict. */
+static const char *entries_with(const struct page *p, const struct diag_report *r,
+                                enum diag_verdict verdict)
+{
+    const char *list = "";
+    size_t n = 0;
+    for (size_t i = 0; i < r->entries.n; i++) {
+        const struct diag_entry *e = &r->entries.items[i];
+        if (e->part_of || e->verdict != verdict) {
+            continue;
+        }
+        n++;
+        if (!p->brief || n <= NAMED_ENTRIES_MAX) {
+            list = arena_printf(p->m->arena, "%s%s%s", list, *list ? ", " : "", e->module);
+        }
+    }
+    if (p->brief && n > NAMED_ENTRIES_MAX) {
+        list = arena_printf(p->m->arena, "%s and %zu more", list, n - NAMED_ENTRIES_MAX);
+    }
+    return n ? str_printable(p->m->arena, list) : NULL;
+}
+
+/* Of what the verdict speaks. */
+static const char *looked_at(const struct page *p, const struct diag_report *r,
+                             const struct report_target *t)
+{
+    const char *ok = entries_with(p, r, DIAG_OK);
+    if (ok) {
+        return arena_printf(p->m->arena, "looked at from import to first use: %s", ok);
+    }
+    if (p->m->pid) {
+        return "looked at: what the process has loaded, and what its packages are known to load next";
+    }
+    if (p->m->env) {
+        return "only the interpreter was looked at, as no known GPU package is installed";
+    }
+    return t->path ? "looked at: its start, and the libraries that it is known to load later"
+                   : "no Python environment was found, and no package was looked at";
+}
+
+static const char *counted(struct arena *a, size_t n, const char *what)
+{
+    return arena_printf(a, "%zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+static const char *broken_sentence(const struct page *p, const struct diag_report *r, size_t errors,
+                                   size_t warnings)
+{
+    struct arena *a = p->m->arena;
+    const char *broken = entries_with(p, r, DIAG_BROKEN), *ok = entries_with(p, r, DIAG_OK);
+    const char *text = counted(a, errors, "error");
+    if (warnings) {
+        text = arena_printf(a, "%s, %s", text, counted(a, warnings, "warning"));
+    }
+    if (errors > 1) {
+        text = arena_printf(a, "%s: begin with the first", text);
+    }
+    if (broken && ok) {
+        text = arena_printf(a, "%s; affected: %s; not affected: %s", text, broken, ok);
+    }
+    return p->brief ? arena_printf(a, "%s (-v prints the evidence)", text) : text;
+}
+
+static void verdict_text(const struct page *p, const struct diag_report *r,
+                         const struct report_target *t)
+{
+    static const struct { enum out_style style; const char *name; } shown[] = {
+        [DIAG_OK] = {OUT_GREEN, "ok"},
+        [DIAG_BROKEN] = {OUT_RED, "broken"},
+        [DIAG_CANNOT_TELL] = {OUT_YELLOW, "unknown"}};
+    struct arena *a = p->m->arena;
+    size_t errors = count_errors(r), warnings = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        warnings += r->findings.items[i]->severity == DIAG_WARNING;
+    }
+    const char *text = "nothing could be judged; the notes say why";
+    if (r->verdict == DIAG_BROKEN) {
+        text = broken_sentence(p, r, errors, warnings);
+    } else if (r->verdict == DIAG_OK) {
+        text = arena_printf(a, "no error%s; %s",
+                            warnings ? arena_printf(a, ", %s", counted(a, warnings, "warning")) : "",
+                            looked_at(p, r, t));
+    }
+    fputc('\n', p->o->file);
+    out_print(p->o, shown[r->verdict].style, "%s", shown[r->verdict].name);
+    fprintf(p->o->file, "%*s", (int)(9 - strlen(shown[r->verdict].name)), "");
+    out_wrap(p->o, 9, text);
+}
+
+void report_check_text(const struct out *o, const struct model *m, const struct diag_report *r,
+                       const struct report_target *target)
+{
+    struct page p = {.o = o, .m = m};
+    head_text(&p, target);
+    for (size_t i = 0; i < r->findings.n; i++) {
+        finding_text(&p, r->findings.items[i]);
+    }
+    remarks_text(&p, r);
+    verdict_text(&p, r, target);
+}
+
+void report_check_brief(const struct out *o, const struct model *m, const struct diag_report *r,
+                        const struct report_target *target, const struct report_advice *advice)
+{
+    static const struct report_advice none = {0};
+    struct page p = {.o = o, .m = m, .brief = true};
+    advice = advice ? advice : &none;
+    head_text(&p, target);
+    brief_findings_text(&p, r, advice);
+    remarks_text(&p, r);
+    verdict_text(&p, r, target);
+    advice_text(&p, "this start", &advice->start, r);
+    advice_text(&p, "for good", &advice->good, r);
+}
+
+void report_target_text(const struct out *o, const struct model *m,
+                        const struct report_target *target)
+{
+    struct page p = {.o = o, .m = m};
+    head_text(&p, target);
+}
