@@ -4,22 +4,24 @@
 
 #include "base/str.h"
 
-/* The first that fits counts: the special ones stand first. Each was read on 2026-11-21; that of
+/* The first that fits counts. Each was read on 2026-11-21; that of
  * CTranslate2's handles was open then, so that every release has the fault. */
 static const struct mend_teardown known[] = {
     {"libctranslate2", MEND_AT_THREAD_END, true, "OpenNMT/CTranslate2#1201",
      "cuBLAS and cuDNN handles are destroyed when a thread has ended"},
     {"libctranslate2", MEND_AT_END, false, "OpenNMT/CTranslate2#1782",
      "Python crashes at its end after CUDA was used"},
-    {"libtorch", MEND_AT_THREAD_END | MEND_AT_END, false, "pytorch/pytorch#36408",
-     "libtorch crashes at the end: handle pools of threads"},
-    {"libcudnn", MEND_AT_THREAD_END | MEND_AT_END, false, "pytorch/pytorch#17658",
+    {"libtorch libtorch_cpu libtorch_cuda libtorch_hip", MEND_AT_THREAD_END | MEND_AT_END, false,
+     "pytorch/pytorch#36408", "libtorch crashes at the end: handle pools of threads"},
+    {"libcudnn libcudnn_adv libcudnn_adv_infer libcudnn_cnn libcudnn_cnn_infer libcudnn_graph "
+     "libcudnn_ops libcudnn_ops_infer",
+     MEND_AT_THREAD_END | MEND_AT_END, false, "pytorch/pytorch#17658",
      "cudnnDestroy() crashes in a destructor at the end"},
-    {"libonnxruntime", MEND_AT_END, false, "microsoft/onnxruntime#15174",
+    {"libonnxruntime libonnxruntime_providers_cuda libonnxruntime_providers_tensorrt", MEND_AT_END, false, "microsoft/onnxruntime#15174",
      "an error that the driver is shutting down is thrown when the program ends"},
-    {"libcublas", MEND_AT_END, false, "microsoft/onnxruntime#21207",
+    {"libcublas libcublasLt", MEND_AT_END, false, "microsoft/onnxruntime#21207",
      "a crash in cuBLAS's own destructors at the end"},
-    {"libnvinfer", MEND_AT_END, false, "NVIDIA/TensorRT#4617",
+    {"libnvinfer libnvinfer_plugin", MEND_AT_END, false, "NVIDIA/TensorRT#4617",
      "a library is closed by a destructor at the end"},
     {"libamdhip64", MEND_AT_END, false, "ROCm/AMDMIGraphX#4792",
      "the HIP runtime frees what its destructors still use"},
@@ -29,17 +31,41 @@ static const struct mend_teardown known[] = {
      "thread-local objects are destroyed after the CUDA runtime's state"},
     {"libcudart", MEND_AT_END, false, "NVIDIA/cccl#7063",
      "CUDA is called after it has been unloaded at the end"},
-    {"libcuda.so", MEND_AT_THREAD_END, false, "rapidsai/rmm#1371",
+    {"libcuda", MEND_AT_THREAD_END, false, "rapidsai/rmm#1371",
      "thread-local objects are destroyed after the CUDA runtime's state"},
-    {"libcuda.so", MEND_AT_END, false, "NVIDIA/cccl#7063",
+    {"libcuda", MEND_AT_END, false, "NVIDIA/cccl#7063",
      "CUDA is called after it has been unloaded at the end"},
 };
 
+static bool is_named(const char *base, struct str name)
+{
+    if (name.n && name.s[name.n - 1] == '*') {
+        return strncmp(base, name.s, name.n - 1) == 0;
+    }
+    if (strncmp(base, name.s, name.n) != 0) {
+        return false;
+    }
+    base += name.n;
+    size_t hash = *base == '-' ? strspn(base + 1, "0123456789abcdef") : 0;
+    return starts_with(base + (hash ? hash + 1 : 0), ".so");
+}
+
+bool mend_library_is(const char *path, const char *names)
+{
+    struct str rest = str_of(names);
+    while (rest.s) {
+        struct str name = str_cut(&rest, ' ');
+        if (name.n && is_named(path_base(path), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct mend_teardown *mend_teardown_known(const char *path, unsigned when)
 {
-    const char *base = path_base(path);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].when & when && starts_with(base, known[i].begins)) {
+        if (known[i].when & when && mend_library_is(path, known[i].libraries)) {
             return &known[i];
         }
     }

@@ -11,11 +11,15 @@
 enum mend_teardown_when { MEND_AT_THREAD_END = 1, MEND_AT_END = 2 };
 
 struct mend_teardown {
-    const char *begins;         // the library's file name begins so
+    const char *libraries;      // as mend_library_is() takes them
     unsigned when;              // bits of enum mend_teardown_when
     bool guarded;               // the guard keeps it from happening
     const char *thread, *about; // "owner/name#number"; what is reported there
 };
+
+/* Whether the path's file is one of the libraries, whose names are separated by blanks: NAME.so,
+ * NAME.so.1, NAME-0123abcd.so.1 (as auditwheel names copies); with NAME* one that begins so. */
+bool mend_library_is(const char *path, const char *names);
 
 /* What is known of this library at these moments; NULL: nothing. */
 const struct mend_teardown *mend_teardown_known(const char *path, unsigned when);

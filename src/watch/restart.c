@@ -11,46 +11,27 @@
 
 /* ------------------------------------------------------------------ whose library */
 
-/* Libraries of GPUs, by the beginning of their file's name. */
-static const char *const gpu_libraries[] = {
-    "libcu",
-    "libnv",
-    "libnccl",
-    "libctranslate2",
-    "libtorch_cuda",
-    "libtorch_hip",
-    "libc10_cuda",
-    "libc10_hip",
-    "libonnxruntime_providers_",
-    "libamdhip64",
-    "libhsa-runtime64",
-    "libhip",
-    "libroc",
-    "libMIOpen",
-    "librccl",
-    "libggml-cuda",
-    "libggml-hip",
-};
-
-/* Not GPU's though they begin so. */
-static const char *const others[] = {"libcurl", "libcups", "libcurses",
-                                     "libcue",  "libnvme", "libnvpair"};
-
-static bool begins_with_one(const char *name, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (starts_with(name, list[i])) {
-            return true;
-        }
-    }
-    return false;
-}
+/* Libraries of GPUs, as mend_library_is() takes them. */
+static const char gpu_libraries[] =
+    "libcuda libcudart libcudadebugger libcublas libcublasLt libcudnn libcudnn_adv "
+    "libcudnn_adv_infer libcudnn_adv_train libcudnn_cnn libcudnn_cnn_infer "
+    "libcudnn_cnn_train libcudnn_engines_precompiled libcudnn_engines_runtime_compiled "
+    "libcudnn_ext libcudnn_graph libcudnn_heuristic libcudnn_ops libcudnn_ops_infer "
+    "libcudnn_ops_train libcufft libcufftw libcufile libcupti libcurand libcusolver "
+    "libcusolverMg libcusparse libcusparseLt libcutensor libcutensorMg libnccl libnppc "
+    "libnvidia* libnvinfer libnvinfer_plugin libnvinfer_builder_resource libnvonnxparser "
+    "libnvjpeg libnvJitLink libnvrtc libnvToolsExt libnvcuvid libnvshmem_host "
+    "libctranslate2 libtorch_cuda libtorch_cuda_linalg libtorch_hip libc10_cuda "
+    "libc10_hip libonnxruntime_providers_cuda libonnxruntime_providers_tensorrt "
+    "libonnxruntime_providers_rocm libonnxruntime_providers_migraphx libamdhip64 "
+    "libhsa-runtime64 libhipblas libhipblaslt libhipfft libhiprand libhiprtc libhipsolver "
+    "libhipsparse libhipsparselt librocblas librocfft librocrand librocsolver "
+    "librocsparse libroctx64 libroctracer64 librocm_smi64 libMIOpen librccl libggml-cuda "
+    "libggml-hip";
 
 static bool is_gpu(const char *object)
 {
-    const char *base = path_base(object);
-    return begins_with_one(base, gpu_libraries, sizeof gpu_libraries / sizeof *gpu_libraries) &&
-           !begins_with_one(base, others, sizeof others / sizeof *others);
+    return mend_library_is(object, gpu_libraries);
 }
 
 /* ------------------------------------------------------------------ the judgement */
@@ -87,8 +68,9 @@ static const char *page_text(struct arena *a, const char *text)
 }
 
 struct seen {
-    const char *objects[END_OBJECTS_MAX + 1]; // the destructor's first, then the stack's
+    const char *objects[END_OBJECTS_MAX]; // of the stack
     size_t n;
+    const char *destructor; // whose destructor was running, or NULL
 };
 
 static void see(struct arena *a, const struct end_page *page, struct seen *ret)
@@ -96,7 +78,7 @@ static void see(struct arena *a, const struct end_page *page, struct seen *ret)
     *ret = (struct seen){.n = 0};
     const char *first = page_text(a, page->destructor_of);
     if (page->where & END_IN_DESTRUCTOR && *first) {
-        ret->objects[ret->n++] = first;
+        ret->destructor = first;
     }
     for (size_t i = 0; i < END_OBJECTS_MAX; i++) {
         const char *object = page_text(a, page->objects[i]);
@@ -106,27 +88,37 @@ static void see(struct arena *a, const struct end_page *page, struct seen *ret)
     }
 }
 
-/* The object that is to be named, whether one is a GPU's, and what is known of it. The loader, libc
- * and libstdc++ run whoever crashes. */
-static void attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
-                      unsigned when, struct ending *ret)
+/* The loader, libc and libstdc++ run whoever crashes. */
+static bool is_carrier(const char *object)
 {
     static const char *const carriers[] = {"libc.so",  "libc-",      "libstdc++", "libgcc_s",
                                            "ld-linux", "libpthread", "gpumend-"};
-    ret->gpu = page->crashed && seen->n && !page->code_unknown ? 0 : -1;
-    for (size_t i = 0; i < seen->n; i++) {
-        const char *object = seen->objects[i], *base = path_base(object);
-        const struct mend_teardown *k = mend_teardown_known(object, when);
-        if (k && !ret->upstream) {
-            ret->upstream = arena_printf(a, "%s: %s", k->thread, k->about);
+    for (size_t i = 0; i < sizeof carriers / sizeof *carriers; i++) {
+        if (starts_with(path_base(object), carriers[i])) {
+            return true;
         }
-        if (is_gpu(object) && ret->gpu != 1) {
-            ret->gpu = 1;
-            ret->object = object;
-        }
-        if (!ret->object && !begins_with_one(base, carriers, sizeof carriers / sizeof *carriers)) {
-            ret->object = object;
-        }
+    }
+    return false;
+}
+
+/* The object to be named, whether one of a GPU was running, and what is known of the former. Names
+ * off a stack that could not be walked may be old: none of them is evidence. */
+static void attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
+                      unsigned when, struct ending *ret)
+{
+    bool all = page->walked && !page->code_unknown && seen->n && seen->n < END_OBJECTS_MAX;
+    const char *gpu = seen->destructor && is_gpu(seen->destructor) ? seen->destructor : NULL;
+    for (size_t i = 0; page->walked && i < seen->n; i++) {
+        gpu = !gpu && is_gpu(seen->objects[i]) ? seen->objects[i] : gpu;
+        ret->object = !ret->object && !is_carrier(seen->objects[i]) ? seen->objects[i] : ret->object;
+    }
+    ret->object = ret->object ? ret->object : seen->destructor;
+    ret->gpu_object = gpu;
+    ret->gpu = gpu ? 1 : all ? 0 : -1;
+    const struct mend_teardown *k = ret->object ? mend_teardown_known(ret->object, when) : NULL;
+    k = !k && seen->destructor ? mend_teardown_known(seen->destructor, when) : k;
+    if (k) {
+        ret->upstream = arena_printf(a, "%s: %s", k->thread, k->about);
     }
 }
 
@@ -149,7 +141,10 @@ static const char *where_sentence(struct arena *a, const struct ending *e)
     if (!e->object) {
         return e->gpu < 0 && e->kind != ENDING_UNKNOWN ? "; in which library cannot be told" : "";
     }
-    return arena_printf(a, " (%s)", path_base(e->object));
+    const char *name = path_base(e->object);
+    return e->gpu_object && strcmp(e->gpu_object, e->object) != 0
+               ? arena_printf(a, " (%s, called by %s)", name, path_base(e->gpu_object))
+               : arena_printf(a, " (%s)", name);
 }
 
 static enum ending_kind kind_of(const struct end_page *page)
@@ -215,21 +210,20 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
                       (ret->kind == ENDING_TEARDOWN ? MEND_AT_END : 0u),
                   ret);
     }
-    if (ret->kind == ENDING_TEARDOWN && ret->gpu < 0 && !page->gpu_loaded) {
-        ret->gpu = 0;
-    }
+    ret->gpu_loaded = page && page->gpu_loaded;
     ret->says = sentence(a, ret, end, page);
 }
 
-/* Why a crash is passed on as one; NULL: it need not be. Where the library cannot be told, one of a
- * GPU was loaded: else gpu is 0. */
+/* Why a crash is passed on as one; NULL: it need not be. */
 static const char *unforgivable(const struct ending *e)
 {
     return e->kind == ENDING_UNKNOWN    ? "it is not known to have ended"
            : e->kind != ENDING_TEARDOWN ? "it had not ended"
            : e->status < 0              ? "with which status it ended is not known"
-           : e->gpu == 0                ? "no library of a GPU was in it"
-                                        : NULL;
+           : e->gpu == 0                ? "no code of a GPU library was running"
+           : e->gpu < 0 && !e->gpu_loaded
+               ? "in which library it was cannot be told, and no GPU runtime library was loaded"
+               : NULL;
 }
 
 bool ending_is_forgivable(const struct ending *e)
@@ -243,7 +237,7 @@ static void say(struct restart *r, const char *what)
 {
     const struct ending *e = &r->last;
     r->says(r->says_arg,
-            arena_printf(r->a, "%s%s%s; %s", e->says, e->upstream ? "; known upstream: " : "",
+            arena_printf(r->a, "%s%s%s; %s", e->says, e->upstream ? "; possibly " : "",
                          e->upstream ? e->upstream : "", what));
 }
 
@@ -267,7 +261,7 @@ bool restart_again(void *arg, const struct watch_end *end, unsigned *ret_delay_m
         return false;
     }
     if (r->forgiven) {
-        say(r, arena_printf(r->a, "its work was done: passed on as status %d", r->last.status));
+        say(r, arena_printf(r->a, "forgiven: passed on as status %d", r->last.status));
         return false;
     }
     if (!r->enabled) {

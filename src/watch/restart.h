@@ -36,9 +36,13 @@ struct ending {
     int status;
     /* Whether code of a GPU library was running: 1 yes, 0 no, -1 cannot be told. */
     int gpu;
-    const char *object;   // the library in which, or in whose destructor, it was; or NULL
-    const char *says;     // one sentence without its stop
-    const char *upstream; // "owner/name#number: what it is about", or NULL
+    bool gpu_loaded;        // a GPU runtime library was loaded when the program ended
+    const char *object;     // the innermost that is none of libc's, or whose destructor ran; or NULL
+    const char *gpu_object; // of a GPU, on the way to it; or NULL
+    const char *says;       // one sentence without its stop
+    /* "owner/name#number: what it is about": a report on that very library at that moment, which need
+     * not be of this crash; or NULL. */
+    const char *upstream;
 };
 
 const char *ending_kind_name(enum ending_kind kind);
@@ -47,8 +51,9 @@ const char *ending_kind_name(enum ending_kind kind);
 void ending_judge(struct arena *a, const struct watch_end *end, const struct end_page *page,
                   struct ending *ret);
 
-/* Whether an ending may be passed on as the program's own status: the work was done, and what
- * crashed belongs to a GPU library. */
+/* Whether an ending may be passed on as the program's own status: it had ended, with a status that is
+ * known, and code of a GPU library was running, or what was running cannot be told and a GPU runtime
+ * was loaded. */
 bool ending_is_forgivable(const struct ending *e);
 
 struct restart {

@@ -11,7 +11,7 @@
 #include "mend/teardown.h"
 #include "watch/restart.h"
 
-enum { NONE = 0, LOADED = 1, CRASHED = 2, KNOWN = 4, RUNTIME = 8, NO_CODE = 16 };
+enum { NONE = 0, LOADED = 1, CRASHED = 2, KNOWN = 4, RUNTIME = 8, NO_CODE = 16, OLD = 32 };
 
 static const struct row {
     const char *name;
@@ -35,6 +35,13 @@ static const struct row {
      "/l/libctranslate2.so.4", "/l/libc.so.6", ENDING_UNLOAD, -1, 1, false},
     {"dlclose", SIGBUS, LOADED | CRASHED, END_RUNNING, END_IN_DLCLOSE, "", "/l/libx.so", ENDING_UNLOAD,
      -1, 0, false},
+    {"a program's own library of a like name", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME,
+     END_HANDLERS, 0, "", "/l/libcudnn_mine.so", ENDING_TEARDOWN, 7, 0, false},
+    {"after the end, off a stack that was not walked", SIGSEGV,
+     LOADED | CRASHED | KNOWN | RUNTIME | OLD, END_HANDLERS, 0, "", "/l/libcuda.so.1", ENDING_TEARDOWN,
+     7, -1, true},
+    {"the same without a runtime", SIGSEGV, LOADED | CRASHED | KNOWN | OLD, END_HANDLERS, 0, "",
+     "/l/libcuda.so.1", ENDING_TEARDOWN, 7, -1, false},
     {"after the end", SIGSEGV, LOADED | CRASHED | KNOWN, END_HANDLERS, 0, "", "/l/libcuda.so.1",
      ENDING_TEARDOWN, 7, 1, true},
     {"after an end of unknown status", SIGSEGV, LOADED | CRASHED, END_HANDLERS, 0, "",
@@ -46,7 +53,7 @@ static const struct row {
     {"after the end, own handler, a runtime", SIGSEGV, LOADED | KNOWN | RUNTIME, END_LEAVING, 0, "", "",
      ENDING_TEARDOWN, 7, -1, true},
     {"after the end, own handler, no runtime", SIGSEGV, LOADED | KNOWN, END_LEAVING, 0, "", "",
-     ENDING_TEARDOWN, 7, 0, false},
+     ENDING_TEARDOWN, 7, -1, false},
 };
 
 static struct end_page page_of(const struct row *r)
@@ -54,6 +61,7 @@ static struct end_page page_of(const struct row *r)
     struct end_page p = {.magic = END_MAGIC, .loaded = 1, .phase = r->phase, .where = r->where,
                          .status = 7, .status_known = (r->has & KNOWN) != 0,
                          .crashed = (r->has & CRASHED) != 0, .signal = r->signal,
+                         .walked = !(r->has & OLD),
                          .gpu_loaded = (r->has & RUNTIME) != 0,
                          .code_unknown = (r->has & NO_CODE) != 0};
     (void)snprintf(p.destructor_of, sizeof p.destructor_of, "%s", r->destructor);
@@ -141,6 +149,31 @@ static void delays(void **state)
     arena_release(&a);
 }
 
+/* A report on a library is named where that library crashed, and nowhere else. */
+static void blamed(void **state)
+{
+    (void)state;
+    struct arena a;
+    struct ending e;
+    const struct watch_end end = {.status = -1, .signal = SIGSEGV};
+    struct end_page page = {.magic = END_MAGIC, .loaded = 1, .phase = END_HANDLERS, .crashed = 1,
+                            .signal = SIGSEGV, .status_known = 1, .walked = 1, .gpu_loaded = 1,
+                            .objects = {"/l/libc.so.6", "/l/libmine.so", "/l/libcudart.so.12"}};
+    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    ending_judge(&a, &end, &page, &e);
+    assert_null(e.upstream);
+    assert_string_equal(e.object, "/l/libmine.so");
+    assert_non_null(strstr(e.says, "(libmine.so, called by libcudart.so.12)"));
+    (void)snprintf(page.objects[1], sizeof page.objects[1], "/l/libcudart.so.12");
+    ending_judge(&a, &end, &page, &e);
+    assert_non_null(e.upstream);
+    page.walked = 0;
+    ending_judge(&a, &end, &page, &e);
+    assert_null(e.upstream);
+    assert_null(e.object);
+    arena_release(&a);
+}
+
 static void upstream(void **state)
 {
     (void)state;
@@ -152,13 +185,18 @@ static void upstream(void **state)
     assert_string_equal(k->thread, "OpenNMT/CTranslate2#1782");
     assert_null(mend_teardown_known("/l/libcurl.so.4", MEND_AT_END | MEND_AT_THREAD_END));
     assert_null(mend_teardown_known("/l/libcudnn.so.9", 0));
+    static const char *const own[] = {"libtorch_mine.so", "libtorchvision.so", "libcudnn_wrap.so.9",
+                                      "libctranslate2x.so", "libctranslate2-mine.so", "libcublas"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        assert_null(mend_teardown_known(own[i], MEND_AT_END | MEND_AT_THREAD_END));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds), cmocka_unit_test(hostile_page), cmocka_unit_test(delays),
-        cmocka_unit_test(upstream),
+        cmocka_unit_test(upstream), cmocka_unit_test(blamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

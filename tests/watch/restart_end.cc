@@ -85,6 +85,14 @@ int main(int argc, char **argv)
         std::abort();
     } else if (mode == "own-thread-local") {
         own.armed = true;
+    } else if (mode == "own-after-gpu" || mode == "own-after-gpu-exit-5") {
+        std::atexit([] {
+            reinterpret_cast<void (*)(int)>(dlsym(library, "go_deep"))(40);
+            std::abort();
+        });
+        return mode == "own-after-gpu" ? 0 : 5;
+    } else if (mode == "null-code") { // of a library that is gone, say
+        std::atexit([] { reinterpret_cast<void (*volatile)()>(16)(); });
     } else if (mode == "own-exit") {
         std::atexit([] { std::abort(); });
     } else if (mode == "killed") {

@@ -41,3 +41,13 @@ extern "C" void abort_at_exit(void)
 {
     std::atexit([] { std::abort(); });
 }
+
+// Leaves its addresses on the stack for what is called next.
+extern "C" void go_deep(int n)
+{
+    volatile long block[8] = {n};
+    if (n > 0) {
+        go_deep(n - 1);
+    }
+    block[1] = block[0];
+}

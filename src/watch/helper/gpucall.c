@@ -157,10 +157,10 @@ static void learn_memory(struct gpucall_object *o, const Elf64_Phdr *headers, si
     for (size_t i = 0; i < n; i++) {
         uintptr_t low = base + headers[i].p_vaddr, high = low + headers[i].p_memsz;
         if (headers[i].p_type == PT_LOAD) {
-            o->low = o->low && o->low < low ? o->low : low;
-            o->high = o->high > high ? o->high : high;
+            o->memory.low = o->memory.low && o->memory.low < low ? o->memory.low : low;
+            o->memory.high = o->memory.high > high ? o->memory.high : high;
         } else if (headers[i].p_type == PT_GNU_EH_FRAME) {
-            o->frames = low;
+            o->memory.frames = low;
         }
     }
 }
@@ -174,7 +174,7 @@ static void learn(struct gpucall_object *o, bool is_main)
         learn_memory(o, main_headers, n_main_headers);
         return;
     }
-    if (gpucall_read(&e, o->map->l_addr, sizeof e) && e.e_ident[0] == 0x7f &&
+    if (unwind_read(&e, o->map->l_addr, sizeof e) && e.e_ident[0] == 0x7f &&
         e.e_ident[1] == 'E' && e.e_phentsize == sizeof(Elf64_Phdr)) {
         learn_memory(o, (const Elf64_Phdr *)(o->map->l_addr + e.e_phoff), e.e_phnum); // NOLINT
     }
@@ -227,7 +227,7 @@ static void free_stubs(const struct gpucall_object *o)
 {
     for (uint32_t i = 0; o->gpu && i < GPUCALL_STUBS; i++) {
         struct gpucall_entry *e = &gpucall_entries[i];
-        if (e->ready && e->real >= o->low && e->real < o->high) {
+        if (e->ready && e->real >= o->memory.low && e->real < o->memory.high) {
             __atomic_store_n(&e->ready, STALE, __ATOMIC_RELEASE);
         }
     }
@@ -249,7 +249,7 @@ const struct gpucall_object *gpucall_object_of(uintptr_t address)
 {
     for (uint32_t i = 0; i < n_objects; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
-        if (o->map && address >= o->low && address < o->high) {
+        if (o->map && address >= o->memory.low && address < o->memory.high) {
             return o;
         }
     }
@@ -565,9 +565,9 @@ static void hand_out(const struct gpucall_frame *f)
 {
     char name[128];
     bool ok = true;
-    uintptr_t at = f->arguments[0], place = f->arguments[1], real = gpucall_word(place, &ok);
+    uintptr_t at = f->arguments[0], place = f->arguments[1], real = unwind_word(place, &ok);
     size_t n = 0;
-    while (ok && n < sizeof name - 1 && gpucall_read(&name[n], at + n, 1) && name[n]) {
+    while (ok && n < sizeof name - 1 && unwind_read(&name[n], at + n, 1) && name[n]) {
         n++;
     }
     name[n] = '\0';
@@ -600,7 +600,7 @@ void gpucall_slow(struct gpucall_frame *f, const uint64_t *saved, int result)
     if (*name == 'c' && gpucall_is_cupti()) {
         return;
     }
-    struct gpucall_registers registers;
+    struct unwind_registers registers;
     const struct gpucall_call call = {.function = function, .name = name, .api = api_of(name),
                                       .result = result, .back = f->back,
                                       .registers = f->arguments, .stack = f->stack, .inner = f->inner};

@@ -13,14 +13,14 @@
  *
  *   gpucall.c         the loader's questions, stubs
  *   gpucall_stub.S    the stubs
- *   gpucall_walk.c    the backtrace, by call frame information
+ *   gpucall_walk.c    the backtrace, by unwind.c
  *   gpucall_file.c    names of functions out of a file's symbol table
  *   gpucall_tell.c    what is known by design, first and repeated failures, the text and the JSON
  *   gpucall_cupti.c   CUPTI's way, for what calls the runtime without the loader's help
- *   gpucall_small.c   system calls, memory, strings
+ *   gpucall_small.c   strings
  *
  * It uses no library, no memory of the program's malloc, no descriptor that stays open, no lock.
- * What it reads of others' memory goes through gpucall_read(), which fails where nothing is mapped.
+ * What it reads of others' memory goes through unwind_read(), which fails where nothing is mapped.
  */
 #ifndef GPUMEND_WATCH_HELPER_GPUCALL_H
 #define GPUMEND_WATCH_HELPER_GPUCALL_H
@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include "watch/helper/system.h"
+#include "watch/helper/unwind.h"
 
 enum { GPUCALL_STUBS = 4096, GPUCALL_OBJECTS = 4096, GPUCALL_FRAMES = 48, GPUCALL_TEXT = 1 << 17 };
 
@@ -68,8 +69,7 @@ extern const uint32_t gpucall_designs_n;
 
 struct gpucall_object {
     const struct link_map *map; // NULL: the slot is free
-    uintptr_t low, high;        // its memory
-    uintptr_t frames;           // .eh_frame_hdr, 0: none
+    struct unwind_object memory;
     const Elf64_Sym *symbols;
     const char *strings;
     size_t n_strings;
@@ -105,7 +105,7 @@ extern struct gpucall_entry gpucall_entries[GPUCALL_STUBS];
 
 /* What gpucall_enter leaves on the stack. */
 #ifdef __x86_64__
-enum { GPUCALL_REGISTERS = 6, GPUCALL_SAVED = 5, GPUCALL_DWARF = 17 };
+enum { GPUCALL_REGISTERS = 6, GPUCALL_SAVED = 5 };
 struct gpucall_frame {
     uint64_t arguments[GPUCALL_REGISTERS];
     uint64_t inner; // the number of a failure that came of a call inside this one, 0: none
@@ -114,7 +114,7 @@ struct gpucall_frame {
     uint64_t stack[];
 };
 #else
-enum { GPUCALL_REGISTERS = 8, GPUCALL_SAVED = 10, GPUCALL_DWARF = 33 };
+enum { GPUCALL_REGISTERS = 8, GPUCALL_SAVED = 10 };
 struct gpucall_frame {
     uint64_t frame, back;
     struct gpucall_entry *entry;
@@ -141,21 +141,16 @@ const struct gpucall_function *gpucall_function_asked(const char *name, uint32_t
 
 /* ------------------------------------------------------------------ the walk */
 
-/* Registers as DWARF numbers them; the caller's, with `pc` behind the call. */
-struct gpucall_registers {
-    uint64_t r[GPUCALL_DWARF];
-    uint64_t pc;
-};
-
 struct gpucall_trace {
     uint64_t pc[GPUCALL_FRAMES];
     unsigned n;
     struct gpucall_frame *outer; // the nearest call that this one was made in, or NULL
 };
 
+/* The caller's, with `pc` behind the call. */
 void gpucall_registers_at(const struct gpucall_frame *f, const uint64_t *saved,
-                          struct gpucall_registers *ret);
-void gpucall_walk(struct gpucall_registers *r, struct gpucall_trace *ret);
+                          struct unwind_registers *ret);
+void gpucall_walk(struct unwind_registers *r, struct gpucall_trace *ret);
 
 /* ------------------------------------------------------------------ telling */
 
@@ -175,7 +170,7 @@ struct gpucall_call {
  * LOSS_VARIABLE, or NULL. */
 void gpucall_tell_start(const char *where, const char *page);
 bool gpucall_by_design(const char *name, int result);
-void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *r);
+void gpucall_failed(const struct gpucall_call *c, struct unwind_registers *r);
 /* The same by CUPTI, which knows whether it was called inside another: then *outer is set. */
 void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace *trace,
                        uint64_t *outer);
@@ -192,12 +187,10 @@ bool gpucall_is_cupti(void);
 void gpucall_introduce(const struct gpucall_object *o);
 
 /* gpucall_stub.S: the caller's registers. */
-void gpucall_here(struct gpucall_registers *ret);
+void gpucall_here(struct unwind_registers *ret);
 
 /* ------------------------------------------------------------------ small things */
 
-bool gpucall_read(void *ret, uintptr_t from, size_t n); // false: not mapped
-uintptr_t gpucall_word(uintptr_t from, bool *ok);
 bool gpucall_same(const char *a, const char *b);
 bool gpucall_starts(const char *text, const char *start);
 size_t gpucall_length(const char *text);

@@ -43,7 +43,7 @@ struct gpucall_peer {
     const char *(*path)(const char *object);
     void (*starts)(void);
     void (*enters)(void);
-    void (*leaves)(int domain, const struct callback_data *data, struct gpucall_registers *r);
+    void (*leaves)(int domain, const struct callback_data *data, struct unwind_registers *r);
 };
 
 ENTRY_POINT extern const struct gpucall_peer *gpucall_peer;
@@ -179,7 +179,7 @@ static void skip_libraries(struct gpucall_trace *trace)
 }
 
 static void failed(int domain, const struct callback_data *d, int result,
-                   struct gpucall_registers *r, struct thread *t)
+                   struct unwind_registers *r, struct thread *t)
 {
     const struct gpucall_function *f = function_named(d->function);
     const char *name = f ? gpucall_text + f->name : NULL;
@@ -197,7 +197,7 @@ static void failed(int domain, const struct callback_data *d, int result,
     gpucall_failed_at(&call, &trace, domain == DRIVER_CALLS && t && t->depth ? &t->inner : NULL);
 }
 
-static void call_leaves(int domain, const struct callback_data *d, struct gpucall_registers *r)
+static void call_leaves(int domain, const struct callback_data *d, struct unwind_registers *r)
 {
     if (!gpucall_is_cupti()) {
         return; // a child of fork(), whose calls the stubs tell
@@ -234,7 +234,7 @@ void gpucall_introduce(const struct gpucall_object *o)
 
 static void on_call(void *arg, int domain, uint32_t function, const struct callback_data *d)
 {
-    struct gpucall_registers registers;
+    struct unwind_registers registers;
     (void)arg, (void)function;
     if (d->site == ENTER) {
         if (domain == RUNTIME_CALLS) {

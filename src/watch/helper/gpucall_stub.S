@@ -90,7 +90,7 @@ gpucall_returned:
     .cfi_endproc
     .size gpucall_enter, . - gpucall_enter
 
-/* struct gpucall_registers: as DWARF numbers them, the address last. */
+/* struct unwind_registers: as DWARF numbers them, the address last. */
     .p2align 4
     .globl gpucall_here
     .hidden gpucall_here

@@ -215,7 +215,7 @@ static void put_text_at(struct text *t, uintptr_t at)
         put(t, "NULL");
         return;
     }
-    while (n < NAME_MAX_SHOWN && gpucall_read(&s[n], at + n, 1) && s[n]) {
+    while (n < NAME_MAX_SHOWN && unwind_read(&s[n], at + n, 1) && s[n]) {
         n++;
     }
     if (n == NAME_MAX_SHOWN) {
@@ -677,7 +677,7 @@ void gpucall_failed_at(const struct gpucall_call *c, const struct gpucall_trace 
     }
 }
 
-void gpucall_failed(const struct gpucall_call *c, struct gpucall_registers *registers)
+void gpucall_failed(const struct gpucall_call *c, struct unwind_registers *registers)
 {
     struct gpucall_trace trace;
     struct record *r = count(c, system_call(SYS_getpid, 0, 0, 0, 0, 0, 0));

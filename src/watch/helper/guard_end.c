@@ -3,15 +3,21 @@
  * (watch/end_page.h). The handler of signals is set only where the program has the default; it
  * writes down what it sees, takes itself away and lets the signal happen again, so that core files
  * and exit statuses are what they would be. It takes no lock and asks the kernel alone.
+ *
+ * Which objects' code was running is read off the stack's frames (watch/helper/unwind.h). Where they
+ * do not lead to the stack's end, each word of the stack that is an address of code counts, and old
+ * ones are among these.
  */
 #include "watch/helper/guard.h"
+#include "watch/helper/unwind.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-enum { STACK_WORDS = 1024, MAPS_BYTES = 16384, NO_OBJECT = 255 };
+enum { STACK_WORDS = 1024, FRAMES_MAX = 128, MAPS_BYTES = 16384, NO_OBJECT = 255 };
 
 __thread struct end_thread end_thread;
 
@@ -55,7 +61,7 @@ static struct {
 } crash;
 
 struct mapping {
-    uintptr_t from, to;
+    uintptr_t from, to, offset;
     bool executable;
     const char *path; // "" where it is of no file
 };
@@ -75,13 +81,18 @@ static uintptr_t take_hex(const char **at)
     }
 }
 
-/* "from-to rwxp offset dev inode   path" (proc(5)) */
+/* "from-to rwxp offset dev inode   path" (proc_pid_maps(5)) */
 static struct mapping take_mapping(const char *line)
 {
     struct mapping m = {.from = take_hex(&line)};
     line += *line == '-';
     m.to = take_hex(&line);
-    m.executable = text_length(line) > 3 && line[3] == 'x';
+    line += *line == ' ';
+    if (text_length(line) > 5) {
+        m.executable = line[2] == 'x';
+        line += 5;
+        m.offset = take_hex(&line);
+    }
     while (*line && *line != '/') {
         line++;
     }
@@ -175,9 +186,8 @@ static void write_objects(void)
     }
 }
 
-static void look_at_stack(uintptr_t pc, uintptr_t sp)
+static void look_at_words(uintptr_t sp)
 {
-    crash.words[crash.n++] = pc;
     stack_at = sp & ~(uintptr_t)(sizeof sp - 1);
     if (!each_mapping(copy_stack)) {
         page->code_unknown = 1;
@@ -187,6 +197,160 @@ static void look_at_stack(uintptr_t pc, uintptr_t sp)
     if (each_mapping(assign)) {
         write_objects();
     }
+}
+
+/* ------------------------------------------------------------------ by frames */
+
+/* The object of the address `around.at`: its file's mappings follow one another, from offset 0. */
+static struct {
+    uintptr_t at;
+    bool found, begun; // begun: in a file's mappings
+    char path[END_NAME_MAX];
+    struct unwind_object object;
+} around;
+
+static void look_around(const struct mapping *m)
+{
+    if (around.found && !text_equal(m->path, around.path)) {
+        around.begun = false;
+    }
+    if (!around.found && !m->offset && *m->path && text_length(m->path) < END_NAME_MAX) {
+        around.begun = true;
+        text_copy(around.path, m->path, END_NAME_MAX);
+        around.object = (struct unwind_object){.low = m->from};
+    }
+    if (around.begun && text_equal(m->path, around.path)) {
+        around.object.high = m->to;
+        around.found |= around.at >= m->from && around.at < m->to;
+    }
+}
+
+/* .eh_frame_hdr by the headers of the program, which the first mapping holds. */
+static void find_frames(struct unwind_object *o)
+{
+    ElfW(Ehdr) head;
+    ElfW(Phdr) p;
+    uintptr_t base = o->low;
+    bool based = false;
+    if (!unwind_read(&head, o->low, sizeof head) || head.e_phentsize != sizeof p) {
+        return;
+    }
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        if (!unwind_read(&p, o->low + head.e_phoff + i * sizeof p, sizeof p)) {
+            return;
+        }
+        if (p.p_type == PT_LOAD && !based) {
+            base = o->low - (p.p_vaddr - p.p_offset);
+            based = true;
+        } else if (p.p_type == PT_GNU_EH_FRAME) {
+            o->frames = base + p.p_vaddr;
+        }
+    }
+}
+
+static bool object_around(uintptr_t at)
+{
+    memset(&around, 0, sizeof around);
+    around.at = at;
+    if (!each_mapping(look_around) || !around.found) {
+        return false;
+    }
+    find_frames(&around.object);
+    return true;
+}
+
+/* Adds the object that was just found; false: that of the guard itself, or there is no room. Who
+ * called exit() or dlclose(), or runs destructors through us, is not what crashed. */
+static bool add_object(void)
+{
+    unsigned n = 0;
+    if (text_begins(text_base(around.path), "gpumend-guard")) {
+        return false;
+    }
+    while (n < END_OBJECTS_MAX && *page->objects[n] && !text_equal(page->objects[n], around.path)) {
+        n++;
+    }
+    if (n == END_OBJECTS_MAX) {
+        return false;
+    }
+    text_copy(page->objects[n], around.path, END_NAME_MAX);
+    return true;
+}
+
+/* Whether the objects of all frames are known, up to the guard's or the end of the stack. `exact`:
+ * the pc is that of the instruction, and not behind it. */
+static bool look_at_frames(struct unwind_registers *g, bool exact)
+{
+    for (unsigned n = 0; g->pc && n < FRAMES_MAX; n++) {
+        uintptr_t at = exact ? g->pc : g->pc - 1;
+        if (!object_around(at)) {
+            return false;
+        }
+        if (!add_object()) {
+            return true;
+        }
+        exact = false;
+        if (!unwind_described(&around.object, g, at, &exact) &&
+            !(unwind_by_pointer(g) && (!g->pc || object_around(g->pc - 1)))) {
+            return false;
+        }
+    }
+    return g->pc == 0;
+}
+
+/* Of the interrupted code: those registers that DWARF numbers. */
+static void registers_of(const ucontext_t *context, struct unwind_registers *ret)
+{
+#if defined(__x86_64__)
+    /* System V ABI for x86-64, figure 3.36 */
+    static const unsigned char order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                          REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    for (unsigned i = 0; i < UNWIND_REGISTERS; i++) {
+        ret->r[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
+    }
+    ret->pc = ret->r[UNWIND_BACK];
+#elif defined(__aarch64__)
+    for (unsigned i = 0; i < UNWIND_STACK; i++) {
+        ret->r[i] = context->uc_mcontext.regs[i];
+    }
+    ret->r[UNWIND_STACK] = context->uc_mcontext.sp;
+    ret->pc = context->uc_mcontext.pc;
+#endif
+}
+
+/* Out of code that is not there (a null pointer was called, or a library that is gone), as its first
+ * instruction would return. */
+static void step_back(struct unwind_registers *g)
+{
+#if defined(__x86_64__)
+    bool ok = true;
+    g->pc = unwind_word(g->r[UNWIND_STACK], &ok);
+    g->r[UNWIND_STACK] += sizeof g->pc;
+#elif defined(__aarch64__)
+    g->pc = g->r[UNWIND_BACK];
+#endif
+}
+
+static void look_at_stack(const ucontext_t *context)
+{
+    struct unwind_registers g;
+    registers_of(context, &g);
+    uintptr_t sp = g.r[UNWIND_STACK];
+    page->pc = g.pc;
+    crash.words[crash.n++] = g.pc;
+    page->code_unknown = !object_around(g.pc);
+    if (page->code_unknown) {
+        step_back(&g);
+    }
+    page->walked = look_at_frames(&g, !page->code_unknown) && *page->objects[0];
+    if (!page->walked) {
+        memset(page->objects, 0, sizeof page->objects);
+        look_at_words(sp);
+        return;
+    }
+    memset(crash.object, NO_OBJECT, sizeof crash.object);
+    (void)each_mapping(assign); // for the library whose destructor runs
 }
 
 /* ------------------------------------------------------------------ the handler */
@@ -219,22 +383,15 @@ static void set_default(int signal)
 
 static void describe(int signal, const siginfo_t *info, const ucontext_t *context)
 {
-#if defined(__x86_64__)
-    uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
-#elif defined(__aarch64__)
-    uintptr_t pc = (uintptr_t)context->uc_mcontext.pc, sp = (uintptr_t)context->uc_mcontext.sp;
-#endif
     page->signal = signal;
     page->code = info->si_code;
     page->tid = sys_tid();
-    page->pc = pc;
     page->address = info->si_code > 0 ? (uint64_t)(uintptr_t)info->si_addr : 0;
     page->where = (end_thread.destructors ? END_IN_DESTRUCTOR : 0u) |
                   (end_thread.closing ? END_IN_DLCLOSE : 0u) |
                   (end_thread.keeper ? END_ON_KEEPER : 0u);
     __atomic_store_n(&page->crashed, 1, __ATOMIC_RELEASE);
-    look_at_stack(pc, sp);
+    look_at_stack(context);
 }
 
 static void handle(int signal, siginfo_t *info, void *context)
