@@ -308,15 +308,20 @@ def stub_libcuda_by_rpath(t, bad):
 
 # ---- files that cannot be used --------------------------------------------------------------
 
+def damage_cublas(t, bad, kind):
+    """ctranslate2 with pip's cuBLAS, damaged by a function or in a way that the tree knows."""
+    t.python().ctranslate2()
+    t.pip_cublas()
+    path = t.cublas + "/libcublas.so.12"
+    if bad and callable(kind):
+        kind(t, path)
+    elif bad:
+        t.damage(path, kind)
+
+
 def damaged(name, cause, cls, kind, evidence="", **more):
     def build(t, bad):
-        t.python().ctranslate2()
-        t.pip_cublas()
-        path = t.cublas + "/libcublas.so.12"
-        if bad and callable(kind):
-            kind(t, path)
-        elif bad:
-            t.damage(path, kind)
+        damage_cublas(t, bad, kind)
         return {"env": {"LD_LIBRARY_PATH": t.cublas}}
     case(cause, cls, "libcublas.so.12", name=name, evidence=evidence,
          repair=more.pop("repair", r"force-reinstall --no-deps nvidia-cublas-cu12==12\.4\.5\.8"),
@@ -345,13 +350,7 @@ damaged("dangling-link", "library-dangling-link", "lib-missing", dangle, "libcub
 def not_searched(name, cause, cls, kind, evidence, **more):
     """Damaged where the loader does not look: it is not absent for that."""
     def build(t, bad):
-        t.python().ctranslate2()
-        t.pip_cublas()
-        path = t.cublas + "/libcublas.so.12"
-        if bad and callable(kind):
-            kind(t, path)
-        elif bad:
-            t.damage(path, kind)
+        damage_cublas(t, bad, kind)
         return {"env": {} if bad else {"LD_LIBRARY_PATH": t.cublas},
                 "as_nobody": cls == "permission"}
     case(cause, cls, "libcublas.so.12", name="not-searched-" + name, evidence=evidence,
