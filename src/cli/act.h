@@ -24,9 +24,10 @@ int act_open(const struct act *act);
  * do; CLI_FINDINGS: it was taken back, or errors or a step of the start are left. */
 int act_apply(const struct act *act, const struct mend_way *way);
 
-/* Takes back journal `id` (0: the latest; with `what`: the latest of that command). */
 /* Removes a start-up hook that no journal lists. */
 int act_remove_hook(const struct act *act, bool *ret_removed);
+
+/* Takes back journal `id` (0: the latest; with `what`: the latest of that command). */
 int act_undo(const struct act *act, unsigned id, const char *what);
 
 int act_list(const struct act *act);
