@@ -191,50 +191,6 @@ void diag_rule_built_with(struct diag *d)
 
 /* ------------------------------------------------------------------ glibc */
 
-/* "2.28" -> 28; -1 for anything else. */
-static int glibc_minor(const char *text)
-{
-    uint64_t minor = 0;
-    return text && starts_with(text, "2.") && str_u64(str_of(text + 2), &minor) && minor < 1000
-               ? (int)minor
-               : -1;
-}
-
-static bool has_python(struct diag *d, const struct kb_release *r)
-{
-    const struct py_env *env = d->m->env;
-    const char *own = arena_printf(d->a, "%d.%d", env->major, env->minor);
-    for (size_t i = 0; i < r->pythons.n; i++) {
-        if (strcmp(r->pythons.items[i], own) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_newer(const char *a, const char *b)
-{
-    struct py_version x, y;
-    return py_version_parse(str_of(a), &x) && py_version_parse(str_of(b), &y) &&
-           py_version_cmp(&x, &y) > 0;
-}
-
-/* The newest release with wheels for this Python whose tag promises this glibc. */
-static const struct kb_release *release_for(struct diag *d, const struct kb_releases *rows,
-                                            const char *package, int minor)
-{
-    const struct kb_release *best = NULL;
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct kb_release *r = &rows->rows[i];
-        int floor = glibc_minor(r->glibc);
-        if (strcmp(r->package, package) == 0 && floor >= 0 && floor <= minor && has_python(d, r) &&
-            (!best || is_newer(r->version, best->version))) {
-            best = r;
-        }
-    }
-    return best;
-}
-
 static const struct kb_release *release_of(const struct kb_releases *rows,
                                            const struct py_dist *dist)
 {
@@ -258,7 +214,7 @@ static const char *systems_with(struct diag *d, int minor)
     }
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_glibc *r = &rows.rows[i];
-        if (!r->tag && r->systems && glibc_minor(r->glibc) >= minor) {
+        if (!r->tag && r->systems && diag_glibc_minor(r->glibc) >= minor) {
             text = arena_printf(d->a, "%s%s%s", text, *text ? ", " : "", r->systems);
         }
     }
@@ -271,7 +227,7 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
     const struct py_dist *dist =
         owner ? installed(d, arena_strndup(d->a, owner, strcspn(owner, " "))) : NULL;
     const char *version = x->defect->version;
-    int wanted = version && starts_with(version, "GLIBC_") ? glibc_minor(version + 6) : -1;
+    int wanted = version && starts_with(version, "GLIBC_") ? diag_glibc_minor(version + 6) : -1;
     int have = x->process->ldso->glibc_minor;
     struct kb_releases rows;
     struct gm_err err;
@@ -279,7 +235,7 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
         return false;
     }
     const struct kb_release *now = release_of(&rows, dist);
-    const struct kb_release *fits = release_for(d, &rows, dist->name_normal, have);
+    const struct kb_release *fits = diag_release_for(d, dist->name_normal, NULL, have);
     f->summary = arena_printf(d->a, "%s %s (%s) needs glibc 2.%d, and this system has 2.%d.",
                               dist->name_normal, dist->version ? dist->version : "",
                               path_base(x->defect->object->path), wanted, have);
@@ -287,9 +243,10 @@ bool diag_repair_glibc(struct diag *d, struct diag_finding *f, const struct diag
         diag_evidence(d, f, "the wheels of %s %s promise to run with glibc %s and later",
                       dist->name_normal, now->version, now->glibc);
     }
-    if (fits && (!now || strcmp(fits->version, now->version) != 0)) {
-        const char *spec = arena_printf(d->a, "%s==%s", dist->name_normal, fits->version);
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
+    if (fits && fits->glibc && (!now || strcmp(fits->version, now->version) != 0)) {
+        const char *words = diag_release_words(d, dist->name_normal,
+                                               arena_printf(d->a, "==%s", fits->version));
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, words),
                     "Install %s %s, the newest release known here whose wheels are for glibc %s.",
                     dist->name_normal, fits->version, fits->glibc);
     }

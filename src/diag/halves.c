@@ -159,6 +159,16 @@ static bool is_left_of(const char *info, const char *package)
     return *name == '-';
 }
 
+/* "4.5.0" of "~translate2-4.5.0.dist-info"; NULL if the name ends otherwise. */
+static const char *version_of(struct diag *d, const char *info, const char *package)
+{
+    static const char end[] = ".dist-info";
+    const char *from = path_base(info) + strlen(package) + 1;
+    size_t n = strlen(from);
+    bool it = ends_with(from, end) && n > sizeof end - 1;
+    return it ? arena_strndup(d->a, from, n - (sizeof end - 1)) : NULL;
+}
+
 static void rule_left(struct diag *d, const char *info, const struct kb_import *row)
 {
     struct py_module module;
@@ -172,7 +182,9 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
     } else {
         diag_evidence(d, f, "files of it are still there: %s", module.file);
     }
-    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, row->package)),
+    const char *version = version_of(d, info, row->package);
+    const char *spec = version ? arena_printf(d->a, "%s==%s", row->package, version) : row->package;
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
                 "Install it again, or remove what is left of it.");
 }
 

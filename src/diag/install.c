@@ -155,27 +155,6 @@ static const struct kb_compat *compat_of(struct diag *d, const char *package)
     return NULL;
 }
 
-void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
-{
-    const struct kb_compat *now = compat_of(d, x->attempt ? x->attempt->package : NULL);
-    struct kb_compats compats;
-    struct gm_err err;
-    if (!now || !now->cudnn || kb_compats(d->m->kb, &compats, &err) < 0) {
-        return;
-    }
-    for (size_t i = 0; i < compats.n; i++) {
-        const struct kb_compat *c = &compats.rows[i];
-        bool later = starts_with(c->versions, ">=") && !strchr(c->versions, ',');
-        if (strcmp(c->package, now->package) == 0 && !c->cudnn && later &&
-            c->cuda_major == now->cuda_major &&
-            diag_may_serve(d, c->package, c->versions, diag_driver_of(d, x->process))) {
-            const char *spec = arena_printf(d->a, "%s%s", c->package, c->versions);
-            diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
-                        "Update %s: releases %s need no cuDNN.", c->package, c->versions);
-        }
-    }
-}
-
 /* The version to ask for: what a row of the asking package says, else what provides the name. */
 static const char *pinned(struct diag *d, const struct kb_compat *c, const struct kb_provider *v)
 {

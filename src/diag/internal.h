@@ -117,8 +117,6 @@ void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *p
 void diag_repair_install(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* What people call a library ("FFmpeg"), or NULL. */
 const char *diag_library_title(struct diag *d, const char *name);
-/* A release of the asking package that does not need cuDNN, unless it has no code for the GPUs. */
-void diag_repair_release(struct diag *d, struct diag_finding *f, const struct diag_failure *x);
 /* Where the printed commands make an environment over a Python that pip must leave alone. */
 #define DIAG_NEW_VENV "./.venv"
 /* Whether the interpreter belongs to the distribution, so that pip refuses to install (PEP 668). */
@@ -131,6 +129,21 @@ const char *diag_pip(struct diag *d, const char *arguments);
 const char *diag_torch_command(struct diag *d, const char *release, const char *build);
 /* The same for "pip uninstall". */
 const char *diag_pip_remove(struct diag *d, const char *packages);
+
+/* ---- other releases (release.c) */
+
+/* "2.28" -> 28; -1 for anything else. */
+int diag_glibc_minor(const char *text);
+/* The newest known release in a version set (NULL: any) with a wheel for this Python whose tag
+ * promises this glibc (0: not known, fits all). NULL if there is none. The target is an environment. */
+const struct kb_release *diag_release_for(struct diag *d, const char *package, const char *versions,
+                                          int glibc_minor);
+/* False if the knowledge base lists releases of the set and none has a wheel for this Python and
+ * glibc. */
+bool diag_can_install(struct diag *d, const char *package, const char *versions);
+/* The words that ask an installer for a release, and for what that release opens and does not ask
+ * an installer for, where neither the environment nor the system has it. */
+const char *diag_release_words(struct diag *d, const char *package, const char *versions);
 
 /* Where pip would put the library that failed, if this user may not look there; or NULL. */
 const char *diag_denied_place(struct diag *d, const struct diag_failure *x);
@@ -185,9 +198,6 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
                                       bool is_default, const struct diag_target *targets, size_t n);
 /* "2.8" of ">=2.8,<2.9". */
 const char *diag_series(struct diag *d, const struct kb_build *b);
-/* Whether releases in this version set may serve a GPU here under this driver (NULL: not known):
- * false where the rows of all of their builds say that they serve none. */
-bool diag_may_serve(struct diag *d, const char *package, const char *versions, const char *driver);
 /* Offers builds with code for all targets; false if none is known. */
 bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *package,
                        const struct diag_target *targets, size_t n);

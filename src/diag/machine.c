@@ -160,6 +160,7 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
         if (strcmp(b->package, package) == 0 && b->is_default == is_default &&
             b->status == KB_STATUS_STABLE && covers(b, targets, n, isa) &&
             fits_python(d, b->python) && fits_driver(d, b) &&
+            diag_can_install(d, package, b->versions) &&
             (!version || model_version_fits(d->a, b->versions, version)) &&
             (!best || compare(diag_series(d, b), diag_series(d, best)) > 0 ||
              (compare(diag_series(d, b), diag_series(d, best)) == 0 &&
@@ -168,45 +169,6 @@ const struct kb_build *diag_build_for(struct diag *d, const char *package, const
         }
     }
     return best;
-}
-
-/* No GPU that is known is served by the build. */
-static bool serves_none(const struct diag *d, const struct kb_build *b, struct kb_isa isa)
-{
-    const struct host_gpu *g = NULL;
-    bool any = false;
-    while ((g = diag_next_gpu(d, HOST_NVIDIA, g)) != NULL) {
-        unsigned major = 0, minor = 0;
-        any = true;
-        if (!diag_capability(g, &major, &minor) ||
-            kb_build_serves(b, major * 10 + minor, isa) != GPU_SERVES_NONE) {
-            return false;
-        }
-    }
-    return any;
-}
-
-bool diag_may_serve(struct diag *d, const char *package, const char *versions, const char *driver)
-{
-    struct kb_builds rows;
-    struct gm_err err;
-    struct kb_isa isa = kb_isa_of_driver(d->m->kb, driver);
-    bool refused = false;
-    if (kb_builds(d->m->kb, &rows, &err) < 0) {
-        return true;
-    }
-    for (size_t i = 0; i < rows.n; i++) {
-        const struct kb_build *b = &rows.rows[i];
-        if (strcmp(b->package, package) != 0 || !b->cuda ||
-            !model_version_fits(d->a, versions, diag_series(d, b))) {
-            continue;
-        }
-        if (!serves_none(d, b, isa)) {
-            return true;
-        }
-        refused = true;
-    }
-    return !refused;
 }
 
 /* "torch 2.15 (build cu132)" from the index that pip uses; or another build of the installed
@@ -224,10 +186,10 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
     if (plain) {
         /* What is installed may be of the same version, in another build. */
         bool again = version && model_version_fits(d->a, plain->versions, version);
-        const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", package, plain->versions));
+        const char *words = diag_release_words(d, package, plain->versions);
         bool native = covers(plain, targets, n, (struct kb_isa){0});
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                    diag_pip(d, again ? arena_printf(d->a, "--force-reinstall %s", spec) : spec),
+                    diag_pip(d, again ? arena_printf(d->a, "--force-reinstall %s", words) : words),
                     "Install %s %s, whose build for %s (%s) has %s for it.", package,
                     diag_series(d, plain), plain->cuda ? "CUDA" : "ROCm",
                     plain->cuda ? plain->cuda : plain->rocm,

@@ -175,9 +175,6 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
     if (elsewhere && x->attempt && x->attempt->in_program) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s", x->attempt->in_program);
     }
-    if (strstr(x->name, "cudnn")) {
-        diag_repair_release(d, f, x);
-    }
     if (!elsewhere) {
         diag_repair_install(d, f, x);
     }

@@ -195,6 +195,24 @@ static void want_build(struct planner *p, const struct diag_finding *f)
     }
 }
 
+/* Whether a release of an asking package for the same CUDA needs no cuDNN, where this one does. */
+static bool may_do_without_cudnn(struct planner *p, const struct diag_finding *f)
+{
+    for (size_t i = 0; names_cudnn(f) && i < f->askers.n; i++) {
+        const struct py_dist *dist = py_env_by_dist(p->m->env, f->askers.items[i]);
+        const struct kb_compat *now =
+            dist && dist->version ? knowledge_compat(&p->k, dist->name_normal, dist->version) : NULL;
+        for (size_t n = 0; now && now->cudnn && n < p->k.compats.n; n++) {
+            const struct kb_compat *c = &p->k.compats.rows[n];
+            if (strcmp(c->package, now->package) == 0 && !c->cudnn &&
+                c->cuda_major == now->cuda_major) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void read_findings(struct planner *p, const struct diag_report *report)
 {
     for (size_t i = 0; i < report->findings.n; i++) {
@@ -207,7 +225,7 @@ static void read_findings(struct planner *p, const struct diag_report *report)
         } else if (is_about_the_build(f)) {
             want_build(p, f);
             VEC_PUSH(p->a, &p->findings, f);
-        } else if (has_package_repair(f)) {
+        } else if (has_package_repair(f) || may_do_without_cudnn(p, f)) {
             want_libraries(p, f);
             VEC_PUSH(p->a, &p->findings, f);
         }
@@ -443,14 +461,38 @@ static const char *site_folder(const struct planner *p)
     return NULL;
 }
 
-/* A folder that no request looked into; where none asked, that of a package that is new. */
+static const char *start_value(const struct model *m, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < m->config.n_env; i++) {
+        if (strncmp(m->config.env[i], name, n) == 0 && m->config.env[i][n] == '=') {
+            return m->config.env[i] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Whether LD_LIBRARY_PATH of the start names the folder. */
+static bool is_on_path(struct planner *p, const char *folder)
+{
+    for (struct str rest = str_of(start_value(p->m, "LD_LIBRARY_PATH")); rest.s;) {
+        const char *element = str_dup(p->a, str_cut(&rest, ':'));
+        if (*element && strcmp(path_normal(p->a, model_absolute(p->m, element)), folder) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A folder that no request looked into; where none asked, that of a package that is new, or that
+ * another release will ask for. */
 static const char *with_folder(struct planner *p, const char *list, const char *package, bool new)
 {
     const char *site = site_folder(p), *below = knowledge_folder(&p->k, package);
     const char *folder = site && below ? path_normal(p->a, path_join(p->a, site, below)) : NULL;
     const char *fence = arena_printf(p->a, ":%s:", list);
     enum searched how = folder ? how_searched(p, package, folder) : SEARCHED;
-    if (how == SEARCHED || (how == NOT_ASKED && !new) ||
+    if (how == SEARCHED || (how == NOT_ASKED && (!new || is_on_path(p, folder))) ||
         strstr(fence, arena_printf(p->a, ":%s:", folder))) {
         return list;
     }
@@ -484,10 +526,11 @@ static const char *folders_of(struct planner *p, const struct found *f)
     for (size_t i = 0; i < p->askers.n; i++) {
         const struct asker *x = &p->askers.items[i];
         const struct solve_release *r = after(f, &x->p->solve);
+        bool moves = r != x->p->solve.installed;
         for (size_t n = 0; n < r->n_needs; n++) {
             const char *library = r->needs[n].package;
             if (r->needs[n].strict && !imports_a_server(p, x->name, r->version, library)) {
-                list = with_folder(p, list, library, is_changed(f, library));
+                list = with_folder(p, list, library, moves || is_changed(f, library));
             }
         }
     }
@@ -662,17 +705,6 @@ static void add_packages(struct planner *p, struct mend_way *way, const struct f
                                                      alternatives(p, f)),
                                 .command = diag_pip_command(p->m, pins),
                                 .packages = list, .n_packages = s->changes.n});
-}
-
-static const char *start_value(const struct model *m, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < m->config.n_env; i++) {
-        if (strncmp(m->config.env[i], name, n) == 0 && m->config.env[i][n] == '=') {
-            return m->config.env[i] + n + 1;
-        }
-    }
-    return NULL;
 }
 
 static void add_folders(struct planner *p, struct mend_way *way, const char *folders)

@@ -152,7 +152,8 @@ def found_by_working_directory(t, bad):
 # ---- cuDNN ----------------------------------------------------------------------------------
 
 @case("cudnn-sublibrary-missing", "partial-cudnn", "libcudnn_graph.so.9",
-      repair=r"ctranslate2>=4\.6\.3", evidence="libcudnn_ops.so.9")
+      repair=r"\A(?![\s\S]*ctranslate2[>=])[\s\S]*nvidia-cudnn-cu12==9\.1\.0\.\*",
+      evidence="libcudnn_ops.so.9")
 def cudnn_main_library_alone(t, bad):
     t.python().ctranslate2("4.5.0")
     t.system_cublas()

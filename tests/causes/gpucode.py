@@ -135,7 +135,7 @@ choice("choice-by-number-of-unknown-order", "0", "GPU-00000000-0000-0000-0000-00
 
 
 @case("gpu-code-missing", "arch-unsupported", "libctranslate2-01234567.so.4",
-      repair=r"driver to 570\.26 or later[\s\S]*pip install 'ctranslate2>=4\.6\.1,<4\.6\.3'",
+      repair=r"driver to 570\.26 or later[\s\S]*pip install 'ctranslate2>=4\.6\.1,<4\.6\.3' 'nvidia-cudnn-cu12>=9\.1,<10'",
       evidence=r"ISA 8\.7, driver 550\.90\.07 knows.*8\.4.*"
                "unsupported toolchain")
 def ptx_too_new_for_the_driver(t, bad):
@@ -146,10 +146,10 @@ def ptx_too_new_for_the_driver(t, bad):
           cuda_library("libctranslate2-01234567.so.4", (*CT2, "compute_86:8.7")))
 
 
-def cudnn_of_ctranslate2(name, machine, repair):
-    """Releases from 4.6.3 on need no cuDNN, and are for an H100 under newer drivers alone."""
+def cudnn_of_ctranslate2(name, machine):
+    """Releases from 4.6.3 on need no cuDNN: whether one serves is the planner's to find out."""
     @case("cudnn-sublibrary-missing", "partial-cudnn", "libcudnn_graph.so.9", name=name,
-          repair=repair)
+          repair=r"\A(?![\s\S]*ctranslate2[>=])[\s\S]*pip install 'nvidia-cudnn-cu12")
     def build(t, bad):
         t.python().machine(machine).ctranslate2("4.6.2")
         t.system_cublas()
@@ -157,9 +157,8 @@ def cudnn_of_ctranslate2(name, machine, repair):
             t.pip_cudnn(folder=SYSTEM)
 
 
-cudnn_of_ctranslate2("update-that-serves-the-gpu", H100_570, "pip install 'ctranslate2>=4.6.3'")
-cudnn_of_ctranslate2("update-that-does-not-serve-the-gpu", H100,
-                     r"\A(?![\s\S]*ctranslate2>=4\.6\.3)[\s\S]*pip install 'nvidia-cudnn-cu12")
+cudnn_of_ctranslate2("release-that-serves-the-gpu", H100_570)
+cudnn_of_ctranslate2("release-that-does-not-serve-the-gpu", H100)
 
 
 @case("gpu-code-missing", "arch-unsupported", "libtorch_cuda.so", evidence=r"ISA 8\.7, driver 550")

@@ -6,7 +6,8 @@
 The faulty tree must give exactly the finding of the case (identifier, class, culprit, severity, a
 repair), and no other of severity error or warning; the twin must give none. A repair that sets
 LD_LIBRARY_PATH is carried out in a shell, and the finding must then be gone. --show prints the
-text output.
+text output. A repair that moves a package to another release asks for what that one needs as well
+(releases.py).
 """
 
 import argparse
@@ -32,6 +33,7 @@ import imports  # noqa: E402,F401  (adds its cases)
 import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 import orders  # noqa: E402,F401  (adds its answers)
+import releases  # noqa: E402
 from tree import Tree  # noqa: E402
 
 EXPECTED_STATUS = {"ok": 0, "broken": 1, "unknown": 3}
@@ -135,6 +137,8 @@ def run_case(exe, case, folder, show):
         print(gpumend(exe, args, wants.get("as_nobody"))[1])
     wrong = list(judge(case, document))
     wrong += repaired(exe, case, tree, wants, document)
+    wrong += [w for f in document["findings"] for r in f["repairs"]
+              for w in releases.lacking(tree, r["command"] or "")]
     twin = Tree(folder / "good", case.prefix)
     wants = case.build(twin, False) or {}
     after = check(exe, twin, wants)

@@ -297,6 +297,20 @@ static void an_older_glibc_takes_an_older_release(void **state)
     assert_string_equal(planned(t, NULL, 17), "ctranslate2==4.6.3|nvidia-cudnn-cu12==9.1.0.70");
 }
 
+/* A release that is to come opens cuBLAS by itself: that the old one never came to it says nothing. */
+static void another_release_finds_what_it_opens(void **state)
+{
+    struct tree *t = *state;
+    install(t, 11, "ctranslate2 4.5.0\nnvidia-cublas-cu12 12.4.5.8");
+    struct diag_finding *f = finding(t, "lib-not-on-path", "libcudnn_ops.so.9", "ctranslate2");
+    f->repairs.items[0].kind = DIAG_REPAIR_ENV;
+    assert_string_equal(planned(t, NULL, 36), "ctranslate2==4.8.5|nvidia-cudnn-cu12==9.1.0.70");
+    const struct mend_way *way = &t->plan.ways.items[0];
+    assert_int_equal(way->steps.n, 2);
+    assert_string_equal(way->steps.items[1].value,
+                        "/opt/v/lib/python3.11/site-packages/nvidia/cublas/lib");
+}
+
 /* What torch pins is not moved for another package's sake. */
 static void a_pin_contradicts(void **state)
 {
@@ -463,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(cudnn_has_two_ways_out, setup, teardown),
         cmocka_unit_test_setup_teardown(an_older_glibc_takes_an_older_release, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_release_finds_what_it_opens, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pin_contradicts, setup, teardown),
         cmocka_unit_test_setup_teardown(no_library_of_another_cuda_is_overwritten, setup, teardown),
         cmocka_unit_test_setup_teardown(a_folder_mends_what_lies_in_it, setup, teardown),
