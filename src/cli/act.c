@@ -285,7 +285,6 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
             .n_driver = driver.n,
             .env = looked->env.vars.items,
             .n_env = looked->env.vars.n,
-            .cwd = act->asked->cwd,
         };
         enum probe_result result = probe_verify(a, &trial, &why);
         t.scripts++;

@@ -6,10 +6,14 @@ helper (probe/helper/helper.h): call NAME, fact KEY VALUE, passed TEXT, failed C
 unknown TEXT. Standard output and error belong to the package. Nothing is written to a disk.
 """
 
+import sys
+
+if sys.path and not sys.path[0]:
+    del sys.path[0]  # the working folder, whose modules are not the environment's
+
 import json
 import os
 import re
-import sys
 
 
 def escaped(text):

@@ -133,7 +133,6 @@ enum probe_result probe_verify(struct arena *a, const struct probe_trial *t, con
         .argv = argv,
         .env = env.items,
         .n_env = env.n,
-        .cwd = t->cwd,
         .deadline_ms = limited.deadline_ms,
         .memory_max_bytes = memory_max_bytes,
         .output_max_bytes = OUTPUT_BYTES_MAX,

@@ -36,7 +36,6 @@ struct probe_trial {
     size_t n_driver;
     const char *const *env;    // the start environment, "K=V"
     size_t n_env;
-    const char *cwd;           // NULL: "/"
     unsigned deadline_ms;      // 0: PROBE_DEADLINE_MS
 };
 

@@ -12,10 +12,14 @@ at the expected file. Each event is one line that starts with "gpumend-verify: "
     done             all were tried
 """
 
+import sys
+
+if sys.path and not sys.path[0]:
+    del sys.path[0]  # the working folder, whose modules are not the environment's
+
 import json
 import os
 import re
-import sys
 from fnmatch import fnmatch
 
 # dlopen takes its caller from the return address, so it is entered with the address of a `ret`
