@@ -91,9 +91,31 @@ json_t *out_json_text(struct arena *a, const char *text)
     return json_string_nocheck(str_printable(a, text));
 }
 
+/* Beyond ASCII a document has strings alone, and jansson hands over whole characters of them. */
+static int write_json(const char *text, size_t n, void *file)
+{
+    size_t from = 0;
+    for (size_t i = 0, len; i < n; i += len) {
+        bool ascii = (unsigned char)text[i] < 0x7f;
+        len = ascii ? 1 : str_seen(text + i, n - i);
+        if (len == 0) {
+            uint32_t code = str_code_point(text + i, n - i, &len);
+            fwrite(text + from, 1, i - from, file);
+            fprintf(file, "\\u%04x", code == UINT32_MAX ? 0xfffd : (unsigned)code);
+            from = i + len;
+        }
+    }
+    return fwrite(text + from, 1, n - from, file) == n - from ? 0 : -1;
+}
+
+int out_json_write(FILE *file, const json_t *doc, size_t flags)
+{
+    return json_dump_callback(doc, write_json, file, flags);
+}
+
 int out_json_dump(FILE *file, json_t *doc)
 {
-    int rc = doc ? json_dumpf(doc, file, JSON_INDENT(2)) : -1;
+    int rc = doc ? out_json_write(file, doc, JSON_INDENT(2)) : -1;
     json_decref(doc);
     return rc == 0 && fputc('\n', file) != EOF ? 0 : -1;
 }

@@ -288,6 +288,53 @@ bool str_is_utf8(const char *s, size_t n)
     return true;
 }
 
+uint32_t str_code_point(const char *text, size_t n, size_t *ret_len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    size_t len = utf8_len(s, n);
+    uint32_t code = len <= 1 ? s[0] : s[0] & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    *ret_len = len ? len : 1;
+    return len ? code : UINT32_MAX;
+}
+
+/* Controls of C0 and C1; Unicode's Bidi_Control, which reorder what stands around them (UAX #9); the
+ * line and paragraph separators, which YAML 1.1 takes for line breaks; and what YAML refuses or
+ * passes over (YAML 1.2.2, section 5.1): the byte order mark and noncharacters. */
+static bool is_unseen(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {{0, 0x1f},         {0x7f, 0x9f},     {0x61c, 0x61c},
+                                         {0x200e, 0x200f},  {0x2028, 0x202e}, {0x2066, 0x2069},
+                                         {0xfeff, 0xfeff}, {0xfffe, 0xffff}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i][0] && code <= ranges[i][1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t str_seen(const char *s, size_t n)
+{
+    size_t len;
+    uint32_t code = str_code_point(s, n, &len);
+    return code != UINT32_MAX && !is_unseen(code) ? len : 0;
+}
+
+bool str_is_seen(const char *s)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0, len; i < n; i += len) {
+        len = str_seen(s + i, n - i);
+        if (len == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 char *str_printable(struct arena *a, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
@@ -302,9 +349,8 @@ char *str_printable(struct arena *a, const char *s)
     size_t o = 0;
     for (size_t i = 0; i < n;) {
         unsigned char c = (unsigned char)s[i];
-        size_t len = utf8_len((const unsigned char *)s + i, n - i);
-        bool c1_control = len == 2 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0;
-        if (len == 0 || c < 0x20 || c == 0x7f || c1_control) {
+        size_t len = str_seen(s + i, n - i);
+        if (len == 0) {
             out[o++] = '\\', out[o++] = 'x', out[o++] = hex[c >> 4], out[o++] = hex[c & 15];
             i++;
             continue;

@@ -69,7 +69,15 @@ char *path_join(struct arena *a, const char *dir, const char *name);
  * where a link precedes "..", the text and the file system disagree. */
 char *path_normal(struct arena *a, const char *path);
 
-/* Foreign bytes made printable: control characters, DEL and what is not UTF-8 become \xNN. */
+/* The first character of UTF-8 and how many bytes it has; UINT32_MAX and 1: it is none. n > 0 */
+uint32_t str_code_point(const char *s, size_t n, size_t *ret_len);
+
+/* How many bytes the first character has; 0: it is not UTF-8, or nothing that a reader sees: a
+ * control, a mark that reorders the text around it, a line separator, a noncharacter. */
+size_t str_seen(const char *s, size_t n);
+bool str_is_seen(const char *s); // all of it
+
+/* Foreign bytes made printable: those of what str_seen() refuses become \xNN. */
 char *str_printable(struct arena *a, const char *s);
 bool str_is_utf8(const char *s, size_t n);
 

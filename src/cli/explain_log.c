@@ -72,7 +72,7 @@ static int print_json(struct explain *e, const struct report_log *shown)
     if (!e->asked->follow) {
         return out_json_dump(stdout, doc);
     }
-    int rc = doc ? json_dumpf(doc, stdout, JSON_COMPACT) : -1;
+    int rc = doc ? out_json_write(stdout, doc, JSON_COMPACT) : -1;
     json_decref(doc);
     return rc == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
 }

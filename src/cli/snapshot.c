@@ -176,7 +176,7 @@ static int write_out(struct take *c, struct gm_err *err)
     if (!doc) {
         return err->code;
     }
-    int rc = json_dumpf(doc, stdout, JSON_COMPACT);
+    int rc = out_json_write(stdout, doc, JSON_COMPACT);
     json_decref(doc);
     return rc == 0 && fputc('\n', stdout) != EOF
                ? 0

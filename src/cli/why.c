@@ -333,7 +333,7 @@ static bool batch_one(struct why *w, const char *path)
         json_t *doc = rc < 0 ? json_pack("{s:i}", "schema", 1) : document(p, p->loads.n);
         (void)json_object_set_new(doc, "file", out_json_text(&scratch, path));
         (void)json_object_set_new(doc, "error", rc < 0 ? out_json_text(&scratch, err.text) : json_null());
-        (void)json_dumpf(doc, stdout, JSON_COMPACT); // checked once at the end, by cli_finish()
+        (void)!out_json_write(stdout, doc, JSON_COMPACT); // checked once at the end, by cli_finish()
         json_decref(doc);
         putchar('\n');
     } else {

@@ -341,7 +341,7 @@ static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
 
 static void write_line(json_t *line, void (*write)(void *arg, const char *line, size_t n), void *arg)
 {
-    char *text = json_dumps(line, 0);
+    char *text = json_dumps(line, JSON_ENSURE_ASCII);
     json_decref(line);
     if (text) {
         size_t n = strlen(text);

@@ -85,6 +85,7 @@ static void json_texts(void **state)
         {"plain", "plain"},         {"", ""},
         {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"}, {"\"\\\n\t\x01", "\"\\\n\t\x01"},
         {"bad\xff", "bad\\xff"},    {"cut\xc3", "cut\\xc3"},
+        {"\x7f\xc2\x9b", "\x7f\xc2\x9b"}, {"a\xe2\x80\xae" "b\xe2\x81\xa9", "a\xe2\x80\xae" "b\xe2\x81\xa9"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sink s;
@@ -93,6 +94,9 @@ static void json_texts(void **state)
         assert_int_equal(json_array_append_new(doc, out_json_text(&arena, cases[i].text)), 0);
         assert_int_equal(out_json_dump(s.out.file, doc), 0);
         assert_int_equal(fclose(s.out.file), 0);
+        assert_null(strpbrk(s.text, "\x7f\x1b"));
+        assert_null(strstr(s.text, "\xc2\x9b"));
+        assert_null(strstr(s.text, "\xe2\x80"));
         json_t *back = json_loads(s.text, 0, NULL);
         assert_string_equal(json_string_value(json_array_get(back, 0)), cases[i].read);
         json_decref(back);

@@ -111,6 +111,14 @@ static void printable_text(void **state)
         {"\xff\xfe", "\\xff\\xfe"},
         {"\x7f", "\\x7f"},
         {"\xc2\x9b", "\\xc2\\x9b"},                 // CSI as one C1 control character
+        {"a\xe2\x80\xae" "b", "a\\xe2\\x80\\xaeb"},  // U+202E, from right to left
+        {"\xe2\x81\xa6", "\\xe2\\x81\\xa6"},        // U+2066
+        {"\xd8\x9c", "\\xd8\\x9c"},                 // U+061C
+        {"\xe2\x80\xa8", "\\xe2\\x80\\xa8"},        // U+2028, a line break in YAML 1.1
+        {"\xef\xbb\xbf", "\\xef\\xbb\\xbf"},        // U+FEFF
+        {"\xef\xbf\xbf", "\\xef\\xbf\\xbf"},        // U+FFFF
+        {"\xe2\x80\x8d\xef\xbf\xbd", "\xe2\x80\x8d\xef\xbf\xbd"}, // a joiner, U+FFFD
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"}, // U+1F600
         {"\xc0\xaf", "\\xc0\\xaf"},                 // overlong '/'
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},        // a surrogate
         {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, // above U+10FFFF
@@ -121,6 +129,8 @@ static void printable_text(void **state)
         const char *got = str_printable(&arena, cases[i][0]);
         assert_string_equal(got, cases[i][1]);
         assert_true(str_is_utf8(got, strlen(got)));
+        assert_true(str_is_seen(got));
+        assert_int_equal(str_is_seen(cases[i][0]), strcmp(cases[i][0], cases[i][1]) == 0);
     }
 }
 
