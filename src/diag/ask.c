@@ -44,6 +44,25 @@ const char *diag_shell_word(struct arena *a, const char *text)
 
 /* ------------------------------------------------------------------ commands, read back */
 
+/* The text of $'...' as diag_quote() writes it: octal, and a backslash before ' and \\. Returns what
+ * comes after it, or NULL. */
+static const char *read_unseen(struct arena *a, const char *s, const char **out)
+{
+    char *text = arena_alloc(a, strlen(s) + 1), *end = text;
+    while (*s && *s != '\'') {
+        bool octal = s[0] == '\\' && strspn(s + 1, "01234567") >= 3;
+        bool escaped = s[0] == '\\' && s[1] && strchr("'\\", s[1]);
+        if (s[0] == '\\' && !octal && !escaped) {
+            return NULL;
+        }
+        *end++ = octal ? (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0')) : s[escaped];
+        s += octal ? 4 : escaped ? 2 : 1;
+    }
+    *end = '\0';
+    *out = arena_printf(a, "%s%s", *out, text);
+    return *s ? s + 1 : NULL;
+}
+
 /* One word of a shell: plain characters and parts in single quotes. Returns where it ends, NULL
  * where it holds anything else that a shell would act on. */
 static const char *read_word(struct arena *a, const char *s, const char **ret)
@@ -51,7 +70,12 @@ static const char *read_word(struct arena *a, const char *s, const char **ret)
     const char *out = "";
     while (*s && !strchr(" \t\n\"", *s)) {
         size_t n = strcspn(s, " \t\n\"'\\$`&|;<>()*?[]#~!{}");
-        if (*s == '\'') {
+        if (s[0] == '$' && s[1] == '\'') {
+            s = read_unseen(a, s + 2, &out);
+            if (!s) {
+                return NULL;
+            }
+        } else if (*s == '\'') {
             n = strcspn(s + 1, "'");
             if (s[n + 1] != '\'') {
                 return NULL;

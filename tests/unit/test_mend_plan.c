@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/str.h"
 #include "mend/plan.h"
 
 /* ------------------------------------------------------------------ commands */
@@ -68,7 +69,8 @@ static void test_commands(void **state)
 /* What is written as one word of a shell is read back as it was. */
 static void test_words(void **state)
 {
-    static const char *const words[] = {"/a/b", "one two", "it's", "''", "$x `y` \"z\"", "", "~", "a\\b"};
+    static const char *const words[] = {"/a/b", "one two", "it's", "''", "$x `y` \"z\"", "", "~", "a\\b",
+                                        "line\nend", "\x1b[2J'\\", "caf\xc3\xa9 \xff\xfe", "a\xe2\x80\xae" "1"};
     struct arena a;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
@@ -78,6 +80,7 @@ static void test_words(void **state)
             .kind = DIAG_REPAIR_ENV, .text = "",
             .command = arena_printf(&a, "export W=%s", diag_shell_word(&a, words[i]))};
         print_message("%s\n", r.command);
+        assert_true(str_is_seen(r.command));
         assert_true(diag_repair_variable(&a, &r, &v));
         assert_string_equal(v.value, words[i]);
     }
