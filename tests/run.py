@@ -84,6 +84,7 @@ SUITES = [
     Suite("test", "image-layers", 300, "{py} tests/container/layers.py {build}"),
     Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
     Suite("test", "hostile-images", 600, "{py} tests/container/hostile.py {exe}"),
+    Suite("test", "hostile-forms", 300, "{py} tests/safety/forms.py {exe}"),
     Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
     Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}", "wheels"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),

@@ -137,17 +137,30 @@ static bool lists(const char *list, struct str word)
     return false;
 }
 
+/* The words that the toolkit knows; it starts no container for another one (NVIDIA/
+ * nvidia-container-toolkit, internal/config/image/capabilities.go). */
+static bool is_capability(struct str word)
+{
+    static const char *const known[] = {"all",      "compute", "compat32", "display",
+                                        "graphics", "ngx",     "utility",  "video"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (str_is(word, known[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the image states, with the words that it lacks; NULL: it lacks none. */
 static const char *with_capabilities(struct ctr_work *w, const char *needed)
 {
-    const char *own = ctr_own_value(w, "NVIDIA_DRIVER_CAPABILITIES");
-    const char *list = own && *own ? own : NULL;
-    for (struct str rest = str_of(needed); rest.s;) {
-        struct str word = str_cut(&rest, ',');
-        if (!list) {
-            list = str_dup(w->a, word);
-        } else if (!lists(list, word)) {
-            list = arena_printf(w->a, "%s,%.*s", list, (int)word.n, word.s);
+    const char *own = ctr_own_value(w, "NVIDIA_DRIVER_CAPABILITIES"), *list = NULL;
+    const char *all = own && *own ? arena_printf(w->a, "%s,%s", own, needed) : needed;
+    for (struct str rest = str_of(all); rest.s;) {
+        struct str word = str_trim(str_cut(&rest, ','));
+        if (is_capability(word) && !(list && lists(list, word))) {
+            list = arena_printf(w->a, "%s%s%.*s", list ? list : "", list ? "," : "", (int)word.n,
+                                word.s);
         }
     }
     return own && strcmp(own, list) == 0 ? NULL : list;
@@ -520,7 +533,7 @@ static void select_device(struct ctr_work *w)
             arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].profile == \"%s\"",
                          p->profile),
             "a MIG instance of this profile"};
-    } else if (uuid && ctr_is_text(uuid) && !strpbrk(uuid, "\"\\")) {
+    } else if (uuid && str_is_seen(uuid) && !strpbrk(uuid, "\"\\")) {
         w->s->selector = (struct ctr_item){
             arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].uuid == \"%s\"", uuid),
             "this very GPU, on the node that has it"};
@@ -548,7 +561,7 @@ static void use_claim(struct ctr_work *w)
         w->s->resource = (struct ctr_item){
             "gpu.amd.com", "the device class of AMD's DRA driver for GPUs, which must be installed "
                            "in the cluster (Kubernetes 1.34 or newer)"};
-    } else {
+    } else if (w->s->gpu == CTR_INTEL || w->s->gpu == CTR_WSL) {
         ctr_note(w, "No device class of a DRA driver is known for this GPU: nothing is claimed.");
     }
 }

@@ -15,18 +15,15 @@ struct ctr_work {
     ctr_items path; // folders of LD_LIBRARY_PATH
 };
 
-/* Adds what the list does not have. */
+/* Add what the list does not have. */
 void ctr_add(struct ctr_work *w, ctr_items *list, const char *value, const char *reason);
 void ctr_note(struct ctr_work *w, const char *text);
 
-/* What the image's own environment holds, or NULL. */
+/* What the image's own environment sets it to, or NULL: nothing, or no text (a note says so). */
 const char *ctr_own_value(struct ctr_work *w, const char *name);
 
 /* Sets a variable. What is no text (control characters, bytes that are not UTF-8) is a note. */
 void ctr_set(struct ctr_work *w, const char *name, const char *value, const char *reason);
-
-/* UTF-8 without control characters: what a shell, YAML, a unit and a Dockerfile can all hold. */
-bool ctr_is_text(const char *s);
 
 /* An absolute path that no engine, shell or document takes apart. */
 bool ctr_is_plain_path(const char *path);

@@ -76,24 +76,25 @@ void ctr_add(struct ctr_work *w, ctr_items *list, const char *value, const char 
 
 void ctr_note(struct ctr_work *w, const char *text)
 {
-    VEC_PUSH(w->a, &w->s->notes, text);
-}
-
-bool ctr_is_text(const char *s)
-{
-    size_t n = strlen(s);
-    for (size_t i = 0; i < n; i++) {
-        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f) {
-            return false;
+    for (size_t i = 0; i < w->s->notes.n; i++) {
+        if (strcmp(w->s->notes.items[i], text) == 0) {
+            return;
         }
     }
-    return str_is_utf8(s, n);
+    VEC_PUSH(w->a, &w->s->notes, text);
 }
 
 bool ctr_is_user(const char *user)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
-    return *user && strspn(user, plain) == strlen(user);
+    return *user && *user != '-' && strspn(user, plain) == strlen(user);
+}
+
+/* What a form can hold as a value: devcontainer.json replaces variables and knows no way to write
+ * "${" itself. */
+static bool can_hold(const struct ctr_work *w, const char *value)
+{
+    return str_is_seen(value) && !(w->q->format == CTR_DEVCONTAINER && strstr(value, "${"));
 }
 
 const char *ctr_own_value(struct ctr_work *w, const char *name)
@@ -101,20 +102,28 @@ const char *ctr_own_value(struct ctr_work *w, const char *name)
     const struct model *m = w->q->model;
     size_t n = strlen(name);
     for (size_t i = 0; i < m->config.n_env; i++) {
-        if (strncmp(m->config.env[i], name, n) == 0 && m->config.env[i][n] == '=') {
-            return m->config.env[i] + n + 1;
+        const char *value = m->config.env[i] + n + 1;
+        if (strncmp(m->config.env[i], name, n) != 0 || value[-1] != '=') {
+            continue;
         }
+        if (!can_hold(w, value)) {
+            ctr_note(w, arena_printf(w->a, "The image sets %s to a value that %s cannot hold: the "
+                                           "value is left out.",
+                                     name, ctr_format_name(w->q->format)));
+            return NULL;
+        }
+        return value;
     }
     return NULL;
 }
 
 void ctr_set(struct ctr_work *w, const char *name, const char *value, const char *reason)
 {
-    if (!ctr_is_text(value)) {
+    if (!can_hold(w, value)) {
         ctr_note(w, arena_printf(w->a,
-                                 "%s would have to hold bytes that are no text, so it is left out: "
-                                 "a path in the image is not plain.",
-                                 name));
+                                 "%s is left out: a path in the image has characters that %s cannot "
+                                 "hold.",
+                                 name, ctr_format_name(w->q->format)));
         return;
     }
     ctr_add(w, &w->s->env, arena_printf(w->a, "%s=%s", name, value), reason);
@@ -217,7 +226,7 @@ static void add_lines(struct ctr_work *w, const char *command, const char *reaso
     struct str rest = str_of(command);
     size_t at = str_find(rest, " && export ");
     struct diag_variable v;
-    if (!ctr_is_text(command)) {
+    if (!str_is_seen(command) || strstr(command, "$'")) { // the latter quotes what is no text
         ctr_note(w, "A repair names bytes that are no text: no line for a Dockerfile holds it.");
         return;
     }

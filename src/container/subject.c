@@ -175,7 +175,9 @@ static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
     enum source source = source_of(q);
     const char *said = q->image ? q->image->name : NULL;
     if (source == STORED) {
-        ret->name = said && is_reference(said) ? said : q->image_path;
+        ret->name = said && is_reference(said)     ? said
+                    : is_reference(q->image_path) ? q->image_path
+                                                  : own_name(a, q->image_path);
     } else {
         ret->name = source == ARCHIVE ? said : own_name(a, q->image_path);
     }

@@ -123,7 +123,6 @@ const char *ctr_yaml_text(struct arena *a, const json_t *documents)
     }
     yaml_emitter_set_output(&w.emitter, take, &w);
     yaml_emitter_set_width(&w.emitter, -1);
-    yaml_emitter_set_unicode(&w.emitter, 1);
     int ok = yaml_stream_start_event_initialize(&e, YAML_UTF8_ENCODING) &&
              yaml_emitter_emit(&w.emitter, &e);
     for (size_t i = 0; i < json_array_size(documents); i++) {

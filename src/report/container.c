@@ -51,9 +51,9 @@ static void print_form(const struct out *o, struct arena *a, const struct ctr_se
     json_t *documents = report_form_documents(a, s, format);
     const char *lines = report_form_lines(a, s, format);
     if (documents && format == CTR_DEVCONTAINER) {
-        char *text = json_dumps(json_array_get(documents, 0), JSON_INDENT(4));
-        out_print(o, OUT_PLAIN, "%s\n", text ? text : "");
-        free(text);
+        if (out_json_write(o->file, json_array_get(documents, 0), JSON_INDENT(4)) == 0) {
+            out_print(o, OUT_PLAIN, "\n");
+        }
     } else if (documents) {
         const char *text = ctr_yaml_text(a, documents);
         out_print(o, OUT_PLAIN, "%s", text ? text : "");

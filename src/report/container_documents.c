@@ -308,11 +308,6 @@ static json_t *incus(struct arena *a, const struct ctr_settings *s)
 
 /* ------------------------------------------------------------------ devcontainer.json */
 
-static bool is_variable(const char *value)
-{
-    return strstr(value, "${") != NULL; // it would be replaced, and there is no way to write it
-}
-
 static json_t *devcontainer(struct arena *a, const struct ctr_settings *s)
 {
     json_t *doc = json_pack("{s:s, s:o}", "name", "app", "image", text(s->subject));
@@ -326,9 +321,7 @@ static json_t *devcontainer(struct arena *a, const struct ctr_settings *s)
         }
     }
     for (size_t i = 0; i < s->env.n; i++) {
-        if (!is_variable(s->env.items[i].value)) {
-            set(env, name_of(a, &s->env.items[i]), text(value_of(a, &s->env.items[i])));
-        }
+        set(env, name_of(a, &s->env.items[i]), text(value_of(a, &s->env.items[i])));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
         append(mounts, text(arena_printf(a, "type=bind,source=%s,target=%s,readonly",
