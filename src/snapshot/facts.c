@@ -1,4 +1,4 @@
-#include "snapshot/snapshot.h"
+#include "snapshot/internal.h"
 
 #include <string.h>
 
@@ -20,22 +20,34 @@ static const char *const kept_variables[] = {
 };
 
 /* Names of the above that could hold something secret all the same. */
-static const char *const secret_words[] = {"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL"};
+static const char *const secret_words[] = {"TOKEN", "SECRET",     "PASSW", "KEY",
+                                           "AUTH",  "CREDENTIAL", "PRIVATE"};
+
+bool snapshot_names_secret(struct str name)
+{
+    for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words; i++) {
+        size_t n = strlen(secret_words[i]);
+        for (size_t at = 0; at + n <= name.n; at++) {
+            if (strncasecmp(name.s + at, secret_words[i], n) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
 
 bool snapshot_keeps_variable(const char *entry)
 {
     struct arena a;
     arena_init(&a, 0, NULL, NULL);
     const char *name = arena_strndup(&a, entry, strcspn(entry, "="));
-    bool kept = false, secret = false;
+    bool kept = false;
     for (size_t i = 0; i < sizeof kept_variables / sizeof *kept_variables && !kept; i++) {
         kept = str_glob(kept_variables[i], name);
     }
-    for (size_t i = 0; i < sizeof secret_words / sizeof *secret_words && !secret; i++) {
-        secret = strstr(name, secret_words[i]) != NULL;
-    }
+    kept = kept && !snapshot_names_secret(str_of(name));
     arena_release(&a);
-    return kept && !secret;
+    return kept;
 }
 
 /* ------------------------------------------------------------------ texts */

@@ -10,7 +10,8 @@
  * a cache, and the same text gets the same placeholder everywhere: two files that agreed still do.
  *
  *   names of users and machines   wherever they stand; short ones (below 4 letters) only as words
- *   /home/NAME of anybody else    behind "/home/" only: build machines leave such paths in binaries
+ *   /home/NAME of anybody else    behind "/home/" or "/Users/" only: build machines leave such paths
+ *                                 in binaries
  *   GPU and MIG UUIDs             by their form, and their beginnings in variables
  *   serial numbers                in the files that state one
  *
@@ -33,9 +34,10 @@ struct swap {
     bool only_home; // behind "/home/" only
 };
 
-struct redactor {
-    struct snapshot *s;
+struct snapshot_redactor {
+    struct snapshot *s; // NULL: single texts only
     struct arena *arena;
+    snapshot_texts homes; // written "~", in single texts only: the length changes
     VEC(struct swap) names;
     VEC(struct swap) uuids;
     unsigned users, hosts;
@@ -65,7 +67,7 @@ static const char *placeholder(struct arena *a, const char *word, unsigned numbe
     return out;
 }
 
-static void add_name(struct redactor *r, struct str name, const char *word, unsigned *number,
+static void add_name(struct snapshot_redactor *r, struct str name, const char *word, unsigned *number,
                      bool only_home)
 {
     if (name.n == 0 || is_public(name) || r->names.n >= NAMES_MAX) {
@@ -90,11 +92,19 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
+/* Where people's own folders are; the second: Windows' and macOS'. */
+static const char *const home_folders[] = {"/home/", "/Users/"};
+enum { HOME_FOLDERS = sizeof home_folders / sizeof *home_folders };
+
 static bool behind_home(const char *start, const char *at)
 {
-    static const char home[] = "/home/";
-    size_t n = sizeof home - 1;
-    return (size_t)(at - start) >= n && memcmp(at - n, home, n) == 0;
+    for (size_t i = 0; i < HOME_FOLDERS; i++) {
+        size_t n = strlen(home_folders[i]);
+        if ((size_t)(at - start) >= n && memcmp(at - n, home_folders[i], n) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool applies(const struct swap *w, struct str data, const char *at)
@@ -107,7 +117,7 @@ static bool applies(const struct swap *w, struct str data, const char *at)
     return w->from.n >= SHORT_NAME || stands_alone;
 }
 
-static void replace_names(const struct redactor *r, char *data, size_t n)
+static void replace_names(const struct snapshot_redactor *r, char *data, size_t n)
 {
     for (size_t i = 0; i < r->names.n; i++) {
         const struct swap *w = &r->names.items[i];
@@ -137,9 +147,9 @@ static bool is_uuid(const char *s, size_t n)
 static const char *const uuid_heads[] = {"GPU-", "MIG-"};
 
 /* Calls `act` with what follows each "GPU-" and "MIG-". */
-typedef void uuid_act(struct redactor *r, char *at, size_t n);
+typedef void uuid_act(struct snapshot_redactor *r, char *at, size_t n);
 
-static void each_uuid(struct redactor *r, char *data, size_t n, uuid_act *act)
+static void each_uuid(struct snapshot_redactor *r, char *data, size_t n, uuid_act *act)
 {
     for (size_t i = 0; i < sizeof uuid_heads / sizeof *uuid_heads; i++) {
         char *end = data + n;
@@ -151,7 +161,7 @@ static void each_uuid(struct redactor *r, char *data, size_t n, uuid_act *act)
 }
 
 /* All digits of the n-th UUID are n's own: any beginning of it stays a beginning. */
-static void learn_uuid(struct redactor *r, char *at, size_t n)
+static void learn_uuid(struct snapshot_redactor *r, char *at, size_t n)
 {
     if (!is_uuid(at, n)) {
         return;
@@ -173,7 +183,7 @@ static void learn_uuid(struct redactor *r, char *at, size_t n)
              (struct swap){.from = {arena_strndup(r->arena, at, UUID_CHARS), UUID_CHARS}, .to = to});
 }
 
-static void replace_uuid(struct redactor *r, char *at, size_t n)
+static void replace_uuid(struct snapshot_redactor *r, char *at, size_t n)
 {
     size_t given = 0;
     while (given < n && given < UUID_CHARS && (isxdigit((unsigned char)at[given]) || at[given] == '-')) {
@@ -189,7 +199,7 @@ static void replace_uuid(struct redactor *r, char *at, size_t n)
     }
 }
 
-static void replace(struct redactor *r, char *data, size_t n)
+static void replace(struct snapshot_redactor *r, char *data, size_t n)
 {
     replace_names(r, data, n);
     if (r->uuids.n) {
@@ -197,7 +207,7 @@ static void replace(struct redactor *r, char *data, size_t n)
     }
 }
 
-static struct str replaced(struct redactor *r, struct str data)
+static struct str replaced(struct snapshot_redactor *r, struct str data)
 {
     char *copy = arena_alloc(r->arena, data.n + 1);
     if (data.n) {
@@ -208,7 +218,7 @@ static struct str replaced(struct redactor *r, struct str data)
     return (struct str){copy, data.n};
 }
 
-static const char *replaced_text(struct redactor *r, const char *s)
+static const char *replaced_text(struct snapshot_redactor *r, const char *s)
 {
     return s ? replaced(r, str_of(s)).s : NULL;
 }
@@ -250,7 +260,7 @@ static void blank_serials(const char *path, char *data, size_t n)
 
 /* ------------------------------------------------------------------ names that are seen */
 
-static void learn_groups(struct redactor *r, struct str text)
+static void learn_groups(struct snapshot_redactor *r, struct str text)
 {
     enum { FIRST_USER = 1000, LAST_USER = 59999 }; // Debian policy 9.2.2
     struct str line;
@@ -267,7 +277,7 @@ static void learn_groups(struct redactor *r, struct str text)
 }
 
 /* Folders of /home, and names that were listed there. */
-static void learn_homes(struct redactor *r, struct snap_node *const *all, size_t n)
+static void learn_homes(struct snapshot_redactor *r, struct snap_node *const *all, size_t n)
 {
     static const char home[] = "/home/";
     for (size_t i = 0; i < n; i++) {
@@ -287,12 +297,11 @@ static void learn_homes(struct redactor *r, struct snap_node *const *all, size_t
 }
 
 /* "/home/NAME" inside of files. */
-static void learn_homes_within(struct redactor *r, struct str data)
+static void learn_homes_within(struct snapshot_redactor *r, struct str data, const char *home)
 {
-    static const char home[] = "/home/";
     const char *end = data.s + data.n;
-    for (const char *at = data.s; (at = memmem(at, (size_t)(end - at), home, sizeof home - 1));) {
-        at += sizeof home - 1;
+    for (const char *at = data.s; (at = memmem(at, (size_t)(end - at), home, strlen(home)));) {
+        at += strlen(home);
         size_t n = 0;
         while (at + n < end && n < 64 && (is_word(at[n]) || at[n] == '-' || at[n] == '.')) {
             n++;
@@ -301,16 +310,23 @@ static void learn_homes_within(struct redactor *r, struct str data)
     }
 }
 
-static void learn_from_content(struct redactor *r, const struct snap_node *n)
+static void learn_people(struct snapshot_redactor *r, struct str data)
+{
+    for (size_t i = 0; i < HOME_FOLDERS; i++) {
+        learn_homes_within(r, data, home_folders[i]);
+    }
+}
+
+static void learn_from_content(struct snapshot_redactor *r, const struct snap_node *n)
 {
     if (n->has_data) {
         char *copy = arena_strndup(r->arena, n->data.s, n->data.n);
-        learn_homes_within(r, n->data);
+        learn_people(r, n->data);
         each_uuid(r, copy, n->data.n, learn_uuid);
     }
     for (size_t i = 0; n->pages && i < n->pages->n_ranges; i++) {
         const struct pages_range *range = &n->pages->ranges[i];
-        learn_homes_within(r, (struct str){(const char *)range->bytes, range->n});
+        learn_people(r, (struct str){(const char *)range->bytes, range->n});
     }
 }
 
@@ -321,7 +337,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const struct snap_name *)x)->name, ((const struct snap_name *)y)->name);
 }
 
-static void redact_names(struct redactor *r, struct snap_node *n)
+static void redact_names(struct snapshot_redactor *r, struct snap_node *n)
 {
     const char *slash = n->path[1] ? "/" : "";
     for (size_t i = 0; i < n->names.n; i++) {
@@ -342,7 +358,7 @@ static void redact_names(struct redactor *r, struct snap_node *n)
     n->names.n = kept;
 }
 
-static void redact_content(struct redactor *r, struct snap_node *n)
+static void redact_content(struct snapshot_redactor *r, struct snap_node *n)
 {
     if (n->has_data) {
         n->data = replaced(r, n->data);
@@ -361,7 +377,7 @@ static void redact_content(struct redactor *r, struct snap_node *n)
     p->ranges = ranges;
 }
 
-static void redact_files(struct redactor *r, struct snap_node *const *all, size_t n)
+static void redact_files(struct snapshot_redactor *r, struct snap_node *const *all, size_t n)
 {
     struct snap fresh;
     snap_init(&fresh, r->arena);
@@ -382,14 +398,14 @@ static void redact_files(struct redactor *r, struct snap_node *const *all, size_
     r->s->files.n = fresh.n;
 }
 
-static void redact_texts(struct redactor *r, const char **items, size_t n)
+static void redact_texts(struct snapshot_redactor *r, const char **items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         items[i] = replaced_text(r, items[i]);
     }
 }
 
-static void redact_start(struct redactor *r)
+static void redact_start(struct snapshot_redactor *r)
 {
     struct snapshot *s = r->s;
     redact_texts(r, s->env.items, s->env.n);
@@ -408,17 +424,22 @@ static void redact_start(struct redactor *r)
     }
 }
 
-void snapshot_redact(struct snapshot *s, const struct snapshot_names *names)
+static void take_names(struct snapshot_redactor *r, const struct snapshot_names *names)
 {
-    struct redactor r = {.s = s, .arena = s->arena};
-    struct snap_node **all = snap_sorted(&s->files, s->arena);
-    size_t n = s->files.n;
     for (size_t i = 0; i < names->users.n; i++) {
-        add_name(&r, str_of(names->users.items[i]), "user", &r.users, false);
+        add_name(r, str_of(names->users.items[i]), "user", &r->users, false);
     }
     for (size_t i = 0; i < names->hosts.n; i++) {
-        add_name(&r, str_of(names->hosts.items[i]), "host", &r.hosts, false);
+        add_name(r, str_of(names->hosts.items[i]), "host", &r->hosts, false);
     }
+}
+
+void snapshot_redact(struct snapshot *s, const struct snapshot_names *names)
+{
+    struct snapshot_redactor r = {.s = s, .arena = s->arena};
+    struct snap_node **all = snap_sorted(&s->files, s->arena);
+    size_t n = s->files.n;
+    take_names(&r, names);
     learn_homes(&r, all, n);
     for (size_t i = 0; i < n; i++) {
         learn_from_content(&r, all[i]);
@@ -428,9 +449,63 @@ void snapshot_redact(struct snapshot *s, const struct snapshot_names *names)
     s->redacted = true;
 }
 
+/* ------------------------------------------------------------------ single texts */
+
+struct snapshot_redactor *snapshot_redactor_new(struct arena *a, const struct snapshot_names *names)
+{
+    struct snapshot_redactor *r = arena_alloc(a, sizeof *r);
+    *r = (struct snapshot_redactor){.arena = a, .homes = names->homes};
+    take_names(r, names);
+    return r;
+}
+
+/* A folder is a home only as a whole path or the beginning of one. */
+static bool stands_as_path(const char *text, const char *at, size_t n)
+{
+    bool begins = at == text || !(is_word(at[-1]) || strchr("/.~-", at[-1]));
+    return begins && !(is_word(at[n]) || (at[n] && strchr(".-", at[n])));
+}
+
+static const char *with_tilde(struct arena *a, const char *text, const char *home)
+{
+    const char *out = "", *from = text;
+    size_t n = strlen(home);
+    for (const char *at = text; (at = strstr(at, home)) != NULL;) {
+        if (stands_as_path(text, at, n)) {
+            out = arena_printf(a, "%s%.*s~", out, (int)(at - from), from);
+            from = at + n;
+        }
+        at += n;
+    }
+    return arena_printf(a, "%s%s", out, from);
+}
+
+const char *snapshot_redact_text(struct snapshot_redactor *r, const char *text)
+{
+    for (size_t i = 0; i < r->homes.n; i++) {
+        text = with_tilde(r->arena, text, r->homes.items[i]);
+    }
+    learn_people(r, str_of(text));
+    each_uuid(r, arena_strndup(r->arena, text, strlen(text)), strlen(text), learn_uuid);
+    return snapshot_hide_secrets(r->arena, replaced_text(r, text));
+}
+
 /* ------------------------------------------------------------------ where names stand */
 
-static void learn_from_passwd(const struct snapshot *s, struct str text, struct snapshot_names *ret)
+/* A home that is no folder of the system's. */
+static void add_home(struct arena *a, const char *home, struct snapshot_names *ret)
+{
+    size_t n = strlen(home);
+    while (n > 1 && home[n - 1] == '/') {
+        n--;
+    }
+    if (home[0] == '/' && n > 1) {
+        VEC_PUSH(a, &ret->homes, arena_strndup(a, home, n));
+    }
+}
+
+static void learn_from_passwd(struct arena *a, uid_t own, struct str text,
+                              struct snapshot_names *ret)
 {
     struct str line;
     while (str_line(&text, &line)) {
@@ -439,43 +514,66 @@ static void learn_from_passwd(const struct snapshot *s, struct str text, struct 
             fields[i] = str_cut(&line, ':');
         }
         uint64_t uid;
-        if (str_u64(fields[2], &uid) && uid == s->uid && uid >= 1000) {
-            VEC_PUSH(s->arena, &ret->users, str_dup(s->arena, fields[0]));
-            const char *home = str_dup(s->arena, fields[5]);
-            VEC_PUSH(s->arena, &ret->users, path_base(home));
+        if (str_u64(fields[2], &uid) && uid == own && uid >= 1000) {
+            const char *home = str_dup(a, fields[5]);
+            VEC_PUSH(a, &ret->users, str_dup(a, fields[0]));
+            VEC_PUSH(a, &ret->users, path_base(home));
+            add_home(a, home, ret);
         }
     }
 }
 
 /* "gpu7.example.org", and "gpu7" alone. */
-static void add_host(const struct snapshot *s, struct str name, struct snapshot_names *ret)
+static void add_host(struct arena *a, struct str name, struct snapshot_names *ret)
 {
     name = str_trim(name);
     if (name.n) {
-        VEC_PUSH(s->arena, &ret->hosts, str_dup(s->arena, name));
-        VEC_PUSH(s->arena, &ret->hosts, str_dup(s->arena, str_cut(&name, '.')));
+        VEC_PUSH(a, &ret->hosts, str_dup(a, name));
+        VEC_PUSH(a, &ret->hosts, str_dup(a, str_cut(&name, '.')));
+    }
+}
+
+/* Variables that say who somebody is, and where. */
+static void learn_from_variable(struct arena *a, const char *variable, struct snapshot_names *ret)
+{
+    static const char *const users[] = {"USER=", "LOGNAME=", "SUDO_USER="};
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        if (starts_with(variable, users[i])) {
+            VEC_PUSH(a, &ret->users, variable + strlen(users[i]));
+        }
+    }
+    if (starts_with(variable, "HOSTNAME=")) {
+        add_host(a, str_of(variable + strlen("HOSTNAME=")), ret);
+    }
+    if (starts_with(variable, "HOME=/") && strlen(variable) > strlen("HOME=/")) {
+        add_home(a, variable + strlen("HOME="), ret);
+        if (strcmp(variable, "HOME=/root") != 0) {
+            VEC_PUSH(a, &ret->users, path_base(variable));
+        }
+    }
+}
+
+void snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
+                        struct root *r, struct snapshot_names *ret)
+{
+    enum { TEXT_MAX = 1 << 20 };
+    static const char *const hosts[] = {"/etc/hostname", "/proc/sys/kernel/hostname"};
+    struct str text;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        if (root_read(r, a, hosts[i], TEXT_MAX, &text) == 0) {
+            add_host(a, text, ret);
+        }
+    }
+    if (root_read(r, a, "/etc/passwd", TEXT_MAX, &text) == 0) {
+        learn_from_passwd(a, uid, text, ret);
+    }
+    for (size_t i = 0; i < n_env; i++) {
+        learn_from_variable(a, env[i], ret);
     }
 }
 
 void snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret)
 {
-    enum { TEXT_MAX = 1 << 20 };
-    static const char *const hosts[] = {"/etc/hostname", "/proc/sys/kernel/hostname"};
-    struct str text;
     *ret = (struct snapshot_names){0};
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        if (root_read(r, s->arena, hosts[i], TEXT_MAX, &text) == 0) {
-            add_host(s, text, ret);
-        }
-    }
-    if (root_read(r, s->arena, "/etc/passwd", TEXT_MAX, &text) == 0) {
-        learn_from_passwd(s, text, ret);
-    }
-    for (size_t i = 0; i < s->env.n; i++) {
-        const char *value = s->env.items[i];
-        if (starts_with(value, "HOME=/") && strlen(value) > strlen("HOME=/") &&
-            strcmp(value, "HOME=/root") != 0) {
-            VEC_PUSH(s->arena, &ret->users, path_base(value));
-        }
-    }
+    snapshot_add_names(s->arena, s->uid, s->env.items, s->env.n, r, ret);
 }

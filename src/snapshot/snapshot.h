@@ -68,13 +68,30 @@ int snapshot_decode(struct snapshot *ret, struct arena *a, const char *text, siz
 /* Where names that are to be taken out come from. Empty texts are passed over. */
 struct snapshot_names {
     snapshot_texts users, hosts;
+    snapshot_texts homes; // folders; for single texts
 };
 
-/* The names that a root knows: of the user `uid`, his home, the machine. */
+/* Adds the names that a root and an environment ("K=V") know: of the user `uid`, the home, the
+ * machine. */
+void snapshot_add_names(struct arena *a, uid_t uid, const char *const *env, size_t n_env,
+                        struct root *r, struct snapshot_names *ret);
+
+/* The names that a root and the snapshot's environment know. */
 void snapshot_find_names(const struct snapshot *s, struct root *r, struct snapshot_names *ret);
 
 /* Replaces names, GPU UUIDs and serial numbers by placeholders of the same length. */
 void snapshot_redact(struct snapshot *s, const struct snapshot_names *names);
+
+/* The same for texts that are printed one at a time: homes become "~", names and UUIDs placeholders
+ * that stay the same from one text to the next, secrets are hidden. The names must outlive it. */
+struct snapshot_redactor;
+struct snapshot_redactor *snapshot_redactor_new(struct arena *a,
+                                                const struct snapshot_names *names);
+const char *snapshot_redact_text(struct snapshot_redactor *r, const char *text);
+
+/* Hides what a text shows to be a secret: the user of a URL, the value behind a name such as TOKEN=,
+ * and words that begin as the tokens of well-known services do. */
+const char *snapshot_hide_secrets(struct arena *a, const char *text);
 
 /* Writes the files below `dir`, which must be empty or not exist. GM_ERR_LOOK. */
 int snapshot_write_tree(const struct snapshot *s, const char *dir, struct gm_err *err) GM_CHECK;
