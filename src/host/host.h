@@ -270,6 +270,7 @@ struct host {
     struct host_fact pci;    // yes: the PCI bus was read
     struct host_fact kernel; // value: release
     struct host_fact os;     // value: ID of os-release, "debian"
+    struct host_fact os_name; // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
     struct host_cpu cpu;
     struct host_user user;
     struct host_container container;

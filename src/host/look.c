@@ -392,21 +392,33 @@ static void read_environment(struct host_look *l)
     }
 }
 
+static struct host_fact os_value(struct host_look *l, const char *path, struct str text,
+                                 const char *key)
+{
+    struct str value;
+    if (!host_parse_key(text, key, '=', &value)) {
+        return host_unknown(path, arena_printf(l->arena, "it has no %s", key));
+    }
+    if (value.n > 1 && value.s[0] == '"') {
+        value = (struct str){value.s + 1, value.n - 2};
+    }
+    return host_yes(path, str_dup(l->arena, value));
+}
+
 /* os-release(5); the second place is the file itself, where /etc has no link to it. */
 static void read_os(struct host_look *l)
 {
     static const char *const paths[] = {"/etc/os-release", "/usr/lib/os-release"};
-    struct str text, value;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        if (host_read(l, paths[i], &text) == 0 && host_parse_key(text, "ID", '=', &value)) {
-            if (value.n > 1 && value.s[0] == '"') {
-                value = (struct str){value.s + 1, value.n - 2};
-            }
-            l->host->os = host_yes(paths[i], str_dup(l->arena, value));
-            return;
+    struct host *h = l->host;
+    struct str text;
+    h->os = host_unknown(paths[0], "no os-release states it");
+    h->os_name = h->os;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && h->os.state != HOST_YES; i++) {
+        if (host_read(l, paths[i], &text) == 0) {
+            h->os = os_value(l, paths[i], text, "ID");
+            h->os_name = os_value(l, paths[i], text, "PRETTY_NAME");
         }
     }
-    l->host->os = host_unknown(paths[0], "no os-release states it");
 }
 
 enum { CAP_DAC_OVERRIDE_BIT = 1 }; // linux/capability.h

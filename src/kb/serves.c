@@ -40,7 +40,7 @@ const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char
     return best;
 }
 
-static bool newer_than_all(const struct kb_drivers *d, const char *driver)
+bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver)
 {
     for (size_t i = 0; i < d->n; i++) {
         const struct kb_driver *row = &d->rows[i];
@@ -86,7 +86,7 @@ struct kb_isa kb_isa_of_driver(struct kb *kb, const char *driver)
     }
     const struct kb_driver *toolkit = kb_newest_toolkit(&d, driver);
     unsigned isa = toolkit ? isa_of(&t, toolkit->cuda) : 0;
-    return (struct kb_isa){.isa = isa, .more = isa && newer_than_all(&d, driver)};
+    return (struct kb_isa){.isa = isa, .more = isa && kb_driver_reaches_all(&d, driver)};
 }
 
 const struct kb_driver *kb_driver_of_isa(struct kb *kb, unsigned isa)

@@ -18,6 +18,9 @@ bool kb_driver_reaches(const char *driver, const char *least);
 /* The newest toolkit that a driver is enough for; NULL if there is none. */
 const struct kb_driver *kb_newest_toolkit(const struct kb_drivers *d, const char *driver);
 
+/* Whether a driver is enough for every toolkit that is known: perhaps for newer ones, too. */
+bool kb_driver_reaches_all(const struct kb_drivers *d, const char *driver);
+
 /* The PTX that a driver compiles. */
 struct kb_isa {
     unsigned isa; // the newest version that it is sure to know, ten times it; 0: cannot be told

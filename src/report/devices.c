@@ -221,7 +221,7 @@ void report_devices_head(struct arena *a, const struct host *h, host_texts *ret)
     }
 }
 
-static void cpu_text(const struct out *o, struct arena *a, const struct host_cpu *c)
+const char *report_cpu_text(struct arena *a, const struct host_cpu *c)
 {
     const char *text = cores_text(a, c);
     if (c->cores.state == HOST_YES && c->cores_online.state == HOST_YES &&
@@ -244,7 +244,7 @@ static void cpu_text(const struct out *o, struct arena *a, const struct host_cpu
     if (c->model.state == HOST_YES) {
         text = arena_printf(a, "%s: %s", c->model.value, text);
     }
-    paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "CPU: %s.", text));
+    return text;
 }
 
 static void summary_text(const struct out *o, struct arena *a, const struct host *h)
@@ -348,7 +348,7 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
             paragraph(o, a, OUT_DIM, "next", p->step);
         }
     }
-    cpu_text(o, a, &h->cpu);
+    paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "CPU: %s.", report_cpu_text(a, &h->cpu)));
     for (size_t i = 0; i < h->notes.n; i++) {
         paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Note: %s.", h->notes.items[i]));
     }
