@@ -93,7 +93,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --probe --verbose --json --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --probe --verbose --report --json --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
@@ -124,7 +124,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     container)
-        word="--root --host --import --env --unset --cpu --kb --gpus --model --write --refresh --check --folder --verbose --json --help"
+        word="--root --host --import --env --unset --cpu --kb --gpus --model --write --refresh --check --folder --verbose --report --json --help"
         ;;
     choose)
         word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --help"

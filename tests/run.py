@@ -67,6 +67,7 @@ SUITES = [
     Suite("test", "explain-words", 300, "{py} tests/explain/words.py {exe}"),
     Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
+    Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "portable", 900, "{py} tests/portable.py {exe}"),
     Suite("test", "cpu", 60, "{py} tests/cpu.py {exe}"),

@@ -65,6 +65,7 @@ def commands(top):
     (top / "crash.log").write_text(CRASH)
     python = "/usr/bin/python3"
     return [["check", env], ["check", env, "--json"], ["check", env, "--import", "ctranslate2"],
+            ["check", env, "--report"],
             ["check", extension], ["check", top / "short.so"], ["check", top / "nowhere"],
             ["check", "--root", env], ["check", "--pid", os.getpid()], ["check", "--no-such"],
             ["fix", env], ["fix", env, "--json"], ["fix", env, "--in-process", "--json"],

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "cli/advice.h"
+#include "cli/paste.h"
 #include "cli/probing.h"
 #include "cli/target.h"
 #include "container/cdi_files.h"
@@ -12,7 +13,7 @@
 #include "report/joined.h"
 #include "snapshot/snapshot.h"
 
-enum { O_SNAPSHOT = 1, O_PROBE };
+enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -29,6 +30,7 @@ static const struct cli_option options[] = {
      O_SNAPSHOT},
     {"probe", NULL, "run the GPU in stages as well, as gpumend probe does", O_PROBE},
     CLI_OPTION_VERBOSE,
+    {"report", NULL, "print a report for an issue: Markdown, without names and secrets", O_REPORT},
     CLI_OPTION_JSON,
 };
 
@@ -37,7 +39,7 @@ struct check {
     struct model_target target;
     const char *snapshot_file; // or NULL
     struct snapshot snapshot;
-    bool probe;
+    bool probe, report;
 };
 
 static int take_option(void *command, int id, const char *value)
@@ -49,6 +51,10 @@ static int take_option(void *command, int id, const char *value)
     }
     if (id == O_PROBE) {
         c->probe = true;
+        return CLI_OK;
+    }
+    if (id == O_REPORT) {
+        c->report = true;
         return CLI_OK;
     }
     return cli_target_take(&c->t, id, value);
@@ -133,7 +139,12 @@ static int print(struct check *c)
     if (rc != CLI_OK) {
         return rc;
     }
-    if (c->t.json) {
+    if (c->report) {
+        rc = cli_paste(stdout, &c->target, &report, &shown);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+    } else if (c->t.json) {
         if (print_json(c, &report, probe, &shown) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
@@ -217,6 +228,11 @@ static int run_with(void *command)
     struct check *c = command;
     if (c->t.asked.pid && (c->t.asked.target || c->t.asked.root_path || c->t.asked.imports)) {
         return cli_fail(CLI_USAGE, "check: --pid stands alone, without TARGET, --root and --import");
+    }
+    if (c->report && (c->t.json || c->probe)) {
+        return cli_fail(CLI_USAGE, c->t.json ? "check: --report prints text for people; for programs, "
+                                               "use check --json without it"
+                                             : "check: --report runs nothing; use --probe without it");
     }
     if (c->probe && (c->t.asked.root_path || c->snapshot_file || c->t.asked.pid)) {
         return cli_fail(CLI_USAGE, "check: --probe runs on this machine, for a TARGET that starts "

@@ -10,7 +10,7 @@
 #include "mend/choose.h"
 #include "report/container.h"
 
-enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL };
+enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL, O_REPORT };
 
 static const struct cli_option options[] = {
     CLI_OPTION_ROOT,
@@ -27,6 +27,7 @@ static const struct cli_option options[] = {
     {"check", NULL, "cdi: say what is wrong with the specifications that engines read", O_CHECK},
     {"folder", "DIR", "cdi: where to write (/etc/cdi)", O_FOLDER},
     {"verbose", NULL, "check: print the evidence and all repairs (also -v)", CLI_VERBOSE},
+    {"report", NULL, "check: print a report for an issue, as gpumend check --report", O_REPORT},
     CLI_OPTION_JSON,
 };
 
@@ -35,6 +36,7 @@ struct container {
     const char *what;     // "cdi", "check", or the name of a format
     const char *words[2]; // IMAGE and TARGET, or one of them
     size_t n_words;
+    bool report;
     struct container_cdi cdi;
     enum ctr_format format;
     const char *image; // what is looked at, or NULL: TARGET alone
@@ -66,6 +68,9 @@ static int take_option(void *command, int id, const char *value)
         return CLI_OK;
     case O_WRITE:
         c->cdi.write = true;
+        return CLI_OK;
+    case O_REPORT:
+        c->report = true;
         return CLI_OK;
     case CLI_ARGUMENT:
         if (!c->what) {
@@ -239,6 +244,11 @@ static int carry_out(void *command)
         return cli_fail(CLI_USAGE, "container: --check, --refresh, --write and --folder belong to "
                                    "cdi");
     }
+    if (c->report && (c->t.json || strcmp(c->what, "check") != 0)) {
+        return cli_fail(CLI_USAGE, c->t.json ? "container: --report prints text for people; for "
+                                               "programs, use check --json without it"
+                                             : "container: --report goes with check");
+    }
     if (strcmp(c->what, "check") != 0) {
         return settings(c);
     }
@@ -247,7 +257,7 @@ static int carry_out(void *command)
                                               : "container: check: say which IMAGE");
     }
     c->t.asked.target = c->words[1];
-    return container_check(&c->t, c->words[0]);
+    return container_check(&c->t, c->words[0], c->report);
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)

@@ -38,7 +38,8 @@ struct container_use {
 int container_look(struct cli_target *t, const char *image, const struct container_use *use,
                    void *arg);
 
-/* `container check IMAGE [TARGET]`, on the host in t->asked. Returns the exit status. */
-int container_check(struct cli_target *t, const char *image);
+/* `container check IMAGE [TARGET]`, on the host in t->asked; `report`: as for an issue. Returns the
+ * exit status. */
+int container_check(struct cli_target *t, const char *image, bool report);
 
 #endif

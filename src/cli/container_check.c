@@ -11,6 +11,7 @@
 #include "base/pages.h"
 #include "base/str.h"
 #include "cli/container.h"
+#include "cli/paste.h"
 #include "cli/target.h"
 #include "container/image.h"
 #include "diag/finding.h"
@@ -338,7 +339,11 @@ int container_look(struct cli_target *t, const char *image, const struct contain
 /* What the report reads is read in every pass. */
 static void judge(void *arg, struct container_seen *s)
 {
-    (void)arg;
+    const bool *report = arg;
+    if (*report) {
+        (void)cli_paste(NULL, &s->target, &s->report, &s->shown); // print() does it again
+        return;
+    }
     json_decref(report_check_json(&s->target.model, &s->report, &s->shown));
 }
 
@@ -347,8 +352,13 @@ static int print(void *arg, struct container_seen *s)
     static const enum cli_status status[] = {
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_CANNOT};
     struct arena *a = s->target.model.arena;
-    (void)arg;
-    if (s->t->json) {
+    const bool *report = arg;
+    if (*report) {
+        int rc = cli_paste(stdout, &s->target, &s->report, &s->shown);
+        if (rc != CLI_OK) {
+            return rc;
+        }
+    } else if (s->t->json) {
         json_t *doc = report_check_json(&s->target.model, &s->report, &s->shown);
         if (s->image) {
             (void)json_object_set_new(doc, "image", image_json(a, s->image));
@@ -371,8 +381,8 @@ static int print(void *arg, struct container_seen *s)
     return status[s->report.verdict];
 }
 
-int container_check(struct cli_target *t, const char *image)
+int container_check(struct cli_target *t, const char *image, bool report)
 {
     static const struct container_use use = {.judge = judge, .print = print};
-    return container_look(t, image, &use, NULL);
+    return container_look(t, image, &use, &report);
 }

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "cli/target.h"
 #include "diag/finding.h"
-#include "report/check.h"
+#include "report/paste.h"
 #include "snapshot/snapshot.h"
 
 enum { O_REDACT = 1, O_TREE };
@@ -64,7 +64,9 @@ static int make_reports(struct model_target *t, const struct diag_report *report
     report_check_text(&out, &t->model, report, &shown);
     (void)fclose(nowhere); // nothing is kept
     free(text);
-    return 0;
+    const struct snapshot_names none = {0};
+    return report_paste(NULL, &t->model, report, &shown,
+                        snapshot_redactor_new(t->model.arena, &none));
 }
 
 static int check_once(struct take *c, bool record, struct outcome *ret, struct gm_err *err)

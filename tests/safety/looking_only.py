@@ -103,6 +103,7 @@ def main():
         commands = {
             "check ENV": ["check", env],
             "check ENV --json": ["check", env, "--json"],
+            "check ENV --report": ["check", env, "--report"],
             "check INTERPRETER": ["check", env / "bin/python"],
             "check FILE": ["check", extension],
             "check": ["check"],

@@ -1,0 +1,27 @@
+#include "cli/paste.h"
+
+#include <unistd.h>
+
+#include "base/root.h"
+#include "cli/cli.h"
+
+int cli_paste(FILE *file, struct model_target *t, const struct diag_report *r,
+              const struct report_target *shown)
+{
+    struct model *m = &t->model;
+    struct snapshot_names names = {0};
+    struct root here = ROOT_EMPTY;
+    struct gm_err err;
+    size_t n = 0;
+    while (environ[n]) {
+        n++;
+    }
+    snapshot_add_names(m->arena, getuid(), m->config.env, m->config.n_env, &t->root, &names);
+    if (root_open(&here, "/", &err) == 0) {
+        snapshot_add_names(m->arena, getuid(), (const char *const *)environ, n, &here, &names);
+    }
+    root_close(&here);
+    return report_paste(file, m, r, shown, snapshot_redactor_new(m->arena, &names)) < 0
+               ? cli_fail(CLI_CANNOT, "out of memory")
+               : CLI_OK;
+}

@@ -1,0 +1,12 @@
+/* The report for an issue, as several commands print it. */
+#ifndef GPUMEND_CLI_PASTE_H
+#define GPUMEND_CLI_PASTE_H
+
+#include "report/paste.h"
+
+/* Prints it without the names that the target's system, this one and gpumend's own environment
+ * know; file NULL: reads what it would print. CLI_OK, or CLI_CANNOT, which is said. */
+int cli_paste(FILE *file, struct model_target *t, const struct diag_report *r,
+              const struct report_target *shown);
+
+#endif

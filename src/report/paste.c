@@ -1,0 +1,218 @@
+#include "report/paste.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "report/paste_internal.h"
+#include "version.h"
+
+enum {
+    KEY_COLUMNS = 24,
+    VALUE_BYTES_MAX = 500,
+    FINDINGS_MAX = 12,
+    EVIDENCE_MAX = 4,
+    NOTES_MAX = 6,
+    FINE_MAX = 4,
+};
+
+/* ------------------------------------------------------------------ lines */
+
+/* The text up to a limit, cut between characters. */
+static const char *bounded(struct arena *a, const char *text)
+{
+    size_t n = strlen(text), cut = VALUE_BYTES_MAX;
+    if (n <= VALUE_BYTES_MAX) {
+        return text;
+    }
+    while (cut > 0 && ((unsigned char)text[cut] & 0xc0) == 0x80) {
+        cut--;
+    }
+    return arena_printf(a, "%.*s ... (%zu more bytes)", (int)cut, text, n - cut);
+}
+
+static const char *shown_whole(struct paste *p, const char *text)
+{
+    return bounded(p->a, str_printable(p->a, snapshot_redact_text(p->names, text)));
+}
+
+const char *paste_shown(struct paste *p, const char *text)
+{
+    return shown_whole(p, report_shorten(p->m, text));
+}
+
+void paste_section(struct paste *p, const char *title)
+{
+    fprintf(p->out.file, "\n%s\n", title);
+}
+
+static void shown_line(struct paste *p, const char *key, const char *value)
+{
+    size_t n = strlen(key);
+    int blanks = n + 4 <= KEY_COLUMNS ? (int)(KEY_COLUMNS - 2 - n) : 2;
+    fprintf(p->out.file, "  %s%*s", key, blanks, "");
+    out_wrap(&p->out, KEY_COLUMNS, value);
+}
+
+void paste_line(struct paste *p, const char *key, const char *value)
+{
+    shown_line(p, paste_shown(p, key), paste_shown(p, value));
+}
+
+void paste_whole(struct paste *p, const char *key, const char *value)
+{
+    shown_line(p, key, shown_whole(p, value));
+}
+
+const char *paste_unknown(struct paste *p, const char *why)
+{
+    return arena_printf(p->a, "unknown: %s", why);
+}
+
+void paste_fact(struct paste *p, const char *key, const struct host_fact *f, const char *value)
+{
+    const char *where = f->where ? arena_printf(p->a, "%s: ", f->where) : "";
+    const char *why = f->why ? arena_printf(p->a, "%s%s", where, f->why) : "not looked at";
+    paste_line(p, key,
+               f->state == HOST_YES  ? value ? value : "yes"
+               : f->state == HOST_NO ? arena_printf(p->a, "no: %s", why)
+                                     : paste_unknown(p, why));
+}
+
+/* ------------------------------------------------------------------ findings */
+
+static void evidence(struct paste *p, const diag_texts *texts)
+{
+    for (size_t i = 0; i < texts->n && i < EVIDENCE_MAX; i++) {
+        fprintf(p->out.file, "    - ");
+        out_wrap(&p->out, 6, paste_shown(p, texts->items[i]));
+    }
+    if (texts->n > EVIDENCE_MAX) {
+        fprintf(p->out.file, "    - and %zu more\n", texts->n - EVIDENCE_MAX);
+    }
+}
+
+static void finding(struct paste *p, const struct diag_finding *f)
+{
+    fprintf(p->out.file, "  %s: %s\n    ", diag_severity_name(f->severity),
+            diag_causes[f->cause].id);
+    out_wrap(&p->out, 4, paste_shown(p, f->summary));
+    evidence(p, &f->evidence);
+}
+
+static void texts(struct paste *p, const char *key, const char *const *items, size_t n, size_t most)
+{
+    for (size_t i = 0; i < n && i < most; i++) {
+        paste_line(p, key, items[i]);
+    }
+    if (n > most) {
+        paste_line(p, key, arena_printf(p->a, "and %zu more", n - most));
+    }
+}
+
+static void findings(struct paste *p, const struct diag_report *r)
+{
+    paste_section(p, "Findings");
+    for (size_t i = 0; i < r->findings.n && i < FINDINGS_MAX; i++) {
+        finding(p, r->findings.items[i]);
+    }
+    if (r->findings.n > FINDINGS_MAX) {
+        fprintf(p->out.file, "  and %zu more\n", r->findings.n - FINDINGS_MAX);
+    }
+    texts(p, "fine", r->fine.items, r->fine.n, FINE_MAX);
+    texts(p, "note", r->notes.items, r->notes.n, NOTES_MAX);
+    if (r->findings.n + r->fine.n + r->notes.n == 0) {
+        fprintf(p->out.file, "  none\n");
+    }
+}
+
+/* ------------------------------------------------------------------ the head and the fence */
+
+/* Only words of gpumend's own: nothing here stands in the fence. */
+static void verdict_line(FILE *file, struct arena *a, const struct diag_report *r)
+{
+    static const char *const words[] = {[DIAG_OK] = "no error in what was looked at",
+                                        [DIAG_BROKEN] = "broken",
+                                        [DIAG_CANNOT_TELL] = "cannot tell"};
+    const char *causes = "";
+    size_t counts[] = {[DIAG_NOTE] = 0, [DIAG_WARNING] = 0, [DIAG_ERROR] = 0};
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        const char *id = arena_printf(a, "`%s`", diag_causes[f->cause].id);
+        counts[f->severity]++;
+        if (f->severity != DIAG_NOTE && !strstr(causes, id)) {
+            causes = arena_printf(a, "%s%s%s", causes, *causes ? ", " : ": ", id);
+        }
+    }
+    fprintf(file, "**gpumend %s: %s** (%zu error%s, %zu warning%s%s)\n", GPUMEND_VERSION,
+            words[r->verdict], counts[DIAG_ERROR], counts[DIAG_ERROR] == 1 ? "" : "s",
+            counts[DIAG_WARNING], counts[DIAG_WARNING] == 1 ? "" : "s", causes);
+}
+
+/* CommonMark 0.31, 4.5: a fence ends at a line of at least as many backticks. */
+static void fenced(FILE *file, const char *block, size_t n)
+{
+    size_t longest = 2, run = 0;
+    for (size_t i = 0; i < n; i++) {
+        run = block[i] == '`' ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    for (int twice = 0; twice < 2; twice++) {
+        for (size_t i = 0; i <= longest; i++) {
+            fputc('`', file);
+        }
+        fputs(twice ? "\n" : "text\n", file);
+        if (!twice) {
+            (void)fwrite(block, 1, n, file); // shows in ferror()
+        }
+    }
+}
+
+static void target(struct paste *p, const struct report_target *t)
+{
+    const char *path = t->path ? t->path : p->m->env ? p->m->env->prefix : NULL;
+    const char *text = path ? arena_printf(p->a, "%s %s", t->kind, path) : t->kind;
+    if (p->m->pid) {
+        text = arena_printf(p->a, "process %d", p->m->pid);
+    }
+    if (strcmp(t->root, "/") != 0) {
+        text = arena_printf(p->a, "%s, below %s", text, t->root);
+    }
+    paste_whole(p, "looked at", text);
+    if (t->snapshot) {
+        paste_line(p, "snapshot",
+                   arena_printf(p->a, "%s, made %s by gpumend %s", t->snapshot,
+                                t->made ? t->made : "at an unknown time",
+                                t->made_by ? t->made_by : "of unknown version"));
+    }
+    if (p->m->container_id) {
+        paste_line(p, "in container", arena_printf(p->a, "%.12s (%s)", p->m->container_id,
+                                                   p->m->container_engine));
+    }
+}
+
+int report_paste(FILE *file, struct model *m, const struct diag_report *r,
+                  const struct report_target *t, struct snapshot_redactor *names)
+{
+    char *block = NULL;
+    size_t n = 0;
+    struct paste p = {.m = m, .a = m->arena, .names = names};
+    FILE *memory = open_memstream(&block, &n);
+    if (!memory) {
+        return -1;
+    }
+    p.out = (struct out){.file = memory, .width = 100};
+    fprintf(memory, "Target\n");
+    target(&p, t);
+    paste_system(&p);
+    paste_stack(&p);
+    findings(&p, r);
+    (void)fclose(memory); // in memory: block and n are set
+    if (file) {
+        verdict_line(file, p.a, r);
+        fputc('\n', file);
+        fenced(file, block, n);
+    }
+    free(block);
+    return 0;
+}
