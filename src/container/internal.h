@@ -37,8 +37,7 @@ void ctr_ask(struct ctr_work *w);
 /* How to try it, and which CUDA meets which driver (proof.c). */
 void ctr_prove(struct ctr_work *w);
 
-/* Mounts the libraries that the image lacks and the host has (libraries.c). Returns how many names
- * stay without. */
-size_t ctr_mount_lacks(struct ctr_work *w);
+/* Mounts the libraries that the image lacks and the host has (libraries.c). */
+void ctr_mount_lacks(struct ctr_work *w);
 
 #endif

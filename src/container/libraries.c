@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "elf/image.h"
+#include "kb/libver.h"
 
 static const char library_folder[] = "/opt/gpumend/lib";
 
@@ -55,28 +56,54 @@ static uint16_t machine_of(const struct ctr_work *w)
     return EM_NONE;
 }
 
-/* Whether a path of the host, without links, is a shared library for the image's processor. */
-static bool is_library(struct ctr_work *w, const char *real)
+/* A library of the host, mapped. */
+struct opened {
+    void *data;
+    size_t size;
+    struct elf_image elf;
+};
+
+static void close_library(struct opened *l)
+{
+    if (l->data) {
+        (void)munmap(l->data, l->size); // our own mapping
+    }
+    l->data = NULL;
+}
+
+/* False: the path, without links, is no shared library for the image's processor that may be
+ * mounted. */
+static bool open_library(struct ctr_work *w, const char *real, struct opened *ret)
 {
     const void *data = NULL;
-    size_t size = 0;
     struct stat st;
-    struct elf_image e;
-    bool is = false;
-    if (is_plain(real, true) && is_library_folder(real) &&
-        root_map(w->q->host_root, real, &data, &size, &st) == 0 && size) {
-        uint16_t machine = machine_of(w);
-        elf_image_parse(w->a, data, size, &e);
-        is = e.state == ELF_STATE_OK && e.type == ET_DYN &&
-             (machine == EM_NONE ? e.native : e.machine == machine);
-        (void)munmap((void *)(uintptr_t)data, size); // our own mapping
+    *ret = (struct opened){0};
+    if (!is_plain(real, true) || !is_library_folder(real) ||
+        root_map(w->q->host_root, real, &data, &ret->size, &st) < 0 || !ret->size) {
+        return false;
     }
+    ret->data = (void *)(uintptr_t)data;
+    uint16_t machine = machine_of(w);
+    elf_image_parse(w->a, data, ret->size, &ret->elf);
+    bool is = ret->elf.state == ELF_STATE_OK && ret->elf.type == ET_DYN &&
+              (machine == EM_NONE ? ret->elf.native : ret->elf.machine == machine);
+    if (!is) {
+        close_library(ret);
+    }
+    return is;
+}
+
+static bool is_library(struct ctr_work *w, const char *real)
+{
+    struct opened l;
+    bool is = open_library(w, real, &l);
+    close_library(&l);
     return is;
 }
 
 /* ------------------------------------------------------------------ where it lies */
 
-/* The host's copy of a library, for the image's processor; NULL: it has none. */
+/* Where the host has a library for the image's processor; NULL: nowhere. */
 static const char *on_host(struct ctr_work *w, const char *name)
 {
     static const char *const folders[] = {
@@ -105,7 +132,7 @@ static const char *on_host(struct ctr_work *w, const char *name)
         char *real;
         const char *path = path_join(w->a, all.items[i], name);
         if (root_realpath(w->q->host_root, w->a, path, &real) == 0 && is_library(w, real)) {
-            return real;
+            return path;
         }
     }
     return NULL;
@@ -116,78 +143,167 @@ static bool is_driver_library(const char *name)
     return starts_with(name, "libcuda.so") || starts_with(name, "libnvidia-");
 }
 
-static void mount_library(struct ctr_work *w, const char *real, const char *name, const char *why,
+/* ------------------------------------------------------------------ what goes with it */
+
+/* Whether the image's own copy answers the name: it is loaded, or one of the system's. With `anywhere`
+ * a copy that the loader does not find counts too. */
+static bool image_has(struct ctr_work *w, const char *name, bool anywhere)
+{
+    struct model *m = w->q->model;
+    struct model_library *list = NULL;
+    size_t n = model_libraries(m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable && strcmp(list[i].name, name) == 0 &&
+            (anywhere || strcmp(list[i].where, "system") == 0)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < m->processes.n; i++) {
+        struct ldso_process *p = m->processes.items[i]->ldso;
+        if (p && ldso_find_object(p, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A library on its way into the container. */
+struct mounted {
+    const char *folder, *name;
+    const struct elf_image *elf;
+    unsigned depth;
+};
+
+static void mount_library(struct ctr_work *w, const char *path, const char *name, const char *why,
                           unsigned depth);
 
-/* What the library needs from its own folder: DT_NEEDED, and the others of its family, which it
- * opens by itself. */
-static void mount_companions(struct ctr_work *w, const char *real, const char *name, unsigned depth)
+/* One that lies beside it on the host, where the image has none. False: there is none. */
+static bool mount_beside(struct ctr_work *w, const struct mounted *by, const char *name,
+                         const char *verb)
 {
-    const struct model *m = w->q->model;
-    const char *folder = path_dir(w->a, real);
-    const char *why = arena_printf(w->a, "%s needs it", name);
-    struct root_dir files;
-    if (depth > 4 || root_list(w->q->host_root, w->a, folder, 65536, NULL, NULL, &files) < 0) {
-        return;
+    enum { DEPTH = 6 };
+    const char *path = path_join(w->a, by->folder, name);
+    char *real;
+    if (!is_plain(name, false) || by->depth > DEPTH || is_driver_library(name) ||
+        root_realpath(w->q->host_root, w->a, path, &real) < 0) {
+        return false;
     }
-    for (size_t i = 0; i < m->families.n; i++) {
-        const struct kb_family *f = &m->families.rows[i];
-        bool member = false;
-        for (size_t k = 0; k < f->members.n; k++) {
-            member |= str_glob(f->members.items[k], name);
-        }
-        for (size_t n = 0; member && n < files.n; n++) {
-            for (size_t k = 0; k < f->members.n; k++) {
-                if (str_glob(f->members.items[k], files.names[n]) &&
-                    !ends_with(files.names[n], ".so")) {
-                    mount_library(w, path_join(w->a, folder, files.names[n]), files.names[n], why,
-                                  depth + 1);
-                }
+    if (!image_has(w, name, false)) {
+        mount_library(w, path, name, arena_printf(w->a, "%s %s it", by->name, verb), by->depth + 1);
+    }
+    return true;
+}
+
+/* "12.8" or "9.1.0", as the file itself says it, or NULL. */
+static const char *version_of(struct ctr_work *w, const struct mounted *by,
+                              enum kb_version_from from)
+{
+    struct kb_libver v;
+    if (!kb_library_version(by->elf, by->name, from, &v)) {
+        return NULL;
+    }
+    return v.has_pat ? arena_printf(w->a, "%u.%u.%u", v.maj, v.min, v.pat)
+                     : arena_printf(w->a, "%u.%u", v.maj, v.min);
+}
+
+/* Whether the row is of this library, whoever brought it. */
+static bool is_of(struct ctr_work *w, const struct kb_dlopen *row, const struct mounted *by,
+                  const char *version)
+{
+    bool named = false;
+    for (size_t i = 0; i < row->objects.n; i++) {
+        named |= str_glob(row->objects.items[i], by->name);
+    }
+    return named && !row->package && !row->beside.n &&
+           (!row->object_version || model_version_fits(w->a, row->object_version, version));
+}
+
+/* What it cannot do without, of what the knowledge base says that it opens. */
+static void mount_opened(struct ctr_work *w, const struct mounted *by)
+{
+    const struct kb_dlopens *rows = &w->q->model->dlopens;
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct kb_dlopen *row = &rows->rows[i];
+        const char *version = version_of(w, by, row->version_from);
+        for (size_t k = 0; is_of(w, row, by, version) && k < row->n_requests; k++) {
+            const struct kb_request *q = &row->requests[k];
+            const char **names = arena_array(w->a, q->names.n, sizeof *names);
+            size_t n = q->required ? kb_request_names(w->a, q, version, by->folder, names) : 0;
+            for (size_t at = 0; at < n && !mount_beside(w, by, names[at], "opens"); at++) {
             }
         }
     }
 }
 
-static void mount_library(struct ctr_work *w, const char *real, const char *name, const char *why,
+static void mount_library(struct ctr_work *w, const char *path, const char *name, const char *why,
                           unsigned depth)
 {
     const char *end = arena_printf(w->a, ":%s/%s", library_folder, name);
-    char *file;
-    if (!is_plain(name, false) ||
-        root_realpath(w->q->host_root, w->a, real, &file) < 0 || !is_library(w, file)) {
-        return;
-    }
+    struct opened l;
+    char *real;
     for (size_t i = 0; i < w->s->mounts.n; i++) {
         if (ends_with(w->s->mounts.items[i].value, end)) {
             return;
         }
     }
-    ctr_add(w, &w->s->mounts, arena_printf(w->a, "%s%s", file, end), why);
-    mount_companions(w, real, name, depth);
+    if (!is_plain(name, false) || root_realpath(w->q->host_root, w->a, path, &real) < 0 ||
+        !open_library(w, real, &l)) {
+        return;
+    }
+    struct mounted by = {path_dir(w->a, path), name, &l.elf, depth};
+    ctr_add(w, &w->s->mounts, arena_printf(w->a, "%s%s", real, end), why);
+    for (size_t i = 0; i < l.elf.n_needs; i++) {
+        (void)mount_beside(w, &by, l.elf.needs[i].name, "needs"); // elsewhere: not of its release
+    }
+    mount_opened(w, &by);
+    close_library(&l);
 }
 
-/* Mounts what the image lacks and the host has; returns how many names stay without. */
-size_t ctr_mount_lacks(struct ctr_work *w)
+static bool is_named(const struct diag_finding *f, const char *name)
+{
+    bool named = f->culprit && strcmp(f->culprit, name) == 0;
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        named |= strcmp(f->likewise.items[i], name) == 0;
+    }
+    return named;
+}
+
+/* Whether the host has all that the finding of this name asks for: a part of it alone would be mounted
+ * and be in the line for the Dockerfile too. */
+static bool host_has_all(struct ctr_work *w, const char *name)
+{
+    const struct diag_report *r = w->q->report;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *f = r->findings.items[i];
+        bool all = true;
+        for (size_t k = 0; is_named(f, name) && k <= f->likewise.n; k++) {
+            all = all && on_host(w, k ? f->likewise.items[k - 1] : f->culprit);
+        }
+        if (!all) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ctr_mount_lacks(struct ctr_work *w)
 {
     struct model *m = w->q->model;
-    size_t left = 0, before = w->s->mounts.n;
+    size_t before = w->s->mounts.n;
     for (size_t i = 0; i < m->processes.n; i++) {
         struct diag_lack *lacks = NULL;
         size_t n = diag_lacks(m, m->processes.items[i], &lacks);
         for (size_t k = 0; k < n; k++) {
-            const char *real = is_driver_library(lacks[k].name) ? NULL : on_host(w, lacks[k].name);
-            if (real) {
-                mount_library(
-                    w, real, lacks[k].name,
-                    arena_printf(w->a, "the image lacks %s, and the host has it", lacks[k].name),
-                    0);
-            } else {
-                left++;
+            const char *name = lacks[k].name;
+            bool ours = !is_driver_library(name) && !image_has(w, name, true);
+            const char *path = ours && host_has_all(w, name) ? on_host(w, name) : NULL;
+            if (path) {
+                mount_library(w, path, name,
+                              arena_printf(w->a, "the image lacks %s, and the host has it", name), 0);
             }
         }
     }
     if (w->s->mounts.n > before) {
         ctr_add(w, &w->path, library_folder, "the mounted libraries are found there");
     }
-    return left;
 }

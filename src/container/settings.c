@@ -244,15 +244,24 @@ static void add_lines(struct ctr_work *w, const char *command, const char *reaso
     }
 }
 
-/* Whether the library at fault is one of those that are mounted now. */
-static bool is_mounted(struct ctr_work *w, const struct diag_finding *f)
+static bool is_mounted(const struct ctr_work *w, const char *library)
 {
-    for (size_t i = 0; i < w->s->mounts.n; i++) {
-        if (f->culprit && strcmp(path_base(w->s->mounts.items[i].value), path_base(f->culprit)) == 0) {
+    for (size_t i = 0; library && i < w->s->mounts.n; i++) {
+        if (strcmp(path_base(w->s->mounts.items[i].value), path_base(library)) == 0) {
             return true;
         }
     }
     return false;
+}
+
+/* Whether all libraries at fault are mounted now. */
+static bool is_settled(const struct ctr_work *w, const struct diag_finding *f)
+{
+    bool settled = is_mounted(w, f->culprit);
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        settled = settled && is_mounted(w, f->likewise.items[i]);
+    }
+    return settled;
 }
 
 /* The repairs of what is wrong with the image itself. */
@@ -260,11 +269,13 @@ static void mend_image(struct ctr_work *w)
 {
     const struct diag_report *r = w->q->report;
     bool build = w->q->format == CTR_DOCKERFILE; // of an image that runs on other hosts too
-    size_t left = build ? 1 : ctr_mount_lacks(w);
+    if (!build) {
+        ctr_mount_lacks(w);
+    }
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
         struct diag_variable v;
-        bool done = false;
+        bool done = is_settled(w, f);
         if (f->severity != DIAG_ERROR || f->stage == DIAG_STAGE_MACHINE) {
             continue;
         }
@@ -274,12 +285,12 @@ static void mend_image(struct ctr_work *w)
                 v.value) {
                 add_variable(w, &v, f->summary);
                 done = true;
-            } else if (repair->kind == DIAG_REPAIR_PACKAGE && repair->command && left) {
+            } else if (repair->kind == DIAG_REPAIR_PACKAGE && repair->command) {
                 add_lines(w, repair->command, f->summary);
                 done = true;
             }
         }
-        if (!done && !is_mounted(w, f)) {
+        if (!done) {
             ctr_note(w, arena_printf(w->a, "Not settled by settings of the container: %s", f->summary));
         }
     }

@@ -97,14 +97,16 @@ struct kb_dlopen {
     struct kb_strs objects;       // globs on the object's SONAME or file name
     const char *package;          // only if the object belongs to it; NULL: any
     const char *package_versions; // or NULL
-    const char *beside;           // only in a process with such an object; NULL: any
+    struct kb_strs beside;        // globs: only in a process with such an object of each
     const char *object_version;   // only for these versions of the object itself; NULL: any
     struct kb_strs not_builds;    // "cpu", "cuda", "hip": not where the object is such a build
     enum kb_version_from version_from;
     enum kb_phase phase;
     const struct kb_request *requests; // in the order they are made
     size_t n_requests;
-    const char *says; // what the user sees when a required one is missing
+    /* What the user sees when a required one is missing. May hold {name}, the name that is asked for,
+     * {loader}, what the loader says, and {maj} {min} {pat}. */
+    const char *says;
     const char *in_program; // what the program itself can do before, as a sentence; or NULL
     struct kb_origin origin;
 };

@@ -222,3 +222,36 @@ bool kb_library_version(const struct elf_image *e, const char *file_name, enum k
     }
     return ok;
 }
+
+/* ------------------------------------------------------------------ names with a version in them */
+
+const char *kb_fill(struct arena *a, const char *text, const char *key, const char *value)
+{
+    const char *at = text ? strstr(text, key) : NULL;
+    if (!at) {
+        return text;
+    }
+    return value ? arena_printf(a, "%.*s%s%s", (int)(at - text), text, value, at + strlen(key)) : NULL;
+}
+
+size_t kb_request_names(struct arena *a, const struct kb_request *q, const char *version,
+                        const char *dir, const char **ret)
+{
+    const char *part[3] = {NULL, NULL, NULL};
+    struct str rest = str_of(version);
+    for (size_t i = 0; i < 3 && rest.s; i++) {
+        part[i] = str_dup(a, str_cut(&rest, '.'));
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < q->names.n; i++) {
+        const char *name = kb_fill(a, q->names.items[i], "{maj}", part[0]);
+        name = kb_fill(a, name, "{min}", part[1]);
+        name = kb_fill(a, name, "{pat}", part[2]);
+        name = kb_fill(a, name, "{file}", version);
+        name = kb_fill(a, name, "{dir}", dir);
+        if (name) {
+            ret[n++] = name;
+        }
+    }
+    return n;
+}

@@ -26,4 +26,13 @@ struct kb_libver {
 bool kb_library_version(const struct elf_image *e, const char *file_name, enum kb_version_from from,
                         struct kb_libver *ret);
 
+/* Replaces the first `key` of a text by the value; NULL if it is there and the value is NULL. */
+const char *kb_fill(struct arena *a, const char *text, const char *key, const char *value);
+
+/* The candidates of a request with their placeholders filled, less those that cannot be: as many as
+ * returned, of `q->names.n` at most. `version` is that of the object that makes it ("12.8"; NULL: not
+ * known), `dir` its folder. */
+size_t kb_request_names(struct arena *a, const struct kb_request *q, const char *version,
+                        const char *dir, const char **ret);
+
 #endif

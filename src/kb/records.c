@@ -103,7 +103,7 @@ static const struct field dlopen_fields[] = {
     TEXT(struct kb_dlopen, "id", id),
     TEXTS(struct kb_dlopen, "objects", objects),
     {"package", FIELD_INSIDE, .optional = true, .record = &package_record},
-    TEXT_OPT(struct kb_dlopen, "beside", beside),
+    TEXTS_OPT(struct kb_dlopen, "beside", beside),
     TEXT_OPT(struct kb_dlopen, "object_version", object_version),
     TEXTS_OPT(struct kb_dlopen, "not_builds", not_builds),
     WORD_OPT(struct kb_dlopen, "version_from", version_from, version_words, KB_VERSION_NONE),

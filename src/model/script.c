@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "kb/libver.h"
 #include "model/family.h"
 #include "model/gpu.h"
 #include "model/package.h"
@@ -93,16 +94,6 @@ static bool is_known(struct model *m, const char *name)
     return find_import(m, name, &row) && row;
 }
 
-/* Replaces one "{key}" by value; NULL if it is there and the value is not known. */
-static const char *fill(struct arena *a, const char *text, const char *key, const char *value)
-{
-    const char *at = text ? strstr(text, key) : NULL;
-    if (!at) {
-        return text;
-    }
-    return value ? arena_printf(a, "%.*s%s%s", (int)(at - text), text, value, at + strlen(key)) : NULL;
-}
-
 /* ------------------------------------------------------------------ loading */
 
 static struct ldso_object *interpreter(struct run *r)
@@ -178,6 +169,9 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
         at.n_loads++;
     }
     at.failed = object == NULL;
+    at.says = at.n_loads ? kb_fill(r->m->arena, w->says, "{loader}",
+                                r->p->loads.items[r->p->loads.n - 1].glibc_says)
+                         : w->says;
     VEC_PUSH(r->m->arena, &r->out->attempts, at);
     if (object && by) {
         VEC_PUSH(r->m->arena, &by->roots, object);
@@ -351,7 +345,7 @@ static const char *site_path(struct run *r, const struct imported *by, const cha
             return nearest_file(r, by, file, form);
         }
         if (strstr(file, form->exact)) {
-            file = fill(a, file, form->exact, release_of_torch(r, form));
+            file = kb_fill(a, file, form->exact, release_of_torch(r, form));
         }
     }
     return file && !strchr(file, '{') ? path_join(a, by->dist->site, file) : NULL;
@@ -460,7 +454,7 @@ static const char *variable_folder(struct run *r, const char *folder)
             value = ldso_getenv(r->p, variables[i].names[k]);
         }
         if (starts_with(folder, variables[i].key) && value && *value) {
-            return fill(r->m->arena, folder, variables[i].key, value);
+            return kb_fill(r->m->arena, folder, variables[i].key, value);
         }
     }
     return NULL;
@@ -483,7 +477,7 @@ static const char *find_preload(struct run *r, const struct kb_preload *lib,
         for (size_t k = 0; k < folders->n && !found && m->env->paths[i].is_dir; k++) {
             const char *folder = stands_alone(folders->items[k])
                                      ? NULL
-                                     : fill(m->arena, folders->items[k], "{cuda_major}", major);
+                                     : kb_fill(m->arena, folders->items[k], "{cuda_major}", major);
             found = folder ? preload_in(r, lib, path_join(m->arena, m->env->paths[i].dir, folder))
                            : NULL;
         }
@@ -626,7 +620,7 @@ static bool step_dlopen(struct run *r, struct imported *by, const struct kb_step
     const char **names = arena_array(a, s->names.n, sizeof *names);
     size_t n = 0;
     for (size_t i = 0; i < s->names.n; i++) {
-        const char *name = fill(a, s->names.items[i], "{site}", by->dist->site);
+        const char *name = kb_fill(a, s->names.items[i], "{site}", by->dist->site);
         if (name) {
             names[n++] = name;
         }
@@ -743,8 +737,10 @@ static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_
     if (!named || !belongs_to(r, o, row->package, row->package_versions)) {
         return false;
     }
-    if (row->beside && !object_matching(r, row->beside)) {
-        return false;
+    for (size_t i = 0; i < row->beside.n; i++) {
+        if (!object_matching(r, row->beside.items[i])) {
+            return false;
+        }
     }
     if (is_other_build(row, o)) {
         return false;
@@ -753,48 +749,24 @@ static bool row_matches(struct run *r, const struct kb_dlopen *row, struct ldso_
            model_version_fits(r->m->arena, row->object_version, object_version(r, row, o));
 }
 
-/* The candidate names of a request with their placeholders filled. */
-static size_t fill_names(struct run *r, const struct kb_dlopen *row, struct ldso_object *o,
-                         const struct kb_request *q, const char **names)
-{
-    struct arena *a = r->m->arena;
-    const char *version = object_version(r, row, o);
-    const char *part[3] = {NULL, NULL, NULL};
-    struct str rest = str_of(version);
-    for (size_t i = 0; i < 3 && rest.s; i++) {
-        part[i] = str_dup(a, str_cut(&rest, '.'));
-    }
-    size_t n = 0;
-    for (size_t i = 0; i < q->names.n; i++) {
-        const char *name = fill(a, q->names.items[i], "{maj}", part[0]);
-        name = fill(a, name, "{min}", part[1]);
-        name = fill(a, name, "{pat}", part[2]);
-        name = fill(a, name, "{file}", version);
-        name = fill(a, name, "{dir}", path_dir(a, o->path));
-        if (name) {
-            names[n++] = name;
-        }
-    }
-    return n;
-}
-
-/* The message with the version of the object and the stem of the library in it. */
+/* The message with the name that was asked for, the version of the object and the stem of the
+ * library in it. */
 static const char *fill_says(struct run *r, const struct kb_dlopen *row, struct ldso_object *o,
-                             const struct kb_request *q)
+                             const struct kb_request *q, const char *name)
 {
     struct arena *a = r->m->arena;
-    const char *text = row->says;
+    const char *text = kb_fill(a, row->says, "{name}", name);
     const char *stem = q->names.n ? str_dup(a, model_stem(q->names.items[0])) : NULL;
     const char *version = object_version(r, row, o);
     static const char *const keys[] = {"{maj}", "{min}", "{pat}"};
     for (int rounds = 0; text && rounds < 8 && strstr(text, "libcudnn_SUB"); rounds++) {
-        text = fill(a, text, "libcudnn_SUB", stem);
+        text = kb_fill(a, text, "libcudnn_SUB", stem);
     }
     struct str rest = str_of(version);
     for (size_t i = 0; i < 3; i++) {
         const char *part = rest.s ? str_dup(a, str_cut(&rest, '.')) : NULL;
         for (int rounds = 0; text && part && rounds < 8 && strstr(text, keys[i]); rounds++) {
-            text = fill(a, text, keys[i], part);
+            text = kb_fill(a, text, keys[i], part);
         }
     }
     return text;
@@ -811,12 +783,15 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
             continue;
         }
         const char **names = arena_array(r->m->arena, q->names.n, sizeof *names);
+        size_t n = kb_request_names(r->m->arena, q, object_version(r, row, o),
+                                    path_dir(r->m->arena, o->path), names);
+        const char *name = n ? names[0] : NULL;
         struct wanted w = {.source = MODEL_FROM_KB, .row = row->id,
                            .phase = row->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
-                           .caller = o, .names = names, .n = fill_names(r, row, o, q, names),
+                           .caller = o, .names = names, .n = n,
                            .required = q->required, .recommended = q->warn,
                            .feature = q->feature, .family = q->family,
-                           .says = q->required || q->warn ? fill_says(r, row, o, q) : NULL,
+                           .says = q->required || q->warn ? fill_says(r, row, o, q, name) : NULL,
                            .in_program = row->in_program,
                            .mode = (q->lazy ? 0 : LDSO_NOW) | (q->global ? LDSO_GLOBAL_SCOPE : 0)};
         (void)attempt(r, by, &w); // kept in the attempts

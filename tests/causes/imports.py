@@ -251,3 +251,22 @@ def bitsandbytes_exact(t, bad):
     t.put(t.site + "/bitsandbytes/__init__.py", "")
     t.lib(t.site + "/bitsandbytes/libbitsandbytes_cuda126.so")
     t.dist("bitsandbytes", "0.48.2", [])
+
+
+# ---- torch ----------------------------------------------------------------------------------
+
+@case("library-missing", "lib-missing", "libcusolver.so.11",
+      evidence=r"the program then says: Error in dlopen: libcusolver\.so\.11: cannot open")
+def torch_linear_algebra(t, bad):
+    """What torch prints is what the loader says: of the library that is missing, not of the one that
+    is there. A build for CUDA 11 opens no NVRTC of CUDA 12."""
+    t.python().torch(needed=["libtorch_cpu.so", "libtorch_cuda.so"], rpath="$ORIGIN/lib")
+    lib = t.site + "/torch/lib/"
+    t.lib(lib + "libtorch_cpu.so", rpath="$ORIGIN")
+    t.lib(lib + "libtorch_cuda.so", needed=["libcudart.so.11.0"], rpath="$ORIGIN")
+    t.lib(lib + "libcudart.so.11.0")
+    t.lib(lib + "libcaffe2_nvrtc.so", needed=["libnvrtc.so.11.2"], rpath="$ORIGIN")
+    t.lib(lib + "libtorch_cuda_linalg.so", needed=["libcusolver.so.11"], rpath="$ORIGIN")
+    if not bad:
+        t.lib(lib + "libcusolver.so.11")
+    return {"args": ["--import", "torch"]}

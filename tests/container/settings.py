@@ -409,6 +409,57 @@ def lacking(exe, folder):
     in_podman(folder, image, host, said)
 
 
+def needed_by(path):
+    said = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
+    return [line.split("[")[1].split("]")[0] for line in said.splitlines() if "(NEEDED)" in line]
+
+
+def reasons_are_true(exe, folder):
+    """NVRTC as NVIDIA's toolkit has it, beside cuSOLVER, which the host has not: what is mounted
+    has a reason that readelf shows, and what is mounted is missing no more."""
+    if os.uname().machine != "x86_64":
+        return skip("reasons of mounts", "the stand-ins are for x86-64")
+    host = host_with_cuda(folder)
+    lib = host / "usr/local/cuda-12.6/lib64"
+    for kind in ("", ".alt"):
+        builtins = f"libnvrtc-builtins{kind}.so.12.6"
+        library(lib / f"{builtins}.77", builtins, f'const char *name(void) {{ return "{builtins}"; }}')
+        library(lib / f"libnvrtc{kind}.so.12.6.77", f"libnvrtc{kind}.so.12",
+                f'const char *opens(void) {{ return "{builtins}"; }} int nvrtc(void) {{ return 1; }}')
+    gone = folder / "libcusolver.so.11"
+    library(gone, gone.name, "int solve(void) { return 1; }")
+    image = image_without(folder, host, exe)
+    for name, call, path in (("app-nvrtc", "nvrtc", lib / "libnvrtc.so.12.6.77"),
+                             ("app", "solve", gone)):
+        compiled(f"int {call}(void), cublasCreate(void), nvrtc(void);"
+                 f"int main(void) {{ return {call}() + cublasCreate() + nvrtc(); }}", "-o",
+                 image / name, path, lib / "libnvrtc.so.12.6.77", lib / "libcublas.so.12.6.1.4",
+                 f"-Wl,-rpath-link,{lib}")
+    for app in ("/app-nvrtc", "/app"):
+        said = json.loads(run(exe, "docker", app, "--root", image, "--host", host, "--json").stdout)
+        names = {i["value"].split(":")[1].rsplit("/", 1)[1]: i for i in said["mounts"]}
+        check(f"{app}: no second name of a file, and nothing that none asks for", set(names) == ({
+            "libnvrtc.so.12", "libnvrtc-builtins.so.12.6", "libcublas.so.12", "libcublasLt.so.12"}
+            if app == "/app-nvrtc" else set()), sorted(names))
+        for name, item in names.items():
+            who, verb = item["reason"].split(" ")[:2]
+            file = lib / who
+            holds = {"needs": lambda: name in needed_by(file),
+                     "opens": lambda: name.encode() in file.read_bytes(),
+                     "image": lambda: True}
+            check(f"{app}: {name}: {item['reason']}", verb in holds and holds[verb](), item)
+        lines = " ".join(i["value"] + i["reason"] for i in said["image"])
+        check(f"{app}: what one line installs is not mounted as well", [
+            word in lines for word in ("cusolver", "nvrtc", "cublas")] == [app == "/app"] * 3,
+            said["image"])
+    library(image / "opt/cuda/lib64/libnvrtc.so.12", "libnvrtc.so.12", "int nvrtc(void) { return 2; }")
+    library(image / "opt/cuda/lib64/libcublas.so.12", "libcublas.so.12", "int cublasCreate(void) { return 2; }")
+    said = json.loads(run(exe, "docker", "/app-nvrtc", "--root", image, "--host", host, "--env",
+                          "CUDA_HOME=/opt/cuda", "--json").stdout)
+    check("what the image has in another folder is not called lacking", not said["mounts"]
+          and "LD_LIBRARY_PATH=/opt/cuda/lib64" in values(said, "environment"), said)
+
+
 def in_podman(folder, image, host, said):
     what = "the command line in podman"
     name = f"localhost/gpumend-settings:{os.getpid()}"
@@ -454,6 +505,7 @@ def main():
             of_machine(exe, folder, name, schemas)
         expected(exe, folder)
         lacking(exe, folder)
+        reasons_are_true(exe, folder)
         selected(exe, folder)
         of_image(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
