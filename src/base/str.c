@@ -301,14 +301,17 @@ uint32_t str_code_point(const char *text, size_t n, size_t *ret_len)
 }
 
 /* Controls of C0 and C1; Unicode's Bidi_Control, which reorder what stands around them (UAX #9);
- * characters of width zero and tags, which make two texts look like one; the line and paragraph separators, which YAML 1.1 takes for line breaks; and what YAML refuses or
- * passes over (YAML 1.2.2, section 5.1): the byte order mark and noncharacters. */
+ * characters of width zero and tags, which make two texts look like one (not the joiners, which
+ * scripts and emoji need); the line and paragraph separators, which YAML 1.1 takes for line breaks;
+ * and what YAML refuses or passes over (YAML 1.2.2, section 5.1): the byte order mark and
+ * noncharacters. */
 static bool is_unseen(uint32_t code)
 {
     static const uint32_t ranges[][2] = {
         {0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
-        {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
-        {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0xe007f}};
+        {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},
+        {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xfffe, 0xffff},
+        {0xe0000, 0xe007f}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (code >= ranges[i][0] && code <= ranges[i][1]) {
             return true;
