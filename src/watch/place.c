@@ -1,12 +1,15 @@
 #include "watch/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -156,21 +159,109 @@ int watch_place(struct arena *a, const char *cache, const char *name, const unsi
     return rc;
 }
 
+/* ------------------------------------------------------------------ records */
+
+enum { RANDOM = 6, BOOT = 8, FOREIGN_MAX_S = 7 * 24 * 3600 };
+
+static const char record_begins[] = "trace-";
+
+/* What tells the records of this kernel, in which a lock is seen by all, from those of others: of an
+ * earlier start, or of a virtual machine with which the folder is shared. */
+static const char *boot_mark(struct arena *a)
+{
+    char id[64];
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, id, sizeof id);
+    if (fd >= 0) {
+        (void)close(fd); // only read
+    }
+    return n <= 0 ? NULL
+                  : arena_printf(a, "%0*llx", BOOT,
+                                 (unsigned long long)(str_hash(id, (size_t)n) & 0xffffffffu));
+}
+
+/* Whether the file is still what the name in the folder stands for. */
+static bool is_named(int folder, const char *name, const struct stat *st)
+{
+    struct stat now;
+    return fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_dev == st->st_dev &&
+           now.st_ino == st->st_ino;
+}
+
+/* Removes a record whose maker is gone, be it by SIGKILL: nobody has it locked. */
+static void sweep_one(int folder, const char *name, const char *boot)
+{
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return;
+    }
+    bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+    bool here = boot && strncmp(name + sizeof record_begins - 1, boot, BOOT) == 0;
+    if (ours && (here || time(NULL) - st.st_mtime > FOREIGN_MAX_S) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0 && is_named(folder, name, &st)) {
+        (void)unlinkat(folder, name, 0); // else it is met again by the next
+    }
+    (void)close(fd); // only read
+}
+
+static void sweep(int folder, const char *boot)
+{
+    int again = dup(folder);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    if (!d) {
+        if (again >= 0) {
+            (void)close(again); // a folder: nothing can be lost
+        }
+        return;
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        if (starts_with(e->d_name, record_begins) &&
+            strlen(e->d_name) == sizeof record_begins - 1 + BOOT + 1 + RANDOM) {
+            sweep_one(folder, e->d_name, boot);
+        }
+    }
+    (void)closedir(d); // only read
+}
+
+/* A new file that is locked while this process lives; -1 with errno, EAGAIN: another's sweep was
+ * faster than the lock. */
+static int make_record(int folder, char *path)
+{
+    struct stat st;
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    /* A file system without locks has none that would let another take the file for left over. */
+    (void)flock(fd, LOCK_EX);
+    if (fstat(fd, &st) == 0 && is_named(folder, path_base(path), &st)) {
+        return fd;
+    }
+    (void)close(fd); // empty
+    errno = EAGAIN;
+    return -1;
+}
+
 static int record_in(struct arena *a, const char *base, const char **ret, struct gm_err *err)
 {
-    char *path = arena_printf(a, "%s/traces/XXXXXX", base);
-    int folder = open_folder(a, base, "traces", err);
+    const char *boot = boot_mark(a);
+    char *path = NULL;
+    int folder = open_folder(a, base, "traces", err), fd = -1;
     if (folder < 0) {
         return folder;
     }
-    (void)close(folder); // a folder: nothing can be lost
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0) {
-        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
+    sweep(folder, boot);
+    for (int i = 0; i < 8 && (i == 0 || (fd < 0 && errno == EAGAIN)); i++) {
+        path = arena_printf(a, "%s/traces/%s%s-XXXXXX", base, record_begins, boot ? boot : "00000000");
+        fd = make_record(folder, path);
     }
-    (void)close(fd); // empty
-    *ret = path;
-    return 0;
+    int rc = fd < 0 ? gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno)) : 0;
+    (void)close(folder); // a folder: nothing can be lost
+    if (rc == 0) {
+        *ret = path; // fd stays open: it is the lock
+    }
+    return rc;
 }
 
 int watch_record(struct arena *a, const char *cache, const char **ret, struct gm_err *err)
