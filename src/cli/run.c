@@ -411,7 +411,7 @@ static int print(struct runner *c)
 
 static struct run_watch_start watched(struct runner *c)
 {
-    return (struct run_watch_start){.a = &c->arena, .env = &c->env, .cwd = c->cwd,
+    return (struct run_watch_start){.a = &c->arena, .host = &c->host, .env = &c->env, .cwd = c->cwd,
                                     .cache = c->cache, .words = c->words,
                                     .program = c->not_startable ? NULL : &c->program,
                                     .launch = &c->launch};

@@ -6,12 +6,14 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "diag/cause.h"
 #include "report/trace.h"
 #include "watch/compare.h"
+#include "watch/fit.h"
 #include "watch/images.h"
 #include "watch/place.h"
 #include "watch/restart.h"
@@ -122,6 +124,24 @@ static int add_library(const struct run_watch_start *s, const char *variable, co
     return CLI_OK;
 }
 
+/* What the helpers and this process append to, each by an opening of its own, is a file or a device: a
+ * pipe would stop the program where nobody reads. */
+static int try_record(struct arena *a, const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    int error = fd < 0 ? errno : fstat(fd, &st) < 0 ? errno : 0;
+    if (fd >= 0) {
+        (void)close(fd); // nothing was written
+    }
+    if (error == ENXIO || (!error && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))) {
+        return cli_fail(CLI_CANNOT, "run: %s: not a regular file: a trace is appended to a file",
+                        str_printable(a, path));
+    }
+    return error ? cli_fail(CLI_CANNOT, "run: %s: %s", str_printable(a, path), strerror(error))
+                 : CLI_OK;
+}
+
 /* The file that the helpers append to: the user's, or one of ours. */
 static int open_record(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
@@ -132,12 +152,7 @@ static int open_record(struct run_watch *w, const struct run_watch_start *s, boo
         if (print) {
             return CLI_OK;
         }
-        int fd = open(w->record, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-        if (fd < 0) {
-            return cli_fail(CLI_CANNOT, "run: %s: %s", str_printable(s->a, w->record), strerror(errno));
-        }
-        (void)close(fd); // nothing was written
-        return CLI_OK;
+        return try_record(s->a, w->record);
     }
     if (print || !run_watch_stays(w)) {
         return CLI_OK;
@@ -210,10 +225,10 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
 {
     struct gm_err err;
     const char *library = NULL;
-    if ((w->restart || w->forgive_teardown) && !print) {
+    if ((w->restart || w->forgive_teardown) && !print && !w->unfit) {
         add_end(w, s);
     }
-    if (w->no_guard_teardown || (!w->guard_teardown && !is_planned(s->launch))) {
+    if (w->unfit || w->no_guard_teardown || (!w->guard_teardown && !is_planned(s->launch))) {
         drop_guard(s->launch);
         return CLI_OK;
     }
@@ -281,9 +296,48 @@ static void add_losses(struct run_watch *w, const struct run_watch_start *s)
     set_variable(s, LOSS_VARIABLE, path);
 }
 
+/* What was asked for that needs a library in the program, as a list; "" for nothing. */
+static const char *needing(const struct run_watch *w, struct arena *a)
+{
+    const struct {
+        bool on;
+        const char *name;
+    } asked[] = {{w->trace, "--trace"}, {w->trace_gpu, "--trace-gpu"},
+                 {w->guard_teardown, "--guard-teardown"}};
+    const char *list = "";
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (asked[i].on) {
+            list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", asked[i].name);
+        }
+    }
+    return list;
+}
+
+/* Turns that off where no library of ours can be loaded into the program. */
+static void drop_unfit(struct run_watch *w, const struct run_watch_start *s)
+{
+    const char *path = s->program ? mend_program_target(s->program) : NULL;
+    path = path || !s->program ? path : s->program->first;
+    w->unfit = path ? watch_unfit(s->host, s->a, path) : NULL;
+    if (!w->unfit) {
+        return;
+    }
+    const char *options = needing(w, s->a);
+    if (*options) {
+        VEC_PUSH(s->a, &s->launch->remarks,
+                 arena_printf(s->a, "%s is %s: what %s needs cannot be loaded into it, and it runs "
+                                    "without", path_base(path), w->unfit, options));
+    }
+    w->trace = w->trace_gpu = w->guard_teardown = false;
+}
+
 int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
-    int rc = open_record(w, s, print);
+    if (w->trace || w->trace_gpu || w->guard_teardown || w->restart || w->forgive_teardown ||
+        is_planned(s->launch)) {
+        drop_unfit(w, s);
+    }
+    int rc = w->trace || w->trace_gpu || !w->unfit ? open_record(w, s, print) : CLI_OK;
     if (rc == CLI_OK && w->record) {
         set_variable(s, "GPUMEND_TRACE_FILE", w->record);
         if (run_watch_stays(w) && !print) {
@@ -404,7 +458,7 @@ static void show_differences(struct tracing *t, struct arena *a, struct root *ho
         report_trace_text(&t->out, a, &c);
         return;
     }
-    struct appending to = {.fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY)};
+    struct appending to = {.fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
     to.error = to.fd < 0 ? errno : 0;
     if (to.fd >= 0) {
         report_trace_json(a, &c, append, &to);

@@ -35,6 +35,7 @@ struct run_watch {
     /* Filled by run_watch_environment(). */
     const char *record; // where the helpers write; NULL: nothing is recorded
     bool record_is_ours; // to be removed at the end
+    const char *unfit; // why the libraries cannot be loaded into the program, or NULL
     const struct loss_page *losses; // where the helpers count what they cannot write; or NULL
     struct end_page *page; // where the program says how far it has come; NULL: it cannot
 };
@@ -42,6 +43,7 @@ struct run_watch {
 /* What the program is started with. */
 struct run_watch_start {
     struct arena *a;
+    struct root *host;
     const struct cli_env *env; // before the changes
     const char *cwd, *cache;   // cache: folder, or NULL
     char **words;              // CMD and its arguments, ended by NULL
@@ -57,7 +59,8 @@ int run_watch_check(const struct run_watch *w);
 
 /* Places the helper libraries and adds to the launch's changes the variables that load them: LD_AUDIT,
  * LD_PRELOAD and CUDA_INJECTION64_PATH in front of what they hold, and those of the helpers, which
- * begin with GPUMEND_. With `print` no record is made. CLI_OK, or CLI_CANNOT with a sentence. */
+ * begin with GPUMEND_. With `print` no record is made. Into a program that they are not made for nothing is
+ * put, which is said: the options that need it are then off. CLI_OK, or CLI_CANNOT with a sentence. */
 int run_watch_environment(struct run_watch *w, const struct run_watch_start *s, bool print);
 
 /* Whether this process has to stay beside the program. */

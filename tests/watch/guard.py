@@ -245,7 +245,8 @@ def refusals(lab):
     musl = lab.compile("musl_plain", source="restart_plain.c", compiler="musl-gcc")
     if musl:
         done = lab.run(GUARD, [musl, "fine"])
-        lab.check("musl", differs((0, "at work\n", ""), (done.returncode, done.stdout, done.stderr)))
+        lab.check("musl", differs((0, "at work\n"), (done.returncode, done.stdout))
+                  or lacks("is a musl program: what --guard-teardown needs cannot be loaded", done.stderr))
     else:
         lab.skip("musl", "no musl-gcc")
     done = lab.run([*GUARD, "--no-guard-teardown"], ["true"])

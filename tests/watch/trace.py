@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 try:
     import jsonschema
@@ -50,6 +51,13 @@ class Skip(Exception):
 def test(function):
     TESTS.append(function)
     return function
+
+
+def until(condition, limit_s=30):
+    end = time.monotonic() + limit_s
+    while not condition():
+        require(time.monotonic() < end, "it takes too long")
+        time.sleep(0.02)
 
 
 def require(condition, what):
@@ -659,6 +667,102 @@ def the_record(lab):
 
 
 @test
+def records_that_were_left(lab):
+    """A killed gpumend leaves its record; the next removes it, and none of a gpumend that lives."""
+    folder = lab.top / "cache/gpumend/traces"
+
+    def start():
+        process = subprocess.Popen([lab.exe, "run", "--trace", "--", "sleep", "30"], env=lab.environment({}),
+                                   stderr=subprocess.DEVNULL)
+        until(lambda: b'"event"' in b"".join(r.read_bytes() for r in folder.iterdir()
+                                             if r not in known))
+        return process, next(r for r in folder.iterdir() if r not in known)
+    lab.text(lab.program)
+    known = list(folder.iterdir())
+    require(not known, f"{known}")
+    living, of_living = start()
+    known.append(of_living)
+    killed, of_killed = start()
+    killed.kill()
+    killed.wait()
+    require(of_killed.exists(), "what is killed removes nothing")
+    boot = of_killed.name[len("trace-"):][:8]
+    others = [folder / n for n in ("other", "trace-short", f"trace-{'0' * 8}-aaaaaa")]
+    gone = [folder / f"trace-{boot}-bbbbbb", folder / f"trace-{'1' * 8}-cccccc"]
+    for path in others + gone:
+        path.write_text("x")
+    os.utime(gone[1], (1, 1))   # of a machine that nobody has heard of for long
+    (folder / f"trace-{boot}-dddddd").symlink_to(folder / "other")
+    lab.text(lab.program)
+    require(not of_killed.exists() and not any(p.exists() for p in gone), "what was left is removed")
+    require(of_living.exists() and all(p.exists() for p in others), "nothing else is")
+    living.terminate()
+    living.wait()
+    require(not of_living.exists(), "what lives removes its own")
+    shutil.rmtree(folder)
+
+
+@test
+def no_pipe(lab):
+    """A trace goes to a file: a pipe without a reader would stop the program."""
+    fifo = lab.top / "fifo"
+    os.mkfifo(fifo)
+    for option in ("--trace", "--trace-gpu"):
+        for reader in (None, os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)):
+            done = lab.plain(lab.exe, "run", option, "--trace-file", fifo, "--", lab.program)
+            require(done.returncode == 3 and "not a regular file" in done.stderr and not done.stdout,
+                    f"{done}")
+            if reader is not None:
+                os.close(reader)
+    done = lab.plain(lab.exe, "run", "--trace-gpu", "--trace-file", "/dev/null", "--", lab.program)
+    require(done.returncode == 0, f"{done}")
+
+
+def made_for_32_bits(lab):
+    """A dynamic program of 32 bits, made without headers and start files."""
+    path = subprocess.run(["gcc", "-m32", "-print-file-name=libc.so.6"], capture_output=True,
+                          text=True, check=False).stdout.strip()
+    candidates = (path, "/lib32/libc.so.6", "/lib/i386-linux-gnu/libc.so.6")
+    libc = next((p for p in candidates if p.startswith("/") and os.path.exists(p)), None)
+    if not libc or not os.path.exists("/lib/ld-linux.so.2"):
+        return None
+    (lab.top / "small.c").write_text("""
+        extern int puts(const char *); extern void exit(int) __attribute__((noreturn));
+        __attribute__((force_align_arg_pointer)) void _start(void) { puts("small"); exit(7); }""")
+    small = lab.top / "small32"
+    done = subprocess.run(["gcc", "-m32", "-fno-pic", "-no-pie", "-nostdlib", "-nostartfiles", "-o",
+                           small, lab.top / "small.c", libc, "-Wl,--dynamic-linker=/lib/ld-linux.so.2"],
+                          capture_output=True, check=False)
+    return small if done.returncode == 0 else None
+
+
+@test
+def programs_it_cannot_be_loaded_into(lab):
+    """They are told, run without, and their loaders have nothing to complain of."""
+    (lab.top / "other.c").write_text("#include <stdio.h>\nint main(void) { puts(\"small\"); return 7; }\n")
+    made = {"a 32-bit program": made_for_32_bits(lab)}
+    for what, compiler in (("a musl program", ["musl-gcc"]),
+                           ("a statically linked program", ["gcc", "-static"])):
+        made[what] = lab.top / f"made-{compiler[0]}"
+        done = shutil.which(compiler[0]) and subprocess.run(
+            [*compiler, "-o", made[what], lab.top / "other.c"], capture_output=True, check=False)
+        made[what] = made[what] if done and done.returncode == 0 else None
+    for what, program in made.items():
+        for option in ("--trace", "--trace-gpu", "--guard-teardown", "--forgive-teardown"):
+            if not program:
+                continue
+            told = "" if option == "--forgive-teardown" else f"gpumend: run: {program.name} is {what}: "
+            done = lab.plain(lab.exe, "run", option, "--", program)
+            said = done.stderr.splitlines()
+            require((done.returncode, done.stdout) == (7, "small\n"), f"{what} {option}: {done}")
+            require(told in done.stderr and all(line.startswith("gpumend: run: ") for line in said),
+                    f"{what} {option}: {done.stderr}")
+    missing = [what for what, program in made.items() if not program]
+    if missing:
+        raise Skip(f"not made here: {', '.join(missing)}")
+
+
+@test
 def print_and_json(lab):
     done = lab.plain(lab.exe, "run", "--trace", "--print", "--", lab.program, LD_AUDIT="/x/y.so")
     require(re.search(r"^export LD_AUDIT=\S+/gpumend-trace\.so:/x/y\.so$", done.stdout, re.M)
@@ -713,9 +817,13 @@ def another_libc(lab):
         raise Skip("no musl-gcc")
     musl = lab.link(lab.top / "musl", "nothing", cc="musl-gcc")
     static = lab.link(lab.top / "static", "nothing", "-static")
+    record = lab.top / "another.jsonl"
+    record.write_text("")
+    env = {"LD_AUDIT": library(lab), "GPUMEND_TRACE": "1", "GPUMEND_TRACE_FILE": str(record)}
     for program in (musl, static):
-        lines = lab.trace(program)
-        require(not of(lines, "open"), f"{program.name}: {lines}")
+        done = lab.plain(program, **env)
+        require((done.returncode, done.stderr) == (lab.plain(program).returncode, "")
+                and not record.read_text(), f"{program.name}: {done}")
 
 
 @test

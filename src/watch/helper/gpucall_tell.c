@@ -416,7 +416,8 @@ static void write_standard_error(const struct text *t)
 static bool append(const struct text *t)
 {
     long fd = system_call(SYS_openat, AT_FDCWD, (long)path,
-                             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666, 0, 0);
+                             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666, 0,
+                             0);
     int error = record_append(losses, fd, t->at, t->n);
     if (fd >= 0) {
         (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0);
