@@ -52,6 +52,7 @@ struct runner {
     struct mend_launch launch;
     struct run_watch watch;
     const char *cwd, *cache; // cache: folder, or NULL
+    const char *cache_why;   // why the user's own folder is not it, or NULL
     bool print, json, require_gpu, verify, cached;
 };
 
@@ -260,11 +261,16 @@ static void plan(struct runner *c)
 static void make_folder(struct runner *c)
 {
     struct gm_err err;
-    if (c->launch.links.n &&
-        mend_launch_folder(c->how.shadow_folder, c->launch.links.items, c->launch.links.n,
-                           &err) < 0) {
-        VEC_PUSH(&c->arena, &c->launch.remarks, arena_strdup(&c->arena, err.text));
+    if (!c->launch.links.n || mend_launch_folder(c->how.shadow_folder, c->launch.links.items,
+                                                 c->launch.links.n, &err) == 0) {
+        return;
     }
+    if (c->opened) {
+        model_target_close(&c->target);
+    }
+    c->how.shadow_folder = NULL; // CMD is not led into a folder that is not ours
+    plan_new(c, NULL, NULL);
+    VEC_PUSH(&c->arena, &c->launch.remarks, arena_strdup(&c->arena, err.text));
 }
 
 /* ------------------------------------------------------------------ the device */
@@ -439,12 +445,23 @@ static int find_program(struct runner *c)
     return mend_program_find(&c->host, &c->arena, &command, &c->program);
 }
 
+/* What another user could replace would decide what CMD loads, as long as it runs. */
+static void take_cache(struct runner *c)
+{
+    struct gm_err err;
+    const char *folder = mend_cache_folder(&c->arena, cli_env_get(&c->env, "XDG_CACHE_HOME"),
+                                           cli_env_get(&c->env, "HOME"));
+    c->cache = folder ? mend_safe_path(&c->arena, folder, &err) : NULL;
+    if (folder && !c->cache && err.code == GM_ERR_UNSUPPORTED) {
+        c->cache_why = arena_strdup(&c->arena, err.text);
+    }
+}
+
 static int run_with(struct runner *c)
 {
     struct gm_err err;
     c->cwd = cli_cwd(&c->arena);
-    c->cache = mend_cache_folder(&c->arena, cli_env_get(&c->env, "XDG_CACHE_HOME"),
-                                 cli_env_get(&c->env, "HOME"));
+    take_cache(c);
     if (root_open(&c->host, "/", &err) < 0) {
         return cli_fail(CLI_CANNOT, "run: %s", err.text);
     }
@@ -465,6 +482,9 @@ static int run_with(struct runner *c)
     int rc = run_watch_environment(&c->watch, &s, c->print);
     if (rc != CLI_OK) {
         return rc;
+    }
+    if (c->cache_why) {
+        VEC_PUSH(&c->arena, &c->launch.remarks, c->cache_why);
     }
     tell(c);
     return c->print ? print(c) : start(c);

@@ -12,9 +12,16 @@
  * (XDG Base Directory Specification 0.8). Values may be NULL. */
 const char *mend_cache_folder(struct arena *a, const char *xdg_cache_home, const char *home);
 
+/* The path without links, if no other user can put something else in its place as long as it is in
+ * use: each folder of it that is there belongs to root or to this user, and the group and others may
+ * write to none but a sticky one, such as /tmp, where what is this user's stays. Makes nothing. NULL:
+ * GM_ERR_UNSUPPORTED, and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be
+ * looked at. */
+const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err);
+
 /* Opens a folder and makes it (mode 0700), with what is above it, where it is missing. The fd is
- * close-on-exec. GM_ERR_LOOK if it cannot be had, is a link, belongs to another user, or may be
- * written by others. */
+ * close-on-exec. The path is one of mend_safe_path(). GM_ERR_LOOK if the folder cannot be had, is a
+ * link, belongs to another user, may be written by others, or another user could replace it. */
 int mend_own_folder(const char *path, struct gm_err *err) GM_CHECK;
 
 #endif

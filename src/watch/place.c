@@ -30,9 +30,8 @@ static void places(struct arena *a, const char *cache, const char *ret[PLACES])
     ret[0] = cache;
     for (size_t i = 1; i < PLACES; i++) {
         const char *base = bases[i - 1];
-        ret[i] = base && base[0] == '/'
-                     ? arena_printf(a, "%s/gpumend-%u", base, (unsigned)geteuid())
-                     : NULL;
+        base = base && base[0] == '/' ? mend_safe_path(a, base, NULL) : NULL;
+        ret[i] = base ? arena_printf(a, "%s/gpumend-%u", base, (unsigned)geteuid()) : NULL;
     }
 }
 

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Commands that run a program of the target run nothing of the folder they are started in.
+"""Commands that run a program of the target run nothing that another user put there.
 
     tests/safety/acting.py GPUMEND
 
-The folder holds a module for each name that the interpreter, our scripts, pip or the package import,
+The folder that they are started in holds a module for each name that the interpreter, our scripts, pip or the package import,
 a library that a relative RPATH would find, and a start-up module: each leaves a mark when it is run.
+The folders of the user's cache are another's, or others may write above them: what `run` names to the
+program in LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH is then elsewhere.
 """
+import json
+import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -56,6 +61,68 @@ def run(exe, w, words, status, folder, mark):
         mark.unlink()
 
 
+def others_may_replace(path):
+    """The folder on the way to the file by which another user could put something else there."""
+    for folder in [path, *path.parents]:
+        st = folder.lstat()
+        if stat.S_ISLNK(st.st_mode) or st.st_uid not in (0, os.geteuid()):
+            return folder
+        if folder != path and st.st_mode & 0o022 and not st.st_mode & stat.S_ISVTX:
+            return folder
+    return None
+
+
+def caches(top):
+    """Name, XDG_CACHE_HOME, whether it is to be used."""
+    anyone, group, own = top / "anyone", top / "group", top / "own"
+    for folder, mode in ((anyone, 0o777), (group, 0o775), (own, 0o755)):
+        folder.mkdir()
+        folder.chmod(mode)
+    (anyone / "mine").mkdir(mode=0o700)
+    (anyone / "link").symlink_to(own)
+    (own / "link").symlink_to(top / "own2")
+    (top / "own2").mkdir(mode=0o700)
+    yield "own", own, True
+    yield "own, by a link of one's own", own / "link", True
+    yield "in a folder anyone may write", anyone, False
+    yield "below one anyone may write", anyone / "mine", False
+    yield "missing below one anyone may write", anyone / "new/er", False
+    yield "own now, by a link that others may change: by its own name", anyone / "link", True
+    yield "in a folder of a group", group, False
+    if os.geteuid() == 0:
+        other = top / "other"
+        other.mkdir(mode=0o755)
+        os.chown(other, 12345, 12345)
+        yield "another user's", other, False
+
+
+PRINT = ("import json, os; "
+         "print(json.dumps([os.environ.get('LD_' + n, '') for n in ('AUDIT', 'PRELOAD', 'LIBRARY_PATH')]))")
+
+
+def cache_faults(exe, w, cache, is_used):
+    done = subprocess.run([exe, "run", "--trace", "--",
+                           w.prefix / "bin/python", "-c", PRINT], cwd="/", capture_output=True,
+                          text=True, timeout=60, check=False,
+                          env={"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(cache)})
+    if done.returncode or not done.stdout.startswith("["):
+        yield f"status {done.returncode}: {done.stdout}{done.stderr}"
+        return
+    audit, *others = json.loads(done.stdout.splitlines()[0])
+    if not audit:
+        yield f"no helper: {done.stderr}"
+    for path in ":".join([audit, *others]).split(":"):
+        bad = path and not path.startswith(str(w.prefix)) and others_may_replace(Path(path))
+        if bad:
+            yield f"{path}: {bad} is another's to change"
+    if audit.startswith(str(cache.resolve())) != is_used:
+        yield f"the helper is {audit}"
+    if ("another user could change" in done.stderr) == is_used:
+        yield f"said: {done.stderr}"
+    if not is_used and any(p.name == "gpumend" for p in cache.rglob("*")):
+        yield "something was made there"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -71,6 +138,12 @@ def main():
             faults = list(run(w.exe, w, [command, *words], status, folder, mark))
             for fault in faults:
                 print(f"FAIL {command}: {fault}")
+            passed, failed = passed + (not faults), failed + bool(faults)
+        os.umask(0o022)
+        for name, cache, is_used in caches(Path(top)):
+            faults = list(cache_faults(w.exe, w, cache, is_used))
+            for fault in faults:
+                print(f"FAIL a cache {name}: {fault}")
             passed, failed = passed + (not faults), failed + bool(faults)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
