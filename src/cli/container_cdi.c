@@ -154,9 +154,12 @@ static int build(struct arena *a, const struct container_cdi *q, struct root *ro
                  const struct host *h, const struct cdi_files *files)
 {
     struct cdi_specs specs;
-    cdi_build(root, a, h, &specs);
+    cdi_build(root, a, h, CDI_FOR_ENGINES, &specs);
     for (size_t i = 0; i < specs.left_out.n; i++) {
         (void)cli_fail(CLI_OK, "container: left out: %s", specs.left_out.items[i]);
+    }
+    for (size_t i = 0; i < specs.notes.n; i++) {
+        (void)cli_fail(CLI_OK, "container: %s", specs.notes.items[i]);
     }
     int status;
     if (specs.specs.n == 0) {

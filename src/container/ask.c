@@ -349,7 +349,9 @@ static void add_edits(struct ctr_work *w, const json_t *edits)
     json_array_foreach(json_object_get(edits, "env"), i, item)
     {
         struct str value = str_of(json_string_value(item)), name = str_cut(&value, '=');
-        if (value.s) {
+        if (value.s && str_is(name, "LD_LIBRARY_PATH")) {
+            ctr_add(w, &w->path, str_dup(w->a, value), "the driver's libraries come first there");
+        } else if (value.s) {
             ctr_set(w, str_dup(w->a, name), str_dup(w->a, value), "as the CDI specification sets it");
         }
     }
@@ -375,7 +377,7 @@ static void use_parts(struct ctr_work *w, const char *kind)
 {
     struct cdi_specs specs;
     bool found = false;
-    cdi_build(w->q->host_root, w->a, w->q->host, &specs);
+    cdi_build(w->q->host_root, w->a, w->q->host, CDI_BY_HAND, &specs);
     for (size_t i = 0; i < specs.specs.n; i++) {
         const json_t *document = specs.specs.items[i].document;
         if (strcmp(specs.specs.items[i].kind, kind) != 0) {

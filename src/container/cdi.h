@@ -5,10 +5,9 @@
  * (cncf-tags/container-device-interface); versions in which its fields came are those of its table
  * of releases.
  *
- * What is written for this machine has no hooks: hooks are programs of the host that must be
- * installed there, and engines refuse to start a container without them. Each library is mounted
- * under its soname into the folders that the loaders of Debian's and Red Hat's families search
- * without ld.so.cache, so that none is needed.
+ * What is written for this machine lets the driver's libraries come before an image's own copies of
+ * them: with the hooks of NVIDIA's toolkit where it is installed, else with LD_LIBRARY_PATH
+ * (cdi_build.h). What else it holds is what nvidia-ctk of release 1.19 writes (pkg/nvcdi).
  */
 #ifndef GPUMEND_CONTAINER_CDI_H
 #define GPUMEND_CONTAINER_CDI_H
@@ -29,10 +28,16 @@ struct cdi_spec {
 struct cdi_specs {
     VEC(struct cdi_spec) specs;
     host_texts left_out; // sentences: devices that are here and have no place in it, and why
+    host_texts notes;    // sentences: what the specifications cost
 };
 
+/* Who carries the edits out: engines, or a form of `container` that passes on its parts by hand and
+ * cannot run hooks. */
+enum cdi_way { CDI_FOR_ENGINES, CDI_BY_HAND };
+
 /* Builds what the machine's usable devices need. Reads below the root; writes nothing. */
-void cdi_build(struct root *r, struct arena *a, const struct host *h, struct cdi_specs *ret);
+void cdi_build(struct root *r, struct arena *a, const struct host *h, enum cdi_way way,
+               struct cdi_specs *ret);
 void cdi_specs_release(struct cdi_specs *s);
 
 /* The lowest version of the format that has all the document's fields: "0.3.0". */

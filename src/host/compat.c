@@ -113,8 +113,7 @@ int host_version_cmp(const char *a, const char *b)
     return 0;
 }
 
-/* The name of a GPU that is no data-centre product, or NULL. */
-static const char *consumer_gpu(const struct host *h)
+const char *host_consumer_gpu(const struct host *h)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         const char *name = h->gpus.items[i].name;
@@ -150,7 +149,7 @@ static const char *branches_text(struct arena *a, const struct host_compat *c)
 enum host_state host_compat_fits(const struct host *h, struct arena *a, const char *version,
                                  const struct host_compat *c, const char **ret_why)
 {
-    const char *consumer = consumer_gpu(h);
+    const char *consumer = host_consumer_gpu(h);
     const char *driver = h->nvidia.module.value;
     if (consumer) {
         *ret_why = arena_printf(a, "forward compatibility is for data-centre GPUs, and there is a "

@@ -441,6 +441,8 @@ static void read_toolkit(struct host_look *l)
         const char *found = program_of(l, programs[i]);
         t->program = found ? host_yes(found, found) : t->program;
     }
+    t->hook = program_of(l, "nvidia-cdi-hook");
+    t->hook = t->hook ? t->hook : program_of(l, "nvidia-ctk");
     t->no_cgroups = t->root_driver = t->ldconfig_present =
         host_unknown(path, "it is not stated there");
     int rc = host_read(l, path, &text);
@@ -462,8 +464,9 @@ static void read_toolkit(struct host_look *l)
         t->root_driver = driver_below(l, t->root);
     }
     t->ldconfig_present = ldconfig_fact(l, t->ldconfig);
-    if (t->settings.state == HOST_YES) {
-        t->version = package_version(l, "nvidia-container-toolkit");
+    if (t->settings.state == HOST_YES || t->hook) { // nvidia-cdi-hook is in the package of the base
+        t->version = package_version(l, "nvidia-container-toolkit-base");
+        t->version = t->version ? t->version : package_version(l, "nvidia-container-toolkit");
     }
 }
 
@@ -524,6 +527,7 @@ void host_collect_engines(struct host_look *l)
     for (size_t i = 0; i < sizeof kubelets / sizeof *kubelets; i++) {
         x->kubelet = is_there(l, kubelets[i]) ? host_yes(kubelets[i], NULL) : x->kubelet;
     }
+    x->crun = program_of(l, "crun") ? package_version(l, "crun") : NULL;
     read_toolkit(l);
     x->specification = specification(l);
     if (x->list.n) {

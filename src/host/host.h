@@ -105,6 +105,7 @@ struct host_gpu {
     struct host_fact partitions;         // number of compute partitions; value: their mode; AMD
     host_texts mig;                      // "gi1/ci0"; NVIDIA
     VEC(struct host_node) nodes;
+    VEC(struct host_node) drawing; // NVIDIA: cardN and renderDN below /dev/dri, by sysfs
     enum host_state usable; // by host_judge()
     VEC(struct host_problem) problems;
 };
@@ -128,6 +129,8 @@ struct host_nvidia {
     struct host_fact versions_match;    // of libcuda and the module; value: libcuda's version
     VEC(struct host_node) nodes;        // nvidiactl, nvidia-uvm, nvidia-uvm-tools
     VEC(struct host_node) cap_nodes;    // /dev/nvidia-caps/nvidia-capN
+    VEC(struct host_node) imex;         // /dev/nvidia-caps-imex-channels/channelN
+    struct host_node modeset;           // /dev/nvidia-modeset
 };
 
 struct host_rocm {
@@ -158,10 +161,18 @@ struct host_wsl {
     host_texts shadows;          // libcuda outside /usr/lib/wsl
 };
 
+/* A line of the lists of what a container needs on a Jetson ("lib, /usr/lib/..."). */
+struct host_tegra_file {
+    const char *kind; // "dev", "dir", "lib" or "sym"
+    const char *path;
+};
+
 struct host_tegra {
     struct host_fact is_tegra;
     struct host_fact release; // value: "R36, REVISION: 3.0"
     struct host_fact soc;     // value: "tegra234"
+    VEC(struct host_tegra_file) files; // without the device nodes
+    VEC(struct host_node) nodes;       // of those lists; without them, found by name
 };
 
 struct host_container {
@@ -195,6 +206,7 @@ struct host_engine {
 /* NVIDIA's Container Toolkit. */
 struct host_toolkit {
     struct host_fact program;  // one of its programs; value: its path
+    const char *hook;          // nvidia-cdi-hook, else nvidia-ctk, which has its hooks; or NULL
     const char *version;       // of its package, or NULL: not known
     struct host_fact settings; // config.toml
     const char *root;          // where it looks for the driver, or NULL: not stated
@@ -212,6 +224,7 @@ struct host_engines {
     host_texts foreign_runtimes; // "nvidia" of Docker's usual file, where no engine reads it
     struct host_fact desktop_chosen; // Docker Desktop is the context of this user's docker
     struct host_fact desktop_of_windows; // Docker Desktop serves WSL
+    const char *crun;                // version of its package, or NULL: not known
     struct host_fact kubelet;        // Kubernetes runs its pods here
     struct host_fact systemd;        // process 1 is systemd
     struct host_fact char_links;     // /dev/char has links to NVIDIA's nodes
@@ -328,6 +341,10 @@ void host_compat_read(struct root *r, struct arena *a, const char *path, struct 
 
 /* Whether a path or a note says that a libcuda is one of forward compatibility. */
 bool host_compat_is(const char *real_path, const struct host_compat *c);
+
+/* The name of a GPU of NVIDIA's that is not a data-centre product, for which there is no forward
+ * compatibility; NULL: none is known to be here. */
+const char *host_consumer_gpu(const struct host *h);
 
 /* Whether a forward-compatibility libcuda of this version may be used on this machine; *ret_why, if
  * not yes, is a clause that says why not or why it cannot be told. */

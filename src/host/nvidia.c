@@ -114,6 +114,20 @@ static void add_node(struct host_look *l, struct host_gpu *g, const char *path)
     VEC_PUSH(l->arena, &g->nodes, node);
 }
 
+/* Linux, drivers/gpu/drm/drm_sysfs.c: the minors of a device are folders of its own. */
+static void read_drawing(struct host_look *l, struct host_gpu *g)
+{
+    static const char *const patterns[] = {"card[0-9]*", "renderD[0-9]*"};
+    const char *folder = arena_printf(l->arena, "/sys/bus/pci/devices/%s/drm", g->bdf);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        struct root_dir minors = host_entries(l, folder, patterns[i]);
+        for (size_t k = 0; k < minors.n; k++) {
+            const char *path = path_join(l->arena, "/dev/dri", minors.names[k]);
+            VEC_PUSH(l->arena, &g->drawing, host_node_at(l, path));
+        }
+    }
+}
+
 static void read_gpu(struct host_look *l, struct host_gpu *g)
 {
     const char *path = arena_printf(l->arena, "%s/gpus/%s/information", proc, g->bdf);
@@ -320,15 +334,21 @@ void host_collect_nvidia(struct host_look *l)
     for (size_t i = 0; i < h->gpus.n; i++) {
         if (h->gpus.items[i].vendor == HOST_NVIDIA) {
             read_gpu(l, &h->gpus.items[i]);
+            read_drawing(l, &h->gpus.items[i]);
         }
     }
     match_nodes(l);
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         VEC_PUSH(l->arena, &n->nodes, host_node_at(l, nodes[i]));
     }
+    n->modeset = host_node_at(l, "/dev/nvidia-modeset");
     host_texts caps = host_nodes_in(l, "/dev/nvidia-caps", "nvidia-cap[0-9]*");
     for (size_t i = 0; i < caps.n; i++) {
         VEC_PUSH(l->arena, &n->cap_nodes, host_node_at(l, caps.items[i]));
+    }
+    host_texts imex = host_nodes_in(l, "/dev/nvidia-caps-imex-channels", "channel[0-9]*");
+    for (size_t i = 0; i < imex.n; i++) {
+        VEC_PUSH(l->arena, &n->imex, host_node_at(l, imex.items[i]));
     }
     read_libraries(l);
     const struct host_library *cuda = library(n, "libcuda.so.1");

@@ -177,6 +177,63 @@ static void add_tegra_nodes(struct host_look *l, struct host_gpu *g)
     }
 }
 
+/* What NVIDIA's package names for containers: "KIND, PATH" a line (nvidia-container-toolkit,
+ * internal/platform-support/tegra/csv). A path may be a pattern; only its last part is taken as one. */
+static void read_tegra_list(struct host_look *l, const char *list)
+{
+    enum { LINES_MAX = 4096 };
+    struct host_tegra *t = &l->host->tegra;
+    struct str text, line;
+    int rc = host_read(l, list, &text);
+    while (rc == 0 && str_line(&text, &line) && t->files.n + t->nodes.n < LINES_MAX) {
+        struct str kind = str_trim(str_cut(&line, ',')), path = str_trim(line);
+        static const char *const kinds[] = {"dev", "dir", "lib", "sym"};
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            if (!str_is(kind, kinds[i]) || !str_starts(path, "/")) {
+                continue;
+            }
+            struct host_tegra_file file = {kinds[i], str_dup(l->arena, path)};
+            if (i > 0) {
+                VEC_PUSH(l->arena, &t->files, file);
+                continue;
+            }
+            host_texts found = host_nodes_in(l, path_dir(l->arena, file.path), path_base(file.path));
+            for (size_t k = 0; k < found.n; k++) {
+                VEC_PUSH(l->arena, &t->nodes, host_node_at(l, found.items[k]));
+            }
+        }
+    }
+}
+
+/* Those that the lists of JetPack 5 and 6 name for programs that compute. */
+static void find_tegra_nodes(struct host_look *l)
+{
+    static const struct {
+        const char *folder, *pattern;
+    } nodes[] = {{"/dev", "nvmap"},          {"/dev", "nvhost-*"},  {"/dev", "host1x-fence"},
+                 {"/dev", "nvsciipc"},       {"/dev/nvgpu/igpu0", "*"},
+                 {"/dev/dri", "renderD*"},   {"/dev/dri", "card*"}};
+    struct host_tegra *t = &l->host->tegra;
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        host_texts found = host_nodes_in(l, nodes[i].folder, nodes[i].pattern);
+        for (size_t k = 0; k < found.n; k++) {
+            VEC_PUSH(l->arena, &t->nodes, host_node_at(l, found.items[k]));
+        }
+    }
+}
+
+static void read_tegra_lists(struct host_look *l)
+{
+    static const char folder[] = "/etc/nvidia-container-runtime/host-files-for-container.d";
+    struct root_dir lists = host_entries(l, folder, "*.csv");
+    for (size_t i = 0; i < lists.n; i++) {
+        read_tegra_list(l, path_join(l->arena, folder, lists.names[i]));
+    }
+    if (l->host->tegra.nodes.n == 0) {
+        find_tegra_nodes(l);
+    }
+}
+
 /* From Thor on the GPU is a PCI device as well, and is then already in the list. */
 static bool on_pci(const struct host *h)
 {
@@ -200,6 +257,9 @@ static void collect_tegra(struct host_look *l)
                   : t->release.state == HOST_NO
                       ? host_no(t->release.where, "there is no sign of a Tegra processor")
                       : host_unknown(t->release.where, t->release.why);
+    if (t->is_tegra.state == HOST_YES) {
+        read_tegra_lists(l);
+    }
     if (t->is_tegra.state != HOST_YES || on_pci(h)) {
         return;
     }

@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "trees"))
-from build import write  # noqa: E402
+from build import Link, merged, write  # noqa: E402
 from machines import MACHINES  # noqa: E402
 
 SCHEMA = Path("/usr/share/gocode/src/github.com/container-orchestrated-devices/"
@@ -131,16 +131,206 @@ def expected(exe, folder):
           and "no GPU" in none.stderr, none.stderr)
 
 
+# ---------------------------------------------------------------- all that belongs to a driver
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+DRIVER = "550.90.07"
+# Each with where a container has it. What nvidia-ctk 1.19 names of the same tree is all here.
+FILES = {
+    "/usr/bin/nvidia-smi": None, "/usr/bin/nvidia-debugdump": None,
+    "/usr/sbin/nvidia-persistenced": None, "/usr/bin/nvidia-cuda-mps-control": None,
+    "/usr/bin/nvidia-cuda-mps-server": None, "/usr/bin/nvidia-imex": None,
+    "/usr/bin/nvidia-xconfig": None,
+    f"/lib/firmware/nvidia/{DRIVER}/gsp_ga10x.bin": None,
+    f"/lib/firmware/nvidia/{DRIVER}/gsp_tu10x.bin": None,
+    "/run/nvidia-persistenced/socket": None, "/run/nvidia-fabricmanager/socket": None,
+    "/usr/share/vulkan/icd.d/nvidia_icd.json": "/etc/vulkan/icd.d/nvidia_icd.json",
+    "/usr/share/glvnd/egl_vendor.d/10_nvidia.json": None,
+    "/etc/OpenCL/vendors/nvidia.icd": None,
+    "/usr/lib/xorg/modules/drivers/nvidia_drv.so": None,
+    f"/usr/lib/xorg/modules/extensions/libglxserver_nvidia.so.{DRIVER}": None,
+    f"{LIBRARIES}/vdpau/libvdpau_nvidia.so.{DRIVER}": None,
+    **{f"{LIBRARIES}/{name}": f"/opt/gpumend/driver/{name}" for name in (
+        f"libGLX_nvidia.so.{DRIVER}", f"libEGL_nvidia.so.{DRIVER}", f"libnvidia-glcore.so.{DRIVER}",
+        f"libnvidia-opticalflow.so.{DRIVER}", "libnvidia-egl-gbm.so.1.1.1",
+        "libnvidia-nvvm70.so.4")},
+}
+NOT_THEIRS = {"/lib/firmware/nvidia/535.104.05/gsp_tu10x.bin": "", "/usr/bin/nvidia-settings": "",
+              f"{LIBRARIES}/libcudnn.so.9.1.0": ""}
+NODES = ["/dev/nvidia-modeset c 195 254 666 0 0 ok", "/dev/dri/card1 c 226 1 660 0 44 ok",
+         "/dev/dri/renderD128 c 226 128 660 0 105 ok", "/dev/dri/card0 c 226 0 660 0 44 ok",
+         "/dev/nvidia-caps-imex-channels/channel0 c 505 0 666 0 0 ok",
+         "/dev/nvidia-caps-imex-channels/channel7 c 505 7 666 0 0 ok"]
+SYSFS = "/sys/bus/pci/devices/0000:01:00.0/drm"
+
+
+def package(name, version):
+    return f"Package: {name}\nStatus: install ok installed\nVersion: {version}\n\n"
+
+
+def with_hook(version=None, crun=None):
+    status = package("nvidia-container-toolkit-base", version + "-1") if version else ""
+    return {"/usr/bin/nvidia-cdi-hook": "", "/usr/bin/crun": "",
+            "/var/lib/dpkg/status": status + (package("crun", crun) if crun else "")}
+
+
+def made(exe, folder, *parts, machine="geforce-desktop"):
+    top = folder / "made"
+    shutil.rmtree(top, ignore_errors=True)
+    write(merged(MACHINES[machine][1], *parts), top)
+    done = run(exe, "--host", str(top))
+    return documents(done.stdout), done.stderr
+
+
+def targets(document):
+    return {m["containerPath"] for m in document["containerEdits"]["mounts"]}
+
+
+def hooks_of(edits):
+    return {h["args"][1]: h["args"][2:] for h in edits.get("hooks", [])}
+
+
+WHOLE = (dict.fromkeys(FILES, ""), NOT_THEIRS, {"nodes": NODES, "/tmp/nvidia-mps": None},
+         {f"{SYSFS}/{name}/dev": "" for name in ("card1", "renderD128")})
+
+
+def whole(exe, folder):
+    """Everything of a driver that a host can have, and the two ways to let it come first."""
+    found, said = made(exe, folder, *WHOLE)
+    check("whole: GPUs and channels", [d["kind"] for d in found]
+          == ["nvidia.com/gpu", "nvidia.com/imex-channel"], found)
+    gpu, imex = found
+    mounts = targets(gpu)
+    wanted = {to or path for path, to in FILES.items()} | {"/tmp/nvidia-mps"}
+    check("whole: files", wanted <= mounts, wanted - mounts)
+    foreign = {m["hostPath"] for m in gpu["containerEdits"]["mounts"]} & set(NOT_THEIRS)
+    check("whole: nothing else", not foreign, foreign)
+    common = {n["path"] for n in gpu["containerEdits"]["deviceNodes"]}
+    check("whole: nodes of all", common == {"/dev/nvidiactl", "/dev/nvidia-uvm",
+                                            "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"}, common)
+    first = {n["path"] for n in gpu["devices"][0]["containerEdits"]["deviceNodes"]}
+    check("whole: nodes of one, by its address", first == {"/dev/nvidia0", "/dev/dri/card1",
+                                                           "/dev/dri/renderD128"}, first)
+    check("whole: a name for each channel", [d["name"] for d in imex["devices"]]
+          == ["0", "7", "all"], imex)
+    check("whole: the price is said", "LD_LIBRARY_PATH" in said and "replaces" in said
+          and "nvidia-container-toolkit-base" in said, said)
+    sockets = {m["containerPath"]: m["options"] for m in gpu["containerEdits"]["mounts"]
+               if "ro" not in m["options"]}
+    check("whole: only sockets can be written to", set(sockets) == {
+        "/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket", "/tmp/nvidia-mps"},
+          sockets)
+
+
+def hooks(exe, folder):
+    """Which hooks are written: those that the host's release of the toolkit knows."""
+    for version, names in ((None, set()), ("1.16.2", set()), ("1.17.5", {"enable-cuda-compat"}),
+                           ("1.18.1", {"enable-cuda-compat", "disable-device-node-modification"})):
+        (gpu,), said = made(exe, folder, with_hook(version), machine="a100-mig")
+        edits = gpu["containerEdits"]
+        found = hooks_of(edits)
+        check(f"hooks of {version}", set(found) == {"create-symlinks", "update-ldcache"} | names,
+              found)
+        check(f"hooks of {version}: no variable, and nothing to pay",
+              edits["env"] == ["NVIDIA_VISIBLE_DEVICES=void"] and not said, (edits["env"], said))
+        check(f"hooks of {version}: the folder", found["update-ldcache"]
+              == ["--folder", "/opt/gpumend/driver"], found)
+        check(f"hooks of {version}: each library once", len(targets(gpu)) == len(edits["mounts"])
+              and not any("/lib64/lib" in path for path in targets(gpu)), targets(gpu))
+    (gpu,), _ = made(exe, folder, with_hook("1.18.1"), machine="a100-mig")
+    check("hooks: the driver's version", hooks_of(gpu["containerEdits"])["enable-cuda-compat"]
+          == ["--host-driver-version=" + (folder / "made/sys/module/nvidia/version").read_text().strip()],
+          gpu["containerEdits"]["hooks"])
+    (gpu,), _ = made(exe, folder, with_hook("1.18.1"))
+    check("hooks: no forward compatibility for a GeForce", "enable-cuda-compat"
+          not in hooks_of(gpu["containerEdits"]), gpu["containerEdits"]["hooks"])
+    for crun, wanted in (("1.6-1", True), ("1.8.1-1+deb12u1", False), (None, False)):
+        (gpu,), _ = made(exe, folder, with_hook("1.17.8", crun), machine="a100-mig")
+        slices = [d["containerEdits"] for d in gpu["devices"] if ":" in d["name"]]
+        check(f"hooks: folders of nodes with crun {crun}", all(
+            hooks_of(e).get("chmod") == (["--mode", "755", "--path", "/dev/nvidia-caps"]
+                                         if wanted else None) for e in slices), slices)
+    ctk = {path.replace("cdi-hook", "ctk"): text for path, text in with_hook("1.15.0").items()}
+    (gpu,), _ = made(exe, folder, ctk)
+    check("hooks: of an older toolkit by nvidia-ctk", gpu["containerEdits"]["hooks"][-1]["args"][:3]
+          == ["nvidia-ctk", "hook", "update-ldcache"], gpu["containerEdits"]["hooks"])
+    toml = {"/etc/nvidia-container-runtime/config.toml":
+            '[nvidia-container-cli]\nldconfig = "@/usr/bin/ldconfig"\n'}
+    (gpu,), _ = made(exe, folder, with_hook("1.17.8"), toml)
+    check("hooks: ldconfig as the toolkit's settings have it", "--ldconfig-path /usr/bin/ldconfig"
+          in " ".join(hooks_of(gpu["containerEdits"])["update-ldcache"]), gpu)
+    links = {"/dev/dri/by-path/pci-0000:01:00.0-card": Link("../card1"),
+             "/dev/dri/by-path/pci-0000:02:00.0-card": Link("../card0")}
+    (gpu, _), _ = made(exe, folder, *WHOLE, links, with_hook("1.17.8"))
+    linked = hooks_of(gpu["devices"][0]["containerEdits"]).get("create-symlinks")
+    check("hooks: the links of its own nodes", linked
+          == ["--link", "../card1::/dev/dri/by-path/pci-0000:01:00.0-card"], linked)
+
+
+def strange_names(exe, folder):
+    """Names that no specification can hold are left out, and the others stay."""
+    top = folder / "strange"
+    write(merged(MACHINES["geforce-desktop"][1], *WHOLE), top)
+    library = os.fsencode(top / LIBRARIES.lstrip("/"))
+    for name in (b"lib\xff.so.550.90.07", b"lib a.so.550.90.07", b"lib\n.so.550.90.07",
+                 b"lib::.so.550.90.07"):
+        Path(os.fsdecode(library + b"/" + name)).write_text("")
+    done = run(exe, "--host", str(top))
+    gpu = documents(done.stdout)[0]
+    strange = [path for path in targets(gpu) if path.strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"
+                                                           "OPQRSTUVWXYZ0123456789_.+-/")]
+    check("strange names: left out", not strange and done.returncode == 0, strange)
+
+
+# The lists of a Jetson: nvidia-l4t-init's drivers.csv and devices.csv, a few lines of them.
+LISTS = {
+    "/etc/nvidia-container-runtime/host-files-for-container.d/devices.csv":
+        "dev, /dev/nvmap\ndev, /dev/nvgpu/igpu0/ctrl\ndev, /dev/nvhost-vic\n",
+    "/etc/nvidia-container-runtime/host-files-for-container.d/drivers.csv":
+        "lib, /usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1\n"
+        "lib, /usr/lib/aarch64-linux-gnu/nvidia/libnvrm_*.so\n"
+        "lib, /usr/lib/aarch64-linux-gnu/nvidia/libgone.so\n"
+        "sym, /usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1\n"
+        "dir, /lib/firmware/tegra23x\nlib\nthing, /etc/passwd\nlib, etc/shadow\n",
+    "/usr/lib/aarch64-linux-gnu/nvidia/libnvrm_gpu.so": "",
+    "/usr/lib/aarch64-linux-gnu/nvidia/libnvrm_mem.so": "",
+    "/lib/firmware/tegra23x/x.bin": "", "/etc/passwd": "",
+}
+
+
+def jetson(exe, folder):
+    top = "/usr/lib/aarch64-linux-gnu/nvidia"
+    (gpu,), said = made(exe, folder, machine="jetson-orin")
+    nodes = {n["path"] for n in gpu["devices"][0]["containerEdits"]["deviceNodes"]}
+    check("jetson: without lists, the driver's folder", targets(gpu)
+          == {top, "/etc/nv_tegra_release"} and gpu["devices"][0]["name"] == "0", gpu)
+    check("jetson: its nodes", nodes == {"/dev/nvmap", "/dev/nvgpu/igpu0/ctrl"}, nodes)
+    check("jetson: the folder comes first", f"LD_LIBRARY_PATH={top}:/opt/gpumend/lib"
+          in gpu["containerEdits"]["env"] and "replaces" in said, gpu["containerEdits"])
+    (gpu,), _ = made(exe, folder, LISTS, machine="jetson-orin")
+    check("jetson: what its lists name and it has", targets(gpu) == {
+        f"{top}/libcuda.so.1.1", f"{top}/libnvrm_gpu.so", f"{top}/libnvrm_mem.so",
+        f"{top}/libcuda.so.1", "/lib/firmware/tegra23x", "/etc/nv_tegra_release"}, targets(gpu))
+    (gpu,), _ = made(exe, folder, LISTS, with_hook("1.17.8"), machine="jetson-orin")
+    found = hooks_of(gpu["containerEdits"])
+    check("jetson: with a hook", found["update-ldcache"] == ["--folder", top]
+          and found["create-symlinks"] == ["--link", f"libcuda.so.1.1::{top}/libcuda.so.1"]
+          and f"{top}/libcuda.so.1" not in targets(gpu), found)
+
+
 # ---------------------------------------------------------------- podman
 
 OPENS = """#include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         void *l = dlopen(argv[i], RTLD_NOW);
         int (*f)(void) = l ? (int (*)(void))dlsym(l, "driver") : NULL;
         printf("%s %d\\n", argv[i], f ? f() : -1);
+    }
+    if (getenv("LD_LIBRARY_PATH")) {
+        printf("LD_LIBRARY_PATH=%s\\n", getenv("LD_LIBRARY_PATH"));
     }
     return 0;
 }
@@ -151,34 +341,97 @@ def compiled(source, *options):
     subprocess.run(["cc", "-x", "c", "-", "-x", "none", *map(str, options)], input=source, text=True, check=True)
 
 
-def in_podman(exe, folder):
-    what = "podman loads it"
-    if not shutil.which("podman") or os.uname().machine != "x86_64":
-        return skip(what, "there is no podman on this machine, or it is not x86-64")
-    top = tree(folder, "geforce-desktop")
+# Stands in for NVIDIA's hook: what its help says of the two hooks that libraries need, and no more.
+HOOK = """#!{python}
+import json, os, subprocess, sys
+state = json.load(sys.stdin)
+config = json.load(open(os.path.join(state["bundle"], "config.json")))
+root = os.path.join(state["bundle"], config["root"]["path"])
+name, options = sys.argv[1], sys.argv[2:]
+pairs = list(zip(options[::2], options[1::2]))
+if name == "create-symlinks" and all(o == "--link" for o, _ in pairs):
+    for _, link in pairs:
+        target, place = link.split("::")
+        os.makedirs(os.path.dirname(root + place), exist_ok=True)
+        os.symlink(target, root + place)
+elif name == "update-ldcache" and all(o == "--folder" for o, _ in pairs):
+    with open(root + "/etc/ld.so.conf.d/00-nvcr-test.conf", "w") as file:
+        file.write("".join(folder + chr(10) for _, folder in pairs))
+    subprocess.run(["{ldconfig}", "-r", root, "-f", "/etc/ld.so.conf"], check=True)
+else:
+    sys.exit("unknown: %s" % sys.argv)
+"""
+
+
+def driver_tree(folder, *parts):
+    """A desktop whose driver's libraries a loader can load; driver() of each is 550."""
+    top = folder / "driver"
+    shutil.rmtree(top, ignore_errors=True)
+    write(merged(MACHINES["geforce-desktop"][1], *parts), top)
     for file in (top / "usr/lib/x86_64-linux-gnu").glob("lib*.so.550.90.07"):
-        soname = file.name.split(".so.")[0] + ".so.1"   # real libraries, that a loader can load
+        soname = file.name.split(".so.")[0] + ".so.1"
         file.unlink()
         compiled("int driver(void) { return 550; }", "-shared", "-fPIC", f"-Wl,-soname,{soname}",
                  "-o", file)
-    document, = documents(run(exe, "--host", str(top)).stdout)
+    return top
+
+
+def specification(exe, top):
+    """What is printed for the tree, for a podman that runs outside it."""
+    document = documents(run(exe, "--host", str(top)).stdout)[0]
     document["kind"] = "gpumend-test.example/gpu"
     for edits in edits_of(document):
         for node in edits.get("deviceNodes", []):   # /dev/null stands in for each
             node["hostPath"] = "/dev/null"
         for mount in edits.get("mounts", []):
             mount["hostPath"] = str(top) + mount["hostPath"]
-    image = folder / "image"
-    image.mkdir()
-    shutil.copy(exe, image / "gpumend")
-    compiled(OPENS, "-o", image / "opens")
+        for hook in edits.get("hooks", []):
+            hook["path"] = str(top) + hook["path"]
+    return document
+
+
+def image_tree(exe, top):
+    """A program that opens libraries, and the loader's own files."""
+    top.mkdir()
+    shutil.copy(exe, top / "gpumend")
+    compiled(OPENS, "-o", top / "opens")
     for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
-        copy = image / path.lstrip("/")
+        copy = top / path.lstrip("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
+    return top
+
+
+def ldconfig():
+    return shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def with_own_driver(top):
+    """As CUDA's images have it: a libcuda of their own, which the loader's cache names."""
+    compat = top / "usr/local/cuda/compat"
+    compat.mkdir(parents=True)
+    compiled("int driver(void) { return 1; }", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1",
+             "-o", compat / "libcuda.so.535.104.05")
+    (top / "etc/ld.so.conf.d").mkdir(parents=True)
+    (top / "etc/ld.so.conf").write_text("include /etc/ld.so.conf.d/*.conf\n")
+    (top / "etc/ld.so.conf.d/000_cuda.conf").write_text("/usr/local/cuda/compat\n")
+    subprocess.run([ldconfig(), "-r", top], check=True)
+
+
+def imported(top, name, *changes):
+    options = " ".join(f"--change '{change}'" for change in changes)
+    return subprocess.run(f"tar -C '{top}' -c . | podman import {options} - {name}", shell=True,
+                          capture_output=True, text=True, check=False)
+
+
+def in_podman(exe, folder):
+    what = "podman loads it"
+    if not shutil.which("podman") or os.uname().machine != "x86_64":
+        return skip(what, "there is no podman on this machine, or it is not x86-64")
+    top = driver_tree(folder)
     name = f"localhost/gpumend-cdi:{os.getpid()}"
-    built = subprocess.run(f"tar -C {image} -c . | podman import - {name}", shell=True,
-                           capture_output=True, text=True, check=False)
+    own = f"localhost/gpumend-cdi-own:{os.getpid()}"
+    built = imported(image_tree(exe, folder / "image"), name)
     if built.returncode:
         return skip(what, built.stderr.strip().splitlines()[-1] if built.stderr else "import failed")
     try:
@@ -186,9 +439,62 @@ def in_podman(exe, folder):
                                text=True, check=False)
         if plain.returncode:
             return skip(what, "podman runs no container here: " + plain.stderr.strip()[-120:])
-        used_by_podman(exe, folder, document, name)
+        used_by_podman(exe, folder, specification(exe, top), name)
+        if not ldconfig():
+            return skip("the driver's libraries come first", "there is no ldconfig here")
+        with_own_driver(image_tree(exe, folder / "own"))
+        imported(folder / "own", own, "ENV LD_LIBRARY_PATH=/image/own")
+        comes_first(exe, folder, own)
     finally:
-        subprocess.run(["podman", "rmi", "-f", name], capture_output=True, check=False)
+        subprocess.run(["podman", "rmi", "-f", name, own], capture_output=True, check=False)
+
+
+def opened(document, image, *options):
+    """What libcuda.so.1 a container with the device loads, and its LD_LIBRARY_PATH."""
+    place = Path("/etc/cdi/gpumend-test-%d.json" % os.getpid())
+    made = not place.parent.exists()
+    try:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(json.dumps(document))
+    except OSError as error:
+        return str(error), None
+    try:
+        done = subprocess.run([*PODMAN, *options, "--device", "gpumend-test.example/gpu=0", image,
+                               "/opens", "libcuda.so.1"], capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines() or [done.stderr[-300:], ""]
+        return lines[0], lines[-1]
+    finally:
+        place.unlink()
+        if made:
+            place.parent.rmdir()
+
+
+def comes_first(exe, folder, image):
+    """An image's own libcuda, and each way to come before it, with the real loader."""
+    document = specification(exe, driver_tree(folder))
+    value = document["containerEdits"]["env"][0]
+    check("without a hook on the host: the variable", value == "LD_LIBRARY_PATH=/opt/gpumend/driver:"
+          "/opt/gpumend/lib" and not document["containerEdits"].get("hooks"), document)
+    check("with it the host's libcuda is loaded, and the image's own value is lost",
+          opened(document, image) == ("libcuda.so.1 550", value), opened(document, image))
+    check("and so is the caller's", opened(document, image, "-e", "LD_LIBRARY_PATH=/by/hand")
+          == ("libcuda.so.1 550", value), opened(document, image, "-e", "LD_LIBRARY_PATH=/by/hand"))
+    document["containerEdits"]["env"].remove(value)
+    check("without the variable the image's own is loaded", opened(document, image)
+          == ("libcuda.so.1 1", "LD_LIBRARY_PATH=/image/own"), opened(document, image))
+    hook = HOOK.format(python=sys.executable, ldconfig=ldconfig())
+    top = driver_tree(folder, {"/usr/bin/nvidia-cdi-hook": hook})
+    (top / "usr/bin/nvidia-cdi-hook").chmod(0o755)
+    document = specification(exe, top)
+    variables = [v for v in document["containerEdits"]["env"] if v.startswith("LD_")]
+    check("with a hook on the host: no variable", not variables
+          and document["containerEdits"]["hooks"], document)
+    check("with hooks the host's libcuda is loaded, and the image's value stays",
+          opened(document, image) == ("libcuda.so.1 550", "LD_LIBRARY_PATH=/image/own"),
+          opened(document, image))
+    del document["containerEdits"]["hooks"]
+    check("without the hooks the image's own is loaded", opened(document, image)
+          == ("libcuda.so.1 1", "LD_LIBRARY_PATH=/image/own"), opened(document, image))
 
 
 def used_by_podman(exe, folder, document, image):
@@ -217,7 +523,8 @@ def used_by_podman(exe, folder, document, image):
                                  "libcuda.so", "libnvidia-ml.so.1"], capture_output=True,
                                 text=True, check=False)
         check("the container's loader loads them", loaded.stdout.split() == [
-            "libcuda.so.1", "550", "libcuda.so", "550", "libnvidia-ml.so.1", "550"],
+            "libcuda.so.1", "550", "libcuda.so", "550", "libnvidia-ml.so.1", "550",
+            "LD_LIBRARY_PATH=/opt/gpumend/driver:/opt/gpumend/lib"],
               loaded.stdout + loaded.stderr[-200:])
         check("the container has the variable",
               seen["variables"].get("NVIDIA_VISIBLE_DEVICES") == "void", seen["variables"])
@@ -424,6 +731,10 @@ def main():
         for name in MACHINES:
             of_machine(exe, folder, name, schema)
         expected(exe, folder)
+        whole(exe, folder)
+        hooks(exe, folder)
+        strange_names(exe, folder)
+        jetson(exe, folder)
         faults(exe, folder)
         writing(exe, folder)
         in_podman(exe, folder)
