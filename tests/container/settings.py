@@ -323,8 +323,11 @@ def of_image(exe, folder):
             if not said:
                 continue
             own = ":/opt/own" if form != "image" else ""    # a folder sets no variables
+            # Engines that are not given the driver by a toolkit get it in a folder of its own.
+            driver = "/opt/gpumend/driver:" if engine in ("lxc", "nspawn") else ""
             check(f"{where}: its LD_LIBRARY_PATH is extended, this shell's is not in it",
-                  engine == "dockerfile" or f"LD_LIBRARY_PATH=/opt/gpumend/lib{own}" in values(said, "environment"), said)
+                  engine == "dockerfile" or f"LD_LIBRARY_PATH={driver}/opt/gpumend/lib{own}"
+                  in values(said, "environment"), said)
             shown = run(exe, engine, folder / form, "/app", "--host", host).stdout
             if engine in ("docker", "podman", "compose"):
                 check(f"{where}: it is loaded first, and named", said["name"] == name
