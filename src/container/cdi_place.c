@@ -128,7 +128,7 @@ void cdi_place_link(struct cdi_place *p, const char *real, const char *name, con
 
 void cdi_place_symlink(struct cdi_place *p, const char *real, const char *target, const char *link)
 {
-    if (!ctr_is_plain_path(link) || !ctr_is_text(target)) {
+    if (!ctr_is_plain_path(link) || !str_is_seen(target)) {
         return;
     }
     if (p->hook) {
@@ -187,7 +187,7 @@ static void link_nodes(struct cdi_place *p, json_t *edits, const struct host_gpu
         const char *link = arena_printf(p->b->arena, "/dev/dri/by-path/pci-%s-%s", g->bdf, kinds[i]);
         char *target;
         if (root_readlink(p->b->root, p->b->arena, link, &target) == 0 &&
-            ctr_is_text(target)) {
+            str_is_seen(target)) {
             VEC_PUSH(p->b->arena, &links, arena_printf(p->b->arena, "%s::%s", target, link));
         }
     }
