@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The JSON that gpumend prints is what docs/json/*.schema.json promise.
+"""The JSON that gpumend prints is what docs/json/*.schema.json promise, and has no key beside that.
 
     tests/json-schema.py GPUMEND
 
@@ -14,11 +14,13 @@ import copy
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urljoin
 
 import jsonschema
 
@@ -44,11 +46,59 @@ def validator(name):
         schema, resolver=jsonschema.RefResolver.from_schema(schema, store=STORE))
 
 
+# ------------------------------------------------------------------ keys that no schema names
+
+def said(schema, root):
+    """The schemas that may speak of a value which this one speaks of, each with its root."""
+    if not isinstance(schema, dict):
+        return
+    yield schema, root
+    if "$ref" in schema:
+        file, _, path = schema["$ref"].partition("#")
+        root = STORE[urljoin(root["$id"], file)] if file else root
+        target = root
+        for part in path.strip("/").split("/") if path.strip("/") else ():
+            target = target[part]
+        yield from said(target, root)
+    branches = [b for key in ("allOf", "anyOf", "oneOf") for b in schema.get(key, ())]
+    for branch in branches + [schema[key] for key in ("if", "then", "else") if key in schema]:
+        yield from said(branch, root)
+
+
+def within(schema, key):
+    """What a schema says of a member."""
+    if key in schema.get("properties", {}):
+        yield schema["properties"][key]
+    yield from (inner for pattern, inner in schema.get("patternProperties", {}).items()
+                if re.search(pattern, key))
+    if "additionalProperties" in schema:
+        yield schema["additionalProperties"]
+
+
+def unnamed(schemas, value, where=""):
+    """The keys of a document that no schema speaks of. The schemas admit them, as later versions may
+    have new ones; those of this version are to be described."""
+    spoken = [s for schema, root in schemas for s in said(schema, root)]
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            told = [(s, root) for schema, root in spoken for s in within(schema, key)]
+            if all(s is False for s, _ in told):
+                yield f"{where}/{key}: no schema names it"
+            elif not any(s is True for s, _ in told):
+                yield from unnamed(told, inner, f"{where}/{key}")
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            told = [(schema["prefixItems"][i] if i < len(schema.get("prefixItems", ()))
+                     else schema.get("items"), root) for schema, root in spoken]
+            yield from unnamed(told, inner, where)
+
+
 USED = set()
 
 
 def schema_faults(name, document):
     USED.add(name)
+    yield from sorted(set(unnamed([(SCHEMAS[name], SCHEMAS[name])], document)))
     for error in sorted(validator(name).iter_errors(document), key=lambda e: list(e.absolute_path)):
         where = "/".join(map(str, error.absolute_path)) or "the document"
         yield f"{where}: {error.message[:300]}"
@@ -178,6 +228,7 @@ def cases(top):
             ("run", ["--json", "--device", "cuda:7", "--", env / "bin/python", "-c",
                      "import ctranslate2"]),
             ("snapshot", [env]), ("snapshot", ["--redact", "--root", gpu]), ("snapshot", [lost]),
+            ("snapshot", ["--pid", os.getpid()]),
             ("devices", []), ("devices", ["--root", gpu]),
             ("container", ["cdi", "--check"]), ("container", ["docker", env]),
             ("container", ["kubernetes", env, "--host", gpu]), ("check", [env, "--host", gpu]),
@@ -242,6 +293,23 @@ def spoiled(document):
         other = copy.deepcopy(document)
         other["requests"][0][key] = value
         yield f"with requests/0/{key} = {value!r}", other
+    other = copy.deepcopy(document)
+    other["requests"][0]["steps"].append({"news": 1})
+    yield "with a key that the schema does not name", other
+
+
+def contained(exe):
+    """A snapshot of a process in a container has two keys more, and check says what they hold."""
+    document = json.loads(run(exe, ["snapshot", "--pid", os.getpid()])[1])
+    document["host_facts"]["process"].update(container_engine="podman", container_id="5e" * 32)
+    yield from schema_faults("snapshot.schema.json", document)
+    done = subprocess.run([str(exe), "check", "--json", "--snapshot", "-"],
+                          input=json.dumps(document).encode(), capture_output=True, timeout=60,
+                          check=False)
+    checked = json.loads(done.stdout)
+    yield from schema_faults("check.schema.json", checked)
+    if checked["target"]["container"] != {"engine": "podman", "id": "5e" * 32}:
+        yield f"its container is {checked['target']['container']}"
 
 
 def trace_faults(exe, folder):
@@ -304,6 +372,7 @@ def main():
             count(what, faults)
         for what, faults in trace_faults(exe, Path(folder) / "trace"):
             count(what, faults)
+    count("a snapshot from a container", contained(exe))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:
         for what, document in spoiled(last_why):
