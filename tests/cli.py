@@ -15,7 +15,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests/causes"))
-from tree import MACHINES, SHIM, Tree  # noqa: E402
+from tree import MACHINES, SHIM, Tree, compiled  # noqa: E402
 from build import amd_gpu, merged, write  # noqa: E402
 
 
@@ -132,7 +132,28 @@ def one_repair_is_one_finding(exe):
             yield f"a repair of one half is offered for both: {errors[0]['repairs']}"
 
 
-CASES = [one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
+def library_alone(exe):
+    """What an extension module leaves to the interpreter is no error; what a program lacks is."""
+    with tempfile.TemporaryDirectory() as folder:
+        module, program = Path(folder) / "_ext.cpython-311-x86_64-linux-gnu.so", Path(folder) / "program"
+        library = Path(folder) / "libdefines.so"
+        code = "extern int PyModule_Of_Test; int *address = &PyModule_Of_Test;"
+        module.write_bytes(compiled(code))
+        r = Run(exe, "check", module)
+        if r.status != 0 or "needs the symbol PyModule_Of_Test, which the program" not in " ".join(
+                r.out.split()):
+            yield f"status {r.status}: {r.out}{r.err}"
+        library.write_bytes(compiled("int PyModule_Of_Test;"))
+        subprocess.run(["gcc", "-fPIC", "-x", "c", "-", "-o", program, "-L", folder, "-ldefines",
+                        "-Wl,-rpath,$ORIGIN"], input=code + " int main(void) { return *address; }",
+                       text=True, check=True)
+        library.write_bytes(compiled("int PyModule_Of_Another_Test;"))
+        r = Run(exe, "check", program)
+        if r.status != 1 or "PyModule_Of_Test, and no loaded library" not in " ".join(r.out.split()):
+            yield f"a program: status {r.status}: {r.out}{r.err}"
+
+
+CASES = [library_alone, one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
 
 
 def main():

@@ -122,9 +122,33 @@ static void repair_lack(struct diag *d, struct diag_finding *f, const struct dia
     }
 }
 
+/* A library that is looked at alone may leave symbols to the program that will load it, as extension
+ * modules leave those of the interpreter. */
+static bool is_left_to_program(const struct diag_failure *x)
+{
+    const struct ldso_object *main = x->process->ldso->main;
+    return !x->defect->provider && !x->defect->version && main->file && !main->file->image.interp &&
+           main->file->image.type == ET_DYN;
+}
+
+static struct diag_finding *rule_left_to_program(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_defect *e = x->defect;
+    const char *object = path_base(e->object->path);
+    struct diag_finding *f =
+        diag_add(d, DIAG_UNDEFINED_SYMBOL, e->object->path, object,
+                 arena_printf(d->a, "%s needs the symbol %s, which the program that loads it has to "
+                                    "define: the library was looked at alone.", object, e->symbol));
+    f->severity = DIAG_NOTE;
+    return f;
+}
+
 static struct diag_finding *rule_lack(struct diag *d, const struct diag_failure *x)
 {
     const struct ldso_defect *e = x->defect;
+    if (is_left_to_program(x)) {
+        return rule_left_to_program(d, x);
+    }
     enum diag_cause cause = cause_of(d, e);
     const char *culprit = path_base(e->provider ? e->provider->path : e->object->path);
     const char *key = arena_printf(d->a, "%s|%s", e->provider ? e->provider->path : "",

@@ -358,7 +358,7 @@ static const char *looked_at(const struct page *p, const struct diag_report *r,
     if (p->m->env) {
         return "only the interpreter was looked at, as no known GPU package is installed";
     }
-    return t->path ? "looked at: its start, and the libraries that it is known to load later"
+    return t->path ? "looked at: what it is linked with, and what it is known to load later"
                    : "no Python environment was found, and no package was looked at";
 }
 

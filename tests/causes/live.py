@@ -167,8 +167,8 @@ def answer(function):
 
 
 def expect(exe, args, status, *words, show=False, verdict=None, env=None):
-    """What is wrong with the text and the JSON of a check."""
-    got, text, error = run(exe, args, env)
+    """What is wrong with the text, evidence and all, and the JSON of a check."""
+    got, text, error = run(exe, [*args, "-v"], env)
     if show:
         print(text)
     if got != status:
@@ -367,7 +367,7 @@ def commands_keep_whole_paths(exe, folder, show):
     tree = Tree(folder / "root").python()
     tree.ctranslate2()
     tree.pip_cublas()
-    status, text, _ = run(exe, ["check", "--root", str(tree.top), tree.prefix])
+    status, text, _ = run(exe, ["check", "-v", "--root", str(tree.top), tree.prefix])
     commands = [l for l in text.splitlines() if "export LD_LIBRARY_PATH" in l]
     wrong = [] if commands and tree.cublas in commands[0] else ["no whole path: %s" % commands]
     if any("<env>" in c or "<site>" in c for c in commands):
