@@ -10,9 +10,7 @@
 /* The module that a script imports alone; NULL: it imports several, or none. */
 static const char *alone(const struct model_process *p)
 {
-    bool one = p->n_script && starts_with(p->script[0], "import ") &&
-               (p->n_script == 1 || !starts_with(p->script[1], "import "));
-    return one ? p->script[0] + strlen("import ") : NULL;
+    return model_n_imports(p) == 1 ? model_import(p, 0) + strlen("import ") : NULL;
 }
 
 static const struct model_process *process_of(struct diag *d, const char *module)

@@ -252,8 +252,8 @@ void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct 
     diag_stops(d, f, x);
     const struct model_process *works = diag_works_used_otherwise(d, x);
     if (works) {
-        diag_evidence(d, f, "it depends on which package is used first: \"%s\" finds it",
-                      diag_script_text(d, works));
+        diag_evidence(d, f, "it depends on which package is used %s: \"%s\" finds it",
+                      model_is_mixed(x->process) ? "when" : "first", diag_script_text(d, works));
     }
     if (x->request) {
         diag_evidence(d, f, "%s is asked for by %s", x->request->name,

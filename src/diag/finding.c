@@ -96,6 +96,16 @@ const char *diag_imports_text(struct diag *d, const struct model_process *p)
 {
     const char *text = "";
     for (size_t i = 0; i < model_n_imports(p); i++) {
+        text = arena_printf(d->a, "%s%s%s", text, i ? ", " : "", model_import(p, i));
+    }
+    return text;
+}
+
+/* "import a, use a, import b, use b" */
+static const char *steps_text(struct diag *d, const struct model_process *p)
+{
+    const char *text = "";
+    for (size_t i = 0; i < p->n_script; i++) {
         text = arena_printf(d->a, "%s%s%s", text, i ? ", " : "", p->script[i]);
     }
     return text;
@@ -124,8 +134,11 @@ const char *diag_script_text(struct diag *d, const struct model_process *p)
     if (n == 0 || n == p->n_script) {
         return n ? imports : "start";
     }
+    if (model_is_mixed(p)) {
+        return steps_text(d, p);
+    }
     return arena_printf(d->a, "%s, then use %s", imports,
-                        p->n_order ? order_text(d, p) : n > 1 ? "them" : "it");
+                        p->n_order > 1 ? order_text(d, p) : n > 1 ? "them" : "it");
 }
 
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name)
@@ -468,6 +481,7 @@ void diag_judge(struct model *m, struct diag_report *ret)
     }
     diag_soften_parts(&d);
     merge_alike(&d);
+    diag_say_mixed(&d);
     diag_judge_entries(&d);
     if (report.findings.n) {
         qsort(report.findings.items, report.findings.n, sizeof *report.findings.items, by_weight);

@@ -210,6 +210,8 @@ const struct model_process *diag_first_of(struct diag *d, size_t group);
 bool diag_group_works(struct diag *d, size_t group, const struct diag_failure *x);
 /* The same imports, used in another order, without this failure; NULL if there is none. */
 const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x);
+/* A finding that needs a use between two imports says so. Called when findings are merged. */
+void diag_say_mixed(struct diag *d);
 
 /* ---- rules. Each of the first group is told of one failure and says whether it was its case. */
 bool diag_rule_order(struct diag *d, const struct diag_failure *x);

@@ -6,7 +6,7 @@
 static bool has_import(const struct model_process *p, const char *line)
 {
     for (size_t i = 0; i < model_n_imports(p); i++) {
-        if (strcmp(p->script[i], line) == 0) {
+        if (strcmp(model_import(p, i), line) == 0) {
             return true;
         }
     }
@@ -18,7 +18,7 @@ static bool same_imports(const struct model_process *a, const struct model_proce
     size_t n = model_n_imports(a);
     bool same = n == model_n_imports(b);
     for (size_t i = 0; i < n && same; i++) {
-        same = has_import(b, a->script[i]);
+        same = has_import(b, model_import(a, i));
     }
     return same;
 }
@@ -99,6 +99,33 @@ const struct model_process *diag_works_used_otherwise(struct diag *d, const stru
     return NULL;
 }
 
+static const struct model_process *named(struct diag *d, const char *script)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        if (strcmp(diag_script_text(d, d->m->processes.items[i]), script) == 0) {
+            return d->m->processes.items[i];
+        }
+    }
+    return NULL;
+}
+
+void diag_say_mixed(struct diag *d)
+{
+    for (size_t i = 0; i < d->report->findings.n; i++) {
+        struct diag_finding *f = d->report->findings.items[i];
+        bool mixed = f->scripts.n && f->severity != DIAG_NOTE;
+        for (size_t k = 0; k < f->scripts.n && mixed; k++) {
+            const struct model_process *p = named(d, f->scripts.items[k]);
+            mixed = p && model_is_mixed(p);
+        }
+        if (mixed) {
+            f->summary = arena_printf(d->a, "%s It affects only programs that use one of the packages "
+                                            "before they import the next (\"%s\").",
+                                      f->summary, f->scripts.items[0]);
+        }
+    }
+}
+
 bool diag_rule_order(struct diag *d, const struct diag_failure *x)
 {
     if (x->defect && x->defect->kind == LDSO_STATIC_TLS) {
@@ -115,7 +142,7 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
         d, DIAG_IMPORT_ORDER, diag_imports_text(d, x->process),
         provider ? path_base(provider->path) : x->name,
         arena_printf(d->a, "\"%s\" fails, \"%s\" works%s.", fails, imports,
-                     works->n_order ? " whichever is used first" : ""));
+                     works->n_order > 1 ? " whichever is used first" : ""));
     f->severity = x->wish ? DIAG_WARNING : f->severity;
     f->class = x->defect ? "sublib-version-mismatch" : "lib-not-on-path";
     if (provider) {

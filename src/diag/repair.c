@@ -125,8 +125,8 @@ static bool order_serves(struct diag *d, const char *first, const char *second,
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        if (model_n_imports(p) == 2 && strcmp(p->script[0], first) == 0 &&
-            strcmp(p->script[1], second) == 0) {
+        if (model_n_imports(p) == 2 && strcmp(model_import(p, 0), first) == 0 &&
+            strcmp(model_import(p, 1), second) == 0) {
             return diag_group_works(d, p->group, x);
         }
     }

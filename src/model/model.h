@@ -4,7 +4,7 @@
  *
  *   model_open()        the target: environment, start environment, root
  *   model_add_script()  "import torch", "import ctranslate2", "use torch", ... -> one process
- *   model_add_imports() torch, ctranslate2 -> one process for each order of their first uses
+ *   model_add_imports() torch, ctranslate2 -> one process for each order that differs
  *   model_libraries()   where else a library of some name lies (asked only when one is missing)
  *
  * Importing a package maps what its import maps and nothing else; what its first use on a GPU opens
@@ -53,12 +53,28 @@ struct model_attempt {
     size_t first_load, n_loads; // in ldso->loads
 };
 
+/* A package that a step imports or uses; fresh: it is the first to do so. */
+struct model_touch {
+    const struct py_dist *dist;
+    bool use, fresh;
+};
+
+/* Lengths of lists where a step of a script begins: what lies between two is what a step did. */
+struct model_mark {
+    size_t requests, objects; // of the loader's process
+    size_t looks, touches;    // of the process here
+    size_t spread;            // symbols made global, and defects
+};
+
 struct model_process {
     const char **script; // "import torch", "use torch"
     size_t n_script;
     size_t group; // processes of one group have the same imports, used in different orders
-    const char **order; // what is used, first to last, where the order makes a difference
-    size_t n_order;     // 0: it makes none
+    VEC(struct model_mark) marks; // one before each step that was reached, and one at the end
+    VEC(const char *) looks;      // patterns of names: what a step does depends on whether it is loaded
+    VEC(struct model_touch) touches;
+    const char **order; // what is used, first to last: uses that open something, each different
+    size_t n_order;     // 0 or 1: their order makes no difference
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
     const char *error;
     VEC(struct model_attempt) attempts;
@@ -142,17 +158,21 @@ int model_open(struct model *m, struct gm_err *err) GM_CHECK;
 struct model_process *model_add_script(struct model *m, const char *const *script, size_t n);
 
 /*
- * Imports in this order, and their first uses in every order that can differ: one group of
- * processes. The first has them in the order of the imports. Two uses that come to the same, and one
- * that opens nothing by itself, count once and not at all. Up to three that are left are run in all
- * their orders; of more, each is the first once with the others behind it in turn, and once more with
- * them in reverse, so that each is used before all others, and before and after each other. All
- * imports come before all uses. Returns the first process.
+ * Imports in this order, and their first uses in every order that can differ, between the imports as
+ * well: one group of processes (model/orders.h). The first has the imports, then the uses in the same
+ * order. Two uses that come to the same, and one that opens nothing by itself, count once and not at
+ * all. Where there are too many orders m->unsure says so. Returns the first process.
  */
 struct model_process *model_add_imports(struct model *m, const char *const *names, size_t n);
 
-/* The number of imports that a script begins with. */
+/* The number of imports of a script, wherever they stand. */
 size_t model_n_imports(const struct model_process *p);
+
+/* The i-th of them, "import torch"; i is less than their number. */
+const char *model_import(const struct model_process *p, size_t i);
+
+/* Whether a use comes before an import. */
+bool model_is_mixed(const struct model_process *p);
 
 /* The same process in another start environment, and not appended: for trying a repair out. NULL
  * if it cannot be tried (a live process, or one that could not be modelled). */
@@ -161,8 +181,7 @@ struct model_process *model_try(struct model *m, const struct model_process *p,
 
 /* The scripts that a check runs by default (model/entry.c): every known GPU package alone that a
  * program would import, and every ordered pair of entries that share a library family. With
- * `imports` (n > 0): these in this order. Each with its
- * uses in every order. */
+ * `imports` (n > 0): these in this order. Each with its uses in every order. */
 void model_add_default_scripts(struct model *m, const char *const *imports, size_t n);
 
 /* The program or library `target_file` on its own, its notes and its guesses. */

@@ -6,6 +6,7 @@
 #include "kb/libver.h"
 #include "model/family.h"
 #include "model/gpu.h"
+#include "model/orders.h"
 #include "model/package.h"
 #include "model/replay.h"
 #include "py/dist.h"
@@ -495,6 +496,7 @@ static bool open_preload(struct run *r, struct imported *by, const struct kb_ste
 {
     unsigned mode = mode_of(s) | LDSO_NOW;
     for (size_t i = 0; i < lib->names.n; i++) {
+        VEC_PUSH(r->m->arena, &r->out->looks, lib->names.items[i]);
         if (ldso_find_object(r->p, lib->names.items[i])) {
             return true;
         }
@@ -530,8 +532,9 @@ static bool names_failed_library(const struct kb_step *s, const char *says)
     return false;
 }
 
-static bool path_loaded(const struct run *r, const char *part)
+static bool path_loaded(struct run *r, const char *part)
 {
+    VEC_PUSH(r->m->arena, &r->out->looks, arena_printf(r->m->arena, "*%s*", part));
     for (size_t i = 0; i < r->p->objects.n; i++) {
         if (strstr(r->p->objects.items[i]->path, part)) {
             return true;
@@ -540,7 +543,7 @@ static bool path_loaded(const struct run *r, const char *part)
     return false;
 }
 
-static bool preload_applies(const struct run *r, const struct kb_step *s, const struct cdll *state)
+static bool preload_applies(struct run *r, const struct kb_step *s, const struct cdll *state)
 {
     switch (s->when) {
     case KB_WHEN_ALWAYS:
@@ -578,8 +581,9 @@ static bool step_preload(struct run *r, struct imported *by, const struct kb_ste
 }
 
 /* The first loaded object whose soname or file name matches. */
-static struct ldso_object *object_matching(const struct run *r, const char *glob)
+static struct ldso_object *object_matching(struct run *r, const char *glob)
 {
+    VEC_PUSH(r->m->arena, &r->out->looks, glob);
     for (size_t i = 0; i < r->p->objects.n; i++) {
         struct ldso_object *o = r->p->objects.items[i];
         if (str_glob(glob, path_base(o->path)) || (o->soname && str_glob(glob, o->soname))) {
@@ -971,7 +975,9 @@ static bool do_import(struct run *r, const char *name)
         }
         return true; // a requirement of a package is not judged here
     }
-    if (find_imported(r, dist) || r->depth >= DEPTH_MAX) {
+    bool known = find_imported(r, dist);
+    VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, false, !known});
+    if (known || r->depth >= DEPTH_MAX) {
         return true;
     }
     struct imported *by = arena_alloc(r->m->arena, sizeof *by);
@@ -993,7 +999,11 @@ static void do_use(struct run *r, const char *name)
     const struct kb_import *row = NULL;
     const struct py_dist *dist = find_import(r->m, name, &row);
     struct imported *by = dist ? find_imported(r, dist) : NULL;
-    if (!by || by->used || r->depth >= DEPTH_MAX) {
+    if (!by) {
+        return;
+    }
+    VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, true, !by->used});
+    if (by->used || r->depth >= DEPTH_MAX) {
         return;
     }
     by->used = true;
@@ -1067,12 +1077,23 @@ static void note_order(struct run *r)
             out->order[n++] = out->script[i] + strlen("use ");
         }
     }
-    out->n_order = n > 1 && !out->fatal ? n : 0;
+    out->n_order = out->fatal ? 0 : n;
 }
 
 static bool ready(struct run *r)
 {
     return !r->p->start_failed && !r->p->is_static && !r->p->dead && !r->out->fatal;
+}
+
+/* Where the next step begins. */
+static void push_mark(struct run *r)
+{
+    const struct ldso_process *p = r->p;
+    struct model_process *out = r->out;
+    VEC_PUSH(r->m->arena, &out->marks,
+             (struct model_mark){.requests = p->requests.n, .objects = p->objects.n,
+                                 .looks = out->looks.n, .touches = out->touches.n,
+                                 .spread = p->global.n + p->defects.n});
 }
 
 static void run_script(struct model *m, struct model_process *out, const struct ldso_config *config)
@@ -1093,12 +1114,14 @@ static void run_script(struct model *m, struct model_process *out, const struct 
         model_preload(m, out, ctypes_object(&r));
     }
     for (size_t i = 0; i < out->n_script && ready(&r); i++) {
+        push_mark(&r);
         if (starts_with(out->script[i], "import ")) {
             out->fatal = !do_import(&r, out->script[i] + 7);
         } else if (starts_with(out->script[i], "use ")) {
             do_use(&r, out->script[i] + 4);
         }
     }
+    push_mark(&r);
     if (!out->order) {
         note_order(&r);
     }
@@ -1201,7 +1224,7 @@ void model_run_object_rows(struct model *m, struct model_process *out)
     run_rows(&r, &all, true);
 }
 
-static struct model_process *new_process(struct model *m, const char *const *script, size_t n)
+struct model_process *model_new_process(struct model *m, const char *const *script, size_t n)
 {
     struct model_process *out = arena_alloc(m->arena, sizeof *out);
     out->script = arena_array(m->arena, n, sizeof *out->script);
@@ -1212,12 +1235,17 @@ static struct model_process *new_process(struct model *m, const char *const *scr
     return out;
 }
 
-struct model_process *model_add_script(struct model *m, const char *const *script, size_t n)
+void model_add_process(struct model *m, struct model_process *out)
 {
-    struct model_process *out = new_process(m, script, n);
-    out->group = m->processes.n;
     VEC_PUSH(m->arena, &m->processes, out);
     run_script(m, out, &m->config);
+}
+
+struct model_process *model_add_script(struct model *m, const char *const *script, size_t n)
+{
+    struct model_process *out = model_new_process(m, script, n);
+    out->group = m->processes.n;
+    model_add_process(m, out);
     return out;
 }
 
@@ -1226,7 +1254,7 @@ struct model_process *model_again(struct model *m, const struct model_process *p
     if (m->pid || !p->ldso) {
         return NULL;
     }
-    struct model_process *out = new_process(m, (const char *const *)p->script, p->n_script);
+    struct model_process *out = model_new_process(m, (const char *const *)p->script, p->n_script);
     out->again_of = p;
     out->group = p->group;
     out->order = p->order;
@@ -1238,90 +1266,4 @@ struct model_process *model_again(struct model *m, const struct model_process *p
         model_run_file(m, out, &m->config);
     }
     return out->ldso ? out : NULL;
-}
-
-/* ------------------------------------------------------------------ the orders of uses */
-
-enum { ALL_ORDERS_OF = 3 };
-
-size_t model_n_imports(const struct model_process *p)
-{
-    size_t n = 0;
-    while (n < p->n_script && starts_with(p->script[n], "import ")) {
-        n++;
-    }
-    return n;
-}
-
-/* The imports of the first process of a group, and these uses. */
-static void add_order(struct model *m, const struct model_process *first, const char *const *order,
-                      size_t n)
-{
-    size_t n_imports = model_n_imports(first);
-    const char **script = arena_array(m->arena, n_imports + n, sizeof *script);
-    for (size_t i = 0; i < n_imports; i++) {
-        script[i] = first->script[i];
-    }
-    for (size_t i = 0; i < n; i++) {
-        script[n_imports + i] = arena_printf(m->arena, "use %s", order[i]);
-    }
-    struct model_process *out = new_process(m, script, n_imports + n);
-    out->group = first->group;
-    out->order = arena_array(m->arena, n, sizeof *out->order);
-    memcpy(out->order, order, n * sizeof *out->order);
-    out->n_order = n;
-    VEC_PUSH(m->arena, &m->processes, out);
-    run_script(m, out, &m->config);
-}
-
-/* Every order of what is left behind the first `fixed`, apart from the one there is already. */
-static void add_permutations(struct model *m, const struct model_process *first,
-                             const char **order, size_t fixed, bool changed)
-{
-    size_t n = first->n_order;
-    if (fixed == n) {
-        if (changed) {
-            add_order(m, first, order, n);
-        }
-        return;
-    }
-    for (size_t i = fixed; i < n; i++) {
-        const char *one = order[i];
-        memmove(order + fixed + 1, order + fixed, (i - fixed) * sizeof *order);
-        order[fixed] = one;
-        add_permutations(m, first, order, fixed + 1, changed || i != fixed);
-        memmove(order + fixed, order + fixed + 1, (i - fixed) * sizeof *order);
-        order[i] = one;
-    }
-}
-
-static void add_rotations(struct model *m, const struct model_process *first, const char **order)
-{
-    size_t n = first->n_order;
-    for (size_t i = 0; i < 2 * n; i++) {
-        for (size_t k = 0; k < n; k++) {
-            order[k] = first->order[(i / 2 + (i % 2 ? n - k : k)) % n];
-        }
-        if (i) {
-            add_order(m, first, order, n);
-        }
-    }
-}
-
-struct model_process *model_add_imports(struct model *m, const char *const *names, size_t n)
-{
-    const char **script = arena_array(m->arena, n * 2, sizeof *script);
-    for (size_t i = 0; i < n; i++) {
-        script[i] = arena_printf(m->arena, "import %s", names[i]);
-        script[n + i] = arena_printf(m->arena, "use %s", names[i]);
-    }
-    struct model_process *first = model_add_script(m, script, n * 2);
-    const char **order = arena_array(m->arena, first->n_order + 1, sizeof *order);
-    if (first->n_order > ALL_ORDERS_OF) {
-        add_rotations(m, first, order);
-    } else if (first->n_order) {
-        memcpy(order, first->order, first->n_order * sizeof *order);
-        add_permutations(m, first, order, 0, false);
-    }
-    return first;
 }

@@ -33,12 +33,15 @@ class Scenario:
     errors: tuple = ()
     says: str = ""              # what a library or the loader says when it fails (pattern)
     uses: tuple = None          # first uses in order; None: those of the imports, in that order
+    steps: tuple = ()           # imports and uses in another order: all imports come first otherwise
     edits: tuple = ()           # ("delete", PATH) | ("take", PATH, REQUIREMENT, PATH in it)
     env: tuple = ()             # (NAME, VALUE)
     clean: bool = False         # neither warning nor error for this script
     healthy: bool = False       # nor for any script that gpumend itself chooses
 
     def script(self):
+        if self.steps:
+            return list(self.steps)
         uses = self.imports if self.uses is None else self.uses
         return ["import " + n for n in self.imports] + ["use " + n for n in uses]
 
@@ -190,6 +193,14 @@ SCENARIOS = (
              r"libcublasLt\.so\.13: cannot open shared object file"),
     Scenario("torch-2.5.1-then-onnxruntime-1.23.2", (*TORCH12, *ONNX12),
              ("torch", "onnxruntime"), "ok"),
+    Scenario("onnxruntime-1.23.2-used-before-torch-2.5.1-is-imported", (*TORCH12, *ONNX12),
+             ("onnxruntime", "torch"), "broken",
+             (Error(("lib-not-on-path",), ("libcublasLt.so.12", "libcublas*.so.12")),),
+             r"libcublasLt\.so\.12: cannot open shared object file",
+             steps=("import onnxruntime", "use onnxruntime", "import torch", "use torch")),
+    Scenario("torch-2.5.1-ctranslate2-4.5.0-and-onnxruntime-1.23.2-on-path",
+             (*TORCH12, *CT_450, *ONNX12), ("torch", "ctranslate2", "onnxruntime"), "ok",
+             env=ON_PATH),
     Scenario("onnxruntime-1.23.2-without-torch-imported", (*TORCH12, *ONNX12),
              ("onnxruntime",), "broken",
              (Error(("lib-not-on-path",), ("libcublasLt.so.12", "libcublas*.so.12")),),

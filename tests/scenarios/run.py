@@ -7,8 +7,10 @@ For every scenario of cases.py: build the environment, let a child process of it
 run the script (truth.py), ask `gpumend check ENV --import ... --json`, and compare
 
   * the verdict: gpumend's, the one expected, and what happened;
-  * each order of the first uses, up to ORDERS_MAX of them: in a child of its own, against the
-    process in the model that has this order, as a whole and its first use alone;
+  * every script that gpumend models, up to ORDERS_MAX of them: in a child of its own, against its
+    process in the model, as a whole and its first use alone;
+  * RANDOM_ORDERS more of the orders in which the imports may be used, between the imports as well:
+    none fails where gpumend says ok;
   * the files: the GPU libraries predicted for the process are those in /proc/self/maps;
   * the findings: every error is expected, every expected one is there, its repairs say what to do.
 
@@ -17,12 +19,11 @@ package index, no disk) is skipped by name. The last line is `N passed, N failed
 """
 
 import argparse
-import dataclasses
 import fnmatch
-import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -40,7 +41,8 @@ from truth import FAMILY                                                        
 
 TRUTH_LIMIT_S = 300
 CHECK_LIMIT_S = 60
-ORDERS_MAX = 6
+ORDERS_MAX = 8
+RANDOM_ORDERS = 2
 
 
 def fill(text, env):
@@ -83,11 +85,11 @@ def real_paths(paths):
     return {os.path.realpath(p) for p in paths}
 
 
-def run_truth(scenario, env):
+def run_truth(scenario, env, script=None):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report")
         child = subprocess.run(
-            [str(env / "bin/python"), "-B", str(HERE / "truth.py"), report, *scenario.script()],
+            [str(env / "bin/python"), "-B", str(HERE / "truth.py"), report, *(script or scenario.script())],
             cwd=folder, env=environment(scenario, env), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=TRUTH_LIMIT_S)
         with open(report, encoding="utf-8", errors="surrogateescape") as file:
@@ -160,28 +162,48 @@ def fails(name, packages):
     return any(p.replace("_", "-").startswith(name) for p in packages)
 
 
-def orders_of(scenario):
-    """The scenario with its uses in each order, its own first."""
-    own = tuple(scenario.imports if scenario.uses is None else scenario.uses)
-    orders = [o for o in itertools.permutations(own) if o != own][:ORDERS_MAX - 1]
-    return [dataclasses.replace(scenario, uses=o) for o in (own, *orders)]
+def modelled_orders(scenario, document):
+    """The scripts of the processes that the model has for these imports, the scenario's own first."""
+    scripts = [p["script"] for p in document["processes"]
+               if imports_of(p) == list(scenario.imports)]
+    return sorted(scripts, key=lambda s: s != scenario.script())[:ORDERS_MAX]
+
+
+def random_order(scenario, chance):
+    """The imports in their order, each use somewhere behind its import."""
+    script = ["import " + n for n in scenario.imports]
+    for name in scenario.imports if scenario.uses is None else scenario.uses:
+        after = script.index("import " + name) + 1
+        script.insert(chance.randint(after, len(script)), "use " + name)
+    return script
+
+
+def follow(scenario, script, env, truth):
+    """What really happens with this script."""
+    return truth if script == scenario.script() else run_truth(scenario, env, script)
 
 
 def compare_orders(scenario, env, document, truth):
-    """What happens in every order of uses against the model; the verdict is that of the worst."""
+    """What happens in the orders that are modelled, and in others; the verdict is that of the worst."""
     worst = truth.verdict
-    for other in orders_of(scenario):
-        name = ", ".join(other.uses)
-        really = truth if other.script() == scenario.script() else run_truth(other, env)
-        failing = failing_packages(process_of(other, document))
+    for script in modelled_orders(scenario, document):
+        name = ", ".join(script)
+        really = follow(scenario, script, env, truth)
+        process = next(p for p in document["processes"] if p["script"] == script)
+        failing = failing_packages(process)
         if bool(failing) != (really.verdict == "broken"):
-            yield "used in the order %s it is %s, and in the model fails: %s" % (
+            yield "%s: it is %s, and in the model fails: %s" % (
                 name, really.verdict, ", ".join(sorted(failing)) or "nothing")
-        first = [s for s in really.steps if s["step"] == "use " + (other.uses or ("",))[0]]
-        if first and (first[0]["outcome"] != "worked") != fails(other.uses[0], failing):
-            yield "%s, used first, %s, and in the model fails: %s" % (
-                other.uses[0], first[0]["outcome"], ", ".join(sorted(failing)) or "nothing")
+        first = next((s for s in really.steps if s["step"].startswith("use ")), None)
+        if first and (first["outcome"] != "worked") != fails(first["step"][4:], failing):
+            yield "%s: its first use %s, and in the model fails: %s" % (
+                name, first["outcome"], ", ".join(sorted(failing)) or "nothing")
         worst = "broken" if really.verdict == "broken" else worst
+    chance = random.Random(scenario.name)
+    for script in [random_order(scenario, chance) for _ in range(RANDOM_ORDERS)]:
+        broken = follow(scenario, script, env, truth).verdict == "broken"
+        if broken and document["verdict"] != "broken":
+            yield "%s: it is broken, and gpumend says %s" % (", ".join(script), document["verdict"])
     if document["verdict"] != worst:
         yield "gpumend says %s, really it is %s" % (document["verdict"], worst)
 
