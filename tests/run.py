@@ -88,6 +88,7 @@ SUITES = [
     Suite("test", "hostile-forms", 300, "{py} tests/safety/forms.py {exe}"),
     Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
     Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}", "wheels"),
+    Suite("test", "built-image", 600, "{py} tests/container/built.py {exe}", "wheels"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),

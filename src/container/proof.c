@@ -44,8 +44,8 @@ static void add_framework(struct ctr_work *w)
         }
         bool offers = strcmp(frameworks[i].package, "onnxruntime-gpu") == 0;
         struct ctr_trial *t = add_trial(
-            w, offers ? "onnxruntime's build has the provider (that it runs shows in a session alone)"
-                      : arena_printf(w->a, "%s reaches the GPU: no error, and no empty list",
+            w, offers ? "onnxruntime lists its CUDA provider (only a session shows that it works)"
+                      : arena_printf(w->a, "%s uses the GPU: no error and no empty list",
                                      frameworks[i].package));
         add_word(w, t, env->executable);
         add_word(w, t, "-c");
@@ -60,10 +60,10 @@ static void add_trials(struct ctr_work *w)
         return;
     }
     if (w->s->gpu == CTR_NVIDIA || w->s->gpu == CTR_WSL) {
-        add_word(w, add_trial(w, "lists each GPU that the container was given"), "nvidia-smi");
+        add_word(w, add_trial(w, "lists each GPU that the container has"), "nvidia-smi");
     }
     if (w->s->program) {
-        struct ctr_trial *t = add_trial(w, "runs each GPU in stages, and names the first that fails");
+        struct ctr_trial *t = add_trial(w, "tests each GPU in stages and names the first stage that fails");
         t->needs_gpumend = true;
         add_word(w, t, CTR_PROGRAM);
         add_word(w, t, "probe");
@@ -104,25 +104,25 @@ static void judge_fit(struct ctr_work *w, const struct kb_drivers *d, struct ctr
     const struct kb_driver *floor = row_of(d, KB_DRIVER_MINOR, major, true);
     f->fits = HOST_UNKNOWN;
     if (!driver) {
-        f->rule = "the driver's version is not known";
+        f->rule = "the version of the driver is unknown";
     } else if (own && host_version_cmp(driver, own->linux_min) >= 0) {
         f->fits = HOST_YES;
-        f->rule = arena_printf(w->a, "the driver is at least %s, which goes with %s", own->linux_min,
+        f->rule = arena_printf(w->a, "the driver is %s or newer, as %s needs", own->linux_min,
                                own->title);
     } else if (floor && host_version_cmp(driver, floor->linux_min) >= 0) {
         f->fits = HOST_YES;
         f->rule = arena_printf(w->a,
-                               "minor-version compatibility: %s runs from driver %s on, without "
-                               "features of a newer driver and without compiling newer PTX",
+                               "minor-version compatibility: %s runs with driver %s or newer, "
+                               "without features of a newer driver and without compiling newer PTX",
                                floor->title, floor->linux_min);
     } else if (floor) {
         f->fits = HOST_NO;
         f->rule = arena_printf(w->a,
                                "%s needs driver %s or newer (a forward-compatibility package in the "
-                               "image helps on data-center GPUs alone)",
+                               "image helps only on data-center GPUs)",
                                floor->title, floor->linux_min);
     } else {
-        f->rule = arena_printf(w->a, "no row of the knowledge base names CUDA %s", f->cuda);
+        f->rule = arena_printf(w->a, "the knowledge base has no CUDA %s", f->cuda);
     }
 }
 
@@ -159,6 +159,39 @@ static void add_loaded(struct ctr_work *w, const struct kb_drivers *d)
     }
 }
 
+/* Packages of one build for CUDA; torch names its own, and others come with torch. */
+static bool is_built_for_cuda(const char *package)
+{
+    static const char *const names[] = {"ctranslate2",  "cupy-cuda11x",      "cupy-cuda12x",
+                                        "cupy-cuda13x", "jax-cuda12-plugin", "jax-cuda13-plugin",
+                                        "onnxruntime-gpu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], package) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_builds(struct ctr_work *w, const struct kb_drivers *d)
+{
+    const struct model *m = w->q->model;
+    struct kb_compats compats;
+    struct gm_err err;
+    if (!m->env || kb_compats(m->kb, &compats, &err) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < compats.n; i++) {
+        const struct kb_compat *c = &compats.rows[i];
+        const struct py_dist *x =
+            is_built_for_cuda(c->package) ? py_env_by_dist(m->env, c->package) : NULL;
+        if (x && c->cuda_major > 0 && model_version_fits(w->a, c->versions, x->version)) {
+            add_cuda(w, d, arena_printf(w->a, "%d", c->cuda_major),
+                     arena_printf(w->a, "%s %s was built for it", c->package, x->version));
+        }
+    }
+}
+
 static void add_inventory(struct ctr_work *w)
 {
     static const char *const runtimes[] = {"nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
@@ -182,6 +215,7 @@ static void add_inventory(struct ctr_work *w)
         add_cuda(w, &drivers, x ? x->version : NULL,
                  arena_printf(w->a, "%s is installed", runtimes[i]));
     }
+    add_builds(w, &drivers);
     add_cuda(w, &drivers, ctr_own_value(w, "CUDA_VERSION"), "the image sets CUDA_VERSION");
     add_loaded(w, &drivers);
 }

@@ -227,7 +227,8 @@ static void add_lines(struct ctr_work *w, const char *command, const char *reaso
     size_t at = str_find(rest, " && export ");
     struct diag_variable v;
     if (!str_is_seen(command) || strstr(command, "$'")) { // the latter quotes what is no text
-        ctr_note(w, "A repair names bytes that are no text: no line for a Dockerfile holds it.");
+        ctr_note(w, "A repair names bytes that are not text, which a Dockerfile cannot hold: it is left "
+                    "out.");
         return;
     }
     ctr_add(w, &w->s->image,
@@ -264,6 +265,27 @@ static bool is_settled(const struct ctr_work *w, const struct diag_finding *f)
     return settled;
 }
 
+/* What a Dockerfile leaves as it is, and what keeps its lines from being executed. */
+static void note_build(struct ctr_work *w)
+{
+    const struct diag_report *r = w->q->report;
+    struct stat st;
+    bool run = false;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        if (r->findings.items[i]->severity == DIAG_WARNING) {
+            ctr_note(w, arena_printf(w->a, "A warning, which these lines do not repair: %s",
+                                     r->findings.items[i]->summary));
+        }
+    }
+    for (size_t i = 0; i < w->s->image.n; i++) {
+        run |= starts_with(w->s->image.items[i].value, "RUN ");
+    }
+    if (run && root_stat(w->q->model->root, "/bin/sh", &st) < 0) {
+        ctr_note(w, "The image has no /bin/sh, which RUN lines need: run these commands where the "
+                    "image is built.");
+    }
+}
+
 /* The repairs of what is wrong with the image itself. */
 static void mend_image(struct ctr_work *w)
 {
@@ -291,8 +313,12 @@ static void mend_image(struct ctr_work *w)
             }
         }
         if (!done) {
-            ctr_note(w, arena_printf(w->a, "Not settled by settings of the container: %s", f->summary));
+            ctr_note(w, arena_printf(w->a, build ? "These lines do not repair: %s"
+                                                 : "The settings do not repair: %s", f->summary));
         }
+    }
+    if (build) {
+        note_build(w);
     }
 }
 
@@ -309,7 +335,7 @@ static void name_subject(struct ctr_work *w)
     }
     enum ctr_way way = ctr_format_way(w->q->format);
     if (w->q->image_path && (way == CTR_BY_PLUGIN || way == CTR_BY_CLAIM || way == CTR_BY_DEVICE)) {
-        ctr_note(w, "The image must be in a registry that the machine which starts it can reach.");
+        ctr_note(w, "The image must be in a registry that the machine that starts it can reach.");
     }
 }
 

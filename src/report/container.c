@@ -77,11 +77,13 @@ static void print_before(const struct out *o, struct arena *a, const struct ctr_
                          enum ctr_format format)
 {
     if (s->gpu == CTR_UNKNOWN_GPU && format != CTR_DOCKERFILE) {
-        remark(o, a, OUT_DIM, " ", "Whether there is a GPU here cannot be told: the bus could not be "
-                                   "read, so nothing is asked for.");
+        remark(o, a, OUT_DIM, " ", "Whether this host has a GPU cannot be told: the bus could not be "
+                                   "read, so no GPU is requested.");
     }
     if (s->gpu == CTR_NO_GPU) {
-        remark(o, a, OUT_DIM, " ", "No GPU here that a container could use: it runs on the CPU.");
+        remark(o, a, OUT_DIM, " ",
+               s->pick->none ? "The CPU was chosen, so no GPU is requested."
+                             : "This host has no GPU that a container could use: it runs on the CPU.");
     }
     if (s->first.n) {
         remark(o, a, OUT_DIM, " ", "First, on the host:");
@@ -99,7 +101,7 @@ static void print_trials(const struct out *o, struct arena *a, const struct ctr_
         const char *line = report_form_trial(a, s, format, t);
         if (line && !any) {
             out_print(o, OUT_PLAIN, "\n");
-            remark(o, a, OUT_DIM, " ", "To try it:");
+            remark(o, a, OUT_DIM, " ", "To test it:");
         }
         if (line) {
             any = true;
@@ -117,12 +119,12 @@ static void print_inventory(const struct out *o, struct arena *a, const struct c
     }
     out_print(o, OUT_PLAIN, "\n");
     remark(o, a, OUT_DIM, " ",
-           s->driver ? arena_printf(a, "Driver of the host: %s (%s); the newest CUDA that goes with "
-                                       "it: %s",
+           s->driver ? arena_printf(a, "Driver of the host: %s (%s); the newest CUDA it supports: "
+                                       "%s",
                                     s->driver, s->driver_from ? s->driver_from : "",
-                                    s->driver_cuda ? s->driver_cuda : "cannot tell")
-                     : arena_printf(a, "Driver of the host: cannot tell (%s)",
-                                    s->driver_from ? s->driver_from : "nothing names it"));
+                                    s->driver_cuda ? s->driver_cuda : "unknown")
+                     : arena_printf(a, "Driver of the host: unknown (%s)",
+                                    s->driver_from ? s->driver_from : "no file names it"));
     for (size_t i = 0; i < s->fits.n; i++) {
         const struct ctr_fit *f = &s->fits.items[i];
         remark(o, a, OUT_DIM, " ",
@@ -130,7 +132,7 @@ static void print_inventory(const struct out *o, struct arena *a, const struct c
                             words[f->fits], f->rule));
     }
     if (s->fits.n == 0) {
-        remark(o, a, OUT_DIM, " ", "CUDA of the image: cannot tell (nothing in it names a version)");
+        remark(o, a, OUT_DIM, " ", "CUDA of the image: unknown (nothing in it names a version)");
     }
 }
 
@@ -143,10 +145,10 @@ static void print_undo(const struct out *o, struct arena *a, const struct ctr_se
     if (use.value) {
         remark(o, a, OUT_DIM, " ", "To use it:");
         remark(o, a, OUT_PLAIN, "   ", use.value);
-        remark(o, a, OUT_DIM, " ", "To return:");
+        remark(o, a, OUT_DIM, " ", "To undo it:");
         remark(o, a, OUT_PLAIN, "   ", undo.value);
     } else {
-        remark(o, a, OUT_DIM, " ", "To return, start the container without these settings: they "
+        remark(o, a, OUT_DIM, " ", "To undo it, start the container without these settings; they "
                                    "change nothing else.");
     }
     print_steps(o, a, &s->undo);
@@ -162,13 +164,13 @@ void report_container_text(const struct out *o, const struct out *r, struct aren
         print_steps(r, a, &s->image);
         out_print(r, OUT_PLAIN, "\n");
     } else if (format == CTR_DOCKERFILE) {
-        remark(r, a, OUT_DIM, " ", "Nothing in the image has to be mended.");
+        remark(r, a, OUT_DIM, " ", "The image has no error that a Dockerfile can repair.");
     }
     print_form(o, a, s, format, &list);
     if (s->image.n && format != CTR_DOCKERFILE) {
         out_print(r, OUT_PLAIN, "\n");
-        remark(r, a, OUT_DIM, " ", "What neither the image nor this host has, as lines for the "
-                                   "Dockerfile:");
+        remark(r, a, OUT_DIM, " ", "Lines for the Dockerfile, for what neither the image nor this "
+                                   "host has:");
         print_steps(r, a, &s->image);
     }
     print_trials(r, a, s, format);

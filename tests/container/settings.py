@@ -289,6 +289,63 @@ def selected(exe, folder):
           in values(more, "environment"), more)
 
 
+# ---------------------------------------------------------------- which CUDA meets which driver
+
+FITS = (    # machine, CUDA_VERSION of the image, its release, whether it fits, a part of the rule
+    ("geforce-desktop", "12.4.1", "12.4", "yes", "or newer, as CUDA 12.4 needs"),
+    ("geforce-desktop", "11.8.0", "11.8", "yes", "or newer, as CUDA 11.8 needs"),
+    ("geforce-desktop", "12.9.1", "12.9", "yes", "minor-version compatibility"),
+    ("geforce-desktop", "13.0.1", "13.0", "no", "needs driver 580"),
+    ("driver-470", "11.4.0", "11.4", "yes", "as CUDA 11.4 needs"),
+    ("driver-470", "11.8.0", "11.8", "yes", "minor-version compatibility"),
+    ("driver-470", "12.0.0", "12.0", "no", "any CUDA 12.x needs driver 525.60.13 or newer"),
+    ("geforce-desktop", "99.1", "99.1", "unknown", "the knowledge base has no CUDA 99.1"),
+    ("nouveau", "12.4.1", "12.4", "unknown", "the version of the driver is unknown"))
+
+
+def environment_of(folder, **packages):
+    """An environment of Python that has these distributions, and nothing else of them."""
+    site = folder / "lib/python3.11/site-packages"
+    for name, version in packages.items():
+        info = site / f"{name}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (folder / "bin").mkdir()
+    (folder / "bin/python3").symlink_to(os.path.realpath("/usr/bin/python3"))
+    (folder / "bin/python").symlink_to("python3")
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
+    return folder
+
+
+def inventory(exe, folder):
+    for machine, version, release, fits, rule in FITS:
+        top = tree(folder, machine)
+        arguments = ("docker", "--host", top, "--env", f"CUDA_VERSION={version}", "/bin/true")
+        said = json.loads(run(exe, *arguments, "--json").stdout)["inventory"]
+        where = f"{machine}: CUDA {version}"
+        check(where, [(f["cuda"], f["fits"]) for f in said["image"]] == [(release, fits)]
+              and rule in said["image"][0]["rule"], said)
+        shown = run(exe, *arguments).stdout
+        words = {"yes": "fits", "no": "does not fit", "unknown": "cannot tell"}[fits]
+        check(f"{where}: in words", f"CUDA of the image: {release} (the image sets CUDA_VERSION): "
+              f"{words}: " in shown and f"Driver of the host: {said['driver'] or 'unknown'} (" in shown,
+              shown)
+    for text in ("latest", "12;4", "", "12.4\n13"):
+        said = json.loads(run(exe, "docker", "--host", tree(folder, "geforce-desktop"), "--env",
+                              f"CUDA_VERSION={text}", "--json", "/bin/true").stdout)["inventory"]
+        check(f"CUDA_VERSION={text!r} is no version", said["image"] == [], said)
+    for name, packages, expected in (
+            ("runtime", {"nvidia_cuda_runtime_cu12": "12.1.105"}, [("12.1", "yes")]),
+            ("built", {"ctranslate2": "4.5.0"}, [("12", "yes")]),
+            ("two", {"ctranslate2": "3.24.0", "nvidia_cuda_runtime": "13.0.96"},
+             [("13.0", "no"), ("11", "yes")]),
+            ("none", {"requests": "2.32.0"}, [])):
+        env = environment_of(folder / f"env-{name}", **packages)
+        said = json.loads(run(exe, "docker", "--host", folder / "geforce-desktop", "--json",
+                              env).stdout)["inventory"]
+        check(f"packages: {name}", [(f["cuda"], f["fits"]) for f in said["image"]] == expected, said)
+
+
 # ---------------------------------------------------------------- an image itself
 
 def layer_of(folder):
@@ -509,6 +566,7 @@ def main():
         expected(exe, folder)
         lacking(exe, folder)
         reasons_are_true(exe, folder)
+        inventory(exe, folder)
         selected(exe, folder)
         of_image(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)

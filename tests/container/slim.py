@@ -12,6 +12,7 @@ start is said. Skips by name where podman runs no container, or the wheels canno
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -76,11 +77,11 @@ def podman(*arguments):
                           check=False)
 
 
-def import_root(root, image):
+def import_root(root, image, *instructions):
     """None, or why podman does not take it."""
+    changes = " ".join(f"-c {shlex.quote(one)}" for one in instructions)
     done = subprocess.run(
-        f"tar -C '{root}' -c . | podman import -q -c 'CMD [\"/usr/bin/python3\"]' "
-        f"-c 'ENV LD_LIBRARY_PATH={':'.join(LIBRARIES)}' - {image}",
+        f"tar -C {shlex.quote(str(root))} -c . | podman import -q {changes} - {image}",
         shell=True, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else done.stderr.strip()[-150:]
 
@@ -178,7 +179,8 @@ def main():
             host = tree(folder, "geforce-desktop")
             image = f"localhost/gpumend-slim-{os.getpid()}:1"
             make_root(folder / "root", wheels, WHEELS)
-            why = import_root(folder / "root", image)
+            why = import_root(folder / "root", image, 'CMD ["/usr/bin/python3"]',
+                              f"ENV LD_LIBRARY_PATH={':'.join(LIBRARIES)}")
             if why:
                 raise store.Skip("podman import: " + why)
             try:
