@@ -339,6 +339,39 @@ bool str_is_seen(const char *s)
     return true;
 }
 
+/* $'...': what a terminal does not show as it is, in octal (POSIX.1-2024, 2.2.4). A shell that does
+ * not know it takes it for a text in single quotes after a dollar sign: nothing in it is acted on. */
+static const char *quote_unseen(struct arena *a, const char *s)
+{
+    const char *out = "$'";
+    for (size_t n = strlen(s), i = 0, len; i < n; i += len) {
+        len = str_seen(s + i, n - i);
+        const char *escape = len == 1 && strchr("'\\", s[i]) ? "\\" : "";
+        out = len ? arena_printf(a, "%s%s%.*s", out, escape, (int)len, s + i)
+                  : arena_printf(a, "%s\\%03o", out, (unsigned char)s[i]);
+        len = len ? len : 1;
+    }
+    return arena_printf(a, "%s'", out);
+}
+
+const char *str_shell_word(struct arena *a, const char *s)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_@%+=:,./-";
+    if (*s && strspn(s, plain) == strlen(s)) {
+        return s;
+    }
+    if (!str_is_seen(s)) {
+        return quote_unseen(a, s);
+    }
+    const char *out = "'";
+    for (struct str rest = str_of(s); rest.s;) {
+        struct str part = str_cut(&rest, '\'');
+        out = arena_printf(a, "%s" STR_FMT "%s", out, STR_ARG(part), rest.s ? "'\\''" : "'");
+    }
+    return out;
+}
+
 char *str_printable(struct arena *a, const char *s)
 {
     static const char hex[] = "0123456789abcdef";

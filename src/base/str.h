@@ -77,6 +77,10 @@ uint32_t str_code_point(const char *s, size_t n, size_t *ret_len);
 size_t str_seen(const char *s, size_t n);
 bool str_is_seen(const char *s); // all of it
 
+/* A text as one word of a shell: as it is where no shell sees more in it, else in single quotes, with
+ * $'...' for what str_seen() refuses. */
+const char *str_shell_word(struct arena *a, const char *s);
+
 /* Foreign bytes made printable: those of what str_seen() refuses become \xNN. */
 char *str_printable(struct arena *a, const char *s);
 bool str_is_utf8(const char *s, size_t n);

@@ -389,20 +389,20 @@ static int dump(json_t *doc, int status)
     return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : status;
 }
 
-/* The command with the target and the options of this one: "gpumend fix /opt/v --undo". */
+/* The command for the target of this one: "gpumend fix /opt/v --undo". */
 static const char *command_of(const struct act *act, const char *command, const char *option)
 {
     struct arena *a = act->arena;
-    const struct model_target_options *asked = act->asked;
-    const char *text = arena_printf(a, "gpumend %s", command);
-    if (asked->target) {
-        text = arena_printf(a, "%s %s", text, diag_shell_word(a, asked->target));
-    }
-    if (asked->root_path) {
-        text = arena_printf(a, "%s --root %s", text, diag_shell_word(a, asked->root_path));
-    }
-    return str_printable(a, arena_printf(a, "%s%s%s%s", text, act->is_system ? " --system" : "",
-                                         *option ? " " : "", option));
+    const char *system = act->is_system ? *option ? "--system " : "--system" : "";
+    const char *options = arena_printf(a, "%s%s", system, option);
+    return str_printable(a, model_command(&act->target->model, command, options));
+}
+
+/* `fix` with all that this target was looked at with: the same plan. */
+static const char *plan_command(const struct act *act, const char *option)
+{
+    return command_of(act, "fix", arena_printf(act->arena, "%s%s%s", act->options,
+                                               *act->options && *option ? " " : "", option));
 }
 
 static void say_label(const struct out *o, enum out_style style, const char *label)
@@ -437,7 +437,7 @@ static void say_start(const struct act *act, const struct out *o, const struct o
         if (first) {
             say_label(o, OUT_YELLOW, "to do");
             out_wrap(o, 10, str_printable(act->arena, s->text));
-            fprintf(o->file, "            %s\n", command_of(act, "fix", "--apply"));
+            fprintf(o->file, "            %s\n", plan_command(act, "--apply"));
             fprintf(o->file, "          or, for one start,\n");
         }
         first = false;
@@ -458,7 +458,7 @@ static void say_left(const struct act *act, const struct out *o, const struct ou
         }
     }
     if (any) {
-        fprintf(o->file, "            %s\n", command_of(act, "fix", ""));
+        fprintf(o->file, "            %s\n", plan_command(act, ""));
         fprintf(o->file, "          lists the ways that are left\n");
     }
 }

@@ -12,6 +12,7 @@ struct act {
     struct model_target *target;              // open; the plan was made of it
     const struct model_target_options *asked; // how it was opened
     const struct diag_report *report;         // that the plan was made of; NULL without a plan
+    const char *options;                      // cli_target_options()
     bool packages, is_system, json;
 };
 

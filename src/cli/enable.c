@@ -76,16 +76,17 @@ static int enable(struct enable *c, struct act *act)
     }
     if (is_there) {
         return cli_fail(CLI_CANNOT, "enable: %s has a hook, and without it none would be made now; it "
-                                    "stays as it is (gpumend disable %s removes it)",
+                                    "stays as it is (%s removes it)",
                         str_printable(&c->t.arena, site),
-                        str_printable(&c->t.arena, diag_shell_word(&c->t.arena, m->env->prefix)));
+                        str_printable(&c->t.arena, model_command(m, "disable", "")));
     }
     if (report.verdict == DIAG_OK) {
         return cli_fail(CLI_CANNOT, "enable: check finds no error here, so there is nothing to load");
     }
-    return cli_fail(CLI_CANNOT, "enable: no hook helps here%s%s (gpumend fix lists the ways that do)",
+    return cli_fail(CLI_CANNOT, "enable: no hook helps here%s%s (%s lists the ways that do)",
                     plan.cannot.n ? ": " : "",
-                    plan.cannot.n ? str_printable(&c->t.arena, plan.cannot.items[0]) : "");
+                    plan.cannot.n ? str_printable(&c->t.arena, plan.cannot.items[0]) : "",
+                    str_printable(&c->t.arena, model_command(m, "fix", act->options)));
 }
 
 static int run_with(void *command)
@@ -96,6 +97,7 @@ static int run_with(void *command)
                             .arena = &c->t.arena,
                             .target = &c->target,
                             .asked = &c->t.asked,
+                            .options = cli_target_options(&c->t),
                             .json = c->t.json};
     bool to_enable = strcmp(c->t.command, "enable") == 0;
     c->t.asked.only_open = !to_enable;

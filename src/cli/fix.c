@@ -93,6 +93,7 @@ static int print(struct fix *c)
         .kind = c->target.kind,
         .path = c->t.asked.target,
         .root = c->t.asked.root_path ? c->t.asked.root_path : "/",
+        .options = cli_target_options(&c->t),
     };
     if (c->t.json) {
         if (out_json_dump(stdout, report_plan_json(m, &c->report, &c->plan, &shown)) < 0) {
@@ -179,6 +180,7 @@ static int run_with(void *command)
         .target = &c->target,
         .asked = &c->t.asked,
         .report = &c->report,
+        .options = cli_target_options(&c->t),
         .packages = c->packages,
         .is_system = c->is_system,
         .json = c->t.json,

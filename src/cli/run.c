@@ -388,6 +388,14 @@ static int not_started(struct runner *c, int error)
     return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
 }
 
+/* "gpumend check /opt/v/bin/python" */
+static const char *check_command(struct runner *c)
+{
+    const struct mend_program *p = &c->program;
+    const char *target = p->python ? p->python : p->elf ? p->elf : p->file;
+    return arena_printf(&c->arena, "gpumend check %s", str_shell_word(&c->arena, target));
+}
+
 static void tell(struct runner *c)
 {
     const struct mend_launch *l = &c->launch;
@@ -395,9 +403,10 @@ static void tell(struct runner *c)
         (void)cli_fail(CLI_OK, "run: %s", str_printable(&c->arena, l->remarks.items[i]));
     }
     if (l->left.n) {
-        (void)cli_fail(CLI_OK, "run: not mended by variables%s: %s (gpumend check says more)",
+        (void)cli_fail(CLI_OK, "run: not mended by variables%s: %s (%s says more)",
                        l->left.n > 1 ? arena_printf(&c->arena, ", one of %zu errors", l->left.n) : "",
-                       str_printable(&c->arena, l->left.items[0].text));
+                       str_printable(&c->arena, l->left.items[0].text),
+                       str_printable(&c->arena, check_command(c)));
     }
 }
 

@@ -79,6 +79,7 @@ int cli_target_take(struct cli_target *t, int id, const char *value)
     case CLI_GLIBC: return cli_take_glibc(t->command, value, &t->asked.glibc_minor);
     case CLI_CPU:
         t->asked.cpu = &t->cpu;
+        t->cpu_text = value;
         return cli_take_cpu(t->command, value, &t->cpu);
     case CLI_KB: t->asked.kb_path = value; return CLI_OK;
     case CLI_JSON: t->json = true; return CLI_OK;
@@ -86,6 +87,31 @@ int cli_target_take(struct cli_target *t, int id, const char *value)
     case CLI_ARGUMENT: return take_target(t, value);
     default: return CLI_USAGE;
     }
+}
+
+static const char *with_option(struct arena *a, const char *words, const char *name,
+                               const char *value)
+{
+    return value ? arena_printf(a, "%s%s%s %s", words, *words ? " " : "", name,
+                                str_shell_word(a, value))
+                 : words;
+}
+
+const char *cli_target_options(struct cli_target *t)
+{
+    struct arena *a = &t->arena;
+    const struct model_target_options *o = &t->asked;
+    const char *glibc = o->glibc_minor ? arena_printf(a, "2.%d", o->glibc_minor) : NULL;
+    const char *words = with_option(a, "", "--import", o->imports);
+    words = with_option(a, words, "--host", o->host_path);
+    words = with_option(a, words, "--glibc", glibc);
+    words = with_option(a, words, "--cpu", t->cpu_text);
+    words = with_option(a, words, "--kb", o->kb_path);
+    for (size_t i = 0; i < t->given.n; i++) {
+        const char *value = t->given.items[i];
+        words = with_option(a, words, strchr(value, '=') ? "--env" : "--unset", value);
+    }
+    return words;
 }
 
 /* ------------------------------------------------------------------ the run */

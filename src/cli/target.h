@@ -49,6 +49,7 @@ struct cli_target {
     struct cli_env env; // of the start; in `asked` when run() is called
     struct model_target_options asked;
     struct ldso_cpu cpu;
+    const char *cpu_text; // --cpu as given, or NULL
     bool env_given; // --env or --unset
     bool json, verbose;
     VEC(const char *) given; // what --env and --unset say, in their order: "K=V", or "K" to remove
@@ -68,6 +69,10 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
 
 /* Takes a common option, or the argument TARGET. */
 int cli_target_take(struct cli_target *t, int id, const char *value);
+
+/* What was asked for beside TARGET and --root, ready for a shell: "--import torch --env 'A=b c'", or
+ * "". For commands that are printed (model_command()). */
+const char *cli_target_options(struct cli_target *t);
 
 /* For a target that turns out to be another system's, such as an image: the start environment is
  * PATH and what --env and --unset say, nothing of this shell's. */

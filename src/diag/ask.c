@@ -38,8 +38,7 @@ bool diag_shows_in(struct model *m, const struct diag_finding *f, const struct m
 
 const char *diag_shell_word(struct arena *a, const char *text)
 {
-    struct diag d = {.a = a};
-    return diag_quote(&d, text);
+    return str_shell_word(a, text);
 }
 
 /* ------------------------------------------------------------------ commands, read back */

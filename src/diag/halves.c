@@ -19,12 +19,9 @@ static void add_journal(struct diag *d, const struct model_journal *j, const cha
                  arena_printf(d->a, "A repair in %s was begun and has not ended (journal %lu): its "
                                     "files are neither as they were nor as they should be.",
                               *options ? "the system" : base, (unsigned long)j->id));
-    const char *target = d->m->base ? diag_quote(d, d->m->base) : "";
-    const char *root = d->m->root->is_host
-                           ? "" : arena_printf(d->a, " --root %s", diag_quote(d, d->m->root->path));
     diag_evidence(d, f, "the journal is %s", j->folder);
     diag_repair(d, f, DIAG_REPAIR_FILE,
-                arena_printf(d->a, "gpumend fix %s%s%s --undo", target, root, options),
+                model_command(d->m, "fix", arena_printf(d->a, "%s--undo", options)),
                 "Take back what it did, then plan again. If a gpumend is still at work there, wait "
                 "for its end.");
 }
@@ -35,7 +32,7 @@ void diag_rule_journal(struct diag *d)
         add_journal(d, &d->m->unfinished, "");
     }
     if (d->m->unfinished_system.folder) {
-        add_journal(d, &d->m->unfinished_system, " --system");
+        add_journal(d, &d->m->unfinished_system, "--system ");
     }
 }
 

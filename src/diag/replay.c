@@ -44,37 +44,9 @@ const char *diag_path_without(struct diag *d, const char *dir)
 
 /* ------------------------------------------------------------------ shell */
 
-/* $'...': what a terminal does not show as it is, in octal (POSIX.1-2024, 2.2.4). A shell that does
- * not know it takes it for a text in single quotes after a dollar sign: nothing in it is acted on. */
-static const char *quote_unseen(struct diag *d, const char *text)
-{
-    const char *out = "$'";
-    for (size_t n = strlen(text), i = 0, len; i < n; i += len) {
-        len = str_seen(text + i, n - i);
-        const char *escape = len == 1 && strchr("'\\", text[i]) ? "\\" : "";
-        out = len ? arena_printf(d->a, "%s%s%.*s", out, escape, (int)len, text + i)
-                  : arena_printf(d->a, "%s\\%03o", out, (unsigned char)text[i]);
-        len = len ? len : 1;
-    }
-    return arena_printf(d->a, "%s'", out);
-}
-
 const char *diag_quote(struct diag *d, const char *text)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_@%+=:,./-";
-    if (*text && strspn(text, plain) == strlen(text)) {
-        return text;
-    }
-    if (!str_is_seen(text)) {
-        return quote_unseen(d, text);
-    }
-    const char *out = "'";
-    for (struct str rest = str_of(text); rest.s;) {
-        struct str part = str_cut(&rest, '\'');
-        out = arena_printf(d->a, "%s%s%s", out, str_dup(d->a, part), rest.s ? "'\\''" : "'");
-    }
-    return out;
+    return str_shell_word(d->a, text);
 }
 
 const char *diag_path_command(struct diag *d, const char *library_path)

@@ -103,8 +103,8 @@ static int put_hook(const struct doing *d, struct gm_err *err)
                           m->env->prefix);
     }
     if (model_hook_read(m->root, m->arena, site, NULL)) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s has a hook already (gpumend disable takes "
-                          "it away)", site);
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "the environment has a hook already (%s takes it "
+                          "away)", model_command(m, "disable", ""));
     }
     struct str module =
         hook_module(m->arena, prefix, site, s->modules, s->n_modules, s->paths, s->n_paths);
@@ -380,15 +380,17 @@ int mend_take_back(struct mend_applied *applied, struct gm_err *err)
 }
 
 /* After a failure: as it was, or the user learns that it is not. */
-static void roll_back(struct mend_applied *applied, struct gm_err *err)
+static void roll_back(struct model *m, const struct mend_apply_options *o,
+                      struct mend_applied *applied, struct gm_err *err)
 {
     struct gm_err again;
     unsigned count;
     work_close(&applied->work);
     if (work_recover(&applied->place, &count, &again) < 0) {
         struct gm_err first = *err;
-        (void)gm_err_set(err, first.code, "%.200s; taking back what was done so far failed too "
-                         "(%.150s): it is finished by gpumend fix --undo", first.text, again.text);
+        (void)gm_err_set(err, first.code, "%.120s; taking back what was done so far failed too "
+                         "(%.100s): it is finished by %s", first.text, again.text,
+                         model_command(m, "fix", o->is_system ? "--system --undo" : "--undo"));
     }
 }
 
@@ -413,7 +415,7 @@ int mend_apply(struct model *m, const struct mend_way *way, const struct mend_ap
     rc = rc < 0 ? rc : carry_out(&d, way, err);
     rc = rc < 0 ? rc : work_finish(&ret->work, err);
     if (rc < 0) {
-        roll_back(ret, err);
+        roll_back(m, o, ret, err);
     }
     return rc;
 }

@@ -390,7 +390,7 @@ static bool ask_ran(struct chooser *c, struct mend_candidate *x)
     const char *why = !r ? not_reached(c, x)
                       : r->why ? arena_printf(c->a, "the probe failed on it: %s", r->why)
                                : "no library of the environment has multiplied on it";
-    return against(x, "probe-failed", why, "gpumend probe");
+    return against(x, "probe-failed", why, model_command(c->m, "probe", ""));
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -930,7 +930,7 @@ static void say_notes(struct chooser *c)
     const struct mend_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
     if (c->o->was_run && ran && !(ran->formats & MEND_FORMAT_FLOAT16)) {
         VEC_PUSH(c->a, &r->notes, "float16 is not offered: the probe has not seen a product in it "
-                                  "that was right (gpumend probe says more)");
+                                  "that was right");
     }
     if (!c->dist) {
         const char *where = c->m->env ? arena_printf(c->a, "in %s", c->m->env->prefix) : "here";

@@ -230,6 +230,10 @@ void model_compat_note(struct model *m, const char *path, struct host_compat *re
 
 const char *model_source_name(enum model_source source);
 
+/* "gpumend COMMAND TARGET [--root DIR][ OPTIONS]" for the same target, as one pastes it into a shell;
+ * `options` are ready for a shell, "" for none. */
+const char *model_command(const struct model *m, const char *command, const char *options);
+
 /* What a rule may ask about one path. A relative one counts from the working directory. */
 const char *model_absolute(struct model *m, const char *path);
 bool model_is_folder(struct model *m, const char *path);

@@ -52,6 +52,28 @@ static void add_scripts(struct model_target *t, const struct model_target_option
     model_add_default_scripts(&t->model, imports.items, imports.n);
 }
 
+/* By its interpreter, where the prefix is the system's. */
+static const char *name_of(const struct model *m)
+{
+    const struct py_env *env = m->env;
+    return !env                                             ? m->target_file
+           : env->kind == PY_ENV_SYSTEM && env->executable ? env->executable
+                                                            : env->prefix;
+}
+
+const char *model_command(const struct model *m, const char *command, const char *options)
+{
+    struct arena *a = m->arena;
+    const char *name = name_of(m), *text = arena_printf(a, "gpumend %s", command);
+    if (name) {
+        text = arena_printf(a, "%s %s", text, str_shell_word(a, name));
+    }
+    if (!m->root->is_host) {
+        text = arena_printf(a, "%s --root %s", text, str_shell_word(a, m->root->path));
+    }
+    return arena_printf(a, "%s%s%s", text, *options ? " " : "", options);
+}
+
 static void find_hook(struct model *m)
 {
     for (size_t i = 0; i < m->env->paths_n && !m->hook.file; i++) {
@@ -63,7 +85,7 @@ static void find_hook(struct model *m)
     if (m->hook.file) {
         VEC_PUSH(m->arena, &m->notes,
                  arena_printf(m->arena, "a start-up hook of gpumend loads %zu %s before the first "
-                                        "import of %s (gpumend disable takes it out)",
+                                        "import of %s",
                               m->hook.n_libraries,
                               m->hook.n_libraries == 1 ? "library" : "libraries",
                               m->hook.n_modules ? m->hook.modules[0] : "nothing"));

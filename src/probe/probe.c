@@ -468,8 +468,8 @@ static bool is_settled(struct session *s, const struct probe_stage *stage, int d
             .stage = stage,
             .device = device,
             .outcome = PROBE_FAIL,
-            .says = arena_printf(s->a, "the target needs %s and its loader does not give it "
-                                       "(gpumend check says why and what to do)",
+            .says = arena_printf(s->a, "the target needs %s and its loader does not give it (a check "
+                                       "of the target says why and what to do)",
                                  asked)};
     } else if (stage->module && !(s->m->env && s->m->env->executable)) {
         *ret = (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,

@@ -159,8 +159,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUBLAS,
      .title = "cuBLAS, version",
      .shows = "cuBLAS opens",
-     .means = "The files of cuBLAS are at fault, not the driver and not the GPU: gpumend check says "
-              "which is the wrong one."},
+     .means = "The files of cuBLAS are at fault, not the driver and not the GPU: a check of the "
+              "target says which one is wrong."},
     {.name = "cudnn",
      .vendor = PROBE_NVIDIA,
      .stem = "libcudnn.so",

@@ -316,6 +316,11 @@ static void remarks_text(const struct page *p, const struct diag_report *r)
     for (size_t i = 0; i < r->notes.n && i < max; i++) {
         remark(p, OUT_DIM, "note", r->notes.items[i]);
     }
+    if (p->m->hook.file) {
+        out_print(p->o, OUT_DIM, "hook");
+        fprintf(p->o->file, "     taken out by: %s\n",
+                str_printable(p->m->arena, model_command(p->m, "disable", "")));
+    }
     if (fine > max || r->notes.n > max) {
         fprintf(p->o->file, "         and %zu more: -v prints them all\n",
                 (fine > max ? fine - max : 0) + (r->notes.n > max ? r->notes.n - max : 0));

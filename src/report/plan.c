@@ -367,21 +367,31 @@ static size_t applied(const struct mend_plan *plan, enum mend_reach reach)
     return best;
 }
 
-static void next_text(const struct out *o, const struct mend_plan *plan)
+/* "gpumend fix /opt/v --import torch --apply" */
+static const char *again(const struct model *m, const struct report_target *target, const char *command,
+                         const char *option)
+{
+    const char *options = target->options ? target->options : "";
+    return str_printable(m->arena, model_command(m, command, arena_printf(
+        m->arena, "%s%s%s", options, *options && *option ? " " : "", option)));
+}
+
+static void next_text(const struct out *o, const struct model *m, const struct mend_plan *plan,
+                      const struct report_target *target)
 {
     size_t files = applied(plan, MEND_FILES), packages = applied(plan, MEND_PIP);
     const struct mend_way *start = mend_plan_best(plan, MEND_FOR_ONE_START);
     if (start) {
-        fprintf(o->file, "  gpumend run -- COMMAND            starts a program with way %zu\n",
+        fprintf(o->file, "  gpumend run -- COMMAND\n      starts a program with way %zu\n",
                 (size_t)(start - plan->ways.items) + 1);
     }
     if (files) {
-        fprintf(o->file, "  this with --apply                 carries out way %zu; --undo takes it "
-                "back\n", files);
+        fprintf(o->file, "  %s\n      carries out way %zu; --undo takes it back\n",
+                again(m, target, "fix", "--apply"), files);
     }
     if (packages != files) {
-        fprintf(o->file, "  this with --apply --packages      carries out way %zu; --undo takes it "
-                "back\n", packages);
+        fprintf(o->file, "  %s\n      carries out way %zu; --undo takes it back\n",
+                again(m, target, "fix", "--apply --packages"), packages);
     }
 }
 
@@ -400,13 +410,14 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
     fputc('\n', o->file);
     const char *verdict = report_plan_verdict(r);
     if (strcmp(verdict, "unknown") == 0) {
-        fprintf(o->file, "unknown     nothing could be judged; gpumend check says why\n");
+        fprintf(o->file, "unknown     nothing could be judged; %s says why\n",
+                again(m, target, "check", ""));
     } else if (plan->ways.n == 0) {
         fprintf(o->file, strcmp(verdict, "ok") == 0 ? "ok          nothing to mend\n"
                                                     : "broken      no way was found that mends it\n");
     } else {
         fprintf(o->file, "%zu way%s, the least invasive first; nothing was changed\n", plan->ways.n,
                 plan->ways.n == 1 ? "" : "s");
-        next_text(o, plan);
+        next_text(o, m, plan, target);
     }
 }

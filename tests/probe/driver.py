@@ -412,7 +412,7 @@ def asked_in_vain(lab):
     library.unlink()
     answer = lab.probe(lab.environment(both(lab)), str(program))
     yield from differences(stage(answer.document, "cublas"), outcome="failed", because=None,
-                           says=["needs libcublas.so.12", "does not give it", "gpumend check"])
+                           says=["needs libcublas.so.12", "does not give it", "a check of the target"])
     yield from differences(stage(answer.document, "cublas-float32"), outcome="not-run",
                            because="cublas")
     yield from differences(stage(answer.document, "kernel"), outcome="passed")
