@@ -85,14 +85,18 @@ static const char *by_code(struct arena *a, long code, const struct probe_driver
     return NULL;
 }
 
+/* A stage that ended without a word says whose code was running, and nothing of whose fault that was. */
 static const char *crashed(struct arena *a, const struct probe_run *run)
 {
+    static const char *const logs[PROBE_VENDORS] = {
+        [PROBE_NVIDIA] = "; the kernel's log (dmesg: NVRM, Xid) may tell",
+        [PROBE_AMD] = "; the kernel's log (dmesg: amdgpu, kfd) may tell"};
+    const char *log = logs[run->stage->vendor] ? logs[run->stage->vendor] : "";
     const char *where = run->last_call ? run->last_call : "the stage";
     if (run->signal) {
         return arena_printf(a, "What ended the process is code that ran during %s: the library's or "
-                               "that of what it loads and calls. Which of them is at fault, and "
-                               "whether kernel module and GPU are, is not known; the kernel's log "
-                               "(dmesg: NVRM, Xid) may tell.", where);
+                               "that of what it loads and calls. Which of them is at fault, or what "
+                               "below them, is not known%s.", where, log);
     }
     return arena_printf(a, "The library, or what it loads, ended the process by itself during %s. "
                            "What is at fault is not known; it may have written why.", where);
@@ -129,11 +133,11 @@ const char *probe_meaning(struct arena *a, const struct probe_run *run,
     if (run->outcome == PROBE_FAIL && s->vendor == PROBE_NVIDIA && is_about_files(run)) {
         return by_code(a, run->code, driver);
     }
+    if (run->outcome == PROBE_CRASHED && !s->module) { // a package's row asserts nothing of it
+        return crashed(a, run);
+    }
     if (!of_driver) {
         return s->means;
-    }
-    if (run->outcome == PROBE_CRASHED) {
-        return crashed(a, run);
     }
     const char *known = run->outcome == PROBE_FAIL ? by_code(a, run->code, driver) : NULL;
     if (known && strcmp(s->name, "visible-devices") != 0) {

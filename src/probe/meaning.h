@@ -1,7 +1,7 @@
 /*
  * What follows from a stage that did not pass, and what does not: for the stages of NVIDIA's driver by
- * how the stage ended and with which code, for the others as their row says. Nothing is blamed that
- * the end of the stage does not show.
+ * how the stage ended and with which code, for the others as their row says, and of a crash that whose
+ * fault it was is not known. Nothing is blamed that the end of the stage does not show.
  */
 #ifndef GPUMEND_PROBE_MEANING_H
 #define GPUMEND_PROBE_MEANING_H

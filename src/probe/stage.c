@@ -13,8 +13,7 @@
     LIBRARY_STAGE(prefix "-" type, "cublas-start", stem_, PROBE_API_CUBLAS, name_ ", " type,       \
                   name_ " multiplies in " type,                                                    \
                   "The driver, memory and kernels work; what asks " name_ " for " type              \
-                  " products fails or is wrong, and other number formats are told by their own "   \
-                  "stages.")
+                  " products fails or is wrong. Other number formats have their own stages.")
 #define GEMM_STAGES(prefix, stem_, name_)                                                          \
     GEMM_STAGE(prefix, stem_, name_, "float32"), GEMM_STAGE(prefix, stem_, name_, "tf32"),         \
         GEMM_STAGE(prefix, stem_, name_, "float16"),                                               \
@@ -31,9 +30,8 @@
     {.name = "hipblas-" type, .vendor = PROBE_AMD, .needs = "hip-memory", .per_device = true,       \
      .stem = "libhipblas.so", .api = PROBE_API_HIPBLAS, .title = "hipBLAS, " type,               \
      .shows = "hipBLAS multiplies in " type,                                                       \
-     .means = "HIP and memory work; what asks hipBLAS for " type " products fails or is wrong (a "  \
-              "crash here is most often rocBLAS without kernels for the gfx target), and other "   \
-              "number formats are told by their own stages."}
+     .means = "HIP and memory work; what asks hipBLAS for " type " products fails or is wrong. "     \
+              "Other number formats have their own stages."}
 
 const struct probe_stage probe_stages[] = {
     {.name = "driver-found",
@@ -49,8 +47,7 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .title = "driver library opens",
      .shows = "the driver's library opens",
-     .means = "The file of the driver's library is there and cannot be used as it is; no package of "
-              "the environment is at fault."},
+     .means = "The file of the driver's library is there and cannot be used as it is."},
     {.name = "driver-symbols",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-opens",
@@ -94,8 +91,7 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "GPUs that programs see",
      .shows = "programs see GPUs",
-     .means = "The driver has a GPU and the variables of this environment hide it: driver and "
-              "hardware are not at fault."},
+     .means = "The driver has a GPU and the variables of this environment hide it."},
     {.name = "context",
      .vendor = PROBE_NVIDIA,
      .needs = "visible-devices",
@@ -104,8 +100,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "context",
      .shows = "a context can be made",
-     .means = "The driver sees this GPU and cannot work on it. Library search and packages are not "
-              "at fault."},
+     .means = "The driver sees this GPU and cannot work on it. No library of the environment was "
+              "involved."},
     {.name = "attributes",
      .vendor = PROBE_NVIDIA,
      .needs = "visible-devices",
@@ -114,7 +110,7 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "attributes",
      .shows = "the GPU says what it is",
-     .means = "The driver does not get from the GPU what it is; the environment is not at fault."},
+     .means = "The driver cannot identify the GPU. No library of the environment was involved."},
     {.name = "memory-free",
      .vendor = PROBE_NVIDIA,
      .needs = "context",
@@ -123,8 +119,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "free memory",
      .shows = "its memory is counted",
-     .means = "A context was made and the GPU's memory cannot be counted; the environment is not at "
-              "fault."},
+     .means = "A context was made and the GPU's memory cannot be counted. No library of the environment "
+              "was involved."},
     {.name = "memory",
      .vendor = PROBE_NVIDIA,
      .needs = "context",
@@ -133,8 +129,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "memory",
      .shows = "memory goes there and back",
-     .means = "A context was made and memory does not work: the GPU's memory is taken, or it is "
-              "damaged. The environment is not at fault."},
+     .means = "A context was made and memory does not work: it may be taken by others, or damaged. No "
+              "library of the environment was involved."},
     {.name = "kernel",
      .vendor = PROBE_NVIDIA,
      .needs = "memory",
@@ -151,44 +147,45 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_RUNTIME,
      .title = "CUDA runtime",
      .shows = "the CUDA runtime of the target goes with the driver",
-     .means = "What of the target uses the CUDA runtime cannot start; programs that use the driver "
-              "alone are not concerned."},
+     .means = "What of the target uses the CUDA runtime fails here. The stages of the driver say whether "
+              "driver and GPU work without it."},
     {.name = "cublas",
      .vendor = PROBE_NVIDIA,
      .stem = "libcublas.so",
      .api = PROBE_API_CUBLAS,
      .title = "cuBLAS, version",
      .shows = "cuBLAS opens",
-     .means = "The files of cuBLAS are at fault, not the driver and not the GPU: a check of the "
-              "target says which one is wrong."},
+     .means = "cuBLAS cannot be opened or does not answer. A check of the target says whether one of "
+              "its files is missing or the wrong one; the stages of the driver, whether driver and GPU work."},
     {.name = "cudnn",
      .vendor = PROBE_NVIDIA,
      .stem = "libcudnn.so",
      .api = PROBE_API_CUDNN,
      .title = "cuDNN, versions",
      .shows = "cuDNN and its sub-libraries open and go together",
-     .means = "The files of cuDNN are at fault, not the driver and not the GPU; matrix products are "
-              "not concerned, convolutions and attention are."},
+     .means = "cuDNN cannot be opened, does not answer, or its libraries do not fit together: what uses "
+              "it (convolutions, attention) fails. A check of the target says whether one of its "
+              "files is missing or the wrong one."},
     {.name = "nvrtc",
      .vendor = PROBE_NVIDIA,
      .stem = "libnvrtc.so",
      .api = PROBE_API_NVRTC,
      .title = "NVRTC compiles",
      .shows = "NVRTC compiles",
-     .means = "Only what compiles kernels while it runs is concerned (CuPy, torch's fused kernels, "
-              "engines of cuDNN); the driver and the GPU are not."},
+     .means = "What compiles kernels at run time (CuPy, torch's fused kernels, engines of cuDNN) fails "
+              "here. The stages of the driver say whether driver and GPU work."},
     {.name = "nccl",
      .vendor = PROBE_NVIDIA,
      .stem = "libnccl.so",
      .api = PROBE_API_NCCL,
      .title = "NCCL, version",
      .shows = "NCCL opens",
-     .means = "Programs that are linked against NCCL (torch) do not start; others and the GPU are "
-              "not concerned."},
+     .means = "Programs that are linked against NCCL (torch) may not start; those without it do not "
+              "load it."},
     LIBRARY_STAGE("cudart-memory", "cudart", "libcudart.so", PROBE_API_CUDA_RUNTIME,
                   "CUDA runtime, memory", "the CUDA runtime allocates and copies",
-                  "The driver copies by itself, so the runtime of the target is at fault, or the "
-                  "limit on locked memory of this user."),
+                  "The driver's own copy works, that of the target's runtime does not: its version, "
+                  "free memory or the limit on locked memory of this user may be the reason."),
     LIBRARY_STAGE("cublas-start", "cublas", "libcublas.so", PROBE_API_CUBLAS, "cuBLAS starts",
                   "cuBLAS starts",
                   "The driver, memory and kernels work; every matrix product by cuBLAS fails, in "
@@ -201,8 +198,7 @@ const struct probe_stage probe_stages[] = {
                   "driver and kernels work."),
     LIBRARY_STAGE("nvrtc-run", "nvrtc", "libnvrtc.so", PROBE_API_NVRTC, "NVRTC, a kernel",
                   "a kernel from NVRTC runs",
-                  "Only what compiles kernels while it runs is concerned; the driver's own kernel "
-                  "ran."),
+                  "What compiles kernels at run time fails here; the driver's own kernel ran."),
     LIBRARY_STAGE("nccl-allreduce", "nccl", "libnccl.so", PROBE_API_NCCL, "NCCL, a sum",
                   "NCCL sums over one rank",
                   "Programs on one GPU that do not use NCCL are not concerned; its log says more "
@@ -222,8 +218,8 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .title = "compute driver",
      .shows = "the kernel's compute driver opens",
-     .means = "No program of this user can reach an AMD GPU for compute; neither ROCm nor a package "
-              "of the environment is at fault."},
+     .means = "No program of this user can reach an AMD GPU for compute. No library of the environment "
+              "was involved."},
     {.name = "hsa",
      .vendor = PROBE_AMD,
      .needs = "kfd",
@@ -233,8 +229,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HSA,
      .title = "HSA runtime",
      .shows = "the HSA runtime lists its GPUs",
-     .means = "The kernel's driver answers and the HSA runtime that the target loads cannot use it: "
-              "their versions, a render node, or a limit; HIP stands on it and is not at fault."},
+     .means = "The kernel's driver answers and the HSA runtime that the target loads does not work with "
+              "it: their versions, a render node or a limit may be the reason. HIP needs it."},
     {.name = "hip-init",
      .vendor = PROBE_AMD,
      .needs = "hsa",
@@ -264,8 +260,7 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HIP,
      .title = "memory",
      .shows = "the memory copy",
-     .means = "The GPU is there and data does not reach it and come back; no library of the "
-              "environment is at fault yet."},
+     .means = "HIP has the GPU, and data does not reach it and come back."},
     {.name = "hiprtc-kernel",
      .vendor = PROBE_AMD,
      .needs = "hip-memory",
@@ -275,8 +270,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HIPRTC,
      .title = "kernel",
      .shows = "a kernel compiled for it",
-     .means = "Memory works; code for this GPU is not made, not taken or not right: the target's "
-              "compiler does not know the gfx target, or an override names a wrong one."},
+     .means = "Memory works; code for this GPU is not made, not taken or not right. The target's "
+              "compiler may not know the gfx target, or an override may name a wrong one."},
     HIPBLAS_STAGE("float32"),
     HIPBLAS_STAGE("float16"),
     HIPBLAS_STAGE("bfloat16"),
@@ -290,8 +285,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_MIOPEN,
      .title = "MIOpen, convolution",
      .shows = "MIOpen convolves",
-     .means = "HIP, memory and the other libraries are not at fault: programs that convolve (Whisper's "
-              "first layers do) fail in MIOpen, its kernels or its cache."},
+     .means = "HIP and memory work; programs that convolve (Whisper's first layers do) fail here. "
+              "MIOpen, its kernels or its cache may be the reason."},
 
     {.name = "cpu",
      .vendor = PROBE_CPU,

@@ -120,6 +120,11 @@ def case_faults(case, stage, document):
     for key, value in more.get("facts", {}).items():
         if stage["facts"].get(key) != value:
             yield f"the fact {key} is {stage['facts'].get(key)!r}, not {value!r}"
+    blames = stage["means"] or ""
+    if case.outcome == "crashed" and "is not known" not in blames:
+        yield f"a crash means: {blames}"
+    if "not the driver" in blames or "is not at fault" in blames or "are not at fault" in blames:
+        yield f"it clears what it has not looked at: {blames}"
     if "ms_min" in more and (stage["ms"] or 0) < more["ms_min"]:
         yield f"took {stage['ms']} ms"
     if "verdict" in more and document["verdict"] != more["verdict"]:
