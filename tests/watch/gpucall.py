@@ -8,6 +8,7 @@ static one does; the real runtimes stand in where their wheels are at hand. What
 backtrace is what libgcc's unwinder found at the same place. The last line is `N passed, N failed,
 N skipped`."""
 
+import glob
 import json
 import os
 import re
@@ -295,6 +296,108 @@ def python(bench):
         unless(told and len(told[0]["frames"]) > 10, f"{[len(e['frames']) for e in told]} frames")])
 
 
+def interpreters():
+    """One Python of each minor version that is read, this one among them."""
+    found = {sys.version_info[1]: sys.executable}
+    for minor in range(9, 14):
+        places = [shutil.which(f"python3.{minor}"),
+                  *glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3.{minor}"))]
+        for place in [p for p in places if p and minor not in found]:
+            done = subprocess.run([place, "-c", "import ctypes"], capture_output=True, check=False)
+            if done.returncode == 0:
+                found[minor] = place
+    return sorted(found.items())
+
+
+PYTHON = """import ctypes, sys, threading
+c = ctypes.CDLL('libcuda.so.1')
+held = ctypes.PyDLL('libcuda.so.1')
+p = ctypes.byref(ctypes.c_uint64())
+c.cuInit(0)
+class Modelé:
+    def grow(self, n):
+        return c.cuMemAlloc_v2(p, ctypes.c_size_t(n))
+def work():
+    Modelé().grow(1)
+    for i in range(3):
+        c.cuMemAlloc_v2(p, ctypes.c_size_t(i))
+    held.cuMemAlloc_v2(p, ctypes.c_size_t(9))
+    list(c.cuMemAlloc_v2(p, ctypes.c_size_t(9)) for _ in 'x')
+    exec(compile('\\n\\n' + 'c.cuMemAlloc_v2(p, 9)', '/not/there.py', 'exec'))
+t = threading.Thread(target=work)
+t.start()
+t.join()
+if len(sys.argv) > 1:
+    sys.path.insert(0, sys.argv[1])
+    import extension
+    extension.released()
+    extension.held()
+"""
+
+EXTENSION = """#include <Python.h>
+int cuMemAlloc_v2(unsigned long long *, size_t);
+static PyObject *held(PyObject *self, PyObject *none)
+{ unsigned long long at; cuMemAlloc_v2(&at, 11); Py_RETURN_NONE; }
+static PyObject *released(PyObject *self, PyObject *none)
+{
+    unsigned long long at;
+    Py_BEGIN_ALLOW_THREADS cuMemAlloc_v2(&at, 10); Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"held", held, METH_NOARGS, ""}, {"released", released, METH_NOARGS, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "extension", "", -1, methods};
+PyMODINIT_FUNC PyInit_extension(void) { return PyModule_Create(&module); }
+"""
+
+
+def make_extension(bench, interpreter, folder):
+    """Its folder; None: the interpreter has no headers."""
+    code = "import sysconfig; print(sysconfig.get_path('include'))"
+    include = subprocess.run([interpreter, "-c", code], capture_output=True, text=True,
+                             check=True).stdout.strip()
+    if not Path(include, "Python.h").exists():
+        return None
+    folder.mkdir()
+    (folder / "extension.c").write_text(EXTENSION)
+    bench.compile(folder / "extension.so", "-shared", "-fPIC", f"-I{include}", folder / "extension.c",
+                  bench.driver)
+    return folder
+
+
+def python_lines(bench):
+    """The lines of Python that led to a call, whether the GIL is held or not."""
+    script = bench.folder / "Modèle train.py"
+    script.write_text(PYTHON)
+    for minor, interpreter in interpreters():
+        folder = make_extension(bench, interpreter, bench.folder / f"extension-{minor}")
+        events, done = bench.events(interpreter, script, *([folder] if folder else []),
+                                    table="cuMemAlloc_v2 return 2\n")
+        qualified = minor >= 11
+        expected = [(script, 8, "Modelé.grow" if qualified else "grow"), (script, 12, "work"),
+                    (script, 13, "work"), (script, 14, "work.<locals>.<genexpr>" if qualified else "<genexpr>"),
+                    ("/not/there.py", 3, "<module>")]
+        expected += [(script, 22, "<module>"), (script, 23, "<module>")] if folder else []
+        told = [e["python"] for e in failures(events)]
+        chains = [[f["function"].rsplit(".", 1)[-1] for f in e] for e in told]
+        ends = {c["python"]["line"]: c["times"] for c in (events[-1].get("calls", ()) if events else ())}
+        if not 9 <= minor <= 13:
+            bench.case(f"Python 3.{minor}", [differs("status", done.returncode, 0), differs("lines", told, [[]])])
+            continue
+        bench.case(f"Python 3.{minor}", [
+            differs("status", (done.returncode, done.stderr), (0, "")),
+            differs("innermost", [tuple(e[0].values()) if e else None for e in told],
+                    [(str(file), line, function) for file, line, function in expected]),
+            differs("chain", chains[:1], [["grow", "work", "run", "_bootstrap_inner", "_bootstrap"]]),
+            differs("times", (ends.get(8), ends.get(12)), (1, 3))])
+        if not folder:
+            bench.skip(f"an extension for Python 3.{minor}", "no headers")
+    _, _, errors = bench.run(sys.executable, script, table="cuMemAlloc_v2 return 2\n")
+    bench.case("Python in words", [unless(
+        re.search(r"^gpumend:   called by \S*/Modèle train\.py:8 \(.*grow\)\n"
+                  r"gpumend:   called by \S*/Modèle train\.py:10 \(work\)$", errors, re.M)
+        and re.search(r"at \S+, called by \S*/Modèle train\.py:13 \(work\)$", errors, re.M), errors)])
+
+
 def hip(bench):
     for name, flags in (("PLT", ()), ("no PLT", ("-fno-plt",)), ("bound at once", ("-Wl,-z,now",)),
                         ("bound late", ("-Wl,-z,lazy",))):
@@ -493,7 +596,8 @@ def options(bench):
 def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
         bench = Bench(sys.argv[1], Path(folder).resolve())
-        for part in (thousand, every_one, parallel, forked, unwound, design, arguments, passes, python, hip, real,
+        for part in (thousand, every_one, parallel, forked, unwound, design, arguments, passes, python,
+                     python_lines, hip, real,
                      cupti, real_cupti, quiet, losses, options):
             part(bench)
         if bench.validator:

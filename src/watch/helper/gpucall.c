@@ -18,7 +18,7 @@ static const char *losses; // LOSS_VARIABLE
 static const Elf64_Phdr *main_headers; // the program's, out of the auxiliary vector
 static size_t n_main_headers;
 static bool every_binding; // asked for: costs nothing there
-static uint32_t n_objects; // slots in use or used before
+uint32_t gpucall_objects_n;
 static bool is_ending;
 
 /* ------------------------------------------------------------------ the start */
@@ -206,7 +206,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
         return 0;
     }
     look_for_waiting();
-    bool is_main = !n_objects;
+    bool is_main = !gpucall_objects_n;
     struct gpucall_object seen = {.map = map, .gpu = is_gpu(map->l_name)};
     learn(&seen, is_main);
     bool needs = needs_gpu(&seen);
@@ -216,7 +216,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
         gpucall_introduce(o);
     }
     uint32_t slot = (uint32_t)(o - gpucall_objects);
-    n_objects = slot >= n_objects ? slot + 1 : n_objects;
+    gpucall_objects_n = slot >= gpucall_objects_n ? slot + 1 : gpucall_objects_n;
     bool from = every_binding || needs || seen.gpu || refers_to(&seen, "dlsym");
     bool tells = every_binding && gpucall_starts(gpucall_base_name(map->l_name), "libc.so.");
     return (from ? LA_FLG_BINDFROM : 0u) | (seen.gpu || tells ? LA_FLG_BINDTO : 0u);
@@ -247,7 +247,7 @@ unsigned la_objclose(uintptr_t *cookie)
 
 const struct gpucall_object *gpucall_object_of(uintptr_t address)
 {
-    for (uint32_t i = 0; i < n_objects; i++) {
+    for (uint32_t i = 0; i < gpucall_objects_n; i++) {
         const struct gpucall_object *o = &gpucall_objects[i];
         if (o->map && address >= o->memory.low && address < o->memory.high) {
             return o;
@@ -528,7 +528,7 @@ static bool look_through(const struct gpucall_object *o, int64_t at_tag, int64_t
  */
 static void look_for_waiting(void)
 {
-    for (uint32_t i = 0; i < n_objects; i++) {
+    for (uint32_t i = 0; i < gpucall_objects_n; i++) {
         struct gpucall_object *o = &gpucall_objects[i];
         if (!o->map || !o->waiting || !o->symbols) {
             continue;

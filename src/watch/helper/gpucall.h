@@ -14,6 +14,7 @@
  *   gpucall.c         the loader's questions, stubs
  *   gpucall_stub.S    the stubs
  *   gpucall_walk.c    the backtrace, by unwind.c
+ *   gpucall_python.c  the frames of a Python interpreter
  *   gpucall_file.c    names of functions out of a file's symbol table
  *   gpucall_tell.c    what is known by design, first and repeated failures, the text and the JSON
  *   gpucall_cupti.c   CUPTI's way, for what calls the runtime without the loader's help
@@ -79,6 +80,7 @@ struct gpucall_object {
 };
 
 extern struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
+extern uint32_t gpucall_objects_n; // slots in use or used before
 
 /* The object that holds an address, or NULL. */
 const struct gpucall_object *gpucall_object_of(uintptr_t address);
@@ -151,6 +153,31 @@ struct gpucall_trace {
 void gpucall_registers_at(const struct gpucall_frame *f, const uint64_t *saved,
                           struct unwind_registers *ret);
 void gpucall_walk(struct unwind_registers *r, struct gpucall_trace *ret);
+
+/* ------------------------------------------------------------------ Python's frames */
+
+struct layout;
+
+struct gpucall_interpreter {
+    const struct layout *layout;
+    uintptr_t thread_state, code_type, text_type, line; // addresses in it
+};
+
+struct gpucall_python {
+    struct gpucall_interpreter of;
+    uintptr_t frame; // the next
+    unsigned n;      // that were looked at
+};
+
+struct gpucall_python_frame {
+    char file[512], function[128]; // UTF-8, cut; the function's qualified name from 3.11 on
+    int line;
+};
+
+/* The frames of this thread, the innermost first. False: it runs no Python, or none whose frames can
+ * be read (gpucall_python.c). */
+bool gpucall_python_begin(struct gpucall_python *ret);
+bool gpucall_python_next(struct gpucall_python *p, struct gpucall_python_frame *ret);
 
 /* ------------------------------------------------------------------ telling */
 

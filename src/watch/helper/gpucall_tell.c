@@ -31,6 +31,7 @@ struct record {
     uint32_t told, ready;
     char call[CALL_TEXT];   // name and arguments
     struct place place;     // where it was called; the loader forgets its objects before the end
+    struct gpucall_python_frame python; // the innermost; line 0: none
 };
 
 struct text {
@@ -477,6 +478,61 @@ static void put_who(struct text *t, long pid)
     }
 }
 
+/* "/opt/app/train.py:12 (step)" */
+static void put_python(struct text *t, const struct gpucall_python_frame *frame)
+{
+    put_escaped(t, frame->file);
+    put(t, ":");
+    put_signed(t, frame->line);
+    put(t, " (");
+    put_escaped(t, frame->function);
+    put(t, ")");
+}
+
+static void put_python_of(struct text *t, const struct record *r)
+{
+    if (r->python.line) {
+        put(t, ", called by ");
+        put_python(t, &r->python);
+    }
+}
+
+static void put_python_frames(struct text *t)
+{
+    struct gpucall_python python;
+    struct gpucall_python_frame frame;
+    bool more = gpucall_python_begin(&python);
+    while (more && gpucall_python_next(&python, &frame)) {
+        put(t, "gpumend:   called by ");
+        put_python(t, &frame);
+        put(t, "\n");
+    }
+}
+
+static void put_json_python(struct text *t, const struct gpucall_python_frame *frame)
+{
+    put(t, "{\"file\":");
+    put_string(t, frame->file);
+    put(t, ",\"line\":");
+    put_signed(t, frame->line);
+    put(t, ",\"function\":");
+    put_string(t, frame->function);
+    put(t, "}");
+}
+
+/* As members of an array. */
+static void put_json_python_frames(struct text *t)
+{
+    struct gpucall_python python;
+    struct gpucall_python_frame frame;
+    bool more = gpucall_python_begin(&python);
+    for (const char *comma = "";
+         more && t->max - t->n > ROOM && gpucall_python_next(&python, &frame); comma = ",") {
+        put(t, comma);
+        put_json_python(t, &frame);
+    }
+}
+
 static void put_failure(struct text *t, const struct failure *f)
 {
     put(t, f->first ? "gpumend: the first failing GPU call: " : "gpumend: failing GPU call: ");
@@ -488,6 +544,7 @@ static void put_failure(struct text *t, const struct failure *f)
         put(t, f->inner ? f->inner->name : "");
         put(t, ", at ");
         put_place(t, &f->record->place);
+        put_python_of(t, f->record);
         put(t, "\n");
         return;
     }
@@ -510,6 +567,7 @@ static void put_failure(struct text *t, const struct failure *f)
         put_place(t, &place);
         put(t, "\n");
     }
+    put_python_frames(t);
 }
 
 static void put_json_error(struct text *t, enum gpucall_api api, const char *name, int code)
@@ -562,6 +620,8 @@ static void put_json_failure(struct text *t, const struct failure *f)
         put(t, i ? "," : "");
         put_json_place(t, &place);
     }
+    put(t, "],\"python\":[");
+    put_json_python_frames(t);
     put(t, "],\"text\":\"");
     put_escaped(t, f->record->call);
     put(t, " = ");
@@ -586,10 +646,22 @@ static void tell(const struct failure *f)
 
 /* ------------------------------------------------------------------ records */
 
-static uint64_t key_of(const struct gpucall_call *c, long pid)
+/* The place in Python as a number: one place in a library serves many of these. */
+static uint64_t number_of(const struct gpucall_python_frame *frame)
+{
+    uint64_t number = (uint64_t)frame->line;
+    for (const char *c = frame->line ? frame->file : ""; *c; c++) {
+        number = (number ^ (unsigned char)*c) * 1099511628211u;
+    }
+    return number;
+}
+
+static uint64_t key_of(const struct gpucall_call *c, long pid,
+                       const struct gpucall_python_frame *python)
 {
     uint64_t key = 1469598103934665603u;
-    const uint64_t parts[] = {(uintptr_t)c->name, (uint32_t)c->result, c->back, (uint64_t)pid};
+    const uint64_t parts[] = {(uintptr_t)c->name, (uint32_t)c->result, c->back, (uint64_t)pid,
+                              number_of(python)};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         key = (key ^ parts[i]) * 0x9e3779b97f4a7c15u;
         key ^= key >> 29;
@@ -597,7 +669,8 @@ static uint64_t key_of(const struct gpucall_call *c, long pid)
     return key | 1;
 }
 
-static void fill(struct record *r, const struct gpucall_call *c, long pid)
+static void fill(struct record *r, const struct gpucall_call *c, long pid,
+                 const struct gpucall_python_frame *python)
 {
     struct text t = {.at = r->call, .max = sizeof r->call};
     r->name = c->name, r->api = c->api, r->result = c->result, r->pid = pid;
@@ -607,19 +680,25 @@ static void fill(struct record *r, const struct gpucall_call *c, long pid)
     put_arguments(&t, c, false);
     put(&t, ")");
     find_place(c->back, &r->place);
+    r->python = *python;
     __atomic_store_n(&r->ready, 1, __ATOMIC_RELEASE);
 }
 
 /* The record of a call that failed so from there, made where there is none; NULL: no room. */
 static struct record *record_of(const struct gpucall_call *c, long pid)
 {
-    uint64_t key = key_of(c, pid);
+    struct gpucall_python walk;
+    struct gpucall_python_frame python;
+    if (!gpucall_python_begin(&walk) || !gpucall_python_next(&walk, &python)) {
+        python.line = 0;
+    }
+    uint64_t key = key_of(c, pid, &python);
     for (uint32_t i = 0, at = (uint32_t)(key >> 20) % RECORDS; i < RECORDS; i++, at = (at + 1) % RECORDS) {
         struct record *r = &records[at];
         uint64_t now = 0;
         if (__atomic_compare_exchange_n(&r->key, &now, key, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
-            fill(r, c, pid);
+            fill(r, c, pid, &python);
             return r;
         }
         if (now == key) {
@@ -712,6 +791,7 @@ static void put_total(struct text *t, const struct record *r)
     put_number(t, r->n, 10);
     put(t, r->n == 1 ? " time, at " : " times, at ");
     put_place(t, &r->place);
+    put_python_of(t, r);
     if (r->n_harmless) {
         put(t, ", inside calls that succeeded");
     }
@@ -728,6 +808,12 @@ static void put_json_total(struct text *t, const struct record *r)
     put_number(t, r->n_harmless, 10);
     put(t, ",\"at\":");
     put_json_place(t, &r->place);
+    put(t, ",\"python\":");
+    if (r->python.line) {
+        put_json_python(t, &r->python);
+    } else {
+        put(t, "null");
+    }
     put(t, "}");
 }
 
