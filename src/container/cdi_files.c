@@ -445,6 +445,9 @@ void cdi_files_note(struct root *r, struct arena *a, struct host *h)
     for (size_t i = 0; i < files.files.n; i++) {
         const struct cdi_file *f = &files.files.items[i];
         bool gpus = f->kind ? vendor_of(f->kind) != HOST_OTHER : h->gpus.n > 0;
+        if (f->kind && vendor_of(f->kind) == HOST_NVIDIA && !cdi_fault(a, f->document)) {
+            cdi_note_injected(a, f, h);
+        }
         for (size_t k = 0; k < f->problems.n && gpus; k++) {
             const char *command, *step = step_of(a, f, &command);
             if (f->problems.items[k].is_error) {

@@ -54,6 +54,8 @@ void cdi_files_read(struct root *r, struct arena *a, const struct host *h, bool 
 /* What makes engines refuse or mislead by a specification of GPUs, as problems of the host ("cdi").
  * Nothing inside a container, whose engine is not seen. */
 void cdi_files_note(struct root *r, struct arena *a, struct host *h);
+/* Adds what a specification of NVIDIA's GPUs injects to the host's engines. */
+void cdi_note_injected(struct arena *a, const struct cdi_file *f, struct host *h);
 void cdi_files_release(struct cdi_files *f);
 
 /* YAML or JSON text as a JSON value of the caller's, or NULL with the reason in *ret_why. */

@@ -5,7 +5,7 @@
 
 /* Nothing of an image lies there; /opt/gpumend/lib is where `container` forms mount what an image
  * lacks, and comes behind it so that those commands still work with LD_LIBRARY_PATH replaced. */
-static const char driver_folder[] = "/opt/gpumend/driver";
+static const char driver_folder[] = HOST_DRIVER_FOLDER;
 static const char lacks_folder[] = "/opt/gpumend/lib";
 
 enum { EM_X86_64_VALUE = 62, EM_AARCH64_VALUE = 183 }; // e_machine of the System V ABI

@@ -105,8 +105,10 @@ static bool compat_of(struct diag *d, const struct ldso_object *o, struct compat
 const char *diag_driver_of(struct diag *d, const struct model_process *p)
 {
     const char *driver = diag_driver(d), *why;
+    const struct host_injection *in;
     struct compat c;
-    if (!driver || !compat_of(d, libcuda_of(p), &c)) {
+    if (!driver || diag_whose_libcuda(d, libcuda_of(p), &in) == DIAG_WHOSE_HOST ||
+        !compat_of(d, libcuda_of(p), &c)) {
         return driver;
     }
     switch (host_compat_fits(d->m->host, d->a, c.version, &c.note, &why)) {
@@ -267,9 +269,11 @@ static void judge_torch(struct diag *d, const struct model_process *p, const cha
 static void rule_compat(struct diag *d, const struct model_process *p)
 {
     const struct ldso_object *o = libcuda_of(p);
+    const struct host_injection *in;
+    enum diag_whose whose = diag_whose_libcuda(d, o, &in);
     struct compat c;
     const char *why = NULL;
-    if (!compat_of(d, o, &c) ||
+    if (whose == DIAG_WHOSE_HOST || !compat_of(d, o, &c) ||
         host_compat_fits(d->m->host, d->a, c.version, &c.note, &why) != HOST_NO) {
         return;
     }
@@ -283,6 +287,9 @@ static void rule_compat(struct diag *d, const struct model_process *p)
     if (c.note.has_note) {
         diag_evidence(d, f, "its note says that it is for CUDA %s",
                       c.note.cuda ? c.note.cuda : "(not stated)");
+    }
+    if (whose != DIAG_WHOSE_NOT_ASKED) {
+        diag_say_precedence(d, f, o, in);
     }
     const char *dir = path_normal(d->a, path_dir(d->a, o->path));
     if (o->via == LDSO_VIA_LIBRARY_PATH && diag_repair_without(d, f, p, dir)) {

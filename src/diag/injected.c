@@ -355,7 +355,7 @@ static void has_driver(struct diag *d)
             bool other = !real || strstr(real, "/compat/") || strstr(real, "/stubs/") ||
                          strcmp(list[k].name, names[i]) != 0 ||
                          strcmp(list[k].where, "system") != 0;
-            if (other) {
+            if (other || diag_find(d, DIAG_CONTAINER_IMAGE_DRIVER, real)) {
                 continue;
             }
             struct diag_finding *f = diag_add(

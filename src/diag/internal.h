@@ -178,6 +178,20 @@ const struct host_gpu *diag_next_gpu(const struct diag *d, enum host_vendor vend
 bool diag_capability(const struct host_gpu *g, unsigned *ret_major, unsigned *ret_minor);
 /* A variable of the start environment; of a captured tree also that of whoever captured it. */
 const char *diag_variable(const struct diag *d, const char *name);
+/* Whose libcuda a program of an image loads in a container with the host's, when the model has it
+ * load this one of the image (precedence.c). *ret: the specification that decides. */
+enum diag_whose {
+    DIAG_WHOSE_NOT_ASKED, // no image, or no specification on its host
+    DIAG_WHOSE_IMAGE,
+    DIAG_WHOSE_HOST,
+    DIAG_WHOSE_UNKNOWN,
+};
+enum diag_whose diag_whose_libcuda(struct diag *d, const struct ldso_object *o,
+                                   const struct host_injection **ret);
+/* Says in a finding why the image's comes first, and what to do on the host. */
+void diag_say_precedence(struct diag *d, struct diag_finding *f, const struct ldso_object *o,
+                         const struct host_injection *in);
+
 /* The version of NVIDIA's kernel module, or NULL. */
 const char *diag_driver(const struct diag *d);
 /* The driver as the process meets it: its version, or that of a forward-compatibility library which
@@ -249,6 +263,7 @@ void diag_rule_drivers(struct diag *d);
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who);
 void diag_rule_engines(struct diag *d);      // engines.c
 void diag_rule_architecture(struct diag *d); // architecture.c
+void diag_rule_precedence(struct diag *d);   // precedence.c
 void diag_rule_injected(struct diag *d);     // injected.c
 void diag_rule_kernels(struct diag *d);      // kernels.c
 void diag_rule_gfx(struct diag *d);          // gfx.c

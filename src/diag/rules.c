@@ -119,7 +119,9 @@ static void repair_stub(struct diag *d, struct diag_finding *f, const struct mod
 static void rule_stub(struct diag *d, const struct model_process *p, const struct ldso_object *o)
 {
     const char *stub = stub_of(d, o);
-    if (!stub) {
+    const struct host_injection *in;
+    enum diag_whose whose = stub ? diag_whose_libcuda(d, o, &in) : DIAG_WHOSE_HOST;
+    if (whose == DIAG_WHOSE_HOST) {
         return;
     }
     struct diag_finding *f =
@@ -132,6 +134,9 @@ static void rule_stub(struct diag *d, const struct model_process *p, const struc
     f->class = path ? "rpath-shadow" : "ld-library-path-shadow";
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "found through %s", diag_via(d, o->via, o->via_object));
+    if (whose != DIAG_WHOSE_NOT_ASKED) {
+        diag_say_precedence(d, f, o, in);
+    }
     repair_stub(d, f, p, o);
 }
 

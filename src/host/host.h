@@ -217,6 +217,20 @@ struct host_toolkit {
     struct host_fact ldconfig_present; // a host's ldconfig; value: a file of nearly that name
 };
 
+/* Where a specification that gpumend writes mounts the driver's libraries: no image has it. */
+#define HOST_DRIVER_FOLDER "/opt/gpumend/driver"
+
+/* What a CDI specification of NVIDIA's GPUs puts into each container that could come before, or
+ * behind, a libcuda of the image's own. */
+struct host_injection {
+    const char *file;         // the specification
+    bool ours;                // gpumend wrote it
+    host_texts libcuda;       // paths of the container where a libcuda is mounted; not empty
+    host_texts cache_folders; // that a hook puts into the container's ld.so.cache
+    bool compat_hook;         // one puts a newer libcuda of /usr/local/cuda/compat before them
+    const char *library_path; // its LD_LIBRARY_PATH, or NULL
+};
+
 /* What containers are started with on this machine; empty inside a container. */
 struct host_engines {
     VEC(struct host_engine) list;
@@ -229,6 +243,7 @@ struct host_engines {
     struct host_fact systemd;        // process 1 is systemd
     struct host_fact char_links;     // /dev/char has links to NVIDIA's nodes
     struct host_fact specification;  // a CDI file with NVIDIA's devices; value: its path
+    VEC(struct host_injection) injections; // by src/container, for commands that judge an image
     struct host_fact selinux;        // it enforces
     struct host_fact selinux_devices; // and lets containers use devices
 };

@@ -492,6 +492,10 @@ def comes_first(exe, folder, image):
     check("with hooks the host's libcuda is loaded, and the image's value stays",
           opened(document, image) == ("libcuda.so.1 550", "LD_LIBRARY_PATH=/image/own"),
           opened(document, image))
+    own, driver = "/usr/local/cuda/compat", "/opt/gpumend/driver"
+    check("with hooks, a folder of LD_LIBRARY_PATH comes before them", [
+        opened(document, image, "-e", f"LD_LIBRARY_PATH={path}")[0] for path in (own, f"{driver}:{own}")]
+          == ["libcuda.so.1 1", "libcuda.so.1 550"], "")
     del document["containerEdits"]["hooks"]
     check("without the hooks the image's own is loaded", opened(document, image)
           == ("libcuda.so.1 1", "LD_LIBRARY_PATH=/image/own"), opened(document, image))

@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "causes"))
 sys.path.insert(0, str(HERE.parent / "trees"))
 from build import docker, merged, nvidia, system, toolkit  # noqa: E402
-from cdi import check, counts  # noqa: E402
+from cdi import check, counts, documents, ldconfig, run, skip  # noqa: E402
 from devices import COMPAT, compat_library  # noqa: E402
 from gpucode import CU121, CU130, cuda_library  # noqa: E402
 from image import Layer, saved  # noqa: E402
@@ -252,6 +252,162 @@ def video(t, bad):
     return {"Env": [*PYTHON["Env"], *variables], "Cmd": PYTHON["Cmd"]}
 
 
+# ---------------------------------------------------------------- whose libcuda
+
+OWN = "/opt/old"     # where the image has one of its own
+USUAL = "/usr/lib/x86_64-linux-gnu"
+
+
+def own_driver(version="535.104.05", conf="cuda.conf", path="", library=None, place=OWN):
+    """A libcuda in a folder that a file of ld.so.conf.d names, or LD_LIBRARY_PATH (`path`)."""
+    def fill(t):
+        cuda_12(t, True)
+        t.put(f"{place}/libcuda.so.{version}", library or elf("libcuda.so.1"))
+        t.link(f"{place}/libcuda.so.1", f"libcuda.so.{version}")
+        cached(t, {conf: place} if conf else {})
+        return ["LD_LIBRARY_PATH=" + path] if path else []
+    return fill
+
+
+def own_path(t):
+    """libcudart in a folder that only the image's LD_LIBRARY_PATH names."""
+    t.python().torch_for("cuda", "12.4", needed=["libcudart.so.12"])
+    t.put("/opt/app/lib/libcudart.so.12", elf("libcudart.so.12"))
+    cached(t, {})
+    return ["LD_LIBRARY_PATH=/opt/app/lib"]
+
+
+def cached(t, confs):
+    t.put("/etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
+    for name, folder in confs.items():
+        t.put("/etc/ld.so.conf.d/" + name, folder + "\n")
+    subprocess.run([ldconfig(), "-r", t.top], check=True, capture_output=True)
+
+
+def by_hand(name, *hooks, folder=USUAL):
+    """A specification that mounts the driver's libcuda in a folder of the loader's."""
+    source = f"{USUAL}/libcuda.so.550.90.07"
+    return {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [
+        {"name": "all", "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0"}]}}],
+        "containerEdits": {"mounts": [{"hostPath": source, "containerPath": f"{folder}/{name}"}],
+                           **({"hooks": list(hooks)} if hooks else {})}}
+
+
+def hook(name, *options):
+    return {"hookName": "createContainer", "path": "/usr/bin/nvidia-cdi-hook",
+            "args": ["nvidia-cdi-hook", name, *options]}
+
+
+DESKTOP = merged(system(), nvidia("550.90.07", RTX4090))
+CENTRE = merged(system(), nvidia("550.90.07", A100S[0], pci_class=0x030200))
+
+
+def host_with(version, machine):
+    """The host, with this release of NVIDIA's toolkit, or without one."""
+    machine = dict(machine)
+    if version:
+        machine.update({"/usr/bin/nvidia-cdi-hook": "", "/var/lib/dpkg/status":
+                        "Package: nvidia-container-toolkit-base\nStatus: install ok installed\n"
+                        + ("" if version == "unknown" else f"Version: {version}-1\n") + "\n"})
+    return machine
+
+
+WITHOUT_HOOKS = by_hand("libcuda.so.1")
+# As nvidia-ctk writes it, which leaves the soname to ldconfig.
+BY_CTK = by_hand("libcuda.so.550.90.07", hook("update-ldcache", "--folder", USUAL))
+WITH_COMPAT = by_hand("libcuda.so.550.90.07", hook("enable-cuda-compat"),
+                      hook("update-ldcache", "--folder", "/opt/driver"), folder="/opt/driver")
+HAS, COMPAT_WRONG, LOST = ("container-image-has-driver", "forward-compat-wrong", "library-not-on-path")
+FITTING = compat_library([535, 550])
+CUDA_COMPAT = "/usr/local/cuda/compat"
+
+# image, what the host's engine reads (None: nothing; True: what gpumend prints there), release of
+# the host's toolkit, GPU -> what is found and the status. Each was seen with podman and runc, and
+# nvidia-cdi-hook 1.17.8 and 1.19.0, for a libcuda in an image's cache.
+WHOSE = {
+    "cache, no hooks": (own_driver(), WITHOUT_HOOKS, None, DESKTOP, [("error", HAS)], 1),
+    "cache, no specification": (own_driver(), None, None, DESKTOP, [], 0),
+    "cache, ours": (own_driver(), True, None, DESKTOP, [], 0),
+    "cache, ours with hooks": (own_driver(), True, "1.17.8", DESKTOP, [], 0),
+    "cache, ours with newer hooks": (own_driver(), True, "1.19.0", DESKTOP, [], 0),
+    "cache, by nvidia-ctk 1.17": (own_driver(), BY_CTK, "1.17.8", DESKTOP, [], 0),
+    "cache, by nvidia-ctk 1.19": (own_driver(), BY_CTK, "1.19.0", DESKTOP, [("error", HAS)], 1),
+    "cache, by some nvidia-ctk": (own_driver(), BY_CTK, "unknown", DESKTOP, [("warning", HAS)], 3),
+    "early file, ours with hooks": (own_driver(conf="00-cuda.conf"), True, "1.17.8", DESKTOP,
+                                    [("error", HAS)], 1),
+    "early file, ours": (own_driver(conf="00-cuda.conf"), True, None, DESKTOP, [], 0),
+    "the same driver": (own_driver("550.90.07"), WITHOUT_HOOKS, None, DESKTOP, [], 0),
+    "no version": (own_driver("1.0"), WITHOUT_HOOKS, None, DESKTOP, [("error", HAS)], 1),
+    "path, no hooks": (own_driver(conf=None, path=OWN), WITHOUT_HOOKS, None, DESKTOP,
+                       [("error", HAS)], 1),
+    "path, ours": (own_driver(conf=None, path=OWN), True, None, DESKTOP, [], 0),
+    "path, ours with hooks": (own_driver(conf=None, path=OWN), True, "1.17.8", DESKTOP,
+                              [("error", HAS)], 1),
+    "path with the mount before it": (own_driver(conf=None, path=USUAL + ":" + OWN), WITHOUT_HOOKS,
+                                      None, DESKTOP, [], 0),
+    "mounted over": (own_driver(conf=None, place=USUAL), WITHOUT_HOOKS, None, DESKTOP,
+                     [("warning", HAS)], 0),
+    "compat, no hooks": (own_driver("575.57.08", library=FITTING, place=CUDA_COMPAT),
+                         WITHOUT_HOOKS, None, DESKTOP, [("error", COMPAT_WRONG)], 1),
+    "compat, ours": (own_driver("575.57.08", library=FITTING, place=CUDA_COMPAT), True, None,
+                     DESKTOP, [], 0),
+    "compat, ours with hooks": (own_driver("575.57.08", library=FITTING, place=CUDA_COMPAT), True,
+                                "1.18.0", DESKTOP, [], 0),
+    "compat, its hook on a GeForce": (own_driver("575.57.08", library=FITTING, place=CUDA_COMPAT),
+                                      WITH_COMPAT, "1.18.0", DESKTOP, [("error", COMPAT_WRONG)], 1),
+    "compat that fits": (own_driver("575.57.08", library=FITTING, place=CUDA_COMPAT), WITHOUT_HOOKS,
+                         None, CENTRE, [], 0),
+    "own path, ours": (own_path, True, None, DESKTOP, [("error", LOST)], 1),
+    "own path, ours with hooks": (own_path, True, "1.17.8", DESKTOP, [], 0),
+    "own path, no hooks": (own_path, WITHOUT_HOOKS, None, DESKTOP, [], 0),
+}
+
+
+# Where another specification would not help.
+BY_START = "podman run --device nvidia.com/gpu=all -e LD_LIBRARY_PATH="
+CURES = {
+    "early file, ours with hooks": BY_START + "/opt/gpumend/driver IMAGE",
+    "path, ours with hooks": BY_START + "/opt/gpumend/driver:/opt/old IMAGE",
+    "own path, ours": "RUN printf '%s\\n' /opt/app/lib | tr ':' '\\n' > "
+                      "/etc/ld.so.conf.d/image.conf && ldconfig",
+}
+
+
+def whose_libcuda(exe, folder):
+    if not ldconfig():
+        return skip("whose libcuda", "there is no ldconfig here")
+    for name, (fill, document, version, machine, wanted, status) in WHOSE.items():
+        place = folder / ("whose " + name)
+        image, host = Tree(place / "image"), Tree(place / "host")
+        variables = fill(image)
+        host.machine(host_with(version, machine))
+        if document is True:
+            document = documents(run(exe, "--host", host.top).stdout)[0]
+        if document:
+            host.put("/etc/cdi/nvidia.json", json.dumps(document))
+        path = archive(place, "image", image, {**PYTHON, "Env": [*PYTHON["Env"], *variables]})
+        rc, said = look(exe, path, host.top)
+        found = [(f["severity"], f["cause"]) for f in said["findings"] if f["severity"] != "note"]
+        check(f"whose libcuda, {name}", found == wanted and rc == status, (rc, shown(said)))
+        for f in said["findings"]:
+            told = [r["command"] or "" for r in f["repairs"]]
+            check(f"whose libcuda, {name}: told where", f["cause"] == COMPAT_WRONG or f["severity"]
+                  != "error" or "/etc/cdi/nvidia.json" in json.dumps(f["evidence"]), f)
+            command = CURES.get(name, "sudo mv /etc/cdi/nvidia.json /etc/cdi/nvidia.json.old && "
+                                      "sudo gpumend container cdi --write")
+            check(f"whose libcuda, {name}: what to do", f["severity"] != "error" or command in told,
+                  told)
+            check(f"whose libcuda, {name}: what does not help is not offered", name not in CURES
+                  or not any("container cdi" in c for c in told), told)
+        options = [word for v in variables for word in ("--env", v)]
+        done = subprocess.run([str(exe), "check", "--root", str(image.top), "--host", str(host.top),
+                               "--json", "/opt/venv", *options], capture_output=True, text=True,
+                              timeout=60, check=False)
+        same = [(f["severity"], f["cause"]) for f in json.loads(done.stdout)["findings"]
+                if f["severity"] != "note"] if done.stdout else done.stderr
+        check(f"whose libcuda, {name}: a folder", same == wanted, same)
+
+
 STORIES = [
     Story("two-releases-of-cuda", "cuda-releases-mixed", "note", two_releases),
     Story("cpu-only", "build-without-gpu", "warning", cpu_only),
@@ -364,6 +520,7 @@ def main():
         for story in STORIES:
             story.tell(exe, Path(temporary))
         of_processors(exe, Path(temporary))
+        whose_libcuda(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
