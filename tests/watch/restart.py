@@ -58,6 +58,7 @@ ENDS = (
     ("own-after-gpu-exit-5", GPU, ABRT, "(restart_end); not forgiven: no code of a GPU"),
     ("static-exit-3", GPU, 3, "; forgiven: passed on as status 3"),
     ("static", "librocket.so", SEGV, "(librocket.so); not forgiven: no code of a GPU"),
+    ("small-stack", GPU, ABRT, "(restart_end); not forgiven: no code of a GPU"),
     ("null-code", GPU, 0, "SIGSEGV in an exit handler " + AFTER + "0 (restart_end); forgiven"),
     ("killed", GPU, -signal.SIGKILL, ""),
     ("terminated", GPU, -signal.SIGTERM, ""),

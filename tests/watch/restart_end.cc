@@ -5,6 +5,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -29,6 +30,19 @@ static void close_all()
 {
     for (int fd = 0; fd < 256; fd++) {
         close(fd);
+    }
+}
+
+// As runtimes of other languages have it: little room for a handler, and nothing below it.
+static void small_stack()
+{
+    size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_t n = static_cast<size_t>(sysconf(_SC_MINSIGSTKSZ)) + 2560, room = (n / page + 1) * page;
+    char *at = static_cast<char *>(
+        mmap(nullptr, page + room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    stack_t stack = {at + page, 0, n};
+    if (mprotect(at + page, room, PROT_READ | PROT_WRITE) || sigaltstack(&stack, nullptr)) {
+        std::_Exit(94);
     }
 }
 
@@ -91,6 +105,9 @@ int main(int argc, char **argv)
             std::abort();
         });
         return mode == "own-after-gpu" ? 0 : 5;
+    } else if (mode == "small-stack") {
+        small_stack();
+        std::atexit([] { std::abort(); });
     } else if (mode == "null-code") { // of a library that is gone, say
         std::atexit([] { reinterpret_cast<void (*volatile)()>(16)(); });
     } else if (mode == "own-exit") {

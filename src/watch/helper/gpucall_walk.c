@@ -47,6 +47,7 @@ static void step_out(struct unwind_registers *g, const struct gpucall_frame *f)
 
 void gpucall_walk(struct unwind_registers *g, struct gpucall_trace *ret)
 {
+    struct unwind_space space;
     bool signal = false;
     ret->n = 0;
     ret->outer = NULL;
@@ -62,7 +63,7 @@ void gpucall_walk(struct unwind_registers *g, struct gpucall_trace *ret)
         uint64_t at = signal ? g->pc : g->pc - 1; // a call may be its function's last instruction
         signal = false;
         const struct gpucall_object *o = gpucall_object_of(at);
-        if (!unwind_described(o ? &o->memory : NULL, g, at, &signal) &&
+        if (!unwind_described(o ? &o->memory : NULL, g, at, &space, &signal) &&
             !(unwind_by_pointer(g) && gpucall_object_of(g->pc))) {
             return;
         }

@@ -281,6 +281,7 @@ static bool add_object(void)
  * the pc is that of the instruction, and not behind it. */
 static bool look_at_frames(struct unwind_registers *g, bool exact)
 {
+    static struct unwind_space space; // the program's stack for signals may be small
     for (unsigned n = 0; g->pc && n < FRAMES_MAX; n++) {
         uintptr_t at = exact ? g->pc : g->pc - 1;
         if (!object_around(at)) {
@@ -290,7 +291,7 @@ static bool look_at_frames(struct unwind_registers *g, bool exact)
             return true;
         }
         exact = false;
-        if (!unwind_described(&around.object, g, at, &exact) &&
+        if (!unwind_described(&around.object, g, at, &space, &exact) &&
             !(unwind_by_pointer(g) && (!g->pc || object_around(g->pc - 1)))) {
             return false;
         }

@@ -6,19 +6,7 @@
 #include "watch/helper/system.h"
 
 enum { UNDEFINED, SAME, OFFSET, VALUE_OFFSET, REGISTER, EXPRESSION, VALUE_EXPRESSION };
-enum { ROWS = 6, STACK = 32 };
-
-struct rule {
-    uint8_t how;
-    int64_t value;         // an offset or a register
-    const uint8_t *code;   // of an expression: its length and its bytes
-};
-
-struct row {
-    struct rule cfa; // REGISTER: its number is in cfa_register
-    uint64_t cfa_register;
-    struct rule registers[UNWIND_REGISTERS];
-};
+enum { STACK = 32 };
 
 struct bytes {
     const uint8_t *at, *end;
@@ -293,7 +281,7 @@ static bool evaluate(const uint8_t *code, const struct unwind_registers *g, bool
 
 /* ------------------------------------------------------------------ the rows */
 
-static void set(struct row *r, uint64_t number, struct rule rule)
+static void set(struct unwind_row *r, uint64_t number, struct unwind_rule rule)
 {
     if (number < UNWIND_REGISTERS) {
         r->registers[number] = rule;
@@ -309,8 +297,8 @@ static const uint8_t *skip_block(struct bytes *b)
 }
 
 /* Runs instructions up to the row of `pc` (section 6.4.2). False: one that is not known. */
-static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc, struct row *r,
-                const struct row *initial, struct row *kept, unsigned *n_kept, uintptr_t base)
+static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc, struct unwind_row *r,
+                const struct unwind_row *initial, struct unwind_row *kept, unsigned *n_kept, uintptr_t base)
 {
     while (b.at < b.end && at <= pc) {
         uint8_t op = *b.at++;
@@ -318,10 +306,10 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
         switch (op & 0xc0) {
         case 0x40: at += low * cie->code_align; continue;
         case 0x80:
-            set(r, low, (struct rule){.how = OFFSET,
+            set(r, low, (struct unwind_rule){.how = OFFSET,
                                       .value = (int64_t)take_unsigned(&b) * cie->data_align});
             continue;
-        case 0xc0: set(r, low, low < UNWIND_REGISTERS ? initial->registers[low] : (struct rule){0}); continue;
+        case 0xc0: set(r, low, low < UNWIND_REGISTERS ? initial->registers[low] : (struct unwind_rule){0}); continue;
         default: break;
         }
         switch (op) {
@@ -332,20 +320,20 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
         case 0x04: at += take(&b, 4) * cie->code_align; break;
         case 0x05:
             number = take_unsigned(&b);
-            set(r, number, (struct rule){.how = OFFSET, .value = (int64_t)take_unsigned(&b) * cie->data_align});
+            set(r, number, (struct unwind_rule){.how = OFFSET, .value = (int64_t)take_unsigned(&b) * cie->data_align});
             break;
         case 0x06:
             number = take_unsigned(&b);
-            set(r, number, number < UNWIND_REGISTERS ? initial->registers[number] : (struct rule){0});
+            set(r, number, number < UNWIND_REGISTERS ? initial->registers[number] : (struct unwind_rule){0});
             break;
-        case 0x07: set(r, take_unsigned(&b), (struct rule){.how = UNDEFINED}); break;
-        case 0x08: set(r, take_unsigned(&b), (struct rule){.how = SAME}); break;
+        case 0x07: set(r, take_unsigned(&b), (struct unwind_rule){.how = UNDEFINED}); break;
+        case 0x08: set(r, take_unsigned(&b), (struct unwind_rule){.how = SAME}); break;
         case 0x09:
             number = take_unsigned(&b);
-            set(r, number, (struct rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
+            set(r, number, (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
             break;
         case 0x0a:
-            if (*n_kept >= ROWS) {
+            if (*n_kept >= UNWIND_ROWS) {
                 return false;
             }
             kept[(*n_kept)++] = *r;
@@ -358,30 +346,30 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
             break;
         case 0x0c:
             r->cfa_register = take_unsigned(&b);
-            r->cfa = (struct rule){.how = OFFSET, .value = (int64_t)take_unsigned(&b)};
+            r->cfa = (struct unwind_rule){.how = OFFSET, .value = (int64_t)take_unsigned(&b)};
             break;
         case 0x0d: r->cfa_register = take_unsigned(&b); break;
         case 0x0e: r->cfa.value = (int64_t)take_unsigned(&b); break;
-        case 0x0f: r->cfa = (struct rule){.how = EXPRESSION, .code = skip_block(&b)}; break;
+        case 0x0f: r->cfa = (struct unwind_rule){.how = EXPRESSION, .code = skip_block(&b)}; break;
         case 0x10:
         case 0x16:
             number = take_unsigned(&b);
-            set(r, number, (struct rule){.how = op == 0x10 ? EXPRESSION : VALUE_EXPRESSION,
+            set(r, number, (struct unwind_rule){.how = op == 0x10 ? EXPRESSION : VALUE_EXPRESSION,
                                          .code = skip_block(&b)});
             break;
         case 0x11:
             number = take_unsigned(&b);
-            set(r, number, (struct rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align});
+            set(r, number, (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align});
             break;
         case 0x12:
             r->cfa_register = take_unsigned(&b);
-            r->cfa = (struct rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align};
+            r->cfa = (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align};
             break;
         case 0x13: r->cfa.value = take_signed(&b) * cie->data_align; break;
         case 0x14:
         case 0x15:
             number = take_unsigned(&b);
-            set(r, number, (struct rule){.how = VALUE_OFFSET,
+            set(r, number, (struct unwind_rule){.how = VALUE_OFFSET,
                                          .value = (op == 0x14 ? (int64_t)take_unsigned(&b) : take_signed(&b)) *
                                                   cie->data_align});
             break;
@@ -393,7 +381,7 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
     return true;
 }
 
-static bool apply(const struct row *row, const struct cie *cie, struct unwind_registers *g)
+static bool apply(const struct unwind_row *row, const struct cie *cie, struct unwind_registers *g)
 {
     struct unwind_registers next = *g;
     uint64_t cfa;
@@ -408,7 +396,7 @@ static bool apply(const struct row *row, const struct cie *cie, struct unwind_re
     }
     next.r[UNWIND_STACK] = cfa;
     for (unsigned i = 0; i < UNWIND_REGISTERS; i++) {
-        const struct rule *rule = &row->registers[i];
+        const struct unwind_rule *rule = &row->registers[i];
         bool ok = true;
         uint64_t at = cfa + (uint64_t)rule->value;
         switch (rule->how) {
@@ -445,9 +433,8 @@ static bool apply(const struct row *row, const struct cie *cie, struct unwind_re
 }
 
 bool unwind_described(const struct unwind_object *o, struct unwind_registers *g, uint64_t pc,
-                      bool *ret_signal)
+                      struct unwind_space *space, bool *ret_signal)
 {
-    struct row row, initial, kept[ROWS];
     struct bytes b;
     struct cie cie;
     unsigned n_kept = 0;
@@ -468,16 +455,18 @@ bool unwind_described(const struct unwind_object *o, struct unwind_registers *g,
     if (cie.sized) {
         (void)skip_block(&b);
     }
-    __builtin_memset(&row, 0, sizeof row);
+    __builtin_memset(&space->row, 0, sizeof space->row);
     for (unsigned i = 0; i < UNWIND_REGISTERS; i++) {
-        row.registers[i].how = SAME;
+        space->row.registers[i].how = SAME;
     }
-    initial = row;
-    if (!run(cie.code, &cie, 0, UINT64_MAX, &row, &initial, kept, &n_kept, o->frames)) {
+    space->initial = space->row;
+    if (!run(cie.code, &cie, 0, UINT64_MAX, &space->row, &space->initial, space->kept, &n_kept,
+             o->frames)) {
         return false;
     }
-    initial = row;
-    if (!run(b, &cie, start, pc, &row, &initial, kept, &n_kept, o->frames) || !apply(&row, &cie, g)) {
+    space->initial = space->row;
+    if (!run(b, &cie, start, pc, &space->row, &space->initial, space->kept, &n_kept, o->frames) ||
+        !apply(&space->row, &cie, g)) {
         return false;
     }
     *ret_signal = cie.signal;

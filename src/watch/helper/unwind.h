@@ -28,6 +28,25 @@ struct unwind_object {
     uintptr_t low, high, frames;
 };
 
+/* What is known of one register of the caller's (unwind.c). */
+struct unwind_rule {
+    uint8_t how;
+    int64_t value;       // an offset or a register
+    const uint8_t *code; // of an expression: its length and its bytes
+};
+
+struct unwind_row {
+    struct unwind_rule cfa; // REGISTER: its number is in cfa_register
+    uint64_t cfa_register;
+    struct unwind_rule registers[UNWIND_REGISTERS];
+};
+
+/* What a step works with: some 4 KiB, which a signal handler may not have on its stack. */
+enum { UNWIND_ROWS = 6 };
+struct unwind_space {
+    struct unwind_row row, initial, kept[UNWIND_ROWS];
+};
+
 /* False where nothing is mapped; nothing is read then, or a part. */
 bool unwind_read(void *ret, uintptr_t from, size_t n);
 
@@ -38,7 +57,7 @@ uintptr_t unwind_word(uintptr_t from, bool *ok);
  * called or was interrupted. *ret_signal: the frame left was a signal's, so that the next pc is where
  * it was interrupted. A pc of 0 is the end of the stack. False: nothing is said; `o` may be NULL. */
 bool unwind_described(const struct unwind_object *o, struct unwind_registers *g, uint64_t pc,
-                      bool *ret_signal);
+                      struct unwind_space *space, bool *ret_signal);
 
 /* To the caller by the frame pointer, which need not be one: whether the pc is plausible says the
  * caller. False: it cannot be one. */
