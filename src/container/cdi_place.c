@@ -1,14 +1,13 @@
 #include "container/cdi_build.h"
 #include "container/internal.h"
 
+#include <elf.h>
 #include <string.h>
 
-/* Nothing of an image lies there; /opt/gpumend/lib is where `container` forms mount what an image
+/* Nothing of an image lies there; the other is where `container` forms mount what an image
  * lacks, and comes behind it so that those commands still work with LD_LIBRARY_PATH replaced. */
 static const char driver_folder[] = HOST_DRIVER_FOLDER;
-static const char lacks_folder[] = "/opt/gpumend/lib";
-
-enum { EM_X86_64_VALUE = 62, EM_AARCH64_VALUE = 183 }; // e_machine of the System V ABI
+static const char lacks_folder[] = CTR_LIBRARY_FOLDER;
 
 /* The folders that the loaders of both families of distributions search without ld.so.cache. */
 static const char *usual_folder(const struct host *h, size_t i)
@@ -16,9 +15,9 @@ static const char *usual_folder(const struct host *h, size_t i)
     static const char *const folders[][2] = {{"/usr/lib/x86_64-linux-gnu", "/usr/lib64"},
                                              {"/usr/lib/aarch64-linux-gnu", "/usr/lib64"}};
 #if defined __aarch64__
-    bool arm = h->machine != EM_X86_64_VALUE;
+    bool arm = h->machine != EM_X86_64;
 #else
-    bool arm = h->machine == EM_AARCH64_VALUE;
+    bool arm = h->machine == EM_AARCH64;
 #endif
     return i < 2 ? folders[arm][i] : NULL;
 }

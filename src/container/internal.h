@@ -8,6 +8,9 @@
 
 #include "container/settings.h"
 
+/* Where what an image lacks is mounted. */
+#define CTR_LIBRARY_FOLDER "/opt/gpumend/lib"
+
 struct ctr_work {
     const struct ctr_question *q;
     struct arena *a;

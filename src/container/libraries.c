@@ -8,7 +8,7 @@
 #include "elf/image.h"
 #include "kb/libver.h"
 
-static const char library_folder[] = "/opt/gpumend/lib";
+static const char library_folder[] = CTR_LIBRARY_FOLDER;
 
 /* ------------------------------------------------------------------ what may be mounted */
 

@@ -172,6 +172,52 @@ static void add_variable(struct ctr_work *w, const struct diag_variable *v, cons
     ctr_set(w, v->name, old && *old ? arena_printf(w->a, "%s:%s", v->value, old) : v->value, reason);
 }
 
+/* The LD_LIBRARY_PATH of the specification that the engine reads, or of the one that is to be written
+ * first; NULL: it sets none. */
+static const char *path_of_specification(const struct ctr_work *w)
+{
+    const struct host_engines *x = &w->q->host->engines;
+    for (size_t i = 0; i < x->injections.n; i++) {
+        if (x->injections.items[i].library_path) {
+            return x->injections.items[i].library_path;
+        }
+    }
+    bool other = x->injections.n || x->specification.state == HOST_YES;
+    return other || x->toolkit.hook ? NULL : HOST_DRIVER_FOLDER ":" CTR_LIBRARY_FOLDER;
+}
+
+static bool has_folder(const char *list, struct str folder)
+{
+    for (struct str rest = str_of(list); rest.s;) {
+        if (str_eq(str_cut(&rest, ':'), folder)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Engines put the variable of a specification in the place of the command's and of the image's. */
+static void note_replaced(struct ctr_work *w, const char *value)
+{
+    bool by_name = ctr_format_way(w->q->format) == CTR_BY_NAME && w->s->gpu == CTR_NVIDIA;
+    const char *instead = by_name ? path_of_specification(w) : NULL, *lost = NULL;
+    for (struct str rest = str_of(instead ? value : NULL); rest.s;) {
+        struct str folder = str_cut(&rest, ':');
+        if (folder.n && !has_folder(instead, folder)) {
+            lost = arena_printf(w->a, "%s%s%.*s", lost ? lost : "", lost ? ":" : "", (int)folder.n,
+                                folder.s);
+        }
+    }
+    if (lost) {
+        ctr_note(w, arena_printf(w->a,
+                                 "The CDI specification sets LD_LIBRARY_PATH=%s, which replaces this one: "
+                                 "%s is not searched. With the hooks of NVIDIA's package "
+                                 "nvidia-container-toolkit-base on the host it sets none (gpumend "
+                                 "container cdi --refresh).",
+                                 str_printable(w->a, instead), str_printable(w->a, lost)));
+    }
+}
+
 /* One LD_LIBRARY_PATH of all folders, before what the image sets itself. */
 static void set_path(struct ctr_work *w)
 {
@@ -181,9 +227,10 @@ static void set_path(struct ctr_work *w)
         reason = arena_printf(w->a, "%s%s%s", reason, i ? "; " : "", w->path.items[i].reason);
     }
     if (w->path.n) {
-        ctr_set(w, "LD_LIBRARY_PATH",
-                own && *own ? arena_printf(w->a, "%s:%s", value, own) : value, reason);
+        value = own && *own ? arena_printf(w->a, "%s:%s", value, own) : value;
+        ctr_set(w, "LD_LIBRARY_PATH", value, reason);
     }
+    note_replaced(w, w->path.n ? value : own);
 }
 
 /* A command for a build: no sudo, which images lack and root needs not, and no questions. */

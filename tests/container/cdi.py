@@ -267,6 +267,29 @@ def hooks(exe, folder):
           == ["--link", "../card1::/dev/dri/by-path/pci-0000:01:00.0-card"], linked)
 
 
+def layouts(exe, folder):
+    """Debian's folders, those of another architecture, and files that are no libraries."""
+    machine = MACHINES["geforce-desktop"][1]
+    cuda = {path: text for path, text in machine.items() if "/libcuda.so" in path}
+    others = {path: text for path, text in machine.items() if path not in cuda}
+    current = LIBRARIES + "/nvidia/current"
+    top = folder / "debian"
+    write(merged(others, {f"{current}/libcuda.so.{DRIVER}": "", f"{LIBRARIES}/libcuda.so.1":
+                          Link(f"nvidia/current/libcuda.so.{DRIVER}")}), top)
+    gpu, = documents(run(exe, "--host", str(top)).stdout)
+    sources = {m["hostPath"] for m in gpu["containerEdits"]["mounts"]}
+    check("layouts: Debian's two folders", {f"{current}/libcuda.so.{DRIVER}",
+                                            f"{LIBRARIES}/libnvidia-ml.so.{DRIVER}"} <= sources, sources)
+    arm = "/usr/lib/aarch64-linux-gnu"
+    moved = {path.replace(LIBRARIES, arm): text for path, text in machine.items()}
+    moved["/proc/cpuinfo"] = "processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\n"
+    top = folder / "arm"
+    write(moved, top)
+    gpu, = documents(run(exe, "--host", str(top)).stdout)
+    check("layouts: the folders of the host's own architecture", f"{arm}/libcuda.so.{DRIVER}"
+          in targets(gpu) and not any("x86_64" in path for path in targets(gpu)), targets(gpu))
+
+
 def strange_names(exe, folder):
     """Names that no specification can hold are left out, and the others stay."""
     top = folder / "strange"
@@ -612,7 +635,20 @@ def writing(exe, folder):
     refused = in_chroot(exe, top, "--write")
     check("write: not beside another of the same kind", refused.returncode == 3
           and not file.exists() and "nvidia.yaml" in refused.stderr, refused.stderr)
-    (file.parent / "nvidia.yaml").unlink()
+    os.rename(file.parent / "nvidia.yaml", file.parent / "nvidia.yaml.old")
+    check("write: once the other has another name", in_chroot(exe, top, "--write").returncode == 0
+          and file.is_file(), "")
+    (top / "usr/bin/nvidia-cdi-hook").write_text("")
+    hooked = in_chroot(exe, top, "--refresh")
+    check("refresh: hooks, once there is one", hooked.returncode == 0 and "update-ldcache"
+          in file.read_text() and "LD_LIBRARY_PATH" not in file.read_text(), hooked.stderr)
+    check("refresh: with hooks it is ok", in_chroot(exe, top, "--check").returncode == 0, "")
+    (top / "usr/bin/nvidia-cdi-hook").unlink()
+    gone = in_chroot(exe, top, "--check", "--json")
+    texts = [p["text"] for f in json.loads(gone.stdout)["files"] for p in f["problems"]]
+    check("check: a hook that is gone", gone.returncode == 1
+          and any("/usr/bin/nvidia-cdi-hook" in t for t in texts), texts)
+    file.unlink()
     os.symlink("/etc/passwd", file)
     refused = in_chroot(exe, top, "--write")
     check("write: never through a link", refused.returncode == 3 and file.is_symlink(),
@@ -737,6 +773,7 @@ def main():
         expected(exe, folder)
         whole(exe, folder)
         hooks(exe, folder)
+        layouts(exe, folder)
         strange_names(exe, folder)
         jetson(exe, folder)
         faults(exe, folder)

@@ -385,6 +385,9 @@ def of_image(exe, folder):
             check(f"{where}: its LD_LIBRARY_PATH is extended, this shell's is not in it",
                   engine == "dockerfile" or f"LD_LIBRARY_PATH={driver}/opt/gpumend/lib{own}"
                   in values(said, "environment"), said)
+            replaced = any("LD_LIBRARY_PATH" in n and "/opt/own is not searched" in n for n in said["notes"])
+            check(f"{where}: what a specification replaces is said", replaced
+                  == (engine in ("podman", "quadlet") and bool(own)), said["notes"])
             shown = run(exe, engine, folder / form, "/app", "--host", host).stdout
             if engine in ("docker", "podman", "compose"):
                 check(f"{where}: it is loaded first, and named", said["name"] == name
