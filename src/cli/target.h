@@ -20,7 +20,7 @@ enum {
 #define CLI_OPTION_IMPORT                                                                          \
     {"import", "A,B", "what the program imports, in this order (default: any)", CLI_IMPORT}
 #define CLI_OPTION_PID                                                                             \
-    {"pid", "N", "look at a running process", CLI_PID}
+    {"pid", "N", "look at a running process: what it has loaded, and loads at its next use", CLI_PID}
 #define CLI_OPTION_ROOT                                                                            \
     {"root", "DIR", "look at the file system below DIR (a container's, another machine's)",        \
      CLI_ROOT}

@@ -313,6 +313,20 @@ static void read_container(struct arena *a, struct model_live *live)
     }
 }
 
+static int read_children(struct arena *a, struct model_live *live, struct gm_err *err)
+{
+    struct root host;
+    int rc = root_open(&host, "/", err);
+    if (rc == 0) {
+        model_children_read(a, &host, live);
+        root_close(&host);
+    }
+    for (size_t i = 0; i < live->mappings.n && !live->driver; i++) {
+        live->driver = model_driver_of(live->mappings.items[i].path);
+    }
+    return rc;
+}
+
 int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_err *err)
 {
     struct str text;
@@ -329,12 +343,13 @@ int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_
     read_maps(a, ret, text);
     find_late_folders(a, ret);
     read_container(a, ret);
-    return 0;
+    return read_children(a, ret, err);
 }
 
 int model_add_live(struct model *m, const struct model_live *live, struct gm_err *err)
 {
     m->pid = live->pid;
+    m->live = live;
     m->config.env = live->env.items;
     m->config.n_env = live->env.n;
     m->config.cwd = live->cwd;
@@ -356,5 +371,6 @@ int model_add_live(struct model *m, const struct model_live *live, struct gm_err
         return gm_err_wrap(err, "process %d", live->pid);
     }
     use_packages(m, live->exe);
+    model_judge_children(m, live);
     return 0;
 }

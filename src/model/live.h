@@ -4,6 +4,15 @@
 
 #include "model/model.h"
 
+/* A process that descends from the one that is looked at. */
+struct model_child {
+    int pid;
+    const char *name;      // as the kernel has it (comm), or NULL: not known
+    const char *exe;       // or NULL: it may not be looked at
+    VEC(const char *) modules; // what it has mapped of site folders: "torch", each once
+    const char *driver;    // a library of a GPU's driver or runtime that it has mapped, or NULL
+};
+
 /* What /proc says of a process, of which a model can be made later and elsewhere. */
 struct model_live {
     int pid;
@@ -12,7 +21,27 @@ struct model_live {
     VEC(struct model_mapping) mappings; // files that look like libraries, each once
     const char *container_engine, *container_id; // NULL: not known, or none
     VEC(const char *) late_folders;     // of its LD_LIBRARY_PATH, younger than the process
+    const char *driver;                 // as in struct model_child
+    VEC(struct model_child) children;   // and theirs, by depth; up to MODEL_CHILDREN_MAX
 };
+
+enum { MODEL_CHILDREN_MAX = 64 };
+
+/* Reads the descendants of live->pid: /proc/N/stat of all processes, then comm, exe and maps of these;
+ * without this process. `host`: the root "/". What may not be read is left out or NULL. */
+void model_children_read(struct arena *a, struct root *host, struct model_live *live);
+
+/* A library of a GPU's driver or runtime among these, or NULL. */
+const char *model_driver_of(const char *path);
+
+/* What shows that a process is a GPU program: a package of kb/imports, or the driver's library; NULL:
+ * nothing does. */
+const char *model_child_sign(const struct model *m, const struct model_child *c);
+
+/* Where the process has loaded no package of kb/imports and no library of a GPU, and others descend
+ * from it: that it is only their launcher, and which of them is the program (m->unsure). Otherwise a
+ * note on descendants that have. */
+void model_judge_children(struct model *m, const struct model_live *live);
 
 /* Reads /proc/PID (exe, cwd, environ, maps, stat). GM_ERR_LOOK: no such process, or it may not be
  * looked at. */

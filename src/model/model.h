@@ -113,6 +113,7 @@ struct model_mapping {
 };
 
 struct model_change;
+struct model_live; // live.h
 
 struct model {
     struct root *root;
@@ -130,6 +131,7 @@ struct model {
     const char *host_why;
     bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start
     const char *container_engine, *container_id; // that the live process is in; NULL: not known
+    const struct model_live *live; // the live process as it was read, or NULL
     const char *unsure; // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
     const char *entry_first;   // ... and the ELF file that the kernel executes for it; or NULL

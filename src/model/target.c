@@ -150,12 +150,12 @@ static int find_target(struct model_target *t, const struct model_target_options
 static int look_at_process(struct model_target *t, const struct model_target_options *o,
                            struct gm_err *err)
 {
-    struct model_live now;
+    struct model_live *now = arena_alloc(t->model.arena, sizeof *now);
     t->kind = "process";
-    if (!o->live && model_live_read(t->model.arena, o->pid, &now, err) < 0) {
+    if (!o->live && model_live_read(t->model.arena, o->pid, now, err) < 0) {
         return err->code;
     }
-    return model_add_live(&t->model, o->live ? o->live : &now, err);
+    return model_add_live(&t->model, o->live ? o->live : now, err);
 }
 
 /* The first package of a place that the knowledge base knows as one of GPU programs; or NULL. */

@@ -1,5 +1,6 @@
 #include "report/check.h"
 
+#include "model/live.h"
 #include "report/devices.h"
 #include "report/process.h"
 
@@ -15,6 +16,22 @@ static void set(json_t *object, const char *key, json_t *value)
 
 /* ------------------------------------------------------------------ JSON */
 
+/* The processes that descend from the one that was looked at. */
+static json_t *children_json(const struct model *m)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; m->live && i < m->live->children.n; i++) {
+        const struct model_child *c = &m->live->children.items[i];
+        json_t *o = json_object();
+        set(o, "pid", json_integer(c->pid));
+        set(o, "name", text(m, c->name));
+        set(o, "exe", text(m, c->exe));
+        set(o, "gpu", text(m, model_child_sign(m, c)));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *target_json(const struct model *m, const struct report_target *t)
 {
     json_t *o = json_object();
@@ -27,6 +44,7 @@ static json_t *target_json(const struct model *m, const struct report_target *t)
             m->container_id ? json_pack("{s:o, s:o}", "engine", text(m, m->container_engine), "id",
                                         text(m, m->container_id))
                             : json_null());
+        set(o, "children", children_json(m));
     }
     if (t->snapshot) {
         set(o, "snapshot", text(m, t->snapshot));

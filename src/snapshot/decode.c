@@ -523,6 +523,31 @@ static bool read_mappings(struct decoder *d, const json_t *list, struct model_li
     return true;
 }
 
+/* Older documents have none. */
+static bool read_children(struct decoder *d, const json_t *list, struct model_live *live)
+{
+    size_t n = json_array_size(list);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(list, i);
+        struct model_child c = {0};
+        snapshot_texts modules = {0};
+        json_int_t pid;
+        if (n > MODEL_CHILDREN_MAX || !integer_in(item, "pid", 1, 4194304, &pid) ||
+            !text_of(d, json_object_get(item, "name"), &c.name) ||
+            !text_of(d, json_object_get(item, "exe"), &c.exe) ||
+            !text_of(d, json_object_get(item, "driver"), &c.driver) ||
+            !texts_of(d, json_object_get(item, "modules"), &modules)) {
+            return false;
+        }
+        c.pid = (int)pid;
+        for (size_t k = 0; k < modules.n; k++) {
+            VEC_PUSH(d->arena, &c.modules, modules.items[k]);
+        }
+        VEC_PUSH(d->arena, &live->children, c);
+    }
+    return true;
+}
+
 static bool read_live(struct decoder *d, const json_t *o, int pid)
 {
     struct model_live *live = arena_alloc(d->arena, sizeof *live);
@@ -531,7 +556,8 @@ static bool read_live(struct decoder *d, const json_t *o, int pid)
         !text_of(d, json_object_get(o, "cwd"), &live->cwd) || !live->cwd || live->cwd[0] != '/' ||
         !texts_of(d, json_object_get(o, "env"), &env) || !are_variables(&env) ||
         !texts_of(d, json_object_get(o, "late_folders"), &late) ||
-        !read_mappings(d, json_object_get(o, "mappings"), live)) {
+        !read_mappings(d, json_object_get(o, "mappings"), live) ||
+        !read_children(d, json_object_get(o, "children"), live)) {
         return false;
     }
     const json_t *id = json_object_get(o, "container_id");
@@ -541,6 +567,9 @@ static bool read_live(struct decoder *d, const json_t *o, int pid)
         return false;
     }
     live->pid = pid;
+    for (size_t i = 0; i < live->mappings.n && !live->driver; i++) {
+        live->driver = model_driver_of(live->mappings.items[i].path);
+    }
     for (size_t i = 0; i < env.n; i++) {
         VEC_PUSH(d->arena, &live->env, env.items[i]);
     }

@@ -341,6 +341,23 @@ static json_t *start_json(const struct snapshot *s)
     return o;
 }
 
+static json_t *children_json(const struct snapshot *s)
+{
+    const struct model_live *l = s->live;
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->children.n; i++) {
+        const struct model_child *c = &l->children.items[i];
+        json_t *o = json_object();
+        set(o, "pid", json_integer(c->pid));
+        set(o, "name", text(s->arena, c->name));
+        set(o, "exe", text(s->arena, c->exe));
+        set(o, "modules", texts(s->arena, c->modules.items, c->modules.n));
+        set(o, "driver", text(s->arena, c->driver));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *live_json(const struct snapshot *s)
 {
     const struct model_live *l = s->live;
@@ -359,6 +376,7 @@ static json_t *live_json(const struct snapshot *s)
     set(o, "env", texts(s->arena, l->env.items, l->env.n));
     set(o, "mappings", mappings);
     set(o, "late_folders", texts(s->arena, l->late_folders.items, l->late_folders.n));
+    set(o, "children", children_json(s));
     if (l->container_id) {
         set(o, "container_engine", text(s->arena, l->container_engine));
         set(o, "container_id", text(s->arena, l->container_id));

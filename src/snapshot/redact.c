@@ -421,6 +421,10 @@ static void redact_start(struct snapshot_redactor *r)
         for (size_t i = 0; i < l->mappings.n; i++) {
             l->mappings.items[i].path = replaced_text(r, l->mappings.items[i].path);
         }
+        for (size_t i = 0; i < l->children.n; i++) {
+            l->children.items[i].name = replaced_text(r, l->children.items[i].name);
+            l->children.items[i].exe = replaced_text(r, l->children.items[i].exe);
+        }
     }
 }
 

@@ -159,6 +159,22 @@ def next_use(exe, folder, show, env, first=""):
                     if f["severity"] == "error"], document
 
 
+def launched(folder, made, words):
+    """A launcher whose last child imports ctranslate2 and waits: the two process ids."""
+    pipe = folder / "wait"
+    os.mkfifo(pipe)
+    program = folder / "app.py"
+    program.write_text("import ctranslate2, os, sys\nprint(os.getpid(), flush=True)\n"
+                       "open(%r).read()\n" % str(pipe))
+    script = folder / "start.sh"
+    script.write_text("#!/bin/sh\nset -e\n%s %s\ntrue\n" % (made.python, program))
+    script.chmod(0o755)
+    words = [w.format(script=script, python=made.python, program=program) for w in words]
+    launcher_process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd="/",
+                                        env={"PATH": "/usr/bin:/bin"})
+    return launcher_process, int(launcher_process.stdout.readline()), pipe
+
+
 # ---- answers that are no findings -----------------------------------------------------------
 
 def answer(function):
@@ -205,6 +221,55 @@ def process_that_will_fail_at_its_next_use(exe, folder, show):
         if (status, errors) != wanted or "container" not in document["target"]:
             wrong.append("%s: %s" % (name, (status, errors, document["target"])))
     return wrong
+
+
+@answer
+def process_that_only_starts_the_program(exe, folder, show):
+    """The launcher is not judged as if it were the program: its child is named, and is judged."""
+    wrong = []
+    supervisor = ("import subprocess, sys; "
+                  "subprocess.run([sys.argv[1], sys.argv[2]], stdin=subprocess.DEVNULL)")
+    for name, words in (("script", ["/bin/sh", "{script}"]),
+                        ("timeout", ["/usr/bin/timeout", "60", "{python}", "{program}"]),
+                        ("both", ["/usr/bin/timeout", "60", "/bin/sh", "{script}"]),
+                        ("supervisor", ["/usr/bin/python3", "-c", supervisor, "{python}", "{program}"])):
+        place = folder / name
+        place.mkdir(parents=True)
+        made = launcher.Env(launcher.World(exe, place), place / "venv")
+        parent, child, pipe = launched(place, made, words)
+        try:
+            command = "gpumend check --pid %d" % child
+            wrong += expect(exe, ["check", "--pid", str(parent.pid)], 3, show=show)
+            said = " ".join(run(exe, ["check", "--pid", str(parent.pid)])[1].split())
+            wrong += [] if command in said else ["%s: %s" % (name, said)]
+            document = json.loads(run(exe, ["check", "--pid", str(parent.pid), "--json"])[1])
+            gpu = {c["pid"]: c["gpu"] for c in document["target"]["children"]}
+            if document["verdict"] != "unknown" or gpu.get(child) != "ctranslate2":
+                wrong.append("%s: %s, %s" % (name, document["verdict"], gpu))
+            snapshot = run(exe, ["snapshot", "--pid", str(parent.pid)])[1]
+            wrong += expect(exe, ["check", "--pid", str(child)], 1, "libcublas.so.12")
+        finally:
+            pipe.open("w").close()
+            parent.wait(START_LIMIT_S)
+            parent.stdout.close()
+        (place / "taken.json").write_text(snapshot)
+        again = " ".join(run(exe, ["check", "--snapshot", str(place / "taken.json")])[1].split())
+        wrong += [] if command in again else ["%s, from a snapshot: %s" % (name, again)]
+    return wrong
+
+
+@answer
+def process_with_children_that_use_no_gpu(exe, folder, show):
+    """What is started without a sign of a GPU: any of them may be the program; without children, it
+    is the process itself."""
+    parent = subprocess.Popen(["/bin/sh", "-c", "cat; true"], cwd="/", stdin=subprocess.PIPE)
+    try:
+        time.sleep(0.3)  # until the child is there
+        return list(expect(exe, ["check", "--pid", str(parent.pid)], 3, "(cat, ", show=show,
+                           verdict="unknown"))
+    finally:
+        parent.stdin.close()
+        parent.wait(START_LIMIT_S)
 
 
 @answer
