@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/parse.h"
 #include "py/env.h"
 
 enum { PROC_BYTES_MAX = 16 << 20, MAPPINGS_MAX = 20000 };
@@ -192,30 +193,73 @@ static const char *start_value(const struct model_live *live, const char *name)
     return NULL;
 }
 
-/* The environment that the process's extension modules lie in: the prefix of the first mapped file
- * below a site folder that is one. */
+static bool is_below(const char *path, const char *dir)
+{
+    return dir && starts_with(path, dir) && path[strlen(dir)] == '/';
+}
+
+/* How many of the mapped files lie below the environment's site folders. The kernel shows files
+ * without links. */
+static size_t n_covered(struct model *m, const struct py_env *env, const struct model_live *live)
+{
+    VEC(const char *) sites = {0};
+    size_t covered = 0;
+    for (size_t i = 0; i < env->paths_n; i++) {
+        const struct py_path *p = &env->paths[i];
+        if (p->is_dir && p->origin != PY_PATH_STDLIB && p->origin != PY_PATH_DYNLOAD) {
+            VEC_PUSH(m->arena, &sites, model_real_path(m, p->dir));
+        }
+    }
+    for (size_t i = 0; i < live->mappings.n; i++) {
+        bool below = false;
+        for (size_t k = 0; k < sites.n && !below; k++) {
+            below = is_below(live->mappings.items[i].path, sites.items[k]);
+        }
+        covered += below;
+    }
+    return covered;
+}
+
+/* "/srv/venv" of "/srv/venv/lib/python3.11/site-packages/torch/..."; NULL: it is no such path. */
+static const char *prefix_of(struct arena *a, const char *path)
+{
+    const char *at = strstr(path, "-packages/"), *lib = at ? strstr(path, "/lib/python") : NULL;
+    lib = lib ? lib : at ? strstr(path, "/lib64/python") : NULL;
+    return lib && lib < at ? arena_strndup(a, path, (size_t)(lib - path)) : NULL;
+}
+
+/* The environment that most of the mapped files below site folders belong to. Candidates are the
+ * prefixes of those files, and the interpreter itself: Debian's Python in /usr has packages in
+ * /usr/local, and everybody's has some in the user site. */
 static void find_environment(struct model *m, const struct model_live *live)
 {
+    enum { CANDIDATES_MAX = 8 };
     const struct py_env_hints hints = {.home = start_value(live, "HOME"),
                                        .pythonpath = start_value(live, "PYTHONPATH"),
                                        .pythonhome = start_value(live, "PYTHONHOME"),
                                        .pythonnousersite = start_value(live, "PYTHONNOUSERSITE"),
                                        .pythonuserbase = start_value(live, "PYTHONUSERBASE"),
                                        .cwd = live->cwd};
-    const char *last = "";
-    struct py_env *env = arena_alloc(m->arena, sizeof *env);
-    for (size_t i = 0; i < live->mappings.n && !m->env; i++) {
-        const char *path = live->mappings.items[i].path, *at = strstr(path, "-packages/");
-        const char *lib = at ? strstr(path, "/lib/python") : NULL;
-        lib = lib ? lib : at ? strstr(path, "/lib64/python") : NULL;
-        const char *prefix = lib && lib < at
-                                 ? arena_strndup(m->arena, path, (size_t)(lib - path)) : "";
-        struct gm_err err;
-        if (!*prefix || strcmp(prefix, last) == 0) {
-            continue;
+    VEC(const char *) candidates = {0};
+    size_t best = 0;
+    for (size_t i = 0; i < live->mappings.n && candidates.n < CANDIDATES_MAX; i++) {
+        const char *prefix = prefix_of(m->arena, live->mappings.items[i].path);
+        bool known = !prefix;
+        for (size_t k = 0; k < candidates.n && !known; k++) {
+            known = strcmp(candidates.items[k], prefix) == 0;
         }
-        last = prefix;
-        if (py_env_open(m->root, m->arena, prefix, &hints, env, &err) == 0) {
+        if (!known) {
+            VEC_PUSH(m->arena, &candidates, prefix);
+        }
+    }
+    VEC_PUSH(m->arena, &candidates, live->exe);
+    for (size_t i = 0; i < candidates.n; i++) {
+        struct py_env *env = arena_alloc(m->arena, sizeof *env);
+        struct gm_err err;
+        size_t n = py_env_open(m->root, m->arena, candidates.items[i], &hints, env, &err) == 0
+                       ? n_covered(m, env, live) : 0;
+        if (n > best) {
+            best = n;
             m->env = env;
         }
     }
@@ -300,16 +344,34 @@ static void find_container(struct arena *a, struct str text, struct model_live *
     }
 }
 
-/* Where neither says it, the container is not known. */
+/* The folders that engines mount a container's own files from. Other mounts say nothing: the host sees
+ * those of all its containers, such as .../overlay-containers/ID/userdata/shm. */
+static struct str own_mounts(struct arena *a, struct str mountinfo)
+{
+    static const char *const points[] = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf",
+                                         "/run/.containerenv"};
+    const char *roots = "";
+    struct str line;
+    while (str_line(&mountinfo, &line)) {
+        struct host_mount mount;
+        for (size_t i = 0; host_parse_mount(line, &mount) && i < sizeof points / sizeof *points; i++) {
+            roots = str_is(mount.point, points[i])
+                        ? arena_printf(a, "%s" STR_FMT "\n", roots, STR_ARG(mount.root)) : roots;
+        }
+    }
+    return str_of(roots);
+}
+
+/* Where neither its cgroup nor its mounts say it, the container is not known. */
 static void read_container(struct arena *a, struct model_live *live)
 {
-    static const char *const files[] = {"cgroup", "mountinfo"};
     struct str text;
     struct gm_err err;
-    for (size_t i = 0; i < 2 && !live->container_id; i++) {
-        if (read_proc(a, live->pid, files[i], &text, &err) == 0) {
-            find_container(a, text, live);
-        }
+    if (read_proc(a, live->pid, "cgroup", &text, &err) == 0) {
+        find_container(a, text, live);
+    }
+    if (!live->container_id && read_proc(a, live->pid, "mountinfo", &text, &err) == 0) {
+        find_container(a, own_mounts(a, text), live);
     }
 }
 

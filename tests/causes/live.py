@@ -5,6 +5,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -220,6 +221,55 @@ def process_that_will_fail_at_its_next_use(exe, folder, show):
         status, errors, document = next_use(exe, folder / name, show, env, first)
         if (status, errors) != wanted or "container" not in document["target"]:
             wrong.append("%s: %s" % (name, (status, errors, document["target"])))
+    return wrong
+
+
+@answer
+def process_with_packages_of_the_user(exe, folder, show):
+    """The interpreter has no environment of its own where its packages are: the user site's count."""
+    made = launcher.Env(launcher.World(exe, folder), folder / "venv")
+    shutil.copytree(folder / "venv/lib", folder / "home/.local/lib")
+    shutil.rmtree(folder / "venv")
+    child = subprocess.Popen([launcher.PYTHON, "-c", "import ctranslate2, sys\n" + WAIT],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/",
+                             env={"PATH": "/usr/bin:/bin", "HOME": str(folder / "home")})
+    try:
+        if child.stdout.readline() != "ready\n":
+            return ["the process did not start from %s" % made.cublas]
+        return list(expect(exe, ["check", "--pid", str(child.pid)], 1, "libcublas.so.12",
+                           "ctranslate2", show=show))
+    finally:
+        child.stdin.close()
+        child.wait(START_LIMIT_S)
+        child.stdout.close()
+
+
+@answer
+def process_beside_containers(exe, folder, show):
+    """A process of the host sees the mounts of every container, and is in none; one whose own files
+    an engine has mounted is in that container."""
+    identity = "5e" * 32
+    place = folder / "overlay-containers" / identity / "userdata"
+    place.mkdir(parents=True)
+    (place / "hostname").write_text("x\n")
+    (place / "shm").mkdir()
+    wrong = []
+    for mount, container in (("mount -t tmpfs none '%s/shm'" % place, None),
+                             ("mount --bind '%s/hostname' /etc/hostname" % place,
+                              {"engine": "podman", "id": identity})):
+        child = subprocess.Popen(["unshare", "-m", "sh", "-c", mount + " && echo ready && exec cat"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 stderr=subprocess.DEVNULL, cwd="/")
+        try:
+            if child.stdout.readline() != "ready\n":
+                raise Skip("no mount namespace here")
+            text = run(exe, ["check", "--pid", str(child.pid), "--json"])[1]
+        finally:
+            child.stdin.close()
+            child.wait(START_LIMIT_S)
+            child.stdout.close()
+        told = json.loads(text)["target"]["container"]
+        wrong += [] if told == container else ["%s: %s" % (mount, told)]
     return wrong
 
 
