@@ -8,6 +8,8 @@
 
 #include "base/str.h"
 #include "host/names.h"
+#include "model/gpu.h"
+#include "model/package.h"
 #include "py/dist.h"
 
 enum build { BUILD_UNKNOWN, BUILD_CPU, BUILD_CUDA, BUILD_ROCM };
@@ -75,11 +77,50 @@ static bool on_arm(const struct chooser *c)
     return strcmp(machine, "aarch64") == 0;
 }
 
-/* What the installed build serves, by its local version label ("2.5.1+cpu"), else by its package.
- * CTranslate2's wheels for aarch64 are for the CPU (docs/hardware_support.md); of torch's and of
- * what conda built the name does not tell. */
+/* Wheels have the library in the first folder, builds of one's own in either. */
+static enum build ctranslate2_build(const struct chooser *c)
+{
+    static const char *const folders[] = {"ctranslate2.libs", "ctranslate2"};
+    enum model_build found = MODEL_BUILD_UNKNOWN;
+    for (size_t i = 0; i < 2 && c->dist->site && found == MODEL_BUILD_UNKNOWN; i++) {
+        found = model_build_in(c->m, path_join(c->a, c->dist->site, folders[i]),
+                               "libctranslate2*.so*");
+    }
+    switch (found) {
+    case MODEL_BUILD_CPU: return BUILD_CPU;
+    case MODEL_BUILD_CUDA: return BUILD_CUDA;
+    case MODEL_BUILD_HIP: return BUILD_ROCM;
+    case MODEL_BUILD_UNKNOWN: break;
+    }
+    return BUILD_UNKNOWN;
+}
+
+static enum build torch_build(const struct chooser *c)
+{
+    const struct model_torch *t = model_torch(c->m);
+    return !t->known ? BUILD_UNKNOWN : t->hip ? BUILD_ROCM : t->cuda ? BUILD_CUDA : BUILD_CPU;
+}
+
+/* What the files of the installed build say: its name and version may be those of another one. */
+static enum build build_of_files(const struct chooser *c)
+{
+    if (!c->dist) {
+        return BUILD_UNKNOWN;
+    }
+    return c->choice->app == MEND_APP_CTRANSLATE2 ? ctranslate2_build(c)
+           : c->choice->app == MEND_APP_TORCH     ? torch_build(c)
+                                                  : BUILD_UNKNOWN;
+}
+
+/* What the installed build serves, by its files, its local version label ("2.5.1+cpu"), else by its
+ * package. CTranslate2's wheels for aarch64 are for the CPU (docs/hardware_support.md); of torch's and
+ * of what conda built the name does not tell. */
 static enum build build_of(const struct chooser *c)
 {
+    enum build files = build_of_files(c);
+    if (files != BUILD_UNKNOWN) {
+        return files;
+    }
     const char *version = c->dist && c->dist->version ? c->dist->version : "";
     const char *local = strchr(version, '+');
     if (local) {
@@ -186,11 +227,13 @@ static bool ask_build(struct chooser *c, struct mend_candidate *x)
         return false;
     }
     const char *needs = nvidia ? "CUDA" : "ROCm";
-    const char *step =
-        arena_printf(c->a,
-                     c->choice->app == MEND_APP_CTRANSLATE2 ? "build %s for %s from its source"
-                                                            : "install a build of %s for %s",
-                     mend_app_name(c->choice->app), needs);
+    bool ctranslate2 = c->choice->app == MEND_APP_CTRANSLATE2;
+    const char *step = arena_printf(
+        c->a, ctranslate2 && on_arm(c) ? "build %s for %s from its source" :
+        ctranslate2 && !nvidia
+            ? "install a build of %s for %s: a wheel from its releases on GitHub (since 4.7.0)"
+            : "install a build of %s for %s",
+        mend_app_name(c->choice->app), needs);
     if (c->build == BUILD_CPU) {
         return against(x, "cpu-only-build",
                        arena_printf(c->a, "%s is built for the CPU alone%s", app_text(c),

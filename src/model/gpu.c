@@ -51,6 +51,8 @@ const struct gpu_data *model_gpu_data(struct model *m, const char *folder)
 
 /* ------------------------------------------------------------------ builds */
 
+enum { LISTED_MAX = 4096 };
+
 static bool needs_any(const struct elf_image *e, const char *const *globs, size_t n)
 {
     for (size_t i = 0; i < e->n_needs; i++) {
@@ -70,16 +72,12 @@ static bool has_section(const struct elf_image *e, const char *name)
 }
 
 /* Bundled copies have names of their own: libamdhip64-0f8d2c3e.so.7. */
-enum model_build model_build_of(const struct ldso_object *o)
+static enum model_build build_of_image(const struct elf_image *e)
 {
     static const char *const hip[] = {"libamdhip64*.so*", "libhipblas*.so*", "librocblas*.so*",
                                       "libMIOpen*.so*"};
     static const char *const cuda[] = {"libcudart*.so*", "libcublas*.so*", "libcudnn*.so*",
                                        "libcuda.so*"};
-    const struct elf_image *e = o->file ? &o->file->image : NULL;
-    if (!e) {
-        return MODEL_BUILD_UNKNOWN;
-    }
     if (needs_any(e, hip, sizeof hip / sizeof *hip) || has_section(e, ".hip_fatbin")) {
         return MODEL_BUILD_HIP;
     }
@@ -87,6 +85,29 @@ enum model_build model_build_of(const struct ldso_object *o)
         return MODEL_BUILD_CUDA;
     }
     return has_section(e, ".text") ? MODEL_BUILD_CPU : MODEL_BUILD_UNKNOWN;
+}
+
+enum model_build model_build_of(const struct ldso_object *o)
+{
+    return o->file ? build_of_image(&o->file->image) : MODEL_BUILD_UNKNOWN;
+}
+
+enum model_build model_build_in(struct model *m, const char *folder, const char *glob)
+{
+    struct root_dir list;
+    enum model_build found = MODEL_BUILD_UNKNOWN;
+    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, NULL, &list) < 0) {
+        return MODEL_BUILD_UNKNOWN;
+    }
+    for (size_t i = 0; i < list.n && found == MODEL_BUILD_UNKNOWN; i++) {
+        if (str_glob(glob, list.names[i])) {
+            const struct ldso_entry *e =
+                ldso_store_get(m->store, path_join(m->arena, folder, list.names[i]));
+            bool read = e->open_errno == 0 && e->file && e->file->image.state == ELF_STATE_OK;
+            found = read ? build_of_image(&e->file->image) : found;
+        }
+    }
+    return found;
 }
 
 const char *model_build_name(enum model_build build)

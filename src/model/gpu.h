@@ -29,6 +29,9 @@ enum model_build { MODEL_BUILD_UNKNOWN, MODEL_BUILD_CPU, MODEL_BUILD_CUDA, MODEL
 
 enum model_build model_build_of(const struct ldso_object *o);
 
+/* The same of the first file of a folder whose name fits and that says it. */
+enum model_build model_build_in(struct model *m, const char *folder, const char *glob);
+
 /* "cpu", "cuda", "hip", as kb/ has them; "" for unknown. */
 const char *model_build_name(enum model_build build);
 

@@ -11,6 +11,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "trees"), str(TESTS / "causes")]
 from build import (ROCM7, amd_nodes, merged, nvidia, rocm, system)  # noqa: E402
 from machines import MACHINES, rx  # noqa: E402
+from tree import compiled  # noqa: E402
 
 MIXED = merged(system(), nvidia(
     "580.95.05", ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"),
@@ -48,6 +49,33 @@ def ct2_broken(t):
 def torch(version):
     def put(t):
         t.python().dist("torch", version, [])
+    return put
+
+
+HIP = ("libhiprand.so.1", "libhipblas.so.3", "libamdhip64.so.7")
+
+
+def ct2_rocm(t):
+    """It has the name and the version of the wheel for CUDA."""
+    t.python().ctranslate2("4.8.1", needed=list(HIP))
+    for name in HIP:
+        t.lib("/usr/lib/x86_64-linux-gnu/" + name)
+
+
+def ct2_cpu(t):
+    """A build of one's own, without code for any GPU."""
+    t.python().ctranslate2()
+    name = "libctranslate2-01234567.so.4"
+    t.put(t.site + "/ctranslate2.libs/" + name, compiled("int here(void) { return 1; }", "-Wl,-soname," + name))
+
+
+def torch_file(cuda, hip):
+    """Of another index than the public one: the version has no label."""
+    def put(t):
+        t.python().dist("torch", "2.9.0", [])
+        t.put(t.site + "/torch/__init__.py", "")
+        t.put(t.site + "/torch/version.py",
+              "__version__ = '2.9.0'\ndebug = False\ncuda = %r\nhip = %r\n" % (cuda, hip))
     return put
 
 
@@ -141,6 +169,16 @@ CASES = [
       "exports.HSA_OVERRIDE_GFX_VERSION": None}),
     ("rocm-ctranslate2", machine("rx7900xtx"), None, LARGE, 0,
      {"device": "cpu", "cause": "other-build"}),
+    ("rocm-build-of-ctranslate2", RX7800, ct2_rocm, LARGE, 0,
+     {"device": "rocm", "app": "ctranslate2", "argument": "cuda", "cause": None}),
+    ("rocm-build-of-ctranslate2-with-nvidia", machine("geforce-desktop"), ct2_rocm, LARGE, 0,
+     {"device": "cpu", "cause": "other-build"}),
+    ("cpu-build-of-ctranslate2", machine("geforce-desktop"), ct2_cpu, LARGE, 0,
+     {"device": "cpu", "cause": "cpu-only-build"}),
+    ("rocm-build-of-torch-without-label", RX7800, torch_file(None, "7.1.25424"), LARGE, 0,
+     {"device": "rocm", "app": "torch"}),
+    ("cpu-build-of-torch-without-label", machine("geforce-desktop"), torch_file(None, None),
+     LARGE, 0, {"device": "cpu", "cause": "cpu-only-build"}),
     ("rocm-override", machine("rx6700xt"), None, [*LARGE, "--app", "torch"], 0,
      {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
     ("rocm-override-is-set", machine("rx6700xt-override"), None, [*LARGE, "--app", "torch"], 0,
