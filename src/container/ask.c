@@ -521,48 +521,74 @@ static void note_plugin(struct ctr_work *w)
 
 /* ------------------------------------------------------------------ a claim */
 
-/* An expression of CEL over the attributes that NVIDIA's DRA driver publishes. */
-static void select_device(struct ctr_work *w)
+/* The attribute that names a device, as its driver publishes it; NULL: not known here. */
+static const char *published(const struct ctr_work *w, const struct ctr_device *d)
+{
+    const char *id = w->s->gpu == CTR_AMD                                ? d->gpu ? d->gpu->bdf : NULL
+                     : d->instance >= 0                                  ? NULL
+                     : starts_with(d->id, "GPU-") || starts_with(d->id, "MIG-") ? d->id
+                     : d->gpu && d->gpu->uuid.state == HOST_YES          ? d->gpu->uuid.value
+                                                                         : NULL;
+    return id && str_is_seen(id) && !strpbrk(id, "\"\\") ? id : NULL;
+}
+
+/* An expression of CEL over what the drivers publish: kubernetes-sigs/dra-driver-nvidia-gpu,
+ * cmd/gpu-kubelet-plugin/deviceinfo.go and mig.go (uuid, profile); ROCm/k8s-gpu-dra-driver,
+ * cmd/gpu-kubeletplugin/deviceinfo.go (type, pciAddr: partitions have none). */
+static void select_devices(struct ctr_work *w)
 {
     const struct ctr_pick *p = w->s->pick;
-    const struct ctr_device *d = p->devices.n == 1 && !p->all ? &p->devices.items[0] : NULL;
-    const char *uuid = !d                                                 ? NULL
-                       : starts_with(d->id, "GPU-")                       ? d->id
-                       : d->gpu && d->gpu->uuid.state == HOST_YES         ? d->gpu->uuid.value
-                                                                          : NULL;
-    if (p->profile) {
-        w->s->selector = (struct ctr_item){
-            arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].profile == \"%s\"",
-                         p->profile),
-            "a MIG instance of this profile"};
-    } else if (uuid && str_is_seen(uuid) && !strpbrk(uuid, "\"\\")) {
-        w->s->selector = (struct ctr_item){
-            arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].uuid == \"%s\"", uuid),
-            "this very GPU, on the node that has it"};
-    } else if (d) {
-        ctr_note(w, arena_printf(w->a,
-                                 "GPU %s cannot be asked for by a claim: its UUID is not known here.",
-                                 d->id));
-    } else if (!p->all && p->devices.n > 1) {
-        ctr_note(w, "A claim asks for this number of GPUs: one request with a selector each would "
-                    "name them.");
+    const char *list = NULL;
+    for (size_t i = 0; i < p->devices.n && !p->all; i++) {
+        const char *id = published(w, &p->devices.items[i]);
+        if (!id) {
+            ctr_note(w, arena_printf(w->a,
+                                     "A claim cannot ask for GPU %s: what its driver publishes of it "
+                                     "is unknown here. The claim asks for the number of GPUs.",
+                                     p->devices.items[i].id));
+            return;
+        }
+        list = arena_printf(w->a, "%s%s\"%s\"", list ? list : "", list ? ", " : "", id);
     }
+    if (list && w->s->gpu == CTR_AMD) {
+        w->s->selector = (struct ctr_item){
+            arena_printf(w->a,
+                         "device.attributes[\"gpu.amd.com\"].type == \"amdgpu\" && "
+                         "device.attributes[\"gpu.amd.com\"].pciAddr in [%s]", list),
+            "these PCI addresses, on whichever node has a GPU there: nodeSelector names the node"};
+    } else if (list) {
+        w->s->selector = (struct ctr_item){
+            arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].uuid in [%s]", list),
+            "only these devices, on the node that has them"};
+    }
+}
+
+static bool is_mig(const struct ctr_pick *p)
+{
+    return p->profile || (p->devices.n && starts_with(p->devices.items[0].id, "MIG-"));
 }
 
 static void use_claim(struct ctr_work *w)
 {
     if (w->s->gpu == CTR_NVIDIA) {
-        bool mig = w->s->pick->profile != NULL;
         w->s->resource = (struct ctr_item){
-            mig ? "mig.nvidia.com" : "gpu.nvidia.com",
+            is_mig(w->s->pick) ? "mig.nvidia.com" : "gpu.nvidia.com",
             "the device class of NVIDIA's DRA driver for GPUs, which must be installed in the cluster "
             "(Kubernetes 1.34 or newer)"};
-        select_device(w);
+        if (w->s->pick->profile) {
+            w->s->selector = (struct ctr_item){
+                arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].profile == \"%s\"",
+                             w->s->pick->profile),
+                "a MIG instance of this profile"};
+        } else {
+            select_devices(w);
+        }
         add_capabilities(w);
     } else if (w->s->gpu == CTR_AMD) {
         w->s->resource = (struct ctr_item){
             "gpu.amd.com", "the device class of AMD's DRA driver for GPUs, which must be installed "
                            "in the cluster (Kubernetes 1.34 or newer)"};
+        select_devices(w);
     } else if (w->s->gpu == CTR_INTEL || w->s->gpu == CTR_WSL) {
         ctr_note(w, "No device class of a DRA driver is known for this GPU: nothing is claimed.");
     }

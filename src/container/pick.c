@@ -86,7 +86,7 @@ static int take_number(struct parsing *p, struct str word)
     uint64_t index = 0, instance = 0;
     bool is_mig = rest.s != NULL;
     if (!str_u64(first, &index) || (is_mig && !str_u64(rest, &instance))) {
-        return gm_err_set(p->err, GM_ERR_USAGE, "%.*s names no GPU: a number, a UUID or GPU:INSTANCE",
+        return gm_err_set(p->err, GM_ERR_USAGE, "%.*s does not name a GPU: use a number, a UUID or GPU:INSTANCE",
                           (int)word.n, word.s);
     }
     const struct host_gpu *gpu = gpu_at(p->h, p->vendor, index);
@@ -112,7 +112,7 @@ static int take_uuid(struct parsing *p, struct str word)
     bool all_known = false;
     const struct host_gpu *gpu = gpu_by_uuid(p->h, uuid, &all_known);
     if (!gpu && all_known && starts_with(uuid, "GPU-")) {
-        return gm_err_set(p->err, GM_ERR_USAGE, "no GPU here has the UUID %s", uuid);
+        return gm_err_set(p->err, GM_ERR_USAGE, "no GPU of this host has the UUID %s", uuid);
     }
     take(p, uuid, gpu, -1);
     return 0;
@@ -128,20 +128,24 @@ static int take_word(struct parsing *p, struct str word)
     bool mig = str_starts(word, "MIG-");
     if (!is_word(word, "-_.:")) {
         return gm_err_set(p->err, GM_ERR_USAGE,
-                          "--gpus wants all, best, numbers, UUIDs or GPU:INSTANCE, between commas");
+                          "--gpus takes all, best, or a comma-separated list of numbers, UUIDs and "
+                          "GPU:INSTANCE");
     }
     if (str_starts(word, "mig-") && is_kubernetes(p->format)) {
         p->pick->profile = str_dup(p->a, (struct str){word.s + 4, word.n - 4});
         bool shape = strstr(p->pick->profile, "g.") && *p->pick->profile >= '1' &&
                      *p->pick->profile <= '9';
         return shape ? 0
-                     : gm_err_set(p->err, GM_ERR_USAGE, "%.*s is no MIG profile such as mig-1g.10gb",
+                     : gm_err_set(p->err, GM_ERR_USAGE, "%.*s is not a MIG profile such as mig-1g.10gb",
                                   (int)word.n, word.s);
     }
-    if (is_kubernetes(p->format) && (mig || str_find_char(word, ':') < word.n)) {
+    bool claimed = ctr_format_way(p->format) == CTR_BY_CLAIM && mig;
+    if (is_kubernetes(p->format) && !claimed && (mig || str_find_char(word, ':') < word.n)) {
         return gm_err_set(p->err, GM_ERR_USAGE,
-                          "kubernetes hands out MIG instances by their profile, which no file of the "
-                          "driver names: --gpus mig-PROFILE, as nvidia-smi -L shows it");
+                          "%s selects MIG instances by their profile%s, which no file of the driver "
+                          "names: --gpus mig-PROFILE, as nvidia-smi -L shows it",
+                          ctr_format_name(p->format),
+                          ctr_format_way(p->format) == CTR_BY_CLAIM ? " or UUID" : "");
     }
     return mig || str_starts(word, "GPU-") ? take_uuid(p, word) : take_number(p, word);
 }
@@ -179,8 +183,15 @@ int ctr_pick_parse(const struct host *h, struct arena *a, enum ctr_format format
     for (struct str rest = str_of(text); rc == 0 && rest.s;) {
         rc = take_word(&p, str_cut(&rest, ','));
     }
+    size_t n_mig = 0;
+    for (size_t i = 0; i < ret->devices.n; i++) {
+        n_mig += starts_with(ret->devices.items[i].id, "MIG-");
+    }
+    if (rc == 0 && ctr_format_way(format) == CTR_BY_CLAIM && n_mig && n_mig < ret->devices.n) {
+        rc = gm_err_set(err, GM_ERR_USAGE, "a claim asks for GPUs or for MIG instances, not for both");
+    }
     if (rc == 0 && ret->profile && ret->devices.n) {
-        rc = gm_err_set(err, GM_ERR_USAGE, "a MIG profile and GPUs are two things: one of them");
+        rc = gm_err_set(err, GM_ERR_USAGE, "--gpus takes a MIG profile or a list of GPUs, not both");
     }
     return rc;
 }

@@ -369,11 +369,44 @@ static void mend_image(struct ctr_work *w)
     }
 }
 
+/* A folder keeps no variables: forms that start one set those of the image. */
+static void keep_environment(struct ctr_work *w)
+{
+    const struct image *im = w->q->image;
+    bool folder = ctr_format_way(w->q->format) == CTR_BY_PARTS;
+    for (size_t i = 0; im && folder && i < im->env.n; i++) {
+        struct str value = str_of(im->env.items[i]), name = str_cut(&value, '=');
+        bool set = false;
+        for (size_t k = 0; k < w->s->env.n; k++) {
+            struct str other = str_of(w->s->env.items[k].value);
+            set |= str_eq(str_cut(&other, '='), name);
+        }
+        if (value.s && !set && diag_is_variable_name(name)) {
+            ctr_set(w, str_dup(w->a, name), str_dup(w->a, value), "the image sets it");
+        }
+    }
+}
+
+static const char *starts_of(struct ctr_work *w)
+{
+    const struct image *im = w->q->image;
+    const char *text = NULL;
+    for (size_t i = 0; im && i < im->entrypoint.n + im->command.n; i++) {
+        const char *word = i < im->entrypoint.n ? im->entrypoint.items[i]
+                                                : im->command.items[i - im->entrypoint.n];
+        text = arena_printf(w->a, "%s%s%s", text ? text : "", text ? " " : "",
+                            diag_shell_word(w->a, word));
+    }
+    return text && *text != '-' ? text : "COMMAND"; // an option is not a program
+}
+
 static void name_subject(struct ctr_work *w)
 {
     struct ctr_subject subject;
     ctr_subject(w->q, &subject);
     w->s->subject = subject.name;
+    w->s->starts = starts_of(w);
+    w->s->made = w->q->image_path != NULL;
     if (subject.first.value) {
         ctr_add(w, &w->s->first, subject.first.value, subject.first.reason);
     }
@@ -395,6 +428,7 @@ void ctr_settings(const struct ctr_question *q, struct ctr_settings *ret)
     add_shared_memory(&w);
     mend_image(&w);
     set_path(&w);
+    keep_environment(&w);
     for (size_t i = 0; i < ret->env.n && q->format == CTR_DOCKERFILE; i++) {
         struct str value = str_of(ret->env.items[i].value), name = str_cut(&value, '=');
         ctr_add(&w, &ret->image, env_line(w.a, str_dup(w.a, name), str_dup(w.a, value)),

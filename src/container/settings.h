@@ -76,6 +76,9 @@ struct ctr_trial {
 };
 #define CTR_PROGRAM "/opt/gpumend/bin/gpumend"
 
+/* Where lxc looks for the container "app" (lxc.lxcpath of lxc.system.conf(5)). */
+#define CTR_LXC_ROOTFS "/var/lib/lxc/app/rootfs"
+
 /* A version of CUDA that the image has, and whether the host's driver serves it. */
 struct ctr_fit {
     const char *cuda;     // "12.4", "12"
@@ -86,6 +89,8 @@ struct ctr_fit {
 
 struct ctr_settings {
     const char *subject; // what the engine is told to start; "IMAGE" where no image is known
+    const char *starts;  // what the image starts, as words of a shell; "COMMAND": unknown
+    bool made;           // lxc: `first` makes the container; else it is there already
     enum ctr_gpu gpu;
     bool by_toolkit;          // docker, compose: the NVIDIA Container Toolkit injects the driver
     const struct ctr_pick *pick;

@@ -142,9 +142,20 @@ static void for_enroot(struct arena *a, const struct ctr_question *q, struct ctr
     ret->name = pyxis ? "./app.sqsh" : "app";
 }
 
-/* A folder with the image's file system. */
+/* A folder with the image's file system; lxc looks for it in a place of its own. */
 static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
 {
+    bool lxc = q->format == CTR_LXC;
+    const char *folder = lxc ? CTR_LXC_ROOTFS : "app";
+    if (!q->image && lxc) {
+        set_first(ret,
+                  arena_printf(a, "sudo mkdir -p %s && sudo cp -a %s %s", path_dir(a, folder),
+                               diag_shell_word(a, q->image_path), folder),
+                  "lxc starts a folder with the image's file system",
+                  arena_printf(a, "sudo rm -r %s", path_dir(a, folder)));
+        ret->name = folder;
+        return;
+    }
     if (!q->image) {
         *ret = (struct ctr_subject){.name = q->image_path};
         return;
@@ -156,13 +167,13 @@ static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr
                            : "";
     set_first(ret,
               arena_printf(a,
-                           "%smkdir app && %s create --name app %s && %s export app | sudo tar -x -C "
-                           "app && %s rm app",
-                           load, engine, ret->name, engine, engine),
-              "it starts a folder with the image's file system (what the image set, such as ENV and "
-              "USER, is not in a folder)",
-              "sudo rm -r app");
-    ret->name = "app";
+                           "%ssudo mkdir -p %s && %s create --name app %s && %s export app | sudo tar "
+                           "-x -C %s && %s rm app",
+                           load, folder, engine, ret->name, engine, folder, engine),
+              lxc ? "lxc starts a folder with the image's file system"
+                  : "systemd-nspawn starts a folder with the image's file system",
+              arena_printf(a, "sudo rm -r %s", lxc ? path_dir(a, folder) : folder));
+    ret->name = folder;
 }
 
 static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
@@ -190,31 +201,31 @@ static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
     }
 }
 
+/* They pull from a registry. */
+static void for_registry(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+{
+    (void)a, (void)q;
+    *ret = (struct ctr_subject){.name = ret->name};
+}
+
+static void for_apptainer(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+{
+    (void)q;
+    ret->name = arena_printf(a, "docker-daemon:%s%s", ret->name,
+                             strpbrk(path_base(ret->name), ":@") ? "" : ":latest");
+}
+
 void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
 {
-    struct arena *a = q->model->arena;
+    static void (*const others[])(struct arena *, const struct ctr_question *,
+                                  struct ctr_subject *) = {
+        [CTR_BY_HOOK] = for_enroot,     [CTR_BY_PARTS] = for_folder,
+        [CTR_BY_PLUGIN] = for_registry, [CTR_BY_CLAIM] = for_registry,
+        [CTR_BY_DEVICE] = for_registry, [CTR_BY_FLAG] = for_apptainer,
+        [CTR_BY_NONE] = NULL};
+    enum ctr_way way = ctr_format_way(q->format);
     name_it(q, ret);
-    if (!q->image_path) {
-        return;
-    }
-    switch (ctr_format_way(q->format)) {
-    case CTR_BY_HOOK:
-        for_enroot(a, q, ret);
-        break;
-    case CTR_BY_PARTS:
-        for_folder(a, q, ret);
-        break;
-    case CTR_BY_PLUGIN:
-    case CTR_BY_CLAIM:
-    case CTR_BY_DEVICE: // they pull from a registry
-        *ret = (struct ctr_subject){.name = ret->name};
-        break;
-    case CTR_BY_FLAG:
-        ret->name = arena_printf(a, "docker-daemon:%s", ret->name);
-        break;
-    case CTR_BY_TOOLKIT:
-    case CTR_BY_NAME:
-    case CTR_BY_NONE:
-        break;
+    if (q->image_path && others[way]) {
+        others[way](q->model->arena, q, ret);
     }
 }

@@ -95,10 +95,10 @@ static const char *read_word(struct arena *a, const char *s, const char **ret)
     return s;
 }
 
-static bool is_name(const char *s, size_t n)
+bool diag_is_variable_name(struct str s)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-    return n > 0 && strspn(s, letters) >= n && !(s[0] >= '0' && s[0] <= '9');
+    return s.n > 0 && strspn(s.s, letters) >= s.n && !(s.s[0] >= '0' && s.s[0] <= '9');
 }
 
 bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct diag_variable *ret)
@@ -107,12 +107,12 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
     if (r->kind != DIAG_REPAIR_ENV || !s) {
         return false;
     }
-    if (starts_with(s, "unset ") && is_name(s + 6, strlen(s + 6))) {
+    if (starts_with(s, "unset ") && diag_is_variable_name(str_of(s + 6))) {
         *ret = (struct diag_variable){.name = s + 6};
         return true;
     }
     const char *equals = strchr(s, '=');
-    if (!starts_with(s, "export ") || !equals || !is_name(s + 7, (size_t)(equals - s - 7))) {
+    if (!starts_with(s, "export ") || !equals || !diag_is_variable_name((struct str){s + 7, (size_t)(equals - s - 7)})) {
         return false;
     }
     struct diag_variable v = {.name = arena_strndup(a, s + 7, (size_t)(equals - s - 7))};

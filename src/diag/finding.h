@@ -86,6 +86,7 @@ struct diag_variable {
     const char *value; // NULL: taken away
     bool prepend;      // what is in the variable already is kept behind it
 };
+bool diag_is_variable_name(struct str name);
 bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct diag_variable *ret);
 
 /* "PYTHON -m pip install ARGUMENTS" for the model's environment, or uv's words where there is no

@@ -29,20 +29,11 @@ static void print_reasons(const struct out *o, struct arena *a, const report_opt
 static void print_command(const struct out *o, struct arena *a, const struct ctr_settings *s,
                           enum ctr_format format, const report_options *list)
 {
-    const char *name = diag_shell_word(a, s->subject);
-    for (size_t i = 0; i < s->env.n && format == CTR_PYXIS; i++) {
-        out_print(o, OUT_BOLD, "%s%s \\\n    ", i ? "" : "env ",
-                  diag_shell_word(a, s->env.items[i].value));
-    }
-    out_print(o, OUT_BOLD, "%s", report_form_start(format));
+    out_print(o, OUT_BOLD, "%s%s", report_form_before(a, s, format), report_form_start(format));
     for (size_t i = 0; i < list->n; i++) {
         out_print(o, OUT_BOLD, " \\\n    %s", report_option_text(a, &list->items[i]));
     }
-    out_print(o, OUT_BOLD, "%s%s%s\n", list->n ? " \\\n    " : " ",
-              format == CTR_PYXIS    ? "--container-image="
-              : format == CTR_NSPAWN ? "--directory="
-                                     : "",
-              name);
+    out_print(o, OUT_BOLD, "%s%s\n", list->n ? " \\\n    " : " ", report_form_end(a, s, format));
 }
 
 static void print_form(const struct out *o, struct arena *a, const struct ctr_settings *s,
@@ -140,7 +131,7 @@ static void print_undo(const struct out *o, struct arena *a, const struct ctr_se
                        enum ctr_format format)
 {
     struct ctr_item use, undo;
-    report_form_use(format, &use, &undo);
+    report_form_use(a, s, format, &use, &undo);
     out_print(o, OUT_PLAIN, "\n");
     if (use.value) {
         remark(o, a, OUT_DIM, " ", "To use it:");

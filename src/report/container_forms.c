@@ -1,5 +1,6 @@
 #include "report/container_forms.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ tables */
@@ -7,16 +8,19 @@
 /* How a form is started, stopped, and asked to run something inside. */
 static const struct form {
     const char *start;        // of a command
+    const char *trial;        // of a command with another program; NULL: the same
+    const char *last;         // before the image's name
+    bool needs_program;       // it starts nothing by itself
     const char *use, *undo;   // of a document
     const char *inside;       // before the words of a trial; NULL: as the command itself
     const char *copy;         // how gpumend comes in, where it is not mounted
 } forms[CTR_FORMATS] = {
     [CTR_DOCKER] = {.start = "docker run --rm"},
     [CTR_PODMAN] = {.start = "podman run --rm"},
-    [CTR_APPTAINER] = {.start = "apptainer exec"},
+    [CTR_APPTAINER] = {.start = "apptainer run", .trial = "apptainer exec"},
     [CTR_ENROOT] = {.start = "enroot start"},
-    [CTR_PYXIS] = {.start = "srun"},
-    [CTR_NSPAWN] = {.start = "sudo systemd-nspawn"},
+    [CTR_PYXIS] = {.start = "srun", .last = "--container-image=", .needs_program = true},
+    [CTR_NSPAWN] = {.start = "sudo systemd-nspawn", .last = "--directory=", .needs_program = true},
     [CTR_COMPOSE] = {.use = "docker compose -f compose.yaml up",
                      .undo = "docker compose -f compose.yaml down",
                      .inside = "docker compose",
@@ -46,22 +50,55 @@ static const struct form {
                    .undo = "incus delete --force app && incus profile delete gpumend",
                    .inside = "incus exec app --",
                    .copy = "incus file push %s app/tmp/gpumend"},
-    [CTR_LXC] = {.use = "sudo sh -c 'cat app.conf >> /var/lib/lxc/app/config' && sudo lxc-start app",
-                 .undo = "sudo lxc-stop app, and take the lines out of /var/lib/lxc/app/config",
-                 .inside = "sudo lxc-attach -n app --"},
+    [CTR_LXC] = {.use = "sudo cp app.conf /var/lib/lxc/app/config && sudo lxc-execute -n app --",
+                 .undo = "sudo lxc-stop -n app",
+                 .inside = "sudo lxc-execute -n app --",
+                 .copy = "sudo cp %s " CTR_LXC_ROOTFS "/tmp/gpumend"},
     [CTR_DOCKERFILE] = {.use = "docker build -t app:gpumend -f Dockerfile .",
                         .undo = "docker rmi app:gpumend"},
 };
+
+/* Of a container that is there already, whose configuration gets further lines. */
+static const struct form lxc_there = {
+    .use = "sudo sh -c 'cat app.conf >> /var/lib/lxc/app/config' && sudo lxc-start -n app",
+    .undo = "sudo lxc-stop -n app, and remove the lines from /var/lib/lxc/app/config",
+    .inside = "sudo lxc-attach -n app --"};
+
+static const struct form *form_of(const struct ctr_settings *s, enum ctr_format format)
+{
+    return format == CTR_LXC && !s->made ? &lxc_there : &forms[format];
+}
 
 const char *report_form_start(enum ctr_format format)
 {
     return forms[format].start;
 }
 
-void report_form_use(enum ctr_format format, struct ctr_item *ret_start, struct ctr_item *ret_undo)
+const char *report_form_before(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
 {
-    *ret_start = (struct ctr_item){forms[format].use, "puts it into force"};
-    *ret_undo = (struct ctr_item){forms[format].undo, "takes it back"};
+    const char *text = "";
+    for (size_t i = 0; i < s->env.n && format == CTR_PYXIS; i++) {
+        text = arena_printf(a, "%s%s%s ", text, i ? "" : "env ",
+                            diag_shell_word(a, s->env.items[i].value));
+    }
+    return text;
+}
+
+const char *report_form_end(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+{
+    const struct form *f = &forms[format];
+    return arena_printf(a, "%s%s%s%s", f->last ? f->last : "", diag_shell_word(a, s->subject),
+                        f->needs_program ? " " : "", f->needs_program ? s->starts : "");
+}
+
+void report_form_use(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
+                     struct ctr_item *ret_start, struct ctr_item *ret_undo)
+{
+    const struct form *f = form_of(s, format);
+    const char *use = f->use && ends_with(f->use, " --") ? arena_printf(a, "%s %s", f->use, s->starts)
+                                                         : f->use;
+    *ret_start = (struct ctr_item){use, "puts it into force"};
+    *ret_undo = (struct ctr_item){f->undo, "takes it back"};
 }
 
 /* ------------------------------------------------------------------ options */
@@ -76,13 +113,44 @@ static void add(struct arena *a, report_options *list, const char *flag, const s
     }
 }
 
-static void add_all(struct arena *a, report_options *list, const char *flag, const ctr_items *items,
-                    const char *suffix)
+/* A list of the settings that every item of which becomes an option. */
+struct row {
+    const char *flag;
+    size_t list; // offset of its ctr_items
+    const char *suffix;
+};
+#define LIST(name) offsetof(struct ctr_settings, name)
+
+static void add_rows(struct arena *a, report_options *list, const struct ctr_settings *s,
+                     const struct row *rows, size_t n)
 {
-    for (size_t i = 0; i < items->n; i++) {
-        add(a, list, flag, &items->items[i], suffix);
+    for (size_t i = 0; i < n; i++) {
+        const ctr_items *items = (const ctr_items *)((const char *)s + rows[i].list);
+        for (size_t k = 0; k < items->n; k++) {
+            add(a, list, rows[i].flag, &items->items[k], rows[i].suffix);
+        }
     }
 }
+
+/* Between "docker run" and the image, after the GPUs. */
+static const struct row run_rows[] = {{"--device", LIST(devices), ""},
+                                      {"--group-add", LIST(groups), ""},
+                                      {"--security-opt", LIST(security), ""},
+                                      {"-e", LIST(env), ""},
+                                      {"-v", LIST(mounts), ":ro"}};
+
+/* Apptainer shares /dev/shm with the host. */
+static const struct row exec_rows[] = {{NULL, LIST(gpus), ""},
+                                       {"--bind", LIST(devices), ""},
+                                       {"--env", LIST(env), ""},
+                                       {"--bind", LIST(mounts), ":ro"}};
+
+static const struct row enroot_rows[] = {{"--env", LIST(env), ""},
+                                         {"--mount", LIST(mounts), ":none:x-create=auto,bind,ro"}};
+
+static const struct row pod_rows[] = {{NULL, LIST(groups), ""},
+                                      {NULL, LIST(env), ""},
+                                      {NULL, LIST(mounts), ""}};
 
 /* docker reads the value of --gpus as a line of CSV: a list of devices is one field of it. */
 static void add_gpus(struct arena *a, report_options *list, const struct ctr_settings *s)
@@ -96,37 +164,24 @@ static void add_gpus(struct arena *a, report_options *list, const struct ctr_set
     }
 }
 
-/* What stands between "docker run" and the image. */
 static report_options run_options(struct arena *a, const struct ctr_settings *s)
 {
     report_options list = {0};
     add(a, &list, "--runtime", &s->runtime, "");
     add_gpus(a, &list, s);
-    add_all(a, &list, "--device", &s->devices, "");
-    add_all(a, &list, "--group-add", &s->groups, "");
-    add_all(a, &list, "--security-opt", &s->security, "");
-    add_all(a, &list, "-e", &s->env, "");
-    add_all(a, &list, "-v", &s->mounts, ":ro");
+    add_rows(a, &list, s, run_rows, sizeof run_rows / sizeof *run_rows);
     add(a, &list, "--shm-size", &s->shm, "");
     return list;
 }
 
-/* What stands between "apptainer exec" and the image. It shares /dev/shm with the host. */
-static report_options exec_options(struct arena *a, const struct ctr_settings *s)
+static report_options pod_options(struct arena *a, const struct ctr_settings *s)
 {
     report_options list = {0};
-    add_all(a, &list, NULL, &s->gpus, "");
-    add_all(a, &list, "--bind", &s->devices, "");
-    add_all(a, &list, "--env", &s->env, "");
-    add_all(a, &list, "--bind", &s->mounts, ":ro");
-    return list;
-}
-
-static report_options enroot_options(struct arena *a, const struct ctr_settings *s)
-{
-    report_options list = {0};
-    add_all(a, &list, "--env", &s->env, "");
-    add_all(a, &list, "--mount", &s->mounts, ":none:x-create=auto,bind,ro");
+    add(a, &list, NULL, &s->runtime_class, "");
+    add(a, &list, NULL, &s->resource, "");
+    add(a, &list, NULL, &s->selector, "");
+    add_rows(a, &list, s, pod_rows, sizeof pod_rows / sizeof *pod_rows);
+    add(a, &list, NULL, &s->shm, "");
     return list;
 }
 
@@ -146,25 +201,26 @@ static report_options pyxis_options(struct arena *a, const struct ctr_settings *
     }
     add(a, &list, "--gpus=",
         &(struct ctr_item){s->gpu == CTR_NO_GPU ? NULL : arena_printf(a, "%zu", n),
-                           "so many GPUs; which ones is Slurm's to choose"}, "");
+                           "the number of GPUs; Slurm chooses which ones"}, "");
     add(a, &list, "--container-env=",
-        &(struct ctr_item){names, "these win over what the image sets"}, "");
+        &(struct ctr_item){names, "these take precedence over what the image sets"}, "");
     add(a, &list, "--container-mounts=",
-        &(struct ctr_item){mounts, "libraries that the image lacks, and the host has"}, "");
+        &(struct ctr_item){mounts, "libraries that the image lacks and the host has"}, "");
     return list;
 }
 
 static report_options nspawn_options(struct arena *a, const struct ctr_settings *s)
 {
     report_options list = {0};
-    add_all(a, &list, "--bind=", &s->devices, "");
+    static const struct row devices[] = {{"--bind=", LIST(devices), ""}};
+    static const struct row others[] = {{"--setenv=", LIST(env), ""}, {"--bind-ro=", LIST(mounts), ""}};
+    add_rows(a, &list, s, devices, 1);
     for (size_t i = 0; i < s->devices.n; i++) {
         add(a, &list, "--property=",
             &(struct ctr_item){arena_printf(a, "DeviceAllow=%s rw", s->devices.items[i].value),
-                               "the container's cgroup forbids every other device"}, "");
+                               "the container's cgroup forbids every device that is not listed"}, "");
     }
-    add_all(a, &list, "--setenv=", &s->env, "");
-    add_all(a, &list, "--bind-ro=", &s->mounts, "");
+    add_rows(a, &list, s, others, sizeof others / sizeof *others);
     return list;
 }
 
@@ -174,9 +230,11 @@ report_options report_form_options(struct arena *a, const struct ctr_settings *s
     report_options list = {0};
     switch (format) {
     case CTR_APPTAINER:
-        return exec_options(a, s);
+        add_rows(a, &list, s, exec_rows, sizeof exec_rows / sizeof *exec_rows);
+        return list;
     case CTR_ENROOT:
-        return enroot_options(a, s);
+        add_rows(a, &list, s, enroot_rows, sizeof enroot_rows / sizeof *enroot_rows);
+        return list;
     case CTR_PYXIS:
         return pyxis_options(a, s);
     case CTR_NSPAWN:
@@ -184,14 +242,7 @@ report_options report_form_options(struct arena *a, const struct ctr_settings *s
     case CTR_KUBERNETES:
     case CTR_DEPLOYMENT:
     case CTR_CLAIM:
-        add(a, &list, NULL, &s->runtime_class, "");
-        add(a, &list, NULL, &s->resource, "");
-        add(a, &list, NULL, &s->selector, "");
-        add_all(a, &list, NULL, &s->groups, "");
-        add_all(a, &list, NULL, &s->env, "");
-        add_all(a, &list, NULL, &s->mounts, "");
-        add(a, &list, NULL, &s->shm, "");
-        return list;
+        return pod_options(a, s);
     case CTR_DOCKERFILE:
         return list;
     case CTR_DOCKER:
@@ -240,7 +291,9 @@ static const char *command_trial(struct arena *a, const struct ctr_settings *s,
         [CTR_ENROOT] = "--mount %s:%s:none:x-create=auto,bind,ro",
         [CTR_PYXIS] = "--container-mounts=%s:%s:ro", [CTR_NSPAWN] = "--bind-ro=%s:%s"};
     report_options list = report_form_options(a, s, format);
-    const char *text = forms[format].start, *name = diag_shell_word(a, s->subject);
+    const struct form *f = &forms[format];
+    const char *text = f->trial ? f->trial : f->start, *name = diag_shell_word(a, s->subject);
+    text = arena_printf(a, "%s%s", report_form_before(a, s, format), text);
     for (size_t i = 0; i < list.n; i++) {
         text = arena_printf(a, "%s %s", text, report_option_text(a, &list.items[i]));
     }
@@ -254,17 +307,13 @@ static const char *command_trial(struct arena *a, const struct ctr_settings *s,
         return arena_printf(a, "%s --entrypoint %s %s%s", text,
                             diag_shell_word(a, t->words.items[0]), name, words_text(a, t, 1));
     }
-    return format == CTR_PYXIS
-               ? arena_printf(a, "%s --container-image=%s%s", text, name, words_text(a, t, 0))
-           : format == CTR_NSPAWN
-               ? arena_printf(a, "%s --directory=%s%s", text, name, words_text(a, t, 0))
-               : arena_printf(a, "%s %s%s", text, name, words_text(a, t, 0));
+    return arena_printf(a, "%s %s%s%s", text, f->last ? f->last : "", name, words_text(a, t, 0));
 }
 
 const char *report_form_trial(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
                               const struct ctr_trial *t)
 {
-    const struct form *f = &forms[format];
+    const struct form *f = form_of(s, format);
     if (f->start) {
         return command_trial(a, s, format, t);
     }
@@ -329,7 +378,7 @@ static const char *quadlet(struct arena *a, const struct ctr_settings *s)
 /* lxc.container.conf(5); lxc.mount.entry is a line of fstab(5) with a target below the root. */
 static const char *lxc(struct arena *a, const struct ctr_settings *s)
 {
-    const char *text = "";
+    const char *text = s->made ? "lxc.uts.name = app\nlxc.rootfs.path = dir:" CTR_LXC_ROOTFS "\n" : "";
     text = add_lines(a, text, "lxc.cgroup2.devices.allow = ", &s->allow, "", false);
     for (size_t i = 0; i < s->devices.n; i++) {
         const char *node = s->devices.items[i].value;

@@ -15,6 +15,12 @@ typedef VEC(struct report_option) report_options;
 /* "docker run --rm", or NULL: the form is no command. */
 const char *report_form_start(enum ctr_format format);
 
+/* "env NAME=VALUE " before a command that takes no variables as options; "" */
+const char *report_form_before(struct arena *a, const struct ctr_settings *s, enum ctr_format format);
+
+/* The end of a command: the image, and the program for forms that do not start the image's. */
+const char *report_form_end(struct arena *a, const struct ctr_settings *s, enum ctr_format format);
+
 /* What stands between that and the image; for other forms what they ask for, without flags. */
 report_options report_form_options(struct arena *a, const struct ctr_settings *s,
                                    enum ctr_format format);
@@ -31,6 +37,7 @@ const char *report_form_trial(struct arena *a, const struct ctr_settings *s, enu
                               const struct ctr_trial *trial);
 
 /* How a document comes into force and out of it again; values NULL for commands. */
-void report_form_use(enum ctr_format format, struct ctr_item *ret_start, struct ctr_item *ret_undo);
+void report_form_use(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
+                     struct ctr_item *ret_start, struct ctr_item *ret_undo);
 
 #endif

@@ -248,6 +248,14 @@ def ours(exe, folder, said):
 
 # ---------------------------------------------------------------- which GPUs
 
+def asked(claim):
+    return claim["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+
+
+def selector(claim):
+    return asked(claim)["selectors"][0]["cel"]["expression"]
+
+
 def selected(exe, folder):
     def on(machine, form, gpus, *more):
         done = run(exe, form, "--host", folder / machine, "--json", "--gpus", gpus, *more,
@@ -264,7 +272,31 @@ def selected(exe, folder):
     check("podman: names", values(on("a100-mig", "podman", "0:1"), "gpus") == ["nvidia.com/gpu=0:1"],
           "")
     uuid = on("geforce-desktop", "kubernetes-claim", "0")["documents"][0]
-    check("a claim selects by UUID", "uuid ==" in json.dumps(uuid), uuid)
+    check("a claim selects by UUID", selector(uuid) ==
+          'device.attributes["gpu.nvidia.com"].uuid in ["GPU-00000000-0000-0000-0000-000000000000"]',
+          uuid)
+    mig = "MIG-00000000-0000-0000-0000-000000000001"
+    claimed = on("a100-mig", "kubernetes-claim", mig)["documents"][0]
+    check("a claim selects a MIG instance by UUID", mig in selector(claimed)
+          and asked(claimed)["deviceClassName"] == "mig.nvidia.com", claimed)
+    check("and not beside a whole GPU",
+          on("a100-mig", "kubernetes-claim", f"0,{mig}").returncode == 2, "")
+    by_profile = on("a100-mig", "kubernetes-claim", "mig-1g.10gb")["documents"][0]
+    check("a claim selects MIG instances by profile", selector(by_profile) ==
+          'device.attributes["gpu.nvidia.com"].profile == "1g.10gb"', by_profile)
+    pair = on("mixed-quadro-geforce", "kubernetes-claim", "0,2")["documents"][0]
+    check("a claim selects two by UUID", asked(pair)["count"] == 2 and selector(pair).count("GPU-") == 2,
+          pair)
+    amd = on("rx6700xt", "kubernetes-claim", "0")["documents"][0]
+    check("a claim selects AMD's by PCI address", 'pciAddr in ["0000:' in selector(amd)
+          and asked(amd)["deviceClassName"] == "gpu.amd.com", amd)
+    whole = on("rx6700xt", "kubernetes-claim", "all")["documents"][0]
+    check("a claim for any selects none", "selectors" not in asked(whole), whole)
+    for form in ("docker", "podman", "kubernetes", "kubernetes-claim", "lxc", "incus"):
+        chosen = run(exe, form, "--host", tree(folder, "nouveau"), "--gpus", "best", "/bin/true")
+        check(f"{form}: where best is the CPU, that is said", chosen.returncode == 0 and
+              "The CPU was chosen" in chosen.stdout and "has no GPU" not in chosen.stdout and
+              "nvidia" not in chosen.stdout.split("Chosen as")[0], chosen.stdout + chosen.stderr)
     mig = on("a100-mig", "kubernetes", "mig-1g.10gb")
     check("kubernetes: MIG by its profile", values(mig, "resource") == ["nvidia.com/mig-1g.10gb"], mig)
     check("kubernetes: no profile is invented",

@@ -213,8 +213,14 @@ def of_mounts(where, said, host):
         check(f"{where}: {source} is in a folder of libraries", source.startswith(FOLDERS)
               and ".." not in source and os.path.isfile(real), mount)
         check(f"{where}: {target} is one name", re.fullmatch(
-            r"/(opt/gpumend/lib|usr/lib\S*|lib\S*)/[\w.+-]+|/usr/bin/nvidia-[\w-]+|/lib/firmware/\S+",
+            r"/(opt/gpumend/(lib|driver)|usr/lib\S*|lib\S*)/[\w.+-]+|/usr/bin/nvidia-[\w-]+|/lib/firmware/\S+",
             target), mount)
+
+
+def joined_options(arguments):
+    """An option that ends in = and its value are one word."""
+    return "".join(word + ("" if word.startswith("--") and word.endswith("=") else "\0")
+                   for word in arguments).rstrip("\0")
 
 
 def of_command(where, shell, body, said, twin):
@@ -223,12 +229,17 @@ def of_command(where, shell, body, said, twin):
     if begun and len(begun) == 1:
         words = [w.decode("utf-8", "backslashreplace") for w in begun[0]]
         joined = "\0".join(words)
-        check(f"{where}: has the words of --json", "\0".join(said["arguments"]).replace("=\0", "=")
-              in joined and words[-1].endswith(said["name"]), words)
-        options = [w for w in words if w.startswith("-") and "=" not in w]
+        check(f"{where}: has the words of --json", joined_options(said["arguments"]) in joined and any(w.endswith(said["name"]) for w in words), words)
+        last = next(n for n, w in enumerate(words) if w.endswith(said["name"]))
+        options = [w for w in words[:last] if w.startswith("-") and "=" not in w]
         check(f"{where}: has the plain twin's options", twin in (None, options), (twin, words))
         return options
     return None
+
+
+def shape(begun):
+    """Programs and how many words they have; variables may be left out."""
+    return [(w[0], sum(not one.startswith(b"--setenv=") for one in w)) for w in begun]
 
 
 def of_pasted(where, shell, said, twin):
@@ -240,8 +251,8 @@ def of_pasted(where, shell, said, twin):
         for line, like in zip(lines, plain):
             begun, detail = shell.words(raw(line) + b"\n")
             same, _ = shell.words(raw(like) + b"\n")
-            check(f"{where}: {key}", begun is not None and [(w[0], len(w)) for w in begun] == [
-                (w[0], len(w)) for w in same or []], (line, begun, detail))
+            check(f"{where}: {key}", begun is not None and shape(begun) == shape(same or []),
+                  (line, begun, detail))
 
 
 def of_form(exe, folder, form, where, arguments, twin, shell, host):
