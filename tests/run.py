@@ -80,6 +80,7 @@ SUITES = [
     Suite("test", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "acting", 120, "{py} tests/safety/acting.py {exe}"),
+    Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),

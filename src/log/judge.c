@@ -139,10 +139,46 @@ static bool is_said(const char *before, const char *value)
     return false;
 }
 
+/* Whether the value can be put into a command of any shell, bare or quoted, and is no option there:
+ * a log is anybody's text. */
+static bool is_plain(const char *value)
+{
+    static const char first[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/";
+    size_t n = strspn(value, first);
+    while (n && value[n]) {
+        size_t more = strspn(value + n, first) + strspn(value + n, ".+:=@,-");
+        if (!more) {
+            return false;
+        }
+        n += more;
+    }
+    return n > 0;
+}
+
+/* "{package|library}" -> "PACKAGE": what the user fills in, as in the rules' own words. */
+static const char *left_open(struct arena *a, struct str names)
+{
+    char *text = str_dup(a, str_cut(&names, '|'));
+    for (char *c = text; *c; c++) {
+        *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+    }
+    return text;
+}
+
 struct filled {
     const char *before; // a value that stands here is none; NULL: each is one
+    bool command;       // for a shell
     unsigned fields, missing;
 };
+
+static const char *shown_value(const struct log_matched *m, struct str names, const char *value,
+                               bool command)
+{
+    if (command) {
+        return value && is_plain(value) ? value : left_open(m->a, names);
+    }
+    return value ? value : "(not named in the text)";
+}
 
 /* The text with its {fields} filled in; `missing` counts those that no fact has. */
 static const char *fill_fields(const struct log_matched *m, struct str rest, struct filled *f)
@@ -160,7 +196,7 @@ static const char *fill_fields(const struct log_matched *m, struct str rest, str
             value = field_of(m, name);
             f->fields++;
             f->missing += !value || (f->before && is_said(f->before, value));
-            value = value ? value : "(not named in the text)";
+            value = shown_value(m, name, value, f->command);
             rest = (struct str){tail.s + close + 1, tail.n - close - 1};
         } else {
             literal += open < rest.n; // a brace that stands for itself
@@ -202,6 +238,13 @@ static const char *fill_parts(const struct log_matched *m, const char *text, boo
 static const char *fill(const struct log_matched *m, const char *text)
 {
     return fill_parts(m, text, false);
+}
+
+/* A command: what the text does not name, or names in a way that no command may hold, is left open. */
+static const char *fill_command(const struct log_matched *m, const char *text)
+{
+    struct filled f = {.command = true};
+    return text ? fill_fields(m, str_of(text), &f) : NULL;
 }
 
 /* ------------------------------------------------------------------ platform, repairs */
@@ -257,7 +300,7 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
         const struct log_repair *r = &rule->repairs[i];
         if (is_for(rule, r, platform)) {
             list[to->n_repairs++] = (struct log_repair){r->platform, fill(m, r->text),
-                                                        r->command ? fill(m, r->command) : NULL};
+                                                        fill_command(m, r->command)};
         }
     }
 }
@@ -289,7 +332,7 @@ static struct log_candidate candidate(struct log_matched *m, const struct log_ru
         .confidence = rule->confidence,
         .culprit = fill_parts(m, rule->culprit, true),
         .says = fill(m, rule->says),
-        .decides = rule->decides ? fill(m, rule->decides) : NULL,
+        .decides = fill_command(m, rule->decides),
         .evidence = evidence,
         .n_evidence = m->n + (m->shown != NULL),
     };
