@@ -19,6 +19,7 @@
 #include "probe/choice.h"
 #include "probe/join.h"
 #include "report/run.h"
+#include "snapshot/snapshot.h"
 #include "version.h"
 
 enum { O_PRINT = 1, O_PRELOAD_ONLY, O_NO_PRELOAD, O_KEEP_ENV, O_DEVICE, O_REQUIRE_GPU, O_VERIFY,
@@ -93,11 +94,6 @@ static int check_options(const struct runner *c)
 }
 
 /* ------------------------------------------------------------------ the question */
-
-/* Variables by whose values the answer may differ. */
-static const char *const prefixes[] = {
-    "LD_", "PYTHON", "VIRTUAL_ENV=", "CONDA_", "PYENV_", "PATH=", "HOME=", "XDG_CACHE_HOME=",
-    "GLIBC_TUNABLES=", "CUDA", "CUDNN", "NVIDIA_", "HIP_", "HSA_", "ROC", "GPU_", "__PYVENV"};
 
 /* What the kernel has loaded; /sys and /proc have no times by which a change could be seen. */
 static const char *const marks[] = {"/sys/module/nvidia", "/sys/module/nvidia_uvm",
@@ -176,14 +172,11 @@ static void add_machine(struct question *q, struct root *host)
     }
 }
 
+/* Whether the answer may differ by the variable. The question is stored, so that the list of names that
+ * may be stored decides. */
 static bool counts(const char *entry)
 {
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        if (starts_with(entry, prefixes[i])) {
-            return true;
-        }
-    }
-    return false;
+    return snapshot_keeps_variable(entry) || starts_with(entry, "XDG_CACHE_HOME=");
 }
 
 static void add_program(struct question *q, const struct mend_program *p)

@@ -5,21 +5,54 @@
 #include "base/root.h"
 
 /*
- * Variables that the rooms of gpumend read, or that the loader, Python and the GPU runtimes act
- * upon. A name that ends in '*' stands for all that begin so. What is not named here is never
- * stored: an environment holds secrets.
+ * Variables that the rooms of gpumend read, or that the loader, Python and the GPU runtimes act upon,
+ * by the names that their documents give. What is not named here is never stored: an environment holds
+ * secrets, and a beginning such as NVIDIA_ is shared by keys of services.
  */
 static const char *const kept_variables[] = {
-    "BNB_CUDA_VERSION", "CONDA_DEFAULT_ENV", "CONDA_PREFIX",      "CT2_*",          "CUDA_*",
-    "CUDNN_*",          "GLIBC_TUNABLES",    "GPU_*",             "HIP_*",          "HOME",
-    "HSA_*",            "JAX_PLATFORMS",     "KMP_*",             "LD_*",           "MKL_*",
-    "NVIDIA_*",         "OMP_*",             "ONEAPI_*",          "PATH",           "PYENV_ROOT",
-    "PYENV_VERSION",    "PYTHONHOME",        "PYTHONNOUSERSITE",  "PYTHONPATH",     "PYTHONUSERBASE",
-    "PYTORCH_*",        "ROCM_*",            "ROCR_*",            "TORCH_CUDA_*",   "VIRTUAL_ENV",
-    "XLA_FLAGS",        "ZE_*",
+    "BNB_CUDA_VERSION", "BNB_ROCM_VERSION", "CONDA_DEFAULT_ENV", "CONDA_EXE", "CONDA_PREFIX",
+    "CT2_CUDA_ALLOCATOR", "CT2_CUDA_ALLOW_BF16", "CT2_CUDA_ALLOW_FP16",
+    "CT2_CUDA_CACHING_ALLOCATOR_CONFIG", "CT2_CUDA_TRUE_FP16_GEMM", "CT2_FORCE_CPU_ISA",
+    "CT2_USE_EXPERIMENTAL_PACKED_GEMM", "CT2_USE_MKL", "CT2_VERBOSE", "CUDA_AUTO_BOOST",
+    "CUDA_CACHE_DISABLE", "CUDA_CACHE_MAXSIZE", "CUDA_CACHE_PATH", "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_ORDER", "CUDA_DISABLE_JIT", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_JIT",
+    "CUDA_FORCE_PTX_JIT", "CUDA_HOME", "CUDA_INJECTION64_PATH", "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MANAGED_FORCE_DEVICE_ALLOC", "CUDA_MODULE_DATA_LOADING", "CUDA_MODULE_LOADING",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_LOG_DIRECTORY",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_PATH", "CUDA_ROOT",
+    "CUDA_SCALE_LAUNCH_QUEUES", "CUDA_VERSION", "CUDA_VISIBLE_DEVICES", "CUDNN_HOME",
+    "CUDNN_LOGDEST_DBG", "CUDNN_LOGLEVEL_DBG", "CUDNN_PATH", "CUDNN_ROOT", "CUDNN_VERSION",
+    "GLIBC_TUNABLES", "GPUMEND_GUARD", "GPUMEND_HOOK", "GPU_DEVICE_ORDINAL",
+    "GPU_MAX_ALLOC_PERCENT", "GPU_MAX_HEAP_SIZE", "GPU_MAX_HW_QUEUES", "HIP_DEVICE_LIB_PATH",
+    "HIP_LAUNCH_BLOCKING", "HIP_PATH", "HIP_PLATFORM", "HIP_VISIBLE_DEVICES", "HOME",
+    "HSA_ENABLE_DXG_DETECTION", "HSA_ENABLE_SDMA", "HSA_OVERRIDE_GFX_VERSION",
+    "HSA_OVERRIDE_GFX_VERSION_0", "HSA_OVERRIDE_GFX_VERSION_1", "HSA_OVERRIDE_GFX_VERSION_2",
+    "HSA_OVERRIDE_GFX_VERSION_3", "HSA_OVERRIDE_GFX_VERSION_4", "HSA_OVERRIDE_GFX_VERSION_5",
+    "HSA_OVERRIDE_GFX_VERSION_6", "HSA_OVERRIDE_GFX_VERSION_7", "HSA_XNACK", "JAX_PLATFORMS",
+    "JAX_PLATFORM_NAME", "KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_DUPLICATE_LIB_OK",
+    "LD_ASSUME_KERNEL", "LD_AUDIT", "LD_BIND_NOT", "LD_BIND_NOW", "LD_DEBUG", "LD_DYNAMIC_WEAK",
+    "LD_HWCAP_MASK", "LD_LIBRARY_PATH", "LD_ORIGIN_PATH", "LD_PRELOAD", "LD_PROFILE",
+    "LD_SHOW_AUXV", "LD_TRACE_LOADED_OBJECTS", "LD_VERBOSE", "LD_WARN", "MAMBA_ROOT_PREFIX",
+    "MKL_DEBUG_CPU_TYPE", "MKL_DYNAMIC", "MKL_ENABLE_INSTRUCTIONS", "MKL_NUM_THREADS",
+    "MKL_SERVICE_FORCE_INTEL", "MKL_THREADING_LAYER", "NCCL_DEBUG", "NCCL_IB_DISABLE",
+    "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_SOCKET_IFNAME", "NVIDIA_DISABLE_REQUIRE",
+    "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_CUDA", "NVIDIA_TF32_OVERRIDE",
+    "NVIDIA_VISIBLE_DEVICES", "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND",
+    "OMP_TARGET_OFFLOAD", "OMP_WAIT_POLICY", "ONEAPI_DEVICE_SELECTOR", "ONEAPI_ROOT", "PATH",
+    "PYENV_DIR", "PYENV_ROOT", "PYENV_VERSION", "PYTHONEXECUTABLE", "PYTHONHOME",
+    "PYTHONNOUSERSITE", "PYTHONPATH", "PYTHONPLATLIBDIR", "PYTHONSAFEPATH", "PYTHONUSERBASE",
+    "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ENABLE_MPS_FALLBACK",
+    "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NVML_BASED_CUDA_CHECK",
+    "PYTORCH_ROCM_ARCH", "PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK", "PYTORCH_TUNABLEOP_ENABLED",
+    "ROCBLAS_TENSILE_LIBPATH", "ROCM_HOME", "ROCM_PATH", "ROCM_VERSION", "ROCR_VISIBLE_DEVICES",
+    "TF_CUDA_PATHS", "TF_ENABLE_ONEDNN_OPTS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR",
+    "TORCH_CUDA_ARCH_LIST", "UV_PROJECT_ENVIRONMENT", "VIRTUAL_ENV", "XLA_FLAGS",
+    "XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION",
+    "XLA_PYTHON_CLIENT_PREALLOCATE", "ZE_AFFINITY_MASK", "ZE_ENABLE_PCI_ID_DEVICE_ORDER",
+    "ZE_FLAT_DEVICE_HIERARCHY", "__PYVENV_LAUNCHER__",
 };
 
-/* Names of the above that could hold something secret all the same. */
+/* Parts of names that say that the value is a secret. */
 static const char *const secret_words[] = {"TOKEN", "SECRET",     "PASSW", "KEY",
                                            "AUTH",  "CREDENTIAL", "PRIVATE"};
 
@@ -38,16 +71,13 @@ bool snapshot_names_secret(struct str name)
 
 bool snapshot_keeps_variable(const char *entry)
 {
-    struct arena a;
-    arena_init(&a, 0, NULL, NULL);
-    const char *name = arena_strndup(&a, entry, strcspn(entry, "="));
-    bool kept = false;
-    for (size_t i = 0; i < sizeof kept_variables / sizeof *kept_variables && !kept; i++) {
-        kept = str_glob(kept_variables[i], name);
+    struct str name = {entry, strcspn(entry, "=")};
+    for (size_t i = 0; i < sizeof kept_variables / sizeof *kept_variables; i++) {
+        if (str_is(name, kept_variables[i])) {
+            return true;
+        }
     }
-    kept = kept && !snapshot_names_secret(str_of(name));
-    arena_release(&a);
-    return kept;
+    return false;
 }
 
 /* ------------------------------------------------------------------ texts */
