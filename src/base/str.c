@@ -340,14 +340,14 @@ bool str_is_seen(const char *s)
 }
 
 /* $'...': what a terminal does not show as it is, in octal (POSIX.1-2024, 2.2.4). A shell that does
- * not know it takes it for a text in single quotes after a dollar sign: nothing in it is acted on. */
+ * not know it takes it for a text in single quotes after a dollar sign: as a quote is in octal too,
+ * nothing ends that text, and nothing in it is acted on. */
 static const char *quote_unseen(struct arena *a, const char *s)
 {
     const char *out = "$'";
     for (size_t n = strlen(s), i = 0, len; i < n; i += len) {
-        len = str_seen(s + i, n - i);
-        const char *escape = len == 1 && strchr("'\\", s[i]) ? "\\" : "";
-        out = len ? arena_printf(a, "%s%s%.*s", out, escape, (int)len, s + i)
+        len = strchr("'\\", s[i]) ? 0 : str_seen(s + i, n - i);
+        out = len ? arena_printf(a, "%s%.*s", out, (int)len, s + i)
                   : arena_printf(a, "%s\\%03o", out, (unsigned char)s[i]);
         len = len ? len : 1;
     }

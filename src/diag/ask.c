@@ -43,19 +43,18 @@ const char *diag_shell_word(struct arena *a, const char *text)
 
 /* ------------------------------------------------------------------ commands, read back */
 
-/* The text of $'...' as diag_quote() writes it: octal, and a backslash before ' and \\. Returns what
- * comes after it, or NULL. */
+/* The text of $'...' as diag_quote() writes it, with octal numbers alone. Returns what comes after
+ * it, or NULL. */
 static const char *read_unseen(struct arena *a, const char *s, const char **out)
 {
     char *text = arena_alloc(a, strlen(s) + 1), *end = text;
     while (*s && *s != '\'') {
         bool octal = s[0] == '\\' && strspn(s + 1, "01234567") >= 3;
-        bool escaped = s[0] == '\\' && s[1] && strchr("'\\", s[1]);
-        if (s[0] == '\\' && !octal && !escaped) {
+        if (s[0] == '\\' && !octal) {
             return NULL;
         }
-        *end++ = octal ? (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0')) : s[escaped];
-        s += octal ? 4 : escaped ? 2 : 1;
+        *end++ = octal ? (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0')) : *s;
+        s += octal ? 4 : 1;
     }
     *end = '\0';
     *out = arena_printf(a, "%s%s", *out, text);

@@ -1,11 +1,35 @@
 #include "report/run.h"
 
+#include <string.h>
+
+/* The value as a word of any POSIX shell: these lines are for `eval`, and not every sh knows $'...'.
+ * What a terminal does not show as it is goes through printf, in octal; `$( )` would drop line ends at
+ * the end, which stand behind it. */
+static const char *evaluated_word(struct arena *a, const char *value)
+{
+    size_t n = strlen(value), shown = n;
+    const char *out = "\"$(printf '";
+    if (str_is_seen(value)) {
+        return diag_shell_word(a, value);
+    }
+    while (shown && value[shown - 1] == '\n') {
+        shown--;
+    }
+    for (size_t i = 0, len; i < shown; i += len) {
+        len = strchr("'\\%", value[i]) ? 0 : str_seen(value + i, shown - i);
+        out = len ? arena_printf(a, "%s%.*s", out, (int)len, value + i)
+                  : arena_printf(a, "%s\\%03o", out, (unsigned char)value[i]);
+        len = len ? len : 1;
+    }
+    return arena_printf(a, "%s')\"'%s'", out, value + shown);
+}
+
 void report_run_shell(FILE *file, struct arena *a, const struct mend_launch *launch)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
         const struct mend_change *c = &launch->changes.items[i];
         if (c->value) {
-            fprintf(file, "export %s=%s\n", c->name, diag_shell_word(a, c->value));
+            fprintf(file, "export %s=%s\n", c->name, evaluated_word(a, c->value));
         } else {
             fprintf(file, "unset %s\n", c->name);
         }

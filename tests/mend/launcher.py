@@ -678,7 +678,11 @@ def ways_can_be_chosen(w):
 @test
 def printed_lines_make_the_same_environment(w):
     e = Env(w, w.top / "ve nv'$x\"")
-    env = {"LD_LIBRARY_PATH": "/opt/it's $HOME\n\"x\":/b\\n"}
+    for value in ("/opt/it's $HOME\n\"x\":/b\\n", "/a\x1b[2J%s\\'; touch PWN; '\n\n", "/\u202eb"):
+        same_environment(w, e, {"LD_LIBRARY_PATH": value})
+
+
+def same_environment(w, e, env):
     options = ("--device", "cpu")
     show = (e.python, "-c", "import ctranslate2, os; "
             "print({k: os.environ.get(k) for k in ('LD_LIBRARY_PATH', 'LD_PRELOAD', "

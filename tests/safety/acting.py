@@ -10,10 +10,13 @@ program in LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH is then elsewhere.
 """
 import json
 import os
+import re
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -123,6 +126,54 @@ def cache_faults(exe, w, cache, is_used):
         yield "something was made there"
 
 
+SECRET = "nvapi-0123456789abcdef"
+
+
+def secret_faults(exe, w, top):
+    """What is kept of a start holds no variable but those of a list of names."""
+    cache = top / "secret-cache"
+    cache.mkdir(mode=0o700)
+    names = ("NVIDIA_API_KEY", "CUDA_TOKEN", "PYTHONSECRET", "CONDA_AUTH", "HF_TOKEN", "LD_KEY")
+    for hook, expected in (("", "1"), ("0", "1")):
+        done = subprocess.run([exe, "run", "--", w.prefix / "bin/python", "-c",
+                               "import ctranslate2; print(ctranslate2.use())"], cwd="/",
+                              capture_output=True, text=True, timeout=60, check=False,
+                              env={"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(cache),
+                                   "GPUMEND_HOOK": hook, **{name: SECRET for name in names}})
+        if done.stdout.strip() != expected:
+            yield f"GPUMEND_HOOK={hook}: {done.stdout}{done.stderr}"
+    plans = [p for p in cache.rglob("*") if p.is_file() and "plans" in p.parts]
+    if not plans:
+        yield "no plan was kept"
+    for path in plans:
+        if SECRET.encode() in path.read_bytes():
+            yield f"{path.name} holds a secret"
+
+
+def word_faults(exe, w, top):
+    """A path in a printed command is one word in bash, and in a sh without $'...' does nothing."""
+    prefix = top / "x\x1b'; touch PWN; #\u202e"
+    prefix.mkdir(mode=0o755)
+    w.prefix.rename(prefix / "env")
+    folder = top / "words"
+    folder.mkdir()
+    done = subprocess.run([exe, "check", prefix / "env"], capture_output=True, text=True, cwd=folder,
+                          env={"PATH": "/usr/bin:/bin"}, timeout=60, check=False)
+    found = re.search(r"^for good +gpumend enable (.*)$", done.stdout, re.M)
+    if not found:
+        yield f"no command: {done.stdout}{done.stderr}"
+        return
+    for shell in ("bash", "dash", "sh"):
+        if shutil.which(shell):
+            got = subprocess.run([shell, "-c", "printf %s " + found[1]], cwd=folder, check=False,
+                                 capture_output=True, text=True, timeout=60)
+            if shell == "bash" and got.stdout != str(prefix / "env"):
+                yield f"{shell}: {got.stdout!r}{got.stderr}"
+            if any(folder.iterdir()):
+                yield f"{shell}: run: {list(folder.iterdir())}"
+                return
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -140,10 +191,16 @@ def main():
                 print(f"FAIL {command}: {fault}")
             passed, failed = passed + (not faults), failed + bool(faults)
         os.umask(0o022)
+        time.sleep(2.5)  # what has just changed is not kept
         for name, cache, is_used in caches(Path(top)):
             faults = list(cache_faults(w.exe, w, cache, is_used))
             for fault in faults:
                 print(f"FAIL a cache {name}: {fault}")
+            passed, failed = passed + (not faults), failed + bool(faults)
+        for name, check in (("secrets", secret_faults), ("words", word_faults)):
+            faults = list(check(w.exe, w, Path(top)))
+            for fault in faults:
+                print(f"FAIL {name}: {fault}")
             passed, failed = passed + (not faults), failed + bool(faults)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
