@@ -124,7 +124,7 @@ _gpumend()
         word="--root --json --help"
         ;;
     container)
-        word="--root --host --import --env --unset --cpu --kb --gpus --model --write --refresh --check --folder --verbose --report --json --help"
+        word="--root --host --import --env --unset --cpu --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --help"
         ;;
     choose)
         word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --help"

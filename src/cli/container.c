@@ -10,7 +10,8 @@
 #include "mend/choose.h"
 #include "report/container.h"
 
-enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL, O_REPORT };
+enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL, O_REPORT, O_PLATFORM,
+       O_NO_VERIFY };
 
 static const struct cli_option options[] = {
     CLI_OPTION_ROOT,
@@ -22,6 +23,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_KB,
     {"gpus", "LIST", "all, best, or numbers, UUIDs and MIG instances (0:1) between commas", O_GPUS},
     {"model", "NAME", "with --gpus best: the model that must fit (whisper:large-v3)", O_MODEL},
+    {"platform", "OS/ARCH", "of an image for several platforms this one (default: the host's)", O_PLATFORM},
+    {"no-verify", NULL, "do not check the digests of an archive's or layout's files", O_NO_VERIFY},
     {"write", NULL, "cdi: write the specification of each vendor into the folder", O_WRITE},
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},
     {"check", NULL, "cdi: say what is wrong with the specifications that engines read", O_CHECK},
@@ -39,7 +42,7 @@ struct container {
     bool report;
     struct container_cdi cdi;
     enum ctr_format format;
-    const char *image; // what is looked at, or NULL: TARGET alone
+    struct container_image image;
     const char *gpus, *model; // as given, or NULL
     struct root host;
     struct ctr_pick pick;
@@ -59,6 +62,12 @@ static int take_option(void *command, int id, const char *value)
         return CLI_OK;
     case O_MODEL:
         c->model = value;
+        return CLI_OK;
+    case O_PLATFORM:
+        c->image.platform = value;
+        return CLI_OK;
+    case O_NO_VERIFY:
+        c->image.no_verify = true;
         return CLI_OK;
     case O_CHECK:
         c->cdi.check = true;
@@ -143,7 +152,7 @@ static void judge(void *arg, struct container_seen *seen)
                              .format = c->format,
                              .rootless = getuid() != 0,
                              .image = seen->image,
-                             .image_path = c->image,
+                             .image_path = c->image.given,
                              .pick = &c->pick,
                              .program = own_program(seen->target.model.arena)};
     ctr_settings(&q, &c->settings);
@@ -175,11 +184,12 @@ static int print(void *arg, struct container_seen *seen)
 /* IMAGE and TARGET, or one of them: with --root, an environment and a program are a TARGET. */
 static int take_words(struct container *c)
 {
-    bool is_target = c->t.asked.root_path || (c->n_words == 1 && !image_is_meant(c->words[0]));
+    const char *name, *first = c->n_words ? image_split(&c->t.arena, c->words[0], &name) : NULL;
+    bool is_target = c->t.asked.root_path || (c->n_words == 1 && !image_is_meant(first));
     if (c->n_words == 2 && c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "container: one of IMAGE and --root at a time");
     }
-    c->image = c->n_words && !is_target ? c->words[0] : NULL;
+    c->image.given = c->n_words && !is_target ? c->words[0] : NULL;
     c->t.asked.target = c->n_words && is_target ? c->words[0] : c->words[1];
     return CLI_OK;
 }
@@ -197,7 +207,7 @@ static int settings(struct container *c)
     if (root_open(&c->host, c->t.asked.host_path, &err) < 0) {
         return cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text));
     }
-    status = container_look(&c->t, c->image, &use, c);
+    status = container_look(&c->t, &c->image, &use, c);
     root_close(&c->host);
     return status;
 }
@@ -213,6 +223,9 @@ static int cdi(struct container *c)
     if (c->n_words || c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "container: cdi describes a machine and takes no TARGET and no "
                                    "--root; --host DIR names another machine's file system");
+    }
+    if (c->image.platform || c->image.no_verify) {
+        return cli_fail(CLI_USAGE, "container: --platform and --no-verify belong to an IMAGE");
     }
     if (q->check + q->refresh + q->write > 1) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh and --write are three things");
@@ -257,7 +270,8 @@ static int carry_out(void *command)
                                               : "container: check: say which IMAGE");
     }
     c->t.asked.target = c->words[1];
-    return container_check(&c->t, c->words[0], c->report);
+    c->image.given = c->words[0];
+    return container_check(&c->t, &c->image, c->report);
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
@@ -280,6 +294,7 @@ const struct cli_command cli_container = {
         "`container check IMAGE` is `check` for an image, judged on this host: IMAGE is what\n"
         "`docker save` or `podman save` wrote, an OCI archive or layout, or the folder of an\n"
         "unpacked root file system, or the name of an image in the storage of podman or docker.\n"
+        "ARCHIVE:NAME (or :@N) is one of several images in it. Digests are checked.\n"
         "Nothing is unpacked and no engine is asked. The environment is what the image's\n"
         "configuration sets; without a TARGET the Python that the image starts is looked at, or\n"
         "its program where it has none.\n\n"

@@ -33,13 +33,19 @@ struct container_use {
     int (*print)(void *arg, struct container_seen *s);
 };
 
-/* Looks at TARGET in the image, as an archive, a layout, a folder or a name of an engine's storage;
- * NULL: at TARGET itself. Returns the exit status. */
-int container_look(struct cli_target *t, const char *image, const struct container_use *use,
-                   void *arg);
+/* The image that is looked at. */
+struct container_image {
+    const char *given;    // an archive, a layout, a folder, a name of an engine's storage; NULL: none
+    const char *platform; // "linux/arm64"; NULL: the host's
+    bool no_verify;       // digests are not checked
+};
 
-/* `container check IMAGE [TARGET]`, on the host in t->asked; `report`: as for an issue. Returns the
- * exit status. */
-int container_check(struct cli_target *t, const char *image, bool report);
+/* Looks at TARGET in the image, or at TARGET itself. Returns the exit status. */
+int container_look(struct cli_target *t, const struct container_image *image,
+                   const struct container_use *use, void *arg);
+
+/* `container check IMAGE [TARGET]`, on the host in t->asked; with `report`, as a report to paste. Returns
+ * the exit status. */
+int container_check(struct cli_target *t, const struct container_image *image, bool report);
 
 #endif

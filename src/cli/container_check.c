@@ -1,5 +1,6 @@
 /* A look at an image, repeated until all that it asked is read; and `container check`, which judges
  * what it saw. */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #include "cli/target.h"
 #include "container/image.h"
 #include "diag/finding.h"
+#include "host/host.h"
+#include "ldso/cpu.h"
 #include "mend/program.h"
 #include "report/check.h"
 
@@ -120,6 +123,8 @@ static void print_image(const struct out *o, struct arena *a, const struct image
 
 struct work {
     struct container_seen seen;
+    const struct container_image *asked;
+    const char *assumed; // about the platform, or NULL
     const struct container_use *use;
     void *arg;
 };
@@ -192,6 +197,9 @@ static int look(struct work *w, struct arena *a, struct gm_err *err)
 {
     struct container_seen *s = &w->seen;
     int rc = open_target(s, a, err);
+    if (rc == 0 && w->assumed && s->image && s->image->n_platforms > 1) {
+        VEC_PUSH(a, &s->target.model.notes, w->assumed);
+    }
     if (rc == 0) {
         s->shown.kind = s->target.kind;
         diag_run(&s->target.model, &s->report);
@@ -274,16 +282,47 @@ static int open_stored(struct cli_target *t, struct image *im, const char *name,
     return rc;
 }
 
-static int open_image(struct cli_target *t, struct image *im, const char *path, struct root *host,
-                      struct progress *p, struct gm_err *err)
+/* What the user says; else what the host's own files say; else this machine's. */
+static int choose_platform(struct work *w, struct image_wish *ret, struct gm_err *err)
 {
-    struct stat st;
-    return stat(path, &st) == 0 || strchr(path, '/') == path
-               ? image_open(im, &t->arena, path, show_progress, p, err)
-               : open_stored(t, im, path, host, err);
+    struct cli_target *t = w->seen.t;
+    struct root host = ROOT_EMPTY;
+    if (w->asked->platform) {
+        ret->platform_given = true;
+        return image_platform_parse(&t->arena, w->asked->platform, &ret->platform, err);
+    }
+    int rc = root_open(&host, t->asked.host_path, err);
+    uint16_t machine = rc == 0 ? host_machine(&host, &t->arena) : EM_NONE;
+    root_close(&host);
+    ret->platform = image_platform_of(machine ? machine : ldso_cpu_own_machine());
+    if (!machine) {
+        w->assumed = arena_printf(&t->arena,
+                                  "the host's processor is not known: of an image for several platforms "
+                                  "the one for %s is taken, as this machine would",
+                                  image_platform_text(&t->arena, &ret->platform));
+    }
+    return rc;
 }
 
-static int look_into_image(struct work *w, const char *path)
+static int open_image(struct work *w, struct image *im, struct root *host, struct progress *p,
+                      struct gm_err *err)
+{
+    struct cli_target *t = w->seen.t;
+    struct stat st;
+    struct image_wish wish = {.no_verify = w->asked->no_verify, .progress = show_progress, .progress_arg = p};
+    int rc = choose_platform(w, &wish, err);
+    if (rc < 0) {
+        return rc;
+    }
+    wish.path = image_split(&t->arena, w->asked->given, &wish.name);
+    if (stat(wish.path, &st) == 0 || wish.path[0] == '/') {
+        return image_open(im, &t->arena, &wish, err);
+    }
+    rc = open_stored(t, im, wish.path, host, err);
+    return rc < 0 ? rc : image_check_platform(im, &wish, err);
+}
+
+static int look_into_image(struct work *w)
 {
     struct cli_target *t = w->seen.t;
     struct progress p;
@@ -292,9 +331,10 @@ static int look_into_image(struct work *w, const char *path)
     struct gm_err err;
     int status;
     begin_progress(&p, t->json);
-    if (open_image(t, &im, path, &host, &p, &err) < 0) {
+    if (open_image(w, &im, &host, &p, &err) < 0) {
         end_progress(&p);
-        status = cli_fail(CLI_CANNOT, "container: %s: %s", str_printable(&t->arena, path),
+        status = cli_fail(err.code == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "container: %s: %s",
+                          str_printable(&t->arena, w->asked->given),
                           str_printable(&t->arena, err.text));
     } else {
         take_environment(t, &im);
@@ -316,22 +356,23 @@ static int look_into_folder(struct work *w)
     return status;
 }
 
-int container_look(struct cli_target *t, const char *image, const struct container_use *use,
-                   void *arg)
+int container_look(struct cli_target *t, const struct container_image *image,
+                   const struct container_use *use, void *arg)
 {
     struct work *w = arena_alloc(&t->arena, sizeof *w);
+    w->asked = image;
     w->use = use;
     w->arg = arg;
     w->seen.t = t;
-    w->seen.shown = (struct report_target){.path = t->asked.target, .root = image};
+    w->seen.shown = (struct report_target){.path = t->asked.target, .root = image->given};
     t->asked.host_path = t->asked.host_path ? t->asked.host_path : "/";
-    if (!image) {
+    if (!image->given) {
         w->seen.shown.root = t->asked.root_path;
         return look_into_folder(w);
     }
     cli_target_leave_shell(t);
-    t->asked.root_path = image;
-    return image_is(image) ? look_into_image(w, image) : look_into_folder(w);
+    t->asked.root_path = image->given;
+    return image_is(image->given) ? look_into_image(w) : look_into_folder(w);
 }
 
 /* ------------------------------------------------------------------ the check */
@@ -381,7 +422,7 @@ static int print(void *arg, struct container_seen *s)
     return status[s->report.verdict];
 }
 
-int container_check(struct cli_target *t, const char *image, bool report)
+int container_check(struct cli_target *t, const struct container_image *image, bool report)
 {
     static const struct container_use use = {.judge = judge, .print = print};
     return container_look(t, image, &use, &report);

@@ -25,10 +25,13 @@ struct member {
 
 struct opening {
     struct image *im;
+    const struct image_wish *wish;
     struct arena *a;
     struct gm_err *err;
     VEC(struct member) members; // of an archive
     uint64_t texts;             // bytes of their texts
+    image_texts diff_ids;       // digests of the layers as they are unpacked
+    const char *twice;          // a member that the image needs and that is there twice, or NULL
 };
 
 /* ------------------------------------------------------------------ members */
@@ -152,17 +155,19 @@ static int list_members(struct opening *o)
 /* Old archives link to a layer that stands elsewhere: "../HASH/layer.tar". */
 static const struct member *member_named(struct opening *o, const char *name, int links)
 {
+    const struct member *found = NULL;
     for (size_t i = 0; i < o->members.n; i++) {
         const struct member *m = &o->members.items[i];
         if (strcmp(m->name, name) == 0) {
-            const char *link = m->link;
-            while (link && starts_with(link, "../")) {
-                link += 3;
-            }
-            return !link ? m : links < NESTED_MAX ? member_named(o, link, links + 1) : NULL;
+            o->twice = found ? m->name : o->twice;
+            found = found ? found : m;
         }
     }
-    return NULL;
+    const char *link = found ? found->link : NULL;
+    while (link && starts_with(link, "../")) {
+        link += 3;
+    }
+    return !link ? found : links < NESTED_MAX ? member_named(o, link, links + 1) : NULL;
 }
 
 /* A regular file of a layout; no link is followed. */
@@ -218,19 +223,69 @@ static const char *text_of(struct opening *o, const struct layer_place *place, c
     return text;
 }
 
-/* The document of a member; NULL with an error: it is absent, too large or no JSON. */
-static json_t *document(struct opening *o, const char *name)
+/* The path of what a descriptor names, "sha256:HEX" -> "blobs/sha256/HEX", and its digest; NULL with an
+ * error: it has none, or one that cannot be checked. */
+static const char *blob_of(struct opening *o, const json_t *descriptor, struct digest *ret)
+{
+    const char *text = json_string_value(json_object_get(descriptor, "digest"));
+    const char *colon = text ? strchr(text, ':') : NULL;
+    *ret = (struct digest){0};
+    if ((!o->wish->no_verify || !colon) && digest_parse(text, ret, o->err) < 0) {
+        return NULL;
+    }
+    ret->text = ret->text ? arena_strdup(o->a, ret->text) : NULL; // the document goes
+    return arena_printf(o->a, "blobs/%.*s/%s", (int)(colon - text), text, colon + 1);
+}
+
+/* The digest that the name of a file promises: "blobs/sha256/HEX", and "HEX.json" and "HEX.tar" as docker
+ * and podman save them. */
+static struct digest digest_of_name(struct opening *o, const char *name)
+{
+    enum { HEX = 2 * SHA256_DIGEST_SIZE };
+    static const char blobs[] = "blobs/";
+    struct digest d = {0};
+    struct gm_err err; // what is no digest promises none
+    struct str rest = str_of(starts_with(name, blobs) ? name + strlen(blobs) : ""),
+               algorithm = str_cut(&rest, '/');
+    const char *text = NULL;
+    if (rest.n) {
+        text = arena_printf(o->a, "%.*s:%.*s", (int)algorithm.n, algorithm.s, (int)rest.n, rest.s);
+    } else if (strspn(name, "0123456789abcdef") == HEX && name[HEX] == '.') {
+        text = arena_printf(o->a, "sha256:%.*s", HEX, name);
+    }
+    if (!text || o->wish->no_verify || digest_parse(text, &d, &err) < 0) {
+        return (struct digest){0};
+    }
+    d.of_unpacked = !rest.n; // HEX.tar: layers are saved as they are unpacked
+    return d;
+}
+
+static int check_text(struct opening *o, const char *text, size_t size, const char *name,
+                      const struct digest *digest)
+{
+    struct digest_run run;
+    digest_begin(&run, digest);
+    digest_take(&run, text, size);
+    return digest_end(&run, o->a, name, o->err);
+}
+
+/* The document of a member; NULL with an error: it is absent, too large, no JSON or not the one that the
+ * digest is of. */
+static json_t *document(struct opening *o, const char *name, const struct digest *digest)
 {
     struct layer_place place;
     const char *text;
     json_error_t why;
-    if (!find_place(o, name, &place, &text) || place.size > JSON_MAX) {
-        (void)gm_err_set(o->err, GM_ERR_FORMAT, "the image names %s, which is not in it",
+    bool found = find_place(o, name, &place, &text);
+    if (!found || place.size > JSON_MAX) {
+        (void)gm_err_set(o->err, GM_ERR_FORMAT,
+                         found ? "%.300s of the image has more than 8 MiB"
+                               : "the image names %.300s, which is not in it",
                          str_printable(o->a, name));
         return NULL;
     }
     text = text ? text : text_of(o, &place, name);
-    if (!text) {
+    if (!text || check_text(o, text, (size_t)place.size, name, digest) < 0) {
         return NULL;
     }
     json_t *doc = json_loadb(text, (size_t)place.size, 0, &why);
@@ -241,14 +296,7 @@ static json_t *document(struct opening *o, const char *name)
     return doc;
 }
 
-/* "sha256:HEX" -> "blobs/sha256/HEX" */
-static const char *blob_of(struct opening *o, const json_t *descriptor)
-{
-    const char *digest = json_string_value(json_object_get(descriptor, "digest"));
-    const char *colon = digest ? strchr(digest, ':') : NULL;
-    return colon ? arena_printf(o->a, "blobs/%.*s/%s", (int)(colon - digest), digest, colon + 1)
-                 : "(no digest)";
-}
+static const struct digest UNCHECKED = {0};
 
 static void take_texts(struct arena *a, const json_t *list, image_texts *ret)
 {
@@ -265,7 +313,11 @@ void image_take_config(struct image *im, const json_t *document)
     const json_t *config = json_object_get(document, "config");
     const char *architecture = json_string_value(json_object_get(document, "architecture"));
     const char *user = json_string_value(json_object_get(config, "User"));
+    const char *os = json_string_value(json_object_get(document, "os"));
+    const char *variant = json_string_value(json_object_get(document, "variant"));
     im->architecture = architecture ? arena_strdup(im->arena, architecture) : NULL;
+    im->os = os ? arena_strdup(im->arena, os) : NULL;
+    im->variant = variant && *variant ? arena_strdup(im->arena, variant) : NULL;
     im->user = user && *user ? arena_strdup(im->arena, user) : NULL;
     const char *folder = json_string_value(json_object_get(config, "WorkingDir"));
     im->folder = folder && *folder == '/' ? arena_strdup(im->arena, folder) : NULL;
@@ -274,128 +326,194 @@ void image_take_config(struct image *im, const json_t *document)
     take_texts(im->arena, json_object_get(config, "Cmd"), &im->command);
 }
 
-static int take_config(struct opening *o, const char *name)
+int image_check_platform(const struct image *im, const struct image_wish *wish, struct gm_err *err)
 {
-    json_t *doc = document(o, name);
+    struct arena *a = im->arena;
+    struct image_platform own = {im->os, im->architecture, im->variant};
+    return !wish->platform_given || image_platform_fits(&own, &wish->platform)
+               ? 0
+               : gm_err_set(err, GM_ERR_USAGE, "the image is for %s, and not for %s",
+                            str_printable(a, image_platform_text(a, &own)),
+                            str_printable(a, image_platform_text(a, &wish->platform)));
+}
+
+static int take_config(struct opening *o, const char *name, const struct digest *digest)
+{
+    json_t *doc = document(o, name, digest);
     if (!doc) {
         return o->err->code;
     }
     image_take_config(o->im, doc);
+    take_texts(o->a, json_object_get(json_object_get(doc, "rootfs"), "diff_ids"), &o->diff_ids);
     json_decref(doc);
-    return 0;
+    return image_check_platform(o->im, o->wish, o->err);
 }
 
-static int take_layer(struct opening *o, const char *name)
+static int take_layer(struct opening *o, const char *name, const struct digest *digest)
 {
     struct layer_place place;
     const char *text;
     if (o->im->layers.places.n >= LAYERS_MAX) {
         return gm_err_set(o->err, GM_ERR_LIMIT, "it has more than %d layers", LAYERS_MAX);
     }
-    return find_place(o, name, &place, &text)
-               ? layers_add(&o->im->layers, &place, o->err)
-               : gm_err_set(o->err, GM_ERR_FORMAT,
-                            "the image names the layer %s, which is not in it",
-                            str_printable(o->a, name));
+    if (!find_place(o, name, &place, &text)) {
+        return gm_err_set(o->err, GM_ERR_FORMAT, "the image names the layer %s, which is not in it",
+                          str_printable(o->a, name));
+    }
+    place.name = arena_strdup(o->a, name);
+    place.digest = *digest;
+    return layers_add(&o->im->layers, &place, o->err);
 }
 
 /* ------------------------------------------------------------------ the two formats */
 
-static int read_saved(struct opening *o, const json_t *manifest)
+/* Of a layer without a digest in its name the configuration has that of its content. */
+static int digest_of_saved(struct opening *o, const char *name, size_t number, struct digest *ret)
 {
-    const json_t *first = json_array_get(manifest, 0);
-    const json_t *layers = json_object_get(first, "Layers");
-    const char *config = json_string_value(json_object_get(first, "Config"));
-    const char *tag = json_string_value(json_array_get(json_object_get(first, "RepoTags"), 0));
-    o->im->name = tag ? arena_strdup(o->a, tag) : NULL;
-    int rc = config ? take_config(o, config)
-                    : gm_err_set(o->err, GM_ERR_FORMAT, "its manifest names no configuration");
-    for (size_t i = 0; rc == 0 && i < json_array_size(layers); i++) {
+    *ret = digest_of_name(o, name);
+    if (ret->algorithm || o->wish->no_verify || number >= o->diff_ids.n) {
+        return 0;
+    }
+    int rc = digest_parse(o->diff_ids.items[number], ret, o->err);
+    ret->of_unpacked = true;
+    return rc;
+}
+
+static int read_saved_layers(struct opening *o, const json_t *layers)
+{
+    size_t n = json_array_size(layers);
+    int rc = 0;
+    if (o->diff_ids.n && o->diff_ids.n != n && !o->wish->no_verify) {
+        return gm_err_set(o->err, GM_ERR_FORMAT,
+                          "its manifest names %zu layers, and its configuration %zu", n, o->diff_ids.n);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         const char *name = json_string_value(json_array_get(layers, i));
-        rc = take_layer(o, name ? name : "(none)");
+        struct digest digest = {0};
+        name = name ? name : "(none)";
+        rc = digest_of_saved(o, name, i, &digest);
+        rc = rc < 0 ? rc : take_layer(o, name, &digest);
     }
     return rc;
 }
 
-static bool is_for_linux(const json_t *descriptor, const char *architecture)
+/* The image that is wished for; its name becomes the one that was asked for. */
+static int choose(struct opening *o, const image_contents *list, const struct image_content **ret)
 {
-    const json_t *p = json_object_get(descriptor, "platform");
-    const char *os = json_string_value(json_object_get(p, "os"));
-    const char *arch = json_string_value(json_object_get(p, "architecture"));
-    return os && arch && strcmp(os, "linux") == 0 && strcmp(arch, architecture) == 0;
-}
-
-/* The manifest for this machine's processor, else the first. */
-static const json_t *chosen(const json_t *index)
-{
-#if defined __aarch64__
-    static const char here[] = "arm64";
-#else
-    static const char here[] = "amd64";
-#endif
-    const json_t *list = json_object_get(index, "manifests");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        if (is_for_linux(json_array_get(list, i), here)) {
-            return json_array_get(list, i);
+    size_t at = 0;
+    int rc = image_contents_choose(o->a, list, o->wish->name, o->wish->path, &at, o->err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct image_content *c = &list->items[at];
+    o->im->number = c->number;
+    o->im->n_images = list->n;
+    o->im->reference = c->reference;
+    o->im->name = c->names.n ? c->names.items[0] : NULL;
+    for (size_t i = 0; o->wish->name && i < c->names.n; i++) {
+        if (image_is_named(o->a, c->names.items[i], o->wish->name)) {
+            o->im->name = c->names.items[i];
+            break;
         }
     }
-    return json_array_get(list, 0);
+    *ret = c;
+    return 0;
+}
+
+static int read_saved(struct opening *o, const json_t *manifest)
+{
+    image_contents list = {0};
+    const struct image_content *chosen = NULL;
+    image_contents_saved(o->a, manifest, &list);
+    int rc = choose(o, &list, &chosen);
+    if (rc < 0) {
+        return rc;
+    }
+    const json_t *entry = chosen->descriptors.items[0];
+    const char *config = json_string_value(json_object_get(entry, "Config"));
+    if (!config) {
+        return gm_err_set(o->err, GM_ERR_FORMAT, "its manifest names no configuration");
+    }
+    struct digest digest = digest_of_name(o, config);
+    rc = take_config(o, config, &digest);
+    return rc < 0 ? rc : read_saved_layers(o, json_object_get(entry, "Layers"));
 }
 
 static int read_manifest(struct opening *o, const json_t *doc)
 {
     const json_t *layers = json_object_get(doc, "layers");
-    int rc = take_config(o, blob_of(o, json_object_get(doc, "config")));
+    struct digest digest;
+    const char *name = blob_of(o, json_object_get(doc, "config"), &digest);
+    int rc = name ? take_config(o, name, &digest) : o->err->code;
     for (size_t i = 0; o->im->layout && i < json_array_size(layers); i++) {
         const json_t *size = json_object_get(json_array_get(layers, i), "size");
         json_int_t n = json_integer_value(size);
         o->im->layers.to_read += n > 0 ? (uint64_t)n : 0;
     }
     for (size_t i = 0; rc == 0 && i < json_array_size(layers); i++) {
-        rc = take_layer(o, blob_of(o, json_array_get(layers, i)));
+        name = blob_of(o, json_array_get(layers, i), &digest);
+        rc = name ? take_layer(o, name, &digest) : o->err->code;
     }
     return rc;
 }
 
-/* An index may name a further index. */
-static int read_index(struct opening *o, const char *name, int depth)
+/* What a descriptor names: the manifest of one image, or an index of it for several platforms. */
+static int read_descriptors(struct opening *o, const json_t *const *list, size_t n, int depth)
 {
-    json_t *doc = document(o, name);
+    VEC(const json_t *) inner = {0};
+    const json_t *next = NULL;
+    struct digest digest;
+    o->im->n_platforms = n > o->im->n_platforms ? n : o->im->n_platforms;
+    int rc = image_manifest_choose(o->a, list, n, &o->wish->platform, &next, o->err);
+    const char *name = rc == 0 ? blob_of(o, next, &digest) : NULL;
+    json_t *doc = name ? document(o, name, &digest) : NULL;
     if (!doc) {
         return o->err->code;
     }
-    const json_t *next = chosen(doc);
-    const char *tag = json_string_value(
-        json_object_get(json_object_get(next, "annotations"), "org.opencontainers.image.ref.name"));
-    o->im->name = tag ? arena_strdup(o->a, tag) : o->im->name;
-    int rc;
-    if (json_object_get(doc, "layers")) {
-        rc = read_manifest(o, doc);
-    } else if (next && depth < NESTED_MAX) {
-        rc = read_index(o, blob_of(o, next), depth + 1);
-    } else {
-        rc = gm_err_set(o->err, GM_ERR_FORMAT, "its index names no manifest");
+    const json_t *manifests = json_object_get(doc, "manifests");
+    for (size_t i = 0; i < json_array_size(manifests); i++) {
+        VEC_PUSH(o->a, &inner, json_array_get(manifests, i));
     }
+    rc = json_object_get(doc, "layers") ? read_manifest(o, doc)
+         : depth < NESTED_MAX           ? read_descriptors(o, inner.items, inner.n, depth + 1)
+                              : gm_err_set(o->err, GM_ERR_FORMAT, "its index names no manifest");
     json_decref(doc);
     return rc;
+}
+
+static int read_index(struct opening *o, const json_t *index)
+{
+    image_contents list = {0};
+    const struct image_content *chosen = NULL;
+    image_contents_index(o->a, index, &list);
+    int rc = choose(o, &list, &chosen);
+    return rc < 0 ? rc
+                  : read_descriptors(o, chosen->descriptors.items, chosen->descriptors.n, 0);
+}
+
+/* Engines differ in which of two members of one name they take. */
+static int check_members(struct opening *o)
+{
+    return o->twice ? gm_err_set(o->err, GM_ERR_FORMAT, "it has two members called %s",
+                                 str_printable(o->a, o->twice))
+                    : 0;
 }
 
 static int read_image(struct opening *o)
 {
     struct layer_place place;
     const char *text;
-    if (find_place(o, "manifest.json", &place, &text)) {
-        json_t *manifest = document(o, "manifest.json");
-        int rc = manifest ? read_saved(o, manifest) : o->err->code;
-        json_decref(manifest);
-        return rc;
+    bool saved = find_place(o, "manifest.json", &place, &text);
+    const char *name = saved ? "manifest.json" : "index.json";
+    if (!saved && !find_place(o, name, &place, &text)) {
+        return gm_err_set(o->err, GM_ERR_FORMAT, "it is no image: it has neither manifest.json nor "
+                                                 "index.json");
     }
-    o->im->oci = true;
-    return find_place(o, "index.json", &place, &text)
-               ? read_index(o, "index.json", 0)
-               : gm_err_set(o->err, GM_ERR_FORMAT,
-                            "it is no image: it has neither manifest.json nor "
-                            "index.json");
+    o->im->oci = !saved;
+    json_t *doc = document(o, name, &UNCHECKED);
+    int rc = !doc ? o->err->code : saved ? read_saved(o, doc) : read_index(o, doc);
+    json_decref(doc);
+    return rc < 0 ? rc : check_members(o);
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -450,29 +568,60 @@ bool image_is_meant(const char *path)
     return system && !environment;
 }
 
-int image_open(struct image *im, struct arena *a, const char *path,
-               void (*progress)(void *arg, uint64_t done, uint64_t size), void *progress_arg,
-               struct gm_err *err)
+/* Whether there is an archive or a layout of this path; a program is none. */
+static bool holds_images(const char *path)
 {
-    struct opening o = {.im = im, .a = a, .err = err};
     struct stat st;
-    *im = (struct image){.arena = a, .fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    return stat(path, &st) == 0 && (S_ISREG(st.st_mode) ? !is_program(path) : image_is(path));
+}
+
+const char *image_split(struct arena *a, const char *text, const char **ret_name)
+{
+    static const char *const transports[] = {"docker-archive:", "oci-archive:", "oci:"};
+    struct stat st;
+    *ret_name = NULL;
+    if (stat(text, &st) == 0) {
+        return text;
+    }
+    const char *from = text;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        from = starts_with(text, transports[i]) ? text + strlen(transports[i]) : from;
+    }
+    if (from != text && holds_images(from)) {
+        return from;
+    }
+    for (const char *colon = strchr(from, ':'); colon; colon = strchr(colon + 1, ':')) {
+        const char *path = arena_strndup(a, from, (size_t)(colon - from));
+        if (*path && colon[1] && holds_images(path)) {
+            *ret_name = colon + 1;
+            return path;
+        }
+    }
+    return text;
+}
+
+int image_open(struct image *im, struct arena *a, const struct image_wish *wish, struct gm_err *err)
+{
+    struct opening o = {.im = im, .wish = wish, .a = a, .err = err};
+    struct stat st;
+    *im = (struct image){
+        .arena = a, .path = wish->path, .fd = open(wish->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
     layers_init(&im->layers, a);
-    im->layers.progress = progress;
-    im->layers.progress_arg = progress_arg;
+    im->layers.progress = wish->progress;
+    im->layers.progress_arg = wish->progress_arg;
     if (im->fd < 0 || fstat(im->fd, &st) < 0) {
-        return open_error(&o, path);
+        return open_error(&o, wish->path);
     }
     im->layout = S_ISDIR(st.st_mode);
     if (!im->layout && !S_ISREG(st.st_mode)) {
-        return gm_err_set(err, GM_ERR_LOOK, "%s is neither a file nor a folder", path);
+        return gm_err_set(err, GM_ERR_LOOK, "%s is neither a file nor a folder", wish->path);
     }
     if (!im->layout) {
         im->layers.to_read = (uint64_t)st.st_size;
         im->outer = (struct outer){.fd = im->fd,
                                    .size = (uint64_t)st.st_size,
-                                   .progress = progress,
-                                   .progress_arg = progress_arg};
+                                   .progress = wish->progress,
+                                   .progress_arg = wish->progress_arg};
     }
     int rc = im->layout ? 0 : list_members(&o);
     rc = rc < 0 ? rc : read_image(&o);

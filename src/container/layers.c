@@ -464,6 +464,7 @@ struct source {
     const struct layer_place *place;
     uint64_t at;
     unsigned char *block;
+    struct digest_run digest; // where it is checked, nothing is skipped
 };
 
 /* The same where the archive is compressed as a whole. */
@@ -477,6 +478,7 @@ static la_ssize_t read_outer(struct archive *ar, struct source *s, uint64_t left
     }
     n = n < left ? n : (size_t)left;
     s->at += n;
+    digest_take(&s->digest, *ret, n);
     return (la_ssize_t)n;
 }
 
@@ -506,6 +508,7 @@ static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
     }
     s->at += (uint64_t)n;
     tell_progress(s->l, (uint64_t)n);
+    digest_take(&s->digest, s->block, (size_t)n);
     *ret = s->block;
     return n;
 }
@@ -516,6 +519,7 @@ static la_int64_t skip_block(struct archive *ar, void *arg, la_int64_t wanted)
     (void)ar;
     uint64_t left = s->place->size - s->at;
     uint64_t n = wanted > 0 && (uint64_t)wanted < left ? (uint64_t)wanted : left;
+    n = s->digest.wanted ? 0 : n;
     s->at += n;
     if (!s->place->outer) {
         tell_progress(s->l, n);
@@ -618,13 +622,34 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
     return rc;
 }
 
-static int read_layer(struct pass *p, const struct layer_place *place, struct gm_err *err)
+/* What lies behind the end of the archive counts as well; then the digest is known. */
+static int check_digest(struct source *s, struct archive *ar, struct gm_err *err)
+{
+    const struct digest *d = s->digest.wanted;
+    const void *bytes;
+    la_ssize_t n = 1;
+    if (!d || (d->of_unpacked && archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE)) {
+        return 0;
+    }
+    while (n > 0) {
+        n = read_block(ar, s, &bytes);
+    }
+    return n < 0 ? broken(err, ar) : digest_end(&s->digest, s->l->arena, s->place->name, err);
+}
+
+static int read_layer(struct pass *p, const struct layer_place *place, const struct digest *digest,
+                      struct gm_err *err)
 {
     struct source s = {.l = p->walk.l, .place = place, .block = malloc(BLOCK)};
+    digest_begin(&s.digest, digest);
     struct archive *ar = s.block ? open_layer(&s, err) : NULL;
     int rc = ar ? 0 : s.block ? err->code : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
     if (ar) {
         rc = run_pass(p, ar, err);
+        rc = rc < 0 ? rc : check_digest(&s, ar, err);
+        if (rc == GM_ERR_FORMAT && place->name && !strstr(err->text, place->name)) {
+            rc = gm_err_wrap(err, "%.150s", str_printable(p->walk.l->arena, place->name));
+        }
         (void)archive_read_free(ar); // what it says after reading does not matter
     }
     free(s.block);
@@ -773,7 +798,7 @@ int layers_add(struct layers *l, const struct layer_place *place, struct gm_err 
     struct layer_node top = {.name = "", .type = SNAP_DIR};
     struct pass p = {.walk = {.l = l, .top = &top, .layer = (uint16_t)(l->places.n - 1)},
                      .each = index_entry};
-    int rc = read_layer(&p, place, err);
+    int rc = read_layer(&p, place, &place->digest, err);
     if (rc == 0) {
         check_replaced(&p.walk);
         lay_over(l, l->root, &top);
@@ -1001,7 +1026,7 @@ int layers_fetch(struct layers *l, struct gm_err *err)
     for (size_t i = 0; rc == 0 && i < l->wanted.n;) {
         uint16_t layer = l->wanted.items[i]->layer;
         struct pass p = {.walk = {.l = l, .layer = layer}, .each = fetch_entry, .next = i};
-        rc = read_layer(&p, &l->places.items[layer], err);
+        rc = read_layer(&p, &l->places.items[layer], NULL, err);
         if (rc == 0 && p.next < l->wanted.n && l->wanted.items[p.next]->layer == layer) {
             rc = gm_err_set(err, GM_ERR_LOOK, "the image was changed while it was read");
         }

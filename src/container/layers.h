@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/root.h"
 #include "base/snap.h"
+#include "container/digest.h"
 #include "container/keep.h"
 #include "container/outer.h"
 
@@ -29,6 +30,8 @@ struct layer_place {
     uint64_t offset, size; // bytes
     ino_t ino;             // of a file of its own, else 0
     const char *base;      // its mapping, once something in it was read
+    const char *name;      // of the file that a wrong digest is reported of
+    struct digest digest;  // checked in the first pass
 };
 
 struct layer_file;
@@ -110,7 +113,8 @@ struct layers {
 void layers_init(struct layers *l, struct arena *a);
 void layers_release(struct layers *l);
 
-/* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one;
+/* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one, or has
+ * another digest;
  * GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image does. */
 int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err) GM_CHECK;
 

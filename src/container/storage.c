@@ -33,15 +33,6 @@ static const char *read_word(struct search *s, const char *path)
                                                                 : NULL;
 }
 
-/* "app" names "docker.io/library/app:latest" and "localhost/app:latest". */
-static bool is_named(struct search *s, const char *full)
-{
-    const char *slash = strrchr(s->name, '/');
-    bool tagged = strchr(slash ? slash : s->name, ':') != NULL;
-    const char *name = tagged ? s->name : arena_printf(s->a, "%s:latest", s->name);
-    return strcmp(full, name) == 0 || ends_with(full, arena_printf(s->a, "/%s", name));
-}
-
 static bool is_id(struct search *s, const char *id)
 {
     return strlen(s->name) >= ID_MIN && starts_with(id, s->name);
@@ -88,7 +79,7 @@ static const json_t *podman_image(struct search *s, const json_t *images)
         const char *id = text_at(image, "id");
         for (size_t k = 0; k < json_array_size(names); k++) {
             const char *name = json_string_value(json_array_get(names, k));
-            if (name && is_named(s, name)) {
+            if (name && image_is_named(s->a, name, s->name)) {
                 s->im->name = arena_strdup(s->a, name);
                 return image;
             }
@@ -154,7 +145,7 @@ static const char *docker_id(struct search *s, const char *top)
         {
             const char *value = json_string_value(id);
             if (!found && value && starts_with(value, "sha256:") &&
-                (is_named(s, arena_printf(s->a, "/%s", tag)) || is_id(s, value + 7))) {
+                (image_is_named(s->a, arena_printf(s->a, "/%s", tag), s->name) || is_id(s, value + 7))) {
                 s->im->name = arena_strdup(s->a, tag);
                 found = arena_strdup(s->a, value + 7);
             }

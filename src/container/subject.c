@@ -6,13 +6,6 @@
 
 static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 
-static bool is_reference(const char *name)
-{
-    static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
-    bool starts = str_is_letter(*name) || (*name >= '0' && *name <= '9');
-    return starts && strlen(name) < 256 && strspn(name, all) == strlen(name);
-}
-
 /* "localhost/whisper:local" of "/srv/images/Whisper.tar.gz". */
 static const char *own_name(struct arena *a, const char *path)
 {
@@ -50,7 +43,7 @@ static enum source source_of(const struct ctr_question *q)
     }
     return im->engine                               ? STORED
            : im->layout                             ? LAYOUT
-           : im->name && is_reference(im->name)     ? ARCHIVE
+           : im->name && image_is_reference(im->name)     ? ARCHIVE
                                                     : UNNAMED;
 }
 
@@ -61,11 +54,26 @@ static bool by_podman(const struct ctr_question *q)
     return engine && strcmp(engine, "podman") == 0;
 }
 
+/* How skopeo is told which image of the file is meant (containers-transports(5)). */
+static const char *place_of(const struct ctr_question *q)
+{
+    struct arena *a = q->model->arena;
+    const struct image *im = q->image;
+    if (!im || !im->path) {
+        return diag_shell_word(a, q->image_path);
+    }
+    const char *place = im->n_images < 2 ? im->path
+                        : im->reference && image_is_reference(im->reference)
+                            ? arena_printf(a, "%s:%s", im->path, im->reference)
+                            : arena_printf(a, "%s:@%zu", im->path, im->number);
+    return diag_shell_word(a, place);
+}
+
 /* What makes the engine know what it does not have. */
 static const char *loading(const struct ctr_question *q, enum source source, const char *name)
 {
     struct arena *a = q->model->arena;
-    const char *path = diag_shell_word(a, q->image_path);
+    const char *path = place_of(q);
     const char *engine = by_podman(q) ? "podman" : "docker";
     const char *storage = by_podman(q) ? "containers-storage" : "docker-daemon";
     const char *transport = source == LAYOUT    ? "oci"
@@ -73,7 +81,7 @@ static const char *loading(const struct ctr_question *q, enum source source, con
                                                 : "docker-archive";
     switch (source) {
     case ARCHIVE:
-        return arena_printf(a, "%s load -i %s", engine, path);
+        return arena_printf(a, "%s load -i %s", engine, diag_shell_word(a, q->image->path));
     case UNNAMED:
     case LAYOUT:
         return arena_printf(a, "skopeo copy %s:%s %s:%s", transport, path, storage, name);
@@ -186,11 +194,12 @@ static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
     enum source source = source_of(q);
     const char *said = q->image ? q->image->name : NULL;
     if (source == STORED) {
-        ret->name = said && is_reference(said)     ? said
-                    : is_reference(q->image_path) ? q->image_path
+        ret->name = said && image_is_reference(said)     ? said
+                    : image_is_reference(q->image_path) ? q->image_path
                                                   : own_name(a, q->image_path);
     } else {
-        ret->name = source == ARCHIVE ? said : own_name(a, q->image_path);
+        ret->name = source == ARCHIVE ? said
+                                      : own_name(a, q->image ? q->image->path : q->image_path);
     }
     ret->first.value = loading(q, source, ret->name);
     ret->first.reason = ret->first.value ? why(a, q, source) : NULL;

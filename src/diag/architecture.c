@@ -21,6 +21,12 @@ struct start {
     bool by_missing;              // its file is not there where the kernel looks for it
 };
 
+/* Other interpreters (box64, FEX) pass calls of drivers on. */
+static bool is_qemu(const struct start *s)
+{
+    return s->by && starts_with(path_base(s->by->interpreter), "qemu");
+}
+
 /* What happens to it, after "PROGRAM is built for X". */
 static const char *outcome(struct diag *d, const struct start *s)
 {
@@ -31,8 +37,8 @@ static const char *outcome(struct diag *d, const struct start *s)
                    ? arena_printf(d->a, "the host starts %s for it, which is not in the image and is "
                                         "registered without the flag F: \"no such file or directory\"",
                                   s->by->interpreter)
-                   : arena_printf(d->a, "the host runs it with %s, slowly and without a GPU",
-                                  path_base(s->by->interpreter));
+                   : arena_printf(d->a, "the host runs it with %s%s", path_base(s->by->interpreter),
+                                  is_qemu(s) ? ", slowly and without a GPU" : "");
     }
     return s->how == HOST_EXEC_NOT
                ? arena_printf(d->a, "the host is %s: its start fails with \"exec format error\"", host)
@@ -55,15 +61,16 @@ static void add_evidence(struct diag *d, struct diag_finding *f, const struct st
 }
 
 /* QEMU's table of ioctl(2) has none of the GPU drivers' (qemu, linux-user/ioctls.h), and the
- * driver's libraries are for the host's processor. */
+ * driver's libraries are for the host's processor. Of another interpreter it is not known. */
 static void weigh(struct diag *d, struct diag_finding *f, const struct start *s)
 {
-    const char *vendor = s->how == HOST_EXEC_INTERPRETED && !s->by_missing ? wanted_gpu(d) : NULL;
-    if (vendor) {
+    const char *vendor = wanted_gpu(d);
+    bool certain = s->how == HOST_EXEC_NOT || s->by_missing;
+    if (!certain && vendor && is_qemu(s)) {
         diag_evidence(d, f, "QEMU does not pass the calls of %s's driver on to the kernel", vendor);
-    } else if (s->how != HOST_EXEC_NOT && !s->by_missing) {
+    } else if (!certain) {
         f->severity = DIAG_WARNING;
-        d->unsure |= s->how == HOST_EXEC_UNKNOWN;
+        d->unsure |= s->how == HOST_EXEC_UNKNOWN || vendor;
     }
 }
 

@@ -78,8 +78,9 @@ static bool parse(struct arena *a, struct str text, struct host_binfmt *ret)
 
 static const char folder[] = "/proc/sys/fs/binfmt_misc";
 
-/* Where the folder is empty nothing is mounted on it, as in containers, whose kernel may have
- * registrations all the same; unless it has no such file system at all. */
+/* Where the folder is empty or absent nothing is mounted on it, as in containers, in most captured trees
+ * and on machines without systemd's automount; the kernel may have registrations all the same. Only a
+ * kernel that has no such file system at all has none. */
 static struct host_fact seen(struct host_look *l, int rc, size_t n)
 {
     struct str text;
@@ -89,11 +90,13 @@ static struct host_fact seen(struct host_look *l, int rc, size_t n)
     if (rc < 0 && rc != -ENOENT) {
         return host_unknown(folder, host_why(l, rc));
     }
-    bool none = host_read(l, "/proc/filesystems", &text) == 0 &&
-                str_find(text, "binfmt_misc") >= text.n;
-    return l->host->container.inside.state == HOST_YES && !none
-               ? host_unknown(folder, "it cannot be seen inside a container")
-               : host_no(folder, "nothing is registered");
+    if (host_read(l, "/proc/filesystems", &text) == 0 && str_find(text, "binfmt_misc") >= text.n) {
+        return host_no(folder, "the kernel has no binfmt_misc");
+    }
+    return host_unknown(folder, l->host->container.inside.state == HOST_YES
+                                    ? "it cannot be seen inside a container"
+                                : l->root->is_host ? "it is not mounted"
+                                                   : "it is not among these files");
 }
 
 void host_collect_binfmts(struct host_look *l)

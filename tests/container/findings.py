@@ -182,42 +182,93 @@ def header(machine):
 
 
 # (what the image starts, flags of what the host has registered, its interpreter is in the image,
-# severity or None)
+# severity or None, exit status, what it says). Without flags: what the host's /proc shows of the format.
+QEMU, BOX = "/usr/bin/qemu-aarch64-static", "/usr/bin/box64"
 STARTS = (
-    ("program", None, False, "error"), ("script", None, False, "error"),
-    ("program", "OCF", False, "warning"), ("script", "OCF", False, "warning"),
-    ("program", "OC", False, "error"), ("program", "OC", True, "warning"),
-    ("native", None, False, None), ("native", "OCF", False, None),
+    ("program", "absent", False, "error", 1, "exec format error"),
+    ("script", "absent", False, "error", 1, "exec format error"),
+    ("program", "not mounted", False, "warning", 3, "unless the kernel has an interpreter"),
+    ("program", "not captured", False, "warning", 3, "unless the kernel has an interpreter"),
+    ("program", "no list", False, "warning", 3, "unless the kernel has an interpreter"),
+    ("program", "OCF", False, "warning", 3, "slowly and without a GPU"),
+    ("script", "OCF", False, "warning", 3, "slowly and without a GPU"),
+    ("program", "OCF box", False, "warning", 3, "runs it with box64."),
+    ("program", "OC", False, "error", 1, "not in the image"),
+    ("program", "OC", True, "warning", 3, "slowly and without a GPU"),
+    ("native", "not mounted", False, None, None, ""), ("native", "OCF", False, None, None, ""),
 )
 
 
+MAGIC_X86 = ("magic 7f454c4602010100000000000000000002003e00\n"
+             "mask fffffffffffefe00fffffffffffffffffeffffff\n")
+
+# What an Arm machine with a GPU has registered for an image with torch for CUDA.
+WITH_GPU = (("absent", "error", 1, "exec format error"),
+            ("not mounted", "warning", 3, "unless the kernel has an interpreter"),
+            ("OCF", "error", 1, "slowly and without a GPU"),
+            ("OCF box", "warning", 3, "runs it with box64."))
+
+
+def of_gpu_programs(exe, folder):
+    """QEMU passes no calls of a GPU's driver on; of other interpreters that is not known."""
+    for shows, severity, wanted, words in WITH_GPU:
+        place = folder / f"gpu-{shows.replace(' ', '-')}"
+        host_of_formats(place / "host", shows)
+        (place / "host/proc/cpuinfo").write_text("processor\t: 0\nCPU architecture: 8\n")
+        registered = place / "host/proc/sys/fs/binfmt_misc/some-name"
+        if registered.exists():
+            text = registered.read_text()
+            registered.write_text(text[:text.index("magic")] + MAGIC_X86)
+        t = Tree(place / "image")
+        image = archive(place, "image", t, cuda_12(t, False))
+        status, document = look(exe, image, place / "host")
+        found = [f for f in document["findings"] if f["cause"] == "program-other-architecture"]
+        check(f"torch for CUDA on Arm, {shows}", status == wanted and found
+              and {f["severity"] for f in found} == {severity}
+              and all(words in f["summary"] for f in found), (status, shown(document)))
+        check(f"torch for CUDA on Arm, {shows}: QEMU and the driver", (shows == "OCF") == any(
+            "QEMU does not pass" in line for f in found for line in f["evidence"]), found)
+
+
+def host_of_formats(host, kind):
+    """A machine of this processor whose /proc shows so much of binfmt_misc."""
+    formats = host / "proc/sys/fs/binfmt_misc"
+    for folder in (formats.parent, host / "sys/bus/pci/devices"):
+        folder.mkdir(parents=True)
+    (host / "proc/cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu lm sse sse2\n")
+    if kind != "no list":
+        (host / "proc/filesystems").write_text(
+            "nodev\tproc\n\text4\n" + ("" if kind == "absent" else "nodev\tbinfmt_misc\n"))
+    if kind not in ("absent", "not captured"):
+        formats.mkdir()
+    if kind.startswith("OC"):
+        flags, _, box = kind.partition(" ")
+        (formats / "status").write_text("enabled\n")
+        (formats / "some-name").write_text((REGISTERED % flags).replace(QEMU, BOX if box else QEMU))
+
+
 def of_processors(exe, folder):
-    for number, (kind, flags, has, severity) in enumerate(STARTS):
+    for number, (kind, shows, has, severity, wanted, words) in enumerate(STARTS):
         place = folder / f"start-{number}"
         host, image = place / "host", place / "image.tar"
-        for name in ("proc/sys/fs/binfmt_misc", "sys/bus/pci/devices"):
-            (host / name).mkdir(parents=True)
-        (host / "proc/cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu lm sse sse2\n")
-        if flags:
-            (host / "proc/sys/fs/binfmt_misc/status").write_text("enabled\n")
-            (host / "proc/sys/fs/binfmt_misc/qemu-aarch64").write_text(REGISTERED % flags)
-        layer = Layer().add("bin/sh", header(62 if kind == "native" else 183))
+        host_of_formats(host, shows)
+        program = header(62 if kind == "native" else 183)
+        layer = Layer().add("bin/sh", program)
         layer.add("start.sh", b"#!/bin/sh\nexec sleep 1\n")
         if has:
-            layer.add("usr/bin/qemu-aarch64-static", header(62))
+            layer.add(QEMU[1:], header(62))
         start = "/start.sh" if kind == "script" else "/bin/sh"
         saved(image, [layer.bytes()], {"architecture": "arm64", "os": "linux",
                                        "config": {"Env": ["PATH=/bin"], "Cmd": [start]}})
         status, document = look(exe, image, host)
         found = [f for f in document["findings"] if f["cause"] == "program-other-architecture"]
-        what = f"processor: {kind}, {flags}, {has}"
+        what = f"processor: {kind}, {shows}, {has}"
         check(what, [f["severity"] for f in found] == ([severity] if severity else []),
               shown(document))
-        check(f"{what}: status", (status == 1) == (severity == "error"), status)
-        certain = severity == "error" and flags is None
+        check(f"{what}: status", wanted is None or status == wanted, (status, shown(document)))
         said = " ".join(f["summary"] for f in found)
-        check(f"{what}: what happens is said", not certain or "exec format error" in said,
-              shown(document))
+        check(f"{what}: what happens is said", words in said and
+              ("exec format error" in said) == (words.startswith(("exec", "unless"))), shown(document))
 
 
 # ---------------------------------------------------------------- the image on a host
@@ -521,6 +572,7 @@ def main():
             story.tell(exe, Path(temporary))
         of_processors(exe, Path(temporary))
         whose_libcuda(exe, Path(temporary))
+        of_gpu_programs(exe, Path(temporary))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import several  # noqa: E402
 from image import CONFIG, Layer, Parts, header, layout, run, saved, zstd  # noqa: E402
 from cdi import check, counts, skip  # noqa: E402
 
@@ -472,7 +473,9 @@ def main():
             parts = Parts(folder)
             for name, part in (("bombs", of_bombs), ("windows", of_windows),
                                ("zeros", of_honest_zeros), ("many", of_many), ("sizes", of_sizes),
-                               ("cuts", of_cuts), ("links", of_links), ("progress", of_progress)):
+                               ("cuts", of_cuts), ("links", of_links), ("progress", of_progress),
+                               ("digests", several.of_hostile_digests),
+                               ("names", several.of_hostile_names)):
                 (folder / name).mkdir()
                 part(exe, folder / name, parts)
                 shutil.rmtree(folder / name)

@@ -28,6 +28,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "trees"))
+import several  # noqa: E402
 from build import write  # noqa: E402
 from machines import MACHINES  # noqa: E402
 from cdi import check, compiled, counts, skip  # noqa: E402
@@ -487,7 +488,9 @@ def main():
             parts = Parts(folder)
             for name, part in (("stories", of_stories), ("configuration", of_configuration),
                                ("hosts", of_hosts), ("podman", of_podman), ("docker", of_docker),
-                               ("harms", of_harms), ("escapes", of_escapes)):
+                               ("harms", of_harms), ("escapes", of_escapes),
+                               ("several", several.of_several), ("platforms", several.of_platforms),
+                               ("digests", several.of_digests)):
                 (folder / name).mkdir()
                 part(exe, folder / name, parts)
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
