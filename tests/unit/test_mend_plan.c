@@ -70,7 +70,7 @@ static void test_commands(void **state)
 static void test_words(void **state)
 {
     static const char *const words[] = {"/a/b", "one two", "it's", "''", "$x `y` \"z\"", "", "~", "a\\b",
-                                        "line\nend", "\x1b[2J'\\", "caf\xc3\xa9 \xff\xfe", "a\xe2\x80\xae" "1"};
+                                        "line\nend", "\x1b[2J'\\", "caf\xc3\xa9 \xff\xfe", "a\xe2\x80\xae\x31"};
     struct arena a;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
