@@ -350,6 +350,39 @@ PyMODINIT_FUNC PyInit_extension(void) { return PyModule_Create(&module); }
 """
 
 
+BESIDES = """\
+#include <pthread.h>
+int cuMemAlloc_v2(unsigned long long *, unsigned long);
+static void *call(void *n) { unsigned long long at; cuMemAlloc_v2(&at, (unsigned long)n); return n; }
+void of_its_own(void) { pthread_t t; pthread_create(&t, 0, call, (void *)1); pthread_join(t, 0); }
+void here(void) { call((void *)2); }
+__attribute__((destructor)) static void late(void) { call((void *)3); }
+"""
+
+DELETED = """\
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.of_its_own()
+class Deleted:
+    def __del__(self):
+        library.here()
+kept = Deleted()
+"""
+
+
+def besides_python(bench):
+    """In a thread that no Python runs in, and when the interpreter is gone, no line is told."""
+    (bench.folder / "besides.c").write_text(BESIDES)
+    library = bench.compile("besides.so", "-shared", "-fPIC", bench.folder / "besides.c", bench.driver,
+                            "-pthread")
+    for minor, interpreter in interpreters():
+        events, done = bench.events(interpreter, "-c", DELETED, library, table="cuMemAlloc_v2 return 2\n")
+        told = {e["arguments"]["bytesize"]: [f["line"] for f in e["python"]] for e in failures(events)}
+        bench.case(f"besides Python 3.{minor}", [
+            differs("status", (done.returncode, done.stderr), (0, "")),
+            differs("lines", told, {1: [], 2: [6] if 9 <= minor <= 13 else [], 3: []})])
+
+
 def make_extension(bench, interpreter, folder):
     """Its folder; None: the interpreter has no headers."""
     code = "import sysconfig; print(sysconfig.get_path('include'))"
@@ -597,7 +630,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-gpucall-") as folder:
         bench = Bench(sys.argv[1], Path(folder).resolve())
         for part in (thousand, every_one, parallel, forked, unwound, design, arguments, passes, python,
-                     python_lines, hip, real,
+                     python_lines, besides_python, hip, real,
                      cupti, real_cupti, quiet, losses, options):
             part(bench)
         if bench.validator:
