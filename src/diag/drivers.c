@@ -218,6 +218,25 @@ static void repair_by_driver(struct diag *d, struct diag_finding *f, const char 
                 h->container.inside.state == HOST_YES ? ", on the host of this container" : "");
 }
 
+/* A library of the image would serve it, and a specification of the host comes before that one. */
+static void say_passed_over(struct diag *d, struct diag_finding *f, const struct model_process *p)
+{
+    const struct host_injection *in;
+    const char *why;
+    struct compat c;
+    if (diag_whose_libcuda(d, libcuda_of(p), &in) != DIAG_WHOSE_HOST ||
+        !compat_of(d, libcuda_of(p), &c) ||
+        host_compat_fits(d->m->host, d->a, c.version, &c.note, &why) != HOST_YES) {
+        return;
+    }
+    diag_evidence(d, f, "the image's %s (forward compatibility) is passed over: on the host, %s puts the "
+                        "driver's libcuda before it", c.path, in->file);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, in->ours ? "sudo gpumend container cdi --refresh" : NULL,
+                "On the host, install NVIDIA's nvidia-container-toolkit-base, 1.17.5 or newer, and write "
+                "the specification again: its hook lets a newer libcuda of /usr/local/cuda/compat come "
+                "first.");
+}
+
 static void judge_runtime(struct diag *d, const struct runtime *x)
 {
     const struct kb_driver *least = floor_of(d, x);
@@ -240,6 +259,7 @@ static void judge_runtime(struct diag *d, const struct runtime *x)
     diag_evidence(d, f, "the driver is %s (%s)", driver, module->where);
     diag_evidence(d, f, "known from: knowledge base, row %s: %s needs %s", least->id, least->title,
                   least->linux_min);
+    say_passed_over(d, f, x->process);
     repair_by_torch(d, f, driver);
     repair_by_driver(d, f, least->linux_min);
 }

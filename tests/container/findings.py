@@ -350,6 +350,7 @@ def hook(name, *options):
 
 
 DESKTOP = merged(system(), nvidia("550.90.07", RTX4090))
+OLD_CENTRE = merged(system(), nvidia("470.256.02", A100S[0], pci_class=0x030200, is_open=False))
 CENTRE = merged(system(), nvidia("550.90.07", A100S[0], pci_class=0x030200))
 
 
@@ -369,7 +370,9 @@ BY_CTK = by_hand("libcuda.so.550.90.07", hook("update-ldcache", "--folder", USUA
 WITH_COMPAT = by_hand("libcuda.so.550.90.07", hook("enable-cuda-compat"),
                       hook("update-ldcache", "--folder", "/opt/driver"), folder="/opt/driver")
 HAS, COMPAT_WRONG, LOST = ("container-image-has-driver", "forward-compat-wrong", "library-not-on-path")
+TOO_OLD = "driver-too-old"
 FITTING = compat_library([535, 550])
+NEEDED = compat_library([470, 535])     # on a driver that is too old without it
 CUDA_COMPAT = "/usr/local/cuda/compat"
 
 # image, what the host's engine reads (None: nothing; True: what gpumend prints there), release of
@@ -408,6 +411,15 @@ WHOSE = {
                                       WITH_COMPAT, "1.18.0", DESKTOP, [("error", COMPAT_WRONG)], 1),
     "compat that fits": (own_driver("575.57.08", library=FITTING, place=CUDA_COMPAT), WITHOUT_HOOKS,
                          None, CENTRE, [], 0),
+    "compat that is needed": (own_driver("575.57.08", library=NEEDED, place=CUDA_COMPAT), None, None,
+                              OLD_CENTRE, [], 0),
+    "compat that is needed, ours": (own_driver("575.57.08", library=NEEDED, place=CUDA_COMPAT),
+                                    True, None, OLD_CENTRE, [("error", TOO_OLD)], 1),
+    "compat that is needed, ours with its hook": (
+        own_driver("575.57.08", library=NEEDED, place=CUDA_COMPAT), True, "1.18.0", OLD_CENTRE, [], 0),
+    "compat that is needed, hooks without its own": (
+        own_driver("575.57.08", library=NEEDED, place=CUDA_COMPAT), True, "1.16.2", OLD_CENTRE,
+        [("error", TOO_OLD)], 1),
     "own path, ours": (own_path, True, None, DESKTOP, [("error", LOST)], 1),
     "own path, ours with hooks": (own_path, True, "1.17.8", DESKTOP, [], 0),
     "own path, no hooks": (own_path, WITHOUT_HOOKS, None, DESKTOP, [], 0),
@@ -446,8 +458,9 @@ def whose_libcuda(exe, folder):
                   != "error" or "/etc/cdi/nvidia.json" in json.dumps(f["evidence"]), f)
             command = CURES.get(name, "sudo mv /etc/cdi/nvidia.json /etc/cdi/nvidia.json.old && "
                                       "sudo gpumend container cdi --write")
-            check(f"whose libcuda, {name}: what to do", f["severity"] != "error" or command in told,
-                  told)
+            toolkit_base = "nvidia-container-toolkit-base, 1.17.5" in json.dumps(f["repairs"])
+            check(f"whose libcuda, {name}: what to do", f["severity"] != "error" or command in told
+                  or (f["cause"] == TOO_OLD and toolkit_base), told)
             check(f"whose libcuda, {name}: what does not help is not offered", name not in CURES
                   or not any("container cdi" in c for c in told), told)
         options = [word for v in variables for word in ("--env", v)]
