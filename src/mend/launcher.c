@@ -4,7 +4,7 @@
  * Sources: the manual pages and option tables of coreutils 9.5 (timeout, nice, nohup, stdbuf, env,
  * chroot), util-linux 2.40 (setsid, ionice, taskset, chrt, setpriv, flock, prlimit), numactl 2.0.18,
  * GNU time 1.9, sudo 1.9.15, doas 6.8, xvfb-run of Debian's xvfb 21.1, tini 0.19, dumb-init 1.2.5,
- * gosu 1.17, su-exec 0.2, `uv run --help` of uv 0.13 and uv's documentation "Running commands in
+ * gosu 1.17, su-exec 0.2, s6 2.13, s6-overlay 3.2, runit 2.1 (chpst), daemontools 0.76, `uv run --help` of uv 0.13 and uv's documentation "Running commands in
  * projects", `conda run --help` of conda 24, micromamba 2.0, pixi 0.40, poetry 1.8, pipenv 2024,
  * pdm 2.22, and torch/distributed/run.py of PyTorch 2.5. */
 #include <string.h>
@@ -30,7 +30,7 @@ struct launcher {
 
 /* ------------------------------------------------------------------ tables of words */
 
-/* Whether `name` of n bytes stands in a list of words between blanks; *ret_argument: with ':'. */
+/* Whether `name` of n bytes is in a list of words between blanks; *ret_argument: with ':'. */
 static bool listed(const char *list, const char *name, size_t n, bool *ret_argument)
 {
     for (struct str rest = str_of(list); rest.s;) {
@@ -456,6 +456,17 @@ static int start_elsewhere(struct mend_start *s, const char *name, const given_l
                               "container says what a container needs", name));
 }
 
+/* s6-overlay keeps the container's variables in /run/s6/container_environment, since its processes
+ * start with none. */
+static int start_contenv(struct mend_start *s, const char *name, const given_list *given,
+                         mend_words *w)
+{
+    (void)given;
+    s->out->clears = arena_printf(s->a, "%s starts the program with the variables of "
+                                        "/run/s6/container_environment alone", name);
+    return start_words(s, w);
+}
+
 static int start_by_files(struct mend_start *s, const char *name, const given_list *given,
                           mend_words *w)
 {
@@ -579,7 +590,9 @@ static const struct launcher launchers[] = {
      "conflict-exit-code: verbose", 1, NULL, NULL},
     {"tini tini-static docker-init catatonit", "gvwsp:e:P", "", 0, NULL, NULL},
     {"dumb-init", "cr:v", "single-child rewrite: verbose", 0, NULL, NULL},
-    {"gosu su-exec", NO_OPTIONS, 1, NULL, NULL},
+    {"gosu su-exec s6-setuidgid s6-envuidgid setuidgid envuidgid", NO_OPTIONS, 1, NULL, NULL},
+    {"chpst", "vP0123u:U:b:e:/:C:n:l:L:m:d:o:p:f:c:r:t:", "", 0, NULL, NULL},
+    {"with-contenv", NO_OPTIONS, 0, start_contenv, NULL},
     {"uv", "qvno", "quiet verbose offline no-cache no-config no-progress native-tls directory: "
      "project: config-file: cache-dir: color: allow-insecure-host:", 0, NULL, &uv_run},
     {"conda mamba micromamba", "qvyr:",
@@ -597,10 +610,13 @@ static const struct launcher launchers[] = {
     {"docker podman nerdctl kubectl ssh apptainer singularity systemd-run machinectl distrobox "
      "toolbox flatpak", UNREAD, 0, start_elsewhere, NULL},
     {"make gmake ninja just task supervisord honcho foreman circusd tmux screen npm npx yarn pnpm "
-     "s6-svscan runsvdir s6-overlay-suexec", UNREAD, 0, start_by_files, NULL},
+     "s6-svscan s6-supervise s6-overlay-suexec s6-rc runsvdir runsv svscan",
+     UNREAD, 0, start_by_files, NULL},
     {"gdb valgrind strace ltrace rr perf nsys ncu nvprof compute-sanitizer rocprof rocprofv3 "
-     "faketime xargs parallel srun mpirun mpiexec watch script heaptrack unbuffer prlimit unshare "
-     "opentelemetry-instrument ddtrace-run newrelic-admin", UNREAD, 0, start_first_python, NULL},
+     "faketime xargs parallel srun mpirun mpiexec orterun prterun horovodrun runuser su s6-softlimit "
+     "softlimit s6-notifyoncheck start-stop-daemon systemd-inhibit cgexec setarch linux64 watch "
+     "script heaptrack unbuffer prlimit unshare opentelemetry-instrument ddtrace-run newrelic-admin",
+     UNREAD, 0, start_first_python, NULL},
     {"busybox toybox", UNREAD, 0, start_busybox, NULL},
 };
 
@@ -647,8 +663,8 @@ static const struct {
     const char *modules, *scripts, *verb;
 } python_launchers[] = {
     {"torch.distributed.run torch.distributed.launch", "torchrun", ""},
-    {"accelerate.commands.launch", "", ""},
-    {"accelerate accelerate.commands.accelerate_cli", "accelerate accelerate-launch", "launch"},
+    {"accelerate.commands.launch", "accelerate-launch", ""},
+    {"accelerate accelerate.commands.accelerate_cli", "accelerate", "launch"},
     {"deepspeed.launcher.runner deepspeed.launcher.launch", "deepspeed ds", ""},
     {"coverage memray", "coverage memray", "run"},
     {"cProfile profile pdb trace debugpy scalene viztracer kernprof pyinstrument", "debugpy scalene "

@@ -316,11 +316,16 @@ static int use_script(struct mend_start *s, const char *path, struct str head, c
     return ++s->lines > LINES_MAX ? -ELOOP : use_line(s, path, head, w);
 }
 
-/* Launchers are known by their names, where programs lie: not a file of the same name elsewhere. */
-static bool is_installed(struct mend_start *s, const char *path)
+/* Launchers are known by their names, where programs lie: not a file of the same name elsewhere.
+ * Images have them in "/" (tini's own instructions: ENTRYPOINT ["/tini", "--"]) and, of s6-overlay, in
+ * /command; a script there is the image's own. */
+static bool is_installed(struct mend_start *s, const char *path, struct str head)
 {
-    static const char *const folders[] = {"bin", "sbin", "condabin", "shims"};
-    const char *folder = path_base(path_dir(s->a, path));
+    static const char *const folders[] = {"bin", "sbin", "condabin", "shims", "command"};
+    const char *dir = path_dir(s->a, path), *folder = path_base(dir);
+    if (strcmp(dir, "/") == 0 && str_starts(head, "\177ELF")) {
+        return true;
+    }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         if (strcmp(folder, folders[i]) == 0) {
             return true;
@@ -342,7 +347,7 @@ int mend_start_file(struct mend_start *s, const char *path, const mend_words *w,
     if (!s->out->first && str_starts(head, "\177ELF")) {
         s->out->first = path;
     }
-    if (is_installed(s, path) && mend_start_launcher(s, path_base(path), w, &rc)) {
+    if (is_installed(s, path, head) && mend_start_launcher(s, path_base(path), w, &rc)) {
         return rc;
     }
     if (str_starts(head, "#!")) {

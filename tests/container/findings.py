@@ -500,7 +500,7 @@ def application(t, bad, site="/app/.venv"):
     t.python().ctranslate2()
     if not bad:
         t.system_cublas()
-    for name in ("/bin/sh", "/usr/bin/uv", "/usr/bin/tini"):
+    for name in ("/bin/sh", "/usr/bin/uv", "/usr/bin/tini", "/tini", "/command/s6-setuidgid"):
         t.put(name, elf(None, interp=LOADER))
     t.put("/app/app.py", "import ctranslate2\n")
     t.put("/app/pyproject.toml", "")
@@ -512,6 +512,8 @@ def application(t, bad, site="/app/.venv"):
 ENTRIES = ({"Cmd": ["uv", "run", "app.py"], "WorkingDir": "/app"}, {"Entrypoint": ["/entry.sh"]},
            {"Cmd": ["sh", "-c", ".venv/bin/python app.py"], "WorkingDir": "/app"},
            {"Entrypoint": ["tini", "--", "/docker-entrypoint.sh"], "Cmd": ["/app/.venv/bin/python", "-m", "app"]},
+           {"Entrypoint": ["/tini", "--", "/command/s6-setuidgid", "app"],
+            "Cmd": ["/app/.venv/bin/python", "-m", "app"]},
            {"Cmd": ["sh", "-c", ". /app/.venv/bin/activate && exec python /app/app.py"]},
            {"Entrypoint": ["/odd.sh"]}, {})
 

@@ -574,6 +574,79 @@ def launchers_that_are_not_here(w):
         seen(w.top, *command)
 
 
+# Words before "python app.py"; an empty program of each name stands where it would.
+BEFORE = (
+    "nohup", "stdbuf -oL", "chrt -b 0", "chrt --batch 0", "ionice -c 3", "taskset -c 0-1", "taskset ff",
+    "numactl --cpunodebind=0 --membind=0", "numactl -N 0 -m 0", "setsid --wait", "tini --", "tini -g --",
+    "/sbin/tini -v --", "dumb-init --", "dumb-init -r 15:2", "catatonit -P --", "gosu app", "gosu 1000:1000",
+    "su-exec app:app", "s6-setuidgid app", "setuidgid app", "s6-envuidgid app", "chpst -u app",
+    "s6-softlimit -m 1", "s6-notifyoncheck -d", "mpirun -np 2", "mpirun --allow-run-as-root -x NCCL_DEBUG=INFO -n 2",
+    "mpiexec -n 2", "orterun -n 2", "srun --gres=gpu:1 -N 1", "horovodrun -np 2", "runuser -u app --",
+    "nice -n 5 ionice -c 3 taskset -c 0", "timeout -k 5 60 numactl -l", "poetry run", "pipenv run", "pdm run",
+    "pdm run -s", "rye run", "uv run", "conda run -p .venv", "micromamba run -p .venv", "mamba run -p .venv",
+    "tini -- dumb-init -- uv run")
+# Launchers that are Python programs, with what they are told.
+PYTHON_LAUNCHERS = (
+    "deepspeed --num_gpus 2 app.py", "torchrun --nproc-per-node gpu app.py", "accelerate launch --multi_gpu app.py",
+    "accelerate-launch app.py", "python -m accelerate.commands.launch --num_processes 2 app.py",
+    "python -m deepspeed.launcher.runner app.py", "python -m torch.distributed.launch --use_env app.py",
+    "mpirun -np 2 deepspeed app.py", "srun torchrun --nnodes 2 app.py", "timeout 60 accelerate launch app.py")
+# What cannot be known, and a word of the line that says so.
+UNSEEN = (
+    ("hatch run x", "hatch uses is not found"), ("conda run -n none x", "no folder of conda"),
+    ("micromamba run x", "no environment is named"), ("s6-svscan /run/service", "files of its own"),
+    ("s6-supervise x", "files of its own"), ("runsvdir /service", "files of its own"),
+    ("supervisord -n", "files of its own"), ("mpirun -np 2 ./nothing", "not among its words"),
+    ("su app -c x", "not among its words"), ("chrt --no-such 1 python app.py", "is not known here"),
+    ("numactl --no-such python app.py", "is not known here"), ("hatch run python app.py", "is not found"))
+
+
+@test
+def each_launcher_is_followed_or_says_why_not(w):
+    e = Env(w, w.top / "proj/.venv")
+    top = e.dir.parent
+    (top / "pyproject.toml").write_text("")
+    (top / "app.py").write_text(PROGRAM)
+    (e.dir / "conda-meta").mkdir()
+    for name in ("deepspeed", "torchrun", "accelerate", "accelerate-launch"):
+        e.path("bin/" + name, "#!%s\nimport sys\n" % e.python)
+    tools = w.top / "tools/bin"
+    tools.mkdir(parents=True)
+    every = [*BEFORE, *PYTHON_LAUNCHERS, *(words for words, _ in UNSEEN)]
+    names = {name for words in every for name in words.split() if not (e.dir / "bin" / name).exists()}
+    for name in names:
+        if "/" not in name and name[0].isalpha() and not name.endswith(".py") and name not in ("x", "app"):
+            shutil.copy("/bin/true", tools / name)
+    path = "%s:/usr/bin:/bin" % tools
+
+    def told(words, with_venv):
+        words = [word.replace("/sbin/tini", str(tools / "tini")) for word in words.split()]
+        return w.told(*words, cwd=top,
+                      env={"PATH": "%s/bin:%s" % (e.dir, path) if with_venv else path})
+
+    for words in BEFORE:
+        inside = " run" in words.replace("runuser", "")
+        for command in ("python app.py", "python -m app"):
+            seen = told("%s %s" % (words, command), not inside)
+            expect((seen["program"]["python"], bool(seen["changes"]), seen["remarks"]),
+                   (str(e.python), True, []), "%s %s" % (words, command))
+    for words in PYTHON_LAUNCHERS:
+        seen = told(words, True)
+        expect((seen["program"]["python"], seen["program"]["script"], bool(seen["changes"])),
+               (str(e.python), str(top / "app.py"), True), words)
+    e.dir.rename(w.top / "away")
+    for words, reason in UNSEEN:
+        seen = told(words, False)
+        expect((seen["program"]["python"], seen["changes"], len(seen["remarks"])), (None, {}, 1), words)
+        expect_in(reason, seen["remarks"][0], words)
+    (w.top / "away").rename(e.dir)
+    for words in ("doas -n", "doas -u app", "sudo -E", "pkexec", "with-contenv", "env -i"):
+        if not shutil.which(words.split()[0], path="/usr/bin:/bin"):
+            shutil.copy("/bin/true", tools / words.split()[0])
+        seen = told("%s %s app.py" % (words, e.python), True)
+        expect((seen["changes"], len(seen["remarks"])), ({}, 1), words)
+
+
 @test
 def sudo_drops_them(w):
     """What the loader and sudo remove from the environment is said, where something is missing."""
