@@ -21,9 +21,9 @@ static const struct cli_option options[] = {
     CLI_OPTION_UNSET,
     CLI_OPTION_CPU,
     CLI_OPTION_KB,
-    {"gpus", "LIST", "all, best, or numbers, UUIDs and MIG instances (0:1) between commas", O_GPUS},
+    {"gpus", "LIST", "all (default), best, or a comma-separated list: 0, UUID, 0:1 (MIG)", O_GPUS},
     {"model", "NAME", "with --gpus best: the model that must fit (whisper:large-v3)", O_MODEL},
-    {"platform", "OS/ARCH", "of an image for several platforms this one (default: the host's)", O_PLATFORM},
+    {"platform", "OS/ARCH", "the platform of a multi-platform image (default: the host's)", O_PLATFORM},
     {"no-verify", NULL, "do not check the digests of an archive's or layout's files", O_NO_VERIFY},
     {"write", NULL, "cdi: write the specification of each vendor into the folder", O_WRITE},
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},
@@ -90,7 +90,7 @@ static int take_option(void *command, int id, const char *value)
             c->words[c->n_words++] = value;
             return CLI_OK;
         }
-        return cli_fail(CLI_USAGE, "container: one IMAGE and one TARGET at a time (%s, %s, %s)",
+        return cli_fail(CLI_USAGE, "container: give one IMAGE and one TARGET, not %s, %s and %s",
                         c->words[0], c->words[1], value);
     default:
         break;
@@ -187,7 +187,7 @@ static int take_words(struct container *c)
     const char *name, *first = c->n_words ? image_split(&c->t.arena, c->words[0], &name) : NULL;
     bool is_target = c->t.asked.root_path || (c->n_words == 1 && !image_is_meant(first));
     if (c->n_words == 2 && c->t.asked.root_path) {
-        return cli_fail(CLI_USAGE, "container: one of IMAGE and --root at a time");
+        return cli_fail(CLI_USAGE, "container: give IMAGE or --root, not both");
     }
     c->image.given = c->n_words && !is_target ? c->words[0] : NULL;
     c->t.asked.target = c->n_words && is_target ? c->words[0] : c->words[1];
@@ -244,14 +244,14 @@ static int carry_out(void *command)
     }
     if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &c->format))) {
         return cli_fail(CLI_USAGE,
-                        "container: say what to do: check, cdi, or a form: %s",
+                        "container: say what to do: check, cdi, or a FORM (%s)",
                         ctr_format_names(&c->t.arena));
     }
     if (c->model && (!c->gpus || strcmp(c->gpus, "best") != 0)) {
-        return cli_fail(CLI_USAGE, "container: --model goes with --gpus best");
+        return cli_fail(CLI_USAGE, "container: --model needs --gpus best");
     }
     if (c->gpus && strcmp(c->what, "check") == 0) {
-        return cli_fail(CLI_USAGE, "container: --gpus goes with the name of a form");
+        return cli_fail(CLI_USAGE, "container: --gpus needs a FORM");
     }
     if (c->cdi.check || c->cdi.refresh || c->cdi.write || c->cdi.folder) {
         return cli_fail(CLI_USAGE, "container: --check, --refresh, --write and --folder belong to "
@@ -289,30 +289,31 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_container = {
     .name = "container",
     .arguments = "check|cdi|FORM [IMAGE] [TARGET] [options]",
-    .summary = "what gives a container the GPUs here and what its application needs",
+    .summary = "check images, and print the settings that give a container the GPU",
     .text =
-        "`container check IMAGE` is `check` for an image, judged on this host: IMAGE is what\n"
-        "`docker save` or `podman save` wrote, an OCI archive or layout, or the folder of an\n"
+        "`container check IMAGE` is `check` for an image, judged for this host. IMAGE is an archive\n"
+        "that `docker save` or `podman save` wrote, an OCI archive or layout, the folder of an\n"
         "unpacked root file system, or the name of an image in the storage of podman or docker.\n"
-        "ARCHIVE:NAME (or :@N) is one of several images in it. Digests are checked.\n"
-        "Nothing is unpacked and no engine is asked. The environment is what the image's\n"
-        "configuration sets; without a TARGET the Python that the image starts is looked at, or\n"
-        "its program where it has none.\n\n"
-        "With a FORM: the settings that an application needs on this host, each with its reason.\n"
-        "FORM is docker, podman, compose, kubernetes (a Pod), kubernetes-deployment,\n"
+        "ARCHIVE:NAME (or :@N) is one of several images in it. It checks digests, unpacks nothing\n"
+        "and asks no engine. The environment is the one that the image's configuration sets. Without\n"
+        "TARGET it checks the Python that the image starts, or the program that it starts if there\n"
+        "is no Python.\n\n"
+        "`container FORM` prints the settings that an application needs on this host, each with its\n"
+        "reason. FORM is docker, podman, compose, kubernetes (a Pod), kubernetes-deployment,\n"
         "kubernetes-claim (a DRA claim), quadlet, devcontainer, apptainer, enroot, pyxis, incus, lxc,\n"
-        "nspawn, or dockerfile (what mends the image itself). IMAGE is looked at as by `container\n"
-        "check`, with the variables that it sets. Without IMAGE, TARGET is what `check` takes, to be\n"
-        "packed; with --root DIR it lies in DIR. Libraries that the image lacks and the host has are\n"
-        "mounted; what neither has is a line for the Dockerfile. Then: how to try it, what of the\n"
-        "host's driver and of the image's CUDA fits by which rule, and the way back.\n\n"
+        "nspawn, or dockerfile (which repairs the image itself). IMAGE is read as by `container\n"
+        "check`. Without IMAGE, TARGET is what `check` takes: an application that is still to be\n"
+        "packed, or one below --root DIR. A library that the image lacks and the host has is mounted;\n"
+        "for one that neither has, a line for the Dockerfile is printed. After the form come the\n"
+        "commands that test it, whether the host's driver supports the CUDA of the image, and how to\n"
+        "undo it.\n\n"
         "`container cdi` prints a Container Device Interface specification for the GPUs here,\n"
         "one document a vendor: podman, docker, containerd and CRI-O then know the devices\n"
-        "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It has no hooks and is of the lowest\n"
-        "version that has its fields, so that old engines load it. --write puts it where\n"
-        "engines look; what gpumend did not write is never written over.\n"
-        "--check reads the specifications of every folder that engines read, whoever wrote\n"
-        "them, and says which are refused or stale: exit status 1 if one is.",
+        "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It runs nvidia-cdi-hook if the host has\n"
+        "it, and declares the lowest version that has its fields, so that old engines load it.\n"
+        "--write puts it where engines look; a file that gpumend did not write is never changed.\n"
+        "--check reads the specifications of every folder that engines read, whoever wrote them,\n"
+        "and names those that engines refuse or that are stale: exit status 1 if there are any.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

@@ -338,13 +338,14 @@ const char *report_form_trial(struct arena *a, const struct ctr_settings *s, enu
 
 /* ------------------------------------------------------------------ lines */
 
-/* A value of a unit: quoted, with what systemd would expand taken literally. */
+/* A value of a unit: quoted, with what systemd would expand taken literally. Podman's generator puts
+ * the value into ExecStart as it is (5.6.2), where systemd expands variables (systemd.service(5)). */
 static const char *unit_word(struct arena *a, const char *value)
 {
     const char *out = "";
     for (const char *s = value; *s;) {
-        size_t n = strcspn(s, "\"\\%");
-        const char *escape = !s[n] ? "" : s[n] == '%' ? "%" : "\\";
+        size_t n = strcspn(s, "\"\\%$");
+        const char *escape = !s[n] ? "" : s[n] == '%' ? "%" : s[n] == '$' ? "$" : "\\";
         out = arena_printf(a, "%s%.*s%s%.*s", out, (int)n, s, escape, s[n] ? 1 : 0, s + n);
         s += n + (s[n] ? 1 : 0);
     }

@@ -41,6 +41,8 @@ EVERY_FORM = ("geforce-desktop", "a100-mig", "rx6700xt", "wsl-good", "jetson-ori
 KINDS = {"Pod": "pod-v1", "Deployment": "deployment-apps-v1",
          "ResourceClaimTemplate": "resourceclaimtemplate-resource-v1"}
 SCHEMAS = "kubernetes-validate==1.37.0"
+COMPOSE = "docker-compose==1.29.2"
+QUADLETS = ("/usr/libexec/podman/quadlet", "/usr/lib/podman/quadlet")    # from podman 4.4 on
 
 
 def run(exe, *arguments, **options):
@@ -57,11 +59,28 @@ def yaml_of(text):
     return list(yaml.safe_load_all(text))
 
 
+def compose_schema():
+    try:
+        import jsonschema
+        wheels = a_store()
+        wheels.provide([COMPOSE])
+        folder = wheels.wheel_folder(COMPOSE)
+        schema = json.loads((folder / "compose/config/compose_spec.json").read_text())
+        return jsonschema.Draft7Validator(schema)
+    except (store.Skip, ImportError, OSError) as error:
+        skip("the schema of Compose", str(error))
+        return None
+
+
+def a_store():
+    return store.Store(store.cache_folder(),
+                       store.read_pins(HERE.parent / "scenarios/wheels.txt"), print)
+
+
 def kind_schemas():
     try:
         import jsonschema
-        wheels = store.Store(store.cache_folder(),
-                             store.read_pins(HERE.parent / "scenarios/wheels.txt"), print)
+        wheels = a_store()
         wheels.provide([SCHEMAS])
         folder = wheels.wheel_folder(SCHEMAS) / "kubernetes_validate/kubernetes-json-schema"
         newest = sorted(folder.glob("v*-local-strict"),
@@ -76,7 +95,20 @@ def kind_schemas():
         return found
     except (store.Skip, ImportError, OSError, IndexError) as error:
         skip("the schema of Kubernetes", str(error))
-        return None
+        return {}
+
+
+def schemas_of():
+    """A validator for each kind of document, by its "kind"; that of Compose has none."""
+    found = kind_schemas()
+    compose = compose_schema()
+    if compose:
+        found[None] = compose
+    for kind, schema in found.items():
+        wrong = {"services": {"app": {"image": "a", "privilegd": True}}} if kind is None else \
+            {"kind": kind, "specs": {}}
+        check(f"the schema of {kind or 'Compose'} refuses what is wrong", list(schema.iter_errors(wrong)))
+    return found
 
 
 # ---------------------------------------------------------------- every host, every engine
@@ -90,6 +122,22 @@ def check_units(where, text):
             "ShmSize"}
     check(f"{where}: keys", set(unit["Container"]) <= keys and unit["Container"]["Image"],
           dict(unit["Container"]))
+    generator = shutil.which("quadlet") or next((q for q in QUADLETS if os.path.exists(q)), None)
+    if not generator:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "app.container").write_text(text)
+        done = subprocess.run([generator, "-dryrun", "-user"], capture_output=True, text=True,
+                              check=False, env={**os.environ, "QUADLET_UNIT_DIRS": folder})
+        starts = [line for line in done.stdout.splitlines() if line.startswith("ExecStart=")]
+        values = [v for key in ("adddevice", "volume") for v in unit_values(text, key)]
+        check(f"{where}: podman's generator takes it", done.returncode == 0 and len(starts) == 1
+              and all(v in starts[0] for v in values), done.stderr + done.stdout)
+
+
+def unit_values(text, key):
+    return [line.split("=", 1)[1] for line in text.splitlines()
+            if line.lower().startswith(key + "=")]
 
 
 def check_form(where, form, text, document, schemas):
@@ -100,8 +148,8 @@ def check_form(where, form, text, document, schemas):
             return
         check(f"{where}: YAML", documents == document["documents"], text)
         for one in documents:
-            faults = [e.message[:100] for e in schemas[one["kind"]].iter_errors(one)] \
-                if schemas and "kind" in one else []
+            schema = schemas.get(one.get("kind")) if form != "incus" else None
+            faults = [e.message[:100] for e in schema.iter_errors(one)] if schema else []
             check(f"{where}: schema", not faults, faults)
     elif form == "devcontainer":
         check(f"{where}: JSON", json.loads(text) == document["documents"][0], text)
@@ -428,6 +476,11 @@ def of_image(exe, folder):
         own = run(exe, "docker", folder / form, "--host", host, "--json").stdout
         check(f"{form}: what it starts is the target",
               form == "image" or json.loads(own)["mounts"], own)
+    unit = run(exe, "quadlet", folder / "image", "/app", "--host", host, "--env",
+               "LD_LIBRARY_PATH=/a$b/${HOME}/%h").stdout
+    check("quadlet: what systemd would expand is literal",
+          'Environment="LD_LIBRARY_PATH=/opt/gpumend/lib:/a$$b/$${HOME}/%%h"' in unit, unit)
+    check_units("quadlet", unit)
     saved(folder / "evil.tar", [layer], config, manifest=[
         {"Config": "config.json", "RepoTags": ["x\n--privileged y:1"],
          "Layers": [f"{0:064x}/layer.tar"]}])
@@ -589,9 +642,11 @@ def in_podman(folder, image, host, said):
 
 def main():
     exe = Path(sys.argv[1]).resolve()
-    schemas = kind_schemas()
+    schemas = schemas_of()
     if yaml_of("a: 1") is None:
         skip("YAML", "this Python has no yaml module")
+    if not shutil.which("quadlet") and not any(map(os.path.exists, QUADLETS)):
+        skip("podman's generator for quadlets", "podman is older than 4.4, or not here")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         folder.chmod(0o755)
