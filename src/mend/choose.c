@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "host/names.h"
 #include "model/gpu.h"
-#include "model/package.h"
 #include "py/dist.h"
 
 enum build { BUILD_UNKNOWN, BUILD_CPU, BUILD_CUDA, BUILD_ROCM };
@@ -77,15 +76,9 @@ static bool on_arm(const struct chooser *c)
     return strcmp(machine, "aarch64") == 0;
 }
 
-/* Wheels have the library in the first folder, builds of one's own in either. */
-static enum build ctranslate2_build(const struct chooser *c)
+static enum build build_of_files(const struct chooser *c)
 {
-    static const char *const folders[] = {"ctranslate2.libs", "ctranslate2"};
-    enum model_build found = MODEL_BUILD_UNKNOWN;
-    for (size_t i = 0; i < 2 && c->dist->site && found == MODEL_BUILD_UNKNOWN; i++) {
-        found = model_build_in(c->m, path_join(c->a, c->dist->site, folders[i]),
-                               "libctranslate2*.so*");
-    }
+    enum model_build found = c->dist ? model_build_of_dist(c->m, c->dist) : MODEL_BUILD_UNKNOWN;
     switch (found) {
     case MODEL_BUILD_CPU: return BUILD_CPU;
     case MODEL_BUILD_CUDA: return BUILD_CUDA;
@@ -93,23 +86,6 @@ static enum build ctranslate2_build(const struct chooser *c)
     case MODEL_BUILD_UNKNOWN: break;
     }
     return BUILD_UNKNOWN;
-}
-
-static enum build torch_build(const struct chooser *c)
-{
-    const struct model_torch *t = model_torch(c->m);
-    return !t->known ? BUILD_UNKNOWN : t->hip ? BUILD_ROCM : t->cuda ? BUILD_CUDA : BUILD_CPU;
-}
-
-/* What the files of the installed build say: its name and version may be those of another one. */
-static enum build build_of_files(const struct chooser *c)
-{
-    if (!c->dist) {
-        return BUILD_UNKNOWN;
-    }
-    return c->choice->app == MEND_APP_CTRANSLATE2 ? ctranslate2_build(c)
-           : c->choice->app == MEND_APP_TORCH     ? torch_build(c)
-                                                  : BUILD_UNKNOWN;
 }
 
 /* What the installed build serves, by its files, its local version label ("2.5.1+cpu"), else by its

@@ -5,6 +5,7 @@
 
 #include "kb/serves.h"
 #include "mend/knowledge.h"
+#include "model/gpu.h"
 #include "py/dist.h"
 #include "py/requirement.h"
 
@@ -78,10 +79,19 @@ bool knowledge_open(struct model *m, struct knowledge *ret)
 
 /* ------------------------------------------------------------------ rows */
 
+/* What the package index serves is for CUDA; an installed build for the CPU or for AMD asks for other
+ * libraries, and another release would be another build. */
+static bool is_other_build(const struct knowledge *k, const char *package)
+{
+    const struct py_dist *dist = py_env_by_dist(k->m->env, package);
+    enum model_build build = dist ? model_build_of_dist(k->m, dist) : MODEL_BUILD_UNKNOWN;
+    return build == MODEL_BUILD_CPU || build == MODEL_BUILD_HIP;
+}
+
 const struct kb_compat *knowledge_compat(const struct knowledge *k, const char *package,
                                          const char *version)
 {
-    for (size_t i = 0; i < k->compats.n; i++) {
+    for (size_t i = 0; i < k->compats.n && !is_other_build(k, package); i++) {
         const struct kb_compat *c = &k->compats.rows[i];
         if (strcmp(c->package, package) == 0 && model_version_fits(k->a, c->versions, version)) {
             return c;
@@ -93,7 +103,7 @@ const struct kb_compat *knowledge_compat(const struct knowledge *k, const char *
 const struct kb_build *knowledge_build(const struct knowledge *k, const char *package,
                                        const char *version)
 {
-    for (size_t i = 0; i < k->builds.n; i++) {
+    for (size_t i = 0; i < k->builds.n && !is_other_build(k, package); i++) {
         const struct kb_build *b = &k->builds.rows[i];
         if (b->is_default && strcmp(b->package, package) == 0 &&
             model_version_fits(k->a, b->versions, version)) {
@@ -640,7 +650,7 @@ static void collect_releases(struct knowledge *k, struct knowledge_package *p)
     VEC(const struct kb_release *) rows = {0};
     VEC(struct solve_release) good = {0};
     VEC(const char *) refused = {0};
-    for (size_t i = 0; i < k->releases.n; i++) {
+    for (size_t i = 0; i < k->releases.n && !is_other_build(k, p->solve.name); i++) {
         if (strcmp(k->releases.rows[i].package, p->solve.name) == 0) {
             VEC_PUSH(k->a, &rows, &k->releases.rows[i]);
         }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/pages.h"
+#include "model/package.h"
 
 /* ------------------------------------------------------------------ GPU code */
 
@@ -92,7 +93,8 @@ enum model_build model_build_of(const struct ldso_object *o)
     return o->file ? build_of_image(&o->file->image) : MODEL_BUILD_UNKNOWN;
 }
 
-enum model_build model_build_in(struct model *m, const char *folder, const char *glob)
+/* Of the first file of a folder whose name fits and that says it. */
+static enum model_build build_in(struct model *m, const char *folder, const char *glob)
 {
     struct root_dir list;
     enum model_build found = MODEL_BUILD_UNKNOWN;
@@ -108,6 +110,40 @@ enum model_build model_build_in(struct model *m, const char *folder, const char 
         }
     }
     return found;
+}
+
+/* Wheels have the library in the first folder, builds of one's own in either. */
+static enum model_build ctranslate2_build(struct model *m, const struct py_dist *dist)
+{
+    static const char *const folders[] = {"ctranslate2.libs", "ctranslate2"};
+    enum model_build found = MODEL_BUILD_UNKNOWN;
+    for (size_t i = 0; i < 2 && dist->site && found == MODEL_BUILD_UNKNOWN; i++) {
+        found = build_in(m, path_join(m->arena, dist->site, folders[i]), "libctranslate2*.so*");
+    }
+    return found;
+}
+
+static enum model_build torch_build(struct model *m)
+{
+    const struct model_torch *t = model_torch(m);
+    return !t->known ? MODEL_BUILD_UNKNOWN
+           : t->hip  ? MODEL_BUILD_HIP
+           : t->cuda ? MODEL_BUILD_CUDA
+                     : MODEL_BUILD_CPU;
+}
+
+enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist)
+{
+    const char *key = arena_printf(m->arena, "build of %s", dist->name_normal);
+    enum model_build *kept = ldso_store_recall(m->store, key);
+    if (!kept) {
+        kept = arena_alloc(m->arena, sizeof *kept);
+        *kept = strcmp(dist->name_normal, "ctranslate2") == 0 ? ctranslate2_build(m, dist)
+                : strcmp(dist->name_normal, "torch") == 0     ? torch_build(m)
+                                                              : MODEL_BUILD_UNKNOWN;
+        ldso_store_remember(m->store, key, kept);
+    }
+    return *kept;
 }
 
 const char *model_build_name(enum model_build build)

@@ -29,8 +29,9 @@ enum model_build { MODEL_BUILD_UNKNOWN, MODEL_BUILD_CPU, MODEL_BUILD_CUDA, MODEL
 
 enum model_build model_build_of(const struct ldso_object *o);
 
-/* The same of the first file of a folder whose name fits and that says it. */
-enum model_build model_build_in(struct model *m, const char *folder, const char *glob);
+/* What the files of an installed ctranslate2 or torch say: builds for the CPU and for AMD have the
+ * name, and may have the version, of the one for CUDA. Other packages: unknown. */
+enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist);
 
 /* "cpu", "cuda", "hip", as kb/ has them; "" for unknown. */
 const char *model_build_name(enum model_build build);

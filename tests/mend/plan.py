@@ -201,6 +201,17 @@ def judge_shape(way):
             yield "no shell takes: " + step["command"]
 
 
+# Of builds for AMD's GPUs: no package of NVIDIA's mends them.
+FOR_AMD = ("rocm-ctranslate2", "bitsandbytes-for-rocm", "bitsandbytes-for-the-nearest-rocm",
+           "onnxruntime-for-rocm", "jax-for-rocm")
+
+
+def judge_vendor(case, plan):
+    said = json.dumps(plan["ways"])
+    if case.name in FOR_AMD and ("nvidia" in said or "cuda" in said):
+        yield "packages of NVIDIA's are offered: " + said
+
+
 def run_case(exe, case, folder, show):
     tree = Tree(folder / "bad", case.prefix)
     wants = case.build(tree, True) or {}
@@ -215,6 +226,7 @@ def run_case(exe, case, folder, show):
     rows = [OFFERED[case.name]] if case.name in OFFERED else [[], ["env"]]
     if offered not in rows:
         wrong.append("offered are %r" % offered)
+    wrong += judge_vendor(case, plan)
     for way in plan["ways"]:
         wrong += ["way %d: %s" % (way["number"], w) for w in judge_shape(way)]
     for i, way in enumerate(ways):
