@@ -12,8 +12,10 @@
  *           before one of a file of ld.so.conf.d that sorts before 00-nvcr-*.conf.
  *   env     LD_LIBRARY_PATH of the specification, where there is no such hook. Engines put it in the
  *           place of the image's and of the caller's own (AddMultipleProcessEnv of runtime-tools,
- *           which the reference library calls; podman 4.3.1 does so). The libraries that compute lie
- *           in the loaders' usual folders as well, for programs whose environment is cleared.
+ *           which the reference library calls; podman 4.3.1 does so).
+ *
+ * The libraries that compute lie in the loaders' usual folders as well: for programs whose environment
+ * is cleared, and for images without an ld.so.cache, where hooks before release 1.18 write none.
  */
 #ifndef GPUMEND_CONTAINER_CDI_BUILD_H
 #define GPUMEND_CONTAINER_CDI_BUILD_H

@@ -110,7 +110,7 @@ void cdi_place_library(struct cdi_place *p, const char *real, const char *name, 
 {
     cdi_place_folder(p, driver_folder);
     cdi_add_mount(p->edits, real, path_join(p->b->arena, driver_folder, name));
-    if (usual && !p->hook) {
+    if (usual) {
         cdi_place_below(p, real, name);
     }
 }
@@ -118,10 +118,13 @@ void cdi_place_library(struct cdi_place *p, const char *real, const char *name, 
 void cdi_place_link(struct cdi_place *p, const char *real, const char *name, const char *link,
                     bool usual)
 {
-    if (p->hook) {
-        cdi_place_symlink(p, real, name, path_join(p->b->arena, driver_folder, link));
-    } else {
+    if (!p->hook) {
         cdi_place_library(p, real, link, usual);
+        return;
+    }
+    cdi_place_symlink(p, real, name, path_join(p->b->arena, driver_folder, link));
+    if (usual) {
+        cdi_place_below(p, real, link);
     }
 }
 
