@@ -76,6 +76,7 @@ SUITES = [
     Suite("test", "api", 600, "{py} tests/api/run.py {build}", "build"),
     Suite("test", "mend-apply", 300, "{py} tests/mend/apply.py {exe}"),
     Suite("test", "commands", 120, "{py} tests/mend/commands.py {exe}"),
+    Suite("test", "killed", 300, "{py} tests/mend/killed.py {exe}"),
     Suite("test", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
     Suite("test", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),

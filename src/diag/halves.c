@@ -185,17 +185,118 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
                 "Install it again, or remove what is left of it.");
 }
 
+/* Whether all of a package is there cannot be told: nothing is called fine. */
+static struct diag_finding *add_unsure(struct diag *d, const char *package, const char *says)
+{
+    struct diag_finding *f = diag_add(d, DIAG_PACKAGE_INCOMPLETE, package, package, says);
+    f->severity = DIAG_WARNING;
+    d->unsure = true;
+    return f;
+}
+
+/* The new release was on its way, and what it consists of was not written down yet. */
+static void rule_left_behind(struct diag *d, const char *info, const struct py_dist *dist)
+{
+    struct py_libraries list;
+    if (py_dist_libraries(d->m->env, dist, &list)) {
+        return; // its RECORD comes last, and says what is missing
+    }
+    struct diag_finding *f = add_unsure(
+        d, dist->name_normal,
+        arena_printf(d->a, "pip was interrupted while it replaced %s: %s is left, and %s has no RECORD: "
+                           "whether all its files are there cannot be told.",
+                     dist->name_normal, info, dist->info));
+    const char *spec = dist->version ? arena_printf(d->a, "%s==%s", dist->name_normal, dist->version)
+                                     : dist->name_normal;
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
+                diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s", diag_quote(d, spec))),
+                "Install it again.");
+}
+
+/* Every wheel has METADATA; without it the folder's name is all that says what is installed. */
+static void rule_metadata(struct diag *d, const struct py_dist *dist)
+{
+    const char *path = dist->info && ends_with(dist->info, ".dist-info")
+                           ? path_join(d->a, dist->info, "METADATA") : NULL;
+    struct stat st;
+    int rc = path ? root_stat(d->m->root, path, &st) : 0;
+    if (!path || (rc < 0 ? rc != -ENOENT : st.st_size > 0)) {
+        return;
+    }
+    struct diag_finding *f = add_unsure(
+        d, dist->name_normal,
+        arena_printf(d->a, "%s is %s: an installer that was interrupted leaves that. Whether all files "
+                           "of %s are there cannot be told.",
+                     path, rc < 0 ? "not there" : "empty", dist->name_normal));
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Remove %s, and install the release of %s that belongs here again.", dist->info,
+                dist->name_normal);
+}
+
+/* ------------------------------------------------------------------ files without a package */
+
+static bool is_installed(const struct diag *d, const char *module)
+{
+    for (size_t i = 0; i < d->m->imports.n; i++) {
+        const struct kb_import *row = &d->m->imports.rows[i];
+        if (strcmp(row->module, module) == 0 && py_env_by_dist(d->m->env, row->package)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The extension module that an import of the row's package loads, where it lies in site-packages and
+ * no package lists it; or NULL. */
+static const char *ownerless(struct diag *d, const struct kb_import *row)
+{
+    for (size_t i = 0; i < row->n_steps; i++) {
+        struct py_module module = {.kind = PY_MODULE_NONE};
+        if (row->steps[i].kind == KB_STEP_EXTENSION) {
+            py_module_find(d->m->env, row->steps[i].module, &module);
+        }
+        if (module.kind == PY_MODULE_EXTENSION && module.entry->origin == PY_PATH_SITE &&
+            !py_owner(d->m->env, module.file).dist) {
+            return module.file;
+        }
+    }
+    return NULL;
+}
+
+/* An installer removes and writes the metadata apart from the files. */
+static void rule_ownerless(struct diag *d, const struct kb_import *row)
+{
+    const char *file = is_installed(d, row->module) ? NULL : ownerless(d, row);
+    if (!file || diag_find(d, DIAG_PACKAGE_INCOMPLETE, row->package)) {
+        return;
+    }
+    struct diag_finding *f = add_unsure(
+        d, row->package,
+        arena_printf(d->a, "%s lies there, and no package of this environment lists it: which release "
+                           "of %s it is, and whether it is whole, cannot be told.",
+                     file, row->module));
+    diag_evidence(d, f, "an installer that was interrupted leaves files without their .dist-info");
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Install the release of %s that belongs here again, or remove its folder if nothing "
+                "uses it.", row->module);
+}
+
 static void rule_all_left(struct diag *d)
 {
     const struct py_env *env = d->m->env;
     for (size_t i = 0; i < env->left_n; i++) {
         for (size_t k = 0; k < d->m->imports.n; k++) {
             const struct kb_import *row = &d->m->imports.rows[k];
-            if (is_left_of(env->left[i], row->package) &&
-                !py_env_by_dist(d->m->env, row->package)) {
-                rule_left(d, env->left[i], row);
-                break;
+            const struct py_dist *dist = py_env_by_dist(d->m->env, row->package);
+            if (!is_left_of(env->left[i], row->package)) {
+                continue;
             }
+            if (dist) {
+                rule_left_behind(d, env->left[i], dist);
+            } else {
+                rule_left(d, env->left[i], row);
+            }
+            break;
         }
     }
 }
@@ -212,6 +313,7 @@ void diag_rule_halves(struct diag *d)
             rule_first_file(d, dist, row);
         }
         rule_libraries(d, dist);
+        rule_metadata(d, dist);
     }
     for (size_t i = 0; i < d->m->env->dists_n; i++) {
         const struct py_dist *dist = &d->m->env->dists[i];
@@ -220,4 +322,7 @@ void diag_rule_halves(struct diag *d)
         }
     }
     rule_all_left(d);
+    for (size_t i = 0; i < d->m->imports.n; i++) {
+        rule_ownerless(d, &d->m->imports.rows[i]);
+    }
 }

@@ -402,7 +402,8 @@ static void verdict_text(const struct page *p, const struct diag_report *r,
     for (size_t i = 0; i < r->findings.n; i++) {
         warnings += r->findings.items[i]->severity == DIAG_WARNING;
     }
-    const char *text = "nothing could be judged; the notes say why";
+    const char *text = warnings ? "not all could be judged; the warnings and notes say why"
+                                : "nothing could be judged; the notes say why";
     if (r->verdict == DIAG_BROKEN) {
         text = broken_sentence(p, r, errors, warnings);
     } else if (r->verdict == DIAG_OK) {
