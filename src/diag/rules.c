@@ -109,8 +109,9 @@ static void repair_stub(struct diag *d, struct diag_finding *f, const struct mod
         const char *path = o->via_object ? o->via_object->path : p->ldso->main->path;
         diag_repair(d, f, DIAG_REPAIR_FILE,
                     arena_printf(d->a, "patchelf --print-rpath %s", diag_quote(d, path)),
-                    "Build %s without %s in its RPATH, or set one without it (patchelf "
-                    "--set-rpath).", path_base(path), dir);
+                    "Build %s without %s in its RPATH, or set one without it in a copy that then takes "
+                    "its place (patchelf --set-rpath; the file may be a hard link into a cache).",
+                    path_base(path), dir);
     } else {
         diag_repair(d, f, DIAG_REPAIR_ENV, NULL, "Take %s off the search path.", dir);
     }
@@ -175,8 +176,9 @@ static void rule_relative(struct diag *d, const struct model_process *p, const s
                     "Name the absolute folder (tried in the model).");
     } else {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Correct the search path in the file (patchelf --set-rpath '$ORIGIN/...'), or "
-                    "start the program in the same folder always.");
+                    "Correct the search path in a copy of the file that then takes its place (patchelf "
+                    "--set-rpath '$ORIGIN/...'; the file may be a hard link into a cache), or start the "
+                    "program in the same folder always.");
     }
 }
 
