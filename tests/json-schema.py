@@ -139,7 +139,8 @@ def faults_of(command, status, document):
             yield f"status {status} with verdict {document['verdict']}"
         return
     if command == "container":
-        if status != (1 if document.get("verdict") == "broken" else 0):
+        nothing = document.get("verdict") == "unknown" or document.get("specifications") == []
+        if status != (1 if document.get("verdict") == "broken" else 3 if nothing else 0):
             yield f"status {status} with verdict {document.get('verdict')}"
         return
     if command in ("devices", "choose"):
@@ -232,7 +233,8 @@ def cases(top):
             ("devices", []), ("devices", ["--root", gpu]),
             ("container", ["cdi", "--check"]), ("container", ["docker", env]),
             ("container", ["kubernetes", env, "--host", gpu]), ("check", [env, "--host", gpu]),
-            ("container", ["cdi", "--check", "--host", gpu]),
+            ("container", ["cdi", "--check", "--host", gpu]), ("container", ["cdi", "--host", gpu]),
+            ("container", ["cdi"]),
             ("probe", []), ("probe", ["--quick", "--env", "CUDA_VISIBLE_DEVICES="]),
             ("choose", []), ("choose", ["--root", gpu, "--model", "turbo"]),
             ("choose", [env, "--model", "whisper:large-v3", "--require-gpu"]),

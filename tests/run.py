@@ -85,6 +85,7 @@ SUITES = [
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
+    Suite("test", "cdi-engines", 300, "{py} tests/container/cdi_engines.py {exe}"),
     Suite("test", "image-layers", 300, "{py} tests/container/layers.py {build}"),
     Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
     Suite("test", "hostile-images", 600, "{py} tests/container/hostile.py {exe}"),

@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
     {"write", NULL, "cdi: write the specification of each vendor into the folder", O_WRITE},
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},
     {"check", NULL, "cdi: say what is wrong with the specifications that engines read", O_CHECK},
-    {"folder", "DIR", "cdi: where to write (/etc/cdi)", O_FOLDER},
+    {"folder", "DIR", "cdi: where to write (/etc/cdi), or what to check", O_FOLDER},
     {"verbose", NULL, "check: print the evidence and all repairs (also -v)", CLI_VERBOSE},
     {"report", NULL, "check: print a report for an issue, as gpumend check --report", O_REPORT},
     CLI_OPTION_JSON,
@@ -56,6 +56,7 @@ static int take_option(void *command, int id, const char *value)
     switch (id) {
     case O_FOLDER:
         c->cdi.folder = value;
+        c->cdi.is_folder = true;
         return CLI_OK;
     case O_GPUS:
         c->gpus = value;
@@ -219,6 +220,10 @@ static int cdi(struct container *c)
     struct container_cdi *q = &c->cdi;
     q->host = c->t.asked.host_path ? c->t.asked.host_path : "/";
     q->folder = q->folder ? q->folder : cdi_folders[0];
+    if (*q->folder != '/') { // of this machine's, or of the host's root
+        const char *from = strcmp(q->host, "/") == 0 ? cli_cwd(&c->t.arena) : "/";
+        q->folder = path_join(&c->t.arena, from, q->folder);
+    }
     q->json = c->t.json;
     if (c->n_words || c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "container: cdi describes a machine and takes no TARGET and no "
@@ -312,8 +317,10 @@ const struct cli_command cli_container = {
         "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It runs nvidia-cdi-hook if the host has\n"
         "it, and declares the lowest version that has its fields, so that old engines load it.\n"
         "--write puts it where engines look; a file that gpumend did not write is never changed.\n"
-        "--check reads the specifications of every folder that engines read, whoever wrote them,\n"
-        "and names those that engines refuse or that are stale: exit status 1 if there are any.",
+        "--check reads the specifications of every folder that engines read, whoever wrote them, or\n"
+        "those in --folder DIR, and names those that engines refuse or that are stale: exit status 1\n"
+        "if there are any, 3 if it cannot tell. Installed engines are judged by their release; if it\n"
+        "finds none, it names the known engines that do not load a file.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

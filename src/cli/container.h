@@ -11,6 +11,7 @@
 
 struct container_cdi {
     const char *host, *folder;
+    bool is_folder; // it was stated
     bool json, check, refresh, write;
 };
 

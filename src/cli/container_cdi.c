@@ -64,8 +64,9 @@ static int put(struct arena *a, int folder, const char *name, const char *text, 
     return rc == 0 && fsync(folder) < 0 ? -errno : rc;
 }
 
+/* `wrote`: takes the paths that were written, or is NULL where they are said. */
 static int write_one(struct arena *a, const struct container_cdi *q, int folder,
-                     const struct cdi_spec *spec)
+                     const struct cdi_spec *spec, json_t *wrote)
 {
     bool there = false, theirs = false;
     int rc = look_at_old(a, folder, spec->file, &there, &theirs);
@@ -81,7 +82,12 @@ static int write_one(struct arena *a, const struct container_cdi *q, int folder,
     if (rc < 0) {
         return cli_fail(CLI_CANNOT, "container: %s/%s: %s", q->folder, spec->file, strerror(-rc));
     }
-    printf("wrote %s/%s: %s\n", q->folder, spec->file, spec->kind);
+    if (wrote) {
+        const char *path = path_join(a, q->folder, spec->file);
+        (void)json_array_append_new(wrote, out_json_text(a, path));
+    } else {
+        printf("wrote %s/%s: %s\n", q->folder, spec->file, spec->kind);
+    }
     return CLI_OK;
 }
 
@@ -91,8 +97,8 @@ static const char *other_of_kind(struct arena *a, const struct container_cdi *q,
 {
     for (size_t i = 0; i < files->files.n; i++) {
         const struct cdi_file *f = &files->files.items[i];
-        if (f->kind && strcmp(f->kind, spec->kind) == 0 && !f->ours &&
-            strcmp(path_dir(a, f->path), q->folder) == 0) {
+        bool here = q->is_folder || strcmp(path_dir(a, f->path), q->folder) == 0;
+        if (f->kind && strcmp(f->kind, spec->kind) == 0 && !f->ours && f->answers.n && here) {
             return f->path;
         }
     }
@@ -100,7 +106,7 @@ static const char *other_of_kind(struct arena *a, const struct container_cdi *q,
 }
 
 static int write_all(struct arena *a, const struct container_cdi *q, const struct cdi_specs *specs,
-                     const struct cdi_files *files)
+                     const struct cdi_files *files, json_t *wrote)
 {
     int status = CLI_OK;
     int folder = open(q->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,7 +125,7 @@ static int write_all(struct arena *a, const struct container_cdi *q, const struc
                                 "neither of two files that define the same devices; refresh that "
                                 "one, or remove it first",
                                 other, spec->kind)
-                     : write_one(a, q, folder, spec);
+                     : write_one(a, q, folder, spec, wrote);
         status = status == CLI_OK ? rc : status;
     }
     (void)close(folder);
@@ -147,28 +153,43 @@ static int check(struct arena *a, const struct container_cdi *q, const struct cd
         out_init(&out, stdout);
         report_cdi_text(&out, a, files);
     }
-    return report_cdi_errors(files) ? CLI_FINDINGS : CLI_OK;
+    enum cdi_severity worst = report_cdi_worst(files);
+    return worst == CDI_ERROR ? CLI_FINDINGS : worst == CDI_OPEN ? CLI_CANNOT : CLI_OK;
+}
+
+static void say_rest(const struct cdi_specs *specs)
+{
+    for (size_t i = 0; i < specs->left_out.n; i++) {
+        (void)cli_fail(CLI_OK, "container: left out: %s", specs->left_out.items[i]);
+    }
+    for (size_t i = 0; i < specs->notes.n; i++) {
+        (void)cli_fail(CLI_OK, "container: %s", specs->notes.items[i]);
+    }
 }
 
 static int build(struct arena *a, const struct container_cdi *q, struct root *root,
                  const struct host *h, const struct cdi_files *files)
 {
     struct cdi_specs specs;
+    json_t *wrote = q->json ? json_array() : NULL;
+    bool writes = q->write || q->refresh;
+    int status = CLI_OK;
     cdi_build(root, a, h, CDI_FOR_ENGINES, &specs);
-    for (size_t i = 0; i < specs.left_out.n; i++) {
-        (void)cli_fail(CLI_OK, "container: left out: %s", specs.left_out.items[i]);
+    if (!q->json) {
+        say_rest(&specs);
     }
-    for (size_t i = 0; i < specs.notes.n; i++) {
-        (void)cli_fail(CLI_OK, "container: %s", specs.notes.items[i]);
-    }
-    int status;
     if (specs.specs.n == 0) {
         status = cli_fail(CLI_CANNOT, "container: %s",
                           h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN
                               ? "whether there is a GPU here cannot be told: the bus could not be read"
                               : "there is no GPU here that a container could use");
-    } else {
-        status = q->write || q->refresh ? write_all(a, q, &specs, files) : print_specs(a, &specs);
+    } else if (writes) {
+        status = write_all(a, q, &specs, files, wrote);
+    } else if (!q->json) {
+        status = print_specs(a, &specs);
+    }
+    if (q->json && out_json_dump(stdout, report_cdi_specs_json(a, &specs, wrote)) < 0) {
+        status = cli_fail(CLI_CANNOT, "cannot write the output");
     }
     cdi_specs_release(&specs);
     return status;
@@ -188,7 +209,7 @@ int container_cdi(struct arena *a, const struct container_cdi *q)
         return cli_fail(CLI_CANNOT, "container: %s", str_printable(a, err.text));
     }
     host_judge(&host, a);
-    cdi_files_read(&root, a, &host, true, &files);
+    cdi_files_read(&root, a, &host, q->is_folder ? q->folder : NULL, true, &files);
     int status = q->check ? check(a, q, &files) : build(a, q, &root, &host, &files);
     cdi_files_release(&files);
     root_close(&root);

@@ -103,12 +103,12 @@ static bool is_specified(struct ctr_work *w, const char *kind, const char *name)
 {
     struct cdi_files files;
     bool found = false;
-    cdi_files_read(w->q->host_root, w->a, w->q->host, true, &files);
+    cdi_files_read(w->q->host_root, w->a, w->q->host, NULL, true, &files);
     for (size_t i = 0; i < files.files.n; i++) {
         const struct cdi_file *f = &files.files.items[i];
         bool good = f->kind && strcmp(f->kind, kind) == 0, has = false;
         for (size_t k = 0; k < f->problems.n; k++) {
-            good &= !f->problems.items[k].is_error;
+            good &= f->problems.items[k].severity != CDI_ERROR;
         }
         const json_t *devices = json_object_get(f->document, "devices"), *device;
         size_t n;

@@ -43,8 +43,24 @@ void cdi_specs_release(struct cdi_specs *s);
 /* The lowest version of the format that has all the document's fields: "0.3.0". */
 const char *cdi_lowest_version(struct arena *a, const json_t *document);
 
-/* What is wrong with a document by the format's own rules, or NULL: one sentence. */
-const char *cdi_fault(struct arena *a, const json_t *document);
+/* The newest release of the reference library whose rules are known here. */
+#define cdi_newest_library "1.1.1"
+
+/* Numbers and truths that stand where the format has a text, as text: decoders take them so. The
+ * document is changed. */
+void cdi_tidy(json_t *document);
+
+/* What keeps a release of the reference library ("0.5.2"; 0.4.0 or newer) from loading a document
+ * that cdi_tidy() has seen: a clause, or NULL. *ret_too_new: only that the document's version is
+ * newer than that release. */
+const char *cdi_refusal(struct arena *a, const json_t *document, const char *library,
+                        bool *ret_too_new);
+
+/* The newest version of the format that a release of the reference library loads; a constant. */
+const char *cdi_newest_version(const char *library);
+
+/* Fields in the spelling of the format: most releases read them without regard to case. */
+void cdi_fold(json_t *document);
 
 /* The text of a file: a remark that says who wrote it, then the document. JSON is YAML. */
 char *cdi_text(struct arena *a, const struct cdi_spec *s);

@@ -1,12 +1,15 @@
 /* YAML as JSON values, by libyaml. Only what a CDI file may hold: mappings with plain keys,
- * sequences and scalars; the core schema's types of YAML 1.2, chapter 10.3. */
+ * sequences and scalars; the types that gopkg.in/yaml.v2 and v3 resolve scalars to (resolve.go). */
 #include "container/cdi_files.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <yaml.h>
 
-enum { NODES_MAX = 200000, DEPTH_MAX = 32 };
+enum { NODES_MAX = 200000, DEPTH_MAX = 32, NUMBER_MAX = 64 };
 
 struct reader {
     struct arena *arena;
@@ -15,33 +18,82 @@ struct reader {
     const char *why;
 };
 
-static json_t *number_or_text(const char *text, size_t n)
+/* Integers as Go's strconv reads them in base 0, "_" between digits left out. */
+static bool is_integer(const char *text, json_int_t *ret)
 {
-    char *end = NULL;
-    if (n && n < 20 && strspn(text, "+-0123456789xabcdefABCDEF") == n &&
-        strspn(text, "+-0123456789") > 0) {
-        long long value = strtoll(text, &end, text[0] == '0' && n > 1 ? 0 : 10);
-        if (end == text + n) {
-            return json_integer(value);
+    char digits[NUMBER_MAX + 1], *end;
+    size_t n = 0;
+    for (const char *p = text; *p; p++) {
+        if (*p != '_') {
+            digits[n++] = *p;
         }
     }
-    return json_stringn(text, n);
+    digits[n] = '\0';
+    size_t sign = digits[0] == '-' || digits[0] == '+', from = sign;
+    int base = 10;
+    if (digits[sign] == '0' && n > sign + 1) {
+        char kind = digits[sign + 1] | 0x20;
+        base = kind == 'x' ? 16 : kind == 'b' ? 2 : 8;
+        from += strchr("xbo", kind) ? 2 : 1;
+    }
+    if (strspn(digits + from, "0123456789abcdefABCDEF") == 0) {
+        return false;
+    }
+    errno = 0;
+    long long value = strtoll(digits + from, &end, base);
+    *ret = digits[0] == '-' ? -value : value;
+    return *end == '\0' && errno == 0;
 }
 
+static bool is_real(const char *text, double *ret)
+{
+    char *end;
+    if (strspn(text, "0123456789+-.eE") != strlen(text) || !strpbrk(text, "0123456789")) {
+        return false;
+    }
+    *ret = strtod(text, &end);
+    return *end == '\0' && isfinite(*ret);
+}
+
+static json_t *number_or_text(const char *text, size_t n)
+{
+    json_int_t integer;
+    double real;
+    if (n > NUMBER_MAX || !strchr("+-.0123456789", *text)) {
+        return json_stringn(text, n);
+    }
+    return is_integer(text, &integer) ? json_integer(integer)
+           : is_real(text, &real)     ? json_real(real)
+                                      : json_stringn(text, n);
+}
+
+/* The words of YAML 1.1, which the decoders of engines take where a truth is wanted. */
+static bool is_truth(const char *text, bool *ret)
+{
+    static const char *const words[] = {"true", "yes", "on", "y", "false", "no", "off", "n"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcasecmp(words[i], text) == 0) {
+            *ret = i < 4;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* YAML 1.1 as far as engines' decoders follow it; a tag of a text makes one. */
 static json_t *scalar(const yaml_node_t *node)
 {
     const char *text = (const char *)node->data.scalar.value;
     size_t n = node->data.scalar.length;
-    if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE) {
+    bool truth;
+    if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || strlen(text) != n ||
+        strcmp((const char *)node->tag, YAML_STR_TAG) != 0) {
         return json_stringn(text, n);
     }
-    if (n == 0 || strcmp(text, "null") == 0 || strcmp(text, "~") == 0) {
+    if (n == 0 || strcasecmp(text, "null") == 0 || strcmp(text, "~") == 0) {
         return json_null();
     }
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
-        return json_boolean(text[0] == 't');
-    }
-    return number_or_text(text, n);
+    return is_truth(text, &truth) ? json_boolean(truth) : number_or_text(text, n);
 }
 
 static json_t *value_of(struct reader *r, int index, unsigned depth);
@@ -60,21 +112,71 @@ static json_t *sequence(struct reader *r, const yaml_node_t *node, unsigned dept
     return list;
 }
 
+/* Engines refuse a key that stands twice, whatever its values are. */
+static bool put(struct reader *r, json_t *object, const char *key, json_t *value)
+{
+    if (json_object_get(object, key)) {
+        r->why = arena_printf(r->arena, "the key \"%s\" stands twice in one mapping",
+                              str_printable(r->arena, key));
+        return false;
+    }
+    if (json_object_set(object, key, value) < 0) {
+        r->why = "a key is not UTF-8";
+        return false;
+    }
+    return true;
+}
+
+/* The key "<<": the mapping of an alias, or each of a list, is put in (YAML 1.1, merge type). */
+static bool merge(struct reader *r, json_t *object, const json_t *from)
+{
+    const char *key;
+    json_t *value, *one;
+    size_t i;
+    if (json_is_array(from)) {
+        json_array_foreach(from, i, one)
+        {
+            if (!json_is_object(one) || !merge(r, object, one)) {
+                return false;
+            }
+        }
+        return true;
+    }
+    json_object_foreach((json_t *)(uintptr_t)from, key, value)
+    {
+        if (!put(r, object, key, value)) {
+            return false;
+        }
+    }
+    return json_is_object(from);
+}
+
+static bool add_pair(struct reader *r, json_t *object, const yaml_node_t *key, json_t *value)
+{
+    const char *text = (const char *)key->data.scalar.value;
+    bool merges = strcmp(text, "<<") == 0 && key->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    bool good = value && (merges ? merge(r, object, value) : put(r, object, text, value));
+    if (value && !good && !r->why) {
+        r->why = "the key << has no mapping";
+    }
+    return good;
+}
+
 static json_t *mapping(struct reader *r, const yaml_node_t *node, unsigned depth)
 {
     json_t *object = json_object();
     const yaml_node_pair_t *end = node->data.mapping.pairs.top;
     for (const yaml_node_pair_t *p = node->data.mapping.pairs.start; p < end; p++) {
         const yaml_node_t *key = yaml_document_get_node(r->document, p->key);
-        json_t *value = NULL;
-        if (!key || key->type != YAML_SCALAR_NODE) {
-            r->why = "a key is no plain text";
+        bool good = key && key->type == YAML_SCALAR_NODE;
+        if (good) {
+            json_t *value = value_of(r, p->value, depth + 1);
+            good = add_pair(r, object, key, value);
+            json_decref(value);
         } else {
-            value = value_of(r, p->value, depth + 1);
+            r->why = "a key is not plain text";
         }
-        if (!value ||
-            json_object_set_new(object, (const char *)key->data.scalar.value, value) < 0) {
-            r->why = r->why ? r->why : "a key is not UTF-8";
+        if (!good) {
             json_decref(object);
             return NULL;
         }
@@ -121,7 +223,7 @@ json_t *cdi_parse(struct arena *a, struct str text, const char **ret_why)
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text.s, text.n);
     if (!yaml_parser_load(&parser, &document)) {
-        *ret_why = arena_printf(a, "it is no YAML: %s in line %zu",
+        *ret_why = arena_printf(a, "it is not YAML: %s in line %zu",
                                 parser.problem ? parser.problem : "an error",
                                 parser.problem_mark.line + 1);
     } else {

@@ -320,6 +320,10 @@ struct host {
  * /proc nor /sys (the file system of an image). */
 int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_err *err) GM_CHECK;
 
+/* What lies at the path of a device node, links not followed: yes with its type in *ret_type ('c',
+ * 'b', 'p', or '\0': something else than a device), no, or unknown. */
+struct host_fact host_device(struct root *r, struct arena *a, const char *path, char *ret_type);
+
 /* The e_machine of the programs of the machine with this root, by its /proc/cpuinfo, and for the
  * running system by what gpumend was built for; 0: not known. */
 uint16_t host_machine(struct root *r, struct arena *a);

@@ -464,15 +464,45 @@ static void read_user(struct host_look *l)
     }
 }
 
-void host_collect_base(struct host_look *l)
+static void look_at_dev(struct host_look *l)
 {
-    struct host_node_line null_line;
     struct stat st;
     if (!l->root->is_host && host_read(l, "/.gpumend-nodes", &l->nodes_list) < 0) {
         l->nodes_list = (struct str){0};
     }
-    l->dev_seen = l->nodes_list.s || listed_node(l, "/dev/null", &null_line) ||
+    l->dev_seen = l->nodes_list.s ||
                   (root_stat(l->root, "/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+}
+
+struct host_fact host_device(struct root *r, struct arena *a, const char *path, char *ret_type)
+{
+    struct host_look l = {.root = r, .arena = a};
+    struct host_node_line line;
+    struct stat st;
+    look_at_dev(&l);
+    if (listed_node(&l, path, &line)) {
+        *ret_type = line.is_char ? 'c' : 'b';
+        return host_yes("/.gpumend-nodes", NULL);
+    }
+    int rc = root_lstat(r, path, &st);
+    if (rc == 0) {
+        *ret_type = S_ISCHR(st.st_mode)    ? 'c'
+                    : S_ISBLK(st.st_mode)  ? 'b'
+                    : S_ISFIFO(st.st_mode) ? 'p'
+                                           : '\0';
+        return *ret_type || l.dev_seen ? host_yes(path, NULL)
+                                       : host_unknown(path, "the device nodes cannot be seen");
+    }
+    if (rc != -ENOENT && rc != -ENOTDIR) {
+        return host_unknown(path, host_why(&l, rc));
+    }
+    return l.dev_seen ? host_no(path, "it is not there")
+                      : host_unknown(path, "the device nodes cannot be seen");
+}
+
+void host_collect_base(struct host_look *l)
+{
+    look_at_dev(l);
     if (host_read(l, "/proc/devices", &l->devices) < 0) {
         l->devices = (struct str){0};
     }

@@ -454,6 +454,8 @@ struct kb_engine {
     const char *id, *engine;
     const char *from; // release
     const char *cdi;  // the newest version of a CDI specification that it loads
+    const char *library; // release of container-device-interface that it is built with
+    const char *to;   // of an engine's last row: the newest release that was read; else NULL
     struct kb_origin origin;
 };
 

@@ -371,6 +371,8 @@ static const struct field engine_fields[] = {
     TEXT(struct kb_engine, "engine", engine),
     TEXT(struct kb_engine, "from", from),
     TEXT(struct kb_engine, "cdi", cdi),
+    TEXT(struct kb_engine, "library", library),
+    TEXT_OPT(struct kb_engine, "to", to),
     ORIGIN(struct kb_engine),
 };
 static const struct record engine_record = RECORD(struct kb_engine, engine_fields);

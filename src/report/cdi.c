@@ -1,5 +1,7 @@
 #include "report/cdi.h"
 
+#include <string.h>
+
 static const char *described(struct arena *a, const struct cdi_file *f)
 {
     if (!f->kind) {
@@ -11,30 +13,64 @@ static const char *described(struct arena *a, const struct cdi_file *f)
                         f->ours ? ", written by gpumend" : "");
 }
 
-static void print_file(const struct out *o, struct arena *a, const struct cdi_file *f)
+static const char *const severities[] = {
+    [CDI_WARNING] = "warning", [CDI_OPEN] = "unknown", [CDI_ERROR] = "error"};
+
+static enum cdi_severity worst_of(const struct cdi_file *f)
 {
-    bool error = false;
+    enum cdi_severity worst = CDI_WARNING;
     for (size_t i = 0; i < f->problems.n; i++) {
-        error |= f->problems.items[i].is_error;
+        worst = f->problems.items[i].severity > worst ? f->problems.items[i].severity : worst;
     }
+    return worst;
+}
+
+/* Which of the known engines pass over it, once for each reason, where others load it; none is
+ * known to be here. */
+static void print_engines(const struct out *o, struct arena *a, const struct cdi_files *files,
+                          const struct cdi_file *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->answers.n; i++) {
+        n += f->answers.items[i].why != NULL;
+    }
+    for (size_t i = 0; i < f->answers.n && n < f->answers.n && !files->engine; i++) {
+        const char *why = f->answers.items[i].why;
+        bool told = !why;
+        for (size_t k = 0; k < i && !told; k++) {
+            told = f->answers.items[k].why && strcmp(f->answers.items[k].why, why) == 0;
+        }
+        if (!told) {
+            out_print(o, OUT_PLAIN, "    not loaded by ");
+            out_wrap(o, 6, arena_printf(a, "%s: %s", cdi_engines_text(a, files, f, why), why));
+        }
+    }
+}
+
+static void print_file(const struct out *o, struct arena *a, const struct cdi_files *files,
+                       const struct cdi_file *f)
+{
+    enum cdi_severity worst = worst_of(f);
     out_print(o,
-              f->problems.n == 0 ? OUT_GREEN
-              : error            ? OUT_RED
-                                 : OUT_YELLOW,
+              f->problems.n == 0   ? OUT_GREEN
+              : worst == CDI_ERROR ? OUT_RED
+                                   : OUT_YELLOW,
               "%s",
-              f->problems.n == 0 ? "ok"
-              : error            ? "stale"
-                                 : "look");
+              f->problems.n == 0    ? "ok"
+              : worst == CDI_ERROR  ? "wrong"
+              : worst == CDI_OPEN   ? "unknown"
+                                    : "look");
     out_print(o, OUT_PLAIN, "  %s%s\n", str_printable(a, f->path), described(a, f));
     for (size_t i = 0; i < f->problems.n; i++) {
         const struct cdi_problem *p = &f->problems.items[i];
-        out_print(o, OUT_PLAIN, "    %s: ", p->is_error ? "error" : "warning");
+        out_print(o, OUT_PLAIN, "    %s: ", severities[p->severity]);
         out_wrap(o, 6, p->text);
     }
-    if (error) {
-        out_print(o, OUT_PLAIN, "    %s\n",
-                  f->ours ? "gpumend container cdi --refresh"
-                          : "write it anew with what wrote it, such as: nvidia-ctk cdi generate");
+    print_engines(o, a, files, f);
+    if (f->command && worst == CDI_ERROR) {
+        out_print(o, OUT_PLAIN, "    %s: %s\n", f->step, f->command);
+    } else if (f->step && worst == CDI_ERROR) {
+        out_print(o, OUT_PLAIN, "    %s\n", f->step);
     }
 }
 
@@ -44,12 +80,15 @@ void report_cdi_text(const struct out *o, struct arena *a, const struct cdi_file
         out_print(o, OUT_PLAIN, "%s loads specifications up to version %s.\n", f->engine,
                   f->engine_max);
     }
-    if (f->files.n == 0) {
-        out_print(o, OUT_PLAIN, "There is no specification in %s, %s or %s.\n", cdi_folders[0],
-                  cdi_folders[1], cdi_folders[2]);
-    }
     for (size_t i = 0; i < f->files.n; i++) {
-        print_file(o, a, &f->files.items[i]);
+        print_file(o, a, f, &f->files.items[i]);
+    }
+    for (size_t i = 0; i < f->unread.n; i++) {
+        out_print(o, OUT_YELLOW, "unknown");
+        out_print(o, OUT_PLAIN, "  %s\n", f->unread.items[i]);
+    }
+    if (f->files.n == 0 && f->unread.n == 0) {
+        out_print(o, OUT_PLAIN, "There is no specification in %s.\n", f->looked_in);
     }
 }
 
@@ -60,39 +99,76 @@ static json_t *problems_json(struct arena *a, const struct cdi_file *f)
         const struct cdi_problem *p = &f->problems.items[i];
         json_t *one =
             json_pack("{s:s, s:s, s:o}", "kind", cdi_fault_name(p->kind), "severity",
-                      p->is_error ? "error" : "warning", "text", out_json_text(a, p->text));
+                      severities[p->severity], "text", out_json_text(a, p->text));
         (void)json_array_append_new(list, one);
+    }
+    return list;
+}
+
+static json_t *engines_json(struct arena *a, const struct cdi_files *files, const struct cdi_file *f)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < f->answers.n; i++) {
+        const struct cdi_engine *e = &files->engines.items[i];
+        const char *why = f->answers.items[i].why;
+        json_t *one = json_pack(
+            "{s:s, s:s, s:o, s:s, s:o, s:b, s:o}", "engine", e->engine, "from", e->from, "until",
+            out_json_text(a, e->until), "library", e->library, "installed",
+            out_json_text(a, e->installed), "loads", why == NULL, "why", out_json_text(a, why));
+        (void)json_array_append_new(list, one);
+    }
+    return list;
+}
+
+static json_t *texts_json(struct arena *a, const host_texts *texts)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < texts->n; i++) {
+        (void)json_array_append_new(list, out_json_text(a, texts->items[i]));
     }
     return list;
 }
 
 json_t *report_cdi_json(struct arena *a, const struct cdi_files *f)
 {
-    json_t *files = json_array(), *folders = json_array();
-    for (size_t i = 0; i < f->folders.n; i++) {
-        (void)json_array_append_new(folders, out_json_text(a, f->folders.items[i]));
-    }
+    static const char *const verdicts[] = {
+        [CDI_WARNING] = "ok", [CDI_OPEN] = "unknown", [CDI_ERROR] = "broken"};
+    json_t *files = json_array();
     for (size_t i = 0; i < f->files.n; i++) {
         const struct cdi_file *one = &f->files.items[i];
         json_t *file = json_pack(
-            "{s:o, s:o, s:o, s:I, s:b, s:o}", "path", out_json_text(a, one->path), "kind",
+            "{s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "path", out_json_text(a, one->path), "kind",
             out_json_text(a, one->kind), "version", out_json_text(a, one->version), "devices",
-            (json_int_t)one->n_devices, "ours", one->ours, "problems", problems_json(a, one));
+            (json_int_t)one->n_devices, "ours", one->ours, "problems", problems_json(a, one),
+            "engines", engines_json(a, f, one));
         (void)json_array_append_new(files, file);
     }
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "schema", 1, "engine",
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "schema", 1, "engine",
                      out_json_text(a, f->engine), "engine_max", out_json_text(a, f->engine_max),
-                     "folders", folders, "files", files, "verdict",
-                     report_cdi_errors(f) ? "broken" : "ok");
+                     "folders", texts_json(a, &f->folders), "unread", texts_json(a, &f->unread),
+                     "files", files, "verdict", verdicts[report_cdi_worst(f)]);
 }
 
-size_t report_cdi_errors(const struct cdi_files *f)
+json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, json_t *wrote)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < f->files.n; i++) {
-        for (size_t k = 0; k < f->files.items[i].problems.n; k++) {
-            n += f->files.items[i].problems.items[k].is_error;
-        }
+    json_t *list = json_array();
+    for (size_t i = 0; i < specs->specs.n; i++) {
+        const struct cdi_spec *s = &specs->specs.items[i];
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:O}", "kind", s->kind, "file", s->file, "note",
+                            out_json_text(a, s->note), "document", s->document));
     }
-    return n;
+    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema", 1, "specifications", list, "left_out",
+                     texts_json(a, &specs->left_out), "notes", texts_json(a, &specs->notes), "wrote",
+                     wrote);
+}
+
+enum cdi_severity report_cdi_worst(const struct cdi_files *f)
+{
+    enum cdi_severity worst = f->unread.n ? CDI_OPEN : CDI_WARNING;
+    for (size_t i = 0; i < f->files.n; i++) {
+        enum cdi_severity one = worst_of(&f->files.items[i]);
+        worst = one > worst ? one : worst;
+    }
+    return worst;
 }

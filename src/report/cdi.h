@@ -11,7 +11,12 @@ void report_cdi_text(const struct out *o, struct arena *a, const struct cdi_file
 /* The reference belongs to the caller. docs/json.md, "container cdi". */
 json_t *report_cdi_json(struct arena *a, const struct cdi_files *f);
 
-/* The number of problems that keep a container from its GPUs. */
-size_t report_cdi_errors(const struct cdi_files *f);
+/* The specifications that were built, and which files were written; takes the reference `wrote`, an
+ * array of paths. The reference belongs to the caller. docs/json.md, "container cdi". */
+json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, json_t *wrote);
+
+/* The worst that was found: CDI_WARNING where nothing keeps a container from its GPUs, CDI_OPEN where
+ * it cannot be told. */
+enum cdi_severity report_cdi_worst(const struct cdi_files *f);
 
 #endif

@@ -648,6 +648,7 @@ def writing(exe, folder):
     check("write: once the other has another name", in_chroot(exe, top, "--write").returncode == 0
           and file.is_file(), "")
     (top / "usr/bin/nvidia-cdi-hook").write_text("")
+    (top / "usr/bin/nvidia-cdi-hook").chmod(0o755)
     hooked = in_chroot(exe, top, "--refresh")
     check("refresh: hooks, once there is one", hooked.returncode == 0 and "update-ldcache"
           in file.read_text() and "LD_LIBRARY_PATH" not in file.read_text(), hooked.stderr)
@@ -690,6 +691,19 @@ PODMAN_431 = """Package: podman
 Status: install ok installed
 Version: 4.3.1+ds1-8+deb12u1
 """
+DOCKER = """Package: docker-ce
+Status: install ok installed
+Version: 5:28.3.3-1~debian.12~bookworm
+
+Package: containerd.io
+Status: install ok installed
+Version: 1.7.24-1
+"""
+LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.90.07"  # is there, and no program
+HOOK_OF_EDITS = """  hooks:
+  - hookName: {name}
+    path: {path}
+"""
 GOOD = YAML.format(driver="550.90.07")
 
 # name -> machine, files, the kinds of problem that it must have
@@ -705,7 +719,67 @@ FAULTS = {
     "unknown-field": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + "colour: red\n"},
                       {"refused"}),
     "version-too-low": ("geforce-desktop",
-                        {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.3.0")}, {"refused"}),
+                        {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.3.0"),
+                         "/var/lib/dpkg/status": PODMAN_431.replace("4.3.1", "5.4.2")}, {"refused"}),
+    "version-too-low-for-some": ("geforce-desktop",
+                                 {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.3.0")},
+                                 {"refused"}),
+    "version-too-low-for-others": ("geforce-desktop",
+                                   {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.3.0"),
+                                    "/var/lib/dpkg/status": PODMAN_431}, set()),
+    "first-version-for-podman-4.3": ("geforce-desktop",
+                                     {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.1.0"),
+                                      "/var/lib/dpkg/status": PODMAN_431}, set()),
+    "first-version-today": ("geforce-desktop",
+                            {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.1.0"),
+                             "/lib/apk/db/installed": "P:podman\nV:5.8.2-r0\n\n"}, {"refused"}),
+    "newer-than-pacman's-podman": ("geforce-desktop",
+                                   {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "1.1.0"),
+                                    "/var/lib/pacman/local/podman-5.7.1-1/desc": "%NAME%\n"},
+                                   {"too-new"}),
+    "later-than-all-that-are-known": ("geforce-desktop",
+                                      {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "1.1.0"),
+                                       "/lib/apk/db/installed": "P:podman\nV:7.2.0-r0\n\n"}, set()),
+    "a-podman-that-was-removed": ("geforce-desktop",
+                                  {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.7.0"),
+                                   "/var/lib/dpkg/status": PODMAN_431.replace(
+                                       "ok installed", "ok config-files")}, set()),
+    "docker-and-its-containerd": ("geforce-desktop",
+                                  {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.8.0"),
+                                   "/var/lib/dpkg/status": DOCKER}, set()),
+    "yml": ("geforce-desktop", {"/etc/cdi/nvidia.yml": GOOD}, {"not-read"}),
+    "capital-ending": ("geforce-desktop", {"/etc/cdi/nvidia.YAML": GOOD}, {"not-read"}),
+    "yml-of-something-else": ("geforce-desktop", {"/etc/cdi/x.yml": "a: b\n"}, set()),
+    "yml-beside-one-that-counts": ("geforce-desktop", {"/etc/cdi/nvidia.yml": GOOD,
+                                                       "/etc/cdi/nvidia.yaml": GOOD}, {"not-read"}),
+    "a-folder-of-that-name": ("geforce-desktop", {"/etc/cdi/x.yaml/y": "a"}, set()),
+    "node-gone": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace("nvidiactl", "nvidia9")},
+                  {"path-gone"}),
+    "node-gone-but-stated": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace(
+        "  - path: /dev/nvidiactl\n",
+        "  - {path: /dev/nvidia9, type: c, major: 195, minor: 9}\n")}, {"path-gone"}),
+    "node-of-another-type": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace(
+        "  - path: /dev/nvidiactl\n", "  - {path: /dev/nvidiactl, type: b}\n")}, {"not-started"}),
+    "node-that-is-a-file": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace(
+        "/dev/nvidiactl", LIBCUDA)}, {"not-started"}),
+    "hook-with-a-relative-path": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
+        name="createContainer", path="nvidia-cdi-hook")}, {"not-started"}),
+    "hook-that-is-no-program": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
+        name="createContainer", path=LIBCUDA)}, {"not-started"}),
+    "hook-gone": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
+        name="createContainer", path="/usr/bin/nvidia-cdi-hook")}, {"path-gone"}),
+    "hook-of-the-container": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
+        name="startContainer", path="/sbin/ldconfig.of.the.image")}, set()),
+    "hook-without-time": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD + HOOK_OF_EDITS.format(
+        name="poststart", path=LIBCUDA) + "    timeout: 0\n"}, {"not-started"}),
+    "mount-without-bind": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace(", bind]", "]")},
+                           {"not-started"}),
+    "mount-of-a-file-system": ("geforce-desktop", {"/etc/cdi/nvidia.yaml": GOOD.replace(
+        "options: [ro,", "type: tmpfs\n    options: [ro,").replace(", bind]", "]").replace(
+            "hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.550.90.07", "hostPath: tmpfs")}, set()),
+    "keys-twice": ("geforce-desktop", {"/etc/cdi/n.yaml": GOOD + "kind: nvidia.com/gpu\n"},
+                   {"unreadable"}),
+    "numbers-as-names": ("geforce-desktop", {"/etc/cdi/n.yaml": GOOD.replace('"0"', "0")}, set()),
     "no-such-version": ("geforce-desktop",
                         {"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.2.9")}, {"refused"}),
     "no-devices": ("geforce-desktop",
@@ -734,8 +808,72 @@ FAULTS = {
         f"a{n}: &a{n} [{','.join(['*a%d' % (n - 1)] * 10)}]\n" for n in range(1, 12))},
         {"unreadable"}),
     "five-megabytes": ("geforce-desktop", {"/etc/cdi/n.yaml": "#" * (5 << 20)}, {"unreadable"}),
-    "hidden-file": ("geforce-desktop", {"/etc/cdi/.n.yaml": "a: [b"}, set()),
+    "hidden-file": ("geforce-desktop", {"/etc/cdi/.n.yaml": "a: [b"}, {"unreadable"}),
+    "hidden-file-of-no-ending": ("geforce-desktop", {"/etc/cdi/.n.yaml.123": "a: [b"}, set()),
 }
+
+
+# of those whose severity is the point
+SEVERITIES = {"version-too-low-for-some": {"unknown"}, "yml": {"error"},
+              "yml-beside-one-that-counts": {"warning"}, "node-gone": {"error"},
+              "node-gone-but-stated": {"warning"}, "mount-without-bind": {"warning"},
+              "hook-with-a-relative-path": {"error"}}
+
+
+def places(exe, folder):
+    """Which folder is read, what cannot be, and what stdout is with --json."""
+    top = tree(folder, "geforce-desktop")
+    for path in ("etc/cdi/bad.yaml", "srv/specs/nvidia.yaml"):
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text("a: [b" if "bad" in path else GOOD)
+    given = ["--check", "--json", "--host", str(top)]
+    one = json.loads(run(exe, *given, "--folder", "/srv/specs").stdout)
+    check("--folder: it alone is read", one["folders"] == ["/srv/specs"] and one["verdict"] == "ok"
+          and [f["path"] for f in one["files"]] == ["/srv/specs/nvidia.yaml"], one)
+    other = run(exe, *given)
+    check("without --folder: it is not", other.returncode == 1
+          and json.loads(other.stdout)["folders"] == ["/etc/cdi"], other.stdout)
+    none = run(exe, *given, "--folder", "/srv/none")
+    said = json.loads(none.stdout)
+    check("--folder of nothing: cannot tell", none.returncode == 3 and said["verdict"] == "unknown"
+          and "/srv/none" in said["unread"][0], none.stdout)
+    (top / "etc/cdi/bad.yaml").unlink()
+    (top / "etc/cdi").chmod(0)
+    if os.geteuid() == 0:
+        (folder / "gpumend").unlink(missing_ok=True)
+        shutil.copy(exe, folder / "gpumend")
+        closed = run(folder / "gpumend", *given, user=65534, group=65534, extra_groups=[])
+    else:
+        closed = run(exe, *given)
+    (top / "etc/cdi").chmod(0o755)
+    check("a folder that may not be read: cannot tell", closed.returncode == 3
+          and json.loads(closed.stdout)["unread"], closed.stdout + closed.stderr)
+    (top / ".gpumend-nodes").unlink()
+    unseen = run(exe, *given, "--folder", "/srv/specs")
+    check("nodes that cannot be seen: cannot tell", unseen.returncode == 3
+          and [p["kind"] for f in json.loads(unseen.stdout)["files"] for p in f["problems"]]
+          == ["unseen"], unseen.stdout)
+    for name in MACHINES:
+        done = run(exe, "--json", "--host", str(tree(folder, name)))
+        made = json.loads(done.stdout or "{}").get("specifications")
+        check(f"{name}: --json is JSON, or nothing", (done.returncode == 0) == bool(made)
+              and (done.stdout or "cannot be told" in done.stderr), done.stderr)
+
+
+def engines_named(exe, folder):
+    """Where engines differ, the text says which do not load a file."""
+    top = tree(folder, "geforce-desktop")
+    (top / "etc/cdi").mkdir(parents=True)
+    (top / "etc/cdi/nvidia.yaml").write_text(GOOD.replace("0.5.0", "0.6.0"))
+    done = run(exe, "--check", "--host", str(top))
+    said = " ".join(done.stdout.split())
+    check("0.6.0 without a known engine: ok, and who passes over it", done.returncode == 0
+          and "not loaded by containerd before 1.7.12, podman before 4.7: version 0.6.0" in said, said)
+    (top / "etc/cdi/nvidia.yaml").write_text(GOOD.replace("0.5.0", "0.2.0"))
+    done = run(exe, "--check", "--host", str(top))
+    said = " ".join(done.stdout.split())
+    check("0.2.0 without a known engine: it depends", done.returncode == 3
+          and "podman 4.3 to before 4.5 load it, today's refuse it" in said, said)
 
 
 def faults(exe, folder):
@@ -753,8 +891,12 @@ def faults(exe, folder):
             continue
         found = {p["kind"] for f in said["files"] for p in f["problems"]}
         check(f"fault {name}", found == kinds, (found, said["files"]))
-        errors = any(p["severity"] == "error" for f in said["files"] for p in f["problems"])
-        check(f"fault {name}: status", done.returncode == (1 if errors else 0), done.returncode)
+        worst = {p["severity"] for f in said["files"] for p in f["problems"]}
+        status = 1 if "error" in worst else 3 if "unknown" in worst else 0
+        check(f"fault {name}: status", done.returncode == status
+              and said["verdict"] == ("ok", "broken", "", "unknown")[status], done.returncode)
+        check(f"fault {name}: severity", worst == SEVERITIES.get(name, worst & {"error", "warning"})
+              and "unknown" not in worst - SEVERITIES.get(name, set()), worst)
         text = run(exe, "--check", "--host", str(top)).stdout
         missing = [p["text"] for f in said["files"] for p in f["problems"]
                    if "".join(p["text"].split()) not in "".join(text.split())]
@@ -786,6 +928,8 @@ def main():
         strange_names(exe, folder)
         jetson(exe, folder)
         faults(exe, folder)
+        places(exe, folder)
+        engines_named(exe, folder)
         writing(exe, folder)
         in_podman(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
