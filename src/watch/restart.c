@@ -101,14 +101,16 @@ static bool is_carrier(const char *object)
     return false;
 }
 
-/* The object to be named, whether one of a GPU was running, and what is known of the former. Names
- * off a stack that could not be walked may be old: none of them is evidence. */
+/* The object to be named, whether one of a GPU was running, and what is known of the former. Of a
+ * stack that could not be walked only the first is evidence, in which the signal hit: the others may
+ * be old. */
 static void attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
                       unsigned when, struct ending *ret)
 {
     bool all = page->walked && !page->code_unknown && seen->n && seen->n < END_OBJECTS_MAX;
     const char *gpu = seen->destructor && is_gpu(seen->destructor) ? seen->destructor : NULL;
-    for (size_t i = 0; page->walked && i < seen->n; i++) {
+    size_t n = page->walked ? seen->n : seen->n && !page->code_unknown ? 1 : 0;
+    for (size_t i = 0; i < n; i++) {
         gpu = !gpu && is_gpu(seen->objects[i]) ? seen->objects[i] : gpu;
         ret->object = !ret->object && !is_carrier(seen->objects[i]) ? seen->objects[i] : ret->object;
     }
@@ -221,6 +223,7 @@ static const char *unforgivable(const struct ending *e)
            : e->kind != ENDING_TEARDOWN ? "it had not ended"
            : e->status < 0              ? "with which status it ended is not known"
            : e->gpu == 0                ? "no code of a GPU library was running"
+           : e->gpu < 0 && e->object    ? "whether code of a GPU library was running cannot be told"
            : e->gpu < 0 && !e->gpu_loaded
                ? "in which library it was cannot be told, and no GPU runtime library was loaded"
                : NULL;

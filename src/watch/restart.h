@@ -52,8 +52,8 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
                   struct ending *ret);
 
 /* Whether an ending may be passed on as the program's own status: it had ended, with a status that is
- * known, and code of a GPU library was running, or what was running cannot be told and a GPU runtime
- * was loaded. */
+ * known, and code of a GPU library was running, or nothing of what was running is known and a GPU
+ * runtime was loaded. */
 bool ending_is_forgivable(const struct ending *e);
 
 struct restart {

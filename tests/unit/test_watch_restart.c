@@ -38,10 +38,12 @@ static const struct row {
     {"a program's own library of a like name", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME,
      END_HANDLERS, 0, "", "/l/libcudnn_mine.so", ENDING_TEARDOWN, 7, 0, false},
     {"after the end, off a stack that was not walked", SIGSEGV,
-     LOADED | CRASHED | KNOWN | RUNTIME | OLD, END_HANDLERS, 0, "", "/l/libcuda.so.1", ENDING_TEARDOWN,
+     LOADED | CRASHED | KNOWN | RUNTIME | OLD, END_HANDLERS, 0, "", "/l/libc.so.6", ENDING_TEARDOWN,
      7, -1, true},
     {"the same without a runtime", SIGSEGV, LOADED | CRASHED | KNOWN | OLD, END_HANDLERS, 0, "",
-     "/l/libcuda.so.1", ENDING_TEARDOWN, 7, -1, false},
+     "/l/libc.so.6", ENDING_TEARDOWN, 7, -1, false},
+    {"the same, in the driver itself", SIGSEGV, LOADED | CRASHED | KNOWN | OLD, END_HANDLERS, 0, "",
+     "/l/libcuda.so.1", ENDING_TEARDOWN, 7, 1, true},
     {"after the end", SIGSEGV, LOADED | CRASHED | KNOWN, END_HANDLERS, 0, "", "/l/libcuda.so.1",
      ENDING_TEARDOWN, 7, 1, true},
     {"after an end of unknown status", SIGSEGV, LOADED | CRASHED, END_HANDLERS, 0, "",
@@ -167,10 +169,15 @@ static void blamed(void **state)
     (void)snprintf(page.objects[1], sizeof page.objects[1], "/l/libcudart.so.12");
     ending_judge(&a, &end, &page, &e);
     assert_non_null(e.upstream);
-    page.walked = 0;
+    page.walked = 0; // what is behind libc may be old
     ending_judge(&a, &end, &page, &e);
     assert_null(e.upstream);
     assert_null(e.object);
+    assert_int_equal(e.gpu, -1);
+    (void)snprintf(page.objects[0], sizeof page.objects[0], "/l/libmine.so"); // the signal hit it
+    ending_judge(&a, &end, &page, &e);
+    assert_string_equal(e.object, "/l/libmine.so");
+    assert_int_equal(e.gpu, -1);
     arena_release(&a);
 }
 

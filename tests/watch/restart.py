@@ -59,7 +59,8 @@ ENDS = (
     ("static-exit-3", GPU, 3, "; forgiven: passed on as status 3"),
     ("static", "librocket.so", SEGV, "(librocket.so); not forgiven: no code of a GPU"),
     ("small-stack", GPU, ABRT, "(restart_end); not forgiven: no code of a GPU"),
-    ("null-code", GPU, 0, "SIGSEGV in an exit handler " + AFTER + "0 (restart_end); forgiven"),
+    ("generated-code", GPU, 0, AFTER + "0; in which library cannot be told; forgiven"),
+    ("null-code", GPU, SEGV, AFTER + "0 (restart_end); not forgiven: whether code of a GPU library was"),
     ("killed", GPU, -signal.SIGKILL, ""),
     ("terminated", GPU, -signal.SIGTERM, ""),
 )

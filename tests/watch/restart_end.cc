@@ -46,6 +46,24 @@ static void small_stack()
     }
 }
 
+// As a just-in-time compiler leaves it: code in no file, which keeps the address on the stack and
+// then writes to 0.
+static void generated(void *address)
+{
+#ifdef __x86_64__
+    static const unsigned char code[] = {0x57, 0x31, 0xc0, 0x89, 0x00}; // push, xor, mov
+#else
+    static const unsigned char code[] = {0xe0, 0x0f, 0x1f, 0xf8, 0x00, 0x00, 0x80, 0xd2, // str, mov,
+                                         0x00, 0x00, 0x00, 0xf9};                         // str
+#endif
+    void *at = mmap(nullptr, sizeof code, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memcpy(at, code, sizeof code);
+    if (mprotect(at, sizeof code, PROT_READ | PROT_EXEC) == 0) {
+        __builtin___clear_cache(static_cast<char *>(at), static_cast<char *>(at) + sizeof code);
+        reinterpret_cast<void (*)(void *)>(at)(address);
+    }
+}
+
 struct OwnThreadLocal {
     ~OwnThreadLocal()
     {
@@ -108,6 +126,8 @@ int main(int argc, char **argv)
     } else if (mode == "small-stack") {
         small_stack();
         std::atexit([] { std::abort(); });
+    } else if (mode == "generated-code") {
+        std::atexit([] { generated(dlsym(library, "go_deep")); });
     } else if (mode == "null-code") { // of a library that is gone, say
         std::atexit([] { reinterpret_cast<void (*volatile)()>(16)(); });
     } else if (mode == "own-exit") {

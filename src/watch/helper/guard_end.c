@@ -290,10 +290,8 @@ static bool look_at_frames(struct unwind_registers *g, bool exact)
         if (!add_object()) {
             return true;
         }
-        exact = false;
-        if (!unwind_described(&around.object, g, at, &space, &exact) &&
-            !(unwind_by_pointer(g) && (!g->pc || object_around(g->pc - 1)))) {
-            return false;
+        if (!unwind_described(&around.object, g, at, &space, &exact)) {
+            return false; // by the frame pointer it would be a guess
         }
     }
     return g->pc == 0;
@@ -341,10 +339,13 @@ static void look_at_stack(const ucontext_t *context)
     page->pc = g.pc;
     crash.words[crash.n++] = g.pc;
     page->code_unknown = !object_around(g.pc);
-    if (page->code_unknown) {
+    /* Of code that was generated, and is there, no frame can be left. */
+    bool nothing_there = (page->signal == SIGSEGV || page->signal == SIGBUS) && page->address == g.pc;
+    if (page->code_unknown && nothing_there) {
         step_back(&g);
     }
-    page->walked = look_at_frames(&g, !page->code_unknown) && *page->objects[0];
+    page->walked = (!page->code_unknown || nothing_there) &&
+                   look_at_frames(&g, !page->code_unknown) && *page->objects[0];
     if (!page->walked) {
         memset(page->objects, 0, sizeof page->objects);
         look_at_words(sp);
