@@ -200,19 +200,30 @@ static bool split(struct arena *a, const char *text, mend_words *out)
     return true;
 }
 
+static const char empty_environment[] = "env -i starts the program with an empty environment";
+
+/* An option of env(1); false: it is -S, with a text that is not split here. */
+static bool take_env_option(struct mend_start *s, const char *name, const struct given *g,
+                            mend_words *words)
+{
+    if (is_listed("i ignore-environment", g->name)) {
+        s->out->clears = empty_environment;
+    } else if (is_listed("u unset", g->name)) {
+        mend_start_set(s, name, g->value, NULL, false);
+    } else if (is_listed("C chdir", g->name)) {
+        const char *folder = mend_start_path(s, g->value);
+        s->cwd = folder ? folder : mend_unknown;
+    } else if (is_listed("S split-string", g->name)) {
+        return split(s->a, g->value, words);
+    }
+    return true;
+}
+
 static int start_env(struct mend_start *s, const char *name, const given_list *given, mend_words *w)
 {
     mend_words words = {0};
     for (size_t i = 0; i < given->n; i++) {
-        const struct given *g = &given->items[i];
-        if (is_listed("i ignore-environment", g->name)) {
-            s->out->clears = "env -i starts the program with an empty environment";
-        } else if (is_listed("u unset", g->name)) {
-            mend_start_set(s, name, g->value, NULL, false);
-        } else if (is_listed("C chdir", g->name)) {
-            const char *folder = mend_start_path(s, g->value);
-            s->cwd = folder ? folder : mend_unknown;
-        } else if (is_listed("S split-string", g->name) && !split(s->a, g->value, &words)) {
+        if (!take_env_option(s, name, &given->items[i], &words)) {
             return mend_start_unseen(s, "the text behind env -S has variables or escapes");
         }
     }
@@ -225,7 +236,7 @@ static int start_env(struct mend_start *s, const char *name, const given_list *g
                    ? mend_start_unseen(s, "env -S inside env -S") : rc;
     }
     if (words.n && strcmp(words.items[0], "-") == 0) {
-        s->out->clears = "env -i starts the program with an empty environment";
+        s->out->clears = empty_environment;
         cut(&words, 1);
     }
     take_assignments(s, name, &words);
@@ -332,20 +343,28 @@ static bool has_own_requirements(struct mend_start *s, const mend_words *w)
     return false;
 }
 
-static int start_uv(struct mend_start *s, const char *name, const given_list *given, mend_words *w)
+/* Why uv runs the words in an environment that it makes for them, a clause; NULL: it does not. */
+static const char *uv_makes_its_own(struct mend_start *s, const char *name, const given_list *given,
+                                    const mend_words *w)
 {
     static const char own[] = "with with-editable with-requirements w isolated script s";
-    const char *folder = given_value(given, "directory", "directory");
-    s->cwd = folder && mend_start_path(s, folder) ? mend_start_path(s, folder) : s->cwd;
     for (size_t i = 0; i < given->n; i++) {
         if (is_listed(own, given->items[i].name)) {
-            return mend_start_unseen(s, arena_printf(s->a, "%s makes an environment for this command "
-                                                           "(%s)", name, given->items[i].name));
+            return arena_printf(s->a, "%s makes an environment for this command (%s)", name,
+                                given->items[i].name);
         }
     }
-    if (has_own_requirements(s, w)) {
-        return mend_start_unseen(s, "uv makes an environment for this script, which names its own "
-                                    "requirements");
+    return has_own_requirements(s, w) ? "uv makes an environment for this script, which names its "
+                                        "own requirements" : NULL;
+}
+
+static int start_uv(struct mend_start *s, const char *name, const given_list *given, mend_words *w)
+{
+    const char *folder = given_value(given, "directory", "directory");
+    s->cwd = folder && mend_start_path(s, folder) ? mend_start_path(s, folder) : s->cwd;
+    const char *own = uv_makes_its_own(s, name, given, w);
+    if (own) {
+        return mend_start_unseen(s, own);
     }
     const char *prefix = uv_environment(s, given);
     if (!prefix || !is_folder(s, prefix)) {

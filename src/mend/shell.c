@@ -130,6 +130,24 @@ static void push_variable(struct shell *h, struct word *w, struct str name, cons
     push_value(h, w, !value && path ? "" : value);
 }
 
+/* What "-WORD", ":-WORD" and its likes behind a name make of its value. */
+static void push_default(struct shell *h, struct word *w, const char *value, struct str rest,
+                         unsigned depth)
+{
+    bool colon = rest.s[0] == ':';
+    rest.s += colon, rest.n -= colon;
+    char form = rest.n ? rest.s[0] : '\0';
+    bool set = value && (!colon || value == mend_unknown || *value);
+    struct str other = {rest.s + 1, rest.n ? rest.n - 1 : 0};
+    if (form == '+' ? value == mend_unknown : !strchr("-=?", form) || !form) {
+        w->known = false; // parts of a value, or whether there is one
+    } else if (form != '+' && set) {
+        push_value(h, w, value);
+    } else if (form != '+' || set) {
+        expand(h, w, other, depth + 1);
+    }
+}
+
 /* "${NAME}", "${NAME:-WORD}" and its likes. */
 static void push_braced(struct shell *h, struct word *w, struct str inside, unsigned depth)
 {
@@ -138,49 +156,17 @@ static void push_braced(struct shell *h, struct word *w, struct str inside, unsi
         n++;
     }
     const char *value = variable(h, (struct str){inside.s, n});
-    struct str rest = {inside.s + n, inside.n - n};
-    bool colon = rest.n && rest.s[0] == ':';
-    rest.s += colon, rest.n -= colon;
-    bool set = value && (!colon || value == mend_unknown || *value);
-    struct str other = {rest.s + 1, rest.n ? rest.n - 1 : 0};
-    if (!rest.n && !colon) {
-        push_variable(h, w, (struct str){inside.s, n}, value);
-    } else if (rest.n && (rest.s[0] == '-' || rest.s[0] == '=' || rest.s[0] == '?')) {
-        if (set) {
-            push_value(h, w, value);
-        } else {
-            expand(h, w, other, depth + 1);
-        }
-    } else if (rest.n && rest.s[0] == '+') {
-        if (value == mend_unknown) {
-            w->known = false;
-        } else if (set) {
-            expand(h, w, other, depth + 1);
-        }
+    if (n == inside.n) {
+        push_variable(h, w, inside, value);
     } else {
-        w->known = false; // parts of a value
+        push_default(h, w, value, (struct str){inside.s + n, inside.n - n}, depth);
     }
     w->any = true;
 }
 
-/* At a dollar sign; takes it and what belongs to it. */
-static void push_dollar(struct shell *h, struct word *w, struct str *text, unsigned depth)
+/* "$NAME", "$1", "$@" and a dollar sign that stands for itself. */
+static void push_named(struct shell *h, struct word *w, struct str *text)
 {
-    text->s++, text->n--;
-    if (text->n && *text->s == '(') {
-        struct str inside = take_bracketed(text, '(', ')');
-        push_value(h, w, inside.s ? output_of(h, inside) : NULL);
-        return;
-    }
-    if (text->n && *text->s == '{') {
-        struct str inside = take_bracketed(text, '{', '}');
-        if (inside.s && depth < 8) {
-            push_braced(h, w, inside, depth);
-        } else {
-            w->known = false;
-        }
-        return;
-    }
     size_t n = 0;
     bool digit = text->n && *text->s >= '0' && *text->s <= '9';
     while (n < text->n && is_name_char(text->s[n]) && (!digit || n < 1)) {
@@ -198,6 +184,35 @@ static void push_dollar(struct shell *h, struct word *w, struct str *text, unsig
     text->s += n, text->n -= n;
 }
 
+/* At a dollar sign; takes it and what belongs to it. */
+static void push_dollar(struct shell *h, struct word *w, struct str *text, unsigned depth)
+{
+    text->s++, text->n--;
+    char next = text->n ? *text->s : '\0';
+    if (next == '(') {
+        struct str inside = take_bracketed(text, '(', ')');
+        push_value(h, w, inside.s ? output_of(h, inside) : NULL);
+    } else if (next == '{') {
+        struct str inside = take_bracketed(text, '{', '}');
+        if (inside.s && depth < 8) {
+            push_braced(h, w, inside, depth);
+        } else {
+            w->known = false;
+        }
+    } else {
+        push_named(h, w, text);
+    }
+}
+
+/* At a backquote; takes what is between it and the next. */
+static void push_backquoted(struct shell *h, struct word *w, struct str *text)
+{
+    size_t n = str_find_char((struct str){text->s + 1, text->n - 1}, '`');
+    push_value(h, w, output_of(h, (struct str){text->s + 1, n}));
+    n = n + 2 < text->n ? n + 2 : text->n;
+    text->s += n, text->n -= n;
+}
+
 /* Text in double quotes. */
 static void expand(struct shell *h, struct word *w, struct str text, unsigned depth)
 {
@@ -205,10 +220,7 @@ static void expand(struct shell *h, struct word *w, struct str text, unsigned de
         if (*text.s == '$') {
             push_dollar(h, w, &text, depth);
         } else if (*text.s == '`') {
-            size_t n = str_find_char((struct str){text.s + 1, text.n - 1}, '`');
-            push_value(h, w, output_of(h, (struct str){text.s + 1, n}));
-            n = n + 2 < text.n ? n + 2 : text.n;
-            text.s += n, text.n -= n;
+            push_backquoted(h, w, &text);
         } else {
             bool escaped = *text.s == '\\' && text.n > 1 && strchr("$`\"\\", text.s[1]);
             push(h, w, text.s + escaped, 1);
@@ -272,10 +284,7 @@ static const char *take_word(struct shell *h, struct str *text)
         } else if (*text->s == '$') {
             push_dollar(h, &w, text, 0);
         } else if (*text->s == '`') {
-            size_t n = str_find_char((struct str){text->s + 1, text->n - 1}, '`');
-            push_value(h, &w, output_of(h, (struct str){text->s + 1, n}));
-            n = n + 2 < text->n ? n + 2 : text->n;
-            text->s += n, text->n -= n;
+            push_backquoted(h, &w, text);
         } else {
             bool escaped = *text->s == '\\' && text->n > 1;
             bool joined = escaped && text->s[1] == '\n';
@@ -324,45 +333,67 @@ static bool is_descriptor(const char *word, struct str rest)
     return rest.n && strchr("<>", *rest.s) && *word && !word[strspn(word, "0123456789")];
 }
 
+/* Words of the script, or one word with its text before it was expanded. */
+static void take_words(struct shell *h, struct command *c)
+{
+    if (take_all_words(h, &h->rest, &c->words)) {
+        while (c->raws.n < c->words.n) {
+            VEC_PUSH(h->s->a, &c->raws, NULL);
+        }
+        return;
+    }
+    const char *raw = h->rest.s;
+    const char *word = take_word(h, &h->rest);
+    if (word == mend_unknown || !is_descriptor(word, h->rest)) {
+        size_t n = (size_t)(h->rest.s - raw);
+        VEC_PUSH(h->s->a, &c->raws, arena_strndup(h->s->a, raw, n < 512 ? n : 512));
+        VEC_PUSH(h->s->a, &c->words, word);
+    }
+}
+
+/* A character that ends a command; true if there is one that it ends. */
+static bool take_end(struct shell *h, struct command *c)
+{
+    c->end = *h->rest.s;
+    h->rest.s++, h->rest.n--;
+    if (c->end == '\n' && c->document) {
+        skip_document(h, c->document);
+        c->document = NULL;
+    }
+    return c->words.n || c->end == '(' || c->end == ')';
+}
+
+/* Takes blanks, a joined line or a comment off the head; false: there is none. */
+static bool skip_blank(struct shell *h)
+{
+    char x = *h->rest.s;
+    bool joined = str_starts(h->rest, "\\\n");
+    if (!strchr(" \t\r#", x) && !joined) {
+        return false;
+    }
+    size_t n = x == '#' ? str_find_char(h->rest, '\n') : 1u + joined;
+    h->rest.s += n, h->rest.n -= n;
+    return true;
+}
+
 /* The next simple command; false at the end of the text. */
 static bool take_command(struct shell *h, struct command *ret)
 {
     struct command c = {.end = '\n'};
-    while (h->rest.n) {
+    bool ended = false;
+    while (h->rest.n && !ended) {
         char x = *h->rest.s;
-        if (strchr(" \t\r", x) || str_starts(h->rest, "\\\n")) {
-            h->rest.s += 1 + (x == '\\'), h->rest.n -= 1u + (x == '\\');
-        } else if (x == '#') {
-            size_t n = str_find_char(h->rest, '\n');
-            h->rest.s += n, h->rest.n -= n;
-        } else if (x == '<' || x == '>' || (x == '&' && str_starts(h->rest, "&>"))) {
+        if (skip_blank(h)) {
+            continue;
+        }
+        if (x == '<' || x == '>' || str_starts(h->rest, "&>")) {
             take_redirection(h, &c);
         } else if (strchr("\n;&|()", x)) {
-            c.end = x;
-            h->rest.s++, h->rest.n--;
-            if (x == '\n' && c.document) {
-                skip_document(h, c.document);
-                c.document = NULL;
-            }
-            if (c.words.n || x == '(' || x == ')') {
-                break;
-            }
-        } else if (take_all_words(h, &h->rest, &c.words)) {
-            while (c.raws.n < c.words.n) {
-                VEC_PUSH(h->s->a, &c.raws, NULL);
-            }
+            ended = take_end(h, &c);
         } else {
-            const char *raw = h->rest.s;
-            const char *word = take_word(h, &h->rest);
-            if (word == mend_unknown || !is_descriptor(word, h->rest)) {
-                size_t n = (size_t)(h->rest.s - raw);
-                VEC_PUSH(h->s->a, &c.raws, arena_strndup(h->s->a, raw, n < 512 ? n : 512));
-                VEC_PUSH(h->s->a, &c.words, word);
-            }
+            take_words(h, &c);
         }
-        if (c.words.n >= WORDS_MAX) {
-            break;
-        }
+        ended |= c.words.n >= WORDS_MAX;
     }
     if (c.document) {
         skip_document(h, c.document);
@@ -419,8 +450,21 @@ static void start_program(struct shell *h, const mend_words *w, bool replaced)
 
 /* ------------------------------------------------------------------ what the shell does itself */
 
-/* "NAME=VALUE", from the text before it was expanded: `keeps` says whether the old value stays at the
- * head of the new one. */
+/* Whether a text that a variable is set to begins with the variable's old value. */
+static bool keeps_value(struct arena *a, const char *name, const char *text)
+{
+    const char *forms[] = {arena_printf(a, "$%s", name), arena_printf(a, "${%s}", name),
+                           arena_printf(a, "${%s:", name)};
+    bool keeps = false;
+    text += *text == '"';
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t len = strlen(forms[i]);
+        keeps |= starts_with(text, forms[i]) && (i || !is_name_char(text[len]));
+    }
+    return keeps;
+}
+
+/* "NAME=VALUE"; `raw`: the text before it was expanded. */
 static bool assign(struct shell *h, const char *word, const char *raw)
 {
     size_t n = 0;
@@ -430,15 +474,7 @@ static bool assign(struct shell *h, const char *word, const char *raw)
     if (!n || raw[n] != '=' || (raw[0] >= '0' && raw[0] <= '9')) {
         return false;
     }
-    const char *name = arena_strndup(h->s->a, raw, n), *text = raw + n + 1;
-    text += *text == '"';
-    const char *forms[] = {arena_printf(h->s->a, "$%s", name), arena_printf(h->s->a, "${%s}", name),
-                           arena_printf(h->s->a, "${%s:", name)};
-    bool keeps = false;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        size_t len = strlen(forms[i]);
-        keeps |= starts_with(text, forms[i]) && (i || !is_name_char(text[len]));
-    }
+    const char *name = arena_strndup(h->s->a, raw, n);
     bool known = word != mend_unknown && starts_with(word, name) && word[n] == '=';
     if (!known && starts_with(name, "LD_") && !h->unseen) {
         h->unseen = arena_printf(h->s->a, "%s sets %s to what is known only by running it", h->name,
@@ -450,7 +486,8 @@ static bool assign(struct shell *h, const char *word, const char *raw)
                                        h->name);
         return true;
     }
-    mend_start_set(h->s, h->name, name, known ? word + n + 1 : mend_unknown, keeps);
+    mend_start_set(h->s, h->name, name, known ? word + n + 1 : mend_unknown,
+                   keeps_value(h->s->a, name, raw + n + 1));
     return true;
 }
 
@@ -467,6 +504,21 @@ static void change_folder(struct shell *h, const mend_words *w)
 
 static void read_text(struct shell *h, struct str text);
 
+/* The environment that the activation script at `path` enters: of venv, or of conda with a name. */
+static void enter_of(struct mend_start *s, const char *path, const mend_words *w)
+{
+    struct stat st;
+    const char *prefix = path_dir(s->a, path_dir(s->a, path));
+    const char *meta = path_join(s->a, prefix, "conda-meta");
+    const char *name = w->n > 2 ? w->items[2] : "base";
+    if (root_stat(s->root, path_join(s->a, prefix, "pyvenv.cfg"), &st) == 0) {
+        mend_start_enter(s, prefix);
+    } else if (root_stat(s->root, meta, &st) == 0) {
+        mend_start_enter(s, strcmp(name, "base") == 0
+                                ? prefix : arena_printf(s->a, "%s/envs/%s", prefix, name));
+    }
+}
+
 /* `. FILE`: an activation script is known by its name, any other is read. */
 static void source(struct shell *h, const mend_words *w)
 {
@@ -476,17 +528,7 @@ static void source(struct shell *h, const mend_words *w)
         return;
     }
     if (strcmp(path_base(path), "activate") == 0) {
-        struct stat st;
-        const char *prefix = path_dir(h->s->a, path_dir(h->s->a, path));
-        const char *meta = path_join(h->s->a, prefix, "conda-meta");
-        if (root_stat(h->s->root, path_join(h->s->a, prefix, "pyvenv.cfg"), &st) == 0) {
-            mend_start_enter(h->s, prefix);
-        } else if (root_stat(h->s->root, meta, &st) == 0) {
-            const char *name = w->n > 2 ? w->items[2] : "base";
-            mend_start_enter(h->s, strcmp(name, "base") == 0
-                                       ? prefix
-                                       : arena_printf(h->s->a, "%s/envs/%s", prefix, name));
-        }
+        enter_of(h->s, path, w);
         return;
     }
     if (++h->s->hops <= MEND_START_HOPS_MAX &&
@@ -551,6 +593,21 @@ static void shift(struct shell *h, const mend_words *w)
     h->positionals.items += n, h->positionals.n -= n;
 }
 
+static void unset(struct shell *h, const mend_words *w)
+{
+    for (size_t i = 1; i < w->n; i++) {
+        mend_start_set(h->s, h->name, w->items[i], NULL, false);
+    }
+}
+
+static void eval(struct shell *h, const mend_words *w)
+{
+    for (size_t i = 1; i < w->n && !h->unseen; i++) {
+        h->unseen = w->items[i] == mend_unknown
+                        ? "it evaluates a text that is known only by running it" : NULL;
+    }
+}
+
 /* Commands of the shell itself that matter here; false: it is another. */
 static bool run_builtin(struct shell *h, const mend_words *w)
 {
@@ -569,14 +626,9 @@ static bool run_builtin(struct shell *h, const mend_words *w)
     } else if (strcmp(name, "exit") == 0 || strcmp(name, "return") == 0) {
         h->ended |= h->depth == 0;
     } else if (strcmp(name, "unset") == 0) {
-        for (size_t i = 1; i < w->n; i++) {
-            mend_start_set(h->s, h->name, w->items[i], NULL, false);
-        }
+        unset(h, w);
     } else if (strcmp(name, "eval") == 0) {
-        for (size_t i = 1; i < w->n && !h->unseen; i++) {
-            h->unseen = w->items[i] == mend_unknown ? "it evaluates a text that is known only by "
-                                                      "running it" : NULL;
-        }
+        eval(h, w);
     } else {
         return is_one_of(name, ": [ [[ test echo printf trap wait sleep ulimit umask read kill true "
                                "false alias bind break builtin continue declare local typeset "
@@ -665,10 +717,24 @@ static void read_text(struct shell *h, struct str text)
 
 /* ------------------------------------------------------------------ the result */
 
+/* The Python that was found is what the text starts. */
+static void take_found(struct shell *h)
+{
+    struct mend_program *out = h->s->out;
+    const char *file = out->file, *clears = out->clears;
+    *out = h->found;
+    out->file = file;
+    out->clears = h->found.clears ? h->found.clears : clears;
+    h->s->cwd = h->found_cwd;
+    h->s->sets = h->found_sets;
+    if (h->several && !h->found_sure) {
+        out->script = out->module = out->code = NULL;
+    }
+}
+
 static int finish(struct shell *h)
 {
     struct mend_start *s = h->s;
-    const char *clears = s->out->clears;
     if (!h->has_found && h->elf && !h->unseen) {
         s->out->kind = MEND_ELF;
         s->out->elf = h->elf;
@@ -684,15 +750,7 @@ static int finish(struct shell *h)
     if (h->unseen && strstr(h->unseen, " sets LD_")) {
         return mend_start_unseen(s, h->unseen);
     }
-    const char *file = s->out->file;
-    *s->out = h->found;
-    s->out->file = file;
-    s->out->clears = h->found.clears ? h->found.clears : clears;
-    s->cwd = h->found_cwd;
-    s->sets = h->found_sets;
-    if (h->several && !h->found_sure) {
-        s->out->script = s->out->module = s->out->code = NULL;
-    }
+    take_found(h);
     return 0;
 }
 
@@ -720,44 +778,62 @@ int mend_start_script(struct mend_start *s, const char *path, const mend_words *
     return read_all(s, path_base(path), path, text, w);
 }
 
-/* The words of the shell itself: options, then -c with a text, a script, or standard input. */
-int mend_start_shell(struct mend_start *s, const char *name, const mend_words *w)
+struct shell_options {
+    bool text;  // -c
+    bool login; // -l; -i as well, whose files may set PATH
+};
+
+/* The shell's own options; returns how many words they are. */
+static size_t take_shell_options(const mend_words *w, struct shell_options *ret)
 {
-    bool text = false, login = false;
     size_t i = 0;
     for (; i < w->n && w->items[i] != mend_unknown && strchr("-+", w->items[i][0]) && w->items[i][0];
          i++) {
         const char *word = w->items[i];
         if (strcmp(word, "--") == 0) {
-            i++;
-            break;
+            return i + 1;
         }
         bool is_long = starts_with(word, "--");
-        text |= !is_long && strchr(word, 'c');
-        login |= is_one_of(word, "--login") || (!is_long && strpbrk(word, "li"));
+        ret->text |= !is_long && strchr(word, 'c');
+        ret->login |= is_one_of(word, "--login") || (!is_long && strpbrk(word, "li"));
         i += is_one_of(word, "--rcfile --init-file") || (!is_long && strpbrk(word, "oO"));
     }
-    mend_words rest = {.items = w->items + i, .n = i < w->n ? w->n - i : 0};
-    if (!rest.n) {
+    return i < w->n ? i : w->n;
+}
+
+/* -c TEXT, and the words behind it: $0 and further. */
+static int read_command_text(struct mend_start *s, const char *name, const char *text,
+                             mend_words *words)
+{
+    const char *zero = words->n && words->items[0] != mend_unknown ? words->items[0] : NULL;
+    if (words->n) {
+        words->items++, words->n--;
+    }
+    return read_all(s, arena_printf(s->a, "%s -c", name), zero, str_of(text), words);
+}
+
+/* The words of the shell itself: options, then -c with a text, a script, or standard input. */
+int mend_start_shell(struct mend_start *s, const char *name, const mend_words *w)
+{
+    struct shell_options options = {0};
+    size_t at = take_shell_options(w, &options);
+    if (at == w->n) {
         return mend_start_unseen(s, arena_printf(s->a, "%s reads its commands from standard input",
                                                  name));
     }
-    if (rest.items[0] == mend_unknown) {
+    const char *first = w->items[at];
+    mend_words words = {.items = w->items + at + 1, .n = w->n - at - 1};
+    if (first == mend_unknown) {
         return mend_start_unseen(s, "what a shell is to do is known only by running it");
     }
-    if (login && !s->other_path) {
+    if (options.login && !s->other_path) {
         s->other_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
         s->other_why = "a login shell sets PATH itself";
     }
-    mend_words words = {.items = rest.items + 1, .n = rest.n - 1};
-    if (!text) {
-        const char *path = mend_start_path(s, rest.items[0]);
-        return path ? mend_start_script(s, path, &words)
-                    : mend_start_unseen(s, "the folder in which it starts is not known");
+    if (options.text) {
+        return read_command_text(s, name, first, &words);
     }
-    const char *zero = words.n && words.items[0] != mend_unknown ? words.items[0] : NULL;
-    if (words.n) {
-        words.items++, words.n--;
-    }
-    return read_all(s, arena_printf(s->a, "%s -c", name), zero, str_of(rest.items[0]), &words);
+    const char *path = mend_start_path(s, first);
+    return path ? mend_start_script(s, path, &words)
+                : mend_start_unseen(s, "the folder in which it starts is not known");
 }
