@@ -153,7 +153,26 @@ def library_alone(exe):
             yield f"a program: status {r.status}: {r.out}{r.err}"
 
 
-CASES = [library_alone, one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
+def distributions(exe):
+    """What is no distribution's name is none, and where not all are listed the verdict is not ok."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(Path(folder) / "root").python()
+        site = tree.real(tree.site)
+        (site / "-rfoo-1.0.dist-info").mkdir()
+        (site / "-rfoo-1.0.dist-info/METADATA").write_text("Name: -rfoo\nVersion: 1.0\n")
+        tree.dist("six", "1.16.0", [])
+        r = Run(exe, "check", "--root", tree.top, tree.prefix, "--json")
+        names = [p["name"] for p in json.loads(r.out)["python"]["packages"]]
+        if r.status != 0 or "-rfoo" in names or "six" not in names or "its name is not valid" not in r.out:
+            yield f"status {r.status}, {names}"
+        for n in range(20000):
+            (site / f"aa{n}-1.0.dist-info").mkdir()
+        r = Run(exe, "check", "--root", tree.top, tree.prefix)
+        if r.status != 3 or "more than 20000 distributions" not in r.out or "unknown" not in r.out:
+            yield f"many: status {r.status}: {r.out}"
+
+
+CASES = [distributions, library_alone, one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
 
 
 def main():

@@ -448,10 +448,10 @@ static bool devices_are_known(const struct model *m)
 }
 
 /* Whether there was something to judge: a process, and in it one import that is known; without a
- * program the machine itself. Packages that this user may not see are not judged. */
+ * program the machine itself. Packages that this user may not see, or beyond a bound, are not judged. */
 static bool looked(const struct model *m)
 {
-    if ((m->env && m->env->denied) || m->unsure) {
+    if ((m->env && (m->env->denied || m->env->cut)) || m->unsure) {
         return false;
     }
     /* The devices of the machine on which an image will run say nothing of the image. */

@@ -105,7 +105,31 @@ static bool is_full(struct lister *l)
         return false;
     }
     py_note(l->env, "more than %d distributions; the rest is not listed", PY_DISTS_MAX);
+    l->env->cut = true;
     return true;
+}
+
+/* Of PEP 440 or conda's; old ones follow neither to the letter. */
+static bool is_version_text(struct str s)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.!+_-";
+    bool is_plain = s.n > 0 && s.s[0] != '-';
+    for (size_t i = 0; i < s.n; i++) {
+        is_plain &= s.s[i] && strchr(plain, s.s[i]);
+    }
+    return is_plain;
+}
+
+/* Names and versions become words of commands: what is none is not taken for a distribution, as pip does
+ * not ("Ignoring invalid distribution"). */
+static void add_dist(struct lister *l, struct py_dist d)
+{
+    if (!py_name_valid(str_of(d.name))) {
+        py_note(l->env, "%s is not a distribution: its name is not valid", d.info);
+        return;
+    }
+    d.version = d.version && is_version_text(str_of(d.version)) ? d.version : NULL;
+    VEC_PUSH(l->env->arena, &l->dists, d);
 }
 
 static void list_site(struct lister *l, const char *site)
@@ -124,6 +148,7 @@ static void list_site(struct lister *l, const char *site)
     if (names.truncated) {
         py_note(env, "%s: more than %d distributions; the rest is not listed", site,
                 SITE_NAMES_MAX);
+        env->cut = true;
     }
     for (size_t i = 0; i < names.n && !is_full(l); i++) {
         struct str stem = str_of(names.names[i]);
@@ -137,7 +162,7 @@ static void list_site(struct lister *l, const char *site)
             continue;
         }
         split_name(env->arena, stem, &d);
-        VEC_PUSH(env->arena, &l->dists, d);
+        add_dist(l, d);
     }
 }
 
@@ -168,7 +193,7 @@ static void list_conda(struct lister *l)
             .kind = PY_DIST_CONDA,
             .site = env->prefix,
             .info = path_join(env->arena, meta, names.names[i])};
-        VEC_PUSH(env->arena, &l->dists, d);
+        add_dist(l, d);
     }
 }
 
@@ -191,7 +216,7 @@ void py_dists_list(struct py_env *env)
             continue;
         }
         const struct py_metadata *m = py_dist_metadata(env, d); // the name does not tell
-        if (m && m->version.n) {
+        if (m && is_version_text(m->version)) {
             d->version = str_dup(env->arena, m->version);
         }
     }

@@ -55,6 +55,16 @@ static bool is_name_char(char c)
     return is_alnum(c) || c == '-' || c == '_' || c == '.';
 }
 
+bool py_name_valid(struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if (!is_name_char(name.s[i])) {
+            return false;
+        }
+    }
+    return name.n && is_alnum(name.s[0]) && is_alnum(name.s[name.n - 1]);
+}
+
 static void skip(struct reader *r, size_t n)
 {
     r->rest.s += n, r->rest.n -= n;

@@ -60,6 +60,10 @@ enum py_answer py_marker_eval(struct arena *a, const struct py_marker *m,
 /* The normalised name of PEP 503: lower case, runs of "-", "_" and "." become one "-". */
 char *py_name_normal(struct arena *a, struct str name);
 
+/* Whether the text can be a distribution's name: letters, digits, and between them "-", "_" and "."
+ * (core metadata specification, "Name"). Another one, such as "-rfile", would be an option of pip. */
+bool py_name_valid(struct str name);
+
 /* Whether two names are the same after normalisation. */
 bool py_name_eq(struct str a, struct str b);
 
