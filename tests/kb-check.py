@@ -253,6 +253,24 @@ def check_provides(rows, areas, problems):
                 problems.append("%s: %s is not absolute" % (row["id"], folder))
 
 
+def check_repositories(rows, areas, problems):
+    """One row a system and version; each vendor that a provider names has a row."""
+    seen = set()
+    for row in rows:
+        for system in row["systems"]:
+            if (system, row["version"]) in seen:
+                problems.append("%s: %s %s stands twice" % (row["id"], system, row["version"]))
+            seen.add((system, row["version"]))
+        ending = ".deb" if row["manager"] == "apt" else ".repo"
+        if "{arch}" not in row["address"] or not row["address"].endswith(ending):
+            problems.append("%s: %s is no address of %s" % (row["id"], row["address"], row["manager"]))
+    vendors = {row["vendor"] for row in rows}
+    for row in areas["provides"]:
+        for provider in row["providers"]:
+            if provider.get("repository", "cuda") not in vendors:
+                problems.append("%s: no repository %s" % (row["id"], provider["repository"]))
+
+
 def check_families(rows, areas, problems):
     for row in rows:
         for glob in row["members"]:
@@ -542,7 +560,7 @@ CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing
           "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
           "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
           "imports": check_imports, "models": check_models, "provides": check_provides,
-          "releases": check_releases, "rocm": check_rocm, "signatures": check_signatures,
+          "releases": check_releases, "repositories": check_repositories, "rocm": check_rocm, "signatures": check_signatures,
           "signatures_dev": check_signatures, "toolkits": check_toolkits,
           "verdicts": check_verdicts, "verdicts_dev": check_verdicts, "words": check_words}
 

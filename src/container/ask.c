@@ -200,6 +200,23 @@ static void ask_toolkit(struct ctr_work *w)
     count_from_zero(w);
 }
 
+static const struct host_manager_words *manager_words(const struct ctr_work *w)
+{
+    enum host_manager m = w->q->host->manager;
+    return host_manager_words(m == HOST_MANAGER_NONE ? HOST_APT : m);
+}
+
+/* What of NVIDIA's container tools has to be installed on the host, and what follows it. */
+static void install_tools(struct ctr_work *w, const char *package, const char *then, const char *reason)
+{
+    const char *install = host_install_container_tools(w->q->host, w->a, package);
+    if (install) {
+        ctr_add(w, &w->s->first, arena_printf(w->a, "%s%s", install, then), reason);
+    } else {
+        ctr_note(w, arena_printf(w->a, "NVIDIA has no package of %s for this host: %s", package, reason));
+    }
+}
+
 static void use_toolkit(struct ctr_work *w)
 {
     if (w->q->host->tegra.is_tegra.state == HOST_YES) {
@@ -212,14 +229,16 @@ static void use_toolkit(struct ctr_work *w)
     }
     add_capabilities(w);
     if (!has_toolkit(w)) {
-        ctr_add(w, &w->s->first,
-                "sudo apt-get install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
-                "--runtime=docker && sudo systemctl restart docker",
+        install_tools(w, "nvidia-container-toolkit",
+                      " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart "
+                      "docker",
                 "the NVIDIA Container Toolkit is not installed here: docker answers \"could not "
                 "select device driver\" without it (its packages come from NVIDIA's own "
                 "repository)");
+        const struct host_manager_words *words = manager_words(w);
         ctr_add(w, &w->s->undo,
-                "sudo apt-get remove nvidia-container-toolkit && sudo systemctl restart docker",
+                arena_printf(w->a, "sudo %s nvidia-container-toolkit && sudo systemctl restart docker",
+                             words->remove),
                 "takes the toolkit back, if it was installed for this");
     }
     mend_engine(w);
@@ -260,7 +279,7 @@ static void use_hook(struct ctr_work *w)
     count_from_zero(w);
     const struct host_engines *x = &w->q->host->engines;
     if (x->toolkit.program.state != HOST_YES) {
-        ctr_add(w, &w->s->first, "sudo apt-get install libnvidia-container-tools",
+        install_tools(w, "libnvidia-container-tools", "",
                 "enroot's hook runs nvidia-container-cli, which was not found here (its packages come "
                 "from NVIDIA's own repository)");
     }
@@ -402,7 +421,7 @@ static void use_parts(struct ctr_work *w, const char *kind)
 static void use_device(struct ctr_work *w)
 {
     if (w->s->gpu == CTR_NVIDIA && !has_toolkit(w)) {
-        ctr_add(w, &w->s->first, "sudo apt-get install libnvidia-container-tools",
+        install_tools(w, "libnvidia-container-tools", "",
                 "nvidia.runtime needs nvidia-container-cli, which was not found here (its packages "
                 "come from NVIDIA's own repository)");
     }

@@ -4,6 +4,7 @@
 
 #include "container/internal.h"
 #include "container/subject.h"
+#include "host/manager.h"
 
 /* ------------------------------------------------------------------ words */
 
@@ -233,18 +234,42 @@ static void set_path(struct ctr_work *w)
     note_replaced(w, w->path.n ? value : own);
 }
 
-/* A command for a build: no sudo, which images lack and root needs not, and no questions. */
+/* A command for a build instead of one that asks: no sudo, which images lack and root does not need. NULL:
+ * it does not begin with one of these. */
+static const char *unattended(struct str command, const char **ret_instead)
+{
+    if (str_starts(command, "sudo ")) {
+        *ret_instead = "";
+        return "sudo ";
+    }
+    if (str_starts(command, "conda install ")) {
+        *ret_instead = "conda install -y ";
+        return "conda install ";
+    }
+    for (enum host_manager m = HOST_MANAGER_NONE + 1; m < HOST_MANAGERS; m++) {
+        const struct host_manager_words *w = host_manager_words(m);
+        size_t n = strlen(w->install);
+        if (str_starts(command, w->install) && command.n > n + 1 && command.s[n] == ' ' &&
+            !str_starts((struct str){command.s + n + 1, command.n - n - 1}, "-")) {
+            *ret_instead = w->build;
+            return w->install;
+        }
+    }
+    return NULL;
+}
+
+/* Each command of a line; lists of packages are not fetched twice. */
 static const char *for_build(struct arena *a, struct str command)
 {
-    static const char sudo[] = "sudo ", install[] = "apt-get install ";
+    static const char update[] = "apt-get update && ";
     const char *out = "";
     while (command.n) {
         bool starts = !*out || ends_with(out, "&& ") || ends_with(out, "; ");
-        if (starts && str_starts(command, sudo)) {
-            command = (struct str){command.s + strlen(sudo), command.n - strlen(sudo)};
-        } else if (starts && str_starts(command, install)) {
-            out = arena_printf(a, "%sapt-get update && apt-get install -y ", out);
-            command = (struct str){command.s + strlen(install), command.n - strlen(install)};
+        const char *instead = NULL, *from = starts ? unattended(command, &instead) : NULL;
+        if (from) {
+            bool again = starts_with(instead, update) && ends_with(out, update);
+            out = arena_printf(a, "%s%s", out, again ? instead + strlen(update) : instead);
+            command = (struct str){command.s + strlen(from), command.n - strlen(from)};
         } else {
             size_t n = str_find_char(command, ' ') + 1;
             n = n > command.n ? command.n : n;

@@ -1,7 +1,10 @@
 /* Which packages to install, with which words, and where their libraries will lie. */
+#include <elf.h>
 #include <string.h>
 
 #include "diag/internal.h"
+#include "host/manager.h"
+#include "kb/libver.h"
 #include "py/dist.h"
 
 /* ------------------------------------------------------------------ pip */
@@ -46,18 +49,11 @@ bool diag_is_image(struct model *m)
 }
 
 /* What has to be installed first, by the distribution's own manager: "apt-get install -y X && ". */
-static const char *first_install(struct model *m, const char *package)
+static const char *first_install(struct model *m, bool venv)
 {
-    static const char *const managers[][2] = {
-        {"/usr/bin/apt-get", "apt-get update && apt-get install -y"},
-        {"/usr/bin/dnf", "dnf install -y"},
-    };
-    for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
-        if (has_path(m, managers[i][0])) {
-            return arena_printf(m->arena, "%s %s && ", managers[i][1], package);
-        }
-    }
-    return "";
+    const struct host_manager_words *w = host_manager_words(host_manager(m->root, m->arena));
+    const char *package = w ? venv ? w->venv : w->pip : NULL;
+    return package ? arena_printf(m->arena, "%s %s && ", w->build, package) : "";
 }
 
 /* The distribution's own Python may have no pip, and pip may refuse it (PEP 668). What is thrown away
@@ -68,13 +64,13 @@ static const char *system_pip(struct model *m, const char *arguments)
     bool managed = diag_is_managed(m), has_pip = py_env_by_dist(m->env, "pip") != NULL;
     if (!managed || diag_is_image(m)) {
         return arena_printf(m->arena, "%s%s -m pip install %s%s",
-                            has_pip ? "" : first_install(m, "python3-pip"), python,
+                            has_pip ? "" : first_install(m, false), python,
                             managed ? "--break-system-packages " : "", arguments);
     }
     bool can_make = has_path(m, path_join(m->arena, m->env->stdlib, "ensurepip"));
     return arena_printf(m->arena, "%s%s -m venv --system-site-packages " DIAG_NEW_VENV
                                   " && " DIAG_NEW_VENV "/bin/python -m pip install %s",
-                        can_make ? "" : first_install(m, "python3-venv"), python, arguments);
+                        can_make ? "" : first_install(m, true), python, arguments);
 }
 
 const char *diag_pip_command(struct model *m, const char *arguments)
@@ -265,23 +261,36 @@ static const struct kb_provider *provider_of(const struct wanted *w, const struc
             return v;
         }
     }
+    for (size_t i = 0; row && manager == KB_MANAGER_ZYPPER && i < row->n_providers; i++) {
+        const struct kb_provider *v = &row->providers[i];
+        if (v->manager == KB_MANAGER_DNF && v->repository) {
+            return v; // the same package, in the vendor's repository for SUSE
+        }
+    }
     return NULL;
 }
 
 /* ------------------------------------------------------------------ the command */
 
+/* Whose packages the system's own manager takes. */
+static bool is_of_system(const struct diag *d, enum kb_manager manager)
+{
+    static const enum kb_manager own[HOST_MANAGERS] = {
+        [HOST_APT] = KB_MANAGER_APT,    [HOST_DNF] = KB_MANAGER_DNF, [HOST_MICRODNF] = KB_MANAGER_DNF,
+        [HOST_YUM] = KB_MANAGER_DNF,    [HOST_ZYPPER] = KB_MANAGER_ZYPPER,
+        [HOST_PACMAN] = KB_MANAGER_PACMAN, [HOST_APK] = KB_MANAGER_DRIVER, // it has none of them
+    };
+    enum host_manager system = host_manager(d->m->root, d->a);
+    return system == HOST_MANAGER_NONE ? manager == KB_MANAGER_APT || manager == KB_MANAGER_DNF
+                                       : own[system] == manager;
+}
+
 static bool uses_manager(const struct diag *d, enum kb_manager manager)
 {
     const struct py_env *env = d->m->env;
-    bool apt = model_real_path(d->m, "/usr/bin/apt-get"), dnf = model_real_path(d->m, "/usr/bin/dnf");
-    switch (manager) {
-    case KB_MANAGER_PIP: return env != NULL;
-    case KB_MANAGER_CONDA: return env && env->kind == PY_ENV_CONDA;
-    case KB_MANAGER_APT: return apt || !dnf;
-    case KB_MANAGER_DNF: return dnf || !apt;
-    case KB_MANAGER_DRIVER: break;
-    }
-    return false;
+    return manager == KB_MANAGER_PIP      ? env != NULL
+           : manager == KB_MANAGER_CONDA  ? env && env->kind == PY_ENV_CONDA
+           : manager != KB_MANAGER_DRIVER && is_of_system(d, manager);
 }
 
 /* Appends a word once. */
@@ -294,15 +303,116 @@ static const char *with_word(struct diag *d, const char *list, const char *separ
                : arena_printf(d->a, "%s%s%s", list, *list ? separator : "", word);
 }
 
-static const char *command_of(struct diag *d, enum kb_manager manager, const char *packages)
+/* ------------------------------------------------------------------ a vendor's repository */
+
+/* The row for this system; NULL: none is known. */
+static const struct kb_repository *repository_of(struct diag *d, const char *vendor)
+{
+    struct kb_repositorys list;
+    struct gm_err err;
+    struct host_system s = host_system(d->m->root, d->a);
+    if (!s.id || !s.version || kb_repositorys(d->m->kb, &list, &err) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        const struct kb_repository *row = &list.rows[i];
+        size_t n = strlen(row->version);
+        bool fits = strcmp(row->vendor, vendor) == 0 && starts_with(s.version, row->version) &&
+                    (!s.version[n] || s.version[n] == '.');
+        for (size_t k = 0; fits && k < row->systems.n; k++) {
+            if (strcmp(row->systems.items[k], s.id) == 0) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Whether the system has a list of the vendor's already: they are all called cuda-SYSTEM. */
+static bool has_repository(struct diag *d, const char *vendor)
+{
+    static const char *const folders[] = {"/etc/apt/sources.list.d", "/etc/yum.repos.d",
+                                          "/etc/zypp/repos.d"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        struct root_dir files;
+        if (root_list(d->m->root, d->a, folders[i], 4096, NULL, NULL, &files) < 0) {
+            continue;
+        }
+        for (size_t k = 0; k < files.n; k++) {
+            if (starts_with(files.names[k], vendor)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_arm(const struct diag *d)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct ldso_process *p = d->m->processes.items[i]->ldso;
+        if (p && p->main) {
+            return p->main->file->image.machine == EM_AARCH64;
+        }
+    }
+    return false;
+}
+
+/* What makes it known before a package is installed, "COMMAND && "; "" where nothing is needed, or
+ * nothing is known. microdnf and yum have no command for it, and dnf's has changed: a file is one for all
+ * (yum.conf(5), [repository] OPTIONS). */
+static const char *add_repository(struct diag *d, const char *vendor)
+{
+    const struct kb_repository *row = has_repository(d, vendor) ? NULL : repository_of(d, vendor);
+    const struct host_manager_words *w = host_manager_words(host_manager(d->m->root, d->a));
+    if (!row || !w) {
+        return "";
+    }
+    const char *address = kb_fill(d->a, row->address, "{arch}", is_arm(d) ? "sbsa" : "x86_64"), *file = path_base(address);
+    const char *curl = row->manager == KB_MANAGER_ZYPPER || has_path(d->m, "/usr/bin/curl")
+                           ? ""
+                           : arena_printf(d->a, "%s %s && ", w->build, w->curl);
+    switch (row->manager) {
+    case KB_MANAGER_APT:
+        return arena_printf(d->a, "%scurl -fsSLO %s && dpkg -i %s && apt-get update && ", curl, address,
+                            file);
+    case KB_MANAGER_DNF:
+        return arena_printf(d->a, "%scurl -fsSLo /etc/yum.repos.d/%s %s && ", curl, file, address);
+    case KB_MANAGER_ZYPPER:
+        return arena_printf(d->a, "zypper --non-interactive addrepo %s && zypper "
+                                  "--gpg-auto-import-keys refresh && ", address);
+    case KB_MANAGER_PIP:
+    case KB_MANAGER_CONDA:
+    case KB_MANAGER_PACMAN:
+    case KB_MANAGER_DRIVER: break;
+    }
+    return "";
+}
+
+/* By the manager that the system has: where none was seen, by the one that a package is for. */
+static const char *system_command(struct diag *d, enum kb_manager manager, const char *packages,
+                                  const char *vendor)
+{
+    enum host_manager system = host_manager(d->m->root, d->a);
+    system = system != HOST_MANAGER_NONE  ? system
+             : manager == KB_MANAGER_DNF ? HOST_DNF
+                                         : HOST_APT;
+    return arena_printf(d->a, "%s%s %s", vendor ? add_repository(d, vendor) : "",
+                        host_manager_words(system)->install, packages);
+}
+
+static const char *command_of(struct diag *d, enum kb_manager manager, const char *packages,
+                              const char *vendor)
 {
     switch (manager) {
     case KB_MANAGER_PIP: return diag_pip(d, packages);
     case KB_MANAGER_CONDA:
         return arena_printf(d->a, "conda install -p %s -c conda-forge %s",
                             diag_quote(d, d->m->env->prefix), packages);
-    case KB_MANAGER_APT: return arena_printf(d->a, "apt-get install %s", packages);
-    case KB_MANAGER_DNF: return arena_printf(d->a, "dnf install %s", packages);
+    case KB_MANAGER_APT:
+    case KB_MANAGER_DNF:
+    case KB_MANAGER_PACMAN:
+    case KB_MANAGER_ZYPPER: return system_command(d, manager, packages, vendor);
     case KB_MANAGER_DRIVER: break;
     }
     return NULL;
@@ -353,11 +463,12 @@ static bool opens_from(const struct wanted *w, const char *name, const char *fol
 
 /* Packages of one manager for the names; those that none is known for go into ret_unknown. */
 static void collect(const struct wanted *w, enum kb_manager manager, const char **ret_packages,
-                    const char **ret_folders, const char **ret_unknown)
+                    const char **ret_folders, const char **ret_unknown, const char **ret_vendor)
 {
     struct diag *d = w->d;
     const char *site = manager == KB_MANAGER_PIP ? site_of(d, w->x) : NULL;
     *ret_packages = *ret_folders = *ret_unknown = "";
+    *ret_vendor = NULL;
     for (size_t i = 0; i < w->names.n; i++) {
         const struct kb_provider *v =
             provider_of(w, provide_of(w, w->names.items[i]), manager);
@@ -368,6 +479,7 @@ static void collect(const struct wanted *w, enum kb_manager manager, const char 
         const char *spec =
             manager == KB_MANAGER_PIP ? pinned(d, w->compat, v) : v->package;
         *ret_packages = with_word(d, *ret_packages, " ", diag_quote(d, spec));
+        *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
         if (folder && !diag_searched(d, w->x->request, folder) &&
             !opens_from(w, w->names.items[i], v->folder)) {
@@ -380,9 +492,9 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
                               enum kb_manager manager)
 {
     struct diag *d = w->d;
-    const char *packages = "", *folders = "", *unknown = "";
+    const char *packages = "", *folders = "", *unknown = "", *vendor = NULL;
     if (uses_manager(d, manager)) {
-        collect(w, manager, &packages, &folders, &unknown);
+        collect(w, manager, &packages, &folders, &unknown, &vendor);
     }
     if (!*packages) {
         return;
@@ -390,7 +502,7 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     if (*unknown) {
         diag_evidence(d, f, "which package brings %s is not known", unknown);
     }
-    const char *command = command_of(d, manager, packages);
+    const char *command = command_of(d, manager, packages, vendor);
     const char *them = strchr(packages, ' ') ? "them" : "it";
     const char *package = w->x->attempt ? w->x->attempt->package : NULL;
     if (*folders) {
@@ -400,7 +512,12 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
                     "does not look where pip puts %s.", them,
                     package ? package : path_base(diag_caller(w->x)), them);
     } else {
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing.");
+        bool unlisted = vendor && host_system(d->m->root, d->a).id && !has_repository(d, vendor) &&
+                        !repository_of(d, vendor);
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command,
+                    unlisted ? "Install what is missing. The packages are in NVIDIA's repository; none is "
+                               "known for this system."
+                             : "Install what is missing.");
     }
 }
 
@@ -460,8 +577,15 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
         diag_repair_reinstall(d, f, place);
         return;
     }
+    if (host_manager(d->m->root, d->a) == HOST_APK) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Use a system with glibc (Debian, Ubuntu, Fedora, UBI): Alpine has musl, for which "
+                    "neither GPU vendors' libraries nor CUDA wheels are built.");
+        return;
+    }
     static const enum kb_manager managers[] = {KB_MANAGER_CONDA, KB_MANAGER_PIP, KB_MANAGER_APT,
-                                               KB_MANAGER_DNF};
+                                               KB_MANAGER_DNF, KB_MANAGER_PACMAN,
+                                               KB_MANAGER_ZYPPER};
     for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
         /* Into an environment goes what its own managers know; the system has the rest. */
         if (!d->m->env || i < 2 || f->repairs.n == before) {

@@ -115,6 +115,14 @@ static bool uses_toolkit(const struct host *h, const struct host_engine *e)
                : strcmp(e->kind, "package") == 0 && h->engines.kubelet.state == HOST_YES;
 }
 
+static const char *setup_toolkit(struct judge *j, const char *engine)
+{
+    const char *install = host_install_container_tools(j->h, j->arena, "nvidia-container-toolkit");
+    return install ? arena_printf(j->arena, "%s && sudo nvidia-ctk runtime configure --runtime=%s && sudo "
+                                            "systemctl restart %s", install, engine, engine)
+                   : NULL;
+}
+
 static void toolkit_missing(struct judge *j)
 {
     const struct host_engines *x = &j->h->engines;
@@ -132,11 +140,7 @@ static void toolkit_missing(struct judge *j)
                          who),
             "where containers should have the GPU: install nvidia-container-toolkit (its packages "
             "come from NVIDIA's own repository)")
-            ->command = arena_printf(j->arena,
-                                     "sudo apt-get install nvidia-container-toolkit && sudo "
-                                     "nvidia-ctk runtime configure --runtime=%s && sudo systemctl "
-                                     "restart %s",
-                                     who, who);
+            ->command = setup_toolkit(j, who);
     }
 }
 

@@ -32,6 +32,7 @@
 
 #include "base/err.h"
 #include "base/root.h"
+#include "host/manager.h"
 
 enum host_state { HOST_UNKNOWN, HOST_NO, HOST_YES };
 const char *host_state_name(enum host_state state); // "unknown", "no", "yes"
@@ -297,6 +298,7 @@ struct host {
     struct host_binfmts binfmts;
     struct host_fact pci;    // yes: the PCI bus was read
     struct host_fact kernel; // value: release
+    enum host_manager manager; // of packages
     struct host_fact os;     // value: ID of os-release, "debian"
     struct host_fact os_name; // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
     struct host_cpu cpu;
@@ -373,6 +375,11 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
 /* How this machine's distribution installs NVIDIA's driver, as a shell takes it, by the
  * distribution's own documentation; NULL: not known, or not to be done here (a container). */
 const char *host_install_nvidia(const struct host *h);
+
+/* The command that installs a package of NVIDIA's container tools on the host, with their repository
+ * where the manager's command for it is one line (docs.nvidia.com, NVIDIA Container Toolkit, Installing);
+ * NULL: there is no such package. */
+const char *host_install_container_tools(const struct host *h, struct arena *a, const char *package);
 
 /* Negative, 0 or positive: versions of digits and dots ("550.90.07"), part by part as numbers. */
 int host_version_cmp(const char *a, const char *b);

@@ -59,6 +59,22 @@ const char *host_install_nvidia(const struct host *h)
     return NULL;
 }
 
+const char *host_install_container_tools(const struct host *h, struct arena *a, const char *package)
+{
+    static const char rpms[] = "https://nvidia.github.io/libnvidia-container/stable/rpm/"
+                               "nvidia-container-toolkit.repo";
+    const struct host_manager_words *w =
+        host_manager_words(h->manager == HOST_MANAGER_NONE ? HOST_APT : h->manager);
+    const char *first = w->rpm ? arena_printf(a, "sudo curl -fsSLo /etc/yum.repos.d/"
+                                                 "nvidia-container-toolkit.repo %s && ", rpms)
+                        : h->manager == HOST_ZYPPER ? arena_printf(a, "sudo zypper addrepo %s && ", rpms)
+                                                    : "";
+    if (h->manager == HOST_PACMAN) {
+        package = "nvidia-container-toolkit"; // it brings all of them
+    }
+    return h->manager == HOST_APK ? NULL : arena_printf(a, "%ssudo %s %s", first, w->install, package);
+}
+
 /* ------------------------------------------------------------------ all vendors */
 
 static void ask_passed_through(struct judge *j)

@@ -411,6 +411,7 @@ static void read_os(struct host_look *l)
     static const char *const paths[] = {"/etc/os-release", "/usr/lib/os-release"};
     struct host *h = l->host;
     struct str text;
+    h->manager = host_manager(l->root, l->arena);
     h->os = host_unknown(paths[0], "no os-release states it");
     h->os_name = h->os;
     for (size_t i = 0; i < sizeof paths / sizeof *paths && h->os.state != HOST_YES; i++) {

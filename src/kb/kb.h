@@ -23,6 +23,7 @@
  *   provides  which package brings a library, and in which folder
  *   releases  what the releases of packages declare (written by scripts/kb-refresh)
  *   rocm      gfx targets, which ROCm release supports which, overrides
+ *   repositories  where a system gets a vendor's packages from
  *   toolkits  architectures and PTX version of a CUDA toolkit
  *
  * Version sets are texts as PEP 440 has them (py/version.h matches them); globs are for
@@ -199,7 +200,9 @@ enum kb_manager {
     KB_MANAGER_APT,
     KB_MANAGER_DNF,
     KB_MANAGER_CONDA,
-    KB_MANAGER_DRIVER
+    KB_MANAGER_DRIVER,
+    KB_MANAGER_PACMAN,
+    KB_MANAGER_ZYPPER, // RPM packages of a vendor's repository stand as those of dnf
 };
 
 struct kb_provider {
@@ -207,6 +210,7 @@ struct kb_provider {
     const char *package;
     const char *folder;   // below the site folder (pip), the prefix (conda), absolute; or NULL
     const char *versions; // NULL: any
+    const char *repository; // the vendor in whose repository it is ("cuda"); NULL: in the system's own
 };
 
 struct kb_provide {
@@ -218,6 +222,19 @@ struct kb_provide {
     int cuda_major;                      // -1: not bound to one
     const struct kb_provider *providers; // the most usual first
     size_t n_providers;
+    struct kb_origin origin;
+};
+
+/* ------------------------------------------------------------------ repositories */
+
+/* Where the package manager of a system gets the packages of a vendor from. */
+struct kb_repository {
+    const char *id;
+    const char *vendor;      // "cuda"
+    struct kb_strs systems;  // ID of os-release(5)
+    const char *version;     // VERSION_ID, or its first number
+    enum kb_manager manager;
+    const char *address;     // a .repo file; apt: a package with key and list; {arch}: x86_64, sbsa
     struct kb_origin origin;
 };
 
@@ -521,6 +538,11 @@ struct kb_rocms {
     const struct kb_rocm *rows;
     size_t n;
 };
+struct kb_repositorys {
+    const struct kb_repository *rows;
+    size_t n;
+};
+
 struct kb_toolkits {
     const struct kb_toolkit *rows;
     size_t n;
@@ -541,6 +563,7 @@ enum kb_area {
     KB_AREA_MODELS,
     KB_AREA_PROVIDES,
     KB_AREA_RELEASES,
+    KB_AREA_REPOSITORYS,
     KB_AREA_ROCMS,
     KB_AREA_TOOLKITS,
     KB_AREAS, // their number
@@ -586,6 +609,7 @@ int kb_gpus(struct kb *kb, struct kb_gpus *ret, struct gm_err *err) GM_CHECK;
 int kb_models(struct kb *kb, struct kb_models *ret, struct gm_err *err) GM_CHECK;
 int kb_releases(struct kb *kb, struct kb_releases *ret, struct gm_err *err) GM_CHECK;
 int kb_rocms(struct kb *kb, struct kb_rocms *ret, struct gm_err *err) GM_CHECK;
+int kb_repositorys(struct kb *kb, struct kb_repositorys *ret, struct gm_err *err) GM_CHECK;
 int kb_toolkits(struct kb *kb, struct kb_toolkits *ret, struct gm_err *err) GM_CHECK;
 
 /* The same for an area by its number. */

@@ -77,7 +77,8 @@ static const char *const when_words[] = {"always", "after-failure", "path-loaded
                                          "gpu",    "no-gpu",        NULL};
 static const char *const missing_words[] = {"fail", "stop", "skip", "warn", NULL};
 static const char *const role_words[] = {"library", "application", "part", NULL};
-static const char *const manager_words[] = {"pip", "apt", "dnf", "conda", "driver", NULL};
+static const char *const manager_words[] = {"pip", "apt", "dnf", "conda", "driver", "pacman",
+                                            "zypper", NULL};
 static const char *const rule_words[] = {"same-version", "same-origin", "not-older", NULL};
 
 /* ------------------------------------------------------------------ the records */
@@ -161,6 +162,7 @@ static const struct field provider_fields[] = {
     TEXT(struct kb_provider, "package", package),
     TEXT_OPT(struct kb_provider, "folder", folder),
     TEXT_OPT(struct kb_provider, "versions", versions),
+    TEXT_OPT(struct kb_provider, "repository", repository),
 };
 static const struct record provider_record = RECORD(struct kb_provider, provider_fields);
 
@@ -229,6 +231,17 @@ static const struct field driver_fields[] = {
     ORIGIN(struct kb_driver),
 };
 static const struct record driver_record = RECORD(struct kb_driver, driver_fields);
+
+static const struct field repository_fields[] = {
+    TEXT(struct kb_repository, "id", id),
+    TEXT(struct kb_repository, "vendor", vendor),
+    TEXTS(struct kb_repository, "systems", systems),
+    TEXT(struct kb_repository, "version", version),
+    WORD(struct kb_repository, "manager", manager, manager_words),
+    TEXT(struct kb_repository, "address", address),
+    ORIGIN(struct kb_repository),
+};
+static const struct record repository_record = RECORD(struct kb_repository, repository_fields);
 
 static const struct field toolkit_fields[] = {
     TEXT(struct kb_toolkit, "id", id),   TEXT(struct kb_toolkit, "cuda", cuda),
@@ -438,6 +451,7 @@ const struct area kb_areas[KB_AREAS] = {
     [KB_AREA_MODELS] = {"models", &model_record, NULL},
     [KB_AREA_PROVIDES] = {"provides", &provide_record, NULL},
     [KB_AREA_RELEASES] = {"releases", &release_record, NULL},
+    [KB_AREA_REPOSITORYS] = {"repositories", &repository_record, NULL},
     [KB_AREA_ROCMS] = {"rocm", &rocm_record, NULL},
     [KB_AREA_TOOLKITS] = {"toolkits", &toolkit_record, NULL},
 };

@@ -608,6 +608,104 @@ def reasons_are_true(exe, folder):
           and "LD_LIBRARY_PATH=/opt/cuda/lib64" in values(said, "environment"), said)
 
 
+NVIDIA = "https://developer.download.nvidia.com/compute/cuda/repos/"
+RPMS = "curl -fsSLo /etc/yum.repos.d/cuda-%s.repo " + NVIDIA + "%s/x86_64/cuda-%s.repo && "
+DEB = "curl -fsSLO " + NVIDIA + "%s/x86_64/cuda-keyring_1.1-1_all.deb && dpkg -i cuda-keyring_1.1-1_all.deb && "
+# (program of the manager, or None; os-release; files besides; what installs cuBLAS 12 in a build)
+SYSTEMS = (
+    ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=41\n", ("/usr/bin/curl",),
+     RPMS % (("fedora41",) * 3) + "dnf install -y libcublas-12-4"),
+    ("/usr/bin/dnf", 'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\n', ("/usr/bin/curl",),
+     RPMS % (("rhel9",) * 3) + "dnf install -y libcublas-12-4"),
+    ("/usr/bin/microdnf", 'ID="rhel"\nVERSION_ID="8.10"\n', ("/usr/bin/curl",),
+     RPMS % (("rhel8",) * 3) + "microdnf install -y libcublas-12-4"),
+    ("/usr/bin/microdnf", 'ID="rhel"\nVERSION_ID="8.10"\n', (), "microdnf install -y curl && "
+     + RPMS % (("rhel8",) * 3) + "microdnf install -y libcublas-12-4"),
+    ("/usr/bin/yum", 'ID="amzn"\nVERSION_ID="2023"\n', ("/usr/bin/curl",),
+     RPMS % (("amzn2023",) * 3) + "yum install -y libcublas-12-4"),
+    ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=41\n", ("/etc/yum.repos.d/cuda-fedora41.repo",),
+     "dnf install -y libcublas-12-4"),
+    ("/usr/bin/dnf", "ID=fedora\nVERSION_ID=410\n", (), "dnf install -y libcublas-12-4"),
+    ("/usr/bin/zypper", 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\nVERSION_ID="15.6"\n', (),
+     "zypper --non-interactive addrepo " + NVIDIA + "opensuse15/x86_64/cuda-opensuse15.repo && zypper "
+     "--gpg-auto-import-keys refresh && zypper --non-interactive install libcublas-12-4"),
+    ("/usr/bin/zypper", 'ID="sles"\nVERSION_ID="15.5"\n', (),
+     "zypper --non-interactive addrepo " + NVIDIA + "sles15/x86_64/cuda-sles15.repo && zypper "
+     "--gpg-auto-import-keys refresh && zypper --non-interactive install libcublas-12-4"),
+    ("/usr/bin/apt-get", "ID=debian\nVERSION_ID='12'\n", ("/usr/bin/curl",),
+     DEB % "debian12" + "apt-get update && apt-get install -y libcublas-12-4"),
+    ("/usr/bin/apt-get", "ID=ubuntu\nVERSION_ID=22.04\n", (),
+     "apt-get update && apt-get install -y curl ca-certificates && " + DEB % "ubuntu2204"
+     + "apt-get update && apt-get install -y libcublas-12-4"),
+    ("/usr/bin/apt-get", "ID=ubuntu\nVERSION_ID=22.04\n", ("/etc/apt/sources.list.d/cuda-x.list",),
+     "apt-get update && apt-get install -y libcublas-12-4"),
+    (None, "ID=rocky\nID_LIKE='rhel centos fedora'\nVERSION_ID=10.0\n", ("/usr/bin/curl",),
+     RPMS % (("rhel10",) * 3) + "dnf install -y libcublas-12-4"),
+    ("/usr/bin/pacman", "ID=arch\n", (), None),         # its cuda is a newer major
+    ("/sbin/apk", "ID=alpine\nVERSION_ID=3.20.1\n", (), None),
+)
+
+
+def by_every_manager(exe, folder):
+    """The system's own package manager, with NVIDIA's repository where it is not there yet."""
+    if os.uname().machine != "x86_64":
+        return skip("package managers", "the stand-ins are for x86-64")
+    host = tree(folder / "bare", "geforce-desktop")
+    cuda = host_with_cuda(folder)
+    for number, (program, release, files, wanted) in enumerate(SYSTEMS):
+        image = image_without(folder, cuda, exe)
+        for path, text in (("etc/os-release", release), *((f.lstrip("/"), "") for f in files),
+                           *([(program.lstrip("/"), "")] if program else [])):
+            (image / path).parent.mkdir(parents=True, exist_ok=True)
+            (image / path).write_text(text)
+        what = f"{number}: {program}, {release.split()[0]} {release.split('VERSION_ID=')[-1].strip()}"
+        for form in ("podman", "dockerfile"):
+            said = json.loads(run(exe, form, "/app", "--root", image, "--host", host, "--json").stdout)
+            lines = [v for v in values(said, "image") if v.startswith("RUN ")]
+            check(f"{what}, {form}", lines == ([f"RUN {wanted}"] if wanted else []), lines)
+        checked = subprocess.run([str(exe), "check", "/app", "--root", str(image), "--host", str(host),
+                                  "--json"], capture_output=True, text=True, check=False)
+        repairs = [r for f in json.loads(checked.stdout)["findings"] for r in f["repairs"]]
+        text = " ".join(r["text"] + " " + (r["command"] or "") for r in repairs)
+        managers = [m for m in ("apt-get", "dnf", "yum ", "zypper", "pacman", "apk") if m + " install" in
+                    text.replace("yum install", "yum  install") or m + " -S" in text]
+        check(f"{what}: check names no other manager", len(managers) <= 1 and (
+            wanted is None or "libcublas-12-4" in text) and (
+            ("musl" in text) == (program == "/sbin/apk")), text)
+
+
+TOOLKIT = "https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo"
+HOSTS = (
+    ("/usr/bin/dnf", "sudo curl -fsSLo /etc/yum.repos.d/nvidia-container-toolkit.repo " + TOOLKIT
+     + " && sudo dnf install %s", "sudo dnf remove"),
+    ("/usr/bin/zypper", "sudo zypper addrepo " + TOOLKIT + " && sudo zypper install %s", "sudo zypper remove"),
+    ("/usr/bin/pacman", "sudo pacman -S nvidia-container-toolkit", "sudo pacman -R"),
+    ("/usr/bin/apt-get", "sudo apt-get install %s", "sudo apt-get remove"),
+    ("/sbin/apk", None, "sudo apk del"),
+)
+
+
+def tools_of_hosts(exe, folder):
+    """The host's own package manager brings NVIDIA's container tools."""
+    for program, wanted, remove in HOSTS:
+        host = tree(folder / "bare", "geforce-desktop")
+        for name in ("usr/bin/apt-get", "etc/os-release", "usr/lib/os-release"):
+            (host / name).unlink(missing_ok=True)
+        (host / program.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (host / program.lstrip("/")).write_text("")
+        for form, package in (("docker", "nvidia-container-toolkit"), ("enroot", "libnvidia-container-tools")):
+            said = json.loads(run(exe, form, "--host", host, "--json", "/bin/true").stdout)
+            first = " ".join(values(said, "first"))
+            check(f"{program}, {form}: install", (wanted % package if "%s" in wanted else wanted) in first
+                  if wanted else "NVIDIA has no package" in " ".join(said["notes"]), (first, said["notes"]))
+            check(f"{program}, {form}: no other manager", sum(
+                f"sudo {m} " in first for m in ("dnf", "zypper", "pacman", "apt-get", "apk")) == bool(wanted),
+                first)
+        said = json.loads(run(exe, "docker", "--host", host, "--json", "/bin/true").stdout)
+        check(f"{program}: the way back", f"{remove} nvidia-container-toolkit" in " ".join(values(said, "undo")),
+              values(said, "undo"))
+
+
 def in_podman(folder, image, host, said):
     what = "the command line in podman"
     name = f"localhost/gpumend-settings:{os.getpid()}"
@@ -656,6 +754,8 @@ def main():
         expected(exe, folder)
         lacking(exe, folder)
         reasons_are_true(exe, folder)
+        by_every_manager(exe, folder)
+        tools_of_hosts(exe, folder)
         inventory(exe, folder)
         selected(exe, folder)
         of_image(exe, folder)
