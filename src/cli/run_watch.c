@@ -124,8 +124,8 @@ static int add_library(const struct run_watch_start *s, const char *variable, co
     return CLI_OK;
 }
 
-/* What the helpers and this process append to, each by an opening of its own, is a file or a device: a
- * pipe would stop the program where nobody reads. */
+/* What the helpers and this process append to, each by an opening of its own, is a file or a
+ * device: a pipe would stop the program where nobody reads. */
 static int try_record(struct arena *a, const char *path)
 {
     struct stat st;
@@ -458,7 +458,8 @@ static void show_differences(struct tracing *t, struct arena *a, struct root *ho
         report_trace_text(&t->out, a, &c);
         return;
     }
-    struct appending to = {.fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
+    struct appending to = {
+        .fd = open(t->w->record, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
     to.error = to.fd < 0 ? errno : 0;
     if (to.fd >= 0) {
         report_trace_json(a, &c, append, &to);

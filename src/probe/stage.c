@@ -155,8 +155,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUBLAS,
      .title = "cuBLAS, version",
      .shows = "cuBLAS opens",
-     .means = "cuBLAS cannot be opened or does not answer. A check of the target says whether one of "
-              "its files is missing or the wrong one; the stages of the driver, whether driver and GPU work."},
+     .means = "cuBLAS cannot be opened or does not answer. A check of the target says whether one "
+              "of its files is missing or the wrong one; the stages of the driver, whether driver "
+              "and GPU work."},
     {.name = "cudnn",
      .vendor = PROBE_NVIDIA,
      .stem = "libcudnn.so",
