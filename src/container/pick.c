@@ -201,7 +201,8 @@ void ctr_pick_one(const struct host *h, struct arena *a, const struct host_gpu *
 {
     *ret = (struct ctr_pick){.reason = reason, .none = !gpu};
     if (gpu) {
-        bool uuid = gpu->uuid.state == HOST_YES && gpu->uuid.value && gpu->vendor == HOST_NVIDIA;
+        bool uuid = gpu->uuid.state == HOST_YES && gpu->vendor == HOST_NVIDIA &&
+                    gpu->uuid.value && is_word(str_of(gpu->uuid.value), "-");
         const char *id = uuid ? gpu->uuid.value : arena_printf(a, "%zu", index_of(h, gpu));
         VEC_PUSH(a, &ret->devices, (struct ctr_device){id, gpu, -1});
     }

@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -133,7 +134,7 @@ static void print(struct model *m, const char *target)
 {
     struct diag_report report;
     diag_run(m, &report);
-    const struct report_target shown = {"environment", target, top};
+    const struct report_target shown = {.kind = "environment", .path = target, .root = top};
     json_t *doc = report_check_json(m, &report, &shown);
     assert(doc);
     int rc = out_json_dump(nowhere, doc);
@@ -142,10 +143,9 @@ static void print(struct model *m, const char *target)
     report_check_text(&out, m, &report, &shown);
 }
 
-void world_check(const char *target)
+void world_look(const char *target, const char *const *env, size_t n_env, world_use *use, void *arg)
 {
     need_world();
-    static const char *const env[] = {"PATH=/bin"};
     struct gm_err err;
     struct arena arena;
     struct root root;
@@ -157,12 +157,23 @@ void world_check(const char *target)
     ldso_store_open(&store, &root, &arena);
     struct model *m = arena_alloc(&arena, sizeof *m);
     *m = (struct model){.root = &root, .arena = &arena, .store = &store, .kb = &kb,
-                        .config = {.cwd = "/", .env = env, .n_env = 1}};
+                        .config = {.cwd = "/", .env = env, .n_env = n_env}};
     rc = model_open(m, &err);
     assert(rc == 0);
     look(m, &py, target);
-    print(m, target);
+    use(arg, m);
     ldso_store_close(&store);
     root_close(&root);
     arena_release(&arena);
+}
+
+static void print_target(void *arg, struct model *m)
+{
+    print(m, arg);
+}
+
+void world_check(const char *target)
+{
+    static const char *const env[] = {"PATH=/bin"};
+    world_look(target, env, 1, print_target, (void *)(uintptr_t)target);
 }

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "model/model.h"
 #include "unit/elfmake.h"
 
 #define WORLD_ENV     "/env"
@@ -18,6 +19,10 @@
 /* Writes a file of the world; folders are made as needed. */
 void world_write(const char *path, const void *data, size_t n);
 void world_write_elf(const char *path, const struct elfmake *spec);
+
+/* Opens a model of the target with this start environment, and calls `use` with it. */
+typedef void world_use(void *arg, struct model *m);
+void world_look(const char *target, const char *const *env, size_t n_env, world_use *use, void *arg);
 
 /* What `gpumend check --root WORLD TARGET` does, up to text and JSON that nobody reads. */
 void world_check(const char *target);
