@@ -209,9 +209,9 @@ HOSTILE = {
     "CUDA_PATH": "\x1b]0;owned\x07\x1b[31m\u202eevil\u2066\u200b\u009b31m",
     "CUDA_CACHE_PATH": "https://joe:sesame-1@example.org/?sig=a&api_key=sesame-2&x=1",
     "NVIDIA_API_KEY": "sesame-3", "CUDA_MY_TOKEN": "sesame-4", "HSA_AUTH": "sesame-5",
-    "HIP_NOTE": "hf_sesameSesameSesame123 sk-sesame-sesame-sesame-99 x=ghp_sesame0123456789abcdef",
+    "ROCM_PATH": "hf_sesameSesameSesame123 sk-sesame-sesame-sesame-99 x=ghp_sesame0123456789abcdef",
     "AWS_SECRET_ACCESS_KEY": "sesame-6", "DATABASE_URL": "sesame-7", "NVIDIA_PASSWD": "sesame-8",
-    "PYTORCH_HOST": "gpu-olymp7.example.org", "CUDNN_LONG": "A" * 4000 + "END",
+    "CUDNN_HOME": "gpu-olymp7.example.org", "CUDNN_PATH": "A" * 4000 + "END",
     "CUDA_VISIBLE_DEVICES": "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
 }
 SECRET = ("sesame", "zacharias", "eusebia", "Walburga", "olymp7", "\x1b", "\x07", "AAAEND",
@@ -237,7 +237,7 @@ def hostile(exe, folder, _):
         if secret in text:
             yield f"{secret!r} is in the report:\n{text}"
     for kept in ("below ~/tree", "https://<hidden>@example.org/?sig=a&api_key=<hidden>&x=1",
-                 "/home/user", "/Users/user", "PYTORCH_HOST", "more bytes)"):
+                 "/home/user", "/Users/user", "CUDNN_HOME", "ROCM_PATH", "more bytes)"):
         if kept not in text:
             yield f"{kept!r} is not in the report:\n{text}"
     if status not in (0, 1, 3) or errors:
