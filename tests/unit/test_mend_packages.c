@@ -25,6 +25,7 @@ struct tree {
     struct kb kb;
     struct py_env env;
     struct host host;
+    struct ldso_store store;
     struct model model;
     struct ldso_process ldso;
     struct model_process process;
@@ -152,6 +153,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(t->dir));
     arena_init(&t->a, ARENA_LIMIT_DEFAULT, NULL, NULL);
     assert_int_equal(root_open(&t->root, t->dir, &err), 0);
+    ldso_store_open(&t->store, &t->root, &t->a);
     put(t, "/kb/releases.json", releases);
     put(t, "/kb/builds.json", builds);
     put(t, "/kb/compat.json", compat);
@@ -170,6 +172,7 @@ static int teardown(void **state)
 {
     struct tree *t = *state;
     (void)nftw(t->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    ldso_store_close(&t->store);
     root_close(&t->root);
     arena_release(&t->a);
     free(t);
@@ -233,7 +236,7 @@ static const char *planned(struct tree *t, const char *driver, int glibc_minor)
         t->host.nvidia.module = (struct host_fact){HOST_YES, driver, 0, "/proc", NULL};
     }
     t->model = (struct model){.root = &t->root, .arena = &t->a, .kb = &t->kb, .env = &t->env,
-                              .host = &t->host};
+                              .host = &t->host, .store = &t->store};
     if (model_open(&t->model, &err) < 0) {
         fail_msg("%s", err.text);
     }
