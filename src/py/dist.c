@@ -71,7 +71,16 @@ static int by_name(const void *x, const void *y)
     return c ? c : (a > b) - (a < b);
 }
 
-/* Marks every distribution whose name an earlier one has. */
+/* What an uninstaller leaves of a release whose folder holds a file that RECORD does not list. */
+static bool is_husk(const struct py_env *env, const struct py_dist *d)
+{
+    struct stat st;
+    return ends_with(d->info, ".dist-info") &&
+           root_stat(env->root, path_join(env->arena, d->info, "METADATA"), &st) == -ENOENT;
+}
+
+/* Marks every distribution whose name an earlier one has; of two in one folder, one without METADATA
+ * is none. */
 static void mark_shadowed(struct py_env *env)
 {
     struct py_dist **sorted = arena_array(env->arena, env->dists_n + 1, sizeof *sorted);
@@ -84,7 +93,12 @@ static void mark_shadowed(struct py_env *env)
         if (strcmp(d->name_normal, before->name_normal) != 0) {
             continue;
         }
-        d->shadowed_by = before->shadowed_by ? before->shadowed_by : before;
+        if (!before->shadowed_by && strcmp(d->site, before->site) == 0 && is_husk(env, before) &&
+            !is_husk(env, d)) {
+            before->shadowed_by = d;
+        } else {
+            d->shadowed_by = before->shadowed_by ? before->shadowed_by : before;
+        }
         bool differ = d->version && before->version && strcmp(d->version, before->version) != 0;
         if (differ && strcmp(d->site, before->site) == 0) {
             py_note(env, "%s is recorded twice in %s: %s and %s", d->name_normal, d->site,
@@ -227,7 +241,7 @@ struct py_dist *py_env_by_dist(struct py_env *env, const char *name)
 {
     const char *normal = py_name_normal(env->arena, str_of(name));
     for (size_t i = 0; i < env->dists_n; i++) {
-        if (strcmp(env->dists[i].name_normal, normal) == 0) {
+        if (!env->dists[i].shadowed_by && strcmp(env->dists[i].name_normal, normal) == 0) {
             return &env->dists[i];
         }
     }

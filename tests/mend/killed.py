@@ -275,6 +275,19 @@ HALVES = {"metadata-gone": (metadata_gone, {"unknown", "broken"}),
           "record-and-library-gone": (record_gone, {"broken"})}
 
 
+def husk(stage):
+    """A .dist-info of which an uninstaller left a file is no release beside the one that is there."""
+    stage.pip("install", "--force-reinstall", "--no-deps", "ctranslate2")
+    left = stage.site / "ctranslate2-4.5.0.dist-info"
+    left.mkdir()
+    (left / "INSTALLER").write_text("pip\n")
+    status, document = stage.document("check")
+    expect((status, document["verdict"]) == (0, "ok"), document["verdict"])
+    known = {p["name"]: p["version"] for p in document["python"]["packages"]}
+    expect(known.get("ctranslate2") == "4.8.5", "it is %r" % known)
+    shutil.rmtree(left)
+
+
 def half(stage, change, verdicts):
     stage.pip("install", "--force-reinstall", "--no-deps", "ctranslate2")
     expect(stage.document("check")[1]["verdict"] == "ok", "whole, and not ok")
@@ -305,9 +318,10 @@ def main():
         for name, why in moments(stage, args.moments, args.show):
             results.append((name, why))
         stage = fresh(stage)
-        for name, (change, verdicts) in HALVES.items():
+        tests = {name: lambda w=wants: half(stage, *w) for name, wants in HALVES.items()}
+        for name, test in {"husk": lambda: husk(stage), **tests}.items():
             try:
-                half(stage, change, verdicts)
+                test()
                 results.append((name, None))
             except Wrong as error:
                 results.append((name, str(error)))
