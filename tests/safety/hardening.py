@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""How the built files are hardened: the executable, the C library, and what goes into programs.
+
+    tests/safety/hardening.py BUILD
+
+Each file is position-independent, has no page that is both writable and executable and no executable
+stack, and everything that is relocated is read-only before its code runs. What reads untrusted files
+has stack protectors, checked string functions, and on x86-64 landing pads; the helpers, which use no
+library, can have neither of the former two. Prints the table it checks.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HELPERS = ("src/watch/helper/gpumend-trace.so", "src/watch/helper/gpumend-guard.so",
+           "src/watch/helper/gpumend-gpucall.so", "src/probe/helper/gpumend-probe-helper")
+
+
+def read(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def properties(path):
+    """Name: holds, of one file."""
+    head, segments = read("readelf", "-hW", path), read("readelf", "-lW", path)
+    dynamic, symbols = read("readelf", "-dW", path), read("readelf", "-sW", path)
+    flags = re.findall(r"^  (?:LOAD|GNU_STACK) .* ([R ][W ][E ]) 0x", segments, re.M)
+    yield "position-independent", "Type:                              DYN" in head
+    yield "no writable code", bool(flags) and not any("W" in f and "E" in f for f in flags)
+    yield "no executable stack", bool(re.search(r"GNU_STACK .* RW  0x", segments))
+    yield "read-only after relocation", "GNU_RELRO" in segments
+    yield "bound at start", "BIND_NOW" in dynamic
+    yield "no text relocations", "TEXTREL" not in dynamic
+    if not path.match("*/helper/*"):
+        yield "stack protector", "__stack_chk_fail" in symbols
+        yield "checked string functions", bool(re.search(r"__(mem|str|sn|vsn|f|vf)\w+_chk", symbols))
+        if "X86-64" in head:
+            yield "landing pads", read("objdump", "-d", "--no-show-raw-insn", path).count("endbr64") > 500
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    build = Path(sys.argv[1])
+    subprocess.run(["ninja", "-C", build, "installed"], check=True, stdout=subprocess.DEVNULL)
+    library = next((p for p in (build / "src/api").glob("libgpumend.so.*.*.*") if p.is_file()), None)
+    files = [build / "gpumend", library, *(build / name for name in HELPERS)]
+    passed = failed = 0
+    for path in files:
+        if path is None or not path.is_file():
+            print(f"FAIL {path}: is not built")
+            failed += 1
+            continue
+        held = dict(properties(path))
+        passed, failed = passed + sum(held.values()), failed + len(held) - sum(held.values())
+        print(f"{path.name:28} {', '.join(name for name in held if held[name])}")
+        for name in held:
+            if not held[name]:
+                print(f"FAIL {path.name}: {name}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
