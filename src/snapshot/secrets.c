@@ -24,8 +24,8 @@ static bool is_token_char(char c)
 static size_t token_at(const char *text, const char *at)
 {
     size_t n = 0;
-    if (at != text && is_token_char(at[-1])) {
-        return 0;
+    if (at != text && isalnum((unsigned char)at[-1])) {
+        return 0; // in the middle of a word
     }
     for (size_t i = 0; i < sizeof token_heads / sizeof *token_heads; i++) {
         if (starts_with(at, token_heads[i])) {
