@@ -296,10 +296,11 @@ static int choose_platform(struct work *w, struct image_wish *ret, struct gm_err
     root_close(&host);
     ret->platform = image_platform_of(machine ? machine : ldso_cpu_own_machine());
     if (!machine) {
-        w->assumed = arena_printf(&t->arena,
-                                  "the host's processor is not known: of an image for several platforms "
-                                  "the one for %s is taken, as this machine would",
-                                  image_platform_text(&t->arena, &ret->platform));
+        w->assumed =
+            arena_printf(&t->arena,
+                         "the host's processor is not known: of an image for several platforms "
+                         "the one for %s is taken, as this machine would",
+                         image_platform_text(&t->arena, &ret->platform));
     }
     return rc;
 }
@@ -309,7 +310,8 @@ static int open_image(struct work *w, struct image *im, struct root *host, struc
 {
     struct cli_target *t = w->seen.t;
     struct stat st;
-    struct image_wish wish = {.no_verify = w->asked->no_verify, .progress = show_progress, .progress_arg = p};
+    struct image_wish wish = {
+        .no_verify = w->asked->no_verify, .progress = show_progress, .progress_arg = p};
     int rc = choose_platform(w, &wish, err);
     if (rc < 0) {
         return rc;
@@ -333,9 +335,9 @@ static int look_into_image(struct work *w)
     begin_progress(&p, t->json);
     if (open_image(w, &im, &host, &p, &err) < 0) {
         end_progress(&p);
-        status = cli_fail(err.code == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "container: %s: %s",
-                          str_printable(&t->arena, w->asked->given),
-                          str_printable(&t->arena, err.text));
+        status =
+            cli_fail(err.code == GM_ERR_USAGE ? CLI_USAGE : CLI_CANNOT, "container: %s: %s",
+                     str_printable(&t->arena, w->asked->given), str_printable(&t->arena, err.text));
     } else {
         take_environment(t, &im);
         w->seen.image = &im;

@@ -13,9 +13,12 @@ static const struct architecture {
     unsigned machine;
     const char *variant; // that having none means
 } architectures[] = {
-    {"amd64", "x86_64", EM_X86_64, "v1"},   {"arm64", "aarch64", EM_AARCH64, "v8"},
-    {"386", "i386", EM_386, NULL},          {"arm", "armhf", EM_ARM, "v7"},
-    {"ppc64le", "powerpc64le", EM_PPC64, NULL}, {"s390x", "s390x", EM_S390, NULL},
+    {"amd64", "x86_64", EM_X86_64, "v1"},
+    {"arm64", "aarch64", EM_AARCH64, "v8"},
+    {"386", "i386", EM_386, NULL},
+    {"arm", "armhf", EM_ARM, "v7"},
+    {"ppc64le", "powerpc64le", EM_PPC64, NULL},
+    {"s390x", "s390x", EM_S390, NULL},
     {"riscv64", "riscv64", EM_RISCV, NULL},
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -49,7 +52,8 @@ struct image_platform image_platform_of(unsigned machine)
 {
     struct image_platform p = {.os = "linux"};
     for (size_t i = 0; i < ARCHITECTURES; i++) {
-        p.architecture = architectures[i].machine == machine ? architectures[i].name : p.architecture;
+        p.architecture =
+            architectures[i].machine == machine ? architectures[i].name : p.architecture;
     }
     return p;
 }
@@ -71,8 +75,9 @@ bool image_platform_fits(const struct image_platform *is, const struct image_pla
 {
     const struct architecture *one = architecture_of(is->architecture);
     const struct architecture *other = architecture_of(wanted->architecture);
-    bool same = one || other ? one == other
-                             : is->architecture && strcmp(is->architecture, wanted->architecture) == 0;
+    bool same = one || other
+                    ? one == other
+                    : is->architecture && strcmp(is->architecture, wanted->architecture) == 0;
     return same && is->os && strcmp(is->os, wanted->os) == 0 &&
            (!wanted->variant || strcmp(variant_of(is), wanted->variant) == 0);
 }
@@ -96,7 +101,8 @@ bool image_is_attachment(const json_t *descriptor)
                                         "application/vnd.oci.image.index.",
                                         "application/vnd.docker.distribution.manifest."};
     struct image_platform p = platform_of(descriptor);
-    const char *type = text_at(descriptor, "mediaType"), *artifact = text_at(descriptor, "artifactType");
+    const char *type = text_at(descriptor, "mediaType"),
+               *artifact = text_at(descriptor, "artifactType");
     bool known = !type || !*type;
     for (size_t i = 0; type && i < sizeof types / sizeof *types; i++) {
         known |= starts_with(type, types[i]);
@@ -142,7 +148,8 @@ static int rank_of(const json_t *descriptor, const struct image_platform *wanted
     if (!image_platform_fits(&p, wanted)) {
         return 0;
     }
-    return !p.variant || (known && known->variant && strcmp(known->variant, p.variant) == 0) ? 2 : 1;
+    return !p.variant || (known && known->variant && strcmp(known->variant, p.variant) == 0) ? 2
+                                                                                             : 1;
 }
 
 int image_manifest_choose(struct arena *a, const json_t *const *list, size_t n,
@@ -166,11 +173,11 @@ int image_manifest_choose(struct arena *a, const json_t *const *list, size_t n,
         list_one(&there, str_printable(a, image_platform_text(a, &p)));
     }
     if (!best && images != 1) {
-        return images == 0 ? gm_err_set(err, GM_ERR_FORMAT, "its index names no manifest of an image")
-                           : gm_err_set(err, GM_ERR_USAGE,
-                                        "it has no image for %s; --platform chooses one of: %s",
-                                        str_printable(a, image_platform_text(a, wanted)),
-                                        list_text(&there));
+        return images == 0
+                   ? gm_err_set(err, GM_ERR_FORMAT, "its index names no manifest of an image")
+                   : gm_err_set(
+                         err, GM_ERR_USAGE, "it has no image for %s; --platform chooses one of: %s",
+                         str_printable(a, image_platform_text(a, wanted)), list_text(&there));
     }
     *ret = best ? best : only;
     return 0;
@@ -180,7 +187,8 @@ int image_manifest_choose(struct arena *a, const json_t *const *list, size_t n,
 
 bool image_is_reference(const char *name)
 {
-    static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    static const char all[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
     bool starts = str_is_letter(*name) || (*name >= '0' && *name <= '9');
     return starts && strlen(name) < 256 && strspn(name, all) == strlen(name);
 }
@@ -205,7 +213,8 @@ static void add_name(struct arena *a, struct image_content *c, const char *name)
 void image_contents_saved(struct arena *a, const json_t *manifest, image_contents *ret)
 {
     for (size_t i = 0; i < json_array_size(manifest); i++) {
-        const json_t *entry = json_array_get(manifest, i), *tags = json_object_get(entry, "RepoTags");
+        const json_t *entry = json_array_get(manifest, i),
+                     *tags = json_object_get(entry, "RepoTags");
         struct image_content c = {.number = i};
         if (!json_is_object(entry)) {
             continue;
@@ -223,7 +232,8 @@ static const char *reference_of(const json_t *descriptor)
     return text_at(json_object_get(descriptor, "annotations"), "org.opencontainers.image.ref.name");
 }
 
-/* What an index calls a manifest: containerd's full name, or the reference that may be a tag alone. */
+/* What an index calls a manifest: containerd's full name, or the reference that may be a tag alone.
+ */
 static const char *name_in_index(const json_t *descriptor)
 {
     const char *full =
@@ -237,8 +247,8 @@ static bool same_digest(const struct image_content *c, const json_t *descriptor)
     return digest && c->digest && strcmp(digest, c->digest) == 0;
 }
 
-/* Whether two descriptors are one image: they say the same name, or both none, and are the same manifest
- * or for different platforms. */
+/* Whether two descriptors are one image: they say the same name, or both none, and are the same
+ * manifest or for different platforms. */
 static bool is_one(const struct image_content *c, const json_t *descriptor, const char *name)
 {
     enum { PLATFORMS_MAX = 128 }; // more have no index but a hostile one
@@ -250,7 +260,8 @@ static bool is_one(const struct image_content *c, const json_t *descriptor, cons
     for (size_t i = 0; i < c->descriptors.n; i++) {
         struct image_platform other = platform_of(c->descriptors.items[i]);
         if (!own.architecture || !other.architecture ||
-            (image_platform_fits(&own, &other) && strcmp(variant_of(&own), variant_of(&other)) == 0)) {
+            (image_platform_fits(&own, &other) &&
+             strcmp(variant_of(&own), variant_of(&other)) == 0)) {
             return false;
         }
     }
@@ -301,11 +312,12 @@ static enum fit fit_of(struct arena *a, const struct image_content *c, const cha
     if (*name == '@') {
         return str_u64(str_of(name + 1), &number) && number == c->number ? FITS_EXACTLY : FITS_NOT;
     }
-    if (c->digest && strlen(name) >= strlen("sha256:") + DIGEST_MIN && starts_with(c->digest, name)) {
+    if (c->digest && strlen(name) >= strlen("sha256:") + DIGEST_MIN &&
+        starts_with(c->digest, name)) {
         return FITS_EXACTLY;
     }
     for (size_t i = 0; i < c->names.n; i++) {
-        enum fit own = strcmp(c->names.items[i], name) == 0       ? FITS_EXACTLY
+        enum fit own = strcmp(c->names.items[i], name) == 0         ? FITS_EXACTLY
                        : image_is_named(a, c->names.items[i], name) ? FITS_SHORT
                                                                     : FITS_NOT;
         fit = own > fit ? own : fit;
@@ -314,7 +326,8 @@ static enum fit fit_of(struct arena *a, const struct image_content *c, const cha
 }
 
 /* A name of its own that a user can type, else its number. */
-static const char *word_of(struct arena *a, const image_contents *list, const struct image_content *c)
+static const char *word_of(struct arena *a, const image_contents *list,
+                           const struct image_content *c)
 {
     for (size_t i = 0; i < c->names.n; i++) {
         size_t same = 0;
@@ -371,8 +384,8 @@ int image_contents_choose(struct arena *a, const image_contents *list, const cha
     return !name ? gm_err_set(err, GM_ERR_USAGE, "it has %zu images; choose one as %.100s:NAME: %s",
                               list->n, where, there)
            : found ? gm_err_set(err, GM_ERR_USAGE,
-                                "%zu of its images are called %.60s; choose one as %.100s:NAME: %s", found,
-                                str_printable(a, name), where, there)
+                                "%zu of its images are called %.60s; choose one as %.100s:NAME: %s",
+                                found, str_printable(a, name), where, there)
                    : gm_err_set(err, GM_ERR_USAGE, "it has no image %.60s; it has: %s",
                                 str_printable(a, name), there);
 }

@@ -1,8 +1,9 @@
 /*
- * Which image is meant, where an archive or a layout holds several: by name as `podman load` and skopeo
- * know them (containers-transports(5): docker-archive:PATH:NAME, PATH:@N), by the digest of its manifest,
- * or by its number. And of one image for several platforms the manifest that an engine would take (OCI
- * image specification, image-index.md; containerd, platforms/compare.go). Reads no files.
+ * Which image is meant, where an archive or a layout holds several: by name as `podman load` and
+ * skopeo know them (containers-transports(5): docker-archive:PATH:NAME, PATH:@N), by the digest of
+ * its manifest, or by its number. And of one image for several platforms the manifest that an
+ * engine would take (OCI image specification, image-index.md; containerd, platforms/compare.go).
+ * Reads no files.
  */
 #ifndef GPUMEND_CONTAINER_CONTENTS_H
 #define GPUMEND_CONTAINER_CONTENTS_H
@@ -25,7 +26,8 @@ struct image_platform {
 int image_platform_parse(struct arena *a, const char *text, struct image_platform *ret,
                          struct gm_err *err) GM_CHECK;
 
-/* The platform of a processor (EM_*, elf.h); architecture NULL: not one that images are made for. */
+/* The platform of a processor (EM_*, elf.h); architecture NULL: not one that images are made for.
+ */
 struct image_platform image_platform_of(unsigned machine);
 
 const char *image_platform_text(struct arena *a, const struct image_platform *p);
@@ -47,18 +49,19 @@ typedef VEC(struct image_content) image_contents;
 void image_contents_saved(struct arena *a, const json_t *manifest, image_contents *ret);
 void image_contents_index(struct arena *a, const json_t *index, image_contents *ret);
 
-/* The one that a name, a digest or "@N" means; NULL: the only one. *ret: its index. GM_ERR_USAGE: none or
- * several, and which there are. GM_ERR_FORMAT: there is no image. */
+/* The one that a name, a digest or "@N" means; NULL: the only one. *ret: its index. GM_ERR_USAGE:
+ * none or several, and which there are. GM_ERR_FORMAT: there is no image. */
 int image_contents_choose(struct arena *a, const image_contents *list, const char *name,
                           const char *path, size_t *ret, struct gm_err *err) GM_CHECK;
 
-/* Of the manifests of one image the one for the platform; a single one is taken without a question. The
- * error is as before. */
+/* Of the manifests of one image the one for the platform; a single one is taken without a question.
+ * The error is as before. */
 int image_manifest_choose(struct arena *a, const json_t *const *list, size_t n,
                           const struct image_platform *wanted, const json_t **ret,
                           struct gm_err *err) GM_CHECK;
 
-/* Whether the descriptor is of a signature, an attestation or another thing that no engine starts. */
+/* Whether the descriptor is of a signature, an attestation or another thing that no engine starts.
+ */
 bool image_is_attachment(const json_t *descriptor);
 
 /* Whether `name` ("app", "app:1") means the full name ("localhost/app:1"). */

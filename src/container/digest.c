@@ -20,8 +20,10 @@ int digest_parse(const char *text, struct digest *ret, struct gm_err *err)
     enum { ALGORITHM_MAX = 32 };
     size_t n = text ? strcspn(text, ":") : 0;
     if (!text || !text[n] || n == 0 || n > ALGORITHM_MAX) {
-        return gm_err_set(err, GM_ERR_FORMAT, text ? "it names \"%.100s\" where a digest has to be"
-                                                   : "a descriptor of the image has no digest", text);
+        return gm_err_set(err, GM_ERR_FORMAT,
+                          text ? "it names \"%.100s\" where a digest has to be"
+                               : "a descriptor of the image has no digest",
+                          text);
     }
     const char *hex = text + n + 1;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -34,9 +36,11 @@ int digest_parse(const char *text, struct digest *ret, struct gm_err *err)
             return 0;
         }
     }
-    return gm_err_set(err, GM_ERR_UNSUPPORTED, "the digest \"%.150s\" is of an algorithm that cannot be "
-                                               "checked (those are sha256 and sha512); --no-verify reads "
-                                               "the image all the same", text);
+    return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                      "the digest \"%.150s\" is of an algorithm that cannot be "
+                      "checked (those are sha256 and sha512); --no-verify reads "
+                      "the image all the same",
+                      text);
 }
 
 void digest_begin(struct digest_run *r, const struct digest *wanted)
@@ -80,8 +84,9 @@ int digest_end(struct digest_run *r, struct arena *a, const char *name, struct g
     const char *wanted = r->wanted->text + strlen(r->wanted->algorithm) + 1;
     return strcmp(hex, wanted) == 0
                ? 0
-               : gm_err_set(err, GM_ERR_FORMAT,
-                            "%.150s is damaged or was changed: its content has the digest %s:%.16s..., "
-                            "and %.16s... is expected; --no-verify reads the image all the same",
-                            str_printable(a, name), r->wanted->algorithm, hex, wanted);
+               : gm_err_set(
+                     err, GM_ERR_FORMAT,
+                     "%.150s is damaged or was changed: its content has the digest %s:%.16s..., "
+                     "and %.16s... is expected; --no-verify reads the image all the same",
+                     str_printable(a, name), r->wanted->algorithm, hex, wanted);
 }

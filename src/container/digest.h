@@ -1,7 +1,7 @@
 /*
- * Digests of contents ("sha256:HEX", OCI image specification, descriptor.md: digests), checked while the
- * content is read. The hash functions are Nettle's, which libarchive brings along; it takes the
- * processor's own instructions for SHA where there are some.
+ * Digests of contents ("sha256:HEX", OCI image specification, descriptor.md: digests), checked
+ * while the content is read. The hash functions are Nettle's, which libarchive brings along; it
+ * takes the processor's own instructions for SHA where there are some.
  */
 #ifndef GPUMEND_CONTAINER_DIGEST_H
 #define GPUMEND_CONTAINER_DIGEST_H
@@ -31,14 +31,15 @@ struct digest_run {
     };
 };
 
-/* GM_ERR_FORMAT: it is no digest; GM_ERR_UNSUPPORTED: of an algorithm that cannot be checked. `text` must
- * outlive the result. */
+/* GM_ERR_FORMAT: it is no digest; GM_ERR_UNSUPPORTED: of an algorithm that cannot be checked.
+ * `text` must outlive the result. */
 int digest_parse(const char *text, struct digest *ret, struct gm_err *err) GM_CHECK;
 
 void digest_begin(struct digest_run *r, const struct digest *wanted);
 void digest_take(struct digest_run *r, const void *bytes, size_t n);
 
 /* GM_ERR_FORMAT: the content, which `name` names for the message, is another. */
-int digest_end(struct digest_run *r, struct arena *a, const char *name, struct gm_err *err) GM_CHECK;
+int digest_end(struct digest_run *r, struct arena *a, const char *name,
+               struct gm_err *err) GM_CHECK;
 
 #endif

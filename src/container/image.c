@@ -223,8 +223,8 @@ static const char *text_of(struct opening *o, const struct layer_place *place, c
     return text;
 }
 
-/* The path of what a descriptor names, "sha256:HEX" -> "blobs/sha256/HEX", and its digest; NULL with an
- * error: it has none, or one that cannot be checked. */
+/* The path of what a descriptor names, "sha256:HEX" -> "blobs/sha256/HEX", and its digest; NULL
+ * with an error: it has none, or one that cannot be checked. */
 static const char *blob_of(struct opening *o, const json_t *descriptor, struct digest *ret)
 {
     const char *text = json_string_value(json_object_get(descriptor, "digest"));
@@ -237,8 +237,8 @@ static const char *blob_of(struct opening *o, const json_t *descriptor, struct d
     return arena_printf(o->a, "blobs/%.*s/%s", (int)(colon - text), text, colon + 1);
 }
 
-/* The digest that the name of a file promises: "blobs/sha256/HEX", and "HEX.json" and "HEX.tar" as docker
- * and podman save them. */
+/* The digest that the name of a file promises: "blobs/sha256/HEX", and "HEX.json" and "HEX.tar" as
+ * docker and podman save them. */
 static struct digest digest_of_name(struct opening *o, const char *name)
 {
     enum { HEX = 2 * SHA256_DIGEST_SIZE };
@@ -269,8 +269,8 @@ static int check_text(struct opening *o, const char *text, size_t size, const ch
     return digest_end(&run, o->a, name, o->err);
 }
 
-/* The document of a member; NULL with an error: it is absent, too large, no JSON or not the one that the
- * digest is of. */
+/* The document of a member; NULL with an error: it is absent, too large, no JSON or not the one
+ * that the digest is of. */
 static json_t *document(struct opening *o, const char *name, const struct digest *digest)
 {
     struct layer_place place;
@@ -385,7 +385,8 @@ static int read_saved_layers(struct opening *o, const json_t *layers)
     int rc = 0;
     if (o->diff_ids.n && o->diff_ids.n != n && !o->wish->no_verify) {
         return gm_err_set(o->err, GM_ERR_FORMAT,
-                          "its manifest names %zu layers, and its configuration %zu", n, o->diff_ids.n);
+                          "its manifest names %zu layers, and its configuration %zu", n,
+                          o->diff_ids.n);
     }
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const char *name = json_string_value(json_array_get(layers, i));
@@ -487,8 +488,7 @@ static int read_index(struct opening *o, const json_t *index)
     const struct image_content *chosen = NULL;
     image_contents_index(o->a, index, &list);
     int rc = choose(o, &list, &chosen);
-    return rc < 0 ? rc
-                  : read_descriptors(o, chosen->descriptors.items, chosen->descriptors.n, 0);
+    return rc < 0 ? rc : read_descriptors(o, chosen->descriptors.items, chosen->descriptors.n, 0);
 }
 
 /* Engines differ in which of two members of one name they take. */
@@ -506,8 +506,9 @@ static int read_image(struct opening *o)
     bool saved = find_place(o, "manifest.json", &place, &text);
     const char *name = saved ? "manifest.json" : "index.json";
     if (!saved && !find_place(o, name, &place, &text)) {
-        return gm_err_set(o->err, GM_ERR_FORMAT, "it is no image: it has neither manifest.json nor "
-                                                 "index.json");
+        return gm_err_set(o->err, GM_ERR_FORMAT,
+                          "it is no image: it has neither manifest.json nor "
+                          "index.json");
     }
     o->im->oci = !saved;
     json_t *doc = document(o, name, &UNCHECKED);

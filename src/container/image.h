@@ -53,29 +53,31 @@ bool image_is_meant(const char *path);
 /* Which image of a file is meant, and how it is read. */
 struct image_wish {
     const char *path;
-    const char *name;                // of several, as image_contents_choose() takes it; NULL: the only one
-    struct image_platform platform;  // of several
-    bool platform_given;             // the user named it: an image for another one is refused
-    bool no_verify;                  // digests are not checked
+    const char *name; // of several, as image_contents_choose() takes it; NULL: the only one
+    struct image_platform platform; // of several
+    bool platform_given;            // the user named it: an image for another one is refused
+    bool no_verify;                 // digests are not checked
     void (*progress)(void *arg, uint64_t done, uint64_t size);
     void *progress_arg;
 };
 
-/* Takes "ARCHIVE:NAME" apart, and podman's "docker-archive:ARCHIVE:NAME" (containers-transports(5)):
- * *ret_name is NULL for a path alone. What exists as a whole is a path; before the colon there is an
- * archive or a layout, or else the text is returned as it is. */
+/* Takes "ARCHIVE:NAME" apart, and podman's "docker-archive:ARCHIVE:NAME"
+ * (containers-transports(5)): *ret_name is NULL for a path alone. What exists as a whole is a path;
+ * before the colon there is an archive or a layout, or else the text is returned as it is. */
 const char *image_split(struct arena *a, const char *text, const char **ret_name);
 
 /* Reads the configuration and the index of all layers. `progress` is told how many bytes of the
- * archives have been read, of how many, in each pass from the start. GM_ERR_LOOK, GM_ERR_FORMAT (also a
- * wrong digest), GM_ERR_LIMIT, GM_ERR_UNSUPPORTED; GM_ERR_USAGE: the wish names no image, or more than
- * one. The wish's texts must outlive the image. */
+ * archives have been read, of how many, in each pass from the start. GM_ERR_LOOK, GM_ERR_FORMAT
+ * (also a wrong digest), GM_ERR_LIMIT, GM_ERR_UNSUPPORTED; GM_ERR_USAGE: the wish names no image,
+ * or more than one. The wish's texts must outlive the image. */
 int image_open(struct image *im, struct arena *a, const struct image_wish *wish,
                struct gm_err *err) GM_CHECK;
 void image_close(struct image *im);
 
-/* GM_ERR_USAGE: the user named a platform, and the image is for another one. image_open() asks it. */
-int image_check_platform(const struct image *im, const struct image_wish *wish, struct gm_err *err) GM_CHECK;
+/* GM_ERR_USAGE: the user named a platform, and the image is for another one. image_open() asks it.
+ */
+int image_check_platform(const struct image *im, const struct image_wish *wish,
+                         struct gm_err *err) GM_CHECK;
 
 /* Takes the configuration document of an image; NULL is none. */
 void image_take_config(struct image *im, const json_t *document);

@@ -145,8 +145,8 @@ static bool is_driver_library(const char *name)
 
 /* ------------------------------------------------------------------ what goes with it */
 
-/* Whether the image's own copy answers the name: it is loaded, or one of the system's. With `anywhere`
- * a copy that the loader does not find counts too. */
+/* Whether the image's own copy answers the name: it is loaded, or one of the system's. With
+ * `anywhere` a copy that the loader does not find counts too. */
 static bool image_has(struct ctr_work *w, const char *name, bool anywhere)
 {
     struct model *m = w->q->model;
@@ -268,8 +268,8 @@ static bool is_named(const struct diag_finding *f, const char *name)
     return named;
 }
 
-/* Whether the host has all that the finding of this name asks for: a part of it alone would be mounted
- * and be in the line for the Dockerfile too. */
+/* Whether the host has all that the finding of this name asks for: a part of it alone would be
+ * mounted and be in the line for the Dockerfile too. */
 static bool host_has_all(struct ctr_work *w, const char *name)
 {
     const struct diag_report *r = w->q->report;
@@ -299,7 +299,8 @@ void ctr_mount_lacks(struct ctr_work *w)
             const char *path = ours && host_has_all(w, name) ? on_host(w, name) : NULL;
             if (path) {
                 mount_library(w, path, name,
-                              arena_printf(w->a, "the image lacks %s, and the host has it", name), 0);
+                              arena_printf(w->a, "the image lacks %s, and the host has it", name),
+                              0);
             }
         }
     }

@@ -173,8 +173,8 @@ static void add_variable(struct ctr_work *w, const struct diag_variable *v, cons
     ctr_set(w, v->name, old && *old ? arena_printf(w->a, "%s:%s", v->value, old) : v->value, reason);
 }
 
-/* The LD_LIBRARY_PATH of the specification that the engine reads, or of the one that is to be written
- * first; NULL: it sets none. */
+/* The LD_LIBRARY_PATH of the specification that the engine reads, or of the one that is to be
+ * written first; NULL: it sets none. */
 static const char *path_of_specification(const struct ctr_work *w)
 {
     const struct host_engines *x = &w->q->host->engines;
@@ -210,12 +210,13 @@ static void note_replaced(struct ctr_work *w, const char *value)
         }
     }
     if (lost) {
-        ctr_note(w, arena_printf(w->a,
-                                 "The CDI specification sets LD_LIBRARY_PATH=%s, which replaces this one: "
-                                 "%s is not searched. With the hooks of NVIDIA's package "
-                                 "nvidia-container-toolkit-base on the host it sets none (gpumend "
-                                 "container cdi --refresh).",
-                                 str_printable(w->a, instead), str_printable(w->a, lost)));
+        ctr_note(w, arena_printf(
+                        w->a,
+                        "The CDI specification sets LD_LIBRARY_PATH=%s, which replaces this one: "
+                        "%s is not searched. With the hooks of NVIDIA's package "
+                        "nvidia-container-toolkit-base on the host it sets none (gpumend "
+                        "container cdi --refresh).",
+                        str_printable(w->a, instead), str_printable(w->a, lost)));
     }
 }
 
@@ -234,8 +235,8 @@ static void set_path(struct ctr_work *w)
     note_replaced(w, w->path.n ? value : own);
 }
 
-/* A command for a build instead of one that asks: no sudo, which images lack and root does not need. NULL:
- * it does not begin with one of these. */
+/* A command for a build instead of one that asks: no sudo, which images lack and root does not
+ * need. NULL: it does not begin with one of these. */
 static const char *unattended(struct str command, const char **ret_instead)
 {
     if (str_starts(command, "sudo ")) {
@@ -299,8 +300,9 @@ static void add_lines(struct ctr_work *w, const char *command, const char *reaso
     size_t at = str_find(rest, " && export ");
     struct diag_variable v;
     if (!str_is_seen(command) || strstr(command, "$'")) { // the latter quotes what is no text
-        ctr_note(w, "A repair names bytes that are not text, which a Dockerfile cannot hold: it is left "
-                    "out.");
+        ctr_note(
+            w, "A repair names bytes that are not text, which a Dockerfile cannot hold: it is left "
+               "out.");
         return;
     }
     ctr_add(w, &w->s->image,
@@ -385,8 +387,10 @@ static void mend_image(struct ctr_work *w)
             }
         }
         if (!done) {
-            ctr_note(w, arena_printf(w->a, build ? "These lines do not repair: %s"
-                                                 : "The settings do not repair: %s", f->summary));
+            ctr_note(w, arena_printf(w->a,
+                                     build ? "These lines do not repair: %s"
+                                           : "The settings do not repair: %s",
+                                     f->summary));
         }
     }
     if (build) {

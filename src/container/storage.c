@@ -145,7 +145,8 @@ static const char *docker_id(struct search *s, const char *top)
         {
             const char *value = json_string_value(id);
             if (!found && value && starts_with(value, "sha256:") &&
-                (image_is_named(s->a, arena_printf(s->a, "/%s", tag), s->name) || is_id(s, value + 7))) {
+                (image_is_named(s->a, arena_printf(s->a, "/%s", tag), s->name) ||
+                 is_id(s, value + 7))) {
                 s->im->name = arena_strdup(s->a, tag);
                 found = arena_strdup(s->a, value + 7);
             }

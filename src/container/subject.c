@@ -41,10 +41,10 @@ static enum source source_of(const struct ctr_question *q)
     if (!im) {
         return FOLDER;
     }
-    return im->engine                               ? STORED
-           : im->layout                             ? LAYOUT
-           : im->name && image_is_reference(im->name)     ? ARCHIVE
-                                                    : UNNAMED;
+    return im->engine                                 ? STORED
+           : im->layout                               ? LAYOUT
+           : im->name && image_is_reference(im->name) ? ARCHIVE
+                                                      : UNNAMED;
 }
 
 /* Whether the engine takes its images from podman's storage; else from docker's. */
@@ -173,14 +173,15 @@ static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr
     const char *load = ret->first.value && !podman
                            ? arena_printf(a, "%s && ", ret->first.value)
                            : "";
-    set_first(ret,
-              arena_printf(a,
-                           "%ssudo mkdir -p %s && %s create --name app %s && %s export app | sudo tar "
-                           "-x -C %s && %s rm app",
-                           load, folder, engine, ret->name, engine, folder, engine),
-              lxc ? "lxc starts a folder with the image's file system"
-                  : "systemd-nspawn starts a folder with the image's file system",
-              arena_printf(a, "sudo rm -r %s", lxc ? path_dir(a, folder) : folder));
+    set_first(
+        ret,
+        arena_printf(a,
+                     "%ssudo mkdir -p %s && %s create --name app %s && %s export app | sudo tar "
+                     "-x -C %s && %s rm app",
+                     load, folder, engine, ret->name, engine, folder, engine),
+        lxc ? "lxc starts a folder with the image's file system"
+            : "systemd-nspawn starts a folder with the image's file system",
+        arena_printf(a, "sudo rm -r %s", lxc ? path_dir(a, folder) : folder));
     ret->name = folder;
 }
 
@@ -194,12 +195,12 @@ static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
     enum source source = source_of(q);
     const char *said = q->image ? q->image->name : NULL;
     if (source == STORED) {
-        ret->name = said && image_is_reference(said)     ? said
+        ret->name = said && image_is_reference(said)    ? said
                     : image_is_reference(q->image_path) ? q->image_path
-                                                  : own_name(a, q->image_path);
+                                                        : own_name(a, q->image_path);
     } else {
-        ret->name = source == ARCHIVE ? said
-                                      : own_name(a, q->image ? q->image->path : q->image_path);
+        ret->name =
+            source == ARCHIVE ? said : own_name(a, q->image ? q->image->path : q->image_path);
     }
     ret->first.value = loading(q, source, ret->name);
     ret->first.reason = ret->first.value ? why(a, q, source) : NULL;
@@ -227,11 +228,13 @@ static void for_apptainer(struct arena *a, const struct ctr_question *q, struct 
 void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
 {
     static void (*const others[])(struct arena *, const struct ctr_question *,
-                                  struct ctr_subject *) = {
-        [CTR_BY_HOOK] = for_enroot,     [CTR_BY_PARTS] = for_folder,
-        [CTR_BY_PLUGIN] = for_registry, [CTR_BY_CLAIM] = for_registry,
-        [CTR_BY_DEVICE] = for_registry, [CTR_BY_FLAG] = for_apptainer,
-        [CTR_BY_NONE] = NULL};
+                                  struct ctr_subject *) = {[CTR_BY_HOOK] = for_enroot,
+                                                           [CTR_BY_PARTS] = for_folder,
+                                                           [CTR_BY_PLUGIN] = for_registry,
+                                                           [CTR_BY_CLAIM] = for_registry,
+                                                           [CTR_BY_DEVICE] = for_registry,
+                                                           [CTR_BY_FLAG] = for_apptainer,
+                                                           [CTR_BY_NONE] = NULL};
     enum ctr_way way = ctr_format_way(q->format);
     name_it(q, ret);
     if (q->image_path && others[way]) {

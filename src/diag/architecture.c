@@ -34,8 +34,9 @@ static const char *outcome(struct diag *d, const struct start *s)
     const char *host = elf_machine_name(d->a, h->machine);
     if (s->how == HOST_EXEC_INTERPRETED) {
         return s->by_missing
-                   ? arena_printf(d->a, "the host starts %s for it, which is not in the image and is "
-                                        "registered without the flag F: \"no such file or directory\"",
+                   ? arena_printf(d->a,
+                                  "the host starts %s for it, which is not in the image and is "
+                                  "registered without the flag F: \"no such file or directory\"",
                                   s->by->interpreter)
                    : arena_printf(d->a, "the host runs it with %s%s", path_base(s->by->interpreter),
                                   is_qemu(s) ? ", slowly and without a GPU" : "");

@@ -68,8 +68,9 @@ static const char *system_pip(struct model *m, const char *arguments)
                             managed ? "--break-system-packages " : "", arguments);
     }
     bool can_make = has_path(m, path_join(m->arena, m->env->stdlib, "ensurepip"));
-    return arena_printf(m->arena, "%s%s -m venv --system-site-packages " DIAG_NEW_VENV
-                                  " && " DIAG_NEW_VENV "/bin/python -m pip install %s",
+    return arena_printf(m->arena,
+                        "%s%s -m venv --system-site-packages " DIAG_NEW_VENV " && " DIAG_NEW_VENV
+                        "/bin/python -m pip install %s",
                         can_make ? "" : first_install(m, true), python, arguments);
 }
 
@@ -276,9 +277,10 @@ static const struct kb_provider *provider_of(const struct wanted *w, const struc
 static bool is_of_system(const struct diag *d, enum kb_manager manager)
 {
     static const enum kb_manager own[HOST_MANAGERS] = {
-        [HOST_APT] = KB_MANAGER_APT,    [HOST_DNF] = KB_MANAGER_DNF, [HOST_MICRODNF] = KB_MANAGER_DNF,
-        [HOST_YUM] = KB_MANAGER_DNF,    [HOST_ZYPPER] = KB_MANAGER_ZYPPER,
-        [HOST_PACMAN] = KB_MANAGER_PACMAN, [HOST_APK] = KB_MANAGER_DRIVER, // it has none of them
+        [HOST_APT] = KB_MANAGER_APT,       [HOST_DNF] = KB_MANAGER_DNF,
+        [HOST_MICRODNF] = KB_MANAGER_DNF,  [HOST_YUM] = KB_MANAGER_DNF,
+        [HOST_ZYPPER] = KB_MANAGER_ZYPPER, [HOST_PACMAN] = KB_MANAGER_PACMAN,
+        [HOST_APK] = KB_MANAGER_DRIVER, // it has none of them
     };
     enum host_manager system = host_manager(d->m->root, d->a);
     return system == HOST_MANAGER_NONE ? manager == KB_MANAGER_APT || manager == KB_MANAGER_DNF
@@ -288,9 +290,9 @@ static bool is_of_system(const struct diag *d, enum kb_manager manager)
 static bool uses_manager(const struct diag *d, enum kb_manager manager)
 {
     const struct py_env *env = d->m->env;
-    return manager == KB_MANAGER_PIP      ? env != NULL
-           : manager == KB_MANAGER_CONDA  ? env && env->kind == PY_ENV_CONDA
-           : manager != KB_MANAGER_DRIVER && is_of_system(d, manager);
+    return manager == KB_MANAGER_PIP     ? env != NULL
+           : manager == KB_MANAGER_CONDA ? env && env->kind == PY_ENV_CONDA
+                                         : manager != KB_MANAGER_DRIVER && is_of_system(d, manager);
 }
 
 /* Appends a word once. */
@@ -359,8 +361,8 @@ static bool is_arm(const struct diag *d)
 }
 
 /* What makes it known before a package is installed, "COMMAND && "; "" where nothing is needed, or
- * nothing is known. microdnf and yum have no command for it, and dnf's has changed: a file is one for all
- * (yum.conf(5), [repository] OPTIONS). */
+ * nothing is known. microdnf and yum have no command for it, and dnf's has changed: a file is one
+ * for all (yum.conf(5), [repository] OPTIONS). */
 static const char *add_repository(struct diag *d, const char *vendor)
 {
     const struct kb_repository *row = has_repository(d, vendor) ? NULL : repository_of(d, vendor);
@@ -368,23 +370,27 @@ static const char *add_repository(struct diag *d, const char *vendor)
     if (!row || !w) {
         return "";
     }
-    const char *address = kb_fill(d->a, row->address, "{arch}", is_arm(d) ? "sbsa" : "x86_64"), *file = path_base(address);
+    const char *address = kb_fill(d->a, row->address, "{arch}", is_arm(d) ? "sbsa" : "x86_64"),
+               *file = path_base(address);
     const char *curl = row->manager == KB_MANAGER_ZYPPER || has_path(d->m, "/usr/bin/curl")
                            ? ""
                            : arena_printf(d->a, "%s %s && ", w->build, w->curl);
     switch (row->manager) {
     case KB_MANAGER_APT:
-        return arena_printf(d->a, "%scurl -fsSLO %s && dpkg -i %s && apt-get update && ", curl, address,
-                            file);
+        return arena_printf(d->a, "%scurl -fsSLO %s && dpkg -i %s && apt-get update && ", curl,
+                            address, file);
     case KB_MANAGER_DNF:
         return arena_printf(d->a, "%scurl -fsSLo /etc/yum.repos.d/%s %s && ", curl, file, address);
     case KB_MANAGER_ZYPPER:
-        return arena_printf(d->a, "zypper --non-interactive addrepo %s && zypper "
-                                  "--gpg-auto-import-keys refresh && ", address);
+        return arena_printf(d->a,
+                            "zypper --non-interactive addrepo %s && zypper "
+                            "--gpg-auto-import-keys refresh && ",
+                            address);
     case KB_MANAGER_PIP:
     case KB_MANAGER_CONDA:
     case KB_MANAGER_PACMAN:
-    case KB_MANAGER_DRIVER: break;
+    case KB_MANAGER_DRIVER:
+        break;
     }
     return "";
 }
@@ -394,9 +400,7 @@ static const char *system_command(struct diag *d, enum kb_manager manager, const
                                   const char *vendor)
 {
     enum host_manager system = host_manager(d->m->root, d->a);
-    system = system != HOST_MANAGER_NONE  ? system
-             : manager == KB_MANAGER_DNF ? HOST_DNF
-                                         : HOST_APT;
+    system = system != HOST_MANAGER_NONE ? system : manager == KB_MANAGER_DNF ? HOST_DNF : HOST_APT;
     return arena_printf(d->a, "%s%s %s", vendor ? add_repository(d, vendor) : "",
                         host_manager_words(system)->install, packages);
 }
@@ -412,7 +416,8 @@ static const char *command_of(struct diag *d, enum kb_manager manager, const cha
     case KB_MANAGER_APT:
     case KB_MANAGER_DNF:
     case KB_MANAGER_PACMAN:
-    case KB_MANAGER_ZYPPER: return system_command(d, manager, packages, vendor);
+    case KB_MANAGER_ZYPPER:
+        return system_command(d, manager, packages, vendor);
     case KB_MANAGER_DRIVER: break;
     }
     return NULL;
@@ -514,10 +519,11 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     } else {
         bool unlisted = vendor && host_system(d->m->root, d->a).id && !has_repository(d, vendor) &&
                         !repository_of(d, vendor);
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command,
-                    unlisted ? "Install what is missing. The packages are in NVIDIA's repository; none is "
-                               "known for this system."
-                             : "Install what is missing.");
+        diag_repair(
+            d, f, DIAG_REPAIR_PACKAGE, command,
+            unlisted ? "Install what is missing. The packages are in NVIDIA's repository; none is "
+                       "known for this system."
+                     : "Install what is missing.");
     }
 }
 
@@ -578,14 +584,15 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
         return;
     }
     if (host_manager(d->m->root, d->a) == HOST_APK) {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Use a system with glibc (Debian, Ubuntu, Fedora, UBI): Alpine has musl, for which "
-                    "neither GPU vendors' libraries nor CUDA wheels are built.");
+        diag_repair(
+            d, f, DIAG_REPAIR_TEXT, NULL,
+            "Use a system with glibc (Debian, Ubuntu, Fedora, UBI): Alpine has musl, for which "
+            "neither GPU vendors' libraries nor CUDA wheels are built.");
         return;
     }
-    static const enum kb_manager managers[] = {KB_MANAGER_CONDA, KB_MANAGER_PIP, KB_MANAGER_APT,
-                                               KB_MANAGER_DNF, KB_MANAGER_PACMAN,
-                                               KB_MANAGER_ZYPPER};
+    static const enum kb_manager managers[] = {KB_MANAGER_CONDA,  KB_MANAGER_PIP,
+                                               KB_MANAGER_APT,    KB_MANAGER_DNF,
+                                               KB_MANAGER_PACMAN, KB_MANAGER_ZYPPER};
     for (size_t i = 0; i < sizeof managers / sizeof *managers; i++) {
         /* Into an environment goes what its own managers know; the system has the rest. */
         if (!d->m->env || i < 2 || f->repairs.n == before) {

@@ -78,9 +78,9 @@ static bool parse(struct arena *a, struct str text, struct host_binfmt *ret)
 
 static const char folder[] = "/proc/sys/fs/binfmt_misc";
 
-/* Where the folder is empty or absent nothing is mounted on it, as in containers, in most captured trees
- * and on machines without systemd's automount; the kernel may have registrations all the same. Only a
- * kernel that has no such file system at all has none. */
+/* Where the folder is empty or absent nothing is mounted on it, as in containers, in most captured
+ * trees and on machines without systemd's automount; the kernel may have registrations all the
+ * same. Only a kernel that has no such file system at all has none. */
 static struct host_fact seen(struct host_look *l, int rc, size_t n)
 {
     struct str text;

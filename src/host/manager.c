@@ -9,12 +9,13 @@ static const struct host_manager_words words[HOST_MANAGERS] = {
     [HOST_APT] = {"apt-get install", "apt-get update && apt-get install -y", "apt-get remove",
                   "python3-pip", "python3-venv", "curl ca-certificates", false},
     [HOST_DNF] = {"dnf install", "dnf install -y", "dnf remove", "python3-pip", NULL, "curl", true},
-    [HOST_MICRODNF] = {"microdnf install", "microdnf install -y", "microdnf remove", "python3-pip", NULL,
-                       "curl", true},
+    [HOST_MICRODNF] = {"microdnf install", "microdnf install -y", "microdnf remove", "python3-pip",
+                       NULL, "curl", true},
     [HOST_YUM] = {"yum install", "yum install -y", "yum remove", "python3-pip", NULL, "curl", true},
-    [HOST_ZYPPER] = {"zypper install", "zypper --non-interactive install", "zypper remove", "python3-pip",
-                     NULL, "curl", false},
-    [HOST_PACMAN] = {"pacman -S", "pacman -Syu --noconfirm", "pacman -R", "python-pip", NULL, "curl", false},
+    [HOST_ZYPPER] = {"zypper install", "zypper --non-interactive install", "zypper remove",
+                     "python3-pip", NULL, "curl", false},
+    [HOST_PACMAN] = {"pacman -S", "pacman -Syu --noconfirm", "pacman -R", "python-pip", NULL,
+                     "curl", false},
     [HOST_APK] = {"apk add", "apk add --no-cache", "apk del", "py3-pip", NULL, "curl", false},
 };
 
@@ -23,9 +24,11 @@ static const struct {
     const char *program;
     enum host_manager manager;
 } programs[] = {
-    {"/usr/bin/apt-get", HOST_APT},   {"/usr/bin/dnf", HOST_DNF},       {"/usr/bin/dnf5", HOST_DNF},
-    {"/usr/bin/microdnf", HOST_MICRODNF}, {"/usr/bin/yum", HOST_YUM},   {"/usr/bin/zypper", HOST_ZYPPER},
-    {"/usr/bin/pacman", HOST_PACMAN}, {"/sbin/apk", HOST_APK},          {"/usr/bin/apk", HOST_APK},
+    {"/usr/bin/apt-get", HOST_APT},   {"/usr/bin/dnf", HOST_DNF},
+    {"/usr/bin/dnf5", HOST_DNF},      {"/usr/bin/microdnf", HOST_MICRODNF},
+    {"/usr/bin/yum", HOST_YUM},       {"/usr/bin/zypper", HOST_ZYPPER},
+    {"/usr/bin/pacman", HOST_PACMAN}, {"/sbin/apk", HOST_APK},
+    {"/usr/bin/apk", HOST_APK},
 };
 
 /* What systems come with. */
@@ -33,8 +36,8 @@ static const struct {
     const char *id;
     enum host_manager manager;
 } systems[] = {
-    {"debian", HOST_APT}, {"ubuntu", HOST_APT}, {"fedora", HOST_DNF}, {"rhel", HOST_DNF},
-    {"amzn", HOST_DNF},   {"suse", HOST_ZYPPER}, {"opensuse", HOST_ZYPPER}, {"sles", HOST_ZYPPER},
+    {"debian", HOST_APT},  {"ubuntu", HOST_APT},  {"fedora", HOST_DNF},      {"rhel", HOST_DNF},
+    {"amzn", HOST_DNF},    {"suse", HOST_ZYPPER}, {"opensuse", HOST_ZYPPER}, {"sles", HOST_ZYPPER},
     {"arch", HOST_PACMAN}, {"alpine", HOST_APK},
 };
 

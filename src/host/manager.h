@@ -1,6 +1,6 @@
 /*
- * The package manager of a system, by the programs in it, and how it is told to install something. Sources:
- * apt-get(8), dnf(8), microdnf(8), yum(8), zypper(8), pacman(8), apk(8).
+ * The package manager of a system, by the programs in it, and how it is told to install something.
+ * Sources: apt-get(8), dnf(8), microdnf(8), yum(8), zypper(8), pacman(8), apk(8).
  */
 #ifndef GPUMEND_HOST_MANAGER_H
 #define GPUMEND_HOST_MANAGER_H
@@ -10,16 +10,22 @@
 
 enum host_manager {
     HOST_MANAGER_NONE, // none was seen
-    HOST_APT, HOST_DNF, HOST_MICRODNF, HOST_YUM, HOST_ZYPPER, HOST_PACMAN, HOST_APK,
+    HOST_APT,
+    HOST_DNF,
+    HOST_MICRODNF,
+    HOST_YUM,
+    HOST_ZYPPER,
+    HOST_PACMAN,
+    HOST_APK,
     HOST_MANAGERS
 };
 
 struct host_manager_words {
-    const char *install;  // "dnf install": asks before it acts
-    const char *build;    // the same without a question, with fresh lists
-    const char *remove;   // "dnf remove"
+    const char *install;           // "dnf install": asks before it acts
+    const char *build;             // the same without a question, with fresh lists
+    const char *remove;            // "dnf remove"
     const char *pip, *venv, *curl; // packages; NULL: Python's own package has it
-    bool rpm;             // its repositories are files in /etc/yum.repos.d
+    bool rpm;                      // its repositories are files in /etc/yum.repos.d
 };
 
 /* What is installed below a root; else what its os-release says is usual. */

@@ -223,7 +223,8 @@ bool kb_library_version(const struct elf_image *e, const char *file_name, enum k
     return ok;
 }
 
-/* ------------------------------------------------------------------ names with a version in them */
+/* ------------------------------------------------------------------ names with a version in them
+ */
 
 const char *kb_fill(struct arena *a, const char *text, const char *key, const char *value)
 {
@@ -231,7 +232,8 @@ const char *kb_fill(struct arena *a, const char *text, const char *key, const ch
     if (!at) {
         return text;
     }
-    return value ? arena_printf(a, "%.*s%s%s", (int)(at - text), text, value, at + strlen(key)) : NULL;
+    return value ? arena_printf(a, "%.*s%s%s", (int)(at - text), text, value, at + strlen(key))
+                 : NULL;
 }
 
 size_t kb_request_names(struct arena *a, const struct kb_request *q, const char *version,

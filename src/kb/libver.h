@@ -30,8 +30,8 @@ bool kb_library_version(const struct elf_image *e, const char *file_name, enum k
 const char *kb_fill(struct arena *a, const char *text, const char *key, const char *value);
 
 /* The candidates of a request with their placeholders filled, less those that cannot be: as many as
- * returned, of `q->names.n` at most. `version` is that of the object that makes it ("12.8"; NULL: not
- * known), `dir` its folder. */
+ * returned, of `q->names.n` at most. `version` is that of the object that makes it ("12.8"; NULL:
+ * not known), `dir` its folder. */
 size_t kb_request_names(struct arena *a, const struct kb_request *q, const char *version,
                         const char *dir, const char **ret);
 
