@@ -106,7 +106,7 @@ static bool is_specified(struct ctr_work *w, const char *kind, const char *name)
     cdi_files_read(w->q->host_root, w->a, w->q->host, NULL, true, &files);
     for (size_t i = 0; i < files.files.n; i++) {
         const struct cdi_file *f = &files.files.items[i];
-        bool good = f->kind && strcmp(f->kind, kind) == 0, has = false;
+        bool good = f->kind && strcmp(f->kind, kind) == 0 && f->answers.n, has = false;
         for (size_t k = 0; k < f->problems.n; k++) {
             good &= f->problems.items[k].severity != CDI_ERROR;
         }

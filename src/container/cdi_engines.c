@@ -197,10 +197,13 @@ static const char *range_text(struct arena *a, const struct cdi_engine *first,
                               const struct cdi_engine *last, bool is_first)
 {
     if (!last->until) {
-        return is_first ? first->engine : arena_printf(a, "%s %s and later", first->engine, first->from);
+        return is_first ? first->engine
+                        : arena_printf(a, "%s %s and later", first->engine, first->from);
     }
-    return is_first ? arena_printf(a, "%s before %s", first->engine, last->until)
-                    : arena_printf(a, "%s %s to before %s", first->engine, first->from, last->until);
+    if (is_first) {
+        return arena_printf(a, "%s before %s", first->engine, last->until);
+    }
+    return arena_printf(a, "%s %s to before %s", first->engine, first->from, last->until);
 }
 
 const char *cdi_engines_text(struct arena *a, const struct cdi_files *files,
@@ -253,8 +256,8 @@ static void judge_installed(struct arena *a, const struct cdi_files *files, stru
     }
 }
 
-/* No engine was found here. That older ones pass over a newer version is how the format goes on, and
- * no fault of the file; what today's refuse and older ones load depends on the engine. */
+/* No engine was found here. That older ones pass over a newer version is not a fault of the file;
+ * what today's refuse and older ones load depends on the engine. */
 static void judge_all(struct arena *a, const struct cdi_files *files, struct cdi_file *f)
 {
     const struct cdi_answer *newest = NULL;

@@ -58,7 +58,8 @@ static void each_edits(struct judge *j, void (*visit)(struct judge *, json_t *ed
 /* Calls `visit` for each path of the host that the edits name, with the entry that names it. */
 enum entry { NODE, MOUNT, HOOK };
 
-typedef void visit_path(struct judge *, const char *path, enum entry, const json_t *item, void *arg);
+typedef void visit_path(struct judge *, const char *path, enum entry, const json_t *item,
+                        void *arg);
 
 struct paths {
     visit_path *visit;
@@ -124,7 +125,8 @@ static void say(struct judge *j, struct sort *s, const char *before, const char 
 static bool is_stated(const json_t *node)
 {
     const char *type = text_at(node, "type");
-    return *type && (strcmp(type, "p") == 0 || json_number_value(json_object_get(node, "major")) != 0);
+    double major = json_number_value(json_object_get(node, "major"));
+    return *type && (strcmp(type, "p") == 0 || major != 0);
 }
 
 static void judge_node(struct judge *j, const char *path, const json_t *node, struct said *said)
@@ -205,7 +207,8 @@ static void judge_hook(struct judge *j, const char *path, const json_t *hook, st
     }
 }
 
-static void judge_path(struct judge *j, const char *path, enum entry e, const json_t *item, void *arg)
+static void judge_path(struct judge *j, const char *path, enum entry e, const json_t *item,
+                       void *arg)
 {
     static void (*const judges[])(struct judge *, const char *, const json_t *, struct said *) = {
         [NODE] = judge_node, [MOUNT] = judge_mount, [HOOK] = judge_hook};
@@ -220,33 +223,33 @@ static void judge_paths(struct judge *j)
         const struct sort *sort;
         enum cdi_fault_kind kind;
         enum cdi_severity severity;
-        const char *one, *more;
+        const char *before, *one, *more; // `more`: behind the number of the others
     } sorts[] = {
-        {&said.gone, CDI_PATH_GONE, CDI_ERROR, "%s is not here", "%s and %zu more paths are not here"},
-        {&said.start, CDI_NOT_STARTED, CDI_ERROR, "engines do not start a container with it: %s",
-         "engines do not start a container with it: %s, and %zu more entries are wrong"},
-        {&said.unbound, CDI_NOT_STARTED, CDI_WARNING, "runc does not start a container with it: %s",
-         "runc does not start a container with it: %s, and %zu more lack it"},
-        {&said.maybe, CDI_PATH_GONE, CDI_WARNING,
-         "%s is not here; engines make it, for a device that may be missing",
-         "%s and %zu more nodes are not here; engines make them, for devices that may be missing"},
-        {&said.unseen, CDI_UNSEEN, CDI_OPEN, "%s cannot be seen here: whether it is there is unknown",
-         "%s and %zu more paths cannot be seen here: whether they are there is unknown"},
+        {&said.gone, CDI_PATH_GONE, CDI_ERROR, "", " is not here", " more paths are not here"},
+        {&said.start, CDI_NOT_STARTED, CDI_ERROR, "engines do not start a container with it: ", "",
+         " more entries are wrong"},
+        {&said.unbound, CDI_NOT_STARTED, CDI_WARNING, "runc does not start a container with it: ",
+         "", " more mounts do not have it"},
+        {&said.maybe, CDI_PATH_GONE, CDI_WARNING, "",
+         " is not here; engines make it, for a device that may be missing",
+         " more nodes are not here; engines make them, for devices that may be missing"},
+        {&said.unseen, CDI_UNSEEN, CDI_OPEN, "", " cannot be seen here: it may be missing",
+         " more paths cannot be seen here: they may be missing"},
     };
     for (size_t i = 0; i < sizeof sorts / sizeof *sorts; i++) {
         const struct sort *s = sorts[i].sort;
-        if (s->n == 1) {
+        const char *rest = s->n > 1 ? arena_printf(j->arena, " and %zu%s", s->n - 1, sorts[i].more)
+                                    : sorts[i].one;
+        if (s->n) {
             add_problem(j, sorts[i].kind, sorts[i].severity,
-                        arena_printf(j->arena, sorts[i].one, s->first));
-        } else if (s->n) {
-            add_problem(j, sorts[i].kind, sorts[i].severity,
-                        arena_printf(j->arena, sorts[i].more, s->first, s->n - 1));
+                        arena_printf(j->arena, "%s%s%s", sorts[i].before, s->first, rest));
         }
     }
 }
 
 /* "libcuda.so.550.90.07" -> "550.90.07" */
-static void note_driver(struct judge *j, const char *path, enum entry e, const json_t *item, void *arg)
+static void note_driver(struct judge *j, const char *path, enum entry e, const json_t *item,
+                        void *arg)
 {
     static const char name[] = "libcuda.so.";
     const char **version = arg, *base = path_base(path);
@@ -263,7 +266,8 @@ struct wanted {
     bool found;
 };
 
-static void note_wanted(struct judge *j, const char *path, enum entry e, const json_t *item, void *arg)
+static void note_wanted(struct judge *j, const char *path, enum entry e, const json_t *item,
+                        void *arg)
 {
     struct wanted *w = arg;
     (void)j;
@@ -539,7 +543,8 @@ static void read_folder(struct judge *j, const char *folder, bool asked)
     VEC_PUSH(j->arena, &j->files->folders, real);
     if (names.truncated) {
         VEC_PUSH(j->arena, &j->files->unread,
-                 arena_printf(j->arena, "%s has more than %d specifications: the others were not read",
+                 arena_printf(j->arena,
+                              "%s has more than %d specifications: the others were not read",
                               str_printable(j->arena, folder), FILES_MAX));
     }
     for (unsigned pass = 0; pass < 2; pass++) { // those that engines read first
@@ -575,19 +580,22 @@ static void set_step(struct judge *j, struct cdi_file *f)
     if (has_problem(f, CDI_NOT_READ)) {
         size_t dot = strlen(f->path) - strlen(strrchr(f->path, '.'));
         const char *stem = arena_strndup(j->arena, f->path, dot);
+        const char *name = arena_printf(j->arena, "%s.yaml", stem);
         f->step = "rename it";
-        f->command = arena_printf(j->arena, "sudo mv %s %s", path,
-                                  diag_shell_word(j->arena, arena_printf(j->arena, "%s.yaml", stem)));
+        f->command =
+            arena_printf(j->arena, "sudo mv %s %s", path, diag_shell_word(j->arena, name));
     } else if (has_problem(f, CDI_CONFLICT)) {
         f->step = "remove one of the two files";
     } else if (f->ours) {
         f->step = "write it again";
         f->command = strcmp(folder, cdi_folders[0]) == 0
                          ? "sudo gpumend container cdi --refresh"
-                         : arena_printf(j->arena, "sudo gpumend container cdi --refresh --folder %s",
+                         : arena_printf(j->arena,
+                                        "sudo gpumend container cdi --refresh --folder %s",
                                         diag_shell_word(j->arena, folder));
     } else {
-        f->step = "write it again with the program that made it, as after each update of the driver";
+        f->step = "write it again with the program that made it, as after each update of the "
+                  "driver";
         f->command =
             vendor_of(f->kind ? f->kind : "") == HOST_NVIDIA ? nvidia_command(j, path) : NULL;
     }

@@ -3,9 +3,9 @@
  * wrong with them on this machine: refused by engines, stale, in conflict with one another.
  *
  * The files are YAML or JSON; libyaml reads both. Nothing of them is believed: sizes, depth and
- * the number of nodes are bounded. Which names are read, and that a folder within is passed over, is
- * the reference library's (pkg/cdi/spec-dirs.go, 0.5.2 to 1.1.1); what keeps a container from its
- * start was seen with podman 4.3.1 and runc 1.1.5.
+ * the number of nodes are bounded. Which names are read, and that a folder within is passed over,
+ * is the reference library's (pkg/cdi/spec-dirs.go, 0.5.2 to 1.1.1); what keeps a container from
+ * its start was seen with podman 4.3.1 and runc 1.1.5.
  */
 #ifndef GPUMEND_CONTAINER_CDI_FILES_H
 #define GPUMEND_CONTAINER_CDI_FILES_H
@@ -83,8 +83,8 @@ enum { CDI_FOLDERS = 3 };
  * package database tells; without, or where none is found, all that are known. */
 void cdi_files_read(struct root *r, struct arena *a, const struct host *h, const char *folder,
                     bool engine, struct cdi_files *ret);
-/* "podman before 4.7, containerd before 1.7.12": the engines that refuse a file for this reason, or,
- * with NULL, that load it. */
+/* "podman before 4.7, containerd before 1.7.12": the engines that refuse a file for this reason,
+ * or, with NULL, that load it. */
 const char *cdi_engines_text(struct arena *a, const struct cdi_files *files,
                              const struct cdi_file *f, const char *why);
 /* What makes engines refuse or mislead by a specification of GPUs, as problems of the host ("cdi").

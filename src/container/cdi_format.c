@@ -190,7 +190,7 @@ static bool is_plain(const json_t *value)
     return json_is_string(value) || json_is_number(value) || json_is_boolean(value);
 }
 
-/* The JSON decoder takes a number with a fraction of 0 alone, that of YAML cuts the fraction off. */
+/* The JSON decoder takes a number only with a fraction of 0; that of YAML cuts fractions off. */
 static bool is_integer(const struct check *c, const json_t *value, json_int_t low, json_int_t high)
 {
     if (json_is_integer(value)) {
@@ -361,7 +361,8 @@ static void check_value(struct check *c, const struct field *f, json_t *value, b
                 check_object(c, f->of, item);
             } else if (f->of != DEVICE) {
                 set_fault(c, &c->value,
-                          arena_printf(c->arena, "\"%s\" has an empty entry, on which engines crash",
+                          arena_printf(c->arena,
+                                       "\"%s\" has an empty entry, on which engines crash",
                                        f->name));
             }
         }
@@ -382,8 +383,8 @@ static void check_net_devices(struct check *c, const json_t *list)
             const char *name = text_of(c, json_array_get(list, i), keys[k]);
             if (json_object_get(seen, name)) {
                 set_fault(c, &c->value,
-                          arena_printf(c->arena, "two of \"netDevices\" have the %s \"%s\"", keys[k],
-                                       printable(c, name)));
+                          arena_printf(c->arena, "two of \"netDevices\" have the %s \"%s\"",
+                                       keys[k], printable(c, name)));
             }
             (void)json_object_set_new(seen, name, json_true());
         }
@@ -403,7 +404,8 @@ static void check_object(struct check *c, enum level level, json_t *object)
         const struct field *f = field_named(c, level, key);
         if (!f) {
             set_fault(c, &c->shape,
-                      arena_printf(c->arena, "the field \"%s\" is unknown there", printable(c, key)));
+                      arena_printf(c->arena, "the field \"%s\" is unknown there",
+                                   printable(c, key)));
         } else if (!json_is_null(value)) {
             check_value(c, f, value, get(c, object, f->name) == value);
         }
@@ -504,7 +506,8 @@ static void check_devices(struct check *c, const json_t *devices)
         }
         if (json_object_get(seen, name)) {
             set_fault(c, &c->value,
-                      arena_printf(c->arena, "two devices have the name \"%s\"", printable(c, name)));
+                      arena_printf(c->arena, "two devices have the name \"%s\"",
+                                   printable(c, name)));
         }
         (void)json_object_set_new(seen, name, json_true());
         n++;
@@ -563,10 +566,12 @@ static const char *version_fault(const struct check *c, const char *version, boo
         return arena_printf(c->arena, "version %s of the format is newer than it knows", number);
     }
     if (compares && host_version_cmp(number, c->lowest) < 0) {
-        return strcmp(c->lowest, earliest) == 0
-                   ? arena_printf(c->arena, "version %s of the format is no longer supported", number)
-                   : arena_printf(c->arena, "its version is %s, and it has what came with version %s",
-                                  number, c->lowest);
+        if (strcmp(c->lowest, earliest) == 0) {
+            return arena_printf(c->arena, "version %s of the format is no longer supported",
+                                number);
+        }
+        return arena_printf(c->arena, "its version is %s, and it has what came with version %s",
+                            number, c->lowest);
     }
     return NULL;
 }

@@ -105,7 +105,8 @@ static json_t *problems_json(struct arena *a, const struct cdi_file *f)
     return list;
 }
 
-static json_t *engines_json(struct arena *a, const struct cdi_files *files, const struct cdi_file *f)
+static json_t *engines_json(struct arena *a, const struct cdi_files *files,
+                            const struct cdi_file *f)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < f->answers.n; i++) {
@@ -159,8 +160,8 @@ json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, js
                             out_json_text(a, s->note), "document", s->document));
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema", 1, "specifications", list, "left_out",
-                     texts_json(a, &specs->left_out), "notes", texts_json(a, &specs->notes), "wrote",
-                     wrote);
+                     texts_json(a, &specs->left_out), "notes", texts_json(a, &specs->notes),
+                     "wrote", wrote);
 }
 
 enum cdi_severity report_cdi_worst(const struct cdi_files *f)

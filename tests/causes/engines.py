@@ -174,6 +174,19 @@ machine("container-cdi-unresolved", "container-no-gpu", SPEC, "specification-of-
 machine("container-cdi-unresolved", "container-no-gpu", SPEC, "specification-of-no-format",
         merged(GEFORCE, {SPEC: specification().replace('"0.3.0"', '"0.9.9.9"')}),
         merged(GEFORCE, {SPEC: specification()}))
+machine("container-cdi-unresolved", "container-no-gpu", SPEC, "specification-with-empty-edits",
+        merged(GEFORCE, {SPEC: specification().replace('{"deviceNodes": [{"path": "/dev/nvidia0"}]}',
+                                                       '{}')}),
+        merged(GEFORCE, {SPEC: specification()}), evidence="has no containerEdits, or empty ones")
+machine("container-cdi-unresolved", "container-no-gpu", "/etc/cdi/nvidia.yml",
+        "specification-of-an-ending-that-is-not-read",
+        merged(GEFORCE, {"/etc/cdi/nvidia.yml": specification()}),
+        merged(GEFORCE, {SPEC: specification()}), evidence="passed over",
+        repair="^sudo mv /etc/cdi/nvidia.yml /etc/cdi/nvidia.yaml")
+machine("container-runtime-missing", "container-no-gpu", "nvidia-container-toolkit",
+        "no-toolkit-and-a-copy-of-a-specification",
+        merged(GEFORCE, docker(), {SPEC + ".bak": specification()}),
+        merged(GEFORCE, docker(), {SPEC: specification()}), severity="note")
 machine("container-cdi-unresolved", "container-no-gpu", "/run/cdi/other.json", "specification-twice",
         merged(GEFORCE, {"/run/cdi/nvidia.yaml": specification(), "/run/cdi/other.json": specification()}),
         merged(GEFORCE, {"/run/cdi/nvidia.yaml": specification(), SPEC: specification()}),

@@ -860,6 +860,23 @@ def places(exe, folder):
               and (done.stdout or "cannot be told" in done.stderr), done.stderr)
 
 
+def forms(exe, folder):
+    """The forms of `container` name a device only where engines can resolve it."""
+    for name, files, first in (
+            ("read", {"nvidia.yaml": GOOD}, None), ("not read", {"nvidia.yml": GOOD}, "sudo mv"),
+            ("read and refused", {"nvidia.yaml": GOOD.replace("/dev/nvidia0", ""), "nvidia.yml": GOOD},
+             "sudo nvidia-ctk")):
+        top = tree(folder, "geforce-desktop")
+        (top / "etc/cdi").mkdir(parents=True)
+        for file, text in files.items():
+            (top / "etc/cdi" / file).write_text(text)
+        done = subprocess.run([str(exe), "container", "podman", "--json", "--host", str(top), str(exe)],
+                              capture_output=True, text=True, timeout=60, check=False)
+        said = json.loads(done.stdout)["first"]
+        check(f"form: a specification that is {name}", any(
+            one["value"].startswith(first) for one in said) if first else not said, said)
+
+
 def engines_named(exe, folder):
     """Where engines differ, the text says which do not load a file."""
     top = tree(folder, "geforce-desktop")
@@ -929,6 +946,7 @@ def main():
         jetson(exe, folder)
         faults(exe, folder)
         places(exe, folder)
+        forms(exe, folder)
         engines_named(exe, folder)
         writing(exe, folder)
         in_podman(exe, folder)
