@@ -36,11 +36,22 @@ static bool shows_in(struct diag *d, const struct diag_finding *f, const struct 
     return false;
 }
 
-static bool works(struct diag *d, const struct model_process *p)
+static bool works_alone(struct diag *d, const struct model_process *p)
 {
     struct diag_failure *failures = NULL;
-    return p && p->ldso && !p->error && !p->unknown.n && !p->ldso->start_failed &&
+    return p->ldso && !p->error && !p->unknown.n && !p->ldso->start_failed &&
            !p->ldso->loader.missing && diag_failures(d, p, &failures) == 0;
+}
+
+/* In every order in which its parts can be used. */
+static bool works(struct diag *d, const struct model_process *p)
+{
+    bool all = p;
+    for (size_t i = 0; i < d->m->processes.n && all; i++) {
+        const struct model_process *x = d->m->processes.items[i];
+        all = x->group != p->group || works_alone(d, x);
+    }
+    return all;
 }
 
 /* ------------------------------------------------------------------ parts */
@@ -105,7 +116,7 @@ static bool is_judged(const struct model_process *p)
     return p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);
 }
 
-static enum diag_verdict verdict_of(struct diag *d, const struct model_process *p)
+static enum diag_verdict verdict_of_one(struct diag *d, const struct model_process *p)
 {
     for (size_t i = 0; i < d->report->findings.n; i++) {
         const struct diag_finding *f = d->report->findings.items[i];
@@ -119,11 +130,22 @@ static enum diag_verdict verdict_of(struct diag *d, const struct model_process *
     return is_judged(p) ? DIAG_OK : DIAG_CANNOT_TELL;
 }
 
+/* That of the worst order in which its parts can be used. */
+static enum diag_verdict verdict_of(struct diag *d, const struct model_process *first)
+{
+    enum diag_verdict verdict = verdict_of_one(d, first);
+    for (size_t i = 0; i < d->m->processes.n && verdict == DIAG_OK; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        verdict = p->group == first->group ? verdict_of_one(d, p) : verdict;
+    }
+    return verdict;
+}
+
 void diag_judge_entries(struct diag *d)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        const char *module = alone(p);
+        const char *module = p == diag_first_of(d, p->group) ? alone(p) : NULL;
         if (module) {
             VEC_PUSH(d->a, &d->report->entries,
                      (struct diag_entry){module, p->part_of, verdict_of(d, p)});

@@ -134,7 +134,7 @@ const char *diag_script_text(struct diag *d, const struct model_process *p)
     if (n == 0 || n == p->n_script) {
         return n ? imports : "start";
     }
-    if (model_is_mixed(p)) {
+    if (model_is_mixed(p) || (p->n_order > 1 && n == 1)) {
         return steps_text(d, p);
     }
     return arena_printf(d->a, "%s, then use %s", imports,
@@ -327,7 +327,8 @@ static bool group_is_fine(struct diag *d, size_t group, size_t *ret_orders)
 static void say_fine(struct diag *d, const struct model_process *p, size_t orders)
 {
     const char *name = p->n_script ? diag_imports_text(d, p) : path_base(p->ldso->main->path);
-    const char *use = orders > 1                      ? ", then use them"
+    const char *use = orders > 1 && model_n_imports(p) == 1 ? ", then use its parts"
+                      : orders > 1                    ? ", then use them"
                       : !p->n_script                  ? ""
                       : diag_script_text(d, p) + strlen(name);
     VEC_PUSH(d->a, &d->report->fine,

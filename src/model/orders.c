@@ -268,13 +268,28 @@ static void learn(struct orders *o, const struct model_process *p)
 
 /* ------------------------------------------------------------------ the orders that differ */
 
-/* The imports in their order, each use after its own import. */
-static void keep_imports_in_order(struct orders *o)
+/* " whisperx" of "import whisperx", "use whisperx" and "use torch in whisperx". */
+static const char *package_of(const char *step)
+{
+    const char *in = strstr(step, " in ");
+    return in ? in + strlen(" in") : strchr(step, ' ');
+}
+
+/* Whether b has to come after a: an import after those before it, a use after its import, and what is
+ * left of the use of an application after its parts. */
+static bool is_before(const struct orders *o, unsigned a, unsigned b)
+{
+    bool same = strcmp(package_of(o->steps[a]), package_of(o->steps[b])) == 0;
+    return a < o->n_imports ? (b < o->n_imports ? a < b : same)
+                            : same && strstr(o->steps[a], " in ") && !strstr(o->steps[b], " in ") &&
+                                  b >= o->n_imports;
+}
+
+static void keep_steps_in_order(struct orders *o)
 {
     for (unsigned i = 0; i < o->n; i++) {
-        const char *name = strchr(o->steps[i], ' ');
-        for (unsigned k = 0; k < o->n_imports; k++) {
-            if (i < o->n_imports || strcmp(strchr(o->steps[k], ' '), name) == 0) {
+        for (unsigned k = 0; k < o->n; k++) {
+            if (i != k && is_before(o, i, k)) {
                 part(o->hard, i, k);
             }
         }
@@ -286,15 +301,12 @@ static bool is_enabled(const struct orders *o, uint64_t done, unsigned i)
     if (done & bit(i)) {
         return false;
     }
-    if (i < o->n_imports) {
-        return i == 0 || (done & bit(i - 1));
+    for (unsigned k = 0; k < o->n; k++) {
+        if (k != i && !(done & bit(k)) && is_before(o, k, i)) {
+            return false;
+        }
     }
-    const char *name = strchr(o->steps[i], ' ');
-    unsigned import = 0;
-    while (strcmp(strchr(o->steps[import], ' '), name) != 0) {
-        import++; // every use has its import
-    }
-    return done & bit(import);
+    return true;
 }
 
 /* The least of all orders that come to the same as this one. */
@@ -402,12 +414,12 @@ static bool add_missing(struct orders *o, uint64_t done, uint64_t sleep, size_t 
     return false;
 }
 
-/* Each use first, with the others behind it in turn and in reverse. */
-static void add_rotations(struct orders *o)
+/* Each use first, with the others behind it in turn and in reverse; what is left of the use of an
+ * application comes last. */
+static void add_rotations(struct orders *o, size_t n)
 {
-    size_t n = o->n - o->n_imports;
     for (size_t i = 0; i < 2 * n; i++) {
-        for (unsigned k = 0; k < o->n_imports; k++) {
+        for (unsigned k = 0; k < o->n; k++) {
             o->order[k] = k;
         }
         for (size_t k = 0; k < n; k++) {
@@ -424,13 +436,17 @@ static void add_rotations(struct orders *o)
 static bool add_orders(struct orders *o)
 {
     bool few = o->n - o->n_imports <= ALL_ORDERS_OF;
+    if (o->n_imports == 1) {
+        add_rotations(o, o->n - 2); // the last step is what is left of it
+        return true;
+    }
     for (;;) {
         o->nodes = 0;
         if (n_processes(o) >= (o->broken ? BROKEN_MAX : ORDERS_MAX)) {
             return false;
         }
         if (o->broken && !few) {
-            add_rotations(o);
+            add_rotations(o, o->n - o->n_imports);
             return false;
         }
         if (!add_missing(o, 0, 0, 0)) {
@@ -447,20 +463,22 @@ struct model_process *model_add_imports(struct model *m, const char *const *name
         script[n + i] = arena_printf(m->arena, "use %s", names[i]);
     }
     struct model_process *first = model_add_script(m, script, n * 2);
-    size_t n_steps = n + first->n_order;
-    if (n < 2 || !first->n_order) {
+    size_t n_steps = n + first->choices.n;
+    if (n_steps < 3) {
         return first;
     }
     struct orders *o = arena_alloc(m->arena, sizeof *o);
-    *o = (struct orders){.m = m, .first = first, .steps = script, .n = n_steps, .n_imports = n};
-    for (size_t i = 0; i < first->n_order; i++) {
-        script[n + i] = arena_printf(m->arena, "use %s", first->order[i]);
+    *o = (struct orders){.m = m, .first = first, .n = n_steps, .n_imports = n};
+    o->steps = arena_array(m->arena, n_steps, sizeof *o->steps);
+    memcpy(o->steps, script, n * sizeof *script);
+    for (size_t i = 0; i < first->choices.n; i++) {
+        o->steps[n + i] = first->choices.items[i];
     }
     if (n_steps > STEPS_MAX) {
         m->unsure = "more packages are imported than can be judged in every order of their uses";
         return first;
     }
-    keep_imports_in_order(o);
+    keep_steps_in_order(o);
     learn(o, first);
     if (!add_orders(o) && !m->unsure) {
         m->unsure = "these imports can be used in more orders that differ than were judged; check "

@@ -22,8 +22,10 @@ struct imported {
     const struct py_dist *dist;
     const struct kb_import *row;
     VEC(struct ldso_object *) roots;
+    bool prepared; // the steps of its first use are done, what it uses may not be
     bool used;
-    bool acts; // its own first use opens something, apart from the driver
+    bool acts;  // its own first use opens something, apart from the driver, or imports
+    bool opens; // ... opens something
 };
 
 struct run {
@@ -159,7 +161,7 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
                                .first_load = r->p->loads.n};
     struct ldso_object *object = NULL;
     if (by && w->phase == MODEL_USE && !(w->family && strcmp(w->family, "driver") == 0)) {
-        by->acts = true;
+        by->acts = by->opens = true;
     }
     for (size_t i = 0; i < w->n && !object; i++) {
         const struct ldso_load *load = ldso_dlopen(r->p, w->caller, w->names[i], w->mode);
@@ -1008,7 +1010,8 @@ static void do_use(struct run *r, const char *name)
     }
     by->used = true;
     r->depth++;
-    bool ok = run_steps(r, by, KB_PHASE_USE);
+    bool ok = by->prepared || run_steps(r, by, KB_PHASE_USE);
+    by->prepared = true;
     for (size_t i = 0; i < by->row->n_steps && ok; i++) {
         const struct kb_step *s = &by->row->steps[i];
         /* What may be imported beside it is not used by it, unless using it imports that. */
@@ -1020,6 +1023,24 @@ static void do_use(struct run *r, const char *name)
         run_rows(r, by, true);
     }
     r->depth--;
+}
+
+/* "use PART in APPLICATION": what the application does in each case, and then of its parts this one
+ * first. */
+static void do_use_part(struct run *r, const char *part, const char *application)
+{
+    const struct kb_import *row = NULL;
+    const struct py_dist *dist = find_import(r->m, application, &row);
+    struct imported *by = dist ? find_imported(r, dist) : NULL;
+    if (!by) {
+        return;
+    }
+    VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, true, !by->prepared});
+    if (!by->prepared) {
+        by->prepared = true;
+        (void)run_steps(r, by, KB_PHASE_USE); // uses do not depend on each other
+    }
+    do_use(r, part);
 }
 
 /* The packages whose own first use this use is, in a fixed order: two uses with the same parts come
@@ -1054,6 +1075,28 @@ static bool same_parts(const use_parts *a, const use_parts *b)
     return a->n == b->n && (a->n == 0 || memcmp(a->items, b->items, a->n * sizeof *a->items) == 0);
 }
 
+/* The steps that a use is made of: the parts of an application that is imported alone are used in the
+ * order that its options and the program choose. */
+static void add_choice(struct run *r, const char *use, const use_parts *parts)
+{
+    struct model_process *out = r->out;
+    const struct kb_import *row = NULL;
+    (void)find_import(r->m, use, &row); // known: it has parts
+    bool alone = row && row->role == KB_ROLE_APPLICATION &&
+                 model_n_imports(out) == 1;
+    size_t n = 0;
+    for (size_t i = 0; i < parts->n; i++) {
+        n += parts->items[i]->row != row && parts->items[i]->opens;
+    }
+    for (size_t i = 0; i < parts->n && n > 1 && alone; i++) {
+        if (parts->items[i]->row != row && parts->items[i]->opens) {
+            VEC_PUSH(r->m->arena, &out->choices,
+                     arena_printf(r->m->arena, "use %s in %s", parts->items[i]->row->module, use));
+        }
+    }
+    VEC_PUSH(r->m->arena, &out->choices, arena_printf(r->m->arena, "use %s", use));
+}
+
 /* The uses of a script that has run which can make a difference: those that open something, the first
  * of those that open the same. */
 static void note_order(struct run *r)
@@ -1063,7 +1106,7 @@ static void note_order(struct run *r)
     use_parts *parts = arena_array(a, out->n_script, sizeof *parts);
     size_t n = 0;
     out->order = arena_array(a, out->n_script, sizeof *out->order);
-    for (size_t i = 0; i < out->n_script; i++) {
+    for (size_t i = 0; i < out->n_script && !out->fatal; i++) {
         use_parts seen = {0}, mine = {0};
         bool known = false;
         if (starts_with(out->script[i], "use ")) {
@@ -1075,9 +1118,10 @@ static void note_order(struct run *r)
         if (mine.n && !known) {
             parts[n] = mine;
             out->order[n++] = out->script[i] + strlen("use ");
+            add_choice(r, out->order[n - 1], &mine);
         }
     }
-    out->n_order = out->fatal ? 0 : n;
+    out->n_order = n;
 }
 
 static bool ready(struct run *r)
@@ -1118,7 +1162,12 @@ static void run_script(struct model *m, struct model_process *out, const struct 
         if (starts_with(out->script[i], "import ")) {
             out->fatal = !do_import(&r, out->script[i] + 7);
         } else if (starts_with(out->script[i], "use ")) {
-            do_use(&r, out->script[i] + 4);
+            const char *name = out->script[i] + 4, *in = strstr(name, " in ");
+            if (in) {
+                do_use_part(&r, arena_strndup(m->arena, name, (size_t)(in - name)), in + 4);
+            } else {
+                do_use(&r, name);
+            }
         }
     }
     push_mark(&r);

@@ -116,6 +116,24 @@ def a_use_between_imports_counts(exe, folder, show):
         yield "seen in %s" % seen
 
 
+@answer
+def parts_of_an_application_in_any_order(exe, folder, show):
+    """whisperx uses torch first with one of its options, and ctranslate2 first with another."""
+    tree = both(folder)
+    for name, version in (("whisperx", "3.8.6"), ("faster_whisper", "1.2.1")):
+        tree.put(tree.site + "/%s/__init__.py" % name, "")
+        tree.dist(name.replace("_", "-"), version, [])
+    status, document = check(exe, tree, "--import", "whisperx")
+    first = {next(s for s in p["script"] if s.startswith("use ")) for p in document["processes"]}
+    if not {"use torch in whisperx", "use ctranslate2 in whisperx"} <= first:
+        yield "used first: %s" % sorted(first)
+    said = [e for f in document["findings"] if f["severity"] == "error" for e in f["evidence"]]
+    if show:
+        print("\n".join(said))
+    if status != 1 or not any("used first" in e and "use torch in whisperx" in e for e in said):
+        yield "status %d, not said that the order of uses decides: %s" % (status, said)
+
+
 def interleavings(names):
     """Every order of imports and uses with the imports in this order."""
     if not names:
