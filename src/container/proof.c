@@ -63,7 +63,8 @@ static void add_trials(struct ctr_work *w)
         add_word(w, add_trial(w, "lists each GPU that the container has"), "nvidia-smi");
     }
     if (w->s->program) {
-        struct ctr_trial *t = add_trial(w, "tests each GPU in stages and names the first stage that fails");
+        struct ctr_trial *t =
+            add_trial(w, "tests each GPU in stages and names the first stage that fails");
         t->needs_gpumend = true;
         add_word(w, t, CTR_PROGRAM);
         add_word(w, t, "probe");

@@ -111,7 +111,8 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
         return true;
     }
     const char *equals = strchr(s, '=');
-    if (!starts_with(s, "export ") || !equals || !diag_is_variable_name((struct str){s + 7, (size_t)(equals - s - 7)})) {
+    if (!starts_with(s, "export ") || !equals ||
+        !diag_is_variable_name((struct str){s + 7, (size_t)(equals - s - 7)})) {
         return false;
     }
     struct diag_variable v = {.name = arena_strndup(a, s + 7, (size_t)(equals - s - 7))};

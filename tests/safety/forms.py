@@ -229,7 +229,8 @@ def of_command(where, shell, body, said, twin):
     if begun and len(begun) == 1:
         words = [w.decode("utf-8", "backslashreplace") for w in begun[0]]
         joined = "\0".join(words)
-        check(f"{where}: has the words of --json", joined_options(said["arguments"]) in joined and any(w.endswith(said["name"]) for w in words), words)
+        check(f"{where}: has the words of --json", joined_options(said["arguments"]) in joined
+              and any(w.endswith(said["name"]) for w in words), words)
         last = next(n for n, w in enumerate(words) if w.endswith(said["name"]))
         options = [w for w in words[:last] if w.startswith("-") and "=" not in w]
         check(f"{where}: has the plain twin's options", twin in (None, options), (twin, words))
