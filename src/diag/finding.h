@@ -93,6 +93,9 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
  * pip; and a text as one word of a shell. */
 const char *diag_pip_command(struct model *m, const char *arguments);
 const char *diag_shell_word(struct arena *a, const char *text);
+/* "export LD_LIBRARY_PATH=FOLDERS..." with what is in the variable kept behind. Below the site-packages
+ * of a distribution's Python they are those of the environment that diag_pip_command() makes over it. */
+const char *diag_prepend_folders(struct model *m, const char *folders);
 
 /* A command that lets `words` change a copy of the file, which then takes its place: the file itself may
  * have further names in a cache or in other environments. */

@@ -74,6 +74,37 @@ static const char *system_pip(struct model *m, const char *arguments)
                         can_make ? "" : first_install(m, true), python, arguments);
 }
 
+/* "/nvidia/cublas/lib" of a folder below a site folder of the environment; NULL for others. */
+static const char *below_site(const struct py_env *env, const char *folder)
+{
+    for (size_t i = 0; i < env->paths_n; i++) {
+        const char *dir = env->paths[i].dir;
+        size_t n = strlen(dir);
+        if (env->paths[i].origin == PY_PATH_SITE && strncmp(folder, dir, n) == 0 && folder[n] == '/') {
+            return folder + n;
+        }
+    }
+    return NULL;
+}
+
+const char *diag_prepend_folders(struct model *m, const char *folders)
+{
+    struct arena *a = m->arena;
+    bool moved = m->env && m->env->kind == PY_ENV_SYSTEM && diag_is_managed(m) && !diag_is_image(m);
+    const char *words = "";
+    for (struct str rest = str_of(folders); rest.s;) {
+        const char *folder = str_dup(a, str_cut(&rest, ':'));
+        const char *below = moved && !has_path(m, folder) ? below_site(m->env, folder) : NULL;
+        const char *word =
+            below ? arena_printf(a, "\"$PWD\"/%s/lib/python%d.%d/site-packages%s",
+                                 DIAG_NEW_VENV + strlen("./"), m->env->major, m->env->minor,
+                                 diag_shell_word(a, below))
+                  : diag_shell_word(a, folder);
+        words = arena_printf(a, "%s%s%s", words, *words ? ":" : "", word);
+    }
+    return arena_printf(a, "export LD_LIBRARY_PATH=%s\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", words);
+}
+
 const char *diag_pip_command(struct model *m, const char *arguments)
 {
     if (m->env && m->env->kind == PY_ENV_SYSTEM) {

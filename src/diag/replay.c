@@ -58,8 +58,7 @@ const char *diag_path_command(struct diag *d, const char *library_path)
 
 const char *diag_prepend_command(struct diag *d, const char *folders)
 {
-    return arena_printf(d->a, "export LD_LIBRARY_PATH=%s\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
-                        diag_quote(d, folders));
+    return diag_prepend_folders(d->m, folders);
 }
 
 /* ------------------------------------------------------------------ a folder too many */

@@ -710,9 +710,7 @@ static void add_packages(struct planner *p, struct mend_way *way, const struct f
 static void add_folders(struct planner *p, struct mend_way *way, const char *folders)
 {
     const char *old = start_value(p->m, "LD_LIBRARY_PATH");
-    const char *command =
-        arena_printf(p->a, "export LD_LIBRARY_PATH=%s\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
-                     diag_shell_word(p->a, folders));
+    const char *command = diag_prepend_folders(p->m, folders);
     VEC_PUSH(p->a, &way->steps,
              (struct mend_step){
                  .kind = MEND_SET_ENV, .name = "LD_LIBRARY_PATH",
