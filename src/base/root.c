@@ -89,69 +89,137 @@ static int open_in_root(struct root *r, const char *path, int flags)
 }
 
 /*
- * The path without links, found component by component. With follow_last false a link at the
- * end stays. The last component need not exist when must_exist is false.
+ * The same without openat2 (Linux before 5.6, sandboxes): component by component. Each is opened alone,
+ * in the folder that is open already and without following a link, so that nothing that is exchanged
+ * meanwhile leads outside.
  */
-static int walk(struct root *r, struct arena *a, const char *path, bool follow_last, char **ret)
+struct walker {
+    struct root *r;
+    struct arena *a;
+    char *done;       // without links
+    const char *rest; // still to come
+    int dir;          // folder of the last component; -1: `done` is to be opened
+    const char *name; // that component in `dir`; NULL: `done` is the folder
+    int links;
+};
+
+static void close_path(int fd)
 {
-    if (!*path || strlen(path) > PATH_BYTES_MAX) {
-        return *path ? -ENAMETOOLONG : -ENOENT;
+    if (fd >= 0) {
+        (void)close(fd); // opened O_PATH: nothing can be lost
     }
-    char *rest = arena_strdup(a, path);
-    char *done = arena_strdup(a, "");
-    int links = 0;
-    for (;;) {
-        while (*rest == '/') {
-            rest++;
+}
+
+/* The folder of a path without links. */
+static int descend(struct root *r, struct arena *a, const char *path)
+{
+    struct str rest = str_of(path);
+    int fd = openat(r->fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && rest.s) {
+        const char *part = str_dup(a, str_cut(&rest, '/'));
+        if (*part) {
+            int next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            int error = errno;
+            close_path(fd);
+            fd = next;
+            errno = error;
         }
-        if (!*rest) {
-            break;
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* The folder that `done` names now. */
+static void move_to(struct walker *w, char *done)
+{
+    close_path(w->dir);
+    w->dir = -1;
+    w->name = NULL;
+    w->done = done;
+}
+
+static int follow(struct walker *w, int link)
+{
+    char target[4096];
+    ssize_t got = readlinkat(link, "", target, sizeof target - 1);
+    if (got < 0 || ++w->links > LINKS_MAX) {
+        return got < 0 ? -errno : -ELOOP;
+    }
+    target[got] = '\0';
+    if (target[0] == '/') {
+        move_to(w, arena_strdup(w->a, ""));
+    }
+    w->rest = arena_printf(w->a, "%s%s", target, w->rest);
+    return strlen(w->rest) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* One component that is neither "." nor "..". */
+static int enter(struct walker *w, const char *part, bool follow_last)
+{
+    bool last = w->rest[strspn(w->rest, "/")] == '\0', wants_dir = w->rest[0] == '/';
+    struct stat st;
+    w->dir = w->dir < 0 ? descend(w->r, w->a, w->done) : w->dir;
+    int fd = w->dir < 0 ? w->dir : openat(w->dir, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return w->dir < 0 ? w->dir : -errno;
+    }
+    int rc = fstat(fd, &st) ? -errno : 0;
+    if (rc == 0 && S_ISLNK(st.st_mode) && (!last || wants_dir || follow_last)) {
+        rc = follow(w, fd);
+    } else if (rc == 0 && (!last || wants_dir) && !S_ISDIR(st.st_mode)) {
+        rc = -ENOTDIR;
+    } else if (rc == 0) {
+        w->done = arena_printf(w->a, "%s/%s", w->done, part);
+        w->name = last && !wants_dir ? part : NULL;
+        if (!w->name) {
+            close_path(w->dir);
+            w->dir = fd;
+            return 0;
         }
-        size_t n = strcspn(rest, "/");
-        bool last = rest[n + strspn(rest + n, "/")] == '\0';
-        bool wants_dir = rest[n] == '/';
-        char *part = arena_strndup(a, rest, n);
-        rest += n;
-        if (strcmp(part, ".") == 0) {
-            continue;
-        }
+    }
+    close_path(fd);
+    return rc;
+}
+
+/* With follow_last false a link at the end stays. On success w->done is the path without links and
+ * w->name what to open in w->dir; w->dir is to be closed in any case. */
+static int walk(struct walker *w, const char *path, bool follow_last)
+{
+    int rc = !*path ? -ENOENT : strlen(path) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
+    w->done = arena_strdup(w->a, "");
+    w->rest = path;
+    w->dir = -1;
+    while (rc == 0 && *(w->rest += strspn(w->rest, "/"))) {
+        size_t n = strcspn(w->rest, "/");
+        char *part = arena_strndup(w->a, w->rest, n);
+        w->rest += n;
         if (strcmp(part, "..") == 0) {
-            char *slash = strrchr(done, '/');
-            if (slash) {
-                *slash = '\0';
-            }
-            continue;
-        }
-        char *next = arena_printf(a, "%s/%s", done, part);
-        struct stat st;
-        int fd = openat(r->fd, next + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0) {
-            return -errno;
-        }
-        int rc = fstat(fd, &st) ? -errno : 0;
-        if (rc == 0 && S_ISLNK(st.st_mode) && (!last || wants_dir || follow_last)) {
-            char target[4096];
-            ssize_t got = readlinkat(fd, "", target, sizeof target - 1);
-            rc = got < 0 ? -errno : ++links > LINKS_MAX ? -ELOOP : 0;
-            if (rc == 0) {
-                target[got] = '\0';
-                if (target[0] == '/') {
-                    done = arena_strdup(a, "");
-                }
-                rest = arena_printf(a, "%s%s", target, rest);
-                rc = strlen(rest) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
-            }
-        } else if (rc == 0) {
-            rc = (!last || wants_dir) && !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
-            done = next;
-        }
-        (void)close(fd);
-        if (rc < 0) {
-            return rc;
+            char *slash = strrchr(w->done, '/');
+            move_to(w, slash ? arena_strndup(w->a, w->done, (size_t)(slash - w->done)) : w->done);
+        } else if (strcmp(part, ".") != 0) {
+            rc = enter(w, part, follow_last);
         }
     }
-    *ret = *done ? done : arena_strdup(a, "/");
-    return 0;
+    if (rc == 0 && !w->name) {
+        w->dir = w->dir < 0 ? descend(w->r, w->a, w->done) : w->dir;
+        rc = w->dir < 0 ? w->dir : 0;
+        w->name = ".";
+    }
+    return rc;
+}
+
+static int open_by_walk(struct root *r, const char *path, int flags)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0, NULL, NULL);
+    struct walker w = {.r = r, .a = &scratch};
+    int rc = walk(&w, path, !(flags & O_NOFOLLOW));
+    if (rc == 0) {
+        int fd = openat(w.dir, w.name, flags | O_NOFOLLOW | O_CLOEXEC);
+        rc = fd < 0 ? -errno : fd;
+    }
+    close_path(w.dir);
+    arena_release(&scratch);
+    return rc;
 }
 
 static void tell(const struct root *r, const char *path)
@@ -202,19 +270,9 @@ static int open_any(struct root *r, const char *path, int flags)
         if (fd != -ENOSYS && fd != -EPERM) {
             return fd;
         }
-        r->no_openat2 = true;
+        r->no_openat2 = fd == -ENOSYS; // EPERM may be the sandbox's answer, or this very file's
     }
-    struct arena scratch;
-    arena_init(&scratch, 0, NULL, NULL);
-    char *plain = NULL;
-    int rc = walk(r, &scratch, path, !(flags & O_NOFOLLOW), &plain);
-    if (rc == 0) {
-        const char *relative = strcmp(plain, "/") == 0 ? "." : plain + 1;
-        int fd = openat(r->fd, relative, flags | O_NOFOLLOW | O_CLOEXEC);
-        rc = fd < 0 ? -errno : fd;
-    }
-    arena_release(&scratch);
-    return rc;
+    return open_by_walk(r, path, flags);
 }
 
 static int stat_any(struct root *r, const char *path, bool follow, struct stat *ret)
@@ -489,7 +547,11 @@ int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
         return snap_realpath(r->snap, a, path, ret);
     }
     tell(r, path);
-    return walk(r, a, path, true, ret);
+    struct walker w = {.r = r, .a = a};
+    int rc = walk(&w, path, true);
+    close_path(w.dir);
+    *ret = rc == 0 ? (*w.done ? w.done : arena_strdup(a, "/")) : *ret;
+    return rc;
 }
 
 int root_has_capabilities(struct root *r, const char *path)

@@ -8,11 +8,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -218,10 +220,46 @@ static void proc_files(void **state)
     assert_int_equal(err.code, GM_ERR_LOOK);
 }
 
+/* A folder of the path becomes a link to the outside, and back, while files below it are read. */
+static void no_race_leads_outside_one(void)
+{
+    enum { READS = 3000 };
+    const char *folder = inside("swap"), *link = inside("link");
+    assert_int_equal(mkdir(folder, 0755) | mkdir(inside("swap/in"), 0755), 0);
+    write_file(inside("swap/in/secret"), "inside\n");
+    assert_int_equal(mkdir(arena_printf(&arena, "%s/in", top), 0755), 0);
+    write_file(arena_printf(&arena, "%s/in/secret", top), "outside\n");
+    assert_int_equal(symlink(top, link), 0);
+    pid_t child = fork();
+    while (child == 0) { // ended by the parent
+        if (renameat2(AT_FDCWD, folder, AT_FDCWD, link, RENAME_EXCHANGE)) {
+            _exit(1);
+        }
+    }
+    unsigned outside = 0;
+    for (int i = 0; i < READS; i++) {
+        struct str text;
+        if (root_read(&root, &arena, "/swap/in/secret", 100, &text) == 0) {
+            outside += !str_is(text, "inside\n");
+        }
+    }
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(outside, 0);
+    assert_int_equal(system(arena_printf(&arena, "rm -rf '%s' '%s' '%s/in'", folder, link, top)), 0);
+}
+
+static void no_race_leads_outside(void **state)
+{
+    (void)state;
+    both_ways(no_race_leads_outside_one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_stay_inside), cmocka_unit_test(errors_are_told_apart),
+        cmocka_unit_test(no_race_leads_outside),
         cmocka_unit_test(link_targets),      cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(mapping),           cmocka_unit_test(listing),
         cmocka_unit_test(proc_files),
