@@ -285,8 +285,10 @@ int watch_record(struct arena *a, const char *cache, const char **ret, struct gm
 int watch_shared(struct arena *a, size_t size, void **ret, const char **ret_path,
                  struct gm_err *err)
 {
-    int fd = memfd_create("gpumend-page", MFD_CLOEXEC);
-    void *page = fd < 0 || ftruncate(fd, (off_t)size) < 0
+    /* The program can open it too: were it to shrink, reading it would end this process. */
+    int fd = memfd_create("gpumend-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *page = fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+                         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0
                      ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         return gm_err_set(err, GM_ERR_LOOK, "no memory can be shared with the program: %s",

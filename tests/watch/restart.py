@@ -285,6 +285,15 @@ def terminal(lab):
     os.close(follower)
 
 
+def truncated_page(lab):
+    """A program that cuts what it shares with gpumend off does not end gpumend."""
+    for option, variable in ((["--restart", "on-crash:1"], "GPUMEND_END"),
+                             (["--trace"], "GPUMEND_TRACE_LOSS")):
+        done = lab.run(option, ["sh", "-c", f'[ -e "${variable}" ] || exit 7; '
+                                            f'truncate -s 0 "${variable}" 2>/dev/null; exit 5'])
+        lab.check(f"{variable} truncated", differs(5, done.returncode))
+
+
 def others(lab, program):
     """Programs in which the library does nothing run all the same, and it is said."""
     told = "cannot be told: the library that would say it was not in the program"
@@ -337,6 +346,7 @@ def run(lab):
     systemd(lab)
     descriptors(lab)
     terminal(lab)
+    truncated_page(lab)
     others(lab, program)
     thousand(lab, program)
 
