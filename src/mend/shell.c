@@ -600,11 +600,24 @@ static void unset(struct shell *h, const mend_words *w)
     }
 }
 
+static void read_text(struct shell *h, struct str text);
+
+/* Its words, joined by blanks, are read as the next commands. */
 static void eval(struct shell *h, const mend_words *w)
 {
-    for (size_t i = 1; i < w->n && !h->unseen; i++) {
-        h->unseen = w->items[i] == mend_unknown
-                        ? "it evaluates a text that is known only by running it" : NULL;
+    struct word text = {.known = ++h->s->hops <= MEND_START_HOPS_MAX};
+    for (size_t i = 1; i < w->n && text.known; i++) {
+        bool known = w->items[i] != mend_unknown;
+        push(h, &text, known ? w->items[i] : "", known ? strlen(w->items[i]) : 0);
+        push(h, &text, " ", 1);
+        text.known &= known;
+    }
+    if (text.known && text.n) {
+        struct str rest = h->rest;
+        read_text(h, (struct str){text.text, text.n});
+        h->rest = rest;
+    } else if (!text.known && !h->unseen) {
+        h->unseen = "it evaluates a text that is known only by running it";
     }
 }
 

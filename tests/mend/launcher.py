@@ -689,6 +689,18 @@ def environment_beside(w):
 
 
 @test
+def evaluated_texts(w):
+    """The text of an eval is read where it is known, and else it is said."""
+    e = Env(w, w.top / "venv")
+    for text in ("eval 'exec \"$0\" \"$@\"'", "eval exec '\"$0\"' '\"$@\"'",
+                 "c='exec \"$0\" \"$@\"'; eval \"$c\""):
+        told = w.told("/bin/sh", "-c", text, e.python, e.program)
+        expect((bool(told["changes"]), told["remarks"]), (True, []), text)
+    told = w.told("/bin/sh", "-c", 'eval "$(cat app)"', e.python, e.program)
+    expect((told["changes"], len(told["remarks"])), ({}, 1), "known only by running it")
+
+
+@test
 def hostile_scripts(w):
     """They end at once, and are no reason not to start."""
     texts = ["A=x\n" + "A=$A$A$A$A\n" * 2000 + "exec $A", ". $0\n" * 3000, "exec $0 $0 $0\n", "$(" * 60000,

@@ -4,7 +4,7 @@
     tests/watch/scenarios.py [--gpumend PATH] [--only NAME]... [--verbose]
 
 For every scenario of tests/scenarios/cases.py its script of imports and first uses runs as it is
-(from an `eval` of a shell, which `run` does not read, so that nothing is repaired) and is traced. Then
+(from a shell that computes its name, which `run` does not read, so that nothing is repaired) and is traced. Then
 
   * what the trace names as different from the model is nothing, or has a cause;
   * the libraries that the trace shows as opened are those in /proc/self/maps at the end;
@@ -49,7 +49,7 @@ def lines_of(path):
 def traced(gpumend, scenario, env, folder, mend=False):
     """The lines of the trace, and the steps of the script with what was mapped."""
     report, record = folder / f"report-{mend}", folder / f"trace-{mend}.jsonl"
-    shell = () if mend else ("/bin/sh", "-c", "eval 'exec \"$0\" \"$@\"'")
+    shell = () if mend else ("/bin/sh", "-c", 'p=$(printf %s "$0"); exec "$p" "$@"')
     variables = {**scenarios.environment(scenario, env), "XDG_CACHE_HOME": str(folder / "cache")}
     done = subprocess.run(
         [gpumend, "run", "--trace", "--trace-file", str(record), "--", *shell,
