@@ -696,8 +696,9 @@ def evaluated_texts(w):
                  "c='exec \"$0\" \"$@\"'; eval \"$c\""):
         told = w.told("/bin/sh", "-c", text, e.python, e.program)
         expect((bool(told["changes"]), told["remarks"]), (True, []), text)
-    told = w.told("/bin/sh", "-c", 'eval "$(cat app)"', e.python, e.program)
+    told = w.told("/bin/sh", "-c", 'eval "$(cat app)"', cwd="/")
     expect((told["changes"], len(told["remarks"])), ({}, 1), "known only by running it")
+    expect_in("known only by running it", told["remarks"][0], "the remark")
 
 
 @test
