@@ -100,6 +100,7 @@ struct py_dist {
 };
 
 struct py_owner_index;
+struct py_found_modules;
 
 struct py_env {
     struct root *root;
@@ -144,6 +145,7 @@ struct py_env {
     size_t notes_n, notes_cap;
 
     struct py_owner_index *owners[2]; // owner.h: of libraries, of all files
+    struct py_found_modules *found_modules; // module.h: the answers so far
 };
 
 /*

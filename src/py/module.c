@@ -130,7 +130,7 @@ static bool is_part(struct str part)
     return part.n && str_find_char(part, '/') == part.n;
 }
 
-void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
+static void find(struct py_env *env, const char *name, struct py_module *ret)
 {
     struct arena *a = env->arena;
     struct search where = search_new(a, env->paths_n);
@@ -159,4 +159,27 @@ void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
         }
     }
     *ret = rest.s && found.kind != PY_MODULE_NONE ? (struct py_module){0} : found;
+}
+
+/* Judging one environment asks for the same modules hundreds of times. */
+struct py_found_modules {
+    struct py_found_modules *next;
+    const char *name;
+    struct py_module module;
+};
+
+void py_module_find(struct py_env *env, const char *name, struct py_module *ret)
+{
+    struct py_found_modules *known = env->found_modules;
+    while (known && strcmp(known->name, name) != 0) {
+        known = known->next;
+    }
+    if (!known) {
+        known = arena_alloc(env->arena, sizeof *known);
+        *known = (struct py_found_modules){.next = env->found_modules,
+                                           .name = arena_strdup(env->arena, name)};
+        find(env, name, &known->module);
+        env->found_modules = known;
+    }
+    *ret = known->module;
 }
