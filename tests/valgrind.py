@@ -35,7 +35,7 @@ def build(folder):
     subprocess.run(["ninja", "-C", str(folder)], check=True, stdout=subprocess.DEVNULL)
     link = subprocess.run(["ninja", "-C", str(folder), "-t", "commands", "gpumend"], check=True,
                           capture_output=True, text=True).stdout.strip().splitlines()[-1]
-    words = [w for w in shlex.split(link) if w != "-static"]
+    words = [w for w in shlex.split(link) if w not in ("-static", "-static-pie")]
     exe = folder / "gpumend-dynamic"
     words[words.index("-o") + 1] = exe.name
     subprocess.run(words, cwd=folder, check=True)

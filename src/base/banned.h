@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef sprintf // a macro where glibc checks it and the compiler is clang
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat strtok gets
 
 #endif

@@ -97,7 +97,7 @@ const char *diag_prepend_folders(struct model *m, const char *folders)
         const char *below = moved && !has_path(m, folder) ? below_site(m->env, folder) : NULL;
         const char *word =
             below ? arena_printf(a, "\"$PWD\"/%s/lib/python%d.%d/site-packages%s",
-                                 DIAG_NEW_VENV + strlen("./"), m->env->major, m->env->minor,
+                                 &DIAG_NEW_VENV[strlen("./")], m->env->major, m->env->minor,
                                  diag_shell_word(a, below))
                   : diag_shell_word(a, folder);
         words = arena_printf(a, "%s%s%s", words, *words ? ":" : "", word);
