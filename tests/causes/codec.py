@@ -89,6 +89,21 @@ def ffmpeg_in_part(t, bad):
     ffmpeg(t, 5, without=["libavdevice.so.59"] if bad else [])
 
 
+@case("library-missing", "lib-missing", "libtorch_cuda.so", repair="torch", evidence="libtorchaudio")
+def torchaudio_for_another_torch(t, bad):
+    """Its own helper opens its library by path, and does not catch what goes wrong."""
+    t.python().torch("2.8.0", needed=["libtorch.so"], rpath="$ORIGIN/lib")
+    t.lib(t.site + "/torch/lib/libtorch.so", needed=[] if bad else ["libtorch_cuda.so"],
+          rpath="$ORIGIN")
+    if not bad:
+        t.lib(t.site + "/torch/lib/libtorch_cuda.so")
+    for folder in ("torchaudio", "torchaudio/lib"):
+        t.put("%s/%s/__init__.py" % (t.site, folder), "")
+    t.lib(t.site + "/torchaudio/lib/libtorchaudio.so", needed=["libtorch.so", "libtorch_cuda.so"])
+    t.lib(t.site + "/torchaudio/lib/_torchaudio.so", soname=None, needed=["libtorchaudio.so"])
+    t.dist("torchaudio", "2.8.0", ["torchaudio/lib/libtorchaudio.so"])
+
+
 ENTRIES = {
     "entries-of-pyannote": (pyannote, {
         "pyannote.audio": (None, "ok"), "torchaudio": ("pyannote.audio", "ok"),
