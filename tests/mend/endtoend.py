@@ -95,6 +95,16 @@ class Wrong(Exception):
     pass
 
 
+def import_lines(scenario):
+    """The imports of the program; what comes behind a use is imported by that step alone, and written
+    in a function, where gpumend reads it too."""
+    script = scenario.script()
+    n = next((i for i, step in enumerate(script) if step.startswith("use ")), len(script))
+    later = [step for step in script[n:] if step.startswith("import ")]
+    return "\n".join([*script[:n], *(["def later():"] if later else []),
+                      *("    " + step for step in later)])
+
+
 @dataclasses.dataclass(frozen=True)
 class Subject:
     """A scenario with its program. `prints`: what the program prints when it works; None: it is a
@@ -139,7 +149,7 @@ class World:
         self.variables = {**scenarios.environment(self.scenario, env), "HOME": str(home)}
         self.report, self.program = self.home / "report", self.home / "program.py"
         self.program.write_text(subject.program or SCRIPT % {
-            "imports": "\n".join("import " + name for name in self.scenario.imports),
+            "imports": import_lines(self.scenario),
             "folder": str(SCENARIOS), "report": str(self.report),
             "steps": self.scenario.script()})
         self.before = self.now()
