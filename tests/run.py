@@ -96,7 +96,7 @@ SUITES = [
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
-    Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}"),
+    Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}", "wheels"),
     Suite("test", "watch-gpucall", 300, "{py} tests/watch/gpucall.py {exe}"),
     Suite("test", "watch-restart", 300, "{py} tests/watch/restart.py {exe}", "alone"),
     Suite("test", "watch-guard", 300, "{py} tests/watch/guard.py {exe}", "alone"),
