@@ -10,6 +10,7 @@ the container its devices, mounts and variables (stand-ins for the nodes); writi
 own (chroot), never over another's file; and every fault that --check knows, with a healthy twin.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -477,24 +478,38 @@ def in_podman(exe, folder):
         subprocess.run(["podman", "rmi", "-f", name, own], capture_output=True, check=False)
 
 
-def opened(document, image, *options):
-    """What libcuda.so.1 a container with the device loads, and its LD_LIBRARY_PATH."""
+class NotInstalled(Exception):
+    """The folder that podman reads cannot be written."""
+
+
+@contextlib.contextmanager
+def installed(document):
+    """The specification where podman reads it."""
     place = Path("/etc/cdi/gpumend-test-%d.json" % os.getpid())
     made = not place.parent.exists()
     try:
         place.parent.mkdir(exist_ok=True)
         place.write_text(json.dumps(document))
     except OSError as error:
-        return str(error), None
+        raise NotInstalled(error) from error
     try:
-        done = subprocess.run([*PODMAN, *options, "--device", "gpumend-test.example/gpu=0", image,
-                               "/opens", "libcuda.so.1"], capture_output=True, text=True, check=False)
-        lines = done.stdout.splitlines() or [done.stderr[-300:], ""]
-        return lines[0], lines[-1]
+        yield place
     finally:
         place.unlink()
         if made:
             place.parent.rmdir()
+
+
+def opened(document, image, *options):
+    """What libcuda.so.1 a container with the device loads, and its LD_LIBRARY_PATH."""
+    try:
+        with installed(document):
+            done = subprocess.run([*PODMAN, *options, "--device", "gpumend-test.example/gpu=0", image,
+                                   "/opens", "libcuda.so.1"], capture_output=True, text=True, check=False)
+    except NotInstalled as error:
+        return str(error), None
+    lines = done.stdout.splitlines() or [done.stderr[-300:], ""]
+    return lines[0], lines[-1]
 
 
 def with_hooks(exe, folder):
@@ -534,49 +549,45 @@ def comes_first(exe, folder, image):
 
 
 def used_by_podman(exe, folder, document, image):
-    place = Path("/etc/cdi/gpumend-test-%d.json" % os.getpid())
-    made = not place.parent.exists()
     try:
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(json.dumps(document))
-    except OSError as error:
-        return skip("podman loads it", str(error))
-    try:
-        device = "gpumend-test.example/gpu=0"
-        done = subprocess.run([*PODMAN, "--device", device, image, "/gpumend", "devices", "--json"],
-                              capture_output=True, text=True, check=False)
-        check("podman starts it", done.returncode in (0, 1, 3) and done.stdout.startswith("{"),
-              done.stderr[-300:])
-        seen = json.loads(done.stdout or "{}")
-        nvidia = seen.get("nvidia", {})
-        nodes = {n["path"]: n["present"]["state"] for n in nvidia.get("nodes", [])}
-        check("the container has the nodes", nodes.get("/dev/nvidiactl") == "yes"
-              and nodes.get("/dev/nvidia-uvm") == "yes", nodes)
-        libraries = {n["name"]: n["path"] for n in nvidia.get("libraries", [])}
-        check("the container has the libraries",
-              {"libcuda.so.1", "libnvidia-ml.so.1"} <= set(libraries), libraries)
-        loaded = subprocess.run([*PODMAN, "--device", device, image, "/opens", "libcuda.so.1",
-                                 "libcuda.so", "libnvidia-ml.so.1"], capture_output=True,
-                                text=True, check=False)
-        check("the container's loader loads them", loaded.stdout.split() == [
-            "libcuda.so.1", "550", "libcuda.so", "550", "libnvidia-ml.so.1", "550",
-            "LD_LIBRARY_PATH=/opt/gpumend/driver:/opt/gpumend/lib"],
-              loaded.stdout + loaded.stderr[-200:])
-        check("the container has the variable",
-              seen["variables"].get("NVIDIA_VISIBLE_DEVICES") == "void", seen["variables"])
-        document["cdiVersion"] = "0.7.0"
-        place.write_text(json.dumps(document))
-        newer = subprocess.run([*PODMAN, "--device", device, image, "/gpumend", "--version"],
-                               capture_output=True, text=True, check=False)
-        said = json.loads(run(exe, "--check", "--json").stdout)
-        mine = [f for f in said["files"] if f["path"] == str(place)]
-        kinds = {p["kind"] for f in mine for p in f["problems"]}
-        check("a specification that podman refuses is said to be too new",
-              (newer.returncode != 0) == ("too-new" in kinds), (newer.stderr[-200:], kinds))
-    finally:
-        place.unlink()
-        if made:
-            place.parent.rmdir()
+        with installed(document) as place:
+            in_container(exe, document, image, place)
+    except NotInstalled as error:
+        skip("podman loads it", str(error))
+
+
+def in_container(exe, document, image, place):
+    device = "gpumend-test.example/gpu=0"
+    done = subprocess.run([*PODMAN, "--device", device, image, "/gpumend", "devices", "--json"],
+                          capture_output=True, text=True, check=False)
+    check("podman starts it", done.returncode in (0, 1, 3) and done.stdout.startswith("{"),
+          done.stderr[-300:])
+    seen = json.loads(done.stdout or "{}")
+    nvidia = seen.get("nvidia", {})
+    nodes = {n["path"]: n["present"]["state"] for n in nvidia.get("nodes", [])}
+    check("the container has the nodes", nodes.get("/dev/nvidiactl") == "yes"
+          and nodes.get("/dev/nvidia-uvm") == "yes", nodes)
+    libraries = {n["name"]: n["path"] for n in nvidia.get("libraries", [])}
+    check("the container has the libraries",
+          {"libcuda.so.1", "libnvidia-ml.so.1"} <= set(libraries), libraries)
+    loaded = subprocess.run([*PODMAN, "--device", device, image, "/opens", "libcuda.so.1",
+                             "libcuda.so", "libnvidia-ml.so.1"], capture_output=True,
+                            text=True, check=False)
+    check("the container's loader loads them", loaded.stdout.split() == [
+        "libcuda.so.1", "550", "libcuda.so", "550", "libnvidia-ml.so.1", "550",
+        "LD_LIBRARY_PATH=/opt/gpumend/driver:/opt/gpumend/lib"],
+          loaded.stdout + loaded.stderr[-200:])
+    check("the container has the variable",
+          seen["variables"].get("NVIDIA_VISIBLE_DEVICES") == "void", seen["variables"])
+    document["cdiVersion"] = "0.7.0"
+    place.write_text(json.dumps(document))
+    newer = subprocess.run([*PODMAN, "--device", device, image, "/gpumend", "--version"],
+                           capture_output=True, text=True, check=False)
+    said = json.loads(run(exe, "--check", "--json").stdout)
+    mine = [f for f in said["files"] if f["path"] == str(place)]
+    kinds = {p["kind"] for f in mine for p in f["problems"]}
+    check("a specification that podman refuses is said to be too new",
+          (newer.returncode != 0) == ("too-new" in kinds), (newer.stderr[-200:], kinds))
 
 
 # ---------------------------------------------------------------- writing
