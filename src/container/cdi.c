@@ -138,8 +138,8 @@ void cdi_leave_out(struct cdi_builder *b, const struct host_gpu *g, const char *
                           g->bdf ? g->bdf : "", why));
 }
 
-/* What stands in the way of programs outside containers alone
- * (groups, variables of this shell) does not keep the GPU from being passed on. */
+/* A problem of programs outside containers alone (groups, variables of this shell) does not keep the GPU
+ * from being passed on. */
 bool cdi_can_pass_on(struct cdi_builder *b, const struct host_gpu *g)
 {
     bool any = false;

@@ -297,7 +297,7 @@ static void mount_sockets(struct nvidia *n)
 /* ------------------------------------------------------------------ devices */
 
 /* Device nodes of a MIG instance: those of the GPU, and the capability of each of its two levels,
- * whose minor number stands in the driver's file (Multi-Instance GPU User Guide). */
+ * whose minor number is in the driver's file (Multi-Instance GPU User Guide). */
 static bool add_capability(struct cdi_builder *b, json_t *edits, const char *folder)
 {
     enum { ACCESS_MAX = 4096 };

@@ -1,7 +1,7 @@
 /*
- * The specification of a Jetson board's GPU. Which nodes and files it needs stands in lists that
- * NVIDIA's package nvidia-l4t-init puts on the board (host/host.h, host_tegra_file), which
- * nvidia-ctk reads in its mode csv. Without them: the folders of the driver's libraries, whole, and
+ * The specification of a Jetson board's GPU. NVIDIA's package nvidia-l4t-init puts lists of the nodes
+ * and files that it needs on the board (host/host.h, host_tegra_file); nvidia-ctk reads them in its
+ * mode csv. Without them: the folders of the driver's libraries, whole, and
  * the nodes of the GPU by name.
  */
 #include "container/cdi_build.h"

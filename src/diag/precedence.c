@@ -3,8 +3,8 @@
  * CDI specification (host/host.h, struct host_injection). The image's own copy comes first where
  *
  *   - DT_RPATH, DT_RUNPATH or a path names it;
- *   - its folder stands in LD_LIBRARY_PATH, and the specification sets no other;
- *   - its folder stands in ld.so.cache, and the specification has no hook that writes the cache anew,
+ *   - its folder is in LD_LIBRARY_PATH, and the specification sets no other;
+ *   - its folder is in ld.so.cache, and the specification has no hook that writes the cache anew,
  *     or a file of ld.so.conf.d that sorts before the hook's 00-nvcr-*.conf names it. From release
  *     1.19 on the hook leaves out folders that the image's loader knows already
  *     (nvidia-container-toolkit, internal/ldconfig/ldconfig.go, filterDirectories; tried).

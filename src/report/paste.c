@@ -128,7 +128,7 @@ static void findings(struct paste *p, const struct diag_report *r)
 
 /* ------------------------------------------------------------------ the head and the fence */
 
-/* Only words of gpumend's own: nothing here stands in the fence. */
+/* Only words of gpumend's own: nothing here is in the fence. */
 static void verdict_line(FILE *file, struct arena *a, const struct diag_report *r)
 {
     static const char *const words[] = {[DIAG_OK] = "no error in what was looked at",
