@@ -91,11 +91,7 @@ static void advise(struct cli_target *t, struct model *m, const struct diag_repo
 
 static bool repairs_all(const struct report_repair *repair, const struct diag_report *report)
 {
-    size_t errors = 0;
-    for (size_t i = 0; i < report->findings.n; i++) {
-        errors += report->findings.items[i]->severity == DIAG_ERROR;
-    }
-    return repair->way && mend_way_errors(repair->way) == errors;
+    return repair->way && mend_way_errors(repair->way) == diag_count(report, DIAG_ERROR);
 }
 
 void cli_advise(struct cli_target *t, struct model_target *target, const struct diag_report *report,

@@ -464,6 +464,15 @@ static bool looked(const struct model *m)
     return looked;
 }
 
+size_t diag_count(const struct diag_report *r, enum diag_severity severity)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->findings.n; i++) {
+        n += r->findings.items[i]->severity == severity;
+    }
+    return n;
+}
+
 void diag_judge(struct model *m, struct diag_report *ret)
 {
     static void (*const rules[])(struct diag *) = {

@@ -58,6 +58,9 @@ struct diag_report {
 /* Judges the model. The report lives in the model's arena. */
 void diag_run(struct model *m, struct diag_report *ret);
 
+/* How many findings have this severity. */
+size_t diag_count(const struct diag_report *r, enum diag_severity severity);
+
 /* A library that a process lacks: a required request that fails. */
 struct diag_lack {
     const char *name; // with one version number where there is a choice

@@ -170,25 +170,6 @@ static bool has_preload(const struct mend_way *way)
     return false;
 }
 
-static size_t errors_mended(const struct mend_way *way)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < way->mends.n; i++) {
-        n += way->mends.items[i]->severity == DIAG_ERROR;
-    }
-    return n;
-}
-
-static bool mends(const struct mend_way *way, const struct diag_finding *f)
-{
-    for (size_t i = 0; way && i < way->mends.n; i++) {
-        if (way->mends.items[i] == f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static struct mend_told told(const struct diag_finding *f)
 {
     return (struct mend_told){diag_causes[f->cause].id, f->summary, f->scripts.n > 0};
@@ -198,8 +179,8 @@ static struct mend_told told(const struct diag_finding *f)
  * order decides the rest. */
 static bool goes_before(const struct mend_way *a, const struct mend_way *b)
 {
-    if (!b || errors_mended(a) != errors_mended(b)) {
-        return !b || errors_mended(a) > errors_mended(b);
+    if (!b || mend_way_errors(a) != mend_way_errors(b)) {
+        return !b || mend_way_errors(a) > mend_way_errors(b);
     }
     return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n
                                       : has_preload(a) < has_preload(b);
@@ -213,7 +194,7 @@ static const struct mend_way *choose(const struct mend_plan *plan, struct builde
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct mend_way *way = &plan->ways.items[i];
         struct mend_launch launch;
-        if (way->reach != MEND_FOR_ONE_START || errors_mended(way) == 0 ||
+        if (way->reach != MEND_FOR_ONE_START || mend_way_errors(way) == 0 ||
             !goes_before(way, best)) {
             continue;
         }
@@ -236,7 +217,7 @@ static void tell_left(struct model *m, const struct diag_report *report, const s
 {
     for (size_t i = 0; i < report->findings.n; i++) {
         const struct diag_finding *f = report->findings.items[i];
-        if (f->severity == DIAG_ERROR && !mends(way, f)) {
+        if (f->severity == DIAG_ERROR && !mend_way_mends(way, f)) {
             VEC_PUSH(m->arena, &ret->left, told(f));
         }
     }

@@ -97,9 +97,9 @@ static void put_in_order(struct mend_plan *plan)
     }
 }
 
-static bool mends_finding(const struct mend_way *way, const struct diag_finding *f)
+bool mend_way_mends(const struct mend_way *way, const struct diag_finding *f)
 {
-    for (size_t i = 0; i < way->mends.n; i++) {
+    for (size_t i = 0; way && i < way->mends.n; i++) {
         if (way->mends.items[i] == f) {
             return true;
         }
@@ -111,7 +111,7 @@ static bool mends_finding(const struct mend_way *way, const struct diag_finding 
 static bool outdoes(const struct mend_way *a, const struct mend_way *b)
 {
     for (size_t i = 0; i < b->mends.n; i++) {
-        if (b->mends.items[i]->severity == DIAG_ERROR && !mends_finding(a, b->mends.items[i])) {
+        if (b->mends.items[i]->severity == DIAG_ERROR && !mend_way_mends(a, b->mends.items[i])) {
             return false;
         }
     }
@@ -202,7 +202,7 @@ static bool is_mended_by_packages(const struct mend *x, const struct diag_findin
 {
     for (size_t i = 0; i < x->plan->ways.n; i++) {
         const struct mend_way *way = &x->plan->ways.items[i];
-        if (way->reach == MEND_PIP && mends_finding(way, f)) {
+        if (way->reach == MEND_PIP && mend_way_mends(way, f)) {
             return true;
         }
     }
@@ -235,7 +235,7 @@ static void say_what_is_left(struct mend *x)
         const struct diag_finding *f = x->report->findings.items[i];
         bool mended = f->severity != DIAG_ERROR;
         for (size_t k = 0; k < x->plan->ways.n && !mended; k++) {
-            mended = mends_finding(&x->plan->ways.items[k], f);
+            mended = mend_way_mends(&x->plan->ways.items[k], f);
         }
         if (!mended) {
             VEC_PUSH(x->a, &x->plan->left, f);

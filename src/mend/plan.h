@@ -116,6 +116,8 @@ const struct mend_way *mend_plan_hook_way(const struct mend_plan *plan);
 
 /* How many errors of `check` the way mends. */
 size_t mend_way_errors(const struct mend_way *way);
+/* Whether the finding is among them; `way` NULL: no way, which mends nothing. */
+bool mend_way_mends(const struct mend_way *way, const struct diag_finding *f);
 
 const char *mend_step_name(enum mend_step_kind kind); // "env", "preload", "shadow", ...
 const char *mend_reach_name(enum mend_reach reach);   // "start", "files", "packages", "hand"

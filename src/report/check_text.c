@@ -233,22 +233,13 @@ static void finding_text(const struct page *p, const struct diag_finding *f)
 
 /* ------------------------------------------------------------------ the brief form */
 
-static bool mends(const struct mend_way *way, const struct diag_finding *f)
-{
-    for (size_t i = 0; way && i < way->mends.n; i++) {
-        if (way->mends.items[i] == f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A finding that the advice at the end repairs needs no repair of its own. */
 static void brief_finding_text(const struct page *p, const struct diag_finding *f,
                                const struct report_advice *advice)
 {
     summary_text(p, f);
-    if (f->repairs.n && !mends(advice->start.way, f) && !mends(advice->good.way, f)) {
+    if (f->repairs.n && !mend_way_mends(advice->start.way, f) &&
+        !mend_way_mends(advice->good.way, f)) {
         repair_text(p, &f->repairs.items[0], "to do");
     }
 }
@@ -265,19 +256,10 @@ static void brief_findings_text(const struct page *p, const struct diag_report *
     }
 }
 
-static size_t count_errors(const struct diag_report *r)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < r->findings.n; i++) {
-        n += r->findings.items[i]->severity == DIAG_ERROR;
-    }
-    return n;
-}
-
 static void advice_text(const struct page *p, const char *label, const struct report_repair *repair,
                         const struct diag_report *r)
 {
-    size_t errors = count_errors(r);
+    size_t errors = diag_count(r, DIAG_ERROR);
     if (!repair->way) {
         return;
     }
@@ -398,10 +380,7 @@ static void verdict_text(const struct page *p, const struct diag_report *r,
         [DIAG_BROKEN] = {OUT_RED, "broken"},
         [DIAG_CANNOT_TELL] = {OUT_YELLOW, "unknown"}};
     struct arena *a = p->m->arena;
-    size_t errors = count_errors(r), warnings = 0;
-    for (size_t i = 0; i < r->findings.n; i++) {
-        warnings += r->findings.items[i]->severity == DIAG_WARNING;
-    }
+    size_t errors = diag_count(r, DIAG_ERROR), warnings = diag_count(r, DIAG_WARNING);
     const char *text = warnings ? "not all could be judged; the warnings and notes say why"
                                 : "nothing could be judged; the notes say why";
     if (r->verdict == DIAG_BROKEN) {

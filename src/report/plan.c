@@ -201,16 +201,6 @@ static const char *const reaches[] = {
     [MEND_BY_HAND] = "what it says; gpumend does not do it by itself",
 };
 
-static bool is_mended(const struct mend_way *way, const struct diag_finding *f)
-{
-    for (size_t i = 0; i < way->mends.n; i++) {
-        if (way->mends.items[i] == f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void mends_text(const struct out *o, const struct model *m, const struct diag_report *r,
                        const struct mend_way *way)
 {
@@ -221,7 +211,7 @@ static void mends_text(const struct out *o, const struct model *m, const struct 
     item(o, "mends", report_shorten(m, list));
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
-        if (f->severity == DIAG_ERROR && !is_mended(way, f)) {
+        if (f->severity == DIAG_ERROR && !mend_way_mends(way, f)) {
             item(o, "leaves", report_shorten(m, f->summary));
         }
     }
