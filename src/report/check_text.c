@@ -331,22 +331,22 @@ static const char *entries_with(const struct page *p, const struct diag_report *
     return n ? str_printable(p->m->arena, list) : NULL;
 }
 
-/* Of what the verdict speaks. */
+/* What was looked at, behind "no error". */
 static const char *looked_at(const struct page *p, const struct diag_report *r,
                              const struct report_target *t)
 {
     const char *ok = entries_with(p, r, DIAG_OK);
     if (ok) {
-        return arena_printf(p->m->arena, "looked at from import to first use: %s", ok);
+        return arena_printf(p->m->arena, " in %s, from import to first use", ok);
     }
     if (p->m->pid) {
-        return "looked at: what the process has loaded, and what its packages are known to load next";
+        return " in what the process has loaded, and in what its packages are known to load next";
     }
     if (p->m->env) {
-        return "only the interpreter was looked at, as no known GPU package is installed";
+        return "; only the interpreter was looked at, as no known GPU package is installed";
     }
-    return t->path ? "looked at: what it is linked with, and what it is known to load later"
-                   : "no Python environment was found, and no package was looked at";
+    return t->path ? " in what it is linked with, and in what it is known to load later"
+                   : "; no Python environment was found, so no package was looked at";
 }
 
 static const char *counted(struct arena *a, size_t n, const char *what)
@@ -382,13 +382,12 @@ static void verdict_text(const struct page *p, const struct diag_report *r,
     struct arena *a = p->m->arena;
     size_t errors = diag_count(r, DIAG_ERROR), warnings = diag_count(r, DIAG_WARNING);
     const char *text = warnings ? "not all could be judged; the warnings and notes say why"
-                                : "nothing could be judged; the notes say why";
+                                : "it cannot be told whether this works; the notes say why";
     if (r->verdict == DIAG_BROKEN) {
         text = broken_sentence(p, r, errors, warnings);
     } else if (r->verdict == DIAG_OK) {
-        text = arena_printf(a, "no error%s; %s",
-                            warnings ? arena_printf(a, ", %s", counted(a, warnings, "warning")) : "",
-                            looked_at(p, r, t));
+        text = arena_printf(a, "no error%s%s", looked_at(p, r, t),
+                            warnings ? arena_printf(a, " (%s)", counted(a, warnings, "warning")) : "");
     }
     fputc('\n', p->o->file);
     out_print(p->o, shown[r->verdict].style, "%s", shown[r->verdict].name);

@@ -400,7 +400,7 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
     fputc('\n', o->file);
     const char *verdict = report_plan_verdict(r);
     if (strcmp(verdict, "unknown") == 0) {
-        fprintf(o->file, "unknown     nothing could be judged; %s says why\n",
+        fprintf(o->file, "unknown     it cannot be told whether this works; %s says why\n",
                 again(m, target, "check", ""));
     } else if (plan->ways.n == 0) {
         fprintf(o->file, strcmp(verdict, "ok") == 0 ? "ok          nothing to mend\n"
