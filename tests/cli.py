@@ -41,7 +41,14 @@ def misspelt(exe):
                                  (["kb", "latest torhc"], 3, "did you mean torch?"),
                                  (["kb", "which torhc runs on sm_61"], 3, "did you mean torch?"),
                                  (["kb", "what does ctranslate 4.5.0 need"], 3,
-                                  "did you mean ctranslate2?")):
+                                  "did you mean ctranslate2?"),
+                                 (["kb", "cudnn of ctranslat2"], 3, "did you mean ctranslate2?"),
+                                 (["container", "dokcer"], 2, "did you mean docker?"),
+                                 (["container", "chekc", "x"], 2, "did you mean check?"),
+                                 (["choose", "--model", "whisper:large-v4"], 2,
+                                  "did you mean large-v3?"),
+                                 (["choose", "--model", "mediun"], 2, "did you mean medium?"),
+                                 (["check", "--pid", "4194303"], 3, "no process 4194303")):
         r = Run(exe, *words)
         if r.status != status or meant not in r.err + r.out:
             yield f"{words}: status {r.status}: {r.err}{r.out}"
@@ -49,7 +56,8 @@ def misspelt(exe):
         r = Run(exe, *words)
         if r.status != 0 or "did you mean" in r.out:
             yield f"{words}: status {r.status}: {r.out}"
-    for words in (["qqqqqq"], ["check", "--zzzzzz"], ["explain", "zzzzzzzz"]):
+    for words in (["qqqqqq"], ["check", "--zzzzzz"], ["explain", "zzzzzzzz"],
+                  ["container", "zzzzzzzz"], ["choose", "--model", "zzzzzzzz"]):
         r = Run(exe, *words)
         if r.status != 2 or "did you mean" in r.err:
             yield f"{words}: a guess where nothing is near: {r.err}"

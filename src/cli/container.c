@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/str.h"
 #include "cli/target.h"
 #include "container/settings.h"
@@ -241,6 +242,24 @@ static int cdi(struct container *c)
     return container_cdi(&c->t.arena, q);
 }
 
+/* Nothing that this command does: NULL where no word was given. */
+static int unknown_form(struct arena *a, const char *word)
+{
+    struct nearest n;
+    nearest_init(&n, word ? word : "");
+    nearest_try(&n, "check");
+    nearest_try(&n, "cdi");
+    for (enum ctr_format i = 0; i < CTR_FORMATS; i++) {
+        nearest_try(&n, ctr_format_name(i));
+    }
+    const char *best = word ? nearest_best(&n) : NULL;
+    if (best) {
+        return cli_fail(CLI_USAGE, "container: unknown form %s; did you mean %s?", word, best);
+    }
+    return cli_fail(CLI_USAGE, "container: %s%sexpected check, cdi, or a FORM (%s)",
+                    word ? word : "", word ? " is not a form: " : "", ctr_format_names(a));
+}
+
 static int carry_out(void *command)
 {
     struct container *c = command;
@@ -248,9 +267,7 @@ static int carry_out(void *command)
         return cdi(c);
     }
     if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &c->format))) {
-        return cli_fail(CLI_USAGE,
-                        "container: say what to do: check, cdi, or a FORM (%s)",
-                        ctr_format_names(&c->t.arena));
+        return unknown_form(&c->t.arena, c->what);
     }
     if (c->model && (!c->gpus || strcmp(c->gpus, "best") != 0)) {
         return cli_fail(CLI_USAGE, "container: --model needs --gpus best");

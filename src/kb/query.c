@@ -133,11 +133,17 @@ static bool package_known(void *arg, const char *name)
     return false;
 }
 
-/* A word that names nothing and is nearly the name of a package with rows; NULL: there is none.
- * Short words are left out: they are near to too much. */
-static const char *misspelt_package(struct ask *k, const char **ret_meant)
+/* A word that may be a package's name: a number or a version is none, and short words are near to
+ * too much. */
+static bool may_be_package(const char *word)
 {
     enum { LETTERS_MIN = 4 };
+    return strcspn(word, "0123456789") >= LETTERS_MIN && !strchr(word, '.');
+}
+
+/* A word that names nothing and is nearly the name of a package with rows; NULL: there is none. */
+static const char *misspelt_package(struct ask *k, const char **ret_meant)
+{
     const struct question *q = k->q;
     struct kb_releases r;
     if (q->named & NAMED_PACKAGE || kb_releases(k->kb, &r, NULL) < 0) {
@@ -145,7 +151,7 @@ static const char *misspelt_package(struct ask *k, const char **ret_meant)
     }
     for (size_t i = 0; i < q->n_rest; i++) {
         struct nearest n;
-        if (strlen(q->rest[i]) < LETTERS_MIN || strpbrk(q->rest[i], "0123456789.")) {
+        if (!may_be_package(q->rest[i])) {
             continue;
         }
         nearest_init(&n, q->rest[i]);

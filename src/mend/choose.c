@@ -970,6 +970,14 @@ static int load(struct chooser *c, struct gm_err *err)
     return rc < 0 ? rc : kb_builds(kb, &c->builds, err);
 }
 
+static int unknown_model(struct chooser *c, const char *name, struct gm_err *err)
+{
+    const char *meant = mend_model_near(&c->models, name);
+    return gm_err_set(err, GM_ERR_USAGE, "no model %s is known; %s%s%s: %s", name,
+                      meant ? "did you mean " : "these are", meant ? meant : "",
+                      meant ? "? These are" : "", mend_model_names(&c->models, c->a));
+}
+
 int mend_choose(struct model *m, const struct diag_report *report,
                 const struct mend_choose_options *o, struct mend_choice *ret, struct gm_err *err)
 {
@@ -985,8 +993,7 @@ int mend_choose(struct model *m, const struct diag_report *report,
     }
     c.model = o->model ? mend_model_find(&c.models, o->model) : NULL;
     if (o->model && !c.model) {
-        return gm_err_set(err, GM_ERR_USAGE, "no model %s is known; these are: %s", o->model,
-                          mend_model_names(&c.models, c.a));
+        return unknown_model(&c, o->model, err);
     }
     choice.model = c.model ? o->model : NULL;
     c.dist = mend_choose_app(m, o, &choice.app);

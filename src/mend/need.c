@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 #define MIB ((uint64_t)1024 * 1024)
 
 /* How a type stores weights and computes, in bytes. */
@@ -87,26 +89,50 @@ static const char *by_alias(const struct kb_models *models, const char *name)
 
 /* "large-v3" is of the size large (note of the row whisper-large), "small.en" of the size small:
  * the English models differ in their training only. */
+static const char *const whisper_sizes[][2] = {
+    {"large-v3", "large"}, {"large-v2", "large"}, {"large-v1", "large"},   {"tiny.en", "tiny"},
+    {"base.en", "base"},   {"small.en", "small"}, {"medium.en", "medium"},
+};
+enum { WHISPER_SIZES = sizeof whisper_sizes / sizeof *whisper_sizes };
+
 static const char *size_of(const char *name)
 {
-    static const char *const sizes[][2] = {
-        {"large-v1", "large"}, {"large-v2", "large"}, {"large-v3", "large"},   {"tiny.en", "tiny"},
-        {"base.en", "base"},   {"small.en", "small"}, {"medium.en", "medium"},
-    };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (strcmp(name, sizes[i][0]) == 0) {
-            return sizes[i][1];
+    for (size_t i = 0; i < WHISPER_SIZES; i++) {
+        if (strcmp(name, whisper_sizes[i][0]) == 0) {
+            return whisper_sizes[i][1];
         }
     }
     return name;
 }
 
+static const char *without_family(const char *name)
+{
+    return name + (starts_with(name, "whisper:") || starts_with(name, "whisper-") ? 8 : 0);
+}
+
 const struct kb_model *mend_model_find(const struct kb_models *models, const char *name)
 {
-    name += starts_with(name, "whisper:") || starts_with(name, "whisper-") ? 8 : 0;
+    name = without_family(name);
     const struct kb_model *m = by_name(models, size_of(name));
     const char *other = m ? NULL : by_alias(models, name);
     return other ? by_name(models, size_of(other)) : m;
+}
+
+const char *mend_model_near(const struct kb_models *models, const char *name)
+{
+    struct nearest n;
+    nearest_init(&n, without_family(name));
+    for (size_t i = 0; i < WHISPER_SIZES; i++) {
+        nearest_try(&n, whisper_sizes[i][0]);
+    }
+    for (size_t i = 0; i < models->n; i++) {
+        const struct kb_model *m = &models->rows[i];
+        const char *known = m->kind == KB_MODEL_ALIAS ? m->alias : m->model;
+        if (known && (m->kind == KB_MODEL_MODEL || m->kind == KB_MODEL_ALIAS)) {
+            nearest_try(&n, known);
+        }
+    }
+    return nearest_best(&n);
 }
 
 static int by_size(const void *x, const void *y)

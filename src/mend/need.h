@@ -55,6 +55,9 @@ const char *mend_memory_name(enum mend_memory_how how); // "measured"
  * Sizes that share one architecture share one row. */
 const struct kb_model *mend_model_find(const struct kb_models *models, const char *name);
 
+/* The known name that was most likely meant ("large-v4": "large-v3"), without "whisper:"; or NULL. */
+const char *mend_model_near(const struct kb_models *models, const char *name);
+
 /* The names that mend_model_find() takes, "tiny, base, ...", by size. */
 const char *mend_model_names(const struct kb_models *models, struct arena *a);
 

@@ -1,6 +1,8 @@
 #include "model/target.h"
 
 #include <elf.h>
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "model/live.h"
@@ -334,6 +336,9 @@ int model_target_open(struct model_target *t, struct arena *a,
                             : o->root_path ? o->root_path
                                            : "/";
     int rc = open_root(t, o, root_path, err);
+    if (rc < 0 && o->pid && kill(o->pid, 0) < 0 && errno == ESRCH) {
+        return gm_err_set(err, GM_ERR_LOOK, "there is no process %d", o->pid);
+    }
     if (rc < 0) {
         return rc;
     }
