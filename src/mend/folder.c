@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/root.h"
 #include "base/str.h"
 
 const char *mend_cache_folder(struct arena *a, const char *xdg_cache_home, const char *home)
@@ -49,25 +51,151 @@ static int open_own(const char *path, struct gm_err *err)
     return fd;
 }
 
+/* ------------------------------------------------------------------ who may write */
+
+enum { ACL_BYTES_MAX = 8192, USERS_BYTES_MAX = 4 << 20 };
+
+/* A line of /etc/passwd or /etc/group: its name, its third and its fourth field. */
+struct account {
+    struct str name, id, rest;
+};
+
+static bool next_account(struct str *text, struct account *ret)
+{
+    struct str line;
+    if (!str_line(text, &line)) {
+        return false;
+    }
+    ret->name = str_cut(&line, ':');
+    (void)str_cut(&line, ':'); // the password
+    ret->id = str_cut(&line, ':');
+    ret->rest = str_cut(&line, ':');
+    return true;
+}
+
+static struct str read_accounts(struct arena *a, const char *path)
+{
+    struct str text = {0};
+    struct root host;
+    if (root_open(&host, "/", NULL) < 0) {
+        return text;
+    }
+    if (root_read(&host, a, path, USERS_BYTES_MAX, &text) < 0) {
+        text = (struct str){0};
+    }
+    root_close(&host);
+    return text;
+}
+
+/* Whether no other user has the group, as far as the two files say, and it is named or numbered like
+ * this user: what systems with a group for each user have (umask 002). */
+static bool is_private_group(struct arena *a, gid_t gid)
+{
+    struct account one;
+    struct str own = {0}, users = read_accounts(a, "/etc/passwd");
+    const char *me = arena_printf(a, "%u", (unsigned)geteuid());
+    const char *group = arena_printf(a, "%u", (unsigned)gid);
+    for (struct str text = users; next_account(&text, &one);) {
+        if (str_is(one.id, me)) {
+            own = one.name;
+        } else if (str_is(one.rest, group)) {
+            return false;
+        }
+    }
+    bool ours = gid == geteuid();
+    for (struct str text = read_accounts(a, "/etc/group"); next_account(&text, &one);) {
+        if (!str_is(one.id, group)) {
+            continue;
+        }
+        if (one.rest.n && !str_eq(one.rest, own)) {
+            return false;
+        }
+        ours = ours || str_eq(one.name, own);
+    }
+    return ours;
+}
+
+/* linux/posix_acl_xattr.h: a version and then entries. */
+struct acl_entry {
+    uint16_t tag, perm;
+    uint32_t id;
+};
+
+enum { ACL_USER = 2, ACL_GROUP_OBJ = 4, ACL_GROUP = 8, ACL_MASK = 16, ACL_WRITE = 2 };
+
+static const char *list_objection(struct arena *a, const struct acl_entry *e, size_t n, gid_t gid)
+{
+    unsigned mask = ACL_WRITE;
+    for (size_t i = 0; i < n; i++) {
+        mask = e[i].tag == ACL_MASK ? e[i].perm : mask;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool writes = e[i].perm & mask & ACL_WRITE;
+        unsigned id = e[i].tag == ACL_GROUP_OBJ ? gid : e[i].id;
+        bool is_group = e[i].tag == ACL_GROUP_OBJ || e[i].tag == ACL_GROUP;
+        if (writes && e[i].tag == ACL_USER && id != 0 && id != geteuid()) {
+            return arena_printf(a, "its access control list lets user %u write to it", id);
+        }
+        if (writes && is_group && !is_private_group(a, id)) {
+            return arena_printf(a, "its access control list lets group %u write to it", id);
+        }
+    }
+    return NULL;
+}
+
+const char *mend_other_writers(struct arena *a, int fd, const struct stat *st)
+{
+    unsigned char list[ACL_BYTES_MAX];
+    struct acl_entry entries[ACL_BYTES_MAX / sizeof(struct acl_entry)];
+    if (st->st_mode & S_IWOTH) {
+        return "anyone may write to it";
+    }
+    if (!(st->st_mode & S_IWGRP)) {
+        return NULL; // with a list this bit is its mask
+    }
+    ssize_t n = fgetxattr(fd, "system.posix_acl_access", list, sizeof list);
+    if (n < 0 && errno == ERANGE) {
+        return "its access control list is too long to be judged";
+    }
+    if (n > (ssize_t)sizeof(uint32_t)) {
+        size_t bytes = (size_t)n - sizeof(uint32_t);
+        memcpy(entries, list + sizeof(uint32_t), bytes);
+        return list_objection(a, entries, bytes / sizeof *entries, st->st_gid);
+    }
+    return is_private_group(a, st->st_gid)
+               ? NULL
+               : arena_printf(a, "group %u may write to it", (unsigned)st->st_gid);
+}
+
 /* Whether other users can neither write to the folder nor, where it is sticky, take away what is this
  * user's in it. */
-static bool is_guarded(const struct stat *st)
+static bool is_guarded(struct arena *a, const char *path)
 {
-    bool owned = st->st_uid == 0 || st->st_uid == geteuid();
-    return owned && (!(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX);
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool readable = fd >= 0;
+    if (readable ? fstat(fd, &st) < 0 : lstat(path, &st) < 0) {
+        st.st_uid = (uid_t)-1; // nobody's
+    }
+    bool owned = st.st_uid == 0 || st.st_uid == geteuid();
+    bool closed = !(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX;
+    bool guarded = owned && (closed || (readable && !mend_other_writers(a, fd, &st)));
+    if (readable) {
+        (void)close(fd); // a folder: nothing can be lost
+    }
+    return guarded && S_ISDIR(st.st_mode);
 }
 
 /* From the root folder down, so that each one checked is in one that was: nobody can swap it behind
  * our back. `real` has no links. */
 static bool all_guarded(struct arena *a, const char *real, const char **ret_folder)
 {
-    struct stat st;
     for (size_t i = 0; i == 0 || real[i - 1]; i++) {
         if (real[i] && real[i] != '/') {
             continue;
         }
         *ret_folder = i ? arena_strndup(a, real, i) : "/";
-        if (lstat(*ret_folder, &st) < 0 || !S_ISDIR(st.st_mode) || !is_guarded(&st)) {
+        if (!is_guarded(a, *ret_folder)) {
             return false;
         }
     }

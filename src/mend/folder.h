@@ -5,6 +5,8 @@
 #ifndef GPUMEND_MEND_FOLDER_H
 #define GPUMEND_MEND_FOLDER_H
 
+#include <sys/stat.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 
@@ -12,8 +14,13 @@
  * (XDG Base Directory Specification 0.8). Values may be NULL. */
 const char *mend_cache_folder(struct arena *a, const char *xdg_cache_home, const char *home);
 
+/* Who besides root and this user may write to the folder that is open here, by its mode or its access
+ * control list, as "anyone may write to it"; NULL: nobody. A group counts unless it is this user's
+ * own, with no other member in /etc/group and /etc/passwd. The text lives in the arena. */
+const char *mend_other_writers(struct arena *a, int fd, const struct stat *st);
+
 /* The path without links, if no other user can put something else in its place as long as it is in
- * use: each folder of it that is there belongs to root or to this user, and the group and others may
+ * use: each folder of it that is there belongs to root or to this user, and others (mend_other_writers) may
  * write to none but a sticky one, such as /tmp, where what is this user's stays. Makes nothing. NULL:
  * GM_ERR_UNSUPPORTED, and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be
  * looked at. */

@@ -9,6 +9,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "mend/folder.h"
+
 enum { DEPTH_MAX = 128, XATTR_BYTES_MAX = 64 << 10, COPY_BYTES = 256 << 10, LINK_BYTES_MAX = 4096 };
 
 static const char system_home[] = "var/lib";
@@ -114,12 +116,13 @@ int place_relative(struct mend_place *p, struct root *root, const char *path, co
 /* ------------------------------------------------------------------ the walk */
 
 /* Why this user must not change anything in the folder; NULL if there is no reason. */
-static const char *objection(const struct mend_place *p, const struct stat *st)
+static const char *objection(const struct mend_place *p, int fd, const struct stat *st)
 {
-    if (st->st_mode & S_IWOTH && !(st->st_mode & S_ISVTX)) {
-        return "anyone may write to it";
-    }
+    const char *others = mend_other_writers(p->arena, fd, st);
     uid_t me = geteuid();
+    if (others) {
+        return arena_printf(p->arena, "%s (chmod go-w, or setfacl -b, keeps others out)", others);
+    }
     if (st->st_uid != me && !(p->is_system && st->st_uid == 0)) {
         return arena_printf(p->arena, "it belongs to user %u, and this is user %u", st->st_uid, me);
     }
@@ -132,7 +135,7 @@ static int check_folder(const struct mend_place *p, int fd, const char *path, st
     if (fstat(fd, &st) < 0) {
         return said(err, path);
     }
-    const char *why = objection(p, &st);
+    const char *why = objection(p, fd, &st);
     return why ? gm_err_set(err, GM_ERR_UNSUPPORTED, "nothing is written into %s: %s",
                             strcmp(path, ".") == 0 ? p->base_path : path, why)
                : 0;
@@ -176,6 +179,18 @@ static int walk(const struct mend_place *p, const char *path, bool to_change, st
 int place_folder(const struct mend_place *p, const char *path, struct gm_err *err)
 {
     return walk(p, path, true, err);
+}
+
+int place_may_change(const struct mend_place *p, const char *path, struct gm_err *err)
+{
+    struct gm_err why;
+    int fd = walk(p, path, true, &why);
+    if (fd >= 0) {
+        close_fd(fd);
+        return 0;
+    }
+    return why.code == GM_ERR_LOOK && errno == ENOENT ? 0
+                                                      : gm_err_set(err, why.code, "%s", why.text);
 }
 
 int place_look(const struct mend_place *p, const char *path, struct gm_err *err)
@@ -549,7 +564,8 @@ static int sweep_journals(struct mend_place *p, int top, bool *ret_empty, struct
     if (dir < 0) {
         return said(err, "journal");
     }
-    int rc = names_in(p, dir, is_gone, NULL, &found, err);
+    int rc = check_folder(p, dir, "journal", err);
+    rc = rc < 0 ? rc : names_in(p, dir, is_gone, NULL, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         rc = place_remove(dir, found.names[i], err);
     }
@@ -561,13 +577,15 @@ static int sweep_journals(struct mend_place *p, int top, bool *ret_empty, struct
 
 int place_sweep(struct mend_place *p, struct gm_err *err)
 {
-    int rc = sweep_passing(p, err);
+    int rc = check_folder(p, p->home, ".", err);
+    rc = rc < 0 ? rc : sweep_passing(p, err);
     int top = rc < 0 ? -1 : open_top(p);
     if (rc < 0 || top < 0) {
         return rc < 0 || errno == ENOENT ? rc : said(err, p->top);
     }
     bool empty = false;
-    rc = settle_top(p, top, err);
+    rc = check_folder(p, top, p->top, err);
+    rc = rc < 0 ? rc : settle_top(p, top, err);
     rc = rc < 0 ? rc : sweep_journals(p, top, &empty, err);
     close_fd(top);
     if (rc < 0 || !empty) {

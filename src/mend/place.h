@@ -54,6 +54,9 @@ int place_relative(struct mend_place *p, struct root *root, const char *path, co
 int place_folder(const struct mend_place *p, const char *path, struct gm_err *err) GM_CHECK;
 int place_look(const struct mend_place *p, const char *path, struct gm_err *err) GM_CHECK;
 
+/* Whether this user may change something in the folder, or it is absent: 0, or the objection. */
+int place_may_change(const struct mend_place *p, const char *path, struct gm_err *err) GM_CHECK;
+
 /* The folder part of a relative path; "." if it has none. */
 const char *place_parent(const struct mend_place *p, const char *path);
 

@@ -525,11 +525,12 @@ static int check_own_folder(struct mend_work *w, const char *path, struct gm_err
 
 static int check_change(struct mend_work *w, const struct journal_change *c, struct gm_err *err)
 {
-    if (c->packages) {
-        return scan_check(w, c, err);
+    int rc = place_may_change(w->place, place_parent(w->place, c->path), err);
+    if (rc < 0 || c->packages) {
+        return rc < 0 ? rc : scan_check(w, c, err);
     }
     enum standing now;
-    int rc = standing(w, c, &now, err);
+    rc = standing(w, c, &now, err);
     if (rc < 0 || now == IS_THEIRS) {
         return rc < 0 ? rc : conflict(c->path, err);
     }

@@ -16,6 +16,7 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -282,6 +283,50 @@ def world_writable(w):
     as_before(w, "refused")
 
 
+def others_may_write(w):
+    """A group, a sticky folder: refused, and nothing is written or removed."""
+    for mode in (0o1777, 0o2777) + ((0o775,) if os.geteuid() == 0 else ()):
+        w.site.chmod(mode & 0o7777)
+        if mode == 0o775:
+            os.chown(w.site, -1, 12345)
+        w.before = state.state(w.prefix)
+        said = w.gpumend("enable", w.prefix, status=3)
+        expect("may write to it" in said and "chmod go-w" in said, "%o: %s" % (mode, said))
+        as_before(w, "refused")
+
+
+def others_by_acl(w):
+    """Entries of version 2: the owner, user 12345, the group, the mask, others."""
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, perm, who) for tag, perm, who in (
+        (1, 7, 0xffffffff), (2, 7, 12345), (4, 5, 0xffffffff), (16, 7, 0xffffffff),
+        (32, 5, 0xffffffff)))
+    try:
+        os.setxattr(w.site, "system.posix_acl_access", acl)
+    except OSError:
+        return "SKIP"
+    w.before = state.state(w.prefix)
+    said = w.gpumend("enable", w.prefix, status=3)
+    expect("lets user 12345 write" in said, said)
+    as_before(w, "refused")
+    return None
+
+
+def left_by_another(w):
+    """Nothing of another's folder is swept before its owner is known."""
+    if os.geteuid() != 0:
+        return "SKIP"
+    top = w.prefix / ".gpumend"
+    (top / "journal/gone-1").mkdir(parents=True)
+    (top / "journal/gone-1/kept").write_text("x")
+    for path in (top, top / "journal", top / "journal/gone-1"):
+        os.chown(path, 12345, 12345)
+    w.before = state.state(w.prefix)
+    for command in (["enable", w.prefix], ["fix", "--undo", w.prefix], ["disable", w.prefix]):
+        expect("belongs to user 12345" in w.gpumend(*command, status=3), "not refused")
+        as_before(w, "refused")
+    return None
+
+
 def of_another(w):
     if os.geteuid() != 0:
         return "SKIP"
@@ -321,7 +366,9 @@ TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "changed-by-others": changed_by_others,
          "last-first": last_first, "leaves-the-environment": leaves_the_environment,
-         "world-writable": world_writable, "of-another": of_another, "two-at-once": two_at_once,
+         "world-writable": world_writable, "of-another": of_another,
+         "others-may-write": others_may_write, "others-by-acl": others_by_acl,
+         "left-by-another": left_by_another, "two-at-once": two_at_once,
          "damaged-journal": damaged_journal}
 
 

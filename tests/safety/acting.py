@@ -91,8 +91,9 @@ def caches(top):
     yield "below one anyone may write", anyone / "mine", False
     yield "missing below one anyone may write", anyone / "new/er", False
     yield "own now, by a link that others may change: by its own name", anyone / "link", True
-    yield "in a folder of a group", group, False
-    if os.geteuid() == 0:
+    if os.geteuid() == 0:  # a group that is this user's alone is none of others
+        os.chown(group, -1, 12345)
+        yield "in a folder of a group", group, False
         other = top / "other"
         other.mkdir(mode=0o755)
         os.chown(other, 12345, 12345)
