@@ -81,6 +81,7 @@ SUITES = [
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "hardening", 60, "{py} tests/safety/hardening.py {build}", "build"),
     Suite("test", "acting", 120, "{py} tests/safety/acting.py {exe}"),
+    Suite("test", "unseen", 300, "{py} tests/safety/unseen.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),

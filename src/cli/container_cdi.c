@@ -86,7 +86,7 @@ static int write_one(struct arena *a, const struct container_cdi *q, int folder,
         const char *path = path_join(a, q->folder, spec->file);
         (void)json_array_append_new(wrote, out_json_text(a, path));
     } else {
-        printf("wrote %s/%s: %s\n", q->folder, spec->file, spec->kind);
+        printf("wrote %s/%s: %s\n", str_printable(a, q->folder), spec->file, spec->kind);
     }
     return CLI_OK;
 }

@@ -32,11 +32,15 @@ static void usage(FILE *file)
 int cli_fail(enum cli_status status, const char *fmt, ...)
 {
     va_list ap;
+    char *text = NULL;
     va_start(ap, fmt);
-    fputs("gpumend: ", stderr);
-    (void)vfprintf(stderr, fmt, ap); // stderr gone: nothing better is left
-    fputc('\n', stderr);
+    int n = vasprintf(&text, fmt, ap);
     va_end(ap);
+    struct arena scratch;
+    arena_init(&scratch, 0, NULL, NULL);
+    fprintf(stderr, "gpumend: %s\n", n < 0 ? "no memory" : str_printable(&scratch, text));
+    arena_release(&scratch);
+    free(n < 0 ? NULL : text);
     return status;
 }
 

@@ -286,7 +286,7 @@ static int answer(struct why *w)
     if (w->name && !p->start_failed && !p->is_static) {
         struct ldso_object *caller = NULL;
         if (w->exe && w->caller && !ldso_find_object(p, w->caller) && strchr(w->caller, '/')) {
-            fprintf(stderr, "gpumend: %s is not loaded by the program; loaded first\n", w->caller);
+            (void)cli_fail(CLI_OK, "%s is not loaded by the program; loaded first", w->caller);
             (void)ldso_dlopen(p, p->main, w->caller, LDSO_NOW); // found below, or said there
             n_loads = p->loads.n;
         }

@@ -88,7 +88,8 @@ void report_cdi_text(const struct out *o, struct arena *a, const struct cdi_file
         out_print(o, OUT_PLAIN, "  %s\n", f->unread.items[i]);
     }
     if (f->files.n == 0 && f->unread.n == 0) {
-        out_print(o, OUT_PLAIN, "There is no specification in %s.\n", f->looked_in);
+        out_print(o, OUT_PLAIN, "There is no specification in %s.\n",
+                  str_printable(a, f->looked_in));
     }
 }
 
