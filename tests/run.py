@@ -84,6 +84,7 @@ SUITES = [
     Suite("test", "unseen", 300, "{py} tests/safety/unseen.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),
+    Suite("test", "bounded", 120, "{py} tests/safety/bounded.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
     Suite("test", "cdi-engines", 300, "{py} tests/container/cdi_engines.py {exe}"),

@@ -9,7 +9,9 @@
 #include <strings.h>
 #include <yaml.h>
 
-enum { NODES_MAX = 200000, DEPTH_MAX = 32, NUMBER_MAX = 64 };
+enum { NODES_MAX = 200000, DEPTH_MAX = 32, NUMBER_MAX = 64, ANCHORS_MAX = 10000 };
+
+static const char too_large[] = "it is larger or nested deeper than any specification";
 
 struct reader {
     struct arena *arena;
@@ -189,7 +191,7 @@ static json_t *value_of(struct reader *r, int index, unsigned depth)
     const yaml_node_t *node = yaml_document_get_node(r->document, index);
     json_t *value = NULL;
     if (!node || ++r->n > NODES_MAX || depth > DEPTH_MAX) {
-        r->why = "it is larger or nested deeper than any specification";
+        r->why = too_large;
         return NULL;
     }
     switch (node->type) {
@@ -211,12 +213,63 @@ static json_t *value_of(struct reader *r, int index, unsigned depth)
     return value;
 }
 
+/* How deep and how large the first document has become with one more event. */
+struct extent {
+    size_t events, anchors, depth;
+};
+
+static bool is_within(struct extent *x, const yaml_event_t *event)
+{
+    bool begins =
+        event->type == YAML_SEQUENCE_START_EVENT || event->type == YAML_MAPPING_START_EVENT;
+    bool ends = event->type == YAML_SEQUENCE_END_EVENT || event->type == YAML_MAPPING_END_EVENT;
+    const yaml_char_t *anchor =
+        event->type == YAML_SCALAR_EVENT           ? event->data.scalar.anchor
+        : event->type == YAML_SEQUENCE_START_EVENT ? event->data.sequence_start.anchor
+        : event->type == YAML_MAPPING_START_EVENT  ? event->data.mapping_start.anchor
+                                                   : NULL;
+    x->depth += begins;
+    x->depth -= ends;
+    x->anchors += anchor != NULL;
+    return ++x->events <= 3 * (size_t)NODES_MAX && x->depth <= DEPTH_MAX + 1 &&
+           x->anchors <= ANCHORS_MAX;
+}
+
+/* Whether libyaml may make a tree of it: its time is quadratic in the depth and in the number of
+ * anchors. What is not YAML is left to the pass that says so. A node has a key, a value and an end
+ * at most: 3 events. */
+static bool is_bounded(struct str text)
+{
+    struct extent x = {0};
+    yaml_parser_t parser;
+    bool within = true, more = true;
+    if (!yaml_parser_initialize(&parser)) {
+        return false;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text.s, text.n);
+    while (within && more) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            break;
+        }
+        within = is_within(&x, &event);
+        more = event.type != YAML_DOCUMENT_END_EVENT && event.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return within;
+}
+
 json_t *cdi_parse(struct arena *a, struct str text, const char **ret_why)
 {
     yaml_parser_t parser;
     yaml_document_t document;
     json_t *value = NULL;
     *ret_why = NULL;
+    if (!is_bounded(text)) {
+        *ret_why = too_large;
+        return NULL;
+    }
     if (!yaml_parser_initialize(&parser)) {
         *ret_why = "there is no memory for it";
         return NULL;

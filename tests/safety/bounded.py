@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Small files that ask for much: the processor time of a command stays bounded, and it says why.
+
+Each case has a bound of some ten times what it takes; without the limits it takes far longer.
+
+    tests/safety/bounded.py GPUMEND
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SECONDS = 2
+TOO_LARGE = "it is larger or nested deeper than any specification"
+
+HEAD = 'cdiVersion: "0.6.0"\nkind: nvidia.com/gpu\ncontainerEdits: {}\ndevices: '
+SPECIFICATIONS = {
+    "sequences in flow style": HEAD + "[" * 50000 + "]" * 50000 + "\n",
+    "sequences, a line each": HEAD + "[\n" * 50000 + "]" * 50000 + "\n",
+    "sequences in block style": HEAD + "\n  " + "- " * 50000 + "a\n",
+    "mappings in flow style": HEAD + "{a: " * 50000 + "}" * 50000 + "\n",
+    "anchors": HEAD + "\n" + "".join(f"- &a{i} x\n" for i in range(50000)),
+}
+
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def fault(exe, top, text):
+    """What is wrong with the answer about a host with this specification, or None."""
+    for folder in ("etc/cdi", "proc", "sys/bus/pci/devices"):
+        (top / folder).mkdir(parents=True)
+    (top / "etc/cdi/nvidia.yaml").write_text(text)
+    before = cpu_seconds()
+    try:
+        done = subprocess.run([str(exe), "container", "cdi", "--host", str(top), "--check"],
+                              capture_output=True, text=True, timeout=30, check=False)
+    except subprocess.TimeoutExpired:
+        return "still running after 30 s"
+    took = cpu_seconds() - before
+    if took > SECONDS:
+        return f"took {took:.1f} s of processor time"
+    if done.returncode not in (1, 3) or TOO_LARGE not in done.stdout + done.stderr:
+        return f"status {done.returncode}: {(done.stdout + done.stderr)[:300]}"
+    return None
+
+
+def main():
+    exe, failed = Path(sys.argv[1]).resolve(), 0
+    for name, text in SPECIFICATIONS.items():
+        with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
+            why = fault(exe, Path(top), text)
+        if why:
+            failed += 1
+            print(f"FAIL a specification of {name}: {why}")
+    print(f"{len(SPECIFICATIONS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
