@@ -267,17 +267,18 @@ static void take_environment(struct cli_target *t, const struct image *im)
 }
 
 /* In the storage of the host that it will run on, else in this machine's. */
-static int open_stored(struct cli_target *t, struct image *im, const char *name, struct root *host,
-                       struct gm_err *err)
+static int open_stored(struct cli_target *t, struct image *im, const struct image_wish *wish,
+                       struct root *host, struct gm_err *err)
 {
     const char *const roots[] = {t->asked.host_path, "/"};
     size_t n = strcmp(roots[0], roots[1]) == 0 ? 1 : 2;
     int rc = -1;
-    for (size_t i = 0; i < n && rc < 0; i++) {
+    for (size_t i = 0; i < n && rc < 0 && (i == 0 || err->code == GM_ERR_LOOK); i++) {
         image_close(im);
         root_close(host);
         rc = root_open(host, roots[i], err);
-        rc = rc < 0 ? rc : image_open_stored(im, &t->arena, host, getenv("HOME"), name, err);
+        rc = rc < 0 ? rc : image_open_stored(im, &t->arena, host, getenv("HOME"), wish->path,
+                                              wish->no_verify, err);
     }
     return rc;
 }
@@ -320,7 +321,7 @@ static int open_image(struct work *w, struct image *im, struct root *host, struc
     if (stat(wish.path, &st) == 0 || wish.path[0] == '/') {
         return image_open(im, &t->arena, &wish, err);
     }
-    rc = open_stored(t, im, wish.path, host, err);
+    rc = open_stored(t, im, &wish, host, err);
     return rc < 0 ? rc : image_check_platform(im, &wish, err);
 }
 

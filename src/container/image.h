@@ -37,9 +37,10 @@ struct image {
 /* The image of this name ("localhost/app:1", "app", or the beginning of an id of 12 digits or more)
  * in the storage of podman or docker below the root: the system's, or in the folder `home` the
  * user's. No engine is asked. GM_ERR_LOOK: there is none of this name, or the storage cannot be
- * read. `r` must outlive the image. */
+ * read. GM_ERR_FORMAT: its configuration or a layer has another digest, which is asked unless
+ * no_verify. `r` must outlive the image. */
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
-                      const char *name, struct gm_err *err) GM_CHECK;
+                      const char *name, bool no_verify, struct gm_err *err) GM_CHECK;
 
 /* Whether a path is no root file system but an image: an archive, a folder with an oci-layout, or an
  * unpacked archive of docker save.

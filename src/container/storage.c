@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "container/digest.h"
+#include "container/split.h"
+
 enum { JSON_MAX = 64 << 20, CHAIN_MAX = 512, LAYERS_MAX = 65536, ID_MIN = 12 };
 
 struct search {
@@ -14,6 +17,7 @@ struct search {
     struct arena *a;
     struct root *root;
     const char *name;
+    bool no_verify; // digests are not checked
     struct gm_err *err;
 };
 
@@ -43,13 +47,43 @@ static const char *text_at(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-static int add_folders(struct search *s, const char *const *folders, size_t n)
+/* A layer: its files, what the engine keeps of its archive, and the archive's digest or NULL. */
+struct stored_layer {
+    const char *folder, *record, *digest;
+};
+
+static int add_folders(struct search *s, const struct stored_layer *layers, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = layers_add_folder(&s->im->layers, s->root, folders[i], s->err);
+        const struct stored_layer *x = &layers[i];
+        rc = x->digest && !s->no_verify
+                 ? split_check(s->root, x->record, x->folder, x->digest, s->err)
+                 : 0;
+        rc = rc < 0 ? rc : layers_add_folder(&s->im->layers, s->root, x->folder, s->err);
     }
     return rc;
+}
+
+/* Takes the configuration, which `id` is the digest of ("HEX"); *ret: it, or NULL where it cannot
+ * be read. */
+static int take_config(struct search *s, const char *path, const char *id, json_t **ret)
+{
+    const char *wanted = arena_printf(s->a, "sha256:%s", id);
+    struct digest digest;
+    struct digest_run run;
+    struct str text = {0};
+    int rc = root_read(s->root, s->a, path, JSON_MAX, &text) == 0 && !s->no_verify
+                 ? digest_parse(wanted, &digest, s->err)
+                 : 1;
+    if (rc == 0) {
+        digest_begin(&run, &digest);
+        digest_take(&run, text.s, text.n);
+        rc = digest_end(&run, s->a, path, s->err);
+    }
+    *ret = rc >= 0 && text.n ? json_loadb(text.s, text.n, 0, NULL) : NULL;
+    image_take_config(s->im, *ret);
+    return rc < 0 ? rc : 0;
 }
 
 /* ------------------------------------------------------------------ podman */
@@ -91,35 +125,62 @@ static const json_t *podman_image(struct search *s, const json_t *images)
     return NULL;
 }
 
-static const char *parent_of(const json_t *layers, const char *id)
+static const json_t *layer_of(const json_t *layers, const char *id)
 {
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
         const char *own = text_at(layer, "id");
         if (own && strcmp(own, id) == 0) {
-            return text_at(layer, "parent");
+            return layer;
         }
     }
     return NULL;
 }
 
+static struct stored_layer podman_layer(struct search *s, const char *storage, const char *id,
+                                        const json_t *layer)
+{
+    const char *digest = text_at(layer, "diff-digest");
+    return (struct stored_layer){
+        .folder = arena_printf(s->a, "%s/overlay/%s/diff", storage, id),
+        .record = arena_printf(s->a, "%s/overlay-layers/%s.tar-split.gz", storage, id),
+        .digest = digest ? arena_strdup(s->a, digest) : NULL,
+    };
+}
+
+/* The digests of the configuration count, which the image's id stands for. */
+static void take_diff_ids(struct search *s, struct stored_layer *layers, size_t n,
+                          const json_t *config)
+{
+    const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
+    for (size_t i = 0; json_array_size(diffs) == n && i < n; i++) {
+        const char *digest = json_string_value(json_array_get(diffs, i));
+        layers[i].digest = digest ? arena_strdup(s->a, digest) : layers[i].digest;
+    }
+}
+
 static int open_podman(struct search *s, const char *storage, const json_t *image)
 {
-    const char *id = text_at(image, "id"), *folders[CHAIN_MAX];
+    const char *id = text_at(image, "id") ? text_at(image, "id") : "";
+    struct stored_layer stored[CHAIN_MAX];
     json_t *layers = read_json(s, arena_printf(s->a, "%s/overlay-layers/layers.json", storage));
+    json_t *config;
     size_t n = CHAIN_MAX;
-    for (const char *at = text_at(image, "layer"); at && *at && n; at = parent_of(layers, at)) {
-        folders[--n] = arena_printf(s->a, "%s/overlay/%s/diff", storage, at);
+    for (const char *at = text_at(image, "layer"); at && *at && n;) {
+        const json_t *layer = layer_of(layers, at);
+        stored[--n] = podman_layer(s, storage, at, layer);
+        at = text_at(layer, "parent");
     }
-    const char *key = arena_printf(s->a, "sha256:%s", id ? id : "");
-    json_t *config = read_json(s, arena_printf(s->a, "%s/overlay-images/%s/=%s", storage,
-                                               id ? id : "", base64(s->a, key)));
-    image_take_config(s->im, config);
+    const char *key = base64(s->a, arena_printf(s->a, "sha256:%s", id));
+    int rc = take_config(s, arena_printf(s->a, "%s/overlay-images/%s/=%s", storage, id, key), id,
+                         &config);
+    take_diff_ids(s, stored + n, CHAIN_MAX - n, config);
     json_decref(config);
     json_decref(layers);
-    return n == CHAIN_MAX
+    return rc < 0 ? rc
+           : n == CHAIN_MAX
                ? gm_err_set(s->err, GM_ERR_LOOK, "the layers of %s are not in %s", s->name, storage)
-               : add_folders(s, folders + n, CHAIN_MAX - n);
+               : add_folders(s, stored + n, CHAIN_MAX - n);
 }
 
 /* 1: it was found and read. */
@@ -174,10 +235,12 @@ static const char *docker_layer(struct search *s, const char *top, const struct 
 
 static int open_docker(struct search *s, const char *storage, const char *top, const char *id)
 {
-    json_t *config = read_json(s, arena_printf(s->a, "%s/imagedb/content/sha256/%s", top, id));
-    const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
-    const char *parent = NULL, *folders[CHAIN_MAX];
+    struct stored_layer stored[CHAIN_MAX];
+    const char *parent = NULL;
     struct root_dir names = {0};
+    json_t *config;
+    int rc = take_config(s, arena_printf(s->a, "%s/imagedb/content/sha256/%s", top, id), id, &config);
+    const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
     size_t n = 0, wanted = json_array_size(diffs);
     bool whole = wanted > 0 && wanted <= CHAIN_MAX &&
                  root_list(s->root, s->a, arena_printf(s->a, "%s/layerdb/sha256", top), LAYERS_MAX,
@@ -185,17 +248,20 @@ static int open_docker(struct search *s, const char *storage, const char *top, c
     for (size_t i = 0; whole && i < wanted; i++) {
         const char *diff = json_string_value(json_array_get(diffs, i));
         parent = diff ? docker_layer(s, top, &names, diff, parent) : NULL;
-        const char *cache =
-            parent ? read_word(s, arena_printf(s->a, "%s/layerdb/sha256/%s/cache-id", top, parent))
-                   : NULL;
+        const char *entry = arena_printf(s->a, "%s/layerdb/sha256/%s", top, parent ? parent : "");
+        const char *cache = parent ? read_word(s, path_join(s->a, entry, "cache-id")) : NULL;
         whole = cache != NULL;
-        folders[n++] = arena_printf(s->a, "%s/overlay2/%s/diff", storage, cache ? cache : "");
+        stored[n++] = (struct stored_layer){
+            .folder = arena_printf(s->a, "%s/overlay2/%s/diff", storage, cache ? cache : ""),
+            .record = path_join(s->a, entry, "tar-split.json.gz"),
+            .digest = diff ? arena_strdup(s->a, diff) : NULL,
+        };
     }
-    image_take_config(s->im, config);
     json_decref(config);
-    return whole ? add_folders(s, folders, n)
-                 : gm_err_set(s->err, GM_ERR_LOOK, "the layers of %s are not in %s", s->name,
-                              storage);
+    return rc < 0  ? rc
+           : whole ? add_folders(s, stored, n)
+                   : gm_err_set(s->err, GM_ERR_LOOK, "the layers of %s are not in %s", s->name,
+                                storage);
 }
 
 static int try_docker(struct search *s, const char *storage)
@@ -209,9 +275,9 @@ static int try_docker(struct search *s, const char *storage)
 /* ------------------------------------------------------------------ both */
 
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
-                      const char *name, struct gm_err *err)
+                      const char *name, bool no_verify, struct gm_err *err)
 {
-    struct search s = {im, a, r, name, err};
+    struct search s = {im, a, r, name, no_verify, err};
     *im = (struct image){.arena = a, .fd = -1};
     layers_init(&im->layers, a);
     im->engine = "podman";

@@ -9,6 +9,7 @@ unpacked folder says. Then archives that mean harm: each ends in time, with litt
 sentence, and never reads a file of this machine.
 """
 
+import base64
 import gzip
 import hashlib
 import io
@@ -359,6 +360,92 @@ def of_docker(exe, folder, parts):
     check("no such image", status == 3 and "no image of this name" in error, error)
 
 
+def record(data, path):
+    """What engines keep of a layer beside its files (vbatts/tar-split): the pieces between them."""
+    lines, at = [], 0
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar.getmembers():
+            lines.append({"type": 2, "payload": base64.b64encode(data[at:member.offset_data]).decode()})
+            size = member.size if member.isreg() else 0
+            lines.append({"type": 1, "name": member.name, "size": size, "payload": None})
+            at = member.offset_data + size
+    lines.append({"type": 2, "payload": base64.b64encode(data[at:]).decode()})
+    with gzip.open(path, "wt") as file:
+        file.writelines(json.dumps(dict(line, position=n)) + "\n" for n, line in enumerate(lines))
+
+
+def of_changed_storage(exe, folder, _):
+    """What was changed in a storage after the engine unpacked it is not judged, unless asked for."""
+    layer = Layer().folder("app").add("app/data", b"0123456789" * 2000).add("app/note", b"text")
+    data = layer.bytes()
+    config = json.dumps(dict(CONFIG, rootfs={"type": "layers", "diff_ids": ["sha256:" + sha(data)]})).encode()
+
+    def make(name):
+        docker = folder / name / "var/lib/docker"
+        entry = docker / "image/overlay2/layerdb/sha256" / sha(b"chain")
+        entry.mkdir(parents=True)
+        (entry / "diff").write_text("sha256:" + sha(data))
+        (entry / "cache-id").write_text("cache")
+        record(data, entry / "tar-split.json.gz")
+        unpacked(data, docker / "overlay2/cache/diff")
+        content = docker / "image/overlay2/imagedb/content/sha256"
+        content.mkdir(parents=True)
+        (content / sha(config)).write_bytes(config)
+        (docker / "image/overlay2/repositories.json").write_text(json.dumps(
+            {"Repositories": {"app": {"app:latest": "sha256:" + sha(config)}}}))
+        return docker, docker / "overlay2/cache/diff/app", content / sha(config), entry
+
+    def flip(path):
+        old = bytearray(path.read_bytes())
+        old[len(old) // 2] ^= 1
+        path.write_bytes(old)
+    changes = {
+        "nothing": (lambda app, conf, entry: None, ""),
+        "a byte": (lambda app, conf, entry: flip(app / "data"), "was changed"),
+        "a longer file": (lambda app, conf, entry: (app / "note").write_bytes(b"texts"), "app/note has another size"),
+        "a missing file": (lambda app, conf, entry: (app / "note").unlink(), "app/note is missing"),
+        "the configuration": (lambda app, conf, entry: conf.write_bytes(conf.read_bytes() + b" "), "was changed"),
+        "no record": (lambda app, conf, entry: (entry / "tar-split.json.gz").unlink(), ""),
+    }
+    for name, (change, message) in changes.items():
+        docker, app, conf, entry = make(name)
+        change(app, conf, entry)
+        host = docker.parents[2]
+        status, _, error = run(exe, "app", "--json", "--host", str(host))
+        check(f"storage, {name}: judged", status == 3 and message in error if message
+              else "--no-verify" not in error, (status, error))
+        status, _, error = run(exe, "app", "--json", "--host", str(host), "--no-verify")
+        check(f"storage, {name}: not verified", "--no-verify" not in error, (status, error))
+
+
+def of_changed_podman(exe, folder, _):
+    """The same of a layer that podman itself unpacked."""
+    if not shutil.which("podman") or os.geteuid() != 0:
+        return skip("podman's storage, changed", "there is no podman for root")
+    data = Layer().folder("app").add("app/data", b"0123456789" * 2000).bytes()
+    config = dict(CONFIG, rootfs={"type": "layers", "diff_ids": ["sha256:" + sha(data)]})
+    tag, image = f"localhost/gpumend-changed-{os.getpid()}:1", folder / "changed.tar"
+    saved(image, [data], config, [{"Config": "config.json", "RepoTags": [tag],
+                                   "Layers": [f"{0:064x}/layer.tar"]}])
+    loaded = subprocess.run(["podman", "load", "-q", "-i", str(image)], capture_output=True,
+                            text=True, check=False)
+    if loaded.returncode:
+        return skip("podman's storage, changed", loaded.stderr.strip()[-150:])
+    try:
+        found = subprocess.run(["podman", "image", "inspect", "--format", "{{.GraphDriver.Data.UpperDir}}",
+                                tag], capture_output=True, text=True, check=False).stdout.strip()
+        path = Path(found) / "app/data"
+        if not path.is_file():
+            return skip("podman's storage, changed", "its driver is not overlay")
+        before = run(exe, tag)
+        path.write_bytes(b"1" + path.read_bytes()[1:])
+        after = run(exe, tag)
+        check("podman, a byte: judged", "--no-verify" not in before[2] and after[0] == 3 and "was changed" in after[2],
+              (before, after))
+    finally:
+        subprocess.run(["podman", "rmi", "-f", tag], capture_output=True, check=False)
+
+
 # ---------------------------------------------------------------- harm
 
 def header(name, size=0, kind=b"0", raw_size=None):
@@ -488,6 +575,7 @@ def main():
             parts = Parts(folder)
             for name, part in (("stories", of_stories), ("configuration", of_configuration),
                                ("hosts", of_hosts), ("podman", of_podman), ("docker", of_docker),
+                               ("changed", of_changed_storage), ("changed-podman", of_changed_podman),
                                ("harms", of_harms), ("escapes", of_escapes),
                                ("several", several.of_several), ("platforms", several.of_platforms),
                                ("digests", several.of_digests)):
