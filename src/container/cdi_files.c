@@ -375,7 +375,8 @@ static bool read_document(struct judge *j)
     f->ours = cdi_is_ours(text);
     f->document = cdi_parse(j->arena, text, &why);
     if (!json_is_object(f->document)) {
-        add_problem(j, CDI_UNREADABLE, CDI_ERROR, why ? why : "it is not a mapping");
+        add_problem(j, CDI_UNREADABLE, why == cdi_too_large ? CDI_OPEN : CDI_ERROR,
+                    why ? why : "it is not a mapping");
         json_decref(f->document);
         f->document = NULL;
         return false;

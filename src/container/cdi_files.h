@@ -99,7 +99,9 @@ void cdi_engines_find(struct root *r, struct arena *a, bool installed, struct cd
 /* What they say of a document that cdi_tidy() has seen; adds the answers and problems to *f. */
 void cdi_engines_judge(struct arena *a, const struct cdi_files *files, struct cdi_file *f);
 
-/* YAML or JSON text as a JSON value of the caller's, or NULL with the reason in *ret_why. */
+/* YAML or JSON text as a JSON value of the caller's, or NULL with the reason in *ret_why: this one
+ * where the text is not gone through, so that nothing is known of what it says. */
+extern const char cdi_too_large[];
 json_t *cdi_parse(struct arena *a, struct str text, const char **ret_why);
 
 #endif

@@ -21,6 +21,8 @@ SPECIFICATIONS = {
     "sequences, a line each": HEAD + "[\n" * 50000 + "]" * 50000 + "\n",
     "sequences in block style": HEAD + "\n  " + "- " * 50000 + "a\n",
     "mappings in flow style": HEAD + "{a: " * 50000 + "}" * 50000 + "\n",
+    "directives": "".join(f"%TAG !t{i}! x\n" for i in range(20000)) + "--- a\n",
+    "directives in UTF-16": "".join(f"%TAG !t{i}! x\n" for i in range(20000)) + "--- a\n",
     "anchors": HEAD + "\n" + "".join(f"- &a{i} x\n" for i in range(50000)),
 }
 
@@ -30,11 +32,11 @@ def cpu_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def fault(exe, top, text):
+def fault(exe, top, text, encoding):
     """What is wrong with the answer about a host with this specification, or None."""
     for folder in ("etc/cdi", "proc", "sys/bus/pci/devices"):
         (top / folder).mkdir(parents=True)
-    (top / "etc/cdi/nvidia.yaml").write_text(text)
+    (top / "etc/cdi/nvidia.yaml").write_text(text, encoding=encoding)
     before = cpu_seconds()
     try:
         done = subprocess.run([str(exe), "container", "cdi", "--host", str(top), "--check"],
@@ -44,7 +46,7 @@ def fault(exe, top, text):
     took = cpu_seconds() - before
     if took > SECONDS:
         return f"took {took:.1f} s of processor time"
-    if done.returncode not in (1, 3) or TOO_LARGE not in done.stdout + done.stderr:
+    if done.returncode != 3 or TOO_LARGE not in done.stdout + done.stderr:
         return f"status {done.returncode}: {(done.stdout + done.stderr)[:300]}"
     return None
 
@@ -53,7 +55,7 @@ def main():
     exe, failed = Path(sys.argv[1]).resolve(), 0
     for name, text in SPECIFICATIONS.items():
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
-            why = fault(exe, Path(top), text)
+            why = fault(exe, Path(top), text, "utf-16" if "UTF-16" in name else "utf-8")
         if why:
             failed += 1
             print(f"FAIL a specification of {name}: {why}")
