@@ -368,7 +368,7 @@ static bool read_document(struct judge *j)
     const char *why = NULL;
     int rc = root_read(j->root, j->arena, f->path, FILE_MAX, &text);
     if (rc < 0) {
-        add_problem(j, CDI_UNREADABLE, rc == -EACCES || rc == -EPERM ? CDI_OPEN : CDI_ERROR,
+        add_problem(j, CDI_UNREADABLE, rc == -EACCES || rc == -EPERM || rc == -EFBIG ? CDI_OPEN : CDI_ERROR,
                     arena_printf(j->arena, "it cannot be read: %s", strerror(-rc)));
         return false;
     }

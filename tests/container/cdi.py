@@ -825,7 +825,8 @@ FAULTS = {
 
 
 # of those whose severity is the point
-SEVERITIES = {"version-too-low-for-some": {"unknown"}, "yml": {"error"},
+SEVERITIES = {"version-too-low-for-some": {"unknown"}, "deep": {"unknown"},
+              "alias-bomb": {"unknown"}, "five-megabytes": {"unknown"}, "yml": {"error"},
               "yml-beside-one-that-counts": {"warning"}, "node-gone": {"error"},
               "node-gone-but-stated": {"warning"}, "mount-without-bind": {"warning"},
               "hook-with-a-relative-path": {"error"}}
