@@ -93,17 +93,17 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --probe --verbose --report --json --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --probe --verbose --report --json --limit --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
         ;;
     snapshot)
-        word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --help"
+        word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --limit --help"
         ;;
     fix)
         word="--import --root --env --unset --glibc --cpu --kb --select --in-process --apply --packages"
-        word+=" --system --undo --list --json --help"
+        word+=" --system --undo --list --json --limit --help"
         ;;
     enable)
         word="--import --root --env --unset --json --help"
@@ -115,22 +115,22 @@ _gpumend()
         word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-gpu --trace-file --restart --forgive-teardown --guard-teardown --no-guard-teardown --help"
         ;;
     why)
-        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --help"
+        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --limit --help"
         ;;
     explain)
-        word="--follow --here --list --kb --json --help"
+        word="--follow --here --list --kb --json --limit --help"
         ;;
     devices)
-        word="--root --json --help"
+        word="--root --json --limit --help"
         ;;
     container)
-        word="--root --host --import --env --unset --cpu --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --help"
+        word="--root --host --import --env --unset --cpu --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"
         ;;
     choose)
-        word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --help"
+        word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
         ;;
     kb)
-        word="arch --search --forms --kb --json --help"
+        word="arch --search --forms --kb --json --limit --help"
         ;;
     *)
         return

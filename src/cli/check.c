@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "cli/advice.h"
+#include "cli/limit.h"
 #include "cli/paste.h"
 #include "cli/probing.h"
 #include "cli/target.h"
@@ -31,6 +32,7 @@ static const struct cli_option options[] = {
     {"probe", NULL, "run the GPU in stages as well, as gpumend probe does", O_PROBE},
     CLI_OPTION_VERBOSE,
     {"report", NULL, "print a report for an issue: Markdown, without names and secrets", O_REPORT},
+    CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
 
@@ -237,6 +239,9 @@ static int run_with(void *command)
     if (c->probe && (c->t.asked.root_path || c->snapshot_file || c->t.asked.pid)) {
         return cli_fail(CLI_USAGE, "check: --probe runs on this machine, for a TARGET that starts "
                                    "here: not with --root, --snapshot or --pid");
+    }
+    if (c->probe && cli_limit_lift("check --probe") != CLI_OK) {
+        return CLI_USAGE;
     }
     if (c->snapshot_file) {
         int rc = open_snapshot(c);

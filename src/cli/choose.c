@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/limit.h"
 #include "cli/probing.h"
 #include "cli/target.h"
 #include "probe/choice.h"
@@ -22,6 +23,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_ENV,
     CLI_OPTION_UNSET,
     CLI_OPTION_KB,
+    CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
 
@@ -161,6 +163,9 @@ static int run_with(void *command)
     struct gm_err err;
     if (c->probe && c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "choose: --probe runs on this machine: not with --root");
+    }
+    if (c->probe && cli_limit_lift("choose --probe") != CLI_OK) {
+        return CLI_USAGE;
     }
     c->wanted.variables.env = c->t.asked.env;
     c->wanted.variables.n_env = c->t.asked.n_env;

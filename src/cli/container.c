@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "base/str.h"
+#include "cli/limit.h"
 #include "cli/target.h"
 #include "container/settings.h"
 #include "mend/choose.h"
@@ -32,6 +33,7 @@ static const struct cli_option options[] = {
     {"folder", "DIR", "cdi: where to write (/etc/cdi), or what to check", O_FOLDER},
     {"verbose", NULL, "check: print the evidence and all repairs (also -v)", CLI_VERBOSE},
     {"report", NULL, "check: print a report for an issue, as gpumend check --report", O_REPORT},
+    CLI_OPTION_LIMIT_LARGE,
     CLI_OPTION_JSON,
 };
 
@@ -238,6 +240,9 @@ static int cdi(struct container *c)
     }
     if ((q->refresh || q->write) && strcmp(q->host, "/") != 0) {
         return cli_fail(CLI_USAGE, "container: only this machine's specification can be written");
+    }
+    if ((q->refresh || q->write) && cli_limit_lift("container cdi --write") != CLI_OK) {
+        return CLI_USAGE;
     }
     return container_cdi(&c->t.arena, q);
 }

@@ -12,6 +12,7 @@
 #include "base/pages.h"
 #include "base/str.h"
 #include "cli/container.h"
+#include "cli/limit.h"
 #include "cli/paste.h"
 #include "cli/target.h"
 #include "container/image.h"
@@ -219,7 +220,7 @@ static int look_once(struct work *w, struct image *im, struct progress *p, bool 
     struct gm_err err;
     struct arena a;
     int status = CLI_CANNOT;
-    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&a);
     int rc = look(w, &a, &err);
     *ret_more = layers_want_more(&im->layers);
     if (!*ret_more) {

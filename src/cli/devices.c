@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/limit.h"
 #include "container/cdi_files.h"
 #include "report/devices.h"
 
@@ -7,6 +8,7 @@ enum { O_ROOT = 1, O_JSON };
 static const struct cli_option options[] = {
     {"root", "DIR", "look at the file system below DIR (a captured tree, another machine's)",
      O_ROOT},
+    CLI_OPTION_LIMIT,
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
@@ -63,7 +65,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
         }
     }
     struct arena arena;
-    arena_init(&arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&arena);
     int status = look(&arena, root_path, json);
     arena_release(&arena);
     return status;

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "base/str.h"
+#include "cli/limit.h"
 #include "report/cause.h"
 
 enum { O_JSON = 1, O_LIST, O_FOLLOW, O_HERE, O_KB };
@@ -14,6 +15,7 @@ static const struct cli_option options[] = {
     {"here", NULL, "check this machine too, and say where both agree", O_HERE},
     {"list", NULL, "print every cause with its one-sentence title", O_LIST},
     {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    CLI_OPTION_LIMIT_LARGE,
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };
 
@@ -131,6 +133,9 @@ static int run_words(struct explain_words *w)
         list_text(stderr);
         return CLI_USAGE;
     }
+    if (w->follow && cli_limit_lift("explain --follow") != CLI_OK) {
+        return CLI_USAGE;
+    }
     return w->files.n == 1 ? explain_one_word(w, &asked, &w->arena)
                            : explain_logs(&w->arena, &asked);
 }
@@ -140,7 +145,7 @@ static int explain_run(const struct cli_command *self, int argc, char **argv)
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct explain_words w = {0};
     int option;
-    arena_init(&w.arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&w.arena);
     while ((option = cli_next(&args)) != CLI_END && option != CLI_HELP && option != CLI_WRONG) {
         take(&w, option, &args);
     }

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "cli/explain.h"
+#include "cli/limit.h"
 #include "diag/finding.h"
 #include "log/log.h"
 #include "model/target.h"
@@ -255,7 +256,7 @@ static void explain_file(struct explain *e, const char *file)
         return;
     }
     struct arena a;
-    arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&a);
     struct reading r = {
         .file = standard ? NULL : file, .fd = fd, .log = log_open(e->rules, &a), .ended = true};
     int rc = feed_file(e, &r, &a);

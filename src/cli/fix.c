@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "cli/act.h"
 #include "cli/advice.h"
+#include "cli/limit.h"
 #include "cli/target.h"
 #include "mend/plan.h"
 #include "report/plan.h"
@@ -25,6 +26,7 @@ static const struct cli_option options[] = {
     {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
     {"undo", NULL, "take back what was applied; a number behind it names the journal", O_UNDO},
     {"list", NULL, "what was applied here, by journal", O_LIST},
+    CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
 
@@ -185,6 +187,10 @@ static int run_with(void *command)
         .is_system = c->is_system,
         .json = c->t.json,
     };
+    if ((c->mode == FIX_APPLY || c->mode == FIX_UNDO) &&
+        cli_limit_lift(c->mode == FIX_APPLY ? "fix --apply" : "fix --undo") != CLI_OK) {
+        return CLI_USAGE;
+    }
     c->t.asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
     int rc = open_target(c, &act);
     rc = rc == CLI_OK ? do_it(c, &act) : rc;

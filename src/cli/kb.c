@@ -3,11 +3,13 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/kb_arch.h"
+#include "cli/limit.h"
 #include "report/kb.h"
 
 enum { O_JSON = 1, O_KB, O_FORMS, O_SEARCH };
 
 static const struct cli_option options[] = {
+    CLI_OPTION_LIMIT,
     {"json", NULL, "print JSON (docs/kb.md)", O_JSON},
     {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
     {"search", NULL, "arch: search the files' data for code as well (slower)", O_SEARCH},
@@ -102,7 +104,7 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
     struct gm_err err;
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct kb_arguments arguments = {.question = NULL};
-    arena_init(&arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&arena);
     int rc = read_arguments(&arena, &args, &arguments);
     if (rc != CLI_END) {
         rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;

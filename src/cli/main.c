@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/limit.h"
 #include "version.h"
 
 static const struct cli_command *const commands[] = {
@@ -131,7 +132,7 @@ int cli_next(struct cli_args *args)
         return CLI_WRONG;
     }
     args->value = !o->value ? NULL : inline_value ? inline_value : args->argv[args->next++];
-    return o->id;
+    return o->id == CLI_LIMIT || o->id == CLI_LIMIT_LARGE ? cli_next(args) : o->id;
 }
 
 extern char **environ;
@@ -257,7 +258,9 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(argv[1], commands[i]->name) == 0) {
-            return cli_finish(commands[i]->run(commands[i], argc - 2, argv + 2));
+            int status = cli_limit_start(commands[i], argc - 2, argv + 2);
+            status = status ? status : commands[i]->run(commands[i], argc - 2, argv + 2);
+            return cli_finish(status);
         }
     }
     return unknown_command(argv[1]);

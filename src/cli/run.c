@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/limit.h"
 #include "cli/probing.h"
 #include "cli/run_watch.h"
 #include "mend/cache.h"
@@ -498,7 +499,7 @@ static int run_run(const struct cli_command *self, int argc, char **argv)
     if (!c) {
         return cli_fail(CLI_CANNOT, "out of memory");
     }
-    arena_init(&c->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&c->arena);
     cli_env_init(&c->env, &c->arena);
     c->host = ROOT_EMPTY;
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/str.h"
+#include "cli/limit.h"
 #include "cli/target.h"
 #include "diag/finding.h"
 #include "report/paste.h"
@@ -20,6 +21,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_CPU,
     {"kb", "DIR", "knowledge base that decides what is looked at; it is not stored", CLI_KB},
     {"redact", NULL, "take out names of users and machines, UUIDs and serial numbers", O_REDACT},
+    CLI_OPTION_LIMIT,
     {"tree", "DIR", "write the files themselves below DIR, and no document", O_TREE},
 };
 

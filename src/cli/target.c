@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/limit.h"
 #include "container/cdi_files.h"
 
 /* ------------------------------------------------------------------ values */
@@ -167,7 +168,7 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     int rc = CLI_OK, id = CLI_END;
     t->command = self->name;
-    arena_init(&t->arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&t->arena);
     if (is_elsewhere(argc, argv)) {
         start_with_path(t);
     } else {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/limit.h"
 #include "cli/target.h"
 #include "ldso/process.h"
 #include "report/process.h"
@@ -21,6 +22,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
     {"batch", "FILE", "one object a line ('-': stdin): the closure of each", O_BATCH},
+    CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
 
@@ -317,7 +319,7 @@ static bool batch_one(struct why *w, const char *path)
 {
     struct gm_err err = {.code = GM_ERR_NONE};
     struct arena scratch;
-    arena_init(&scratch, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&scratch);
     w->config.cwd = w->cwd;
     struct ldso_process *p = new_process(w);
     p->arena = &scratch;
@@ -434,7 +436,7 @@ static int run_with(struct why *w)
 static int why_run(const struct cli_command *self, int argc, char **argv)
 {
     struct why w = {.root = ROOT_EMPTY};
-    arena_init(&w.arena, ARENA_LIMIT_DEFAULT, NULL, NULL);
+    cli_arena_init(&w.arena);
     cli_env_init(&w.env, &w.arena);
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     int rc = CLI_OK;

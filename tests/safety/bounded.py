@@ -51,15 +51,55 @@ def fault(exe, top, text, encoding):
     return None
 
 
+def limits(exe):
+    """What --limit says, where it ends a command, and where it is refused."""
+    def run(*words, **more):
+        return subprocess.run([str(exe), *words], capture_output=True, text=True, timeout=60,
+                              check=False, **more)
+    with subprocess.Popen(["yes", "an endless log of nothing"], stdout=subprocess.PIPE) as endless:
+        timed = run("explain", "-", "--limit", "1s", stdin=endless.stdout)
+        endless.kill()
+    yield "a log without an end", timed.returncode == 3 and not timed.stdout and \
+        "explain: stopped after 1 s of processor time; --limit TIME" in timed.stderr, timed
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as large:
+        large.write('{"schema": 1, "text": "' + "x" * 40_000_000 + '"}')
+        large.flush()
+        small = run("check", "--json", "--limit=60s,16MiB", "--snapshot", large.name)
+    yield "too little memory", small.returncode == 3 and not small.stdout and \
+        "check: stopped: it needs more memory than 16 MiB" in small.stderr, small
+    for words in (["check", "/", "--limit", "5m"], ["devices", "--limit=90"],
+                  ["kb", "newest torch", "--limit", "1h,4GiB"]):
+        given = run(*words)
+        yield " ".join(words), given.returncode == run(*words[:2]).returncode and \
+            given.stdout == run(*words[:2]).stdout if words[0] != "devices" else \
+            given.returncode == run("devices").returncode, given
+    for value in ("0", "", "5x", "-1", "60s,", "60s,5", "60s,15MiB", "9" * 30, "60s,9999999999999GiB", "8d"):
+        wrong = run("check", "/", "--limit", value)
+        yield f"--limit {value}", wrong.returncode == 2 and "--limit takes" in wrong.stderr, wrong
+    for words in (["fix", "--apply", "/nonexistent"], ["fix", "--undo", "/nonexistent"],
+                  ["check", "--probe"], ["choose", "--probe"],
+                  ["container", "cdi", "--write", "--folder", "/nonexistent/cdi"]):
+        acts = run(*words, "--limit", "60s")
+        yield " ".join(words), acts.returncode == 2 and "has no limit" in acts.stderr, acts
+
+
 def main():
     exe, failed = Path(sys.argv[1]).resolve(), 0
+    passed = 0
+    for name, good, seen in limits(exe):
+        passed += good
+        failed += not good
+        if not good:
+            print(f"FAIL {name}: status {seen.returncode}: {(seen.stdout + seen.stderr)[:300]}")
     for name, text in SPECIFICATIONS.items():
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             why = fault(exe, Path(top), text, "utf-16" if "UTF-16" in name else "utf-8")
         if why:
             failed += 1
             print(f"FAIL a specification of {name}: {why}")
-    print(f"{len(SPECIFICATIONS) - failed} passed, {failed} failed")
+        else:
+            passed += 1
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 
