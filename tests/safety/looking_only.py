@@ -24,7 +24,7 @@ HARMLESS = set("""
     fstatfs futex getcwd getdents64 getegid geteuid getgid getpid getppid getrandom getresgid
     getresuid getrlimit getrusage gettid gettimeofday getuid getxattr lgetxattr lseek lstat madvise
     mremap munmap newfstatat poll pread64 preadv prlimit64 read readlink readlinkat readv rseq
-    rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity set_robust_list set_tid_address
+    rt_sigaction rt_sigprocmask rt_sigreturn sched_getaffinity set_robust_list set_tid_address setitimer
     sigaltstack stat statfs statx sysinfo time umask uname
     access faccessat faccessat2 restart_syscall
 """.split())
