@@ -79,6 +79,7 @@ SUITES = [
     Suite("test", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
     Suite("test", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
+    Suite("test", "sandbox", 120, "{py} tests/safety/sandbox.py {exe}"),
     Suite("test", "hardening", 60, "{py} tests/safety/hardening.py {build}", "build"),
     Suite("test", "acting", 120, "{py} tests/safety/acting.py {exe}"),
     Suite("test", "unseen", 300, "{py} tests/safety/unseen.py {exe}"),

@@ -51,6 +51,10 @@ struct root_folder {
  */
 void root_keep_folder(struct root *r, struct root_folder *folder);
 
+/* Opens a file of this system now, for readers below "/" that come when it can no longer be opened
+ * (base/sandbox.h). One that cannot be opened is asked for again then. `path` stays the caller's. */
+void root_open_early(const char *path);
+
 /* Opens the folder `path` as a root. */
 int root_open(struct root *r, const char *path, struct gm_err *err) GM_CHECK;
 void root_close(struct root *r);

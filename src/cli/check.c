@@ -243,6 +243,11 @@ static int run_with(void *command)
     if (c->probe && cli_limit_lift("check --probe") != CLI_OK) {
         return CLI_USAGE;
     }
+    if (c->snapshot_file) { // which asks nothing of this machine
+        sandbox_enter(&(struct sandbox){0});
+    } else if (!c->probe) {
+        cli_only_look((struct sandbox){.processes = c->t.asked.pid != 0});
+    }
     if (c->snapshot_file) {
         int rc = open_snapshot(c);
         rc = rc != CLI_OK ? rc : look_and_print(c);

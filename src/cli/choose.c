@@ -167,6 +167,9 @@ static int run_with(void *command)
     if (c->probe && cli_limit_lift("choose --probe") != CLI_OK) {
         return CLI_USAGE;
     }
+    if (!c->probe) {
+        cli_only_look((struct sandbox){0});
+    }
     c->wanted.variables.env = c->t.asked.env;
     c->wanted.variables.n_env = c->t.asked.n_env;
     c->t.asked.only_open = true;

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/out.h"
 #include "base/root.h"
+#include "base/sandbox.h"
 
 /* Exit status of every command. */
 enum cli_status {
@@ -68,6 +69,10 @@ int cli_fail(enum cli_status status, const char *fmt, ...) __attribute__((format
 
 /* Gives back the signals as main() found them, for a program that is about to take this process. */
 void cli_restore_signals(void);
+
+/* Called before a command that only looks at this machine reads anything: from here on it can do
+ * nothing else (base/sandbox.h). What acts does not call it. */
+void cli_only_look(struct sandbox stays);
 
 /* Checks that what was printed reached its destination. */
 int cli_finish(enum cli_status status);

@@ -206,6 +206,7 @@ static int settings(struct container *c)
     if (status != CLI_OK) {
         return status;
     }
+    cli_only_look((struct sandbox){0});
     c->host = ROOT_EMPTY;
     c->t.asked.host_path = c->t.asked.host_path ? c->t.asked.host_path : "/";
     if (root_open(&c->host, c->t.asked.host_path, &err) < 0) {
@@ -243,6 +244,9 @@ static int cdi(struct container *c)
     }
     if ((q->refresh || q->write) && cli_limit_lift("container cdi --write") != CLI_OK) {
         return CLI_USAGE;
+    }
+    if (!q->refresh && !q->write) {
+        cli_only_look((struct sandbox){0});
     }
     return container_cdi(&c->t.arena, q);
 }
@@ -298,6 +302,7 @@ static int carry_out(void *command)
     }
     c->t.asked.target = c->words[1];
     c->image.given = c->words[0];
+    cli_only_look((struct sandbox){0});
     return container_check(&c->t, &c->image, c->report);
 }
 

@@ -66,6 +66,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
     }
     struct arena arena;
     cli_arena_init(&arena);
+    cli_only_look((struct sandbox){0});
     int status = look(&arena, root_path, json);
     arena_release(&arena);
     return status;

@@ -191,6 +191,9 @@ static int run_with(void *command)
         cli_limit_lift(c->mode == FIX_APPLY ? "fix --apply" : "fix --undo") != CLI_OK) {
         return CLI_USAGE;
     }
+    if (c->mode != FIX_APPLY && c->mode != FIX_UNDO) {
+        cli_only_look((struct sandbox){0});
+    }
     c->t.asked.only_open = c->mode == FIX_LIST || c->mode == FIX_UNDO;
     int rc = open_target(c, &act);
     rc = rc == CLI_OK ? do_it(c, &act) : rc;

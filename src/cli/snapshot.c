@@ -197,6 +197,7 @@ static int run_with(void *command)
         return cli_fail(CLI_USAGE, "snapshot: --pid stands alone, without TARGET, --root, --import "
                                    "and --tree");
     }
+    cli_only_look((struct sandbox){.tree = c->tree, .processes = o->pid != 0});
     int rc = snapshot_begin(&c->snapshot, &c->t.arena, o, &err);
     rc = rc < 0 ? rc : check_once(c, true, &found, &err);
     c->snapshot.made = date_text(&c->t.arena);

@@ -415,6 +415,7 @@ static int run_with(struct why *w)
     if (!w->exe && !w->caller && !w->batch) {
         return cli_fail(CLI_USAGE, "why: say which program asks: --exe FILE or --caller FILE");
     }
+    cli_only_look((struct sandbox){0});
     if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
         return cli_fail(CLI_CANNOT, "why: %s", err.text);
     }

@@ -30,6 +30,10 @@ HARMLESS = set("""
 """.split())
 OPENS = {"open", "openat", "openat2"}
 OPENS_TO_WRITE = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE")
+# What gives up rights before anything is read (tests/safety/sandbox.py).
+GIVES_UP = {"prctl": re.compile(r"PR_SET_NO_NEW_PRIVS"), "seccomp": re.compile(r"SECCOMP_SET_MODE_FILTER"),
+            "landlock_create_ruleset": re.compile(""), "landlock_add_rule": re.compile(""),
+            "landlock_restrict_self": re.compile("")}
 OWN_CODE = re.compile(r"^executable memory: .*mmap\(NULL, .*MAP_PRIVATE\|MAP_ANONYMOUS, -1, 0\)")
 CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)$")
 
@@ -40,6 +44,8 @@ def objection(name, rest):
         return None
     if name in OPENS:
         return "opens for writing" if OPENS_TO_WRITE.search(rest) else None
+    if name in GIVES_UP:
+        return None if GIVES_UP[name].match(rest) else "changes rights"
     if name in ("mmap", "mprotect", "pkey_mprotect"):
         return "executable memory" if "PROT_EXEC" in rest else None
     if name in ("write", "writev"):
