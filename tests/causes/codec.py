@@ -104,6 +104,25 @@ def torchaudio_for_another_torch(t, bad):
     t.dist("torchaudio", "2.8.0", ["torchaudio/lib/libtorchaudio.so"])
 
 
+@case("library-missing", "lib-missing", "libtorch_cuda.so", repair="torch", evidence="torchvision")
+def torchvision_for_another_torch(t, bad, version="0.20.1", extension="_C"):
+    """Its extension may fail to load; the import then lacks the operators that it registers."""
+    t.python().torch("2.8.0", needed=["libtorch.so"], rpath="$ORIGIN/lib")
+    t.lib(t.site + "/torch/lib/libtorch.so", needed=[] if bad else ["libtorch_cuda.so"],
+          rpath="$ORIGIN")
+    if not bad:
+        t.lib(t.site + "/torch/lib/libtorch_cuda.so")
+    t.put(t.site + "/torchvision/__init__.py", "")
+    name = "torchvision/%s.so" % extension
+    t.lib(t.site + "/" + name, soname=None, needed=["libtorch.so", "libtorch_cuda.so"])
+    t.dist("torchvision", version, [name])
+
+
+@case("library-missing", "lib-missing", "libtorch_cuda.so", repair="torch", evidence="torchvision")
+def torchvision_of_the_stable_interface(t, bad):
+    torchvision_for_another_torch(t, bad, "0.29.0", "_C_stable")
+
+
 ENTRIES = {
     "entries-of-pyannote": (pyannote, {
         "pyannote.audio": (None, "ok"), "torchaudio": ("pyannote.audio", "ok"),
