@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,16 +208,32 @@ static int walk(struct walker *w, const char *path, bool follow_last)
     return rc;
 }
 
+static void no_memory(void *arg)
+{
+    longjmp(*(jmp_buf *)arg, 1);
+}
+
+/* w->a's arena calls no_memory() with `out_of_memory`. */
+static int open_walked(struct walker *w, jmp_buf *out_of_memory, const char *path, int flags)
+{
+    if (setjmp(*out_of_memory)) {
+        return -ENOMEM;
+    }
+    int rc = walk(w, path, !(flags & O_NOFOLLOW));
+    if (rc < 0) {
+        return rc;
+    }
+    int fd = openat(w->dir, w->name, flags | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 static int open_by_walk(struct root *r, const char *path, int flags)
 {
     struct arena scratch;
-    arena_init(&scratch, 0, NULL, NULL);
-    struct walker w = {.r = r, .a = &scratch};
-    int rc = walk(&w, path, !(flags & O_NOFOLLOW));
-    if (rc == 0) {
-        int fd = openat(w.dir, w.name, flags | O_NOFOLLOW | O_CLOEXEC);
-        rc = fd < 0 ? -errno : fd;
-    }
+    jmp_buf out_of_memory;
+    arena_init(&scratch, 0, no_memory, &out_of_memory);
+    struct walker w = {.r = r, .a = &scratch, .dir = -1};
+    int rc = open_walked(&w, &out_of_memory, path, flags);
     close_path(w.dir);
     arena_release(&scratch);
     return rc;
