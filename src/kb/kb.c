@@ -52,6 +52,9 @@ static int document_parse(const char *name, const char *data, size_t size, size_
 {
     json_error_t why;
     json_t *doc = json_loadb(data, size, flags, &why);
+    if (!doc && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)) {
+        return gm_err_set(err, GM_ERR_MEMORY, "out of memory");
+    }
     if (!doc) {
         return gm_err_set(err, GM_ERR_FORMAT, "line %d, column %d: %s", why.line, why.column,
                           why.text);
@@ -75,8 +78,10 @@ static int embedded_document(const char *name, json_t **ret, struct gm_err *err)
 {
     for (size_t i = 0; i < kb_blobs_n; i++) {
         if (strcmp(kb_blobs[i].area, name) == 0) {
+            /* Tested to be a document: without memory alone it is none, and jansson then may say
+             * that a token is wrong. */
             int rc = document_parse(name, kb_blobs[i].data, kb_blobs[i].size, 0, ret, err);
-            return rc < 0 ? gm_err_wrap(err, "embedded knowledge, %s", name) : 0;
+            return rc < 0 ? gm_err_set(err, GM_ERR_MEMORY, "out of memory") : 0;
         }
     }
     return gm_err_set(err, GM_ERR_FORMAT, "embedded knowledge: there is no area %s", name);
