@@ -8,19 +8,30 @@
  *
  * What holds for every function:
  *
- *   threads    A context is used by one thread at a time; contexts know nothing of one another.
+ *   threads    A context is used by one thread at a time; contexts know nothing of one another. At
+ *              most 256 calls run at once (GM_LIMIT), each on a stack of GM_STACK_BYTES or more. A
+ *              child made by fork() may go on calling, with contexts of its own.
  *   memory     What a call returns belongs to the context and stays valid until gm_free(). Each
  *              call adds to it: a program that asks again and again makes a context each time.
  *              A result is a plain struct that the caller provides; texts are UTF-8 as far as the
  *              file system is, end with NUL, and are NULL where nothing is known.
  *   errors     0 (GM_OK) or a negative gm_status; gm_error() then has one sentence. After a
- *              failure the result is zeroed.
- *   output     Nothing is printed, no signal handler or variable is set, the process is never
- *              ended. Only gm_preload() changes the process: it loads libraries.
+ *              failure the result is zeroed. NULL as context, as place for the result or where
+ *              nothing else is said is GM_USAGE, and so is a struct whose size is not set.
+ *   signals    A file that becomes shorter while a call reads it is GM_LOOK. For this the library
+ *              handles SIGBUS during a call, and lets it through to the calling thread; every other
+ *              SIGBUS goes to the handler that was set before. Handler and mask are as before when
+ *              the call returns. A program must not set a handler of SIGBUS in another thread
+ *              meanwhile.
+ *   no memory  Without memory a call returns GM_MEMORY or could not tell, and leaves nothing behind.
+ *              One gap: jansson 2.14 does not look whether its buffer for a token could grow.
+ *   output     Nothing is printed, no variable is set, the process is never ended. errno is as
+ *              before. Only gm_preload() changes the process: it loads libraries.
  *   looking    Files are read; nothing that is looked at is executed, no socket is opened, nothing
  *              is written.
  *   versions   A caller built against an older header runs with a newer library of the same soname:
- *              structs that the caller fills begin with their size.
+ *              structs that the caller fills begin with their size. What a newer caller adds must be
+ *              zeros (GM_UNSUPPORTED).
  */
 #ifndef GPUMEND_H
 #define GPUMEND_H
@@ -39,6 +50,9 @@ extern "C" {
 #endif
 
 typedef struct gm_context gm_context;
+
+/* The stack that a thread needs for a call. */
+#define GM_STACK_BYTES (64 * 1024)
 
 enum gm_status {
     GM_OK = 0,
@@ -59,7 +73,7 @@ GM_PUBLIC gm_context *gm_new(void);
 /* Accepts NULL. Ends every text and array that calls with the context returned. */
 GM_PUBLIC void gm_free(gm_context *gm);
 
-/* Why the last call failed, one sentence; "" if it did not. */
+/* Why the last call failed, one sentence; "" if it did not. Accepts NULL. */
 GM_PUBLIC const char *gm_error(const gm_context *gm);
 
 /* ------------------------------------------------------------------ what is looked at */

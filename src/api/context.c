@@ -9,6 +9,9 @@
 
 extern char **environ;
 
+/* No struct of a question will ever be larger: a larger size was not set. */
+enum { STRUCT_BYTES_MAX = 4096, WORKING_DIRECTORY_MAX = 1 << 20 };
+
 const char *gm_version(void)
 {
     return GPUMEND_VERSION;
@@ -40,14 +43,18 @@ void gm_free(gm_context *gm)
 
 const char *gm_error(const gm_context *gm)
 {
-    return gm->err.text;
+    return gm ? gm->err.text : "there is no context";
 }
 
-int api_call(struct gm_context *gm, api_work work, const void *question, void *ret, size_t size)
+int api_cut(struct gm_context *gm)
+{
+    return gm_err_set(&gm->err, GM_ERR_LOOK, "a file became shorter while it was read");
+}
+
+/* The work, wherever it ends. */
+static int work_guarded(struct gm_context *gm, api_work work, const void *question, void *ret)
 {
     volatile int rc;
-    gm->err = (struct gm_err){0};
-    memset(ret, 0, size);
     arena_init(&gm->work, ARENA_LIMIT_DEFAULT, no_memory, gm);
     if (setjmp(gm->out_of_memory) == 0) {
         rc = work(gm, question, ret);
@@ -60,20 +67,54 @@ int api_call(struct gm_context *gm, api_work work, const void *question, void *r
         gm->target_open = false;
     }
     arena_release(&gm->work);
+    return rc == GM_OK && api_is_cut() ? api_cut(gm) : rc;
+}
+
+int api_call(struct gm_context *gm, api_work work, const void *question, void *ret, size_t size)
+{
+    if (ret) {
+        memset(ret, 0, size);
+    }
+    if (!gm) {
+        return GM_USAGE;
+    }
+    int saved = errno;
+    gm->err = (struct gm_err){0};
+    if (!ret) {
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "there is no place for the answer");
+    }
+    if (!api_guard(gm)) {
+        return gm_err_set(&gm->err, GM_ERR_LIMIT, "too many calls at once");
+    }
+    int rc = work_guarded(gm, work, question, ret);
+    api_unguard(gm);
     if (rc < 0) {
         memset(ret, 0, size);
     }
+    errno = saved;
     return rc;
 }
 
-void api_take(void *ret, size_t size, const void *given)
+int api_take(struct gm_context *gm, void *ret, size_t size, const void *given)
 {
-    size_t known = 0;
+    size_t known = size;
+    const unsigned char *bytes = given;
     memset(ret, 0, size);
     if (given) {
         memcpy(&known, given, sizeof known);
-        memcpy(ret, given, known < size ? known : size);
     }
+    if (known < size || known > STRUCT_BYTES_MAX) {
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "the size of a struct is %zu, not %zu", known, size);
+    }
+    for (size_t i = size; i < known; i++) {
+        if (bytes[i]) {
+            return gm_err_set(&gm->err, GM_ERR_UNSUPPORTED, "the question needs a newer gpumend");
+        }
+    }
+    if (given) {
+        memcpy(ret, given, size);
+    }
+    return GM_OK;
 }
 
 const char *api_text(struct gm_context *gm, const char *text)
@@ -92,16 +133,25 @@ const char *const *api_texts(struct gm_context *gm, const char *const *items, si
 
 static const char *working_directory(struct gm_context *gm)
 {
-    char *cwd = getcwd(NULL, 0); // of any length
-    const char *copy = arena_strdup(&gm->work, cwd ? cwd : "/");
-    free(cwd);
-    return copy;
+    size_t size = 4096;
+    char *cwd = arena_alloc(&gm->work, size);
+    while (!getcwd(cwd, size)) {
+        if (errno != ERANGE || size > WORKING_DIRECTORY_MAX) {
+            return "/";
+        }
+        size *= 2;
+        cwd = arena_alloc(&gm->work, size);
+    }
+    return cwd;
 }
 
 int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open)
 {
     struct gm_target t;
-    api_take(&t, sizeof t, asked);
+    int rc = api_take(gm, &t, sizeof t, asked);
+    if (rc < 0) {
+        return rc;
+    }
     const char *const *env = t.env ? t.env : (const char *const *)environ;
     VEC(const char *) vars = {0};
     for (size_t i = 0; env && env[i]; i++) {

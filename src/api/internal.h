@@ -3,6 +3,7 @@
 #define GPUMEND_API_INTERNAL_H
 
 #include <setjmp.h>
+#include <signal.h>
 
 #include "gpumend.h"
 
@@ -18,6 +19,7 @@ struct gm_context {
     struct model_target target;
     bool target_open;
     jmp_buf out_of_memory; // where an arena without memory returns to, during a call
+    sigset_t mask; // of the calling thread, before the call
     struct gm_err err;
     struct root log_root; // these three: once a text was explained
     struct kb log_kb;
@@ -32,6 +34,18 @@ typedef int (*api_work)(struct gm_context *gm, const void *question, void *ret);
  * succeeds. */
 int api_call(struct gm_context *gm, api_work work, const void *question, void *ret, size_t size);
 
+/*
+ * From here to api_unguard() a file that becomes shorter while it is read does not end the process:
+ * what is missing reads as zeros, and api_is_cut() says that it happened. False: too many calls at
+ * once. The two are called by the same thread; a call must not run code of others between them.
+ */
+bool api_guard(struct gm_context *gm);
+bool api_is_cut(void);
+void api_unguard(const struct gm_context *gm);
+
+/* The error of a call for which api_is_cut(). */
+int api_cut(struct gm_context *gm);
+
 /* Opens gm->target; with only_open nothing is modelled yet. */
 int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open);
 
@@ -39,7 +53,8 @@ int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_ope
 const char *api_text(struct gm_context *gm, const char *text); // NULL stays NULL
 const char *const *api_texts(struct gm_context *gm, const char *const *items, size_t n);
 
-/* The arguments' size says how much of a struct the caller knows; NULL as struct is all zeros. */
-void api_take(void *ret, size_t size, const void *given);
+/* Copies the struct of a question; NULL is all zeros. A caller of a newer header may say more than we
+ * know, as long as that is zeros. */
+int api_take(struct gm_context *gm, void *ret, size_t size, const void *given) GM_CHECK;
 
 #endif

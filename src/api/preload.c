@@ -57,20 +57,17 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-static struct gm_library load_one(struct gm_context *gm, const char *path)
+static struct gm_library load_one(struct gm_context *gm, struct resident *r)
 {
-    struct model *m = &gm->target.model;
-    struct gm_library library = {.path = api_text(gm, path), .state = GM_LOADED};
-    const struct ldso_entry *e = ldso_store_get(m->store, path);
-    struct resident r = {.gm = gm, .path = path, .soname = e->file ? e->file->image.soname : NULL};
-    r.have_st = stat(path, &r.st) == 0;
-    (void)dl_iterate_phdr(visit, &r); // its value is the last visit's
-    if (r.same) {
+    struct gm_library library = {.path = r->path, .state = GM_LOADED};
+    r->have_st = stat(r->path, &r->st) == 0;
+    (void)dl_iterate_phdr(visit, r); // its value is the last visit's
+    if (r->same) {
         library.state = GM_WAS_LOADED;
-    } else if (r.other) {
+    } else if (r->other) {
         library.state = GM_OTHER_LOADED;
-        library.says = r.other;
-    } else if (!dlopen(path, RTLD_NOW)) {
+        library.says = r->other;
+    } else if (!dlopen(r->path, RTLD_NOW)) {
         const char *says = dlerror();
         library.state = GM_NOT_LOADED;
         library.says = api_text(gm, says ? says : "dlopen failed");
@@ -78,20 +75,30 @@ static struct gm_library load_one(struct gm_context *gm, const char *path)
     return library;
 }
 
-static void load_all(struct gm_context *gm, const struct mend_way *way, struct gm_preloaded *ret)
+/* What the libraries of a way are reused by: read before any of them is loaded, as their code must
+ * not run while our handler stands. */
+static int load_all(struct gm_context *gm, const struct mend_way *way, struct gm_preloaded *ret)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < way->steps.n; i++) {
-        n += way->steps.items[i].kind == MEND_PRELOAD ? way->steps.items[i].n_paths : 0;
-    }
-    struct gm_library *list = arena_array(&gm->results, n + 1, sizeof *list);
+    VEC(struct resident) all = {0};
     for (size_t i = 0; i < way->steps.n; i++) {
         const struct mend_step *s = &way->steps.items[i];
         for (size_t k = 0; s->kind == MEND_PRELOAD && k < s->n_paths; k++) {
-            list[ret->n_libraries++] = load_one(gm, s->paths[k]);
+            const struct ldso_entry *e = ldso_store_get(gm->target.model.store, s->paths[k]);
+            const char *soname = e->file ? e->file->image.soname : NULL;
+            VEC_PUSH(&gm->work, &all, (struct resident){.gm = gm, .path = api_text(gm, s->paths[k]),
+                                                        .soname = api_text(gm, soname)});
         }
     }
+    struct gm_library *list = arena_array(&gm->results, all.n + 1, sizeof *list);
+    if (api_is_cut()) {
+        return api_cut(gm);
+    }
+    api_unguard(gm);
+    for (size_t i = 0; i < all.n; i++) {
+        list[ret->n_libraries++] = load_one(gm, &all.items[i]);
+    }
     ret->libraries = list;
+    return GM_OK;
 }
 
 /* A way that loads libraries and needs nothing else: only that can be done in a running process. */
@@ -154,10 +161,7 @@ static int preload(struct gm_context *gm, const void *question, void *answer)
     }
     ret->left = api_texts(gm, left.items, left.n);
     ret->n_left_texts = left.n;
-    if (way) {
-        load_all(gm, way, ret);
-    }
-    return GM_OK;
+    return way ? load_all(gm, way, ret) : GM_OK;
 }
 
 int gm_preload(gm_context *gm, const struct gm_target *target, struct gm_preloaded *ret)

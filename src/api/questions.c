@@ -133,9 +133,10 @@ static int why(struct gm_context *gm, const void *question, void *answer)
     }
     const char *exe = NULL;
     struct gm_target opened;
-    api_take(&opened, sizeof opened, q->target);
+    int rc = api_take(gm, &opened, sizeof opened, q->target);
+    opened.size = sizeof opened;
     opened.path = q->exe;
-    int rc = api_open(gm, &opened, true);
+    rc = rc < 0 ? rc : api_open(gm, &opened, true);
     rc = rc < 0 ? rc : find_exe(gm, q->exe, &exe);
     if (rc < 0) {
         return rc;
@@ -184,7 +185,10 @@ static int take_wish(struct gm_context *gm, const struct gm_wish *given,
                      struct mend_choose_options *ret)
 {
     struct gm_wish w;
-    api_take(&w, sizeof w, given);
+    int rc = api_take(gm, &w, sizeof w, given);
+    if (rc < 0) {
+        return rc;
+    }
     *ret = (struct mend_choose_options){
         .model = w.model, .memory_bytes = w.memory_bytes, .require_gpu = w.require_gpu != 0};
     for (int i = 0; w.app && i < MEND_APPS && !ret->app_given; i++) {
@@ -315,7 +319,8 @@ static int explain(struct gm_context *gm, const void *question, void *answer)
     const char *id = question;
     const struct diag_cause_row *row = id ? diag_cause_by_id(id) : NULL;
     if (!row) {
-        return gm_err_set(&gm->err, GM_ERR_USAGE, "no cause is called %s", id ? id : "(null)");
+        return id ? gm_err_set(&gm->err, GM_ERR_USAGE, "no cause is called %s", id)
+                  : gm_err_set(&gm->err, GM_ERR_USAGE, "which cause?");
     }
     const struct diag_page *page = diag_page_by_id(row->id);
     *(struct gm_cause *)answer = (struct gm_cause){row->id, row->class, severity_of(row->severity),

@@ -9,6 +9,7 @@ environments; and compares the names that both libraries show with src/api/gpume
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -22,6 +23,10 @@ TOP = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "causes"))
 
 import tree                                                                         # noqa: E402
+
+
+GLIBC = platform.libc_ver()[0] == "glibc"
+HARMS = ("nulls", "cuts", "process", "threads", "memory")
 
 
 class Suite:
@@ -94,10 +99,12 @@ def programs(suite, folder, root, libdir):
         "C++": ["c++", "-std=c++17", [*shared, "-ldl", "-lpthread", "-Wl,-rpath,%s" % libdir]],
     }
     built = {}
-    for source in (TOP / "examples/device.c", TOP / "examples/preload.c", HERE / "uses.c"):
+    for source in (TOP / "examples/device.c", TOP / "examples/preload.c", HERE / "uses.c", HERE / "harm.c"):
         for manner, (compiler, standard, libraries) in manners.items():
             if manner == "C++" and source.parent.name == "examples":
                 continue  # they are C; the header is what has to be both
+            if source.name == "harm.c" and (manner != "shared" or not GLIBC):
+                continue  # what it puts before libc's functions is written for glibc
             if not shutil.which(compiler):
                 continue
             exe = folder / ("%s-%s" % (source.stem, manner))
@@ -153,6 +160,12 @@ def main():
             elif name == "uses":
                 status, text = run(exe, *arguments)
                 suite.check("uses, %s" % manner, status == 0, text)
+            elif name == "harm":
+                for part in HARMS:
+                    scratch = folder / ("harm-%s" % part)
+                    shutil.copytree(folder / "broken", scratch, symlinks=True)
+                    status, text = run(exe, scratch, part, limit_s=300)
+                    suite.check("harm, %s" % part, status == 0, "%d %s" % (status, text))
     print("%d passed, %d failed" % (suite.passed, suite.failed))
     return 1 if suite.failed else 0
 
