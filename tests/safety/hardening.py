@@ -6,13 +6,15 @@
 Each file is position-independent, has no page that is both writable and executable and no executable
 stack, and everything that is relocated is read-only before its code runs. What reads untrusted files
 has stack protectors, checked string functions, and on x86-64 landing pads; the helpers, which use no
-library, can have neither of the former two. Prints the table it checks.
+library, can have neither of the former two. Prints the table it checks. What the wheel is built with
+is named by version and hash.
 """
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+TOP = Path(__file__).resolve().parents[2]
 HELPERS = ("src/watch/helper/gpumend-trace.so", "src/watch/helper/gpumend-guard.so",
            "src/watch/helper/gpumend-gpucall.so", "src/probe/helper/gpumend-probe-helper")
 
@@ -39,6 +41,21 @@ def properties(path):
             yield "landing pads", read("objdump", "-d", "--no-show-raw-insn", path).count("endbr64") > 500
 
 
+def tools():
+    """Name: holds, of what the wheel is built with: each tool has one version, and its hashes."""
+    text = (TOP / "scripts/wheel-tools.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    rows = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    pinned = re.compile(r"[\w.-]+==[\w.]+( ; [^#]*?)?( +--hash=sha256:[0-9a-f]{64})+ *")
+    yield "the tools are named", bool(rows)
+    for row in rows:
+        yield f"{row.split(' ')[0]}, by version and hash", bool(pinned.fullmatch(row))
+    script = re.sub(r"\\\n", " ", (TOP / "scripts/wheel").read_text(encoding="utf-8"))
+    installs = re.findall(r"pip install .*", script)
+    yield "scripts/wheel takes no other", bool(installs) and all(
+        "--require-hashes" in line and line.endswith("--requirement scripts/wheel-tools.txt")
+        for line in installs)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -58,6 +75,10 @@ def main():
         for name in held:
             if not held[name]:
                 print(f"FAIL {path.name}: {name}")
+    for name, good in tools():
+        passed, failed = passed + good, failed + (not good)
+        if not good:
+            print(f"FAIL wheel: {name}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
