@@ -20,8 +20,8 @@
 #include "base/arena.h"
 
 #if defined(GPUMEND_SANITIZED) || !(defined(__x86_64__) || defined(__aarch64__))
-/* The sanitizers make calls of their own: a thread that looks for leaks, files of /proc, memory. For
- * other processors there is no list. */
+/* The sanitizers make calls of their own: a thread that looks for leaks, files of /proc, memory.
+ * For other processors there is no list. */
 void sandbox_enter(const struct sandbox *s)
 {
     (void)s;
@@ -36,9 +36,11 @@ enum { OWN_ARCH = AUDIT_ARCH_AARCH64 & 0x7fffffff };
 
 /* ------------------------------------------------------------------ the list */
 
-/* Calls that neither change anything outside the process nor start anything, whatever their arguments. */
+/* Calls that neither change anything outside the process nor start anything, whatever their
+ * arguments. */
 static const unsigned harmless[] = {
-    SYS_read, SYS_newfstatat, SYS_fstat, SYS_munmap, SYS_pread64, SYS_getdents64, SYS_brk, SYS_lseek,
+    SYS_read, SYS_newfstatat, SYS_fstat, SYS_munmap, SYS_pread64, SYS_getdents64, SYS_brk,
+    SYS_lseek,
     SYS_readlinkat, SYS_madvise, SYS_mremap, SYS_faccessat, SYS_statx, SYS_fstatfs, SYS_statfs,
     SYS_readv, SYS_preadv, SYS_fgetxattr, SYS_getxattr, SYS_lgetxattr, SYS_fadvise64, SYS_getcwd,
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall,
@@ -54,8 +56,8 @@ static const unsigned harmless[] = {
 #endif
 };
 
-/* One row: where `arg` of the call is `value`, or has one of its bits, `action` follows. The first row
- * that holds decides; a call without one is refused. */
+/* One row: where `arg` of the call is `value`, or has one of its bits, `action` follows. The first
+ * row that holds decides; a call without one is refused. */
 enum test { ALWAYS, IS, HAS };
 struct row {
     unsigned call, arg;
@@ -79,8 +81,8 @@ static const struct row looking[] = {
     {SYS_close, 0, IS, STDOUT_FILENO, REFUSE},
     {SYS_close, 0, IS, STDERR_FILENO, REFUSE},
     {SYS_close, 0, ALWAYS, 0, ALLOW},
-    /* A shared mapping of a file that was inherited would write to it. iconv_open() wants one of its
-     * cache, and reads that without. */
+    /* A shared mapping of a file that was inherited would write to it. iconv_open() wants one of
+     * its cache, and reads that without. */
     {SYS_mmap, 3, HAS, MAP_SHARED, SECCOMP_RET_ERRNO | EACCES},
     {SYS_mmap, 2, HAS, PROT_EXEC, REFUSE},
     {SYS_mmap, 0, ALWAYS, 0, ALLOW},
@@ -204,7 +206,7 @@ static void add_rows(struct filter *f, const struct row *const *rows, size_t n)
 static void add_head(struct filter *f)
 {
     add_load(f, offsetof(struct seccomp_data, arch));
-    add(f, BPF_ALU | BPF_AND | BPF_K, 0x7fffffff, 0, 0); // all have the highest bit, which enums lack
+    add(f, BPF_ALU | BPF_AND | BPF_K, 0x7fffffff, 0, 0); // less the highest bit, which all have
     add(f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
     add(f, BPF_RET | BPF_K, REFUSE, 0, 0);
     add_load(f, offsetof(struct seccomp_data, nr));
@@ -242,7 +244,7 @@ static void build(struct filter *f, const struct sandbox *s, bool by_landlock)
 static void install(const struct filter *f)
 {
     struct sock_fprog program = {.len = f->n, .filter = (struct sock_filter *)(uintptr_t)f->code};
-    /* Older kernels slow a filtered process down against speculation; nothing foreign runs in this one. */
+    /* Older kernels slow a filtered process down against speculation; nothing foreign runs here. */
     if (f->n <= FILTER_MAX && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                                       SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) != 0 &&
         errno == EINVAL) {
