@@ -8,6 +8,7 @@
 #include "cli/probing.h"
 #include "probe/join.h"
 #include "probe/verify.h"
+#include "py/requirement.h"
 #include "report/joined.h"
 
 enum { TRIALS_MAX = 8 }; // scripts that are tried; each is one start of the interpreter
@@ -234,12 +235,23 @@ static const struct model_process *process_of(struct model *m, const char *words
     return NULL;
 }
 
-/* "import a; use a" */
-static const char *steps_of(struct arena *a, const struct model_process *p)
+/* "import a; use a; also b": what an application imports only when it is used is imported in the
+ * child too, since a hook acts when its package is imported, and a library may be found only through the
+ * module that loads it. */
+static const char *steps_of(struct model *m, const struct model_process *p)
 {
+    struct arena *a = m->arena;
     const char *text = "";
     for (size_t k = 0; k < p->n_script; k++) {
         text = arena_printf(a, "%s%s%s", text, k ? "; " : "", p->script[k]);
+    }
+    for (size_t i = 0; i < p->imported.n; i++) {
+        for (size_t k = 0; k < m->imports.n; k++) {
+            const struct kb_import *row = &m->imports.rows[k];
+            if (py_name_eq(str_of(row->package), str_of(p->imported.items[i]))) {
+                text = arena_printf(a, "%s; also %s", text, row->module);
+            }
+        }
     }
     return text;
 }
@@ -278,7 +290,7 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
                                                : proved_requests(a, way, scripts.items[i]);
         const struct probe_trial trial = {
             .interpreter = act->target->model.env->executable,
-            .script = steps_of(a, p),
+            .script = steps_of(now, p),
             .requests = list.items,
             .n_requests = list.n,
             .driver = driver.items,

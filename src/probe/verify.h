@@ -29,7 +29,8 @@ struct probe_request {
 
 struct probe_trial {
     const char *interpreter;   // absolute
-    const char *script;        // "import torch; use torch": the imports are made, in this order
+    const char *script;        // "import torch; use torch; also numpy": the imports are made, in this
+                               // order; of "also" ones none has to succeed
     const struct probe_request *requests;
     size_t n_requests;
     const char *const *driver; // globs: libraries of the driver, without which nothing can be said

@@ -135,6 +135,30 @@ def advice(w):
     expect("this start" not in text and "for good" not in text, "advice where all is well: " + text)
 
 
+def imported_when_used(w):
+    """What an application imports only when it is used is imported before a request is tried."""
+    for name, version in (("faster_whisper", "1.2.1"), ("torch", "2.8.0"), ("av", "16.0.1"),
+                          ("transformers", "4.57.1"), ("tokenizers", "0.22.1"),
+                          ("onnxruntime", "1.23.2")):
+        w.tree.put("%s/%s/__init__.py" % (w.tree.site, name), "")
+        w.tree.dist(name, version, [name + "/__init__.py"])
+    w.tree.put(w.tree.site + "/whisperx/__init__.py",
+               "def use():\n    import ctranslate2\n    return ctranslate2.use()\n")
+    w.tree.dist("whisperx", "3.8.6", ["whisperx/__init__.py"])
+    before = state.state(w.prefix)
+    program = [w.prefix / "bin/python", "-c", "import whisperx; print(whisperx.use())"]
+    def works():
+        return subprocess.run(program, capture_output=True, text=True, check=False,
+                              env={"PYTHONDONTWRITEBYTECODE": "1"}).stdout.strip() == "1"
+    expect(not works(), "it works without a repair")
+    said = w.gpumend("enable", w.prefix, "--import", "whisperx")
+    expect("repaired" in said, "not verified: " + said)
+    expect(works(), "it does not work with the repair")
+    w.gpumend("disable", w.prefix)
+    left = state.differences(before, state.state(w.prefix))
+    expect(not left, "taken back: %s" % left[:4])
+
+
 def no_advice(w):
     """A command of this shell does not repair another start, or what may not be changed."""
     text = w.gpumend("check", w.prefix, "--env", "A=b", status=1)
@@ -369,7 +393,7 @@ TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit
          "world-writable": world_writable, "of-another": of_another,
          "others-may-write": others_may_write, "others-by-acl": others_by_acl,
          "left-by-another": left_by_another, "two-at-once": two_at_once,
-         "damaged-journal": damaged_journal}
+         "damaged-journal": damaged_journal, "imported-when-used": imported_when_used}
 
 
 def needs(name):
