@@ -90,6 +90,8 @@ int api_call(struct gm_context *gm, api_work work, const void *question, void *r
     api_unguard(gm);
     if (rc < 0) {
         memset(ret, 0, size);
+    } else {
+        gm->err = (struct gm_err){0}; // of what was tried on the way
     }
     errno = saved;
     return rc;
