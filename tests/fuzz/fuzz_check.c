@@ -1,7 +1,6 @@
 /* A whole check of a Python environment whose files are pieces of the input, cut at 0xff bytes,
  * which none of their formats has. */
 #include <stdint.h>
-#include <string.h>
 
 #include "world.h"
 
@@ -19,14 +18,7 @@ static const char *const pieces[] = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        const uint8_t *end = memchr(data, 0xff, size);
-        size_t n = end ? (size_t)(end - data) : size;
-        world_write(pieces[i], data, n);
-        size_t step = n + (end != NULL);
-        data += step;
-        size -= step;
-    }
+    world_write_pieces(pieces, sizeof pieces / sizeof *pieces, data, size);
     world_check(WORLD_ENV);
     return 0;
 }

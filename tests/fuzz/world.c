@@ -111,6 +111,24 @@ void world_write(const char *path, const void *data, size_t n)
     write_inside(path, data, n);
 }
 
+void world_write_pieces(const char *const *paths, size_t n, const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *end = memchr(data, 0xff, size);
+        size_t length = end ? (size_t)(end - data) : size;
+        world_write(paths[i], data, length);
+        size_t step = length + (end != NULL);
+        data += step;
+        size -= step;
+    }
+}
+
+const char *world_top(void)
+{
+    need_world();
+    return top;
+}
+
 void world_write_elf(const char *path, const struct elfmake *spec)
 {
     need_world();

@@ -7,6 +7,7 @@
 #define GPUMEND_FUZZ_WORLD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "model/model.h"
 #include "unit/elfmake.h"
@@ -19,6 +20,12 @@
 /* Writes a file of the world; folders are made as needed. */
 void world_write(const char *path, const void *data, size_t n);
 void world_write_elf(const char *path, const struct elfmake *spec);
+
+/* The pieces of an input, cut at 0xff bytes, as these files. */
+void world_write_pieces(const char *const *paths, size_t n, const uint8_t *data, size_t size);
+
+/* The folder that the world is in. */
+const char *world_top(void);
 
 /* Opens a model of the target with this start environment, and calls `use` with it. */
 typedef void world_use(void *arg, struct model *m);

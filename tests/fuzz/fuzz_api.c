@@ -1,0 +1,75 @@
+/* The C library: each call is a byte for the function, one for what is NULL or of a wrong size, and a text
+ * that ends with NUL. An answer has what it counts; after a failure it is zeros and there is a
+ * sentence. gm_preload() is left out, as it loads what it finds. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpumend.h"
+#include "world.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+union answer {
+    struct gm_check check;
+    struct gm_plan plan;
+    struct gm_why why;
+    struct gm_choice choice;
+    struct gm_cause cause;
+    struct gm_explained explained;
+};
+
+enum { CALLS_MAX = 4 };
+
+static int ask(gm_context *gm, unsigned function, unsigned how, const char *text, union answer *ret)
+{
+    const char *const env[] = {text, "PATH=/bin", NULL};
+    struct gm_target t = {.size = how & 1 ? how : sizeof t, .root = world_top(), .env = env,
+                          .path = how & 2 ? text : WORLD_PROGRAM, .cwd = how & 4 ? text : "/",
+                          .imports = how & 8 ? text : NULL};
+    const struct gm_wish wish = {.size = sizeof wish, .app = how & 16 ? text : NULL,
+                                 .model = text};
+    const char *name = how & 32 ? NULL : text;
+    void *place = how & 64 ? NULL : ret;
+    switch (function % 6) {
+    case 0:
+        return gm_check(gm, &t, place);
+    case 1:
+        return gm_plan(gm, &t, place);
+    case 2:
+        return gm_why(gm, &t, WORLD_PROGRAM, how & 128 ? text : NULL, name, place);
+    case 3:
+        return gm_choose(gm, &t, how & 128 ? &wish : NULL, place);
+    case 4:
+        return gm_explain(gm, name, place);
+    default:
+        return gm_explain_text(gm, name, strlen(text), place);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const union answer none;
+    char *text = malloc(size + 1);
+    assert(text);
+    gm_context *gm = gm_new();
+    assert(gm);
+    for (int i = 0; i < CALLS_MAX && size > 2; i++) {
+        const uint8_t *end = memchr(data + 2, 0, size - 2);
+        size_t n = end ? (size_t)(end - data) : size;
+        union answer ret;
+        memcpy(text, data + 2, n - 2);
+        text[n - 2] = '\0';
+        memset(&ret, 0, sizeof ret);
+        int rc = ask(gm, data[0], data[1], text, &ret);
+        assert(rc <= GM_OK && rc >= GM_MEMORY && (rc == GM_OK) == !*gm_error(gm));
+        assert(rc == GM_OK || memcmp(&ret, &none, sizeof ret) == 0);
+        n += end != NULL;
+        data += n;
+        size -= n;
+    }
+    gm_free(gm);
+    free(text);
+    return 0;
+}
