@@ -81,19 +81,51 @@ static const char *joined(struct arena *a, const image_texts *first, const image
     return text;
 }
 
+/* Layers that were not verified, each with its reason. */
+static json_t *unverified_json(struct arena *a, const struct image *im)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < im->unverified.n; i++) {
+        const struct image_unverified *u = &im->unverified.items[i];
+        (void)json_array_append_new(list, json_pack("{s:I, s:o}", "layer", (json_int_t)u->number,
+                                                    "why", out_json_text(a, u->why)));
+    }
+    return list;
+}
+
+/* All of them in one sentence, those of one reason together; NULL: there are none. */
+static const char *unverified_note(struct arena *a, const struct image *im)
+{
+    const char *text = NULL;
+    for (size_t i = 0; i < im->unverified.n; i++) {
+        const struct image_unverified *u = &im->unverified.items[i];
+        bool same = i && strcmp(u->why, im->unverified.items[i - 1].why) == 0;
+        const char *before = i == 0  ? ""
+                             : same ? text
+                                    : arena_printf(a, "%s (%s)", text, u[-1].why);
+        text = arena_printf(a, "%s%s%zu", before, i ? ", " : "", u->number);
+    }
+    return text ? arena_printf(a, "the contents of these of the image's %zu layers were not "
+                                  "verified: %s (%s)",
+                               im->layers.places.n, text,
+                               im->unverified.items[im->unverified.n - 1].why)
+                : NULL;
+}
+
 static json_t *image_json(struct arena *a, const struct image *im)
 {
     json_t *env = json_array();
     for (size_t i = 0; i < im->env.n; i++) {
         (void)json_array_append_new(env, out_json_text(a, im->env.items[i]));
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "name",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "name",
                      out_json_text(a, im->name), "architecture",
                      out_json_text(a, im->architecture), "starts",
                      out_json_text(a, joined(a, &im->entrypoint, &im->command)), "user",
                      out_json_text(a, im->user), "environment", env, "layers",
                      (json_int_t)im->layers.places.n, "files", (json_int_t)im->layers.n, "left_out",
-                     (json_int_t)im->layers.n_refused, "outside", (json_int_t)im->layers.n_outside);
+                     (json_int_t)im->layers.n_refused, "outside", (json_int_t)im->layers.n_outside,
+                     "unverified", unverified_json(a, im));
 }
 
 static const char *shown(struct arena *a, const char *text, const char *after)
@@ -200,6 +232,10 @@ static int look(struct work *w, struct arena *a, struct gm_err *err)
     int rc = open_target(s, a, err);
     if (rc == 0 && w->assumed && s->image && s->image->n_platforms > 1) {
         VEC_PUSH(a, &s->target.model.notes, w->assumed);
+    }
+    const char *unverified = s->image ? unverified_note(a, s->image) : NULL;
+    if (rc == 0 && unverified) {
+        VEC_PUSH(a, &s->target.model.notes, unverified);
     }
     if (rc == 0) {
         s->shown.kind = s->target.kind;

@@ -11,6 +11,12 @@
 #include "container/contents.h"
 #include "container/layers.h"
 
+/* A layer of a storage whose content was not compared with its digest. */
+struct image_unverified {
+    size_t number; // from 1, the lowest first
+    const char *why;
+};
+
 struct image {
     struct arena *arena;
     int fd;             // of the archive or layout, or -1
@@ -23,6 +29,7 @@ struct image {
     size_t n_platforms;       // for how many there is a manifest, as far as it was asked
     const char *reference;    // of an OCI archive or layout: how it is chosen, or NULL
     const char *name;         // the tag that was chosen, else its first, or NULL
+    VEC(struct image_unverified) unverified; // none where digests are not checked
     const char *engine;       // whose storage it lies in: "podman", "docker"; NULL: a file or folder
     bool oci;                 // of an archive: the OCI's, else what docker save writes
     const char *os, *architecture, *variant; // "linux", "amd64", NULL

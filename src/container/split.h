@@ -5,8 +5,8 @@
  * "size"} the content of a file). Both together are the archive again, whose digest the image's
  * configuration names (rootfs.diff_ids).
  *
- * Not checked: a layer without that record, one with a name that leads through a link, and one with
- * a file that this user may not read.
+ * What this finds is a file whose content is not the archive's. It does not find what was added to
+ * the folder, what became of links and of empty files, or a record that was written to deceive.
  */
 #ifndef GPUMEND_CONTAINER_SPLIT_H
 #define GPUMEND_CONTAINER_SPLIT_H
@@ -14,10 +14,18 @@
 #include "base/err.h"
 #include "base/root.h"
 
-/* `record`: the path of the compressed record; `folder`: with the layer's files. GM_ERR_FORMAT: they
- * do not come to the digest `wanted` ("sha256:HEX"), or a file is missing or of another size.
- * GM_ERR_LIMIT: they come to more than any layer. */
-int split_check(struct root *r, const char *record, const char *folder, const char *wanted,
-                struct gm_err *err) GM_CHECK;
+/* A layer: its files, what the engine keeps of its archive (compressed), and the archive's digest
+ * ("sha256:HEX"). */
+struct split_layer {
+    const char *folder, *record, *digest;
+};
+
+#define SPLIT_BYTES_MAX ((uint64_t)64 << 30) // of all layers of an image
+
+/* `left`: how many bytes may still be read, which is lessened. *ret_why: why the layer could not be
+ * checked, or NULL. GM_ERR_FORMAT: its files do not come to the digest, or one is missing or of
+ * another size. */
+int split_check(struct root *r, const struct split_layer *layer, uint64_t *left,
+                const char **ret_why, struct gm_err *err) GM_CHECK;
 
 #endif

@@ -19,6 +19,7 @@ struct search {
     const char *name;
     bool no_verify; // digests are not checked
     struct gm_err *err;
+    uint64_t left; // bytes that checking digests may read
 };
 
 static json_t *read_json(struct search *s, const char *path)
@@ -47,20 +48,24 @@ static const char *text_at(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* A layer: its files, what the engine keeps of its archive, and the archive's digest or NULL. */
-struct stored_layer {
-    const char *folder, *record, *digest;
-};
+static int check_layer(struct search *s, size_t number, const struct split_layer *x)
+{
+    const char *why = "its digest is not known";
+    int rc = x->digest ? split_check(s->root, x, &s->left, &why, s->err) : 0;
+    if (rc == 0 && why) {
+        struct image_unverified one = {number, why};
+        VEC_PUSH(s->a, &s->im->unverified, one);
+    }
+    return rc;
+}
 
-static int add_folders(struct search *s, const struct stored_layer *layers, size_t n)
+static int add_folders(struct search *s, const struct split_layer *layers, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        const struct stored_layer *x = &layers[i];
-        rc = x->digest && !s->no_verify
-                 ? split_check(s->root, x->record, x->folder, x->digest, s->err)
-                 : 0;
-        rc = rc < 0 ? rc : layers_add_folder(&s->im->layers, s->root, x->folder, s->err);
+        rc = s->no_verify ? 0 : check_layer(s, i + 1, &layers[i]);
+        rc = rc < 0 ? rc
+                    : layers_add_folder(&s->im->layers, s->root, layers[i].folder, s->err);
     }
     return rc;
 }
@@ -137,39 +142,35 @@ static const json_t *layer_of(const json_t *layers, const char *id)
     return NULL;
 }
 
-static struct stored_layer podman_layer(struct search *s, const char *storage, const char *id,
-                                        const json_t *layer)
+static struct split_layer podman_layer(struct search *s, const char *storage, const char *id)
 {
-    const char *digest = text_at(layer, "diff-digest");
-    return (struct stored_layer){
+    return (struct split_layer){
         .folder = arena_printf(s->a, "%s/overlay/%s/diff", storage, id),
         .record = arena_printf(s->a, "%s/overlay-layers/%s.tar-split.gz", storage, id),
-        .digest = digest ? arena_strdup(s->a, digest) : NULL,
     };
 }
 
-/* The digests of the configuration count, which the image's id stands for. */
-static void take_diff_ids(struct search *s, struct stored_layer *layers, size_t n,
+/* Only the digests of the configuration count, which the image's id stands for. */
+static void take_diff_ids(struct search *s, struct split_layer *layers, size_t n,
                           const json_t *config)
 {
     const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
     for (size_t i = 0; json_array_size(diffs) == n && i < n; i++) {
         const char *digest = json_string_value(json_array_get(diffs, i));
-        layers[i].digest = digest ? arena_strdup(s->a, digest) : layers[i].digest;
+        layers[i].digest = digest ? arena_strdup(s->a, digest) : NULL;
     }
 }
 
 static int open_podman(struct search *s, const char *storage, const json_t *image)
 {
     const char *id = text_at(image, "id") ? text_at(image, "id") : "";
-    struct stored_layer stored[CHAIN_MAX];
+    struct split_layer stored[CHAIN_MAX];
     json_t *layers = read_json(s, arena_printf(s->a, "%s/overlay-layers/layers.json", storage));
     json_t *config;
     size_t n = CHAIN_MAX;
     for (const char *at = text_at(image, "layer"); at && *at && n;) {
-        const json_t *layer = layer_of(layers, at);
-        stored[--n] = podman_layer(s, storage, at, layer);
-        at = text_at(layer, "parent");
+        stored[--n] = podman_layer(s, storage, at);
+        at = text_at(layer_of(layers, at), "parent");
     }
     const char *key = base64(s->a, arena_printf(s->a, "sha256:%s", id));
     int rc = take_config(s, arena_printf(s->a, "%s/overlay-images/%s/=%s", storage, id, key), id,
@@ -235,11 +236,12 @@ static const char *docker_layer(struct search *s, const char *top, const struct 
 
 static int open_docker(struct search *s, const char *storage, const char *top, const char *id)
 {
-    struct stored_layer stored[CHAIN_MAX];
+    struct split_layer stored[CHAIN_MAX];
     const char *parent = NULL;
     struct root_dir names = {0};
     json_t *config;
-    int rc = take_config(s, arena_printf(s->a, "%s/imagedb/content/sha256/%s", top, id), id, &config);
+    const char *path = arena_printf(s->a, "%s/imagedb/content/sha256/%s", top, id);
+    int rc = take_config(s, path, id, &config);
     const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
     size_t n = 0, wanted = json_array_size(diffs);
     bool whole = wanted > 0 && wanted <= CHAIN_MAX &&
@@ -251,7 +253,7 @@ static int open_docker(struct search *s, const char *storage, const char *top, c
         const char *entry = arena_printf(s->a, "%s/layerdb/sha256/%s", top, parent ? parent : "");
         const char *cache = parent ? read_word(s, path_join(s->a, entry, "cache-id")) : NULL;
         whole = cache != NULL;
-        stored[n++] = (struct stored_layer){
+        stored[n++] = (struct split_layer){
             .folder = arena_printf(s->a, "%s/overlay2/%s/diff", storage, cache ? cache : ""),
             .record = path_join(s->a, entry, "tar-split.json.gz"),
             .digest = diff ? arena_strdup(s->a, diff) : NULL,
@@ -277,7 +279,7 @@ static int try_docker(struct search *s, const char *storage)
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
                       const char *name, bool no_verify, struct gm_err *err)
 {
-    struct search s = {im, a, r, name, no_verify, err};
+    struct search s = {im, a, r, name, no_verify, err, SPLIT_BYTES_MAX};
     *im = (struct image){.arena = a, .fd = -1};
     layers_init(&im->layers, a);
     im->engine = "podman";

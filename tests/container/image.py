@@ -405,7 +405,6 @@ def of_changed_storage(exe, folder, _):
         "a longer file": (lambda app, conf, entry: (app / "note").write_bytes(b"texts"), "app/note has another size"),
         "a missing file": (lambda app, conf, entry: (app / "note").unlink(), "app/note is missing"),
         "the configuration": (lambda app, conf, entry: conf.write_bytes(conf.read_bytes() + b" "), "was changed"),
-        "no record": (lambda app, conf, entry: (entry / "tar-split.json.gz").unlink(), ""),
     }
     for name, (change, message) in changes.items():
         docker, app, conf, entry = make(name)
@@ -416,6 +415,42 @@ def of_changed_storage(exe, folder, _):
               else "--no-verify" not in error, (status, error))
         status, _, error = run(exe, "app", "--json", "--host", str(host), "--no-verify")
         check(f"storage, {name}: not verified", "--no-verify" not in error, (status, error))
+    of_unverified_storage(exe, make)
+
+
+def of_unverified_storage(exe, make):
+    """What cannot be compared with its digest is said, whatever else is found."""
+    def through_link(app, path):
+        os.rename(app, app.parent / "real")
+        app.symlink_to("real")
+
+    def write(path, *lines):
+        with gzip.open(path, "wt") as file:
+            file.writelines(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
+    cases = {
+        "no record": (lambda app, path: path.unlink(), "kept no record"),
+        "half a record": (lambda app, path: path.write_bytes(path.read_bytes()[:-20]), "is damaged"),
+        "an empty record": (lambda app, path: path.write_bytes(b""), "is damaged"),
+        "no JSON": (lambda app, path: write(path, "{\n"), "is damaged"),
+        "no base64": (lambda app, path: write(path, {"type": 2, "payload": "!"}), "is damaged"),
+        "a line without an end": (lambda app, path: write(path, "{}"), "is damaged"),
+        "a raw name": (lambda app, path: write(path, {"type": 1, "name_raw": "/w==", "size": 3}), "not UTF-8"),
+        "a link": (through_link, "leads through a link"),
+        "a folder": (lambda app, path: write(path, {"type": 1, "name": "app", "size": 3}), "cannot be opened"),
+        "out of the layer": (lambda app, path: write(path, {"type": 1, "name": "../../x", "size": 3}), "through a link"),
+        "an unknown piece": (lambda app, path: write(path, {"type": 3}), "is damaged"),
+    }
+    for name, (change, why) in cases.items():
+        docker, app, _, entry = make(f"unverified {name}")
+        change(app, entry / "tar-split.json.gz")
+        host = docker.parents[2]
+        _, out, error = run(exe, "app", "--json", "--host", str(host))
+        found = json.loads(out) if out else {}
+        layers, notes = found.get("image", {}).get("unverified"), found.get("notes", [])
+        check(f"storage, {name}: said", layers and layers[0]["layer"] == 1 and why in layers[0]["why"]
+              and sum("not verified: 1 (" in n and why in n for n in notes) == 1, (layers, notes, error))
+        _, out, error = run(exe, "app", "--host", str(host))
+        check(f"storage, {name}: in words", why in " ".join(out.split()), (out, error))
 
 
 def of_changed_podman(exe, folder, _):
