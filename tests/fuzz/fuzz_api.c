@@ -25,7 +25,13 @@ enum { CALLS_MAX = 4 };
 static int ask(gm_context *gm, unsigned function, unsigned how, const char *text, union answer *ret)
 {
     const char *const env[] = {text, "PATH=/bin", NULL};
-    struct gm_target t = {.size = how & 1 ? how : sizeof t, .root = world_top(), .env = env,
+    /* A size that is said is there. */
+    union {
+        struct gm_target target;
+        unsigned char bytes[256];
+    } given = {.bytes = {0}};
+    given.target =
+        (struct gm_target){.size = how & 1 ? how : sizeof given.target, .root = world_top(), .env = env,
                           .path = how & 2 ? text : WORLD_PROGRAM, .cwd = how & 4 ? text : "/",
                           .imports = how & 8 ? text : NULL};
     const struct gm_wish wish = {.size = sizeof wish, .app = how & 16 ? text : NULL,
@@ -34,13 +40,13 @@ static int ask(gm_context *gm, unsigned function, unsigned how, const char *text
     void *place = how & 64 ? NULL : ret;
     switch (function % 6) {
     case 0:
-        return gm_check(gm, &t, place);
+        return gm_check(gm, &given.target, place);
     case 1:
-        return gm_plan(gm, &t, place);
+        return gm_plan(gm, &given.target, place);
     case 2:
-        return gm_why(gm, &t, WORLD_PROGRAM, how & 128 ? text : NULL, name, place);
+        return gm_why(gm, &given.target, WORLD_PROGRAM, how & 128 ? text : NULL, name, place);
     case 3:
-        return gm_choose(gm, &t, how & 128 ? &wish : NULL, place);
+        return gm_choose(gm, &given.target, how & 128 ? &wish : NULL, place);
     case 4:
         return gm_explain(gm, name, place);
     default:
