@@ -145,7 +145,7 @@ static void restore(void)
     cut.bytes = NULL;
 }
 
-void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
+static void *map(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
     if (fails()) {
         errno = ENOMEM;
@@ -156,6 +156,17 @@ void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
         cut_off(fd);
     }
     return p;
+}
+
+void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
+{
+    return map(at, n, protection, flags, fd, offset);
+}
+
+/* What a library built with 64-bit offsets calls. */
+void *mmap64(void *at, size_t n, int protection, int flags, int fd, off64_t offset)
+{
+    return map(at, n, protection, flags, fd, offset);
 }
 
 /* ------------------------------------------------------------------ questions */
@@ -251,7 +262,7 @@ static void cuts(void)
             calls++;
             int rc = ask(gm, function);
             expect(is_status(rc) && (rc == GM_OK || *gm_error(gm)), "a status after a cut", rc);
-            errors += rc == GM_LOOK;
+            errors += rc == GM_LOOK && strstr(gm_error(gm), "shorter");
             cut_at = 0;
             restore();
             gm_free(gm);
