@@ -120,9 +120,10 @@ static int area_load(struct kb *kb, const struct area *area, struct rows *ret, s
     if (rc < 0) {
         return rc;
     }
+    kb->loading = doc;
     rc = rows_decode(kb->arena, area, json_object_get(doc, "rows"),
                      json_object_get(doc, "defaults"), ret, err);
-    json_decref(doc);
+    kb_close(kb);
     if (rc < 0) {
         return embedded ? gm_err_wrap(err, "embedded knowledge, %s", area->name)
                         : gm_err_wrap(err, "%s", file_of(kb, area->name));
@@ -131,6 +132,12 @@ static int area_load(struct kb *kb, const struct area *area, struct rows *ret, s
 }
 
 /* ------------------------------------------------------------------ the interface */
+
+void kb_close(struct kb *kb)
+{
+    json_decref(kb->loading);
+    kb->loading = NULL;
+}
 
 int kb_open(struct kb *kb, struct arena *a, struct root *root, const char *folder,
             struct gm_err *err)

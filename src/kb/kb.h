@@ -585,7 +585,12 @@ struct kb {
     struct root *root;  // where `folder` is looked for
     const char *folder; // NULL: the embedded areas only
     struct kb_loaded areas[KB_AREAS];
+    json_t *loading; // while an area is read
 };
+
+/* Gives back what a read left that ran out of the arena's memory, if whoever owns the arena went on
+ * from there. Accepts one that was only zeroed. */
+void kb_close(struct kb *kb);
 
 /* Starts a knowledge base whose rows go into `a`. `folder` may be NULL; it is an absolute path
  * inside `root`, and both must outlive the knowledge base. GM_ERR_LOOK if it is not a folder. */

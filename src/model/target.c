@@ -367,6 +367,7 @@ int model_target_open(struct model_target *t, struct arena *a,
 void model_target_close(struct model_target *t)
 {
     ldso_store_close(&t->store);
+    kb_close(&t->kb);
     root_close(&t->root);
 }
 
