@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -347,7 +348,7 @@ def without_memory_files(lab):
     env = lab.environment([lab.driver()], "", TMPDIR=str(folder))
     env.pop("XDG_RUNTIME_DIR", None)
     script = ("echo 2 > /proc/sys/vm/memfd_noexec || exit 99; "
-              f"exec {lab.exe} probe --quick --json --stage driver-init")
+              f"exec {shlex.quote(str(lab.exe))} probe --quick --json --stage driver-init")
     done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script],
                           env=env, capture_output=True, text=True, check=False)
     if done.returncode == 99 or not done.stdout:
