@@ -180,7 +180,33 @@ def distributions(exe):
             yield f"many: status {r.status}: {r.out}"
 
 
-CASES = [distributions, library_alone, one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
+def places_of_distributions(exe):
+    """Where not all places of distributions are looked at the verdict is not ok."""
+    def many_files(site):
+        for n in range(4100):
+            (site / f"a{n}.pth").touch()
+
+    def many_lines(site):
+        (site / "a.pth").write_text("".join(f"/nowhere{n}\n" for n in range(16400)))
+
+    def many_folders(site):
+        for n in range(1100):
+            (site / f"d{n}").mkdir()
+        (site / "a.pth").write_text("".join(f"d{n}\n" for n in range(1100)))
+
+    def large(site):
+        (site / "a.pth").write_text("#\n" * 150000)
+
+    for make in (many_files, many_lines, many_folders, large):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Tree(Path(folder) / "root").python()
+            make(tree.real(tree.site))
+            r = Run(exe, "check", "--root", tree.top, tree.prefix)
+            if r.status != 3 or ".pth" not in r.out and "sys.path" not in r.out:
+                yield f"{make.__name__}: status {r.status}: {r.out[-300:]}"
+
+
+CASES = [distributions, places_of_distributions, library_alone, one_repair_is_one_finding, misspelt, misspelt_package, environment_of_the_folder, devices_in_order]
 
 
 def main():

@@ -171,7 +171,7 @@ const char *mend_other_writers(struct arena *a, int fd, const struct stat *st)
  * user's in it. */
 static bool is_guarded(struct arena *a, const char *path)
 {
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool readable = fd >= 0;
     if (readable ? fstat(fd, &st) < 0 : lstat(path, &st) < 0) {

@@ -191,6 +191,11 @@ static void list_conda(struct lister *l)
         py_note(env, "%s: %s", meta, py_why(rc));
         return;
     }
+    if (names.truncated) {
+        py_note(env, "%s: more than %d distributions; the rest is not listed", meta,
+                SITE_NAMES_MAX);
+        env->cut = true;
+    }
     for (size_t i = 0; i < names.n && !is_full(l); i++) {
         char *stem =
             arena_strndup(env->arena, names.names[i], strlen(names.names[i]) - strlen(".json"));

@@ -38,6 +38,7 @@ static bool add(struct builder *b, const char *dir, enum py_path_origin origin, 
     }
     if (b->paths.n == PY_PATHS_MAX) {
         py_note(env, "sys.path has more than %d entries; the rest is not looked at", PY_PATHS_MAX);
+        env->cut = true;
         return false;
     }
     VEC_PUSH(env->arena, &b->paths, (struct py_path){dir, origin, from, py_is_dir(env, dir)});
@@ -110,6 +111,7 @@ static void add_pth(struct builder *b, const char *site, const char *name)
     int rc = root_read(env->root, env->arena, file, PTH_BYTES_MAX, &text);
     if (rc < 0) {
         py_note(env, "%s: %s", file, py_why(rc));
+        env->cut |= rc == -EFBIG;
         return;
     }
     if (str_starts(text, "\xef\xbb\xbf")) { // a byte order mark
@@ -123,6 +125,7 @@ static void add_pth(struct builder *b, const char *site, const char *name)
         if (++b->pth_lines > PTH_LINES_MAX) {
             py_note(env, "%s: more than %d lines in .pth files; the rest is not looked at", file,
                     PTH_LINES_MAX);
+            env->cut = true;
             return;
         }
         if (str_starts(line, "import ") || str_starts(line, "import\t")) {
@@ -162,6 +165,10 @@ static void add_site(struct builder *b, const char *dir, enum py_path_origin ori
     rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX, keep_pth, NULL, &names);
     if (rc < 0) {
         return; // said when the distributions are listed
+    }
+    if (names.truncated) {
+        py_note(env, "%s: more than %d .pth files; the rest is not looked at", dir, PTH_FILES_MAX);
+        env->cut = true;
     }
     for (size_t i = 0; i < names.n; i++) {
         add_pth(b, dir, names.names[i]);
