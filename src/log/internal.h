@@ -21,7 +21,7 @@ struct log_regex {
     const char *text; // NULL: none
     pcre2_code *code;
     bool tried;
-    uint64_t wasted_ns; // in searches that took too long; given up when that is too much
+    unsigned dear; // searches in this log that took many steps; given up when there are too many
     const char *groups[LOG_GROUPS_MAX]; // interned name of each numbered group, or NULL
     unsigned n_groups;
 };
@@ -141,6 +141,10 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at);
 bool regex_given_up(const struct log_regex *x);
+
+/* For a new log: no expression is given up. */
+void regex_forget_cost(struct log_rules *r);
+
 void regex_free(struct log_regex *x);
 
 /* 0, or GM_ERR_FORMAT with the reason; compiles it. */

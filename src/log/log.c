@@ -65,6 +65,7 @@ struct log *log_open(struct log_rules *rules, struct arena *a)
     *l = (struct log){.rules = rules, .line = 1, .odd = -1, .table = TABLE_NONE};
     l->screen.screen = SCREEN_NONE;
     store_init(&l->store, a, rules->n_signatures);
+    regex_forget_cost(rules);
     l->buffer = arena_alloc(a, BUFFER_BYTES);
     l->clean = arena_alloc(a, SEGMENT_MAX);
     l->utf8 = arena_alloc(a, (size_t)2 * LOG_LINE_MAX);

@@ -104,7 +104,7 @@ struct log_result {
     size_t n_facts;
     uint64_t lines, bytes; // read so far
     bool facts_dropped;    // there were more than are kept
-    bool gave_up;          // an expression was given up on this text: it took too long
+    bool gave_up;          // an expression was given up on this text: it took too many steps
 };
 
 struct log;

@@ -1,19 +1,20 @@
 #include <string.h>
-#include <time.h>
 
 #include "log/internal.h"
 
-/* What searches may cost. The limits of PCRE2 hold from one start in the text, of which there are as
- * many as bytes, so that a bad expression may still need the cube of the text's length: short texts
- * end all the same, in long ones the time is taken, and an expression that has wasted too much of it
- * is given up. Time of the processor, so that other work on the machine does not count. */
+/* What searches may cost, by steps that PCRE2 counts and never by time: a text gets the same answer
+ * on every machine. The limits of PCRE2 hold from one start in the text, of which there are as many
+ * as bytes; so a search has few steps for each of them first. Where those do not do, it is dear and
+ * done again with more, and an expression with too many dear searches in one log is given up. The
+ * JIT counts hardly any steps: it searches texts alone that are too short to need many. */
 enum {
-    LONG_BYTES = 256,
-    SLOW_NS = 500000,
-    WASTED_NS_MAX = 100000000,
+    JIT_BYTES_MAX = 256,
+    CHEAP_STEPS = 400000, // from all starts together
     MATCH_LIMIT = 50000,
     DEPTH_LIMIT = 2000,
     HEAP_LIMIT_KIB = 4096,
+    DEAR_MAX = 1000,
+    UNENDED = 5, // dear searches that one counts for which did not come to its end
 };
 
 static void name_groups(struct log_rules *r, struct log_regex *x)
@@ -56,7 +57,6 @@ static void make_limits(struct log_rules *r)
     r->limits = pcre2_match_context_create(NULL);
     r->groups = pcre2_match_data_create(LOG_GROUPS_MAX, NULL);
     if (r->limits) {
-        (void)pcre2_set_match_limit(r->limits, MATCH_LIMIT);
         (void)pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
         (void)pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
     }
@@ -64,33 +64,22 @@ static void make_limits(struct log_rules *r)
 
 bool regex_given_up(const struct log_regex *x)
 {
-    return x->wasted_ns >= WASTED_NS_MAX;
+    return x->dear >= DEAR_MAX;
 }
 
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec t = {0};
-    (void)clock_gettime(clock, &t); // Linux has both
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* What took long is done again with the dearer clock of the processor, as other work on the machine
- * may have come in between. */
 static int search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from)
 {
     uint32_t options = from ? PCRE2_NO_UTF_CHECK : 0; // it was checked at the first search
-    bool timed = n > LONG_BYTES;
-    uint64_t began = timed ? now_ns(CLOCK_MONOTONIC) : 0;
+    options |= n > JIT_BYTES_MAX ? PCRE2_NO_JIT : 0;
+    uint32_t cheap = (uint32_t)(CHEAP_STEPS / (n - from + 1));
+    (void)pcre2_set_match_limit(r->limits, cheap < MATCH_LIMIT ? cheap : MATCH_LIMIT);
     int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, options, r->groups, r->limits);
-    if (timed && now_ns(CLOCK_MONOTONIC) - began > SLOW_NS) {
-        began = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (rc == PCRE2_ERROR_MATCHLIMIT) {
+        x->dear++;
+        (void)pcre2_set_match_limit(r->limits, MATCH_LIMIT);
         rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, options, r->groups, r->limits);
-        uint64_t took = now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-        x->wasted_ns += took > SLOW_NS ? took : 0;
     }
-    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
-        x->wasted_ns += SLOW_NS; // a limit was reached
-    }
+    x->dear += rc < 0 && rc != PCRE2_ERROR_NOMATCH ? UNENDED : 0;
     return rc;
 }
 
@@ -125,4 +114,11 @@ void regex_free(struct log_regex *x)
 {
     pcre2_code_free(x->code); // accepts NULL
     x->code = NULL;
+}
+
+void regex_forget_cost(struct log_rules *r)
+{
+    for (size_t i = 0; i < r->compiled.n; i++) {
+        r->compiled.items[i]->dear = 0;
+    }
 }

@@ -10,10 +10,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kbfixture.h"
 #include "log/internal.h"
+
+/* ------------------------------------------------------------------ a clock */
+
+static unsigned clock_asked;
+
+/* In place of the C library's: an hour passes from one question to the next. */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    (void)clock;
+    clock_asked++;
+    *ret = (struct timespec){.tv_sec = 3600 * (time_t)clock_asked};
+    return 0;
+}
 
 /* ------------------------------------------------------------------ a knowledge base */
 
@@ -215,11 +229,13 @@ static void test_long_line(void **state)
     free(text);
 }
 
-/* An expression that takes too long is given up, and the rest goes on. */
-static void test_slow(void **state)
+/* What a log took to read has no say in what is told of it: a clock by which each search takes an
+ * hour is not asked, and the same text gets the same answer again. An expression that takes too many
+ * steps is given up, and the rest goes on. */
+static void check_slow(struct world *w)
 {
-    struct world *w = *state;
     struct log *l = log_open(w->rules, &w->f.arena);
+    unsigned asked = clock_asked;
     char line[400];
     memset(line, 'a', sizeof line);
     memcpy(line, "slow slow ", 10);
@@ -234,6 +250,28 @@ static void test_slow(void **state)
     assert_true(r.gave_up);
     assert_int_equal(r.n_facts, 1);
     assert_int_equal(r.lines, 202);
+    assert_int_equal(clock_asked, asked);
+}
+
+static void test_slow(void **state)
+{
+    check_slow(*state);
+    check_slow(*state);
+}
+
+/* Long lines that need few steps are none that an expression is given up for, by any clock. */
+static void test_no_clock(void **state)
+{
+    struct world *w = *state;
+    char line[400];
+    unsigned asked = clock_asked;
+    memset(line, 'x', sizeof line);
+    memcpy(line, "slow slow\n", 10);
+    memcpy(line + 10, "cannot load libfar.so.9 ", 24);
+    line[sizeof line - 1] = '\n';
+    assert_string_equal(told(w, line, sizeof line, sizeof line),
+                        "1:slow() 2:not-loaded(vendor=v,library=libfar.so.9)");
+    assert_int_equal(clock_asked, asked);
 }
 
 /* Different facts without end: only so many are kept, the earliest. */
@@ -398,6 +436,7 @@ int main(void)
         WORLD_TEST(test_utf16),
         WORLD_TEST(test_long_line),
         WORLD_TEST(test_slow),
+        WORLD_TEST(test_no_clock),
         WORLD_TEST(test_bounded),
         cmocka_unit_test(test_processes),
         WORLD_TEST(test_judged),
