@@ -272,14 +272,14 @@ static int check_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[TARGET] [options]",
-    .summary = "which library request fails or ends at the wrong file, why, and what to do",
-    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library; without\n"
-            "it the active environment is looked at. For a Python environment every known GPU package\n"
-            "that a program would import is started in the model, alone and in pairs, from its import\n"
-            "to its first use; what fails only in a part of an application that works is a warning. With\n"
-            "--root the start environment is empty but for PATH and what --env sets. Nothing is run,\n"
-            "but with --probe: then the GPU is, in stages, and a finding that explains why a stage\n"
-            "fails is named beside it.",
+    .summary = "finds which library lookup fails or picks the wrong file, why, and what to do",
+    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library. Without\n"
+            "TARGET, check looks at the active environment. In a Python environment, the model starts\n"
+            "every known GPU package that a program would import, alone and in pairs, from its import\n"
+            "to its first use. A failure in only one part of an application that otherwise works is a\n"
+            "warning. With --root, the start environment is empty except for PATH and what --env\n"
+            "sets. check runs nothing, unless --probe asks for it: then it runs the GPU in stages,\n"
+            "and names beside a failed stage the finding that explains it.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = check_run,

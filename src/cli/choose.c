@@ -13,11 +13,11 @@ enum { O_MODEL = 1, O_MEMORY, O_APP, O_REQUIRE, O_EXPORT, O_PROBE };
 static const struct cli_option options[] = {
     {"model", "NAME", "whisper:large-v3 and the other sizes of Whisper (tiny, turbo, ...)",
      O_MODEL},
-    {"memory-gib", "N", "what the model takes on the device, where it is not in the table",
+    {"memory-gib", "N", "memory that a model needs on the device, if it is not in the table",
      O_MEMORY},
     {"app", "NAME", "ctranslate2, torch or onnxruntime (default: the first installed)", O_APP},
-    {"require-gpu", NULL, "that no GPU can be used is an error", O_REQUIRE},
-    {"probe", NULL, "run the GPUs first, and believe only what worked", O_PROBE},
+    {"require-gpu", NULL, "fail if no GPU can be used", O_REQUIRE},
+    {"probe", NULL, "run the GPUs first, and offer only what worked", O_PROBE},
     {"export", "sh", "print lines that a shell can eval", O_EXPORT},
     CLI_OPTION_ROOT,
     CLI_OPTION_ENV,
@@ -198,14 +198,15 @@ static int choose_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_choose = {
     .name = "choose",
     .arguments = "[TARGET] [options]",
-    .summary = "which device, compute type and number of threads will work here and fit",
-    .text =
-        "For an application at its start. TARGET is a Python environment as with check; what is\n"
-        "installed there must be able to use the GPU, else the CPU is chosen, and one sentence\n"
-        "says why. Nothing is run: what only the driver could tell stays unknown, and what other\n"
-        "programs use of the memory is not seen. With --probe the GPUs are run first, as gpumend\n"
-        "probe does: one that did not pass is not taken, and a compute type is offered only if its\n"
-        "matrix product was right. Exit status 1: nothing will work, or with --require-gpu no GPU.",
+    .summary = "picks the device, compute type and number of threads that work here and fit",
+    .text = "For an application at its start. TARGET is a Python environment, as with check. If what\n"
+            "is installed there cannot use the GPU, choose picks the CPU and says why in one\n"
+            "sentence. It runs nothing: what only the driver knows stays unknown, and the memory that\n"
+            "other programs use is not seen.\n"
+            "\n"
+            "With --probe, the GPUs run first, as with gpumend probe: choose ignores one that did not\n"
+            "pass, and offers a compute type only if its matrix product was right. Exit status 1:\n"
+            "nothing will work, or with --require-gpu no GPU.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = choose_run,

@@ -321,7 +321,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_container = {
     .name = "container",
     .arguments = "check|cdi|FORM [IMAGE] [TARGET] [options]",
-    .summary = "check images, and print the settings that give a container the GPU",
+    .summary = "checks images, and prints the settings that give a container the GPU",
     .text =
         "`container check IMAGE` is `check` for an image, judged for this host. IMAGE is an archive\n"
         "that `docker save` or `podman save` wrote, an OCI archive or layout, the folder of an\n"

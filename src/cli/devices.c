@@ -75,12 +75,13 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_devices = {
     .name = "devices",
     .arguments = "[options]",
-    .summary = "every GPU in one sentence, and whether programs can use it here",
-    .text = "Says of each GPU what it is, whether programs can use it here, and what to do where\n"
-            "they cannot; then what the CPU offers. Only files are read: no vendor library is\n"
-            "loaded and no device is opened, so what only the driver could tell stays unknown.\n"
-            "Exit status 1: a GPU is there and cannot be used. Integrated graphics that the\n"
-            "vendors' own builds do not serve do not count.",
+    .summary = "describes every GPU in one sentence, and whether programs can use it here",
+    .text = "Prints for each GPU what it is, whether programs can use it here, and what to do if they\n"
+            "cannot; then what the CPU offers. devices only reads files: it loads no vendor library\n"
+            "and opens no device, so what only the driver knows stays unknown.\n"
+            "\n"
+            "Exit status 1: a GPU is present and cannot be used. Integrated graphics that the\n"
+            "vendors' own builds do not support do not count.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

@@ -130,12 +130,12 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_enable = {
     .name = "enable",
     .arguments = "[TARGET] [options]",
-    .summary = "puts a start-up hook into an environment that loads the right libraries in time",
-    .text = "TARGET is a Python environment's folder or an interpreter; without it the active\n"
-            "environment. Programs of the environment then need no change: right before the first\n"
-            "import of a package that needs them, the libraries of the plan are loaded. Two files are\n"
-            "added to site-packages; GPUMEND_HOOK=0 switches the hook off for a start. The hook is\n"
-            "tried out by the environment's own interpreter, and taken back if it does not help.",
+    .summary = "adds a start-up hook to an environment that loads the right libraries in time",
+    .text = "TARGET is a Python environment's folder or an interpreter; without it, the active\n"
+            "environment. Programs of the environment need no change afterwards: right before the\n"
+            "first import of a package that needs them, the hook loads the libraries of the plan. It\n"
+            "consists of two files in site-packages; GPUMEND_HOOK=0 switches it off for one start.\n"
+            "The environment's own interpreter tries the hook; if it does not help, it is removed.",
     .options = enable_options,
     .n_options = sizeof enable_options / sizeof *enable_options,
     .run = run,
@@ -144,8 +144,8 @@ const struct cli_command cli_enable = {
 const struct cli_command cli_disable = {
     .name = "disable",
     .arguments = "[TARGET] [options]",
-    .summary = "takes the start-up hook out of an environment again",
-    .text = "TARGET is as for enable. The environment is then byte for byte what it was before.",
+    .summary = "removes the start-up hook from an environment",
+    .text = "TARGET is as for enable. Afterwards the environment is byte for byte what it was before.",
     .options = disable_options,
     .n_options = sizeof disable_options / sizeof *disable_options,
     .run = run,

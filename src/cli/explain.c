@@ -158,12 +158,13 @@ static int explain_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_explain = {
     .name = "explain",
     .arguments = "LOG...|-|CAUSE [options] [-- TEXT]",
-    .summary = "a crash log in, its cause and the repair out; or the page of one cause",
-    .text = "LOG is a file with what a program printed, - is standard input, and TEXT is taken as it\n"
-            "stands. Each LOG is explained by itself. A word that is the name of a CAUSE prints that\n"
-            "cause's page, even where a file has the same name: write ./NAME for the file.\n"
-            "Exit status: 0 no problem of the GPU runtime, 1 a cause in the GPU runtime, 3 the text\n"
-            "does not tell or a LOG cannot be read.",
+    .summary = "reads a crash log and prints its cause and repair, or the page of one cause",
+    .text = "LOG is a file with what a program printed, - is standard input, and TEXT is used as it\n"
+            "is. Each LOG is explained by itself. The name of a CAUSE prints that cause's page, even\n"
+            "if a file has the same name: write ./NAME for the file.\n"
+            "\n"
+            "Exit status: 0 no problem of the GPU runtime, 1 a cause in the GPU runtime, 3 the result\n"
+            "is inconclusive or a LOG cannot be read.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = explain_run,

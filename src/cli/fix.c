@@ -19,12 +19,12 @@ static const struct cli_option options[] = {
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
     CLI_OPTION_KB,
-    {"select", "N", "way N alone (default: of those that can be, what mends most)", O_SELECT},
+    {"select", "N", "repair N alone (default: the one that fixes the most errors)", O_SELECT},
     {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},
-    {"apply", NULL, "carry a way out behind a journal, then try it and the GPU in children", O_APPLY},
+    {"apply", NULL, "carry out a repair behind a journal, then try it and the GPU in children", O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
     {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
-    {"undo", NULL, "take back what was applied; a number behind it names the journal", O_UNDO},
+    {"undo", NULL, "undo what was applied; a number after it selects the journal", O_UNDO},
     {"list", NULL, "what was applied here, by journal", O_LIST},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
@@ -217,14 +217,15 @@ static int fix_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_fix = {
     .name = "fix",
     .arguments = "[TARGET] [options]",
-    .summary = "the ways to mend what check finds, tried in the model, as commands to paste",
-    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library; without\n"
-            "it the active environment is looked at, as check does. Each way is replayed in the loader\n"
-            "model first: the requests that failed are served, and none that was right goes wrong. The\n"
-            "least invasive way comes first. Nothing is changed without --apply: then of the ways\n"
-            "that can be carried out in the environment the first that mends most is, behind a\n"
-            "journal, and tried out by its interpreter; if it does not help it is taken back. At the\n"
-            "end the GPU is run in stages, where there is one (gpumend probe).",
+    .summary = "prints the repairs for what check finds, tried in the model, as commands to paste",
+    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library. Without\n"
+            "TARGET, fix looks at the active environment, as check does. fix replays each repair in\n"
+            "the loader model before it prints it: the failed requests succeed, and no request that\n"
+            "was right goes wrong. The least invasive repair comes first. Nothing changes without\n"
+            "--apply. Of the repairs that can be made in the environment, that carries out the one\n"
+            "that fixes the most errors, behind a journal, and tries it with the environment's own\n"
+            "interpreter. A repair that does not help is undone. At the end, the GPU runs in stages\n"
+            "if there is one (gpumend probe).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = fix_run,

@@ -132,12 +132,12 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_kb = {
     .name = "kb",
     .arguments = "QUESTION | arch FILE... [options]",
-    .summary = "what goes with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
-    .text =
-        "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
-        "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver\n"
-        "535\". What the base does not hold is answered \"not known\", with exit status 3.\n"
-        "`kb arch` prints the GPU architectures that files carry code for.",
+    .summary = "answers what works with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
+    .text = "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
+            "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver 535\".\n"
+            "A question that the base cannot answer gets \"not known\" and exit status 3.\n"
+            "\n"
+            "`kb arch` prints the GPU architectures that files carry code for.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = kb_run,

@@ -23,11 +23,11 @@ static void usage(FILE *file)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     }
-    fprintf(file, "\n  gpumend COMMAND --help    says more about one command\n"
+    fprintf(file, "\n  gpumend COMMAND --help    prints the help of one command\n"
                   "  gpumend --version         prints the version\n\n"
-                  "Nothing that is looked at is executed, changed, or sent anywhere; fix --apply, enable,\n"
-                  "disable, run, probe and --probe act, and say what they do.\n"
-                  "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 could not look.\n");
+                  "Looking executes nothing, changes nothing and sends nothing anywhere. Only fix --apply,\n"
+                  "enable, disable, run, probe and --probe act, and they say what they do.\n"
+                  "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 cannot tell.\n");
 }
 
 int cli_fail(enum cli_status status, const char *fmt, ...)

@@ -287,13 +287,14 @@ static int probe_run_command(const struct cli_command *self, int argc, char **ar
 const struct cli_command cli_probe = {
     .name = "probe",
     .arguments = "[TARGET] [options]",
-    .summary = "whether the GPU works: runs it in stages, and says the first that fails and why",
-    .text =
-        "Runs the driver, a kernel and then the libraries that TARGET (an environment or a program,\n"
-        "as with check) would load, each stage in a child process of its own, which may crash or\n"
-        "hang without harm. The first stage that fails is named, with the vendor's error code and\n"
-        "what it rules out. Nothing is changed. A GPU that others use exclusively is reported as\n"
-        "busy. Exit status 1: a stage failed; 3: it could not be told.",
+    .summary = "tests whether the GPU works: runs it in stages and names the first that fails",
+    .text = "Runs the driver, a kernel and then the libraries that TARGET (an environment or a\n"
+            "program, as with check) would load. Each stage runs in its own child process, which may\n"
+            "crash or hang without harm. probe names the first stage that fails, with the vendor's\n"
+            "error code and what it rules out. It changes nothing. A GPU that others use exclusively\n"
+            "is reported as busy.\n"
+            "\n"
+            "Exit status 1: a stage failed; 3: gpumend cannot tell.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = probe_run_command,

@@ -29,9 +29,9 @@ enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, GROUPS_MAX = 1024, REMARKS_MAX = 3
 
 static const struct cli_option options[] = {
     {"print", NULL, "print the changes to the environment instead of starting CMD", O_PRINT},
-    {"preload-only", NULL, "mend by LD_PRELOAD alone", O_PRELOAD_ONLY},
-    {"no-preload", NULL, "mend by the search path alone", O_NO_PRELOAD},
-    {"keep-env", NULL, "leave variables that are set as they are", O_KEEP_ENV},
+    {"preload-only", NULL, "repair with LD_PRELOAD only", O_PRELOAD_ONLY},
+    {"no-preload", NULL, "repair with the search path only", O_NO_PRELOAD},
+    {"keep-env", NULL, "do not change variables that are set", O_KEEP_ENV},
     {"device", "D", "auto, cuda, cuda:N, rocm, rocm:N or cpu: what the program may see", O_DEVICE},
     {"require-gpu", NULL, "do not start CMD where it could not use a GPU", O_REQUIRE_GPU},
     {"verify", NULL, "run the GPUs briefly first, and show CMD only those that work", O_VERIFY},
@@ -528,17 +528,19 @@ const struct cli_command cli_run = {
     .name = "run",
     .arguments = "[options] -- CMD [ARGS]",
     .summary = "starts a program with the search path and preloads that it needs",
-    .text = "Works out in the model what CMD would have loaded, sets the variables that mend it, and\n"
-            "becomes CMD: process id, standard streams, signals and exit status are its own. CMD is a\n"
-            "Python script, python -m MODULE, a console script such as uvicorn, a program, a script of\n"
-            "a shell, or any of these behind a launcher (timeout, nice, env, uv run, conda run,\n"
-            "torchrun, ...); what is known only by running CMD is said. What variables cannot mend is\n"
-            "said on standard error in a line. CMD that is not found gives status 127, that cannot be\n"
-            "executed 126. With --verify the GPUs that CMD will see are run up to a kernel before:\n"
-            "those that fail are hidden from it, and where none is left it uses the CPU, or is not\n"
-            "started if a GPU was asked for by --device or --require-gpu (status 1; 3 if it cannot be\n"
-            "told). --trace and --restart stay beside CMD until it ends, and end as it does;\n"
-            "--trace-gpu and --guard-teardown put a small library into it.",
+    .text = "Works out in the model which libraries CMD would load, sets the variables that repair\n"
+            "it, and becomes CMD: process id, standard streams, signals and exit status are those of\n"
+            "CMD. CMD is a Python script, python -m MODULE, a console script such as uvicorn, a\n"
+            "program, a shell script, or any of these behind a launcher (timeout, nice, env, uv run,\n"
+            "conda run, torchrun, ...). run says on standard error, in one line, what can be known\n"
+            "only by running CMD and what variables cannot repair. The exit status is 127 if CMD is\n"
+            "not found and 126 if it cannot be executed.\n"
+            "\n"
+            "With --verify, the GPUs that CMD will see first run up to a kernel: CMD does not see\n"
+            "those that fail. If none is left, CMD uses the CPU; if --device or --require-gpu asked\n"
+            "for a GPU, CMD does not start (status 1, or 3 if gpumend cannot tell). --trace and\n"
+            "--restart stay beside CMD until it ends, and end as it does. --trace-gpu and\n"
+            "--guard-teardown put a small library into it.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run_run,

@@ -15,16 +15,16 @@ enum { RUN_WATCH_FIRST = 100, O_TRACE = RUN_WATCH_FIRST, O_TRACE_FILE, O_TRACE_G
 #define RUN_WATCH_OPTIONS                                                                          \
     {"trace", NULL, "show what the loader searches, opens and misses, and what differs from the model", \
      O_TRACE},                                                                                     \
-    {"trace-gpu", NULL, "tell the CUDA and HIP calls that fail, the first with its backtrace",       \
+    {"trace-gpu", NULL, "report the CUDA and HIP calls that fail, the first with its backtrace",     \
      O_TRACE_GPU},                                                                                 \
     {"trace-file", "FILE", "append that as JSON lines to FILE instead", O_TRACE_FILE},             \
     {"restart", "WHEN", "on-crash or on-crash:N: start CMD again when it crashes, N times at most",  \
      O_RESTART},                                                                                   \
-    {"forgive-teardown", NULL, "a crash of a GPU library after the end of CMD is no failure",        \
+    {"forgive-teardown", NULL, "ignore a crash of a GPU library after the end of CMD",               \
      O_FORGIVE_TEARDOWN},                                                                          \
     {"guard-teardown", NULL, "run thread-local destructors of GPU libraries where they can run",     \
      O_GUARD_TEARDOWN},                                                                            \
-    {"no-guard-teardown", NULL, "do not, even where their fault is known", O_NO_GUARD_TEARDOWN}
+    {"no-guard-teardown", NULL, "do not, even for libraries known to need it", O_NO_GUARD_TEARDOWN}
 
 struct run_watch {
     bool trace, trace_gpu, forgive_teardown, guard_teardown, no_guard_teardown;

@@ -222,12 +222,12 @@ static int snapshot_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_snapshot = {
     .name = "snapshot",
     .arguments = "[TARGET] [options]",
-    .summary = "all that check looks at, as one document, to be checked elsewhere",
-    .text = "Prints a JSON document from which gpumend check finds the same on another machine, with its\n"
-            "option of this command's name. TARGET is what check takes. Held are the answers that a\n"
-            "check was given and the pages of files that it read; of the environment the variables\n"
-            "that count. With --tree files are written, for `gpumend check --root DIR`, and the command\n"
-            "for it is printed.",
+    .summary = "writes all that check reads into one document, to be checked elsewhere",
+    .text = "Prints a JSON document from which gpumend check finds the same on another machine; its\n"
+            "option named like this command reads it. TARGET is what check takes. The document\n"
+            "contains the answers that a check was given, the pages of files that it read, and the\n"
+            "environment variables that matter. With --tree, snapshot writes files for `gpumend check\n"
+            "--root DIR` instead, and prints that command.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = snapshot_run,

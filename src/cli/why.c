@@ -458,11 +458,11 @@ static int why_run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cli_why = {
     .name = "why",
     .arguments = "[NAME] [options]",
-    .summary = "how one library request is resolved, search step by search step",
+    .summary = "shows how one library request is resolved, search step by search step",
     .text = "Starts a program in the model, performs the loads in order, and resolves NAME for the\n"
-            "caller exactly as the program's own loader would: every place it looks in, where that\n"
-            "place comes from, and why the file there is taken or refused. Without NAME the closure\n"
-            "alone is printed. The environment is the one gpumend was started with.",
+            "caller exactly as the program's own loader would: every place it searches, where that\n"
+            "place comes from, and why the file there is accepted or rejected. Without NAME, why\n"
+            "prints the closure alone. The environment is the one that gpumend was started with.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = why_run,
