@@ -182,7 +182,7 @@ class Running:
         self.log_path = args.build / "test-logs" / f"{suite.name}.log"
         self.command = suite.command.format(exe=shlex.quote(f"{args.build}/gpumend"), py=PY,
                                             build=shlex.quote(str(args.build)))
-        self.lines, self.status, self.timed_out = [], None, False
+        self.lines, self.status, self.timed_out, self.processor_s = [], None, False, 0.0
         self.started = time.monotonic()
         self.child = subprocess.Popen(
             ["/bin/sh", "-c", self.command], cwd=TOP, stdin=subprocess.DEVNULL,
@@ -209,7 +209,9 @@ class Running:
                 self.lines.append(line.rstrip("\n"))
                 if self.loud or SHOWN.search(line):
                     print(f"  {self.suite.name}: {line}", end="", flush=True)
-        self.status = self.child.wait()
+        _, status, used = os.wait4(self.child.pid, 0)
+        self.status = self.child.returncode = os.waitstatus_to_exitcode(status)
+        self.processor_s = used.ru_utime + used.ru_stime
         timer.cancel()
         self.done.put(self)
 
@@ -220,7 +222,8 @@ class Running:
             print(f"  {self.suite.name} | "
                   + f"\n  {self.suite.name} | ".join(self.lines[-40:]))
         print(f"{self.suite.name}: {counts.passed} passed, {counts.failed} failed, "
-              f"{counts.skipped} skipped ({time.monotonic() - self.started:.1f} s)"
+              f"{counts.skipped} skipped ({time.monotonic() - self.started:.1f} s, "
+              f"{self.processor_s:.1f} s of processor time)"
               + (f": {problem}" if problem else "")
               + (f"; see {self.log_path}" if counts.failed else ""), flush=True)
         return counts
