@@ -3,16 +3,16 @@
 
 Reads every #include "..." line under src/. A quoted include names a file below src/ or include/;
 its first folder is the room. Also: every folder under src/ is a room of the list, headers have
-include guards after their path, and no file of the rooms below cli calls exit() or prints to
-stdout.
+include guards after their path, no file of the rooms below cli calls exit() or prints to
+stdout, and inject/README.md names the system calls of the code that lives inside other processes.
 """
 
 import re
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "elf", "ldso", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag", "mend", "container",
-         "probe", "watch", "report", "api", "cli"]
+ROOMS = ["base", "elf", "ldso", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag", "plan", "apply",
+         "launch", "choose", "image", "cdi", "container", "inject", "probe", "watch", "report", "api", "cli"]
 SRC = Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 LEAVES = re.compile(r"(?<![\w.>])(?:exit|printf|puts|putchar|perror)\s*\(")
@@ -33,6 +33,8 @@ def faults_of(path, text):
             places = (SRC / name, SRC / f"{name}.in", SRC.parent / "include" / name)
             if not any(place.exists() for place in places):
                 yield f"{path}: includes {name}: quoted includes start with a room's name"
+        elif room == "inject" and other != room:
+            yield f"{path}: {room} must not include {name}: it uses no other room"
         elif ROOMS.index(other) > here:
             yield f"{path}: {room} must not include {name}: {other} comes later"
     if path.suffix == ".h" and f"#ifndef {guard_of(path)}\n" not in text:
@@ -42,6 +44,20 @@ def faults_of(path, text):
             # arena.c may end the process when memory is gone: its header says so.
             if not (str(path) == "base/arena.c" and found.group().startswith("exit")):
                 yield f"{path}: {found.group()}): only cli prints and exits"
+
+
+def injected_faults():
+    """The table of system calls in inject/README.md against the code."""
+    rows = dict(re.findall(r"^ *\| (this folder|\w+) \| ([\w, ]+) \|$",
+                           (SRC / "inject/README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    for folder in ("this folder", "trace", "gpucalls", "guard"):
+        place = SRC / "inject" / ("" if folder == "this folder" else folder)
+        texts = [COMMENT.sub(" ", p.read_text(encoding="utf-8")) for p in place.glob("*.[chS]")]
+        used = {name for text in texts for name in re.findall(r"\bSYS_(\w+)", text)}
+        listed = set(rows.get(folder, "").split(", "))
+        for name in sorted(used ^ listed):
+            yield (f"inject/README.md: {folder}: {name} is " +
+                   ("not in the table" if name in used else "in the table and is not called"))
 
 
 def main():
@@ -60,6 +76,10 @@ def main():
             print("FAIL " + fault)
         failed += bool(faults)
         passed += not faults
+    for fault in (faults := list(injected_faults())):
+        print("FAIL " + fault)
+    failed += bool(faults)
+    passed += not faults
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

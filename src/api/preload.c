@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/internal.h"
-#include "mend/plan.h"
+#include "plan/plan.h"
 
 /* A file that the process has mapped, looked for by what makes the loader reuse it. */
 struct resident {

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "api/internal.h"
-#include "mend/choose.h"
-#include "mend/plan.h"
-#include "mend/program.h"
+#include "choose/choose.h"
+#include "plan/plan.h"
+#include "launch/program.h"
 #include "report/process.h"
 
 /* ------------------------------------------------------------------ check */

@@ -3,7 +3,7 @@
 #define GPUMEND_CLI_ACT_H
 
 #include "cli/cli.h"
-#include "mend/apply.h"
+#include "apply/apply.h"
 #include "model/target.h"
 
 struct act {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "mend/apply.h"
-#include "mend/folder.h"
+#include "apply/apply.h"
+#include "base/folder.h"
 
 const char *cli_shadow_folder(struct cli_target *t, const struct model *m)
 {

@@ -8,7 +8,7 @@
 #include "cli/paste.h"
 #include "cli/probing.h"
 #include "cli/target.h"
-#include "container/cdi_files.h"
+#include "cdi/files.h"
 #include "diag/finding.h"
 #include "report/check.h"
 #include "report/joined.h"

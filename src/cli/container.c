@@ -9,7 +9,7 @@
 #include "cli/limit.h"
 #include "cli/target.h"
 #include "container/settings.h"
-#include "mend/choose.h"
+#include "choose/choose.h"
 #include "report/container.h"
 
 enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL, O_REPORT, O_PLATFORM,

@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "cli/target.h"
-#include "container/cdi_files.h"
-#include "container/image.h"
+#include "cdi/files.h"
+#include "image/image.h"
 #include "diag/finding.h"
 #include "report/check.h"
 

@@ -15,11 +15,11 @@
 #include "cli/limit.h"
 #include "cli/paste.h"
 #include "cli/target.h"
-#include "container/image.h"
+#include "image/image.h"
 #include "diag/finding.h"
 #include "host/host.h"
 #include "ldso/cpu.h"
-#include "mend/program.h"
+#include "launch/program.h"
 #include "report/check.h"
 
 enum { PASSES_MAX = 24, PROGRESS_AFTER_MS = 500, PROGRESS_EACH_MS = 100 };

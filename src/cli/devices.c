@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/limit.h"
-#include "container/cdi_files.h"
+#include "cdi/files.h"
 #include "report/devices.h"
 
 enum { O_ROOT = 1, O_JSON };

@@ -4,7 +4,7 @@
 
 #include "cli/act.h"
 #include "cli/target.h"
-#include "mend/hookfile.h"
+#include "apply/hookfile.h"
 
 static const struct cli_option enable_options[] = {
     CLI_OPTION_IMPORT,

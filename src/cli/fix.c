@@ -6,7 +6,7 @@
 #include "cli/advice.h"
 #include "cli/limit.h"
 #include "cli/target.h"
-#include "mend/plan.h"
+#include "plan/plan.h"
 #include "report/plan.h"
 
 enum { O_SELECT = 1, O_IN_PROCESS, O_APPLY, O_PACKAGES, O_SYSTEM, O_UNDO, O_LIST };

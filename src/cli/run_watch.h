@@ -4,9 +4,9 @@
 #define GPUMEND_CLI_RUN_WATCH_H
 
 #include "cli/cli.h"
-#include "mend/launch.h"
-#include "watch/end_page.h"
-#include "watch/loss_page.h"
+#include "launch/launch.h"
+#include "inject/end_page.h"
+#include "inject/loss_page.h"
 
 enum { RUN_WATCH_FIRST = 100, O_TRACE = RUN_WATCH_FIRST, O_TRACE_FILE, O_TRACE_GPU, O_RESTART,
        O_FORGIVE_TEARDOWN, O_GUARD_TEARDOWN, O_NO_GUARD_TEARDOWN };

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "cli/limit.h"
-#include "container/cdi_files.h"
+#include "cdi/files.h"
 
 /* ------------------------------------------------------------------ values */
 

@@ -8,9 +8,6 @@
 
 #include "container/settings.h"
 
-/* Where what an image lacks is mounted. */
-#define CTR_LIBRARY_FOLDER "/opt/gpumend/lib"
-
 struct ctr_work {
     const struct ctr_question *q;
     struct arena *a;
@@ -27,9 +24,6 @@ const char *ctr_own_value(struct ctr_work *w, const char *name);
 
 /* Sets a variable. What is no text (control characters, bytes that are not UTF-8) is a note. */
 void ctr_set(struct ctr_work *w, const char *name, const char *value, const char *reason);
-
-/* An absolute path that no engine, shell or document takes apart. */
-bool ctr_is_plain_path(const char *path);
 
 /* Whether one of the distributions is in the environment; *ret: which. */
 bool ctr_uses_package(const struct model *m, const char *const *names, size_t n, const char **ret);

@@ -12,22 +12,6 @@ static const char library_folder[] = CTR_LIBRARY_FOLDER;
 
 /* ------------------------------------------------------------------ what may be mounted */
 
-/* A name or a path that no engine, shell or document takes apart: "FROM:TO" is split at colons and
- * commas, and what a DT_NEEDED says is anything. */
-static bool is_plain(const char *text, bool slashes)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/";
-    enum { LENGTH_MAX = 4095 };
-    size_t n = strspn(text, plain);
-    bool starts = slashes ? *text == '/' : str_is_letter(*text);
-    return starts && !text[n] && n <= LENGTH_MAX && (slashes || !strchr(text, '/'));
-}
-
-bool ctr_is_plain_path(const char *path)
-{
-    return is_plain(path, true);
-}
-
 /* Where a host keeps libraries: nothing else of it is given to a container. */
 static bool is_library_folder(const char *path)
 {
@@ -78,7 +62,7 @@ static bool open_library(struct ctr_work *w, const char *real, struct opened *re
     const void *data = NULL;
     struct stat st;
     *ret = (struct opened){0};
-    if (!is_plain(real, true) || !is_library_folder(real) ||
+    if (!ctr_is_plain_path(real) || !is_library_folder(real) ||
         root_map(w->q->host_root, real, &data, &ret->size, &st) < 0 || !ret->size) {
         return false;
     }
@@ -115,7 +99,7 @@ static const char *on_host(struct ctr_work *w, const char *name)
     };
     VEC(const char *) all = {0};
     struct root_dir toolkits;
-    if (!is_plain(name, false)) {
+    if (!ctr_is_plain_name(name)) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -184,7 +168,7 @@ static bool mount_beside(struct ctr_work *w, const struct mounted *by, const cha
     enum { DEPTH = 6 };
     const char *path = path_join(w->a, by->folder, name);
     char *real;
-    if (!is_plain(name, false) || by->depth > DEPTH || is_driver_library(name) ||
+    if (!ctr_is_plain_name(name) || by->depth > DEPTH || is_driver_library(name) ||
         root_realpath(w->q->host_root, w->a, path, &real) < 0) {
         return false;
     }
@@ -246,7 +230,7 @@ static void mount_library(struct ctr_work *w, const char *path, const char *name
             return;
         }
     }
-    if (!is_plain(name, false) || root_realpath(w->q->host_root, w->a, path, &real) < 0 ||
+    if (!ctr_is_plain_name(name) || root_realpath(w->q->host_root, w->a, path, &real) < 0 ||
         !open_library(w, real, &l)) {
         return;
     }

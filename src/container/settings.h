@@ -13,8 +13,8 @@
 #ifndef GPUMEND_CONTAINER_SETTINGS_H
 #define GPUMEND_CONTAINER_SETTINGS_H
 
-#include "container/cdi_files.h"
-#include "container/image.h"
+#include "cdi/files.h"
+#include "image/image.h"
 #include "diag/finding.h"
 #include "model/model.h"
 

@@ -1,5 +1,5 @@
 /*
- * The start-up hook that `gpumend enable` puts into an environment (src/mend/hookfile.h writes it):
+ * The start-up hook that `gpumend enable` puts into an environment (src/apply/hookfile.h writes it):
  * libraries that its Python loads right before the first import of a module. Read as text, so that a
  * check of a mended environment sees what its programs will do.
  */

@@ -2,7 +2,7 @@
 
 enum { JOURNALS_MAX = 10000, LOG_BYTES_MAX = 16 << 20 };
 
-/* The kind of a record, `HASH KIND key=value...` (src/mend/journal.h). */
+/* The kind of a record, `HASH KIND key=value...` (src/apply/journal.h). */
 static struct str kind_of(struct str line)
 {
     (void)str_cut(&line, ' '); // the hash

@@ -2,7 +2,7 @@
 #ifndef GPUMEND_PROBE_CHOICE_H
 #define GPUMEND_PROBE_CHOICE_H
 
-#include "mend/choose.h"
+#include "choose/choose.h"
 #include "probe/probe.h"
 
 struct probe_choice {

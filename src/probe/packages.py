@@ -2,7 +2,7 @@
 
 Imports the package, computes something on the device with its own functions, and compares that with
 what its own code for the CPU computes. What came of it is said on descriptor 3 as by the probe
-helper (probe/helper/helper.h): call NAME, fact KEY VALUE, passed TEXT, failed CODE NAME TEXT,
+helper (inject/probe/helper.h): call NAME, fact KEY VALUE, passed TEXT, failed CODE NAME TEXT,
 unknown TEXT. Standard output and error belong to the package. Nothing is written to a disk.
 """
 

@@ -1,5 +1,5 @@
 /*
- * Children of the embedded helper (probe/helper/helper.h), one for each stage.
+ * Children of the embedded helper (inject/probe/helper.h), one for each stage.
  *
  *   probe_helper_open()  ->  probe_child_run() for each stage  ->  probe_helper_close()
  *

@@ -1,9 +1,9 @@
 /*
  * The stages of a probe: what each is called, what it needs, how long it may take, and what is known
- * when it passes or fails. Data only; the code of a stage is in probe/helper/, the children are run
+ * when it passes or fails. Data only; the code of a stage is in inject/probe/, the children are run
  * by probe/runner.h, in the order of this table by probe/probe.h.
  *
- * A new stage is a row here, a row in the table of probe/helper/helper.c, and a function.
+ * A new stage is a row here, a row in the table of inject/probe/helper.c, and a function.
  */
 #ifndef GPUMEND_PROBE_STAGE_H
 #define GPUMEND_PROBE_STAGE_H

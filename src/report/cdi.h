@@ -3,7 +3,7 @@
 #define GPUMEND_REPORT_CDI_H
 
 #include "base/out.h"
-#include "container/cdi_files.h"
+#include "cdi/files.h"
 
 /* Of each specification what is wrong with it, or that nothing is. */
 void report_cdi_text(const struct out *o, struct arena *a, const struct cdi_files *f);

@@ -4,7 +4,7 @@
 
 #include "base/out.h"
 #include "diag/finding.h"
-#include "mend/plan.h"
+#include "plan/plan.h"
 
 /* What was looked at, for the head of the report. */
 struct report_target {

@@ -6,7 +6,7 @@
 #define GPUMEND_REPORT_CHOOSE_H
 
 #include "base/out.h"
-#include "mend/choose.h"
+#include "choose/choose.h"
 
 void report_choose_text(const struct out *o, struct arena *a, const struct mend_choice *choice);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "container/yaml_text.h"
+#include "report/yaml_text.h"
 #include "report/container_forms.h"
 
 /* ------------------------------------------------------------------ text */

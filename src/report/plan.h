@@ -2,7 +2,7 @@
 #ifndef GPUMEND_REPORT_PLAN_H
 #define GPUMEND_REPORT_PLAN_H
 
-#include "mend/plan.h"
+#include "plan/plan.h"
 #include "report/check.h"
 
 /* A new reference. */

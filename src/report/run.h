@@ -3,7 +3,7 @@
 #define GPUMEND_REPORT_RUN_H
 
 #include "base/out.h"
-#include "mend/launch.h"
+#include "launch/launch.h"
 
 struct report_run {
     const struct mend_program *program; // NULL: the command was not found

@@ -1,4 +1,4 @@
-/* The helper libraries as bytes of the executable (src/watch/helper); size 0 where there is none for
+/* The helper libraries as bytes of the executable (src/inject); size 0 where there is none for
  * this machine. */
 #ifndef GPUMEND_WATCH_IMAGES_H
 #define GPUMEND_WATCH_IMAGES_H

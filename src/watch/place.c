@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "mend/folder.h"
+#include "base/folder.h"
 
 enum { PLACES = 5 };
 

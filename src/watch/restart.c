@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "mend/teardown.h"
+#include "launch/teardown.h"
 #include "watch/place.h"
 
 /* ------------------------------------------------------------------ whose library */

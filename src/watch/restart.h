@@ -3,7 +3,7 @@
  *
  * A signal that code raises (SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS) is a crash;
  * others come from outside, SIGKILL of the kernel that is short of memory included, and are passed
- * on. How far the process had come says the page that the helper library writes (watch/end_page.h):
+ * on. How far the process had come says the page that the helper library writes (inject/end_page.h):
  * a crash is one in the middle of the work, one in the teardown of a part (a thread's end, a
  * library that is closed), or one after the end, when exit() had been called or main() had
  * returned. Where the library was not in the program (linked statically, another libc, set-user-ID)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "watch/end_page.h"
+#include "inject/end_page.h"
 
 struct watch_end {
     int not_started; // errno of the exec, or 0

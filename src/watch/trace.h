@@ -1,5 +1,5 @@
 /*
- * What the audit library of `run --trace` has recorded (src/watch/helper/trace.c, docs/watch.md), put
+ * What the audit library of `run --trace` has recorded (src/inject/trace/trace.c, docs/watch.md), put
  * together again: lines to requests, dlopens and processes.
  *
  *   watch_trace_open() -> watch_trace_read() again and again -> watch_trace_end()
@@ -27,7 +27,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "ldso/process.h"
-#include "watch/loss_page.h"
+#include "inject/loss_page.h"
 
 struct watch_candidate {
     const char *path;

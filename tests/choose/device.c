@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/out.h"
-#include "mend/choose.h"
+#include "choose/choose.h"
 
 static json_t *changes_json(struct arena *a, const struct mend_launch *l, size_t from, size_t to)
 {

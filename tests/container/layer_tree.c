@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/root.h"
-#include "container/layers.h"
+#include "image/layers.h"
 
 static void print_one(const char *path, const struct stat *st, const char *link)
 {

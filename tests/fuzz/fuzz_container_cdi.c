@@ -1,7 +1,7 @@
 /* CDI specifications: YAML that anybody may have written. */
 #include <stdint.h>
 
-#include "container/cdi_files.h"
+#include "cdi/files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include "base/pages.h"
 #include "base/root.h"
-#include "container/layers.h"
+#include "image/layers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

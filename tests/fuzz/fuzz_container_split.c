@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "container/split.h"
+#include "image/split.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "container/image.h"
+#include "image/image.h"
 #include "world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "mend/journal.h"
+#include "apply/journal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

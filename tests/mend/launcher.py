@@ -41,7 +41,7 @@ except ImportError:
 SCHEMA = json.loads((TOP / "docs/json/run.schema.json").read_text())
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 LIMIT_S = 60
-# A plan is kept only if nothing it looked at is younger than this (src/mend/cache.c).
+# A plan is kept only if nothing it looked at is younger than this (src/launch/cache.c).
 SETTLED_S = 0.2
 # What is younger than this when the plan is begun counts as still changing (the same place).
 YOUNG_S = 0.05

@@ -12,7 +12,7 @@ from lab import HERE
 sys.path.insert(0, str(HERE.parent / "scenarios"))
 import store as wheels  # noqa: E402
 
-HELPER = HERE.parents[1] / "src/probe/helper"
+HELPER = HERE.parents[1] / "src/inject/probe"
 HEADERS = ("cuda.h", "cuda_runtime_api.h", "cublas_v2.h", "cublasLt.h", "cudnn.h", "nvrtc.h",
            "nccl.h")
 RELEASES = {

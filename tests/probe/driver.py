@@ -342,7 +342,7 @@ def hidden(lab):
 
 def helper(lab, *arguments, folders=(), **variables):
     """Runs the helper alone; its lines."""
-    program = lab.exe.parent / "src/probe/helper/gpumend-probe-helper"
+    program = lab.exe.parent / "src/inject/probe/gpumend-probe-helper"
     read, write = os.pipe()
     # The helper says it on descriptor 3, whatever number the pipe has here.
     command = ["/bin/sh", "-c", f"exec 3>&{write}; exec \"$@\"", "sh", str(program), *arguments]

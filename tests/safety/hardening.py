@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-HELPERS = ("src/watch/helper/gpumend-trace.so", "src/watch/helper/gpumend-guard.so",
-           "src/watch/helper/gpumend-gpucall.so", "src/probe/helper/gpumend-probe-helper")
+HELPERS = ("src/inject/gpumend-trace.so", "src/inject/gpumend-guard.so",
+           "src/inject/gpumend-gpucall.so", "src/inject/probe/gpumend-probe-helper")
 
 
 def read(*command):
@@ -34,7 +34,7 @@ def properties(path):
     yield "read-only after relocation", "GNU_RELRO" in segments
     yield "bound at start", "BIND_NOW" in dynamic
     yield "no text relocations", "TEXTREL" not in dynamic
-    if not path.match("*/helper/*"):
+    if "inject" not in path.parts:
         yield "stack protector", "__stack_chk_fail" in symbols
         yield "checked string functions", bool(re.search(r"__(mem|str|sn|vsn|f|vf)\w+_chk", symbols))
         if "X86-64" in head:

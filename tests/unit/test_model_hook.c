@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "mend/hookfile.h"
+#include "apply/hookfile.h"
 
 struct fixture {
     struct arena arena;

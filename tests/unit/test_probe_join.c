@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "mend/device.h"
+#include "choose/device.h"
 #include "probe/choice.h"
 #include "probe/join.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "probe/helper/numbers.h"
+#include "inject/probe/numbers.h"
 
 /* ------------------------------------------------------------------ formats */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mend/teardown.h"
+#include "launch/teardown.h"
 #include "watch/restart.h"
 
 enum { NONE = 0, LOADED = 1, CRASHED = 2, KNOWN = 4, RUNTIME = 8, NO_CODE = 16, OLD = 32 };

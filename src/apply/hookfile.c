@@ -1,0 +1,65 @@
+#include "apply/hookfile.h"
+
+#include <string.h>
+
+extern const char mend_hookfile_py[]; // src/apply/hookfile.py, embedded by the build
+
+/* Bytecode would be a third file that nobody wrote down: the flag is set for this import alone. */
+static const char pth_line[] =
+    "import sys; _d = sys.dont_write_bytecode; sys.dont_write_bytecode = True; "
+    "import _gpumend_hook; sys.dont_write_bytecode = _d\n";
+
+struct str hook_pth(void)
+{
+    return STR(pth_line);
+}
+
+/* A bytes literal: any path can be one. */
+static const char *literal(struct arena *a, const char *text)
+{
+    const char *out = "b\"";
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool plain = c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+        out = plain ? arena_printf(a, "%s%c", out, c) : arena_printf(a, "%s\\x%02x", out, c);
+    }
+    return arena_printf(a, "%s\"", out);
+}
+
+/* The way from `site` to a path below `prefix`, up by "..": "../../libx.so". */
+static const char *relative(struct arena *a, const char *prefix, const char *site,
+                            const char *path)
+{
+    size_t n = strlen(prefix), same = 0, i = 0;
+    if (strncmp(path, prefix, n) != 0 || path[n] != '/' || strncmp(site, prefix, n) != 0) {
+        return path;
+    }
+    for (; site[i] && site[i] == path[i]; i++) {
+        same = site[i] == '/' ? i : same;
+    }
+    if (site[i] == '\0' && path[i] == '/') {
+        return path + i + 1;
+    }
+    const char *up = "";
+    for (const char *s = site + same; *s; s++) {
+        up = *s == '/' ? arena_printf(a, "%s../", up) : up;
+    }
+    return arena_printf(a, "%s%s", up, path + same + 1);
+}
+
+struct str hook_module(struct arena *a, const char *prefix, const char *site,
+                       const char *const *modules, size_t n_modules, const char *const *paths,
+                       size_t n_paths)
+{
+    const char *text = "\"\"\"Written by gpumend; `gpumend disable` takes it away.\"\"\"\n"
+                       "import os\nimport sys\n\nMODULES = (";
+    for (size_t i = 0; i < n_modules; i++) {
+        text = arena_printf(a, "%s%s, ", text, literal(a, modules[i]) + 1); // text: identifiers
+    }
+    text = arena_printf(a, "%s)\nLIBRARIES = (\n", text);
+    for (size_t i = 0; i < n_paths; i++) {
+        text = arena_printf(a, "%s    %s,\n", text,
+                            literal(a, relative(a, prefix, site, paths[i])));
+    }
+    return str_of(arena_printf(a, "%s)\n%s", text, mend_hookfile_py));
+}

@@ -1,0 +1,27 @@
+/*
+ * The start-up hook of a Python environment: two files in its site-packages that make an
+ * unmodified program load libraries right before its first import of a module.
+ *
+ *     gpumend-hook.pth     read by the site module at every start; imports the other one, without
+ *                          leaving bytecode of it
+ *     _gpumend_hook.py     plain Python (3.6 and later), needs nothing of gpumend
+ *
+ * The libraries are loaded by ctypes.CDLL: RTLD_NOW, RTLD_LOCAL. A library of the environment is
+ * named relative to site-packages, so that the environment can be moved. GPUMEND_HOOK=0 switches
+ * the hook off for a start; GPUMEND_HOOK_VERBOSE=1 makes it say on standard error what failed.
+ */
+#ifndef GPUMEND_APPLY_HOOKFILE_H
+#define GPUMEND_APPLY_HOOKFILE_H
+
+#include "model/hook.h"
+
+/* The line that MODEL_HOOK_PTH consists of. */
+struct str hook_pth(void);
+
+/* The text of MODEL_HOOK_MODULE. `prefix` and `site` are absolute and without links, `paths`
+ * absolute. In the arena. */
+struct str hook_module(struct arena *a, const char *prefix, const char *site,
+                       const char *const *modules, size_t n_modules, const char *const *paths,
+                       size_t n_paths);
+
+#endif

@@ -1,0 +1,599 @@
+#include "apply/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/folder.h"
+
+enum { DEPTH_MAX = 128, XATTR_BYTES_MAX = 64 << 10, COPY_BYTES = 256 << 10, LINK_BYTES_MAX = 4096 };
+
+static const char system_home[] = "var/lib";
+
+static int said(struct gm_err *err, const char *what)
+{
+    return gm_err_set(err, GM_ERR_LOOK, "%s: %s", what, strerror(errno));
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd); // what was written is synced before
+    }
+}
+
+/* ------------------------------------------------------------------ opening */
+
+int place_open(struct mend_place *p, struct arena *a, struct root *root, const char *prefix,
+               bool is_system, struct gm_err *err)
+{
+    char *real = NULL;
+    int rc = root_realpath(root, a, is_system ? "/" : prefix, &real);
+    *p = MEND_PLACE_EMPTY;
+    p->arena = a;
+    p->is_system = is_system;
+    p->top = is_system ? "gpumend" : ".gpumend";
+    if (rc < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", prefix, strerror(-rc));
+    }
+    p->base_path = root->is_host ? real : path_normal(a, path_join(a, root->path, real + 1));
+    p->base = open(p->base_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (p->base < 0) {
+        return said(err, p->base_path);
+    }
+    p->home = is_system ? place_look(p, system_home, err) : fcntl(p->base, F_DUPFD_CLOEXEC, 3);
+    return p->home >= 0 ? 0 : said(err, is_system ? system_home : p->base_path);
+}
+
+void place_close(struct mend_place *p)
+{
+    close_fd(p->base);
+    close_fd(p->home);
+    p->base = p->home = -1;
+}
+
+int place_lock(struct mend_place *p, struct gm_err *err)
+{
+    if (flock(p->home, LOCK_EX | LOCK_NB) == 0) {
+        return 0;
+    }
+    if (errno == EWOULDBLOCK) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: another gpumend is changing it right now",
+                          p->base_path);
+    }
+    return said(err, p->base_path);
+}
+
+static char *inside(struct root *root, struct arena *a, const char *path)
+{
+    char *real = NULL;
+    return root_realpath(root, a, path, &real) == 0 ? real : NULL;
+}
+
+/* The path without links in its folder part; folders at its end may be still to come. */
+static const char *settled(struct root *root, struct arena *a, const char *path)
+{
+    const char *end = path_base(path);
+    if (strcmp(path, "/") == 0) {
+        return path;
+    }
+    const char *parent = path_dir(a, path);
+    const char *real = inside(root, a, parent);
+    if (!real) {
+        struct stat st;
+        bool absent = root_lstat(root, parent, &st) == -ENOENT;
+        real = absent ? settled(root, a, parent) : NULL;
+    }
+    return real ? path_join(a, real, end) : NULL;
+}
+
+int place_relative(struct mend_place *p, struct root *root, const char *path, const char **ret,
+                   struct gm_err *err)
+{
+    const char *normal = path_normal(p->arena, path);
+    const char *real = path[0] == '/' ? settled(root, p->arena, normal) : NULL;
+    const char *full = real && !root->is_host
+                           ? path_normal(p->arena, path_join(p->arena, root->path, real + 1))
+                           : real;
+    size_t n = strcmp(p->base_path, "/") == 0 ? 0 : strlen(p->base_path);
+    if (!full || strncmp(full, p->base_path, n) != 0 || full[n] != '/' || !full[n + 1]) {
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s lies outside of %s%s%s", path, p->base_path,
+                          real && strcmp(real, normal) != 0 ? ", where a link leads to: " : "",
+                          real && strcmp(real, normal) != 0 ? real : "");
+    }
+    if (!p->is_system && starts_with(full + n + 1, ".gpumend")) {
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is a place of gpumend's own", path);
+    }
+    *ret = full + n + 1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the walk */
+
+/* Why this user must not change anything in the folder; NULL if there is no reason. */
+static const char *objection(const struct mend_place *p, int fd, const struct stat *st)
+{
+    const char *others = mend_other_writers(p->arena, fd, st);
+    uid_t me = geteuid();
+    if (others) {
+        return arena_printf(p->arena, "%s (chmod go-w, or setfacl -b, keeps others out)", others);
+    }
+    if (st->st_uid != me && !(p->is_system && st->st_uid == 0)) {
+        return arena_printf(p->arena, "it belongs to user %u, and this is user %u", st->st_uid, me);
+    }
+    return NULL;
+}
+
+static int check_folder(const struct mend_place *p, int fd, const char *path, struct gm_err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return said(err, path);
+    }
+    const char *why = objection(p, fd, &st);
+    return why ? gm_err_set(err, GM_ERR_UNSUPPORTED, "nothing is written into %s: %s",
+                            strcmp(path, ".") == 0 ? p->base_path : path, why)
+               : 0;
+}
+
+static int walk(const struct mend_place *p, const char *path, bool to_change, struct gm_err *err)
+{
+    int fd = fcntl(p->base, F_DUPFD_CLOEXEC, 3);
+    struct str rest = str_of(strcmp(path, ".") == 0 ? NULL : path);
+    if (fd < 0) {
+        return said(err, path);
+    }
+    if (to_change && check_folder(p, fd, ".", err) < 0) {
+        close_fd(fd);
+        return GM_ERR_UNSUPPORTED;
+    }
+    while (rest.s) {
+        const char *name = str_dup(p->arena, str_cut(&rest, '/'));
+        int next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int why = errno;
+        close_fd(fd);
+        fd = next;
+        if (fd < 0) {
+            bool is_link = why == ELOOP || why == ENOTDIR;
+            int rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s%s", path, name,
+                                is_link ? " is no folder, or a link" : "");
+            if (!is_link) {
+                rc = gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(why));
+            }
+            errno = why;
+            return rc;
+        }
+        if (to_change && check_folder(p, fd, path, err) < 0) {
+            close_fd(fd);
+            return GM_ERR_UNSUPPORTED;
+        }
+    }
+    return fd;
+}
+
+int place_folder(const struct mend_place *p, const char *path, struct gm_err *err)
+{
+    return walk(p, path, true, err);
+}
+
+int place_may_change(const struct mend_place *p, const char *path, struct gm_err *err)
+{
+    struct gm_err why;
+    int fd = walk(p, path, true, &why);
+    if (fd >= 0) {
+        close_fd(fd);
+        return 0;
+    }
+    return why.code == GM_ERR_LOOK && errno == ENOENT ? 0
+                                                      : gm_err_set(err, why.code, "%s", why.text);
+}
+
+int place_look(const struct mend_place *p, const char *path, struct gm_err *err)
+{
+    int fd = walk(p, path, false, err);
+    if (fd < 0 && errno == ENOENT && err) {
+        err->code = GM_ERR_NONE;
+    }
+    return fd;
+}
+
+const char *place_parent(const struct mend_place *p, const char *path)
+{
+    return strchr(path, '/') ? path_dir(p->arena, path) : ".";
+}
+
+int place_sig(const struct mend_place *p, int dir, const char *name, struct journal_sig *ret,
+              struct gm_err *err)
+{
+    struct stat st;
+    char target[LINK_BYTES_MAX];
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        *ret = (struct journal_sig){.type = '-'};
+        return errno == ENOENT ? 0 : said(err, name);
+    }
+    ssize_t n = 0;
+    if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, sizeof target)) < 0) {
+        return said(err, name);
+    }
+    *ret = journal_sig_of(&st, arena_strndup(p->arena, target, (size_t)n));
+    return 0;
+}
+
+/* ------------------------------------------------------------------ files */
+
+int place_sync(int fd, const char *what, struct gm_err *err)
+{
+    return fsync(fd) == 0 ? 0 : said(err, what);
+}
+
+static int write_all(int fd, struct str content)
+{
+    while (content.n) {
+        ssize_t n = write(fd, content.s, content.n);
+        if (n < 0 && errno != EINTR) {
+            return -1;
+        }
+        if (n > 0) {
+            content = (struct str){content.s + n, content.n - (size_t)n};
+        }
+    }
+    return 0;
+}
+
+int place_write(int dir, const char *name, mode_t mode, struct str content, struct gm_err *err)
+{
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return said(err, name);
+    }
+    int rc = write_all(fd, content) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0 ? said(err, name)
+                                                                                : 0;
+    close_fd(fd);
+    return rc;
+}
+
+int place_read(const struct mend_place *p, int dir, const char *name, size_t max_bytes,
+               struct str *ret, struct gm_err *err)
+{
+    struct stat st;
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int rc = said(err, name);
+        close_fd(fd);
+        return rc;
+    }
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > max_bytes) {
+        close_fd(fd);
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: not a file, or too large", name);
+    }
+    char *text = arena_alloc(p->arena, (size_t)st.st_size + 1);
+    size_t n = 0;
+    ssize_t got = 1;
+    while (n < (size_t)st.st_size && got > 0) {
+        got = read(fd, text + n, (size_t)st.st_size - n);
+        n += got > 0 ? (size_t)got : 0;
+    }
+    int rc = got < 0 ? said(err, name) : 0;
+    close_fd(fd);
+    *ret = (struct str){text, n};
+    return rc;
+}
+
+static int copy_attributes(int from, int to)
+{
+    char *names = malloc(XATTR_BYTES_MAX), *value = malloc(XATTR_BYTES_MAX);
+    ssize_t n = names && value ? flistxattr(from, names, XATTR_BYTES_MAX) : -1;
+    int rc = n < 0 && errno != ENOTSUP ? -1 : 0;
+    for (const char *name = names; rc == 0 && n > 0 && name < names + n; name += strlen(name) + 1) {
+        ssize_t size = fgetxattr(from, name, value, XATTR_BYTES_MAX);
+        rc = size < 0 ? -1 : fsetxattr(to, name, value, (size_t)size, 0);
+    }
+    free(names);
+    free(value);
+    return rc;
+}
+
+static int copy_content(int from, int to)
+{
+    for (;;) {
+        ssize_t n = copy_file_range(from, NULL, to, NULL, (size_t)1 << 30, 0);
+        if (n == 0) {
+            return 0;
+        }
+        if (n < 0 && (errno == EXDEV || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP)) {
+            break; // file systems that cannot: by hand, from where it stands
+        }
+        if (n < 0) {
+            return -1;
+        }
+    }
+    static char buffer[COPY_BYTES];
+    ssize_t n;
+    while ((n = read(from, buffer, sizeof buffer)) > 0) {
+        if (write_all(to, (struct str){buffer, (size_t)n}) < 0) {
+            return -1;
+        }
+    }
+    return n < 0 ? -1 : 0;
+}
+
+static int copy_into(int from, int to)
+{
+    struct stat st, made;
+    if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode) || copy_content(from, to) < 0 ||
+        fstat(to, &made) < 0) {
+        return -1;
+    }
+    if ((st.st_uid != made.st_uid || st.st_gid != made.st_gid) &&
+        fchown(to, st.st_uid, st.st_gid) < 0) {
+        return -1;
+    }
+    const struct timespec times[2] = {st.st_atim, st.st_mtim};
+    return fchmod(to, st.st_mode & 07777) < 0 || copy_attributes(from, to) < 0 ||
+                   futimens(to, times) < 0 || fsync(to) < 0
+               ? -1
+               : 0;
+}
+
+int place_copy(int from_dir, const char *from, int to_dir, const char *to, struct gm_err *err)
+{
+    int in = openat(from_dir, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (in < 0) {
+        return said(err, from);
+    }
+    int out = openat(to_dir, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int rc = out < 0 || copy_into(in, out) < 0 ? said(err, from) : 0;
+    close_fd(in);
+    close_fd(out);
+    return rc;
+}
+
+static int remove_below(int dir, dev_t device, unsigned depth);
+
+static int remove_entry(int dir, const char *name, dev_t device, unsigned depth)
+{
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) {
+        return 0;
+    }
+    if (errno != EISDIR && errno != EPERM) {
+        return -1;
+    }
+    struct stat st;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    int rc = fstat(fd, &st) < 0 ? -1 : 0;
+    if (rc == 0 && ((device && st.st_dev != device) || depth == 0)) {
+        errno = EXDEV;
+        rc = -1;
+    }
+    rc = rc < 0 ? rc : remove_below(fd, st.st_dev, depth - 1);
+    close_fd(fd);
+    return rc < 0 ? rc : unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+static int remove_below(int dir, dev_t device, unsigned depth)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        close_fd(fd);
+        return -1;
+    }
+    int rc = 0;
+    struct dirent *e;
+    while (rc == 0 && (errno = 0, e = readdir(d))) {
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+            rc = remove_entry(dir, e->d_name, device, depth);
+        }
+    }
+    rc = rc == 0 && errno ? -1 : rc;
+    int why = errno;
+    (void)closedir(d); // only read from
+    errno = why;
+    return rc;
+}
+
+int place_remove(int dir, const char *name, struct gm_err *err)
+{
+    return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? said(err, name) : 0;
+}
+
+int place_times(int dir, const char *name, const struct journal_sig *sig, struct gm_err *err)
+{
+    const struct timespec times[2] = {sig->atime, sig->mtime};
+    return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? said(err, name) : 0;
+}
+
+/* ------------------------------------------------------------------ the folder of journals */
+
+/*
+ * The folder comes and goes without a trace in the times of its home: while it is on its way in or
+ * out it is called "<top>.new.MTIME", so that the name itself keeps the time that is to be put
+ * back; once it has its own name the file "before" in it does, until the time is put back.
+ *
+ *     mkdir top.new.T    write before=T    rename top    times of home = T    unlink before
+ *     rename top.new.T   remove all in it  rmdir         times of home = T
+ */
+static char *times_text(struct arena *a, const struct journal_sig *sig)
+{
+    return arena_printf(a, "%lld.%09ld", (long long)sig->mtime.tv_sec, sig->mtime.tv_nsec);
+}
+
+/* Puts the home's time of change back; that of access is left to the kernel. */
+static int restore_home(struct mend_place *p, const char *text, struct gm_err *err)
+{
+    struct journal_sig sig;
+    const char *as_sig = arena_printf(p->arena, "d:0:0:0:0:0:%s:0.000000000", text);
+    if (!journal_sig_parse(p->arena, str_of(as_sig), &sig)) {
+        return 0; // not a time: not ours, or never completed; nothing to put back
+    }
+    sig.atime = (struct timespec){.tv_nsec = UTIME_OMIT};
+    return place_times(p->home, ".", &sig, err);
+}
+
+static char *passing_name(struct mend_place *p, struct gm_err *err)
+{
+    struct journal_sig home;
+    if (place_sig(p, p->home, ".", &home, err) < 0) {
+        return NULL;
+    }
+    return arena_printf(p->arena, "%s.new.%s", p->top, times_text(p->arena, &home));
+}
+
+static int open_top(struct mend_place *p)
+{
+    return openat(p->home, p->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int place_find_top(struct mend_place *p, struct gm_err *err)
+{
+    int fd = open_top(p);
+    if (fd >= 0 || errno == ENOENT) {
+        err->code = GM_ERR_NONE;
+        return fd;
+    }
+    return said(err, p->top);
+}
+
+static int make_top(struct mend_place *p, struct gm_err *err)
+{
+    const char *passing = passing_name(p, err);
+    if (!passing) {
+        return GM_ERR_LOOK;
+    }
+    const char *times = passing + strlen(p->top) + strlen(".new.");
+    if (mkdirat(p->home, passing, 0700) < 0) {
+        return said(err, p->base_path);
+    }
+    int fd = openat(p->home, passing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = fd < 0 || mkdirat(fd, "journal", 0700) < 0 ? said(err, passing) : 0;
+    rc = rc < 0 ? rc : place_write(fd, "before", 0600, str_of(times), err);
+    rc = rc < 0 ? rc : place_sync(fd, passing, err);
+    close_fd(fd);
+    if (rc == 0 && renameat(p->home, passing, p->home, p->top) < 0) {
+        rc = said(err, p->top);
+    }
+    return rc < 0 ? rc : place_sync(p->home, p->base_path, err);
+}
+
+/* Finishes the making of the folder: the times of its home. */
+static int settle_top(struct mend_place *p, int top, struct gm_err *err)
+{
+    struct journal_sig sig;
+    struct str times;
+    int rc = place_sig(p, top, "before", &sig, err);
+    if (rc < 0 || sig.type == '-') {
+        return rc;
+    }
+    rc = place_read(p, top, "before", 64, &times, err);
+    rc = rc < 0 ? rc : restore_home(p, times.s, err);
+    return rc < 0 || unlinkat(top, "before", 0) == 0 ? rc : said(err, "before");
+}
+
+int place_top(struct mend_place *p, struct gm_err *err)
+{
+    int rc = check_folder(p, p->home, ".", err);
+    int fd = rc < 0 ? -1 : open_top(p);
+    if (rc < 0 || (fd < 0 && errno != ENOENT)) {
+        return rc < 0 ? rc : said(err, p->top);
+    }
+    if (fd < 0) {
+        rc = make_top(p, err);
+        fd = rc < 0 ? -1 : open_top(p);
+        rc = rc < 0 || fd >= 0 ? rc : said(err, p->top);
+    }
+    rc = rc < 0 ? rc : check_folder(p, fd, p->top, err);
+    rc = rc < 0 ? rc : settle_top(p, fd, err);
+    if (rc < 0) {
+        close_fd(fd);
+        return rc;
+    }
+    return fd;
+}
+
+/* A folder on its way out or one that never came in: removed, and the home's time put back. */
+static int finish_passing(struct mend_place *p, const char *name, struct gm_err *err)
+{
+    int rc = place_remove(p->home, name, err);
+    return rc < 0 ? rc : restore_home(p, name + strlen(p->top) + strlen(".new."), err);
+}
+
+static bool is_passing(const char *name, void *top)
+{
+    return starts_with(name, top) && starts_with(name + strlen(top), ".new.");
+}
+
+static bool is_gone(const char *name, void *unused)
+{
+    (void)unused;
+    return starts_with(name, "gone-");
+}
+
+/* Names in a folder for which `keep` is true. */
+static int names_in(struct mend_place *p, int dir, bool (*keep)(const char *, void *), void *arg,
+                    struct root_dir *ret, struct gm_err *err)
+{
+    struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
+    int rc = root_list(&here, p->arena, "/", 100000, keep, arg, ret);
+    return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", p->base_path, strerror(-rc));
+}
+
+static int sweep_passing(struct mend_place *p, struct gm_err *err)
+{
+    struct root_dir found;
+    char *top = arena_strdup(p->arena, p->top);
+    int rc = names_in(p, p->home, is_passing, top, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.n; i++) {
+        rc = finish_passing(p, found.names[i], err);
+    }
+    return rc;
+}
+
+/* Removes what is done with in the folder of journals; *ret_empty: nothing else is there. */
+static int sweep_journals(struct mend_place *p, int top, bool *ret_empty, struct gm_err *err)
+{
+    struct root_dir found;
+    int dir = openat(top, "journal", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0) {
+        return said(err, "journal");
+    }
+    int rc = check_folder(p, dir, "journal", err);
+    rc = rc < 0 ? rc : names_in(p, dir, is_gone, NULL, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.n; i++) {
+        rc = place_remove(dir, found.names[i], err);
+    }
+    rc = rc < 0 ? rc : names_in(p, dir, NULL, NULL, &found, err);
+    *ret_empty = rc == 0 && found.n == 0;
+    close_fd(dir);
+    return rc;
+}
+
+int place_sweep(struct mend_place *p, struct gm_err *err)
+{
+    int rc = check_folder(p, p->home, ".", err);
+    rc = rc < 0 ? rc : sweep_passing(p, err);
+    int top = rc < 0 ? -1 : open_top(p);
+    if (rc < 0 || top < 0) {
+        return rc < 0 || errno == ENOENT ? rc : said(err, p->top);
+    }
+    bool empty = false;
+    rc = check_folder(p, top, p->top, err);
+    rc = rc < 0 ? rc : settle_top(p, top, err);
+    rc = rc < 0 ? rc : sweep_journals(p, top, &empty, err);
+    close_fd(top);
+    if (rc < 0 || !empty) {
+        return rc;
+    }
+    const char *passing = passing_name(p, err);
+    if (!passing || renameat(p->home, p->top, p->home, passing) < 0) {
+        return passing ? said(err, p->top) : GM_ERR_LOOK;
+    }
+    return finish_passing(p, passing, err);
+}

@@ -1,0 +1,34 @@
+/*
+ * Folders of the user's own, below $XDG_CACHE_HOME/gpumend: what another user could have put there
+ * must not be believed, since it decides what a program loads.
+ */
+#ifndef GPUMEND_BASE_FOLDER_H
+#define GPUMEND_BASE_FOLDER_H
+
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/* "$XDG_CACHE_HOME/gpumend", else "$HOME/.cache/gpumend"; NULL if neither is an absolute path
+ * (XDG Base Directory Specification 0.8). Values may be NULL. */
+const char *mend_cache_folder(struct arena *a, const char *xdg_cache_home, const char *home);
+
+/* Who besides root and this user may write to the folder that is open here, by its mode or its access
+ * control list, as "anyone may write to it"; NULL: nobody. A group counts unless it is this user's
+ * own, with no other member in /etc/group and /etc/passwd. The text lives in the arena. */
+const char *mend_other_writers(struct arena *a, int fd, const struct stat *st);
+
+/* The path without links, if no other user can put something else in its place as long as it is in
+ * use: each folder of it that is there belongs to root or to this user, and others (mend_other_writers) may
+ * write to none but a sticky one, such as /tmp, where what is this user's stays. Makes nothing. NULL:
+ * GM_ERR_UNSUPPORTED, and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be
+ * looked at. */
+const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err);
+
+/* Opens a folder and makes it (mode 0700), with what is above it, where it is missing. The fd is
+ * close-on-exec. The path is one of mend_safe_path(). GM_ERR_LOOK if the folder cannot be had, is a
+ * link, belongs to another user, may be written by others, or another user could replace it. */
+int mend_own_folder(const char *path, struct gm_err *err) GM_CHECK;
+
+#endif

@@ -1,0 +1,86 @@
+/* What a specification puts before the libraries of an image; host/host.h, struct host_injection. */
+#include "cdi/files.h"
+
+#include <string.h>
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* Each path is resolved in the image, for each of its processes. */
+enum { TEXTS_MAX = 32, INJECTIONS_MAX = 16 };
+
+static void note_text(struct arena *a, host_texts *list, const char *text)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->items[i], text) == 0) {
+            return;
+        }
+    }
+    if (list->n < TEXTS_MAX) {
+        VEC_PUSH(a, list, arena_strdup(a, text));
+    }
+}
+
+/* "--folder", "/x" or "--folder=/x" of update-ldcache. */
+static void read_arguments(struct arena *a, const json_t *args, struct host_injection *in)
+{
+    static const char option[] = "--folder=";
+    const json_t *item;
+    bool ours = false, next = false;
+    size_t i;
+    json_array_foreach(args, i, item)
+    {
+        const char *text = json_string_value(item);
+        text = text ? text : "";
+        if (ours && next) {
+            note_text(a, &in->cache_folders, text);
+        } else if (ours && starts_with(text, option)) {
+            note_text(a, &in->cache_folders, text + sizeof option - 1);
+        }
+        next = strcmp(text, "--folder") == 0;
+        ours |= strcmp(text, "update-ldcache") == 0;
+        in->compat_hook |= strcmp(text, "enable-cuda-compat") == 0;
+    }
+}
+
+static void read_edits(struct arena *a, const json_t *edits, struct host_injection *in)
+{
+    const json_t *item;
+    size_t i;
+    json_array_foreach(json_object_get(edits, "mounts"), i, item)
+    {
+        const char *path = text_of(item, "containerPath");
+        if (path && starts_with(path_base(path), "libcuda.so")) {
+            note_text(a, &in->libcuda, path);
+        }
+    }
+    json_array_foreach(json_object_get(edits, "hooks"), i, item)
+    {
+        read_arguments(a, json_object_get(item, "args"), in);
+    }
+    json_array_foreach(json_object_get(edits, "env"), i, item)
+    {
+        static const char variable[] = "LD_LIBRARY_PATH=";
+        const char *text = json_string_value(item);
+        if (text && starts_with(text, variable)) {
+            in->library_path = arena_strdup(a, text + sizeof variable - 1);
+        }
+    }
+}
+
+void cdi_note_injected(struct arena *a, const struct cdi_file *f, struct host *h)
+{
+    struct host_injection in = {.file = f->path, .ours = f->ours};
+    const json_t *device;
+    size_t i;
+    read_edits(a, json_object_get(f->document, "containerEdits"), &in);
+    json_array_foreach(json_object_get(f->document, "devices"), i, device)
+    {
+        read_edits(a, json_object_get(device, "containerEdits"), &in);
+    }
+    if (in.libcuda.n && h->engines.injections.n < INJECTIONS_MAX) {
+        VEC_PUSH(a, &h->engines.injections, in);
+    }
+}

@@ -1,0 +1,1009 @@
+/*
+ * Each device is a candidate. Questions are put to it in order (tables below); the first that
+ * speaks against it settles it. Then memory, then the ranking.
+ */
+#include "choose/choose.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "host/names.h"
+#include "model/gpu.h"
+#include "py/dist.h"
+
+enum build { BUILD_UNKNOWN, BUILD_CPU, BUILD_CUDA, BUILD_ROCM };
+
+struct chooser {
+    struct model *m;
+    struct arena *a;
+    const struct host *h;
+    const struct diag_report *report;
+    const struct mend_choose_options *o;
+    struct mend_choice *choice;
+    struct kb_models models;
+    struct kb_gpus gpus;
+    struct kb_rocms rocms;
+    struct kb_builds builds;
+    const struct kb_model *model; // or NULL
+    const struct py_dist *dist;   // of the application, or NULL
+    enum build build;
+    struct mend_visible cuda, rocm;
+};
+
+/* ------------------------------------------------------------------ the application */
+
+/* Distributions that give an application, the best first, and what their plain wheels are built
+ * for. Sources: kb/builds.json; for ONNX Runtime the names of its packages. */
+static const struct {
+    enum mend_app app;
+    const char *package, *provider;
+    enum build build;
+} packages[] = {
+    {MEND_APP_CTRANSLATE2, "ctranslate2", NULL, BUILD_CUDA},
+    {MEND_APP_TORCH, "torch", NULL, BUILD_CUDA},
+    {MEND_APP_ONNXRUNTIME, "onnxruntime-gpu", "CUDAExecutionProvider", BUILD_CUDA},
+    {MEND_APP_ONNXRUNTIME, "onnxruntime-migraphx", "MIGraphXExecutionProvider", BUILD_ROCM},
+    {MEND_APP_ONNXRUNTIME, "onnxruntime-rocm", "ROCMExecutionProvider", BUILD_ROCM},
+    {MEND_APP_ONNXRUNTIME, "onnxruntime", NULL, BUILD_CPU},
+};
+
+const char *mend_app_module(enum mend_app app)
+{
+    return mend_app_name(app);
+}
+
+const struct py_dist *mend_choose_app(struct model *m, const struct mend_choose_options *o,
+                                      enum mend_app *ret_app)
+{
+    *ret_app = o->app_given ? o->app : MEND_APP_CTRANSLATE2;
+    for (size_t i = 0; m->env && i < sizeof packages / sizeof *packages; i++) {
+        const struct py_dist *d = !o->app_given || packages[i].app == o->app
+                                      ? py_env_by_dist(m->env, packages[i].package)
+                                      : NULL;
+        if (d) {
+            *ret_app = packages[i].app;
+            return d;
+        }
+    }
+    return NULL;
+}
+
+static bool on_arm(const struct chooser *c)
+{
+    const char *machine = c->m->env && c->m->env->machine   ? c->m->env->machine
+                          : c->h->cpu.isa.state == HOST_YES ? c->h->cpu.isa.value
+                                                            : "";
+    return strcmp(machine, "aarch64") == 0;
+}
+
+static enum build build_of_files(const struct chooser *c)
+{
+    enum model_build found = c->dist ? model_build_of_dist(c->m, c->dist) : MODEL_BUILD_UNKNOWN;
+    switch (found) {
+    case MODEL_BUILD_CPU: return BUILD_CPU;
+    case MODEL_BUILD_CUDA: return BUILD_CUDA;
+    case MODEL_BUILD_HIP: return BUILD_ROCM;
+    case MODEL_BUILD_UNKNOWN: break;
+    }
+    return BUILD_UNKNOWN;
+}
+
+/* What the installed build serves, by its files, its local version label ("2.5.1+cpu"), else by its
+ * package. CTranslate2's wheels for aarch64 are for the CPU (docs/hardware_support.md); of torch's and
+ * of what conda built the name does not tell. */
+static enum build build_of(const struct chooser *c)
+{
+    enum build files = build_of_files(c);
+    if (files != BUILD_UNKNOWN) {
+        return files;
+    }
+    const char *version = c->dist && c->dist->version ? c->dist->version : "";
+    const char *local = strchr(version, '+');
+    if (local) {
+        return starts_with(local, "+cpu")    ? BUILD_CPU
+               : starts_with(local, "+rocm") ? BUILD_ROCM
+               : starts_with(local, "+cu")   ? BUILD_CUDA
+                                             : BUILD_UNKNOWN;
+    }
+    if (c->dist && c->dist->kind == PY_DIST_CONDA) {
+        return BUILD_UNKNOWN;
+    }
+    if (on_arm(c)) {
+        return c->choice->app == MEND_APP_CTRANSLATE2 ? BUILD_CPU : BUILD_UNKNOWN;
+    }
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        bool is = c->dist ? strcmp(c->dist->name_normal, packages[i].package) == 0
+                          : packages[i].app == c->choice->app;
+        if (is) { // torch has builds for both: without one installed, either may be meant
+            return !c->dist && c->choice->app == MEND_APP_TORCH ? BUILD_UNKNOWN : packages[i].build;
+        }
+    }
+    return BUILD_UNKNOWN;
+}
+
+static const char *app_text(const struct chooser *c)
+{
+    return c->dist && c->dist->version
+               ? arena_printf(c->a, "%s %s", c->dist->name_normal, c->dist->version)
+               : mend_app_name(c->choice->app);
+}
+
+/* ------------------------------------------------------------------ questions to a GPU */
+
+static bool against(struct mend_candidate *x, const char *cause, const char *why, const char *step)
+{
+    x->cause = cause;
+    x->why = why;
+    x->step = step;
+    return true;
+}
+
+/* What was run on it, by its address where that was told; NULL: nothing. */
+static const struct mend_ran *ran_on(const struct chooser *c, const struct mend_candidate *x)
+{
+    for (size_t i = 0; i < c->o->n_ran; i++) {
+        const struct mend_ran *r = &c->o->ran[i];
+        bool told = r->bdf && x->gpu && x->gpu->bdf;
+        bool same = told ? strcasecmp(r->bdf, x->gpu->bdf) == 0 : r->index == x->index;
+        if (r->device == x->device && same) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static bool has_passed(const struct chooser *c, const struct mend_candidate *x)
+{
+    const struct mend_ran *r = ran_on(c, x);
+    return r && r->passed;
+}
+
+/* What files cannot tell counts no more where it has run. */
+static bool ask_state(struct chooser *c, struct mend_candidate *x)
+{
+    const struct host_problem *p;
+    enum host_state state = mend_gpu_state(x->gpu, &p);
+    if (state == HOST_YES || (state == HOST_UNKNOWN && has_passed(c, x))) {
+        return false;
+    }
+    return against(x, p->id,
+                   state == HOST_NO
+                       ? p->text
+                       : arena_printf(c->a, "whether it can be used cannot be told: %s", p->text),
+                   p->step);
+}
+
+static bool ask_vendor(struct chooser *c, struct mend_candidate *x)
+{
+    if (x->gpu->vendor == HOST_NVIDIA || x->gpu->vendor == HOST_AMD) {
+        return false;
+    }
+    return against(x, "vendor-not-served",
+                   arena_printf(c->a, "%s has no build for this kind of GPU that gpumend knows",
+                                mend_app_name(c->choice->app)),
+                   NULL);
+}
+
+static bool ask_hidden(struct chooser *c, struct mend_candidate *x)
+{
+    bool nvidia = x->gpu->vendor == HOST_NVIDIA;
+    const struct mend_visible *list = nvidia ? &c->cuda : &c->rocm;
+    if (x->index >= 0) {
+        return false;
+    }
+    const char *what = list->hidden ? list->hidden : list->filter ? list->filter : "a variable";
+    return against(x, "hidden", arena_printf(c->a, "%s hides it", what),
+                   arena_printf(c->a, "unset %.*s", (int)strcspn(what, "="), what));
+}
+
+static bool ask_build(struct chooser *c, struct mend_candidate *x)
+{
+    bool nvidia = x->gpu->vendor == HOST_NVIDIA;
+    if (c->build == BUILD_UNKNOWN || c->build == (nvidia ? BUILD_CUDA : BUILD_ROCM)) {
+        return false;
+    }
+    const char *needs = nvidia ? "CUDA" : "ROCm";
+    bool ctranslate2 = c->choice->app == MEND_APP_CTRANSLATE2;
+    const char *step = arena_printf(
+        c->a, ctranslate2 && on_arm(c) ? "build %s for %s from its source" :
+        ctranslate2 && !nvidia
+            ? "install a build of %s for %s: a wheel from its releases on GitHub (since 4.7.0)"
+            : "install a build of %s for %s",
+        mend_app_name(c->choice->app), needs);
+    if (c->build == BUILD_CPU) {
+        return against(x, "cpu-only-build",
+                       arena_printf(c->a, "%s is built for the CPU alone%s", app_text(c),
+                                    on_arm(c) ? " on aarch64" : ""),
+                       step);
+    }
+    return against(x, "other-build",
+                   arena_printf(c->a, "%s is built for %s, and this GPU needs %s", app_text(c),
+                                nvidia ? "ROCm" : "CUDA", needs),
+                   step);
+}
+
+/* ------------------------------------------------------------------ gfx targets */
+
+static bool lists(const struct kb_strs *list, const char *text)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->items[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The targets that the installed build has kernels for, where its row says it; else those of the
+ * newest ROCm release that the table holds. */
+static const struct kb_strs *targets(const struct chooser *c)
+{
+    const char *version = c->dist && c->dist->version ? c->dist->version : NULL;
+    const char *label = version ? strchr(version, '+') : NULL;
+    for (size_t i = 0; label && i < c->builds.n; i++) {
+        const struct kb_build *b = &c->builds.rows[i];
+        if (b->gfx.n && strcmp(b->package, c->dist->name_normal) == 0 &&
+            strcmp(b->build, label + 1) == 0 &&
+            model_version_fits(c->a, b->versions,
+                               arena_strndup(c->a, version, (size_t)(label - version)))) {
+            return &b->gfx;
+        }
+    }
+    const struct kb_rocm *newest = NULL;
+    for (size_t i = 0; i < c->rocms.n; i++) { // the ids ascend, "rocm-6.0" to "rocm-7.1"
+        if (c->rocms.rows[i].kind == KB_ROCM_RELEASE) {
+            newest = &c->rocms.rows[i];
+        }
+    }
+    return newest ? &newest->gfx : NULL;
+}
+
+/* "gfx1031" with "10.3.0" is taken for gfx1030: the last digits are the minor version and the
+ * stepping, in hexadecimal. */
+static const char *gfx_of(struct arena *a, const char *override)
+{
+    uint64_t part[3];
+    struct str rest = str_of(override);
+    for (size_t i = 0; i < 3; i++) {
+        if (!str_u64(str_cut(&rest, '.'), &part[i]) || part[i] > 15) {
+            return NULL;
+        }
+    }
+    return arena_printf(a, "gfx%u%x%x", (unsigned)part[0], (unsigned)part[1], (unsigned)part[2]);
+}
+
+static const struct kb_rocm *override_row(const struct chooser *c, const char *gfx,
+                                          const char *value)
+{
+    for (size_t i = 0; i < c->rocms.n; i++) {
+        const struct kb_rocm *r = &c->rocms.rows[i];
+        if (r->kind == KB_ROCM_OVERRIDE && lists(&r->gfx, gfx) &&
+            (value ? strcmp(r->override, value) == 0 : r->verdict == KB_VERDICT_SAME_ISA)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* What HSA_OVERRIDE_GFX_VERSION that is set already makes of it. */
+static bool ask_set_override(struct chooser *c, struct mend_candidate *x, const char *gfx,
+                             const char *set, const struct kb_strs *has)
+{
+    const char *as = gfx_of(c->a, set);
+    const struct kb_rocm *row = override_row(c, gfx, set);
+    bool same = as && strcmp(as, gfx) == 0;
+    if (as && (same || (row && row->verdict == KB_VERDICT_SAME_ISA)) && lists(has, as)) {
+        return false;
+    }
+    return against(x, "wrong-override",
+                   arena_printf(c->a,
+                                "HSA_OVERRIDE_GFX_VERSION=%s does not make a %s run code that it "
+                                "can execute",
+                                set, gfx),
+                   "unset HSA_OVERRIDE_GFX_VERSION");
+}
+
+static bool ask_gfx(struct chooser *c, struct mend_candidate *x)
+{
+    const struct kb_strs *has = targets(c);
+    if (x->gpu->vendor != HOST_AMD || !has) {
+        return false;
+    }
+    if (x->gpu->gfx.state != HOST_YES) {
+        return against(x, "gfx-unknown", "its gfx target is not known", NULL);
+    }
+    const char *gfx = x->gpu->gfx.value;
+    const char *set = mend_variable(&c->o->variables, "HSA_OVERRIDE_GFX_VERSION");
+    if (set) {
+        return ask_set_override(c, x, gfx, set, has);
+    }
+    const struct kb_rocm *row = lists(has, gfx) ? NULL : override_row(c, gfx, NULL);
+    const char *as = row ? gfx_of(c->a, row->override) : NULL;
+    if (as && lists(has, as)) {
+        x->override = row->override;
+        VEC_PUSH(c->a, &c->choice->notes,
+                 arena_printf(c->a,
+                              "%s: official builds carry no kernels for %s; "
+                              "HSA_OVERRIDE_GFX_VERSION=%s makes it run those for %s, which only a "
+                              "run can confirm",
+                              x->name, gfx, row->override, as));
+        return false;
+    }
+    if (lists(has, gfx)) {
+        return false;
+    }
+    return against(x, "gfx-not-covered",
+                   arena_printf(c->a, "official ROCm builds carry no kernels for %s", gfx), NULL);
+}
+
+/* ------------------------------------------------------------------ findings */
+
+/* The first error in the application's own process. What has no script is about the machine, and
+ * host_judge() tells of each GPU apart. */
+static const struct diag_finding *first_error(const struct chooser *c)
+{
+    for (size_t i = 0; c->dist && i < c->report->findings.n; i++) {
+        const struct diag_finding *f = c->report->findings.items[i];
+        if (f->severity == DIAG_ERROR && f->scripts.n) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the import itself fails, on whatever device. */
+static bool import_fails(const struct chooser *c)
+{
+    for (size_t i = 0; c->dist && i < c->m->processes.n; i++) {
+        const struct model_process *p = c->m->processes.items[i];
+        if (p->fatal || (p->ldso && p->ldso->start_failed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A sentence as a part of another: without its stop. */
+static const char *clause(struct arena *a, const char *sentence)
+{
+    size_t n = strlen(sentence);
+    return n && sentence[n - 1] == '.' ? arena_strndup(a, sentence, n - 1) : sentence;
+}
+
+static const char *step_of(const struct chooser *c, const struct diag_finding *f)
+{
+    return f->repairs.n == 0 ? NULL
+           : f->repairs.items[0].command
+               ? arena_printf(c->a, "%s: %s", clause(c->a, f->repairs.items[0].text),
+                              f->repairs.items[0].command)
+               : f->repairs.items[0].text;
+}
+
+static bool ask_findings(struct chooser *c, struct mend_candidate *x)
+{
+    const struct diag_finding *f = first_error(c);
+    if (c->o->standing) {
+        return against(x, c->o->standing_cause, clause(c->a, c->o->standing), NULL);
+    }
+    return f && against(x, diag_causes[f->cause].id, clause(c->a, f->summary), step_of(c, f));
+}
+
+/* Why the runtime counted no device, or not this one. */
+static const char *not_reached(const struct chooser *c, const struct mend_candidate *x)
+{
+    for (size_t i = 0; i < c->o->n_ran; i++) {
+        const struct mend_ran *r = &c->o->ran[i];
+        if (r->device == x->device && r->index < 0 && r->why) {
+            return arena_printf(c->a, "the probe did not come as far as this GPU: %s", r->why);
+        }
+    }
+    return "the probe did not come as far as this GPU";
+}
+
+static bool ask_ran(struct chooser *c, struct mend_candidate *x)
+{
+    const struct mend_ran *r = ran_on(c, x);
+    if (!c->o->was_run || (r && r->passed && r->formats)) {
+        return false;
+    }
+    const char *why = !r ? not_reached(c, x)
+                      : r->why ? arena_printf(c->a, "the probe failed on it: %s", r->why)
+                               : "no library of the environment has multiplied on it";
+    return against(x, "probe-failed", why, model_command(c->m, "probe", ""));
+}
+
+/* ------------------------------------------------------------------ memory */
+
+/* The table's memory of an NVIDIA card by its PCI id, in GiB; 0: not known. */
+static unsigned table_gib(const struct chooser *c, const struct host_gpu *g)
+{
+    const char *id = arena_printf(c->a, "%04x", (unsigned)g->device_id);
+    for (size_t i = 0; g->bdf && i < c->gpus.n; i++) {
+        const struct kb_gpu *row = &c->gpus.rows[i];
+        if (row->vendor == KB_VENDOR_NVIDIA && row->memory_gib > 0 && lists(&row->pci, id)) {
+            return (unsigned)row->memory_gib;
+        }
+    }
+    return 0;
+}
+
+static void gpu_memory(struct chooser *c, struct mend_candidate *x)
+{
+    const struct host_gpu *g = x->gpu;
+    const struct mend_ran *r = ran_on(c, x);
+    unsigned gib = g->vendor == HOST_NVIDIA ? table_gib(c, g) : 0;
+    if (r && r->free_bytes) {
+        x->available_bytes = r->free_bytes;
+        x->available_why = "free when it was probed";
+    } else if (g->mig.n) {
+        x->available_why = "it is divided (MIG), and how much an instance has stands in no file";
+    } else if (g->memory.state == HOST_YES) {
+        uint64_t parts =
+            g->partitions.state == HOST_YES && g->partitions.number > 1 ? g->partitions.number : 1;
+        x->available_bytes = g->memory.number / parts;
+        x->available_why = g->memory.where;
+    } else if (gib) {
+        x->available_bytes = ((uint64_t)gib << 30) / 16 * 15;
+        x->available_why =
+            arena_printf(c->a, "sold with %u GiB; 1/16 left for error correction", gib);
+    } else {
+        x->available_why = "the driver does not tell it in files, and the table of cards does not "
+                           "have it";
+    }
+}
+
+static void cpu_memory(struct chooser *c, struct mend_candidate *x)
+{
+    const struct host_cpu *cpu = &c->h->cpu;
+    const struct host_fact *total = &cpu->memory_total, *limit = &cpu->memory_limit;
+    bool limited =
+        limit->state == HOST_YES && (total->state != HOST_YES || limit->number < total->number);
+    if (limited || total->state == HOST_YES) {
+        x->available_bytes = limited ? limit->number : total->number;
+        x->available_why = limited ? "the limit of the control group" : total->where;
+    } else {
+        x->available_why = total->why;
+    }
+}
+
+static struct mend_memory required(const struct chooser *c, const struct kb_model *model,
+                                   enum mend_device_kind device, enum mend_compute compute)
+{
+    if (c->o->memory_bytes) {
+        return (struct mend_memory){MEND_MEMORY_GIVEN, c->o->memory_bytes, NULL};
+    }
+    return model ? mend_model_memory(&c->models, model, c->choice->app, device, compute)
+                 : (struct mend_memory){MEND_MEMORY_UNKNOWN, 0, NULL};
+}
+
+static enum host_state fits(const struct mend_candidate *x, const struct mend_memory *need)
+{
+    return !x->available_bytes || need->how == MEND_MEMORY_UNKNOWN ? HOST_UNKNOWN
+           : need->bytes <= x->available_bytes                     ? HOST_YES
+                                                                   : HOST_NO;
+}
+
+/* The best type that fits. Of a model whose need is known on a device whose memory is not, the
+ * smallest; of an unknown need, the best. */
+static bool take_compute(struct chooser *c, struct mend_candidate *x, const struct kb_model *model)
+{
+    enum mend_compute list[MEND_COMPUTES];
+    const char *capability = x->gpu && x->gpu->compute_capability.state == HOST_YES
+                                 ? x->gpu->compute_capability.value
+                                 : NULL;
+    const struct mend_ran *r = x->gpu && c->o->was_run ? ran_on(c, x) : NULL;
+    const struct mend_computes_for f = {.app = c->choice->app,
+                                        .device = x->device,
+                                        .capability = capability,
+                                        .machine = on_arm(c) ? "aarch64" : "x86_64",
+                                        .formats = r ? r->formats : MEND_FORMATS_ALL};
+    size_t n = mend_computes(&c->models, c->a, &f, list);
+    for (size_t i = 0; i < n; i++) {
+        struct mend_memory need = required(c, model, x->device, list[i]);
+        enum host_state state = fits(x, &need);
+        bool smaller = i == 0 || need.bytes < x->required.bytes;
+        if (smaller || state == HOST_YES) {
+            x->compute = list[i];
+            x->required = need;
+            x->fits = state;
+        }
+        if (state == HOST_YES || need.how == MEND_MEMORY_UNKNOWN) {
+            break;
+        }
+    }
+    return n > 0;
+}
+
+static const char *need_text(struct chooser *c, const struct mend_candidate *x)
+{
+    const char *name = c->model ? c->choice->model : "the model";
+    if (x->required.how == MEND_MEMORY_GIVEN) {
+        return arena_printf(c->a, "%s needs %s", name, mend_gib(c->a, x->required.bytes));
+    }
+    return arena_printf(c->a, "%s needs about %s in %s (%s)", name,
+                        mend_gib(c->a, x->required.bytes), mend_compute_name(x->compute),
+                        mend_memory_name(x->required.how));
+}
+
+static bool ask_memory(struct chooser *c, struct mend_candidate *x)
+{
+    if (!take_compute(c, x, c->model)) {
+        return against(x, "no-compute-type", "no compute type is known to run on it", NULL);
+    }
+    if (x->fits != HOST_NO) {
+        return false;
+    }
+    return against(x, "too-small",
+                   arena_printf(c->a, "%s, and it has %s", need_text(c, x),
+                                mend_gib(c->a, x->available_bytes)),
+                   NULL);
+}
+
+/* ------------------------------------------------------------------ candidates */
+
+typedef bool question(struct chooser *c, struct mend_candidate *x);
+
+static void judge(struct chooser *c, struct mend_candidate *x)
+{
+    static question *const questions[] = {ask_state, ask_vendor, ask_hidden,
+                                          ask_build, ask_gfx,    ask_findings, ask_ran};
+    for (size_t i = 0; x->gpu && i < sizeof questions / sizeof *questions; i++) {
+        if (questions[i](c, x)) {
+            return;
+        }
+    }
+    x->usable = !ask_memory(c, x);
+}
+
+static void add_candidate(struct chooser *c, const struct host_gpu *g, enum mend_device_kind device,
+                          long index)
+{
+    struct mend_candidate x = {.device = device, .gpu = g, .index = index, .name = g->name};
+    gpu_memory(c, &x);
+    judge(c, &x);
+    VEC_PUSH(c->a, &c->choice->candidates, x);
+}
+
+static void add_visible(struct chooser *c, const struct mend_visible *list, enum mend_device_kind device)
+{
+    for (size_t i = 0; i < list->gpus.n; i++) {
+        add_candidate(c, list->gpus.items[i], device, list->sure ? (long)i : 0);
+    }
+}
+
+static bool counted(const struct mend_visible *list, const struct host_gpu *g)
+{
+    for (size_t i = 0; i < list->gpus.n; i++) {
+        if (list->gpus.items[i] == g) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_all(struct chooser *c)
+{
+    add_visible(c, &c->cuda, MEND_DEVICE_CUDA);
+    add_visible(c, &c->rocm, MEND_DEVICE_ROCM);
+    for (size_t i = 0; i < c->h->gpus.n; i++) {
+        const struct host_gpu *g = &c->h->gpus.items[i];
+        if (!counted(&c->cuda, g) && !counted(&c->rocm, g)) {
+            add_candidate(c, g,
+                          g->vendor == HOST_NVIDIA ? MEND_DEVICE_CUDA
+                          : g->vendor == HOST_AMD  ? MEND_DEVICE_ROCM
+                                                   : MEND_DEVICE_NONE,
+                          -1);
+        }
+    }
+    struct mend_candidate cpu = {.device = MEND_DEVICE_CPU, .index = -1, .name = "the CPU"};
+    cpu_memory(c, &cpu);
+    judge(c, &cpu);
+    VEC_PUSH(c->a, &c->choice->candidates, cpu);
+}
+
+/* Positive when x is the better one. What fits comes before what may fit; then the more precise
+ * type, the larger memory, the newer device; at last the lower index. */
+static int compare(const struct mend_candidate *x, const struct mend_candidate *y)
+{
+    if (x->fits != y->fits) {
+        return x->fits == HOST_YES ? 1 : -1;
+    }
+    if (x->compute != y->compute) {
+        return x->compute < y->compute ? 1 : -1;
+    }
+    if (x->available_bytes != y->available_bytes) {
+        return x->available_bytes > y->available_bytes ? 1 : -1;
+    }
+    return x->index == y->index ? 0 : x->index < y->index ? 1 : -1;
+}
+
+static bool is_explicit(const struct chooser *c)
+{
+    return c->o->device.kind == MEND_DEVICE_CUDA || c->o->device.kind == MEND_DEVICE_ROCM;
+}
+
+static bool is_sure(const struct chooser *c, enum mend_device_kind device)
+{
+    return device == MEND_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
+}
+
+/* Which card a number means is not known where the list is not sure; then all of them count. */
+static bool is_asked_for(const struct chooser *c, const struct mend_candidate *x)
+{
+    const struct mend_device *d = &c->o->device;
+    const struct mend_visible *list = d->kind == MEND_DEVICE_ROCM ? &c->rocm : &c->cuda;
+    return !is_explicit(c) ||
+           (x->device == d->kind &&
+            (d->index < 0 || x->index == d->index ||
+             (!list->sure && (size_t)d->index < list->shown)));
+}
+
+/* Of cards of which any may be the device 0, the least counts: what it can do, all can. */
+static struct mend_candidate *least(struct mend_choice *choice, enum mend_device_kind device)
+{
+    struct mend_candidate *worst = NULL;
+    for (size_t i = 0; i < choice->candidates.n; i++) {
+        struct mend_candidate *x = &choice->candidates.items[i];
+        if (x->device != device || x->index < 0) {
+            continue;
+        }
+        if (!x->usable) {
+            return NULL;
+        }
+        worst = !worst || compare(x, worst) < 0 ? x : worst;
+    }
+    return worst;
+}
+
+static struct mend_candidate *best_gpu(struct chooser *c)
+{
+    struct mend_candidate *best = NULL;
+    for (size_t i = 0; i < c->choice->candidates.n; i++) {
+        struct mend_candidate *x = &c->choice->candidates.items[i];
+        if (!x->gpu || !x->usable || !is_asked_for(c, x) ||
+            (!is_sure(c, x->device) && x != least(c->choice, x->device))) {
+            continue;
+        }
+        best = !best || compare(x, best) > 0 ? x : best;
+    }
+    return best;
+}
+
+/* What is said of the GPU when none is taken: of a card that the user has and lost rather than of
+ * integrated graphics; of the first. */
+static const struct mend_candidate *spokesman(const struct chooser *c)
+{
+    const struct mend_candidate *found = NULL;
+    for (size_t i = 0; i < c->choice->candidates.n; i++) {
+        const struct mend_candidate *x = &c->choice->candidates.items[i];
+        if (x->gpu && !x->usable && is_asked_for(c, x) &&
+            (!found || (found->gpu->integrated && !x->gpu->integrated) ||
+             (strcmp(found->cause, "vendor-not-served") == 0 &&
+              strcmp(x->cause, "vendor-not-served") != 0 && !x->gpu->integrated))) {
+            found = x;
+        }
+    }
+    return found;
+}
+
+/* ------------------------------------------------------------------ threads */
+
+/* CTranslate2's default number of threads (docs/parallel.md): enough for what the CPU does beside a
+ * GPU. */
+enum { THREADS_BESIDE_GPU = 4 };
+
+static void take_threads(struct chooser *c, bool gpu)
+{
+    const struct host_cpu *cpu = &c->h->cpu;
+    struct mend_choice *r = c->choice;
+    if (cpu->cores.state != HOST_YES || cpu->cores.number == 0) {
+        r->threads = THREADS_BESIDE_GPU;
+        r->threads_why = arena_printf(c->a, "the number of cores is not known (%s)",
+                                      cpu->cores.why ? cpu->cores.why : "none");
+        return;
+    }
+    unsigned cores = cpu->cores.number > 4096 ? 4096 : (unsigned)cpu->cores.number;
+    r->threads = gpu && cores > THREADS_BESIDE_GPU ? THREADS_BESIDE_GPU : cores;
+    const char *limits = cpu->quota.state == HOST_YES && cpu->cores_online.state == HOST_YES &&
+                                 cores < cpu->cores_online.number
+                             ? " within the quota of the control group"
+                             : "";
+    r->threads_why =
+        arena_printf(c->a, "%u %s usable%s; which of them share a physical core is not looked at",
+                     cores, cores == 1 ? "processor is" : "processors are", limits);
+}
+
+/* ------------------------------------------------------------------ the answer */
+
+static const char *argument(const struct chooser *c, const struct mend_candidate *x)
+{
+    bool gpu = x->gpu != NULL;
+    switch (c->choice->app) {
+    case MEND_APP_CTRANSLATE2:
+        return gpu ? "cuda" : "cpu";
+    case MEND_APP_TORCH: // torch calls ROCm's devices cuda as well
+        return gpu ? arena_printf(c->a, "cuda:%ld", x->index) : "cpu";
+    case MEND_APP_ONNXRUNTIME:
+    case MEND_APPS:
+        break;
+    }
+    for (size_t i = 0; gpu && i < sizeof packages / sizeof *packages; i++) {
+        bool is = c->dist ? strcmp(c->dist->name_normal, packages[i].package) == 0
+                          : packages[i].build ==
+                                (x->device == MEND_DEVICE_ROCM ? BUILD_ROCM : BUILD_CUDA);
+        if (is && packages[i].provider) {
+            return packages[i].provider;
+        }
+    }
+    return gpu ? "CUDAExecutionProvider" : "CPUExecutionProvider";
+}
+
+static void export(struct chooser *c, const char *name, const char *value)
+{
+    VEC_PUSH(c->a, &c->choice->exports, (struct mend_export){name, value});
+}
+
+static void take_exports(struct chooser *c, const struct mend_candidate *x)
+{
+    struct mend_choice *r = c->choice;
+    const char *threads = arena_printf(c->a, "%u", r->threads);
+    export(c, "GPUMEND_DEVICE", mend_device_name(x->device));
+    export(c, "GPUMEND_DEVICE_INDEX", arena_printf(c->a, "%ld", x->gpu ? x->index : 0));
+    export(c, "GPUMEND_APP_DEVICE", r->argument);
+    export(c, "GPUMEND_COMPUTE_TYPE", mend_compute_name(x->compute));
+    export(c, "GPUMEND_THREADS", threads);
+    export(c, "GPUMEND_REASON", r->reason);
+    export(c, "OMP_NUM_THREADS", threads);
+    if (x->device == MEND_DEVICE_CUDA && c->cuda.set_order) {
+        export(c, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    }
+    if (x->override) {
+        export(c, "HSA_OVERRIDE_GFX_VERSION", x->override);
+    }
+}
+
+static const char *memory_text(struct chooser *c, const struct mend_candidate *x)
+{
+    if (x->required.how == MEND_MEMORY_UNKNOWN) {
+        return c->model ? arena_printf(c->a, "how much memory %s takes with %s is not known",
+                                       c->choice->model, mend_app_name(c->choice->app))
+                        : "no model was named, so nothing is said of memory";
+    }
+    if (x->fits == HOST_UNKNOWN) {
+        return arena_printf(c->a, "%s; whether that fits cannot be told: %s", need_text(c, x),
+                            x->available_why);
+    }
+    return arena_printf(c->a, "%s, and it has %s", need_text(c, x),
+                        mend_gib(c->a, x->available_bytes));
+}
+
+static const char *gpu_sentence(struct chooser *c, const struct mend_candidate *x)
+{
+    const char *which =
+        is_sure(c, x->device)
+            ? x->name
+            : arena_printf(c->a, "One of several GPUs, taken for the least of them (%s),", x->name);
+    return arena_printf(c->a, "%s is used as %s %ld: %s.", which, mend_device_name(x->device),
+                        x->index, memory_text(c, x));
+}
+
+static const char *counted_text(struct chooser *c, const char *runtime,
+                                const struct mend_visible *list)
+{
+    size_t n = list->gpus.n;
+    return arena_printf(c->a, "%s counts %s here", runtime,
+                        n == 0   ? "no GPU"
+                        : n == 1 ? "one GPU"
+                                 : arena_printf(c->a, "%zu GPUs", n));
+}
+
+/* Why there is no GPU to use. */
+static const char *no_gpu_why(struct chooser *c, const struct mend_candidate *x)
+{
+    struct mend_choice *r = c->choice;
+    if (x) {
+        r->cause = x->cause;
+        r->step = x->step;
+        return arena_printf(c->a, "%s: %s", x->name, x->why);
+    }
+    if (c->h->pci.state == HOST_UNKNOWN) {
+        r->cause = "gpus-unknown";
+        return arena_printf(c->a, "which GPUs there are cannot be told (%s: %s)", c->h->pci.where,
+                            c->h->pci.why);
+    }
+    if (is_explicit(c) ? !is_sure(c, c->o->device.kind) : !c->cuda.sure || !c->rocm.sure) {
+        r->cause = "device-unknown";
+        return "which GPU the device 0 is cannot be told, and not all of them would do";
+    }
+    r->cause = "no-gpu";
+    return !is_explicit(c) ? "there is no supported GPU"
+           : c->o->device.kind == MEND_DEVICE_CUDA
+               ? counted_text(c, "CUDA", &c->cuda)
+               : counted_text(c, "ROCm", &c->rocm);
+}
+
+/* What was asked for and cannot be had. */
+static const char *refusal(struct chooser *c, const char *why)
+{
+    const struct mend_device *d = &c->o->device;
+    const char *name = mend_device_name(d->kind);
+    return !is_explicit(c) ? arena_printf(c->a, "A GPU is required, and none can be used: %s.", why)
+           : d->index < 0 ? arena_printf(c->a, "No %s device can be used: %s.", name, why)
+                          : arena_printf(c->a, "%s:%d cannot be used: %s.", name, d->index, why);
+}
+
+/* The largest model of Whisper that fits a device which is usable but for its memory. */
+static void suggest_smaller(struct chooser *c)
+{
+    const struct kb_model *best = NULL;
+    for (size_t i = 0; c->model && !c->o->memory_bytes && i < c->models.n; i++) {
+        const struct kb_model *m = &c->models.rows[i];
+        bool larger = m->kind == KB_MODEL_MODEL && m->parameters_m < c->model->parameters_m &&
+                      (!best || m->parameters_m > best->parameters_m) &&
+                      strcmp(m->engine, "openai-whisper") == 0;
+        for (size_t k = 0; larger && k < c->choice->candidates.n; k++) {
+            struct mend_candidate x = c->choice->candidates.items[k];
+            bool small =
+                x.cause && strcmp(x.cause, "too-small") == 0 && (x.gpu || !c->o->require_gpu);
+            if (small && take_compute(c, &x, m) && x.fits == HOST_YES) {
+                best = m;
+                c->choice->smaller = arena_printf(
+                    c->a, "%s would fit (%s, %s, %s)", m->model, x.gpu ? x.name : "on the CPU",
+                    mend_compute_name(x.compute), mend_gib(c->a, x.required.bytes));
+                break;
+            }
+        }
+    }
+}
+
+static void nothing_works(struct chooser *c, const char *reason)
+{
+    c->choice->reason = reason;
+    c->choice->verdict = DIAG_BROKEN;
+    suggest_smaller(c);
+}
+
+static void settle(struct chooser *c, struct mend_candidate *x, const char *reason)
+{
+    struct mend_choice *r = c->choice;
+    x->chosen = true;
+    r->chosen = x;
+    r->reason = reason;
+    r->verdict =
+        x->fits == HOST_UNKNOWN && (c->model || c->o->memory_bytes) ? DIAG_CANNOT_TELL : DIAG_OK;
+    take_threads(c, x->gpu != NULL);
+    r->argument = argument(c, x);
+    take_exports(c, x);
+}
+
+static void say_not_chosen(struct chooser *c, const struct mend_candidate *best)
+{
+    for (size_t i = 0; i < c->choice->candidates.n; i++) {
+        struct mend_candidate *x = &c->choice->candidates.items[i];
+        if (x == best || x->why || !x->gpu || !is_sure(c, x->device)) {
+            continue;
+        }
+        bool alike = x->device == best->device && strcmp(x->name, best->name) == 0;
+        x->why = alike                   ? "it is of the same kind"
+                 : best->fits != x->fits ? "whether the model fits is not known of it"
+                 : best->compute != x->compute
+                     ? arena_printf(c->a, "it would run in %s", mend_compute_name(x->compute))
+                     : "it has less memory";
+    }
+}
+
+static void decide(struct chooser *c)
+{
+    struct mend_choice *r = c->choice;
+    struct mend_candidate *cpu = &r->candidates.items[r->candidates.n - 1];
+    struct mend_candidate *gpu = best_gpu(c);
+    const struct diag_finding *f = first_error(c);
+    if (import_fails(c) && f) {
+        r->cause = diag_causes[f->cause].id;
+        r->step = step_of(c, f);
+        nothing_works(c, arena_printf(c->a, "%s does not start here, on any device: %s.",
+                                      app_text(c), clause(c->a, f->summary)));
+        return;
+    }
+    if (gpu) {
+        settle(c, gpu, gpu_sentence(c, gpu));
+        say_not_chosen(c, gpu);
+        return;
+    }
+    const char *why = no_gpu_why(c, spokesman(c));
+    if (c->o->require_gpu || is_explicit(c)) {
+        nothing_works(c, refusal(c, why));
+    } else if (!cpu->usable) {
+        nothing_works(c, arena_printf(c->a, "Nothing fits: %s; the CPU: %s.", why, cpu->why));
+    } else {
+        r->fallback = true;
+        settle(c, cpu, arena_printf(c->a, "The CPU is used: %s.", why));
+    }
+}
+
+static void say_notes(struct chooser *c)
+{
+    struct mend_choice *r = c->choice;
+    if (r->chosen && r->chosen->device == MEND_DEVICE_CUDA && c->cuda.set_order) {
+        VEC_PUSH(c->a, &r->notes,
+                 "the GPUs differ: the index is right only with CUDA_DEVICE_ORDER=PCI_BUS_ID, "
+                 "because CUDA counts the fastest first else");
+    }
+    if (r->chosen && r->chosen->device == MEND_DEVICE_CUDA && !c->cuda.sure) {
+        VEC_PUSH(c->a, &r->notes,
+                 arena_printf(c->a,
+                              "which card %s names stands in no file; the UUID of a card says it, "
+                              "or CUDA_DEVICE_ORDER=PCI_BUS_ID with indices in that order",
+                              c->cuda.filter));
+    }
+    if (r->chosen && r->chosen->gpu && r->chosen->gpu->mig.n) {
+        VEC_PUSH(c->a, &r->notes,
+                 "a program uses one MIG instance; which one, "
+                 "CUDA_VISIBLE_DEVICES=MIG-UUID chooses");
+    }
+    if (r->chosen && r->chosen->gpu && c->build == BUILD_UNKNOWN && c->dist) {
+        VEC_PUSH(c->a, &r->notes,
+                 arena_printf(c->a, "whether %s was built for this GPU its version does not say",
+                              app_text(c)));
+    }
+    const struct mend_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
+    if (c->o->was_run && ran && !(ran->formats & MEND_FORMAT_FLOAT16)) {
+        VEC_PUSH(c->a, &r->notes, "float16 is not offered: the probe has not seen a product in it "
+                                  "that was right");
+    }
+    if (!c->dist) {
+        const char *where = c->m->env ? arena_printf(c->a, "in %s", c->m->env->prefix) : "here";
+        VEC_PUSH(c->a, &r->notes,
+                 arena_printf(c->a,
+                              "%s is not installed %s: whether a build of it works was not "
+                              "judged",
+                              mend_app_name(r->app), where));
+    }
+}
+
+static int load(struct chooser *c, struct gm_err *err)
+{
+    struct kb *kb = c->m->kb;
+    int rc = kb_models(kb, &c->models, err);
+    rc = rc < 0 ? rc : kb_gpus(kb, &c->gpus, err);
+    rc = rc < 0 ? rc : kb_rocms(kb, &c->rocms, err);
+    return rc < 0 ? rc : kb_builds(kb, &c->builds, err);
+}
+
+static int unknown_model(struct chooser *c, const char *name, struct gm_err *err)
+{
+    const char *meant = mend_model_near(&c->models, name);
+    return gm_err_set(err, GM_ERR_USAGE, "no model %s is known; %s%s%s: %s", name,
+                      meant ? "did you mean " : "these are", meant ? meant : "",
+                      meant ? "? These are" : "", mend_model_names(&c->models, c->a));
+}
+
+int mend_choose(struct model *m, const struct diag_report *report,
+                const struct mend_choose_options *o, struct mend_choice *ret, struct gm_err *err)
+{
+    struct mend_choice choice = {0};
+    struct chooser c = {
+        .m = m, .a = m->arena, .h = m->host, .report = report, .o = o, .choice = &choice};
+    if (!m->host) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s", m->host_why);
+    }
+    int rc = load(&c, err);
+    if (rc < 0) {
+        return rc;
+    }
+    c.model = o->model ? mend_model_find(&c.models, o->model) : NULL;
+    if (o->model && !c.model) {
+        return unknown_model(&c, o->model, err);
+    }
+    choice.model = c.model ? o->model : NULL;
+    c.dist = mend_choose_app(m, o, &choice.app);
+    choice.app_version = c.dist ? c.dist->version : NULL;
+    c.build = build_of(&c);
+    mend_visible_cuda(m->host, &o->variables, c.a, &c.cuda);
+    mend_visible_rocm(m->host, &o->variables, c.a, &c.rocm);
+    add_all(&c);
+    decide(&c);
+    say_notes(&c);
+    *ret = choice;
+    return 0;
+}

@@ -1,0 +1,54 @@
+/*
+ * The variables that choose a device for one start: which GPUs the vendors' runtimes show to the
+ * program, and the override that some AMD GPUs need. What is taken is what mend_choose() takes, and
+ * devices are numbered as there: as the runtime counts them with the variables of the start
+ * (choose/visible.h), so that `gpumend choose` and `gpumend run --device` never name another card.
+ *
+ * Two things differ from `gpumend choose`, because here the program is known. It is judged as it
+ * will start: what a library mends does not count against a GPU, and what stands does. And where its
+ * environment has none of the applications that mend_choose() knows, no build is assumed.
+ *
+ * Sources: CUDA C++ Programming Guide, "CUDA Environment Variables" (an index that is invalid ends
+ * the list, so that "-1" hides every GPU; CUDA_DEVICE_ORDER); ROCm documentation, "GPU isolation
+ * techniques".
+ */
+#ifndef GPUMEND_CHOOSE_DEVICE_H
+#define GPUMEND_CHOOSE_DEVICE_H
+
+#include "host/host.h"
+#include "launch/launch.h"
+
+struct mend_ran; // choose/choose.h
+
+enum mend_device_kind { MEND_DEVICE_NONE, MEND_DEVICE_AUTO, MEND_DEVICE_CUDA, MEND_DEVICE_ROCM,
+                        MEND_DEVICE_CPU };
+
+struct mend_device {
+    enum mend_device_kind kind; // NONE: nothing is chosen
+    int index;                  // as its runtime counts; -1: the best that can be used
+};
+
+/* "auto", "cuda", "cuda:1", "rocm", "rocm:0", "cpu". */
+bool mend_device_parse(const char *text, struct mend_device *ret);
+
+struct mend_device_question {
+    struct mend_device device;
+    bool require_gpu; // whether a GPU can be used is asked
+    bool keep_env;    // variables that are set stay as they are
+    const struct mend_program *program;
+    const struct model_target_options *start; // its environment, folder, user and file system
+};
+
+/* Appends the variables to the changes of the launch, and a remark where it is not as asked; the
+ * errors that the launch leaves count. The answer is whether the program can use a GPU of the kind
+ * that is asked for, unknown unless that or require_gpu is asked; ret_why: why not, if not yes. */
+enum host_state mend_device_set(struct arena *a, const struct mend_device_question *q,
+                                struct mend_launch *launch, const char **ret_why);
+
+/* After the devices were run that the launch shows, counted as it counts them: the variables show
+ * those alone that passed, and none where none did, so that the program uses the CPU. False: a
+ * variable that is set and kept (keep_env) shows others; nothing is changed then. */
+bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
+                             const struct mend_ran *ran, size_t n, struct mend_launch *launch);
+
+#endif

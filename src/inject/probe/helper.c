@@ -1,0 +1,367 @@
+#include "inject/probe/cuda.h"
+#include "inject/probe/helper.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject/probe/amd.h"
+
+static const struct {
+    const char *name;
+    void (*run)(const struct job *j);
+} stages[] = {
+    {"driver-found", stage_driver_found},
+    {"driver-opens", stage_driver_opens},
+    {"driver-symbols", stage_driver_symbols},
+    {"driver-version", stage_driver_version},
+    {"driver-init", stage_driver_init},
+    {"device-count", stage_device_count},
+    {"visible-devices", stage_visible_devices},
+    {"context", stage_context},
+    {"attributes", stage_attributes},
+    {"memory-free", stage_memory_free},
+    {"memory", stage_memory},
+    {"kernel", stage_kernel},
+    {"nvml", stage_nvml},
+    {"cpu", stage_cpu},
+    {"kfd", stage_kfd},
+    {"hsa", stage_hsa},
+    {"hip-init", stage_hip_init},
+    {"hip-device", stage_hip_device},
+    {"hip-memory", stage_hip_memory},
+    {"hiprtc-kernel", stage_hiprtc_kernel},
+    {"hipblas-float32", stage_hipblas_float32},
+    {"hipblas-float16", stage_hipblas_float16},
+    {"hipblas-bfloat16", stage_hipblas_bfloat16},
+    {"hipblas-int8", stage_hipblas_int8},
+    {"miopen-convolution", stage_miopen_convolution},
+    {"cudart", stage_cudart},
+    {"cudart-memory", stage_cudart_memory},
+    {"cublas", stage_cublas},
+    {"cublas-start", stage_cublas_start},
+    {"cublas-float32", stage_cublas_gemm},
+    {"cublas-tf32", stage_cublas_gemm},
+    {"cublas-float16", stage_cublas_gemm},
+    {"cublas-bfloat16", stage_cublas_gemm},
+    {"cublas-int8", stage_cublas_gemm},
+    {"cublaslt-float32", stage_cublaslt_gemm},
+    {"cublaslt-tf32", stage_cublaslt_gemm},
+    {"cublaslt-float16", stage_cublaslt_gemm},
+    {"cublaslt-bfloat16", stage_cublaslt_gemm},
+    {"cublaslt-int8", stage_cublaslt_gemm},
+    {"cudnn", stage_cudnn},
+    {"cudnn-convolution", stage_cudnn_convolution},
+    {"nvrtc", stage_nvrtc},
+    {"nvrtc-run", stage_nvrtc_run},
+    {"nccl", stage_nccl},
+    {"nccl-allreduce", stage_nccl_allreduce},
+};
+
+/* ------------------------------------------------------------------ bindings */
+
+/*
+ * Linking against a glibc of today would bind these to GLIBC_2.34, which moved them into libc.so.6
+ * or changed how a program starts. The older versions are in every later glibc. DT_NEEDED names
+ * libdl.so.2, where they were before.
+ */
+#if defined(__x86_64__)
+#define OLD "GLIBC_2.2.5"
+#define OLD_DLINFO "GLIBC_2.3.3"
+#elif defined(__aarch64__)
+#define OLD "GLIBC_2.17"
+#define OLD_DLINFO "GLIBC_2.17"
+#else
+#error "the helper has no start for this architecture"
+#endif
+__asm__(".symver dlopen,dlopen@" OLD "\n"
+        ".symver dlsym,dlsym@" OLD "\n"
+        ".symver dlerror,dlerror@" OLD "\n"
+        ".symver dlinfo,dlinfo@" OLD_DLINFO "\n");
+
+int main(int argc, char **argv);
+
+/*
+ * The program's entry: the C library's own (crt1.o) is bound to the newest __libc_start_main. Stack
+ * and registers are as the psABI's process initialisation has them (x86-64 psABI 3.4.1; AArch64: the
+ * stack alike, x0 the function to register with atexit). No constructors: init and fini are NULL.
+ */
+#if defined(__x86_64__)
+__asm__(".symver __libc_start_main,__libc_start_main@" OLD "\n"
+        ".text\n.globl _start\n.type _start,@function\n_start:\n"
+        "    xorl %ebp, %ebp\n"
+        "    movq %rdx, %r9\n"
+        "    popq %rsi\n"
+        "    movq %rsp, %rdx\n"
+        "    andq $-16, %rsp\n"
+        "    pushq %rax\n"
+        "    pushq %rsp\n"
+        "    xorl %r8d, %r8d\n"
+        "    xorl %ecx, %ecx\n"
+        "    leaq main(%rip), %rdi\n"
+        "    call *__libc_start_main@GOTPCREL(%rip)\n"
+        "    hlt\n");
+#else
+__asm__(".symver __libc_start_main,__libc_start_main@" OLD "\n"
+        ".text\n.globl _start\n.type _start,%function\n_start:\n"
+        "    mov x29, #0\n"
+        "    mov x30, #0\n"
+        "    mov x5, x0\n"
+        "    ldr x1, [sp]\n"
+        "    add x2, sp, #8\n"
+        "    mov x6, sp\n"
+        "    adrp x0, main\n"
+        "    add x0, x0, :lo12:main\n"
+        "    mov x3, #0\n"
+        "    mov x4, #0\n"
+        "    bl __libc_start_main\n"
+        "    brk #0\n");
+#endif
+
+/* ------------------------------------------------------------------ saying */
+
+/* One line, at most PIPE_BUF bytes so that it is written at once; what is longer is cut. It begins
+ * with a line end, should a library have written to the descriptor. */
+struct line {
+    char text[4000];
+    size_t n;
+};
+
+static void put(struct line *l, const char *text, bool escape)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (; *text && l->n + 4 < sizeof l->text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (escape && (c <= ' ' || c == '%' || c == 0x7f)) {
+            l->text[l->n++] = '%';
+            l->text[l->n++] = hex[c >> 4];
+            l->text[l->n++] = hex[c & 15];
+        } else {
+            l->text[l->n++] = *text;
+        }
+    }
+}
+
+static void send(struct line *l)
+{
+    size_t done = 0;
+    l->text[l->n++] = '\n';
+    while (done < l->n) {
+        ssize_t n = write(REPORT_FD, l->text + done, l->n - done);
+        if (n <= 0) {
+            _exit(1); // nobody listens: the parent is gone
+        }
+        done += (size_t)n;
+    }
+}
+
+static void put_formatted(struct line *l, const char *fmt, va_list ap)
+{
+    char text[2000];
+    (void)vsnprintf(text, sizeof text, fmt, ap); // what is longer is cut
+    put(l, text, true);
+}
+
+void say_call(const char *function)
+{
+    struct line l = {.text = "\n", .n = 1};
+    put(&l, "call ", false);
+    put(&l, function, true);
+    send(&l);
+}
+
+void say_fact(const char *key, const char *fmt, ...)
+{
+    struct line l = {.text = "\n", .n = 1};
+    va_list ap;
+    put(&l, "fact ", false);
+    put(&l, key, true);
+    put(&l, " ", false);
+    va_start(ap, fmt);
+    put_formatted(&l, fmt, ap);
+    va_end(ap);
+    send(&l);
+}
+
+/* The end of the stage; the libraries' destructors are not what is asked about. */
+static _Noreturn void end(const char *verb, const char *fmt, va_list ap)
+{
+    struct line l = {.text = "\n", .n = 1};
+    put(&l, verb, false);
+    put_formatted(&l, fmt, ap);
+    send(&l);
+    _exit(0);
+}
+
+void say_passed(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    end("passed ", fmt, ap);
+}
+
+void say_unknown(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    end("unknown ", fmt, ap);
+}
+
+void say_skipped(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    end("skipped ", fmt, ap);
+}
+
+void say_failed(long code, const char *code_name, const char *fmt, ...)
+{
+    struct line l = {.text = "\n", .n = 1};
+    va_list ap;
+    char number[32];
+    (void)snprintf(number, sizeof number, "%ld", code);
+    put(&l, "failed ", false);
+    put(&l, number, true);
+    put(&l, " ", false);
+    put(&l, code_name ? code_name : "", true);
+    put(&l, " ", false);
+    va_start(ap, fmt);
+    put_formatted(&l, fmt, ap);
+    va_end(ap);
+    send(&l);
+    _exit(0);
+}
+
+/* ------------------------------------------------------------------ libraries */
+
+/* dlerror() forgets what it has said. */
+const char *library_error(void)
+{
+    static char last[2000] = "the loader gives no reason";
+    const char *text = dlerror();
+    if (text) {
+        (void)snprintf(last, sizeof last, "%s", text); // what is longer is cut
+    }
+    return last;
+}
+
+void *open_optional(const char *path)
+{
+    say_call("dlopen");
+    return path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+void *open_library(const char *path)
+{
+    if (!path) {
+        say_unknown("no library was named to the helper");
+    }
+    void *library = open_optional(path);
+    if (!library) {
+        say_failed(0, NULL, "%s does not open: %s", path, library_error());
+    }
+    return library;
+}
+
+void *symbol_optional(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+void *symbol(void *library, const char *name)
+{
+    void *found = dlsym(library, name);
+    if (!found) {
+        const char *path = library_path(library);
+        say_failed(0, NULL, "%s has no function %s", path ? path : "the library", name);
+    }
+    return found;
+}
+
+const char *library_path(void *library)
+{
+    struct link_map *map = NULL;
+    bool known = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0];
+    return known ? map->l_name : NULL;
+}
+
+/* ------------------------------------------------------------------ the job */
+
+const char *job_value(const struct job *j, const char *key)
+{
+    size_t n = strlen(key);
+    for (char *const *word = j->arguments; *word; word++) {
+        if (strncmp(*word, key, n) == 0 && (*word)[n] == '=') {
+            return *word + n + 1;
+        }
+    }
+    return NULL;
+}
+
+long job_number(const struct job *j, const char *key, long otherwise)
+{
+    const char *text = job_value(j, key);
+    bool negative = text && *text == '-';
+    long value = 0;
+    text += negative;
+    if (!text || !*text) {
+        return otherwise;
+    }
+    for (; *text >= '0' && *text <= '9' && value < 100000000000000L; text++) {
+        value = value * 10 + (*text - '0');
+    }
+    return *text ? otherwise : negative ? -value : value;
+}
+
+void job_load_all(const struct job *j)
+{
+    job_load_before(j, "");
+}
+
+void job_load_before(const struct job *j, const char *path)
+{
+    for (size_t i = 0; i < j->n_load && strcmp(j->load[i], path) != 0; i++) {
+        say_call("dlopen");
+        if (!dlopen(j->load[i], RTLD_NOW | RTLD_GLOBAL)) {
+            say_failed(0, NULL, "%s does not open: %s", j->load[i], library_error());
+        }
+    }
+}
+
+long now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); // cannot fail for this clock
+    return (long)t.tv_sec * 1000 + (long)(t.tv_nsec / 1000000);
+}
+
+static void job_read(struct job *j, char *const *arguments)
+{
+    *j = (struct job){.arguments = arguments};
+    for (char *const *word = arguments; *word && j->n_load < LOADS_MAX; word++) {
+        if (strncmp(*word, "load=", 5) == 0) {
+            j->load[j->n_load++] = *word + 5;
+        }
+    }
+    j->stage = job_value(j, "stage");
+    j->lib = job_value(j, "lib");
+    j->device = (int)job_number(j, "device", -1);
+}
+
+int main(int argc, char **argv)
+{
+    struct job j;
+    (void)fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC); // without the descriptor nothing can be said
+    job_read(&j, argv + (argc > 0));
+    for (size_t i = 0; j.stage && i < sizeof stages / sizeof *stages; i++) {
+        if (strcmp(stages[i].name, j.stage) == 0) {
+            stages[i].run(&j);
+        }
+    }
+    say_unknown("the helper has no stage %s", j.stage ? j.stage : "of no name");
+}

@@ -1,0 +1,427 @@
+#include "launch/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/folder.h"
+#include "launch/imports.h"
+#include "launch/teardown.h"
+
+const char *mend_env_value(const char *const *env, size_t n_env, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < n_env; i++) {
+        if (strncmp(env[i], name, n) == 0 && env[i][n] == '=') {
+            return env[i] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+char **mend_launch_env(struct arena *a, const char *const *env, size_t n_env,
+                       const struct mend_change *changes, size_t n)
+{
+    VEC(char *) out = {0};
+    for (size_t i = 0; i < n_env; i++) {
+        bool changed = false;
+        for (size_t k = 0; k < n && !changed; k++) {
+            size_t len = strlen(changes[k].name);
+            changed = strncmp(env[i], changes[k].name, len) == 0 && env[i][len] == '=';
+        }
+        if (!changed) {
+            VEC_PUSH(a, &out, arena_strdup(a, env[i]));
+        }
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (changes[k].value) {
+            VEC_PUSH(a, &out, arena_printf(a, "%s=%s", changes[k].name, changes[k].value));
+        }
+    }
+    VEC_PUSH(a, &out, NULL);
+    return out.items;
+}
+
+/* ------------------------------------------------------------------ one way */
+
+struct builder {
+    struct arena *a;
+    const char *const *env;
+    size_t n_env;
+    const struct mend_launch_options *options;
+    struct mend_launch *out;
+};
+
+/* Sets a variable; a later step replaces what an earlier one has set. */
+static const char *set(struct builder *b, const char *name, const char *value)
+{
+    const char *old = mend_env_value(b->env, b->n_env, name);
+    if (old && b->options->keep_env) {
+        return arena_printf(b->a, "%s is set, and --keep-env leaves it as it is", name);
+    }
+    for (size_t i = 0; i < b->out->changes.n; i++) {
+        if (strcmp(b->out->changes.items[i].name, name) == 0) {
+            b->out->changes.items[i].value = value;
+            return NULL;
+        }
+    }
+    VEC_PUSH(b->a, &b->out->changes, (struct mend_change){name, value});
+    return NULL;
+}
+
+static const char *current(const struct builder *b, const char *name)
+{
+    for (size_t i = 0; i < b->out->changes.n; i++) {
+        if (strcmp(b->out->changes.items[i].name, name) == 0) {
+            return b->out->changes.items[i].value;
+        }
+    }
+    return mend_env_value(b->env, b->n_env, name);
+}
+
+/* LD_PRELOAD is split at blanks and colons, and has no way to quote them. */
+static const char *preload(struct builder *b, const struct mend_step *s)
+{
+    const char *list = "";
+    for (size_t i = 0; i < s->n_paths; i++) {
+        if (strpbrk(s->paths[i], " :$\t\n")) {
+            return arena_printf(b->a, "LD_PRELOAD cannot name %s: it has a blank, a colon or a dollar "
+                                      "sign",
+                                str_printable(b->a, s->paths[i]));
+        }
+        list = arena_printf(b->a, "%s%s%s", list, *list ? ":" : "", s->paths[i]);
+    }
+    const char *old = current(b, "LD_PRELOAD");
+    return set(b, "LD_PRELOAD",
+               old && *old ? arena_printf(b->a, "%s:%s", list, old) : list);
+}
+
+static bool names_folder(const char *list, const char *folder)
+{
+    for (struct str rest = str_of(list); rest.s;) {
+        if (str_is(str_cut(&rest, ':'), folder)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The folder of links stands first in LD_LIBRARY_PATH, unless the way has put it there. */
+static const char *shadow(struct builder *b, const struct mend_step *s)
+{
+    const char *old = current(b, "LD_LIBRARY_PATH");
+    if (!b->options->shadow_folder || strcmp(s->folder, b->options->shadow_folder) != 0) {
+        return "there is no folder of the user's own for links (XDG_CACHE_HOME, HOME)";
+    }
+    for (size_t i = 0; i < s->n_links; i++) {
+        VEC_PUSH(b->a, &b->out->links, s->links[i]);
+    }
+    if (old && names_folder(old, s->folder)) {
+        return NULL;
+    }
+    return set(b, "LD_LIBRARY_PATH",
+               old && *old ? arena_printf(b->a, "%s:%s", s->folder, old) : s->folder);
+}
+
+static const char *take_step(struct builder *b, const struct mend_step *s)
+{
+    switch (s->kind) {
+    case MEND_SET_ENV:
+        return b->options->preload_only ? "--preload-only" : set(b, s->name, s->value);
+    case MEND_PRELOAD: return b->options->no_preload ? "--no-preload" : preload(b, s);
+    case MEND_SHADOW: return b->options->preload_only ? "--preload-only" : shadow(b, s);
+    case MEND_TEXT: return NULL;
+    case MEND_LINK:
+    case MEND_HOOK:
+    case MEND_EDIT_ELF:
+    case MEND_PACKAGES: break;
+    }
+    return "it is no matter of one start";
+}
+
+const char *mend_launch_way(struct arena *a, const struct mend_way *way, const char *const *env,
+                            size_t n_env, const struct mend_launch_options *options,
+                            struct mend_launch *ret)
+{
+    struct mend_launch out = {0};
+    struct builder b = {a, env, n_env, options, &out};
+    for (size_t i = 0; i < way->steps.n; i++) {
+        const char *why = take_step(&b, &way->steps.items[i]);
+        if (why) {
+            return why;
+        }
+    }
+    *ret = out;
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+static bool has_preload(const struct mend_way *way)
+{
+    for (size_t i = 0; i < way->steps.n; i++) {
+        if (way->steps.items[i].kind == MEND_PRELOAD) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct mend_told told(const struct diag_finding *f)
+{
+    return (struct mend_told){diag_causes[f->cause].id, f->summary, f->scripts.n > 0};
+}
+
+/* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own
+ * order decides the rest. */
+static bool goes_before(const struct mend_way *a, const struct mend_way *b)
+{
+    if (!b || mend_way_errors(a) != mend_way_errors(b)) {
+        return !b || mend_way_errors(a) > mend_way_errors(b);
+    }
+    return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n
+                                      : has_preload(a) < has_preload(b);
+}
+
+static const struct mend_way *choose(const struct mend_plan *plan, struct builder *b,
+                                     struct mend_launch *ret)
+{
+    const struct mend_way *best = NULL;
+    const char *refused = NULL;
+    for (size_t i = 0; i < plan->ways.n; i++) {
+        const struct mend_way *way = &plan->ways.items[i];
+        struct mend_launch launch;
+        if (way->reach != MEND_FOR_ONE_START || mend_way_errors(way) == 0 ||
+            !goes_before(way, best)) {
+            continue;
+        }
+        const char *why = mend_launch_way(b->a, way, b->env, b->n_env, b->options, &launch);
+        if (why) {
+            refused = refused ? refused : why;
+            continue;
+        }
+        best = way;
+        *ret = launch;
+    }
+    if (!best && refused && refused[0] != '-') {
+        VEC_PUSH(b->a, &ret->remarks, refused);
+    }
+    return best;
+}
+
+static void tell_left(struct model *m, const struct diag_report *report, const struct mend_way *way,
+                      struct mend_launch *ret)
+{
+    for (size_t i = 0; i < report->findings.n; i++) {
+        const struct diag_finding *f = report->findings.items[i];
+        if (f->severity == DIAG_ERROR && !mend_way_mends(way, f)) {
+            VEC_PUSH(m->arena, &ret->left, told(f));
+        }
+    }
+}
+
+static void choose_and_tell(struct model *m, const struct diag_report *report,
+                            const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    const struct mend_options o = {.manner = MEND_AT_START, .launch_only = true,
+                                   .shadow_folder = options->shadow_folder};
+    struct builder b = {m->arena, m->config.env, m->config.n_env, options, NULL};
+    struct mend_plan plan = {0};
+    mend_plan_make(m, report, &o, &plan);
+    const struct mend_way *way = choose(&plan, &b, ret);
+    for (size_t i = 0; way && i < way->mends.n; i++) {
+        VEC_PUSH(m->arena, &ret->mends, told(way->mends.items[i]));
+    }
+    tell_left(m, report, way, ret);
+    for (size_t i = 0; i < plan.cannot.n && ret->left.n; i++) {
+        VEC_PUSH(m->arena, &ret->remarks, plan.cannot.items[i]);
+    }
+}
+
+/* ------------------------------------------------------------------ the program in the model */
+
+/* What stands in the way of every variable. */
+static const char *hindrance(const struct model *m)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct ldso_process *p = m->processes.items[i]->ldso;
+        if (p && p->is_static) {
+            return "the program is linked statically: no library can be preloaded, and no search "
+                   "path counts";
+        }
+        if (p && p->secure) {
+            return arena_printf(m->arena, "the program starts in secure mode (%s): the loader "
+                                          "ignores LD_PRELOAD and LD_LIBRARY_PATH",
+                                p->secure_why ? p->secure_why : "AT_SECURE");
+        }
+    }
+    return NULL;
+}
+
+/* Where the program loads a library that crashes at the end of its threads, the library that keeps it
+ * from that is asked for. It comes by LD_PRELOAD. */
+static void guard_teardown(struct model *m, const struct mend_program *p,
+                           const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct builder b = {m->arena, m->config.env, m->config.n_env, options, ret};
+    const struct mend_teardown *known = NULL;
+    const char *preloaded = mend_env_value(b.env, b.n_env, "LD_PRELOAD");
+    const struct ldso_object *o = p->kind == MEND_STARTER || options->no_preload ||
+                                          (options->keep_env && preloaded)
+                                      ? NULL : mend_teardown_guard(m, &known);
+    if (o && !set(&b, MEND_GUARD_VARIABLE, "1")) {
+        const char *says = arena_printf(m->arena, "%s: %s (%s); such destructors are run elsewhere",
+                                        path_base(o->path), known->about, known->thread);
+        VEC_PUSH(m->arena, &ret->mends,
+                 (struct mend_told){diag_causes[DIAG_CRASH_ON_UNLOAD].id, says, true});
+    }
+}
+
+/* The processes to judge: false if there are none. */
+static bool add_processes(struct model *m, const struct mend_program *p)
+{
+    if (m->env && p->kind == MEND_PYTHON) {
+        mend_imports_add(m, p);
+    } else if (m->env) {
+        model_add_default_scripts(m, NULL, 0);
+    } else if (m->target_file) {
+        (void)model_add_file(m); // what goes wrong is said in the process
+    } else {
+        return false; // a starter, and no environment is active
+    }
+    return true;
+}
+
+/* Nothing is done for a program that nobody has seen, and that is said. */
+static const char *nothing_seen(const struct model *m, const struct mend_program *p)
+{
+    return arena_printf(m->arena, "no Python environment was seen behind %s (%s), and nothing is "
+                                  "changed; write gpumend run -- before the Python command itself, or "
+                                  "activate its environment first",
+                        path_base(p->file), p->unseen);
+}
+
+static void look(struct model_target *t, const struct mend_program *p,
+                 const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct model *m = &t->model;
+    struct diag_report report;
+    bool processes = add_processes(m, p);
+    if (p->unseen && (p->clears || !m->known.n)) {
+        VEC_PUSH(m->arena, &ret->remarks, nothing_seen(m, p));
+        return;
+    }
+    if (!processes) {
+        return;
+    }
+    if (!m->env && m->processes.items[0]->error) {
+        VEC_PUSH(m->arena, &ret->remarks, m->processes.items[0]->error);
+        return;
+    }
+    diag_run(m, &report);
+    const char *why = p->clears ? p->clears : hindrance(m);
+    if (why) {
+        tell_left(m, &report, NULL, ret);
+        if (ret->left.n || !p->clears) {
+            VEC_PUSH(m->arena, &ret->remarks, why);
+        }
+        return;
+    }
+    choose_and_tell(m, &report, options, ret);
+    if (p->kind == MEND_STARTER && p->python && ret->changes.n + ret->left.n) {
+        VEC_PUSH(m->arena, &ret->remarks,
+                 arena_printf(m->arena, "what %s starts was not seen (%s); %s is assumed",
+                              path_base(p->file), p->unseen, p->python));
+    }
+    guard_teardown(m, p, options, ret);
+}
+
+/* Variables of Python that do not count, by the interpreter's own options. */
+static bool counts(const struct mend_program *p, const char *entry)
+{
+    return !p->ignores_python_variables || !starts_with(entry, "PYTHON");
+}
+
+static int open_target(struct model_target *t, struct arena *a,
+                       const struct model_target_options *o, const struct mend_program *p,
+                       struct gm_err *err)
+{
+    struct model_target_options asked = *o;
+    const char *const *start;
+    size_t n_start;
+    VEC(const char *) env = {0};
+    mend_program_env(a, p, o->env, o->n_env, &start, &n_start);
+    for (size_t i = 0; i < n_start; i++) {
+        if (counts(p, start[i])) {
+            VEC_PUSH(a, &env, start[i]);
+        }
+    }
+    if (p->no_user_site) {
+        VEC_PUSH(a, &env, "PYTHONNOUSERSITE=1");
+    }
+    asked.env = env.items;
+    asked.n_env = env.n;
+    asked.cwd = p->cwd ? p->cwd : o->cwd;
+    asked.only_open = true;
+    asked.target = mend_program_target(p);
+    return model_target_open(t, a, &asked, err);
+}
+
+void mend_launch_plan(struct model_target *t, struct arena *a,
+                      const struct model_target_options *o, const struct mend_program *p,
+                      const struct mend_launch_options *options, struct mend_launch *ret)
+{
+    struct gm_err err;
+    *ret = (struct mend_launch){0};
+    if (open_target(t, a, o, p, &err) < 0) {
+        VEC_PUSH(a, &ret->remarks, arena_strdup(a, err.text));
+        return;
+    }
+    look(t, p, options, ret);
+}
+
+int mend_launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                      const struct mend_program *p, struct gm_err *err)
+{
+    int rc = open_target(t, a, o, p, err);
+    if (rc == 0) {
+        (void)add_processes(&t->model, p); // none: the model stays empty
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------ the folder of links */
+
+static int make_link(int fd, const char *folder, const struct mend_link *link, struct gm_err *err)
+{
+    char now[4096], fresh[64];
+    const char *name = path_base(link->path);
+    ssize_t n = readlinkat(fd, name, now, sizeof now);
+    if (n >= 0 && (size_t)n == strlen(link->target) && memcmp(now, link->target, (size_t)n) == 0) {
+        return 0;
+    }
+    (void)snprintf(fresh, sizeof fresh, ".new-%ld", (long)getpid());
+    (void)unlinkat(fd, fresh, 0); // left by a process of that number that was killed
+    if (symlinkat(link->target, fd, fresh) < 0 || renameat(fd, fresh, fd, name) < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s/%s: %s", folder, name, strerror(errno));
+    }
+    return 0;
+}
+
+int mend_launch_folder(const char *folder, const struct mend_link *links, size_t n,
+                       struct gm_err *err)
+{
+    int fd = mend_own_folder(folder, err);
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = make_link(fd, folder, &links[i], err);
+    }
+    (void)close(fd); // a folder: nothing can be lost
+    return rc;
+}

@@ -1,0 +1,430 @@
+#include "launch/program.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launch/start.h"
+
+enum { HEAD_BYTES = 4096, LINE_BYTES_MAX = 255, LINES_MAX = 5, WORDS_MAX = 4096 };
+
+const char mend_unknown[] = "";
+
+const char *mend_program_kind_name(enum mend_program_kind kind)
+{
+    static const char *const names[] = {
+        [MEND_PYTHON] = "python", [MEND_ELF] = "elf", [MEND_STARTER] = "starter"};
+    return names[kind];
+}
+
+const char *mend_program_target(const struct mend_program *p)
+{
+    return p->kind == MEND_ELF ? p->elf : p->python;
+}
+
+int mend_start_unseen(struct mend_start *s, const char *why)
+{
+    s->out->kind = MEND_STARTER;
+    s->out->unseen = why;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ variables */
+
+/* Stands in `sets` for a value that is not known. */
+static const char unknown_value[] = "\1";
+
+static const char *value_in(const char *const *list, size_t n, const char *name, bool *ret_removed)
+{
+    size_t len = strlen(name);
+    for (size_t i = n; i-- > 0;) {
+        if (strncmp(list[i], name, len) == 0 && (list[i][len] == '=' || !list[i][len])) {
+            *ret_removed = !list[i][len];
+            return list[i][len] ? list[i] + len + 1 : NULL;
+        }
+    }
+    return NULL;
+}
+
+const char *mend_start_variable(const struct mend_start *s, const char *name)
+{
+    bool removed = false;
+    if (strcmp(name, "PATH") == 0) {
+        return s->path;
+    }
+    const char *value = value_in(s->sets.items, s->sets.n, name, &removed);
+    if (!value && !removed) {
+        return value_in(s->command->env, s->command->n_env, name, &removed);
+    }
+    return value && strcmp(value, unknown_value) == 0 ? mend_unknown : value;
+}
+
+void mend_start_set(struct mend_start *s, const char *by, const char *name, const char *value,
+                    bool keeps)
+{
+    if (starts_with(name, "LD_") && !keeps && !s->out->clears) {
+        s->out->clears = arena_printf(s->a, "%s sets %s itself, so that what is set before its start "
+                                            "may not reach the program; write gpumend run -- before "
+                                            "the program's own command there", by, name);
+    }
+    if (strcmp(name, "PATH") == 0 && value) {
+        s->path = value;
+    }
+    VEC_PUSH(s->a, &s->sets,
+             value ? arena_printf(s->a, "%s=%s", name, value == mend_unknown ? unknown_value : value)
+                   : arena_strdup(s->a, name));
+}
+
+void mend_start_enter(struct mend_start *s, const char *prefix)
+{
+    const char *bin = path_join(s->a, prefix, "bin");
+    mend_start_set(s, "", "VIRTUAL_ENV", prefix, true);
+    mend_start_set(s, "", "PATH", s->path ? arena_printf(s->a, "%s:%s", bin, s->path) : bin, true);
+}
+
+void mend_program_env(struct arena *a, const struct mend_program *p, const char *const *env,
+                      size_t n_env, const char *const **ret, size_t *ret_n)
+{
+    mend_words out = {0};
+    for (size_t i = 0; i < n_env + p->n_sets; i++) {
+        const char *entry = i < n_env ? env[i] : p->sets[i - n_env];
+        const char *name = arena_strndup(a, entry, strcspn(entry, "="));
+        bool removed = false;
+        size_t later = i < n_env ? 0 : i - n_env + 1;
+        const char *value = strchr(entry, '=');
+        if (value && strcmp(value + 1, unknown_value) != 0 &&
+            !value_in(p->sets + later, p->n_sets - later, name, &removed) && !removed) {
+            VEC_PUSH(a, &out, entry);
+        }
+    }
+    *ret = out.items;
+    *ret_n = out.n;
+}
+
+/* ------------------------------------------------------------------ files */
+
+const char *mend_start_path(const struct mend_start *s, const char *path)
+{
+    if (path == mend_unknown || (path[0] != '/' && s->cwd == mend_unknown)) {
+        return NULL;
+    }
+    return path[0] == '/' ? path : path_join(s->a, s->cwd, path);
+}
+
+/* 0 if execve() would try the file, else -EACCES or what stat() says. */
+static int may_execute(const struct mend_start *s, const char *path)
+{
+    struct stat st;
+    int rc = root_stat(s->root, path, &st);
+    if (rc == 0 && !S_ISREG(st.st_mode)) {
+        rc = -EACCES;
+    }
+    return rc < 0 ? rc : root_access(s->root, path, X_OK);
+}
+
+static int find_in(const struct mend_start *s, const char *search, const char *name,
+                   const char **ret)
+{
+    int worst = -ENOENT;
+    struct str rest = str_of(search);
+    while (rest.s) {
+        struct str part = str_cut(&rest, ':');
+        const char *dir = mend_start_path(s, part.n ? str_dup(s->a, part) : ".");
+        const char *path = dir ? path_join(s->a, dir, name) : NULL;
+        int rc = path ? may_execute(s, path) : -ENOENT;
+        if (rc == 0) {
+            *ret = path;
+            return 0;
+        }
+        worst = rc == -EACCES ? rc : worst;
+    }
+    return worst;
+}
+
+int mend_start_find(struct mend_start *s, const char *name, const char **ret)
+{
+    if (!*name) {
+        return -ENOENT;
+    }
+    if (strchr(name, '/')) {
+        *ret = mend_start_path(s, name);
+        return *ret ? may_execute(s, *ret) : -ENOENT;
+    }
+    return find_in(s, s->path ? s->path : "/bin:/usr/bin", name, ret);
+}
+
+/* "python", "python3", "python3.13", "python3.13t". */
+static bool is_python_name(const char *name)
+{
+    if (!starts_with(name, "python")) {
+        return false;
+    }
+    name += strlen("python");
+    name += strspn(name, "0123456789.");
+    return !*name || strcmp(name, "t") == 0;
+}
+
+static bool is_python(const struct mend_start *s, const char *path)
+{
+    char *real = NULL;
+    return is_python_name(path_base(path)) ||
+           (root_realpath(s->root, s->a, path, &real) == 0 && is_python_name(path_base(real)));
+}
+
+/* ------------------------------------------------------------------ the words of Python */
+
+/* An option's value: the rest of its word, else the next word. */
+static const char *value_of(const mend_words *w, size_t *i, const char *rest)
+{
+    if (*rest) {
+        return rest;
+    }
+    const char *next = *i + 1 < w->n ? w->items[++*i] : NULL;
+    return next == mend_unknown ? NULL : next;
+}
+
+/* One word of short options. True when it says what is run, so that no option follows. */
+static bool take_python_options(struct mend_start *s, const mend_words *w, size_t *i)
+{
+    struct mend_program *p = s->out;
+    for (const char *c = w->items[*i] + 1; *c; c++) {
+        switch (*c) {
+        case 'c': p->code = value_of(w, i, c + 1); return true;
+        case 'm': p->module = value_of(w, i, c + 1); return true;
+        case 'W':
+        case 'X': (void)value_of(w, i, c + 1); return false; // steps over it
+        case 'E': p->ignores_python_variables = true; break;
+        case 's': p->no_user_site = true; break;
+        case 'I': p->ignores_python_variables = p->no_user_site = true; break;
+        default: break;
+        }
+    }
+    return false;
+}
+
+/* Reads the options; returns the index of the first word behind what is run. */
+static size_t take_python_words(struct mend_start *s, const mend_words *w)
+{
+    size_t i = 0;
+    for (; i < w->n; i++) {
+        const char *word = w->items[i];
+        if (strcmp(word, "-") == 0 || word == mend_unknown) {
+            break; // standard input; or what is run is known only by running it
+        }
+        if (strcmp(word, "--check-hash-based-pycs") == 0) {
+            i++;
+        } else if (strcmp(word, "--") == 0 && i + 1 < w->n) {
+            s->out->script = mend_start_path(s, w->items[++i]);
+            break;
+        } else if (word[0] != '-') {
+            s->out->script = mend_start_path(s, word);
+            break;
+        } else if (word[1] != '-' && take_python_options(s, w, &i)) {
+            break;
+        }
+    }
+    return i < w->n ? i + 1 : w->n;
+}
+
+static int use_python(struct mend_start *s, const char *python, const mend_words *w)
+{
+    s->out->kind = MEND_PYTHON;
+    s->out->python = python;
+    size_t at = take_python_words(s, w);
+    mend_words rest = {.items = w->items + at, .n = w->n - at, .cap = w->n - at};
+    mend_start_python_launcher(s, &rest);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ interpreter lines */
+
+/* The path behind `'''exec' ` in the second line: plain, in quotes, or beside the script. */
+static const char *trampoline(const struct mend_start *s, const char *path, struct str head)
+{
+    static const char mark[] = "'''exec' ";
+    static const char beside[] = "\"$(dirname -- \"$(realpath -- \"$0\")\")\"/";
+    struct str line;
+    if (!str_line(&head, &line) || !str_line(&head, &line) || !str_starts(line, mark)) {
+        return NULL;
+    }
+    line.s += sizeof mark - 1, line.n -= sizeof mark - 1;
+    const char *dir = NULL;
+    if (str_starts(line, beside)) {
+        char *real = NULL;
+        line.s += sizeof beside - 1, line.n -= sizeof beside - 1;
+        if (root_realpath(s->root, s->a, path, &real) < 0) {
+            return NULL;
+        }
+        dir = path_dir(s->a, real);
+    }
+    bool quoted = line.n && (line.s[0] == '\'' || line.s[0] == '"');
+    char end = ' ';
+    if (quoted) {
+        end = line.s[0];
+        line.s++, line.n--;
+    }
+    line.n = str_find_char(line, end);
+    char *python = str_dup(s->a, line);
+    python = dir ? path_join(s->a, dir, python) : python;
+    return python[0] == '/' && is_python(s, python) ? python : NULL;
+}
+
+/* "#!PROGRAM [ARGUMENT]" in front of the script's own words. */
+static int use_line(struct mend_start *s, const char *path, struct str head, const mend_words *w)
+{
+    struct str line = {head.s + 2, head.n - 2};
+    line.n = line.n > LINE_BYTES_MAX - 2 ? LINE_BYTES_MAX - 2 : line.n;
+    line.n = str_find_char(line, '\n');
+    line = str_trim(line);
+    size_t n = 0;
+    while (n < line.n && line.s[n] != ' ' && line.s[n] != '\t') {
+        n++;
+    }
+    const char *program = str_dup(s->a, (struct str){line.s, n});
+    struct str argument = str_trim((struct str){line.s + n, line.n - n});
+    const char *interpreter = mend_start_path(s, program);
+    mend_words all = {0};
+    if (argument.n) {
+        VEC_PUSH(s->a, &all, str_dup(s->a, argument));
+    }
+    VEC_PUSH(s->a, &all, path);
+    for (size_t i = 0; i < w->n && i < WORDS_MAX; i++) {
+        VEC_PUSH(s->a, &all, w->items[i]);
+    }
+    if (!*program || !interpreter || may_execute(s, interpreter) < 0) {
+        return -ENOENT; // what execve() says of a missing interpreter
+    }
+    return mend_start_file(s, interpreter, &all, true);
+}
+
+static int use_script(struct mend_start *s, const char *path, struct str head, const mend_words *w)
+{
+    const char *python = trampoline(s, path, head);
+    mend_words all = {0};
+    VEC_PUSH(s->a, &all, path);
+    if (python) {
+        for (size_t i = 0; i < w->n; i++) {
+            VEC_PUSH(s->a, &all, w->items[i]);
+        }
+        return use_python(s, python, &all);
+    }
+    /* pyenv's shim of an interpreter is a script; which version it selects is known to py/find.c. */
+    if (is_python_name(path_base(path)) &&
+        strcmp(path_base(path_dir(s->a, path)), "shims") == 0) {
+        return use_python(s, path, w);
+    }
+    return ++s->lines > LINES_MAX ? -ELOOP : use_line(s, path, head, w);
+}
+
+/* Launchers are known by their names, where programs lie: not a file of the same name elsewhere.
+ * Images have them in "/" (tini's own instructions: ENTRYPOINT ["/tini", "--"]) and, of s6-overlay, in
+ * /command; a script there is the image's own. */
+static bool is_installed(struct mend_start *s, const char *path, struct str head)
+{
+    static const char *const folders[] = {"bin", "sbin", "condabin", "shims", "command"};
+    const char *dir = path_dir(s->a, path), *folder = path_base(dir);
+    if (strcmp(dir, "/") == 0 && str_starts(head, "\177ELF")) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (strcmp(folder, folders[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int mend_start_file(struct mend_start *s, const char *path, const mend_words *w, bool by_script)
+{
+    struct str head;
+    int rc = 0;
+    if (++s->hops > MEND_START_HOPS_MAX) {
+        return mend_start_unseen(s, "too many programs start one another");
+    }
+    if (root_read_head(s->root, s->a, path, HEAD_BYTES, &head, NULL) < 0) {
+        head = (struct str){"", 0}; // it may be executed and not read
+    }
+    if (!s->out->first && str_starts(head, "\177ELF")) {
+        s->out->first = path;
+    }
+    if (is_installed(s, path, head) && mend_start_launcher(s, path_base(path), w, &rc)) {
+        return rc;
+    }
+    if (str_starts(head, "#!")) {
+        return use_script(s, path, head, w);
+    }
+    if (head.n && !str_starts(head, "\177ELF")) {
+        return mend_start_script(s, path, w); // execvp() gives it to /bin/sh
+    }
+    if (is_python(s, path)) {
+        return use_python(s, path, w);
+    }
+    if (by_script) {
+        return mend_start_unseen(s, arena_printf(s->a, "it is a script of %s", path_base(path)));
+    }
+    s->out->kind = MEND_ELF;
+    s->out->elf = path;
+    return 0;
+}
+
+int mend_start_words(struct mend_start *s, const mend_words *w)
+{
+    const char *path = NULL, *other = NULL;
+    mend_words rest = {.items = w->items + 1, .n = w->n - 1, .cap = w->n - 1};
+    if (w->items[0] == mend_unknown) {
+        return mend_start_unseen(s, "the name of what it starts is known only by running it");
+    }
+    int rc = mend_start_find(s, w->items[0], &path);
+    if (s->other_path && !strchr(w->items[0], '/') &&
+        (rc < 0 || find_in(s, s->other_path, w->items[0], &other) < 0 ||
+         strcmp(path, other) != 0)) {
+        return mend_start_unseen(s, arena_printf(s->a, "%s, so that which %s it starts is not known "
+                                                       "(write its whole path)",
+                                                 s->other_why, w->items[0]));
+    }
+    return rc < 0 ? rc : mend_start_file(s, path, &rest, false);
+}
+
+/* The environment that lies beside a program of which it is not known what it starts, where none is
+ * active: in the working directory, or in the program's own folder. */
+static void assume_environment(struct mend_start *s)
+{
+    static const char *const names[] = {".venv", "venv"};
+    const char *const dirs[] = {s->command->cwd, path_dir(s->a, s->out->file)};
+    const char *active = mend_start_variable(s, "VIRTUAL_ENV");
+    active = active ? active : mend_start_variable(s, "CONDA_PREFIX");
+    for (size_t i = 0; i < 4 && !active && !s->out->python; i++) {
+        struct stat st;
+        const char *prefix = path_join(s->a, dirs[i / 2], names[i % 2]);
+        if (root_stat(s->root, path_join(s->a, prefix, "pyvenv.cfg"), &st) == 0) {
+            s->out->python = path_join(s->a, prefix, "bin/python");
+        }
+    }
+}
+
+int mend_program_find(struct root *r, struct arena *a, const struct mend_command *c,
+                      struct mend_program *ret)
+{
+    struct mend_program out = {0};
+    struct mend_start s = {.root = r, .a = a, .command = c, .out = &out, .path = c->path,
+                           .cwd = c->cwd};
+    mend_words words = {0};
+    int rc = c->n ? mend_start_find(&s, c->words[0], &out.file) : -ENOENT;
+    if (rc < 0) {
+        return rc;
+    }
+    for (size_t i = 1; i < c->n && i < WORDS_MAX; i++) {
+        VEC_PUSH(a, &words, c->words[i]);
+    }
+    rc = mend_start_file(&s, out.file, &words, false);
+    if (rc == 0 && out.kind == MEND_STARTER && out.unseen && !out.clears) {
+        assume_environment(&s);
+    }
+    out.cwd = s.cwd != c->cwd && s.cwd != mend_unknown ? s.cwd : NULL;
+    out.sets = s.sets.items;
+    out.n_sets = s.sets.n;
+    if (rc == 0) {
+        *ret = out;
+    }
+    return rc;
+}

@@ -1,0 +1,238 @@
+/* Links inside the environment, where the failed searches have looked. */
+#include <errno.h>
+#include <string.h>
+
+#include "plan/internal.h"
+#include "py/dist.h"
+
+/* ------------------------------------------------------------------ places */
+
+static const char *own_folder(struct mend *x)
+{
+    const struct model *m = x->m;
+    return m->env           ? m->env->prefix
+           : m->target_file ? path_dir(x->a, model_absolute(x->m, m->target_file))
+                            : NULL;
+}
+
+bool mend_is_inside(struct mend *x, const char *path)
+{
+    const char *top = own_folder(x), *real = top ? model_real_path(x->m, top) : NULL;
+    const char *dir = model_real_path(x->m, path_dir(x->a, path));
+    size_t n = real ? strlen(real) : 0;
+    bool system = n == 0 || strcmp(real, "/") == 0 || strcmp(real, "/usr") == 0;
+    return !system && dir && strncmp(dir, real, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
+}
+
+const char *mend_relative(struct mend *x, const char *folder, const char *path)
+{
+    const char *real = model_real_path(x->m, folder);
+    const char *from = real ? real : path_normal(x->a, folder), *to = path_normal(x->a, path);
+    size_t same = 0, i = 0;
+    for (; from[i] && from[i] == to[i]; i++) {
+        same = from[i] == '/' ? i : same;
+    }
+    if (from[i] == '\0' && to[i] == '/') {
+        return to + i + 1;
+    }
+    if (to[i] == '\0' && from[i] == '/') {
+        same = i;
+    }
+    const char *out = "";
+    for (const char *s = from + same; *s; s++) {
+        out = *s == '/' ? arena_printf(x->a, "%s../", out) : out;
+    }
+    const char *rest = to[same] == '/' ? to + same + 1 : to + same;
+    size_t n = strlen(out);
+    return *rest || n == 0 ? arena_printf(x->a, "%s%s", out, rest) : arena_strndup(x->a, out, n - 1);
+}
+
+/* Whether the link is of the same name as what it leads to, so that ln can name it. */
+static bool keeps_name(const struct mend_link *l)
+{
+    return strcmp(path_base(l->path), path_base(l->target)) == 0;
+}
+
+static bool is_same_folder(struct mend *x, const struct mend_link *a, const struct mend_link *b)
+{
+    return strcmp(path_dir(x->a, a->path), path_dir(x->a, b->path)) == 0;
+}
+
+/* One line for the links of a folder, at the place of the first of them. */
+static const char *folder_command(struct mend *x, const mend_links *links, size_t first)
+{
+    const struct mend_link *l = &links->items[first];
+    const char *out = "ln -s";
+    for (size_t i = 0; i < links->n; i++) {
+        const struct mend_link *o = &links->items[i];
+        if (keeps_name(o) && is_same_folder(x, o, l)) {
+            if (i < first) {
+                return "";
+            }
+            out = arena_printf(x->a, "%s %s", out, diag_shell_word(x->a, o->target));
+        }
+    }
+    return arena_printf(x->a, "%s %s", out,
+                        diag_shell_word(x->a, arena_printf(x->a, "%s/", path_dir(x->a, l->path))));
+}
+
+const char *mend_link_command(struct mend *x, const mend_links *links)
+{
+    const char *out = "";
+    for (size_t i = 0; i < links->n; i++) {
+        const struct mend_link *l = &links->items[i];
+        const char *line = keeps_name(l) ? folder_command(x, links, i)
+                                         : arena_printf(x->a, "ln -s %s %s",
+                                                        diag_shell_word(x->a, l->target),
+                                                        diag_shell_word(x->a, l->path));
+        out = *line ? arena_printf(x->a, "%s%s%s", out, *out ? "\n" : "", line) : out;
+    }
+    return out;
+}
+
+/* Where a link would answer the request: a folder that its search passed by RPATH or RUNPATH, that
+ * is there, and that holds nothing of the name. NULL: there is none in the environment. */
+static const char *place_for(struct mend *x, const struct ldso_request *r)
+{
+    for (size_t i = 0; i < r->steps.n; i++) {
+        const struct ldso_step *s = &r->steps.items[i];
+        struct stat st;
+        bool by_path = s->via == LDSO_VIA_RPATH || s->via == LDSO_VIA_RUNPATH;
+        if (s->path && s->path[0] == '/' && by_path && s->result == LDSO_ABSENT &&
+            mend_is_inside(x, s->path) && root_lstat(x->m->root, s->path, &st) == -ENOENT) {
+            return path_join(x->a, model_real_path(x->m, path_dir(x->a, s->path)),
+                             path_base(s->path));
+        }
+    }
+    return NULL;
+}
+
+static bool has_link(const mend_links *links, const char *path)
+{
+    for (size_t i = 0; i < links->n; i++) {
+        if (strcmp(links->items[i].path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ the set */
+
+static void add_links(struct mend *x, const mend_lacks *lacks, mend_links *links, mend_texts *files)
+{
+    for (size_t i = 0; i < lacks->n; i++) {
+        const struct ldso_request *r = lacks->items[i].lack.request;
+        const char *path = place_for(x, r);
+        const char *file = path && !has_link(links, path) ? mend_file_for(x, r->name, files) : NULL;
+        if (!file) {
+            continue;
+        }
+        bool inside = mend_is_inside(x, file);
+        const char *target = inside ? mend_relative(x, path_dir(x->a, path), file) : file;
+        VEC_PUSH(x->a, files, file);
+        VEC_PUSH(x->a, links, (struct mend_link){path, target});
+    }
+}
+
+/* One round after the other, since what a link leads to asks for more: its $ORIGIN is the folder of
+ * the link. */
+static mend_links find_links(struct mend *x, mend_texts *files)
+{
+    mend_links links = {0};
+    for (int tries = 0; tries < MEND_TRIES_MAX; tries++) {
+        mend_lacks lacks = {0};
+        struct model_replayed *replayed = NULL;
+        struct ldso_overlay overlay = mend_overlay_of(x, &links);
+        struct model_change c = {.overlay = &overlay};
+        size_t known = links.n;
+        if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
+            break;
+        }
+        add_links(x, &lacks, &links, files);
+        if (links.n == known) {
+            break;
+        }
+    }
+    return links;
+}
+
+/* ------------------------------------------------------------------ what features open */
+
+/* All libraries beside the file, since they belong together and $ORIGIN is the folder of the links:
+ * NVRTC asks for its builtins. */
+static void link_folder(struct mend *x, const char *file, const char *into, mend_links *links)
+{
+    const char *dir = path_dir(x->a, file);
+    for (size_t i = 0; i < x->m->folders.n; i++) {
+        const struct model_folder *f = &x->m->folders.items[i];
+        for (size_t k = 0; strcmp(f->dir, dir) == 0 && k < f->n; k++) {
+            const char *path = path_join(x->a, into, f->names[k]);
+            struct stat st;
+            if (!has_link(links, path) && root_lstat(x->m->root, path, &st) == -ENOENT &&
+                strstr(f->names[k], ".so")) {
+                const char *target = path_join(x->a, dir, f->names[k]);
+                bool inside = mend_is_inside(x, target);
+                VEC_PUSH(x->a, links,
+                         (struct mend_link){path, inside ? mend_relative(x, into, target) : target});
+            }
+        }
+    }
+}
+
+static bool opens(const struct kb_dlopen *row, const char *name)
+{
+    for (size_t i = 0; i < row->objects.n; i++) {
+        if (str_glob(row->objects.items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the linked libraries open for some feature only is not replayed; from their own folder they
+ * would find it through their RUNPATH, so it is linked as well. */
+static void add_wishes(struct mend *x, const mend_texts *files, mend_links *links)
+{
+    size_t n = links->n;
+    for (size_t i = 0; i < n; i++) {
+        const char *into = path_dir(x->a, links->items[i].path);
+        for (size_t r = 0; r < x->m->dlopens.n; r++) {
+            const struct kb_dlopen *row = &x->m->dlopens.rows[r];
+            bool installed = !row->package || (x->m->env && py_env_by_dist(x->m->env, row->package));
+            bool asks = installed && opens(row, path_base(links->items[i].path));
+            for (size_t q = 0; asks && q < row->n_requests; q++) {
+                const struct kb_strs *names = &row->requests[q].names;
+                const char *file = names->n ? mend_file_for(x, names->items[0], files) : NULL;
+                if (file && mend_is_inside(x, file)) {
+                    link_folder(x, file, into, links);
+                }
+            }
+        }
+    }
+}
+
+void mend_plan_links(struct mend *x)
+{
+    struct mend_verdict v;
+    mend_texts files = {0};
+    mend_links links = find_links(x, &files);
+    add_wishes(x, &files, &links);
+    struct ldso_overlay overlay = mend_overlay_of(x, &links);
+    struct model_change c = {.overlay = &overlay};
+    if (links.n == 0 || !mend_judge(x, &c, &v)) {
+        return;
+    }
+    struct mend_way *way = mend_way_new(
+        x, MEND_FILES, "Put links to the libraries where the program looks for them.");
+    VEC_PUSH(x->a, &way->steps,
+             (struct mend_step){
+                 .kind = MEND_LINK,
+                 .text = arena_printf(x->a, "Make %zu link%s inside the environment.", links.n,
+                                      links.n == 1 ? "" : "s"),
+                 .command = mend_link_command(x, &links), .links = links.items,
+                 .n_links = links.n});
+    if (mend_prove(x, &v, way)) {
+        mend_way_add(x, way);
+    }
+}

@@ -1,0 +1,404 @@
+/* Libraries that are loaded before anything else, so that later requests find them by name. */
+#include <string.h>
+
+#include "plan/internal.h"
+
+/* ------------------------------------------------------------------ which file */
+
+static bool in_folder_of(struct mend *x, const char *path, const mend_texts *like)
+{
+    for (size_t i = 0; i < like->n; i++) {
+        if (strcmp(path_dir(x->a, like->items[i]), path_dir(x->a, path)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *mend_file_for(struct mend *x, const char *name, const mend_texts *like)
+{
+    struct model_library *list = NULL;
+    const char *first = NULL;
+    size_t n = model_libraries(x->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].usable || strcmp(list[i].name, name) != 0 || strstr(list[i].path, "/stubs/")) {
+            continue;
+        }
+        if (in_folder_of(x, list[i].path, like)) {
+            return list[i].path;
+        }
+        first = first ? first : list[i].path;
+    }
+    return first;
+}
+
+static bool has_name(const mend_texts *paths, const char *name)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strcmp(path_base(paths->items[i]), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ order */
+
+static const struct elf_image *image_of(struct mend *x, const char *path)
+{
+    const struct ldso_file *f = ldso_store_get(x->m->store, path)->file;
+    return f ? &f->image : NULL;
+}
+
+static bool needs(struct mend *x, const char *path, const char *other)
+{
+    const struct elf_image *image = image_of(x, path), *o = image_of(x, other);
+    const char *soname = o && o->soname ? o->soname : path_base(other);
+    for (size_t i = 0; image && i < image->n_needs; i++) {
+        if (strcmp(image->needs[i].name, soname) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a library needs goes before it, the rest stays in the order in which it was asked for. */
+static void visit(struct mend *x, const mend_texts *paths, size_t i, bool *done, mend_texts *out)
+{
+    if (done[i]) {
+        return;
+    }
+    done[i] = true;
+    for (size_t k = 0; k < paths->n; k++) {
+        if (!done[k] && needs(x, paths->items[i], paths->items[k])) {
+            visit(x, paths, k, done, out);
+        }
+    }
+    VEC_PUSH(x->a, out, paths->items[i]);
+}
+
+static mend_texts in_order(struct mend *x, const mend_texts *paths)
+{
+    mend_texts out = {0};
+    bool *done = arena_array(x->a, paths->n + 1, sizeof *done);
+    for (size_t i = 0; i < paths->n; i++) {
+        visit(x, paths, i, done, &out);
+    }
+    return out;
+}
+
+/* ------------------------------------------------------------------ the set */
+
+/* LD_PRELOAD with the set first and what was there behind it; NULL if it cannot be written. */
+static const char *preload_value(struct mend *x, const mend_texts *paths)
+{
+    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
+    for (size_t i = 0; i < paths->n; i++) {
+        if (strpbrk(paths->items[i], " :$")) {
+            return NULL;
+        }
+        out = arena_printf(x->a, "%s%s%s", out, i ? ":" : "", paths->items[i]);
+    }
+    for (struct str rest = str_of(old); rest.s;) {
+        const char *blank = str_dup(x->a, str_cut(&rest, ' '));
+        for (struct str part = str_of(blank); part.s;) {
+            const char *path = str_dup(x->a, str_cut(&part, ':'));
+            out = *path && !mend_has(paths, path) ? arena_printf(x->a, "%s:%s", out, path) : out;
+        }
+    }
+    return out;
+}
+
+/* The set in the start environment, with the folder of its links first on the path. */
+static bool start_with(struct mend *x, const struct mend_set *set, struct model_change *ret)
+{
+    const char *value = preload_value(x, &set->paths);
+    mend_texts env = mend_env(x);
+    if (!value) {
+        return false;
+    }
+    mend_env_with(x, &env, "LD_PRELOAD", value, &env);
+    if (set->links.n) {
+        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+    }
+    ret->env = env.items;
+    ret->n_env = env.n;
+    return true;
+}
+
+/* The change by which a set is searched for: in a process that has just started, since dlopen says
+ * what each library lacks; a program that is no interpreter asks at its start already. */
+static struct model_change change_of(struct mend *x, const struct mend_set *set)
+{
+    struct model_change c = {0};
+    if (x->m->env || x->o->manner == MEND_IN_PROCESS) {
+        c.preloads = set->paths.items;
+        c.n_preloads = set->paths.n;
+    } else if (set->paths.n) {
+        (void)start_with(x, set, &c); // not possible: the change is none, and mends nothing
+    }
+    if (set->links.n && !c.env) {
+        mend_texts env = mend_env(x);
+        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+        c.env = env.items;
+        c.n_env = env.n;
+    }
+    if (set->links.n) {
+        struct ldso_overlay *overlay = arena_alloc(x->a, sizeof *overlay);
+        *overlay = mend_overlay_of(x, &set->links);
+        c.overlay = overlay;
+    }
+    return c;
+}
+
+/* Adds what the failing processes still lack, and what the libraries of the set need themselves,
+ * until nothing is added any more. */
+static mend_texts grow(struct mend *x, mend_texts paths)
+{
+    for (int tries = 0; tries < MEND_TRIES_MAX && paths.n < MEND_PRELOADS_MAX; tries++) {
+        mend_lacks lacks = {0};
+        struct model_replayed *replayed = NULL;
+        size_t known = paths.n;
+        paths = in_order(x, &paths);
+        struct model_change c = change_of(x, &(struct mend_set){.paths = paths});
+        if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
+            break;
+        }
+        for (size_t i = 0; i < lacks.n; i++) {
+            const char *name = lacks.items[i].lack.name;
+            const char *file = has_name(&paths, name) ? NULL : mend_file_for(x, name, &paths);
+            if (file) {
+                VEC_PUSH(x->a, &paths, file);
+            }
+        }
+        if (paths.n == known) {
+            break;
+        }
+    }
+    return in_order(x, &paths);
+}
+
+static const struct kb_family *family_of(const struct mend *x, const char *name)
+{
+    const struct kb_families *all = &x->m->families;
+    for (size_t i = 0; i < all->n; i++) {
+        for (size_t k = 0; k < all->rows[i].members.n; k++) {
+            if (str_glob(all->rows[i].members.items[k], name)) {
+                return &all->rows[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool in_family(const struct kb_family *f, const char *name)
+{
+    for (size_t i = 0; f && i < f->members.n; i++) {
+        if (str_glob(f->members.items[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_library(struct mend *x, const char *path)
+{
+    const struct elf_image *image = image_of(x, path);
+    return image && image->state == ELF_STATE_OK && image->type == ET_DYN && !image->dynamic_bad;
+}
+
+static void add_from(struct mend *x, const char *dir, const char *name, mend_texts *paths)
+{
+    const char *path = path_join(x->a, dir, name);
+    if (!strchr(name, '/') && !has_name(paths, name) && is_library(x, path)) {
+        VEC_PUSH(x->a, paths, path);
+    }
+}
+
+/* The libraries of one folder that the failing processes ask for and that must match the culprit:
+ * its family's, or the culprit alone. */
+static mend_texts seeds(struct mend *x, const struct diag_finding *f, const char *dir,
+                        const char *name, const mend_texts *paths)
+{
+    mend_texts out = {0};
+    const struct kb_family *family = family_of(x, name);
+    for (size_t i = 0; i < paths->n; i++) {
+        if (!in_family(family, path_base(paths->items[i]))) {
+            VEC_PUSH(x->a, &out, paths->items[i]);
+        }
+    }
+    add_from(x, dir, name, &out);
+    for (size_t i = 0; family && i < x->m->processes.n; i++) {
+        const struct model_process *p = x->m->processes.items[i];
+        for (size_t k = 0; p->ldso && diag_shows_in(x->m, f, p) && k < p->ldso->requests.n; k++) {
+            if (in_family(family, p->ldso->requests.items[k]->name)) {
+                add_from(x, dir, p->ldso->requests.items[k]->name, &out);
+            }
+        }
+    }
+    return out;
+}
+
+static bool is_gone(const struct mend_verdict *v, const struct diag_finding *f)
+{
+    for (size_t i = 0; i < v->gone.n; i++) {
+        if (v->gone.items[i] == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool judge_set(struct mend *x, const struct mend_set *set, struct mend_verdict *ret)
+{
+    struct model_change c = change_of(x, set);
+    return mend_judge(x, &c, ret);
+}
+
+enum { FOLDERS_MAX = 4 };
+
+struct search {
+    struct mend_set *best, *shadowed;
+    struct mend_verdict found, found_shadowed; // what they come to
+};
+
+/* A set is kept if it mends more; where names with the full version are found before what it has
+ * loaded, it is tried with links as well. */
+static void try_set(struct mend *x, const mend_texts *paths, struct search *s)
+{
+    struct mend_verdict v;
+    struct mend_set set = {.paths = *paths};
+    if (!judge_set(x, &set, &v)) {
+        return;
+    }
+    if (mend_is_better(&v, &s->found)) {
+        *s->best = set;
+        s->found = v;
+        return;
+    }
+    set.links = mend_shadow_path(x) ? mend_shadow_links(x, paths) : (mend_links){0};
+    if (set.links.n && judge_set(x, &set, &v) && mend_is_better(&v, &s->found) &&
+        mend_is_better(&v, &s->found_shadowed)) {
+        *s->shadowed = set;
+        s->found_shadowed = v;
+    }
+}
+
+
+static void add_copy(struct mend *x, const char *path, const char *soname, mend_copies *out)
+{
+    const char *dir = path_normal(x->a, path_dir(x->a, model_absolute(x->m, path)));
+    for (size_t i = 0; i < out->n; i++) {
+        if (strcmp(out->items[i].dir, dir) == 0) {
+            return;
+        }
+    }
+    if (!strstr(path, "/stubs/") && out->n < FOLDERS_MAX) {
+        VEC_PUSH(x->a, out, (struct mend_copy){dir, soname ? soname : path_base(path)});
+    }
+}
+
+mend_copies mend_copies_of(struct mend *x, const char *name)
+{
+    mend_copies out = {0};
+    struct model_library *list = NULL;
+    size_t n = model_libraries(x->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable) {
+            add_copy(x, list[i].path, list[i].soname, &out);
+        }
+    }
+    for (size_t i = 0; i < x->m->processes.n; i++) {
+        const struct ldso_process *p = x->m->processes.items[i]->ldso;
+        for (size_t k = 0; p && k < p->objects.n; k++) {
+            const struct ldso_object *o = p->objects.items[k];
+            if ((o->soname && strcmp(o->soname, name) == 0) ||
+                strcmp(path_base(o->path), name) == 0) {
+                add_copy(x, o->path, o->soname, &out);
+            }
+        }
+    }
+    return out;
+}
+
+/* The copies of what a finding blames, each with the likes of it from the same folder. */
+static void try_copies(struct mend *x, const struct diag_finding *f, struct search *s)
+{
+    mend_copies copies = {0};
+    if (!strchr(f->culprit, ' ')) {
+        copies = mend_copies_of(x, path_base(f->culprit));
+    }
+    for (size_t i = 0; i < copies.n && !is_gone(&s->found, f); i++) {
+        mend_texts tried = grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname,
+                                         &s->best->paths));
+        if (tried.n) {
+            try_set(x, &tried, s);
+        }
+    }
+}
+
+void mend_find_preloads(struct mend *x, struct mend_set *ret, struct mend_set *ret_shadowed)
+{
+    struct search s = {0};
+    *ret = (struct mend_set){.paths = grow(x, (mend_texts){0})};
+    *ret_shadowed = (struct mend_set){0};
+    if (ret->paths.n == 0 || !judge_set(x, ret, &s.found) || s.found.worse) {
+        *ret = (struct mend_set){0};
+        s.found = (struct mend_verdict){0};
+    }
+    s.best = ret;
+    s.shadowed = ret_shadowed;
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        const struct diag_finding *f = x->report->findings.items[i];
+        if (f->severity != DIAG_NOTE && f->scripts.n && !is_gone(&s.found, f)) {
+            try_copies(x, f, &s);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the way */
+
+static struct mend_step preload_step(struct mend *x, const mend_texts *paths)
+{
+    const char *value = x->o->manner == MEND_AT_START ? preload_value(x, paths) : NULL;
+    return (struct mend_step){
+        .kind = MEND_PRELOAD,
+        .text = arena_printf(x->a, "Load %zu %s before anything else, dependencies first.", paths->n,
+                             paths->n == 1 ? "library" : "libraries"),
+        .command = value ? arena_printf(x->a, "export LD_PRELOAD=%s", diag_shell_word(x->a, value))
+                         : NULL,
+        .paths = paths->items, .n_paths = paths->n};
+}
+
+void mend_plan_preload(struct mend *x, const struct mend_set *set)
+{
+    struct mend_verdict v;
+    struct model_change c = change_of(x, set);
+    if (set->paths.n == 0 || (x->o->manner == MEND_IN_PROCESS && set->links.n)) {
+        return;
+    }
+    if (x->o->manner == MEND_AT_START) {
+        c.preloads = NULL;
+        c.n_preloads = 0;
+        if (!start_with(x, set, &c)) {
+            mend_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
+                           "in it, which the loader takes for something else.");
+            return;
+        }
+    }
+    if (!mend_judge(x, &c, &v)) {
+        return;
+    }
+    struct mend_way *way = mend_way_new(
+        x, MEND_FOR_ONE_START,
+        set->links.n ? "Load the right libraries before anything else, and answer their full names "
+                       "from a folder of links."
+                     : "Load the right libraries before anything else.");
+    if (set->links.n) {
+        mend_shadow_steps(x, &set->links, way);
+    }
+    VEC_PUSH(x->a, &way->steps, preload_step(x, &set->paths));
+    if (mend_prove(x, &v, way)) {
+        mend_way_add(x, way);
+    }
+}

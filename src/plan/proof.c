@@ -1,0 +1,327 @@
+/* A change replayed over every process: what is gone, what appears, and where requests end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/internal.h"
+
+/* ------------------------------------------------------------------ findings, before and after */
+
+static bool names(const struct diag_finding *f, const char *text)
+{
+    for (size_t i = 0; i < f->likewise.n; i++) {
+        if (strcmp(f->likewise.items[i], text) == 0) {
+            return true;
+        }
+    }
+    return strcmp(f->culprit, text) == 0;
+}
+
+/* The finding of the report that says the same of the same culprit, or NULL. */
+static const struct diag_finding *counterpart(const struct diag_report *r,
+                                              const struct diag_finding *f)
+{
+    for (size_t i = 0; i < r->findings.n; i++) {
+        const struct diag_finding *g = r->findings.items[i];
+        if (g->severity != DIAG_NOTE && g->cause == f->cause &&
+            (names(g, f->culprit) || names(f, g->culprit))) {
+            return g;
+        }
+    }
+    return NULL;
+}
+
+static void compare_findings(struct mend *x, struct mend_verdict *v)
+{
+    for (size_t i = 0; i < x->report->findings.n; i++) {
+        const struct diag_finding *f = x->report->findings.items[i];
+        if (f->severity != DIAG_NOTE && !counterpart(&v->report, f)) {
+            VEC_PUSH(x->a, &v->gone, f);
+            v->n_errors += f->severity == DIAG_ERROR;
+        }
+    }
+    for (size_t i = 0; i < v->report.findings.n; i++) {
+        const struct diag_finding *f = v->report.findings.items[i];
+        if (f->severity == DIAG_NOTE || counterpart(x->report, f)) {
+            continue;
+        }
+        VEC_PUSH(x->a, &v->appeared, f);
+        v->worse |= f->severity == DIAG_ERROR || v->n_errors == 0;
+    }
+}
+
+bool mend_is_better(const struct mend_verdict *v, const struct mend_verdict *than)
+{
+    if (v->worse) {
+        return false;
+    }
+    if (v->n_errors != than->n_errors) {
+        return v->n_errors > than->n_errors;
+    }
+    size_t left = v->appeared.n + than->gone.n, left_than = than->appeared.n + v->gone.n;
+    return left < left_than;
+}
+
+/* ------------------------------------------------------------------ requests, before and after */
+
+/* Where one request ended. */
+struct end {
+    const struct ldso_file *caller;
+    const char *caller_path;
+    const char *name; // as it is shown
+    const char *key;  // its candidates
+    const struct ldso_file *file; // NULL: it fails
+    const char *path;
+    bool counts; // its failure would be one of the program
+};
+typedef VEC(struct end) end_list;
+
+static bool is_same_file(const struct ldso_file *a, const struct ldso_file *b)
+{
+    return a == b || (a && b && a->dev == b->dev && a->ino == b->ino);
+}
+
+static const char *candidates(struct arena *a, const struct model_attempt *at)
+{
+    const char *out = "";
+    for (size_t i = 0; i < at->n_names; i++) {
+        out = arena_printf(a, "%s%s ", out, at->names[i]);
+    }
+    return out;
+}
+
+/* "libcudnn_ops.so.9" rather than "libcudnn_ops.so.9.1.0": what served, else one number. */
+static const char *shown_name(const struct model_attempt *at)
+{
+    if (!at->failed && at->load) {
+        return at->load->name;
+    }
+    for (size_t i = 0; i < at->n_names; i++) {
+        const char *so = strstr(at->names[i], ".so.");
+        if (so && !strchr(so + 4, '.')) {
+            return at->names[i];
+        }
+    }
+    return at->names[0];
+}
+
+static void take_attempts(struct arena *a, const struct model_process *p, end_list *out)
+{
+    for (size_t i = 0; i < p->attempts.n; i++) {
+        const struct model_attempt *at = &p->attempts.items[i];
+        const struct ldso_object *o = at->failed || !at->load ? NULL : at->load->object;
+        if (at->source == MODEL_FROM_GUESS || at->n_loads == 0) {
+            continue;
+        }
+        VEC_PUSH(a, out,
+                 (struct end){at->caller->file, at->caller->path, shown_name(at),
+                              candidates(a, at), o ? o->file : NULL, o ? o->path : NULL,
+                              at->required});
+    }
+}
+
+/* DT_NEEDED; of a load that was repeated the last counts. */
+static void take_needs(struct arena *a, const struct model_process *p, end_list *out)
+{
+    size_t first = out->n;
+    for (size_t i = 0; i < p->ldso->requests.n; i++) {
+        const struct ldso_request *r = p->ldso->requests.items[i];
+        bool ok = r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED;
+        if (r->kind != LDSO_NEEDED || !r->caller) {
+            continue;
+        }
+        struct end e = {r->caller->file, r->caller->path, r->name, r->name,
+                        ok ? r->object->file : NULL, ok ? r->path : NULL, r->load < 0};
+        size_t k = first;
+        while (k < out->n && (out->items[k].caller != e.caller ||
+                              strcmp(out->items[k].name, e.name) != 0)) {
+            k++;
+        }
+        if (k < out->n) {
+            out->items[k] = e;
+        } else {
+            VEC_PUSH(a, out, e);
+        }
+    }
+}
+
+static end_list ends_of(struct arena *a, const struct model_process *p)
+{
+    end_list out = {0};
+    take_attempts(a, p, &out);
+    take_needs(a, p, &out);
+    return out;
+}
+
+/* The same request in the other process: mostly near the same place in the list. */
+static const struct end *same_request(const end_list *list, const struct end *e, size_t at)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct end *o = &list->items[(at + i) % list->n];
+        if (is_same_file(o->caller, e->caller) && strcmp(o->key, e->key) == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the request was wrong before: it ended at what a finding that is gone blames. */
+static bool was_blamed(const struct mend_verdict *v, const struct end *e)
+{
+    for (size_t i = 0; i < v->gone.n; i++) {
+        if (names(v->gone.items[i], e->name) || names(v->gone.items[i], path_base(e->path)) ||
+            strcmp(v->gone.items[i]->culprit, e->path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef VEC(uint64_t) key_list;
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t count_distinct(key_list *list)
+{
+    size_t n = 0;
+    if (list->n) {
+        qsort(list->items, list->n, sizeof *list->items, by_value);
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        n += i == 0 || list->items[i] != list->items[i - 1];
+    }
+    return n;
+}
+
+static uint64_t key_of(struct arena *a, const struct end *e)
+{
+    const char *text = arena_printf(a, "%lx:%lx %s", (unsigned long)e->caller->dev,
+                                    (unsigned long)e->caller->ino, e->key);
+    return str_hash(text, strlen(text));
+}
+
+static bool add_request(struct mend *x, struct mend_way *way, const struct mend_request *r)
+{
+    for (size_t i = 0; i < way->proof.n; i++) {
+        const struct mend_request *o = &way->proof.items[i];
+        bool before = o->before && r->before ? strcmp(o->before, r->before) == 0
+                                             : o->before == r->before;
+        if (before && strcmp(o->name, r->name) == 0 && strcmp(o->caller, r->caller) == 0 &&
+            strcmp(o->after ? o->after : "", r->after ? r->after : "") == 0) {
+            return false;
+        }
+    }
+    VEC_PUSH(x->a, &way->proof, *r);
+    return true;
+}
+
+/* One process: false if a request that was right fails now. */
+static bool compare_process(struct mend *x, const struct mend_verdict *v,
+                            const struct model_process *before, const struct model_process *after,
+                            struct mend_way *way, key_list *kept)
+{
+    end_list was = ends_of(x->a, before), is = ends_of(x->a, after);
+    for (size_t i = 0; i < was.n; i++) {
+        const struct end *e = &was.items[i], *now = same_request(&is, e, i);
+        if (!now || (!e->file && !now->file)) {
+            continue;
+        }
+        if (e->file && is_same_file(e->file, now->file)) {
+            VEC_PUSH(x->a, kept, key_of(x->a, e));
+            continue;
+        }
+        bool blamed = e->file && was_blamed(v, e);
+        if (e->file && !now->file && !blamed) {
+            return false;
+        }
+        struct mend_request r = {diag_script_words(x->m, before), now->file ? now->name : e->name,
+                                 e->caller_path, e->path, now->path};
+        way->n_moved += add_request(x, way, &r) && e->file && !blamed;
+    }
+    return true;
+}
+
+bool mend_prove(struct mend *x, const struct mend_verdict *v, struct mend_way *way)
+{
+    key_list kept = {0};
+    if (v->worse || v->gone.n == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < v->replayed->model.processes.n; i++) {
+        const struct model_process *after = v->replayed->model.processes.items[i];
+        if (!compare_process(x, v, after->again_of, after, way, &kept)) {
+            return false;
+        }
+    }
+    way->n_kept = count_distinct(&kept);
+    for (size_t i = 0; i < v->gone.n; i++) {
+        VEC_PUSH(x->a, &way->mends, v->gone.items[i]);
+    }
+    for (size_t i = 0; i < v->appeared.n; i++) {
+        VEC_PUSH(x->a, &way->leaves, v->appeared.items[i]);
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ replays */
+
+static bool preload_failed(const struct model *m)
+{
+    for (size_t i = 0; i < m->processes.n; i++) {
+        const struct model_process *p = m->processes.items[i];
+        for (size_t k = 0; k < p->n_preloads; k++) {
+            if (!p->ldso->loads.items[p->first_preload + k].object) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool mend_judge(struct mend *x, const struct model_change *c, struct mend_verdict *ret)
+{
+    *ret = (struct mend_verdict){.replayed = arena_alloc(x->a, sizeof *ret->replayed)};
+    if (!model_replay(x->m, c, NULL, ret->replayed)) {
+        return false;
+    }
+    diag_run(&ret->replayed->model, &ret->report);
+    compare_findings(x, ret);
+    ret->worse |= preload_failed(&ret->replayed->model);
+    return true;
+}
+
+/* What kept a preload from loading: the libraries that it needs and that are not found. */
+static void preload_lacks(struct mend *x, const struct model_process *p, mend_lacks *out)
+{
+    for (size_t i = 0; i < p->ldso->requests.n; i++) {
+        const struct ldso_request *r = p->ldso->requests.items[i];
+        bool own = r->load >= 0 && (size_t)r->load >= p->first_preload &&
+                   (size_t)r->load < p->first_preload + p->n_preloads;
+        if (own && r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND) {
+            VEC_PUSH(x->a, out, (struct mend_lack){{r->name, r, NULL}, p});
+        }
+    }
+}
+
+bool mend_still_lacks(struct mend *x, const struct model_change *c, mend_lacks *ret,
+                      struct model_replayed **ret_replayed)
+{
+    struct model_replayed *replayed = arena_alloc(x->a, sizeof *replayed);
+    if (!model_replay(x->m, c, x->failing, replayed)) {
+        return false;
+    }
+    struct model *m = &replayed->model;
+    for (size_t i = 0; i < m->processes.n; i++) {
+        struct diag_lack *list = NULL;
+        preload_lacks(x, m->processes.items[i], ret);
+        size_t n = diag_lacks(m, m->processes.items[i], &list);
+        for (size_t k = 0; k < n; k++) {
+            VEC_PUSH(x->a, ret, (struct mend_lack){list[k], m->processes.items[i]});
+        }
+    }
+    *ret_replayed = replayed;
+    return true;
+}

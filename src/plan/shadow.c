@@ -1,0 +1,91 @@
+/* A folder of links whose names are asked for before those of the libraries that are loaded first:
+ * "libcudnn_ops.so.9.1.0" -> ".../libcudnn_ops.so.9". A name that is found as another file would be
+ * mapped as a second copy; the link leads to the one that is there (by inode). */
+#include <string.h>
+
+#include "plan/internal.h"
+
+static void add_link(struct mend *x, mend_links *links, const char *name, const char *target)
+{
+    const char *path = path_join(x->a, x->o->shadow_folder, name);
+    for (size_t i = 0; i < links->n; i++) {
+        if (strcmp(links->items[i].path, path) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(x->a, links, (struct mend_link){path, target});
+}
+
+static const char *soname_of(struct mend *x, const char *path)
+{
+    const struct ldso_file *f = ldso_store_get(x->m->store, path)->file;
+    return f && f->image.soname ? f->image.soname : path_base(path);
+}
+
+/* The candidates of one request that come before the soname of a library of the set. */
+static void links_of(struct mend *x, const struct model_attempt *at, const mend_texts *paths,
+                     mend_links *links)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        const char *soname = soname_of(x, paths->items[i]);
+        size_t k = 0;
+        while (k < at->n_names && strcmp(at->names[k], soname) != 0) {
+            k++;
+        }
+        for (size_t j = 0; k < at->n_names && j < k; j++) {
+            if (!strchr(at->names[j], '/')) {
+                add_link(x, links, at->names[j], paths->items[i]);
+            }
+        }
+    }
+}
+
+mend_links mend_shadow_links(struct mend *x, const mend_texts *paths)
+{
+    mend_links links = {0};
+    for (size_t i = 0; i < x->m->processes.n; i++) {
+        const struct model_process *p = x->m->processes.items[i];
+        for (size_t k = 0; x->failing[i] && k < p->attempts.n; k++) {
+            links_of(x, &p->attempts.items[k], paths, &links);
+        }
+    }
+    return links;
+}
+
+const char *mend_shadow_path(struct mend *x)
+{
+    mend_texts folder = {0};
+    if (!x->o->shadow_folder) {
+        return NULL;
+    }
+    VEC_PUSH(x->a, &folder, x->o->shadow_folder);
+    return mend_path_with(x, &folder);
+}
+
+struct ldso_overlay mend_overlay_of(struct mend *x, const mend_links *links)
+{
+    struct ldso_overlay out = {0};
+    for (size_t i = 0; i < links->n; i++) {
+        VEC_PUSH(x->a, &out.links,
+                 (struct ldso_overlay_link){links->items[i].path, links->items[i].target});
+    }
+    return out;
+}
+
+void mend_shadow_steps(struct mend *x, const mend_links *links, struct mend_way *way)
+{
+    const char *folder = diag_shell_word(x->a, x->o->shadow_folder);
+    VEC_PUSH(x->a, &way->steps,
+             (struct mend_step){
+                 .kind = MEND_SHADOW,
+                 .text = "Make a folder of links with the full names that are asked for first.",
+                 .command = arena_printf(x->a, "mkdir -p %s\n%s", folder,
+                                         mend_link_command(x, links)),
+                 .folder = x->o->shadow_folder, .links = links->items, .n_links = links->n});
+    VEC_PUSH(x->a, &way->steps,
+             (struct mend_step){
+                 .kind = MEND_SET_ENV, .name = "LD_LIBRARY_PATH", .value = mend_shadow_path(x),
+                 .text = "Put that folder first in LD_LIBRARY_PATH, before the program starts.",
+                 .command = arena_printf(x->a, "export LD_LIBRARY_PATH=%s"
+                                               "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", folder)});
+}

@@ -1,0 +1,369 @@
+/* Depth-first search for the fewest changes. */
+#include <string.h>
+
+#include "plan/solve.h"
+
+struct choice {
+    const struct solve_package *package;
+    const struct solve_release *release;
+    const char *why;
+    bool changed;
+};
+
+struct search {
+    struct arena *a;
+    const struct solve_problem *problem;
+    struct solve_answer *answer;
+    struct choice choices[SOLVE_CHOICES_MAX];
+    size_t n, n_changed, n_best, steps;
+    bool found, bound;
+};
+
+/* One requirement that does not hold. */
+struct conflict {
+    const char *who;                        // "torch 2.5.1", or NULL: asked for by the program
+    const struct solve_need *need;          // on `target`, forward
+    const struct solve_package *target;     // whose release must become another
+    const struct solve_package *changed;    // backward: the one that target's release forbids
+    const struct solve_release *changed_to;
+    const char *folder;                     // collision: where `changed` overwrites `target`
+};
+
+/* ------------------------------------------------------------------ needs */
+
+bool solve_need_init(struct arena *a, const char *package, const char *versions,
+                     const char *source, struct solve_need *ret)
+{
+    struct gm_err err;
+    *ret = (struct solve_need){.package = package, .versions = versions ? versions : "",
+                               .source = source};
+    return py_specifiers_parse(a, str_of(ret->versions), &ret->set, &err) == 0;
+}
+
+bool solve_need_fits(const struct solve_need *need, const char *version)
+{
+    return py_specifiers_match(&need->set, str_of(version)) != PY_NO;
+}
+
+static const struct solve_need *need_on(const struct solve_release *r, const char *package,
+                                        size_t *from)
+{
+    for (; *from < r->n_needs; ++*from) {
+        if (strcmp(r->needs[*from].package, package) == 0) {
+            return &r->needs[(*from)++];
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ choices */
+
+static const struct choice *choice_of(const struct search *s, const struct solve_package *p)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->choices[i].package == p) {
+            return &s->choices[i];
+        }
+    }
+    return NULL;
+}
+
+
+static const char *called(struct search *s, const struct solve_package *p,
+                          const struct solve_release *r)
+{
+    return arena_printf(s->a, "%s %s", p->name, r->version);
+}
+
+static void contradiction(struct search *s, const char *text)
+{
+    for (size_t i = 0; i < s->answer->contradictions.n; i++) {
+        if (strcmp(s->answer->contradictions.items[i], text) == 0) {
+            return;
+        }
+    }
+    if (s->answer->contradictions.n < SOLVE_CONTRADICTIONS_MAX) {
+        VEC_PUSH(s->a, &s->answer->contradictions, text);
+    }
+}
+
+/* ------------------------------------------------------------------ what does not hold */
+
+/* A need of an installed release that stays counts when it is strict, or when what it is about
+ * changes: what was wrong before is none of our business. */
+static bool need_fails(struct search *s, const struct choice *by, const struct solve_need *need,
+                       const struct solve_package **ret_target)
+{
+    const struct solve_package *target = s->problem->find(s->problem->arg, need->package);
+    const struct choice *chosen = choice_of(s, target);
+    const struct solve_release *now = chosen ? chosen->release : target->installed;
+    *ret_target = target;
+    if (by && !by->changed && !need->strict && !(chosen && chosen->changed)) {
+        return false;
+    }
+    return now ? !solve_need_fits(need, now->version) : target->known || need->files;
+}
+
+static bool forward(struct search *s, struct conflict *ret)
+{
+    for (size_t i = 0; i < s->problem->n_needs; i++) {
+        const struct solve_need *need = &s->problem->needs[i];
+        *ret = (struct conflict){.need = need};
+        if (need_fails(s, NULL, need, &ret->target)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        const struct choice *c = &s->choices[i];
+        for (size_t k = 0; k < c->release->n_needs; k++) {
+            *ret = (struct conflict){.need = &c->release->needs[k]};
+            if (need_fails(s, c, ret->need, &ret->target)) {
+                ret->who = called(s, c->package, c->release);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The first requirement of q on p that `version` breaks and the installed release did not. */
+static const struct solve_need *broken_by(const struct solve_package *q,
+                                          const struct solve_package *p, const char *version)
+{
+    const struct solve_need *need;
+    for (size_t from = 0; (need = need_on(q->installed, p->name, &from));) {
+        bool before = !p->installed || solve_need_fits(need, p->installed->version);
+        if (before && !solve_need_fits(need, version)) {
+            return need;
+        }
+    }
+    return NULL;
+}
+
+static bool backward(struct search *s, struct conflict *ret)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct choice *c = &s->choices[i];
+        for (size_t k = 0; c->changed && k < s->problem->n_installed; k++) {
+            const struct solve_package *q = s->problem->installed[k];
+            const struct solve_need *need =
+                choice_of(s, q) ? NULL : broken_by(q, c->package, c->release->version);
+            if (need) {
+                *ret = (struct conflict){.who = called(s, q, q->installed), .need = need,
+                                         .target = q, .changed = c->package,
+                                         .changed_to = c->release};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Something that is to be installed would overwrite what stays or comes with it; where both were
+ * there before, the harm is done already. */
+static bool collides(struct search *s, struct conflict *ret)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct choice *c = &s->choices[i];
+        for (size_t k = 0; c->changed && k < c->package->n_collisions; k++) {
+            const struct solve_collision *with = &c->package->collisions[k];
+            const struct solve_package *q = s->problem->find(s->problem->arg, with->package);
+            const struct choice *chosen = choice_of(s, q);
+            bool both_were = c->package->installed && q->installed;
+            if ((chosen || q->installed) && !both_were) {
+                *ret = (struct conflict){.target = q, .changed = c->package,
+                                         .changed_to = c->release, .who = c->why,
+                                         .folder = with->folder};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ the search */
+
+static void search(struct search *s);
+
+static void try_release(struct search *s, const struct solve_package *p,
+                        const struct solve_release *r, const char *why)
+{
+    if (s->n == SOLVE_CHOICES_MAX) {
+        s->bound = true;
+        return;
+    }
+    s->choices[s->n++] = (struct choice){p, r, why, r != p->installed};
+    s->n_changed += r != p->installed;
+    search(s);
+    s->n_changed -= r != p->installed;
+    s->n--;
+}
+
+static const char *need_text(struct search *s, const struct conflict *c)
+{
+    return arena_printf(s->a, "%s needs %s%s (%s)", c->who ? c->who : "the program",
+                        c->need->package, c->need->versions, c->need->source);
+}
+
+/* "==12.4.127" of a published release says that this version exists. */
+static const struct solve_release *pinned(struct search *s, const struct conflict *c)
+{
+    const struct py_specifiers *set = &c->need->set;
+    if (set->n != 1 || set->items[0].op != PY_OP_EQ || set->items[0].prefix || !c->who) {
+        return NULL;
+    }
+    struct solve_release *r = arena_alloc(s->a, sizeof *r);
+    r->version = str_dup(s->a, str_trim(set->items[0].text));
+    for (size_t i = 0; i < c->target->n_refused; i++) {
+        if (strcmp(c->target->refused[i], r->version) == 0) {
+            return NULL;
+        }
+    }
+    return r;
+}
+
+/* Why no release was found for a need. */
+static void say_unfit(struct search *s, const struct conflict *c)
+{
+    const struct solve_package *t = c->target;
+    const struct choice *chosen = choice_of(s, t);
+    const char *need = need_text(s, c);
+    if (chosen) {
+        contradiction(s, arena_printf(s->a, "%s, but %s: %s", need,
+                                      called(s, t, chosen->release), chosen->why));
+    } else if (!t->known && !t->installed) {
+        contradiction(s, arena_printf(s->a, "%s, of which the knowledge base has no releases", need));
+    } else if (!t->known) {
+        contradiction(s, arena_printf(s->a, "%s, %s is installed, and the knowledge base has no "
+                                      "releases of it: whether another one fits cannot be told",
+                                      need, called(s, t, t->installed)));
+    } else {
+        contradiction(s, arena_printf(s->a, "%s, and no release of it that the knowledge base "
+                                      "knows fits that and this machine", need));
+    }
+}
+
+static void settle_forward(struct search *s, const struct conflict *c)
+{
+    const struct solve_package *t = c->target;
+    bool tried = false;
+    if (!choice_of(s, t)) {
+        for (size_t i = 0; i < t->n_releases; i++) {
+            if (solve_need_fits(c->need, t->releases[i].version)) {
+                tried = true;
+                try_release(s, t, &t->releases[i], need_text(s, c));
+            }
+        }
+        const struct solve_release *pin = tried ? NULL : pinned(s, c);
+        if (pin) {
+            tried = true;
+            try_release(s, t, pin, need_text(s, c));
+        }
+    }
+    if (!tried) {
+        say_unfit(s, c);
+    }
+}
+
+static bool allows(const struct solve_release *r, const char *package, const char *version)
+{
+    const struct solve_need *need;
+    for (size_t from = 0; (need = need_on(r, package, &from));) {
+        if (!solve_need_fits(need, version)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void settle_backward(struct search *s, const struct conflict *c)
+{
+    const struct solve_package *q = c->target;
+    const char *to = called(s, c->changed, c->changed_to);
+    const char *why = arena_printf(s->a, "%s, and %s is to be installed", need_text(s, c), to);
+    bool tried = false;
+    for (size_t i = 0; i < q->n_releases; i++) {
+        if (allows(&q->releases[i], c->changed->name, c->changed_to->version)) {
+            tried = true;
+            try_release(s, q, &q->releases[i], why);
+        }
+    }
+    if (!tried) {
+        contradiction(s, q->known
+                             ? arena_printf(s->a, "%s; no release of %s that the knowledge base "
+                                            "knows fits %s and this machine", why, q->name, to)
+                             : arena_printf(s->a, "%s; the knowledge base has no releases of %s: "
+                                            "whether another one fits cannot be told", why,
+                                            q->name));
+    }
+}
+
+static void say_collision(struct search *s, const struct conflict *c)
+{
+    const struct choice *chosen = choice_of(s, c->target);
+    contradiction(s, arena_printf(s->a, "%s, but %s would overwrite files of %s in %s", c->who,
+                                  called(s, c->changed, c->changed_to),
+                                  called(s, c->target,
+                                         chosen ? chosen->release : c->target->installed),
+                                  c->folder));
+}
+
+static void keep_best(struct search *s)
+{
+    s->found = true;
+    s->n_best = s->n_changed;
+    s->answer->changes.n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct choice *c = &s->choices[i];
+        if (c->changed) {
+            VEC_PUSH(s->a, &s->answer->changes, (struct solve_change){c->package, c->release, c->why});
+        }
+    }
+}
+
+static const struct solve_goal *open_goal(const struct search *s)
+{
+    for (size_t i = 0; i < s->problem->n_goals; i++) {
+        if (!choice_of(s, s->problem->goals[i].package)) {
+            return &s->problem->goals[i];
+        }
+    }
+    return NULL;
+}
+
+static void search(struct search *s)
+{
+    s->bound = s->bound || ++s->steps > SOLVE_STEPS_MAX;
+    if (s->bound || (s->found && s->n_changed >= s->n_best)) {
+        return;
+    }
+    const struct solve_goal *goal = open_goal(s);
+    if (goal && goal->stay) {
+        try_release(s, goal->package, goal->package->installed, "it can stay");
+        return;
+    }
+    for (size_t i = 0; goal && i < goal->n_releases; i++) {
+        try_release(s, goal->package, &goal->releases[i], goal->why);
+    }
+    struct conflict c;
+    if (goal) {
+        return;
+    }
+    if (collides(s, &c)) {
+        say_collision(s, &c);
+    } else if (forward(s, &c)) {
+        settle_forward(s, &c);
+    } else if (backward(s, &c)) {
+        settle_backward(s, &c);
+    } else {
+        keep_best(s);
+    }
+}
+
+void solve(struct arena *a, const struct solve_problem *problem, struct solve_answer *ret)
+{
+    *ret = (struct solve_answer){0};
+    struct search s = {.a = a, .problem = problem, .answer = ret};
+    search(&s);
+    ret->outcome = s.found ? SOLVE_FOUND : s.bound ? SOLVE_BOUND : SOLVE_NONE;
+}
