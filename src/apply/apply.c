@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/folder.h"
 #include "elf/image.h"
 #include "apply/hookfile.h"
 #include "py/dist.h"
@@ -113,6 +114,17 @@ static int put_hook(const struct doing *d, struct gm_err *err)
 }
 
 /* ------------------------------------------------------------------ RPATH and RUNPATH */
+
+/* Why an editor of ELF files that is installed is not started; NULL: it would be, or none is. */
+static const char *elf_objection(const struct doing *d)
+{
+    struct gm_err err;
+    const char *path = variable(d->o, "PATH");
+    const char *patchelf = path ? child_find(d->m->arena, path, "patchelf") : NULL;
+    return patchelf && mend_safe_program(d->m->arena, patchelf, &err) < 0
+               ? arena_strdup(d->m->arena, err.text)
+               : NULL;
+}
 
 static bool same_text(const char *a, const char *b)
 {
@@ -272,8 +284,15 @@ static const char *packages_objection(const struct doing *d)
     if (!d->m->env || d->o->is_system || !d->m->root->is_host) {
         return "packages are changed in an environment of this machine only";
     }
+    struct gm_err err;
     texts words = installer(d);
-    return words.n ? NULL : "the environment has no pip, and uv is not installed";
+    if (!words.n) {
+        return "the environment has no pip, and uv is not installed";
+    }
+    return mend_safe_program(d->m->arena, words.items[0], &err) < 0 ||
+                   mend_safe_program(d->m->arena, d->m->env->executable, &err) < 0
+               ? arena_strdup(d->m->arena, err.text)
+               : NULL;
 }
 
 static const char *hook_objection(const struct doing *d)
@@ -293,7 +312,7 @@ static const struct {
     [MEND_SHADOW] = {.carry_out = put_links},
     [MEND_LINK] = {.carry_out = put_links},
     [MEND_HOOK] = {.carry_out = put_hook, .objection = hook_objection},
-    [MEND_EDIT_ELF] = {.carry_out = edit_elf},
+    [MEND_EDIT_ELF] = {.carry_out = edit_elf, .objection = elf_objection},
     [MEND_PACKAGES] = {.carry_out = install, .objection = packages_objection},
     [MEND_TEXT] = {.never = "it has a step that only a person can do"},
 };

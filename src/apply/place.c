@@ -42,6 +42,7 @@ int place_open(struct mend_place *p, struct arena *a, struct root *root, const c
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", prefix, strerror(-rc));
     }
     p->base_path = root->is_host ? real : path_normal(a, path_join(a, root->path, real + 1));
+    p->swap = mend_path_objection(a, path_dir(a, p->base_path));
     p->base = open(p->base_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->base < 0) {
         return said(err, p->base_path);
@@ -120,8 +121,14 @@ static const char *objection(const struct mend_place *p, int fd, const struct st
 {
     const char *others = mend_other_writers(p->arena, fd, st);
     uid_t me = geteuid();
+    if (p->swap) {
+        return arena_printf(p->arena, "another user could put another folder in its place (%s)",
+                            p->swap);
+    }
     if (others) {
-        return arena_printf(p->arena, "%s (chmod go-w, or setfacl -b, keeps others out)", others);
+        return arena_printf(p->arena, "%s, so that others could change what programs load from it "
+                            "(chmod go-w or setfacl -b keeps them out; otherwise use an environment of your own)",
+                            others);
     }
     if (st->st_uid != me && !(p->is_system && st->st_uid == 0)) {
         return arena_printf(p->arena, "it belongs to user %u, and this is user %u", st->st_uid, me);

@@ -22,6 +22,7 @@ struct mend_place {
     int base, home;        // fds, or -1
     const char *top;       // the folder of journals in `home`
     bool is_system;
+    const char *swap; // how another user could put another folder in place of the base, or NULL
 };
 
 #define MEND_PLACE_EMPTY ((struct mend_place){.base = -1, .home = -1})

@@ -87,32 +87,39 @@ static struct str read_accounts(struct arena *a, const char *path)
     return text;
 }
 
-/* Whether no other user has the group, as far as the two files say, and it is named or numbered like
- * this user: what systems with a group for each user have (umask 002). */
-static bool is_private_group(struct arena *a, gid_t gid)
+/* "group NAME (ID) may write to it", `does` being what comes after the group; NULL: no other user
+ * is in the group, which is this user's own, as on systems with a group for each user (umask 002).
+ * The two files decide: who is in a group that they do not name is unknown. */
+static const char *group_objection(struct arena *a, gid_t gid, const char *before, const char *does)
 {
     struct account one;
-    struct str own = {0}, users = read_accounts(a, "/etc/passwd");
+    struct str own = {0}, name = {0}, users = read_accounts(a, "/etc/passwd");
     const char *me = arena_printf(a, "%u", (unsigned)geteuid());
-    const char *group = arena_printf(a, "%u", (unsigned)gid);
+    const char *group = arena_printf(a, "%u", (unsigned)gid), *unknown = "";
+    bool shared = false;
     for (struct str text = users; next_account(&text, &one);) {
         if (str_is(one.id, me)) {
             own = one.name;
         } else if (str_is(one.rest, group)) {
-            return false;
+            shared = true;
         }
     }
-    bool ours = gid == geteuid();
     for (struct str text = read_accounts(a, "/etc/group"); next_account(&text, &one);) {
-        if (!str_is(one.id, group)) {
-            continue;
+        if (str_is(one.id, group)) {
+            name = one.name;
+            shared = shared || (one.rest.n && !str_eq(one.rest, own));
         }
-        if (one.rest.n && !str_eq(one.rest, own)) {
-            return false;
-        }
-        ours = ours || str_eq(one.name, own);
     }
-    return ours;
+    bool named = name.n && own.n;
+    if (named && !shared && (str_eq(name, own) || gid == geteuid())) {
+        return NULL;
+    }
+    if (!named && !shared) {
+        unknown = name.n ? ", and /etc/passwd does not name this user, whose group it may be"
+                         : ", and /etc/group does not say who is in it";
+    }
+    const char *who = name.n ? arena_printf(a, STR_FMT " (%s)", STR_ARG(name), group) : group;
+    return arena_printf(a, "%sgroup %s %s%s", before, who, does, unknown);
 }
 
 /* linux/posix_acl_xattr.h: a version and then entries. */
@@ -136,8 +143,12 @@ static const char *list_objection(struct arena *a, const struct acl_entry *e, si
         if (writes && e[i].tag == ACL_USER && id != 0 && id != geteuid()) {
             return arena_printf(a, "its access control list lets user %u write to it", id);
         }
-        if (writes && is_group && !is_private_group(a, id)) {
-            return arena_printf(a, "its access control list lets group %u write to it", id);
+        const char *why = writes && is_group
+                              ? group_objection(a, id, "its access control list lets ",
+                                                "write to it")
+                              : NULL;
+        if (why) {
+            return why;
         }
     }
     return NULL;
@@ -154,52 +165,55 @@ const char *mend_other_writers(struct arena *a, int fd, const struct stat *st)
         return NULL; // with a list this bit is its mask
     }
     ssize_t n = fgetxattr(fd, "system.posix_acl_access", list, sizeof list);
-    if (n < 0 && errno == ERANGE) {
-        return "its access control list is too long to be judged";
+    if (n < 0 && errno != ENODATA && errno != ENOTSUP) {
+        return errno == ERANGE ? "its access control list is too long to be judged"
+                               : "its access control list cannot be read";
     }
     if (n > (ssize_t)sizeof(uint32_t)) {
         size_t bytes = (size_t)n - sizeof(uint32_t);
         memcpy(entries, list + sizeof(uint32_t), bytes);
         return list_objection(a, entries, bytes / sizeof *entries, st->st_gid);
     }
-    return is_private_group(a, st->st_gid)
-               ? NULL
-               : arena_printf(a, "group %u may write to it", (unsigned)st->st_gid);
+    return group_objection(a, st->st_gid, "", "may write to it");
 }
 
-/* Whether other users can neither write to the folder nor, where it is sticky, take away what is this
- * user's in it. */
-static bool is_guarded(struct arena *a, const char *path)
+/* Why another user could put something else where the folder, or what lies in it, is: they may
+ * write to it, and it is not sticky, where what is this user's stays; NULL: nobody could. */
+static const char *folder_objection(struct arena *a, const char *path)
 {
-    struct stat st = {.st_mode = 0};
+    struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool readable = fd >= 0;
-    if (readable ? fstat(fd, &st) < 0 : lstat(path, &st) < 0) {
-        st.st_uid = (uid_t)-1; // nobody's
+    const char *why = NULL;
+    if (fd >= 0 ? fstat(fd, &st) < 0 : lstat(path, &st) < 0) {
+        why = strerror(errno);
+    } else if (!S_ISDIR(st.st_mode)) {
+        why = "it is not a folder";
+    } else if (st.st_uid != 0 && st.st_uid != geteuid()) {
+        why = arena_printf(a, "it belongs to user %u", (unsigned)st.st_uid);
+    } else if (!(st.st_mode & S_ISVTX)) {
+        why = mend_other_writers(a, fd, &st);
     }
-    bool owned = st.st_uid == 0 || st.st_uid == geteuid();
-    bool closed = !(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX;
-    bool guarded = owned && (closed || (readable && !mend_other_writers(a, fd, &st)));
-    if (readable) {
+    if (fd >= 0) {
         (void)close(fd); // a folder: nothing can be lost
     }
-    return guarded && S_ISDIR(st.st_mode);
+    return why;
 }
 
 /* From the root folder down, so that each one checked is in one that was: nobody can swap it behind
- * our back. `real` has no links. */
-static bool all_guarded(struct arena *a, const char *real, const char **ret_folder)
+ * our back. */
+const char *mend_path_objection(struct arena *a, const char *real)
 {
     for (size_t i = 0; i == 0 || real[i - 1]; i++) {
         if (real[i] && real[i] != '/') {
             continue;
         }
-        *ret_folder = i ? arena_strndup(a, real, i) : "/";
-        if (!is_guarded(a, *ret_folder)) {
-            return false;
+        const char *folder = i ? arena_strndup(a, real, i) : "/";
+        const char *why = folder_objection(a, folder);
+        if (why) {
+            return arena_printf(a, "%s: %s", folder, why);
         }
     }
-    return true;
+    return NULL;
 }
 
 const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err)
@@ -218,15 +232,91 @@ const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err
     const char *found = strcmp(there, path) == 0
                             ? arena_strdup(a, real)
                             : path_join(a, arena_strdup(a, real), rest + strspn(rest, "/"));
-    const char *folder;
-    bool safe = all_guarded(a, real, &folder);
+    const char *why = mend_path_objection(a, real);
     free(real);
-    if (!safe) {
-        (void)gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is not used: another user could change what is in %s",
-                         path, folder);
+    if (why) {
+        (void)gm_err_set(err, GM_ERR_UNSUPPORTED,
+                         "%s is not used: another user could change what is there (%s)", path, why);
     }
-    return safe ? found : NULL;
+    return why ? NULL : found;
 }
+
+/* ------------------------------------------------------------------ programs */
+
+enum { LINKS_MAX = 40, LINK_BYTES_MAX = 4096 };
+
+static const char *file_objection(struct arena *a, const char *path, const struct stat *st)
+{
+    const char *why = NULL;
+    if (!S_ISREG(st->st_mode)) {
+        return "it is not a file";
+    }
+    if (st->st_uid != 0 && st->st_uid != geteuid()) {
+        return arena_printf(a, "it belongs to user %u", (unsigned)st->st_uid);
+    }
+    if (st->st_mode & (S_IWGRP | S_IWOTH)) {
+        int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        why = mend_other_writers(a, fd, st);
+        if (fd >= 0) {
+            (void)close(fd); // only read
+        }
+    }
+    return why;
+}
+
+/* A step of the walk below: where it leads from the folder `at`, and what is left then. */
+static const char *step_objection(struct arena *a, const char **at, const char **rest,
+                                  const char *name)
+{
+    struct stat st;
+    char target[LINK_BYTES_MAX];
+    const char *next = path_join(a, *at, name);
+    if (lstat(next, &st) < 0) {
+        return arena_printf(a, "%s: %s", next, strerror(errno));
+    }
+    if (!S_ISLNK(st.st_mode)) {
+        bool file = !**rest && !S_ISDIR(st.st_mode);
+        const char *why = file ? file_objection(a, next, &st) : folder_objection(a, next);
+        *at = next;
+        return why ? arena_printf(a, "%s: %s", next, why) : NULL;
+    }
+    ssize_t n = readlink(next, target, sizeof target);
+    if (n <= 0 || n == sizeof target) {
+        return arena_printf(a, "%s: the link cannot be read", next);
+    }
+    if (st.st_uid != 0 && st.st_uid != geteuid()) {
+        return arena_printf(a, "%s: the link belongs to user %u", next, (unsigned)st.st_uid);
+    }
+    *at = target[0] == '/' ? "/" : *at;
+    *rest = arena_printf(a, "%.*s/%s", (int)n, target, *rest);
+    return NULL;
+}
+
+int mend_safe_program(struct arena *a, const char *path, struct gm_err *err)
+{
+    const char *at = "/", *rest = path, *why = path[0] == '/' ? folder_objection(a, "/")
+                                                              : "its path is not absolute";
+    unsigned links = 0;
+    while (!why && *rest) {
+        const char *name = arena_strndup(a, rest, strcspn(rest, "/")), *before = at;
+        rest += strlen(name);
+        rest += strspn(rest, "/");
+        if (strcmp(name, "..") == 0) {
+            at = path_dir(a, at);
+        } else if (*name && strcmp(name, ".") != 0) {
+            why = step_objection(a, &at, &rest, name);
+            links += at == before || strcmp(at, "/") == 0;
+            why = !why && links > LINKS_MAX ? "too many links" : why;
+        }
+    }
+    return why ? gm_err_set(err, GM_ERR_UNSUPPORTED,
+                            "%s is not started: another user could put something else there (%s)",
+                            path, why)
+               : 0;
+}
+
+
+/* ------------------------------------------------------------------ our own folders */
 
 /* Whether the folder is in a place of mend_safe_path(). */
 static int check_place(const char *path, struct gm_err *err)

@@ -16,15 +16,25 @@ const char *mend_cache_folder(struct arena *a, const char *xdg_cache_home, const
 
 /* Who besides root and this user may write to the folder that is open here, by its mode or its access
  * control list, as "anyone may write to it"; NULL: nobody. A group counts unless it is this user's
- * own, with no other member in /etc/group and /etc/passwd. The text lives in the arena. */
+ * own, with no other member in /etc/group and /etc/passwd; who is in a group of a directory service
+ * (LDAP) is unknown, and it counts. The text lives in the arena. */
 const char *mend_other_writers(struct arena *a, int fd, const struct stat *st);
 
+/* How another user could put something else in the place of a folder, whose path has no links, or
+ * of one above it, as "/srv/shared: anyone may write to it"; NULL: nobody could. Each then belongs
+ * to root or this user, and others may write to none but a sticky one, where what is this user's
+ * stays. */
+const char *mend_path_objection(struct arena *a, const char *path);
+
 /* The path without links, if no other user can put something else in its place as long as it is in
- * use: each folder of it that is there belongs to root or to this user, and others (mend_other_writers) may
- * write to none but a sticky one, such as /tmp, where what is this user's stays. Makes nothing. NULL:
- * GM_ERR_UNSUPPORTED, and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be
- * looked at. */
+ * use (mend_path_objection, for what of it is there). Makes nothing. NULL: GM_ERR_UNSUPPORTED, and
+ * the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be looked at. */
 const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err);
+
+/* Whether a program can be started without running what another user chose: each folder and link
+ * by which the path leads to it, and the file itself, belong to root or this user and are not
+ * others' to write. 0, or GM_ERR_UNSUPPORTED with a sentence that names what is in the way. */
+int mend_safe_program(struct arena *a, const char *path, struct gm_err *err) GM_CHECK;
 
 /* Opens a folder and makes it (mode 0700), with what is above it, where it is missing. The fd is
  * close-on-exec. The path is one of mend_safe_path(). GM_ERR_LOOK if the folder cannot be had, is a

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "cli/probing.h"
 #include "probe/join.h"
 #include "probe/verify.h"
@@ -316,10 +317,15 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
 static struct trial try_out(const struct act *act, const struct mend_way *way,
                             struct looked *now)
 {
+    struct gm_err err;
     struct model *m = &act->target->model;
     const char *wrong = look_again(act, way, now);
     if (wrong) {
         return (struct trial){.result = PROBE_FAILED, .why = wrong};
+    }
+    if (m->root->is_host && m->env && m->env->executable &&
+        mend_safe_program(act->arena, m->env->executable, &err) < 0) {
+        return cannot(arena_strdup(act->arena, err.text));
     }
     return !m->root->is_host     ? cannot("its files belong to another system than this one")
            : !m->env             ? cannot("it is no Python environment; start the program")

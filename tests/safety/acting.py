@@ -6,8 +6,11 @@
 The folder that they are started in holds a module for each name that the interpreter, our scripts, pip or the package import,
 a library that a relative RPATH would find, and a start-up module: each leaves a mark when it is run.
 The folders of the user's cache are another's, or others may write above them: what `run` names to the
-program in LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH is then elsewhere.
+program in LD_AUDIT, LD_PRELOAD and LD_LIBRARY_PATH is then elsewhere. A tool of PATH, or an
+interpreter, that others could replace is not started, and an environment that they could swap is not
+changed.
 """
+import grp
 import json
 import os
 import re
@@ -175,6 +178,142 @@ def word_faults(exe, w, top):
                 return
 
 
+TOOL = '#!/bin/sh\necho "$0" >> "%s"\nexit 1\n'
+
+
+def put_tool(folder, name, mark):
+    folder.mkdir(parents=True, exist_ok=True)
+    tool = folder / name
+    tool.write_text(TOOL % mark)
+    tool.chmod(0o755)
+    return tool
+
+
+def tool_folders(top, name, mark):
+    """What it is called, an element of PATH with the tool, what others may change (None: nothing)."""
+    for mode, case in ((0o777, "anyone"), (0o2777, "anyone, set-group-ID"), (0o755, None)):
+        folder = top / f"{name}-{mode:o}"
+        put_tool(folder / "bin", name, mark)
+        folder.chmod(mode)
+        yield case or "nobody", folder / "bin", folder if case else None
+    folder = top / f"{name}-file"
+    put_tool(folder, name, mark).chmod(0o777)
+    yield "anyone, the file", folder, folder / name
+    folder = top / f"{name}-link"
+    folder.mkdir()
+    (folder / name).symlink_to(top / f"{name}-777/bin/{name}")
+    yield "anyone, where a link leads", folder, top / f"{name}-777"
+    folder = top / f"{name}-open"
+    folder.mkdir()
+    (folder / name).symlink_to(put_tool(top / f"{name}-own", name, mark))
+    folder.chmod(0o777)
+    yield "anyone, the link", folder, folder
+    if os.geteuid() == 0:
+        folder = top / f"{name}-group"
+        put_tool(folder, name, mark)
+        os.chown(folder, -1, 12345)
+        folder.chmod(0o2775)
+        yield "a group", folder, folder
+        folder = top / f"{name}-other"
+        os.chown(put_tool(folder, name, mark), 12345, -1)
+        yield "another user, the file", folder, folder / name
+    sticky = top / f"{name}-sticky"
+    put_tool(sticky / "bin", name, mark)
+    sticky.chmod(0o1777)
+    yield "nobody: sticky", sticky / "bin", None
+
+
+def tool_faults(exe, w, top, name, kind):
+    """A tool of PATH that others could replace is not started, and the folder is named."""
+    mark = top / f"{name}-mark"
+    for case, folder, named in tool_folders(top, name, mark):
+        settings = ["--env", f"PATH={folder}:/usr/bin:/bin"]
+        done = subprocess.run([exe, "fix", w.prefix, *settings, "--json"], cwd="/", capture_output=True,
+                              text=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin"})
+        number = next((str(i) for i, way in enumerate(json.loads(done.stdout)["ways"], 1)
+                       if any(s["kind"] == kind for s in way["steps"])), None)
+        if not number:
+            yield f"{case}: no way with a step of kind {kind}: {done.stdout}{done.stderr}"
+            return
+        done = subprocess.run([exe, "fix", w.prefix, *settings, "--apply", "--packages", "--select",
+                               number], cwd="/", capture_output=True, text=True, timeout=60,
+                              check=False, env={"PATH": "/usr/bin:/bin"})
+        run_it = mark.exists()
+        mark.unlink(missing_ok=True)
+        if run_it != (named is None):
+            yield f"{case}: {'started' if run_it else 'not started'}: {done.stdout}{done.stderr}"
+        said = f"could put something else there ({named}:" in done.stderr
+        if named and not (said and done.returncode == 3):
+            yield f"{case}: status {done.returncode}: {done.stdout}{done.stderr}"
+
+
+def editor_faults(exe, w, top):
+    yield from tool_faults(exe, World(exe, top / "editor"), top, "patchelf", "edit")
+
+
+def installer_faults(exe, w, top):
+    mine = World(exe, top / "installer")
+    for path in mine.site.glob("nvidia*"):
+        shutil.rmtree(path)
+    yield from tool_faults(exe, mine, top, "uv", "packages")
+
+
+def interpreter_faults(exe, w, top):
+    """A repair is not tried out by an interpreter that others could replace."""
+    mine = World(exe, top / "interpreter")
+    folder = top / "interpreters"
+    folder.mkdir()
+    (folder / "python3.11").symlink_to(PYTHON)
+    (mine.prefix / "bin/python").unlink()
+    (mine.prefix / "bin/python").symlink_to(folder / "python3.11")
+    folder.chmod(0o777)
+    done = subprocess.run([exe, "enable", mine.prefix], cwd="/", capture_output=True, text=True,
+                          timeout=60, check=False, env={"PATH": "/usr/bin:/bin"})
+    said = " ".join(done.stdout.split())
+    if "not verified" not in said or f"could put something else there ({folder}:" not in said:
+        yield f"status {done.returncode}: {done.stdout}{done.stderr}"
+
+
+def above_faults(exe, w, top):
+    """An environment below a folder that others may write is not changed: they could swap it."""
+    for mode, owner, group in ((0o777, -1, -1), (0o775, -1, 12345), (0o2775, -1, 12345),
+                               (0o755, 12345, -1)):
+        above = top / f"above-{mode:o}-{owner}"
+        above.mkdir()
+        mine = World(exe, above)
+        if (owner, group) != (-1, -1):
+            if os.geteuid() != 0:
+                continue
+            os.chown(above, owner, group)
+        above.chmod(mode)
+        for words in (["enable", mine.prefix], ["fix", mine.prefix, "--apply"]):
+            done = subprocess.run([exe, *map(str, words)], cwd="/", capture_output=True, text=True,
+                                  timeout=60, check=False, env={"PATH": "/usr/bin:/bin"})
+            if done.returncode != 3 or f"another folder in its place ({above}:" not in done.stderr:
+                yield f"{mode:o} {owner} {words[0]}: status {done.returncode}: {done.stderr}"
+            if mine.changed():
+                yield f"{mode:o} {owner} {words[0]}: changed {mine.changed()[:4]}"
+
+
+def group_faults(exe, w, top):
+    """What a group that is not this user's alone may write is refused, and why is said."""
+    mine = World(exe, top / "groups")
+    known = next(g for g in grp.getgrall() if g.gr_gid != 0)
+    for group, said in ((known.gr_gid, f"group {known.gr_name} ({known.gr_gid}) may write to it, so"),
+                        (54321, "group 54321 may write to it, and /etc/group does not say who is"),
+                        (0, None)):
+        if os.geteuid() != 0:
+            return
+        os.chown(mine.prefix, -1, group)
+        mine.prefix.chmod(0o2775)
+        done = subprocess.run([exe, "enable", mine.prefix], cwd="/", capture_output=True, text=True,
+                              timeout=60, check=False, env={"PATH": "/usr/bin:/bin"})
+        if done.returncode != (3 if said else 0) or (said or "") not in done.stderr:
+            yield f"group {group}: status {done.returncode}: {done.stdout}{done.stderr}"
+        if said and "chmod go-w" not in done.stderr:
+            yield f"group {group}: what to do: {done.stderr}"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -198,7 +337,10 @@ def main():
             for fault in faults:
                 print(f"FAIL a cache {name}: {fault}")
             passed, failed = passed + (not faults), failed + bool(faults)
-        for name, check in (("secrets", secret_faults), ("words", word_faults)):
+        for name, check in (("secrets", secret_faults), ("words", word_faults),
+                            ("patchelf", editor_faults), ("uv", installer_faults),
+                            ("interpreter", interpreter_faults), ("above", above_faults),
+                            ("groups", group_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
                 print(f"FAIL {name}: {fault}")
