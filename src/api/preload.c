@@ -77,12 +77,12 @@ static struct gm_library load_one(struct gm_context *gm, struct resident *r)
 
 /* What the libraries of a way are reused by: read before any of them is loaded, as their code must
  * not run while our handler stands. */
-static int load_all(struct gm_context *gm, const struct mend_way *way, struct gm_preloaded *ret)
+static int load_all(struct gm_context *gm, const struct plan_way *way, struct gm_preloaded *ret)
 {
     VEC(struct resident) all = {0};
     for (size_t i = 0; i < way->steps.n; i++) {
-        const struct mend_step *s = &way->steps.items[i];
-        for (size_t k = 0; s->kind == MEND_PRELOAD && k < s->n_paths; k++) {
+        const struct plan_step *s = &way->steps.items[i];
+        for (size_t k = 0; s->kind == PLAN_PRELOAD && k < s->n_paths; k++) {
             const struct ldso_entry *e = ldso_store_get(gm->target.model.store, s->paths[k]);
             const char *soname = e->file ? e->file->image.soname : NULL;
             VEC_PUSH(&gm->work, &all, (struct resident){.gm = gm, .path = api_text(gm, s->paths[k]),
@@ -102,14 +102,14 @@ static int load_all(struct gm_context *gm, const struct mend_way *way, struct gm
 }
 
 /* A way that loads libraries and needs nothing else: only that can be done in a running process. */
-static const struct mend_way *way_by_loading(const struct mend_plan *plan)
+static const struct plan_way *way_by_loading(const struct plan *plan)
 {
-    const struct mend_way *best = NULL;
+    const struct plan_way *best = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *w = &plan->ways.items[i];
-        bool only_loads = w->reach == MEND_FOR_ONE_START && w->steps.n;
+        const struct plan_way *w = &plan->ways.items[i];
+        bool only_loads = w->reach == PLAN_FOR_ONE_START && w->steps.n;
         for (size_t k = 0; k < w->steps.n; k++) {
-            only_loads &= w->steps.items[k].kind == MEND_PRELOAD;
+            only_loads &= w->steps.items[k].kind == PLAN_PRELOAD;
         }
         if (only_loads && (!best || w->mends.n > best->mends.n)) {
             best = w;
@@ -118,7 +118,7 @@ static const struct mend_way *way_by_loading(const struct mend_plan *plan)
     return best;
 }
 
-static bool mends(const struct mend_way *way, const struct diag_finding *f)
+static bool mends(const struct plan_way *way, const struct diag_finding *f)
 {
     for (size_t i = 0; way && i < way->mends.n; i++) {
         if (way->mends.items[i] == f) {
@@ -132,7 +132,7 @@ static int preload(struct gm_context *gm, const void *question, void *answer)
 {
     struct gm_preloaded *ret = answer;
     struct diag_report report;
-    struct mend_plan plan;
+    struct plan plan;
     int rc = api_open(gm, question, false);
     if (rc < 0) {
         return rc;
@@ -141,9 +141,9 @@ static int preload(struct gm_context *gm, const void *question, void *answer)
         return gm_err_set(&gm->err, GM_ERR_USAGE, "libraries below another root cannot be loaded");
     }
     diag_run(&gm->target.model, &report);
-    mend_plan_make(&gm->target.model, &report,
-                   &(struct mend_options){.manner = MEND_IN_PROCESS, .launch_only = true}, &plan);
-    const struct mend_way *way = way_by_loading(&plan);
+    plan_make(&gm->target.model, &report,
+              &(struct plan_options){.manner = PLAN_IN_PROCESS, .launch_only = true}, &plan);
+    const struct plan_way *way = way_by_loading(&plan);
     VEC(const char *) left = {0};
     for (size_t i = 0; i < report.findings.n; i++) {
         const struct diag_finding *f = report.findings.items[i];

@@ -263,10 +263,10 @@ int gm_choose(gm_context *gm, const struct gm_target *target, const struct gm_wi
 
 /* ------------------------------------------------------------------ plan */
 
-static struct gm_step step_of(struct gm_context *gm, const struct mend_step *s)
+static struct gm_step step_of(struct gm_context *gm, const struct plan_step *s)
 {
     return (struct gm_step){
-        .kind = mend_step_name(s->kind),
+        .kind = plan_step_name(s->kind),
         .text = api_text(gm, s->text),
         .command = api_text(gm, s->command),
         .name = api_text(gm, s->name),
@@ -276,13 +276,13 @@ static struct gm_step step_of(struct gm_context *gm, const struct mend_step *s)
     };
 }
 
-static struct gm_way way_of(struct gm_context *gm, const struct mend_way *w)
+static struct gm_way way_of(struct gm_context *gm, const struct plan_way *w)
 {
     struct gm_step *steps = arena_array(&gm->results, w->steps.n + 1, sizeof *steps);
     for (size_t i = 0; i < w->steps.n; i++) {
         steps[i] = step_of(gm, &w->steps.items[i]);
     }
-    return (struct gm_way){mend_reach_name(w->reach), api_text(gm, w->title), steps, w->steps.n,
+    return (struct gm_way){plan_reach_name(w->reach), api_text(gm, w->title), steps, w->steps.n,
                            w->mends.n, api_text(gm, w->unproved)};
 }
 
@@ -290,14 +290,13 @@ static int plan(struct gm_context *gm, const void *question, void *answer)
 {
     struct gm_plan *ret = answer;
     struct diag_report report;
-    struct mend_plan made;
+    struct plan made;
     int rc = api_open(gm, question, false);
     if (rc < 0) {
         return rc;
     }
     diag_run(&gm->target.model, &report);
-    mend_plan_make(&gm->target.model, &report, &(struct mend_options){.manner = MEND_AT_START},
-                   &made);
+    plan_make(&gm->target.model, &report, &(struct plan_options){.manner = PLAN_AT_START}, &made);
     struct gm_way *ways = arena_array(&gm->results, made.ways.n + 1, sizeof *ways);
     for (size_t i = 0; i < made.ways.n; i++) {
         ways[i] = way_of(gm, &made.ways.items[i]);

@@ -19,7 +19,7 @@ struct doing {
     struct model *m;
     const struct mend_apply_options *o;
     struct mend_work *w;
-    const struct mend_step *step;
+    const struct plan_step *step;
 };
 
 /* ------------------------------------------------------------------ the target */
@@ -77,7 +77,7 @@ static int put_links(const struct doing *d, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < d->step->n_links; i++) {
-        const struct mend_link *l = &d->step->links[i];
+        const struct plan_link *l = &d->step->links[i];
         const char *path;
         rc = place_relative(d->w->place, d->m->root, l->path, &path, err);
         rc = rc < 0 ? rc : work_put_link(d->w, path, l->target, err);
@@ -97,7 +97,7 @@ static int put_in_site(const struct doing *d, const char *site, const char *name
 static int put_hook(const struct doing *d, struct gm_err *err)
 {
     struct model *m = d->m;
-    const struct mend_step *s = d->step;
+    const struct plan_step *s = d->step;
     const char *site = mend_hook_site(m), *prefix = model_real_path(m, m->env->prefix);
     if (!site || !prefix) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "no site-packages folder inside %s",
@@ -156,7 +156,7 @@ static int run_patchelf(const char *copy, void *arg, struct gm_err *err)
     struct root host;
     const char *path = variable(d->o, "PATH");
     const char *patchelf = path ? child_find(a, path, "patchelf") : NULL;
-    const struct mend_step *s = d->step;
+    const struct plan_step *s = d->step;
     if (!patchelf) {
         return gm_err_set(err, GM_ERR_LOOK, "patchelf is not installed, and %s cannot be edited "
                           "without it", s->file);
@@ -226,13 +226,13 @@ static texts installer(const struct doing *d)
 }
 
 /* A package that is installed again as it is: an installer leaves it alone unless it is forced. */
-static bool is_reinstall(const struct mend_package *p)
+static bool is_reinstall(const struct plan_package *p)
 {
     return p->from ? p->to && strcmp(p->from, p->to) == 0 : !p->to;
 }
 
 /* The words after the installer's own: pip and uv know the same options. */
-static void add_packages(struct arena *a, const struct mend_step *step, texts *words)
+static void add_packages(struct arena *a, const struct plan_step *step, texts *words)
 {
     bool again = step->n_packages > 0;
     for (size_t i = 0; i < step->n_packages; i++) {
@@ -243,7 +243,7 @@ static void add_packages(struct arena *a, const struct mend_step *step, texts *w
         VEC_PUSH(a, words, "--no-deps");
     }
     for (size_t i = 0; i < step->n_packages; i++) {
-        const struct mend_package *p = &step->packages[i];
+        const struct plan_package *p = &step->packages[i];
         VEC_PUSH(a, words, p->to ? arena_printf(a, "%s==%s", p->name, p->to) : p->name);
     }
 }
@@ -307,19 +307,19 @@ static const struct {
     const char *(*objection)(const struct doing *d);
     const char *never;
 } actions[] = {
-    [MEND_SET_ENV] = {.never = "variables of the start environment belong to one start: gpumend run"},
-    [MEND_PRELOAD] = {.never = "a preload belongs to one start: gpumend run"},
-    [MEND_SHADOW] = {.carry_out = put_links},
-    [MEND_LINK] = {.carry_out = put_links},
-    [MEND_HOOK] = {.carry_out = put_hook, .objection = hook_objection},
-    [MEND_EDIT_ELF] = {.carry_out = edit_elf, .objection = elf_objection},
-    [MEND_PACKAGES] = {.carry_out = install, .objection = packages_objection},
-    [MEND_TEXT] = {.never = "it has a step that only a person can do"},
+    [PLAN_SET_ENV] = {.never = "variables of the start environment belong to one start: gpumend run"},
+    [PLAN_PRELOAD] = {.never = "a preload belongs to one start: gpumend run"},
+    [PLAN_SHADOW] = {.carry_out = put_links},
+    [PLAN_LINK] = {.carry_out = put_links},
+    [PLAN_HOOK] = {.carry_out = put_hook, .objection = hook_objection},
+    [PLAN_EDIT_ELF] = {.carry_out = edit_elf, .objection = elf_objection},
+    [PLAN_PACKAGES] = {.carry_out = install, .objection = packages_objection},
+    [PLAN_TEXT] = {.never = "it has a step that only a person can do"},
 };
 
-bool mend_step_is_left(const struct mend_way *way, const struct mend_step *step)
+bool mend_step_is_left(const struct plan_way *way, const struct plan_step *step)
 {
-    return way->reach == MEND_PIP && step->kind == MEND_SET_ENV;
+    return way->reach == PLAN_PIP && step->kind == PLAN_SET_ENV;
 }
 
 /* Why nothing can be changed in the target's place by this user; NULL: it can, as far as can be
@@ -343,7 +343,7 @@ static const char *place_objection(struct model *m, const struct mend_apply_opti
     return why;
 }
 
-const char *mend_apply_objection(struct model *m, const struct mend_way *way,
+const char *mend_apply_objection(struct model *m, const struct plan_way *way,
                                  const struct mend_apply_options *o)
 {
     const char *why = m->pid          ? "a running process cannot be changed; name its environment"
@@ -359,17 +359,17 @@ const char *mend_apply_objection(struct model *m, const struct mend_way *way,
     return why ? why : place_objection(m, o);
 }
 
-const struct mend_way *mend_apply_best(struct model *m, const struct mend_plan *plan,
+const struct plan_way *mend_apply_best(struct model *m, const struct plan *plan,
                                        const struct mend_apply_options *o, const char **ret_why)
 {
-    const struct mend_way *best = NULL;
+    const struct plan_way *best = NULL;
     const char *first = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *way = &plan->ways.items[i];
+        const struct plan_way *way = &plan->ways.items[i];
         const char *why = mend_apply_objection(m, way, o);
-        bool nearer = why && (!first || way->reach == MEND_PIP);
+        bool nearer = why && (!first || way->reach == PLAN_PIP);
         first = nearer ? why : first;
-        if (!why && (!best || mend_way_errors(way) > mend_way_errors(best))) {
+        if (!why && (!best || plan_way_errors(way) > plan_way_errors(best))) {
             best = way;
         }
     }
@@ -379,7 +379,7 @@ const struct mend_way *mend_apply_best(struct model *m, const struct mend_plan *
     return best;
 }
 
-static int carry_out(struct doing *d, const struct mend_way *way, struct gm_err *err)
+static int carry_out(struct doing *d, const struct plan_way *way, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < way->steps.n; i++) {
@@ -413,7 +413,7 @@ static void roll_back(struct model *m, const struct mend_apply_options *o,
     }
 }
 
-int mend_apply(struct model *m, const struct mend_way *way, const struct mend_apply_options *o,
+int mend_apply(struct model *m, const struct plan_way *way, const struct mend_apply_options *o,
                struct mend_applied *ret, struct gm_err *err)
 {
     *ret = (struct mend_applied){.place = MEND_PLACE_EMPTY, .work = MEND_WORK_EMPTY};

@@ -23,7 +23,7 @@
 
 struct mend_apply_options {
     const char *what;        // the command: "fix", "enable"
-    bool packages;           // MEND_PACKAGES is wanted
+    bool packages;           // PLAN_PACKAGES is wanted
     bool is_system;          // files outside the environment may be changed
     const char *const *env;  // of the programs that are run (patchelf, pip), "K=V"
     size_t n_env;
@@ -36,21 +36,21 @@ struct mend_applied {
 };
 
 /* NULL if every step can be carried out with these options; else the reason, one sentence. */
-const char *mend_apply_objection(struct model *m, const struct mend_way *way,
+const char *mend_apply_objection(struct model *m, const struct plan_way *way,
                                  const struct mend_apply_options *o);
 
 /* Of the ways that can be carried out the first that mends most errors; NULL: none can, and *ret_why
  * (may be NULL) is the reason that is nearest to the user's question. */
-const struct mend_way *mend_apply_best(struct model *m, const struct mend_plan *plan,
+const struct plan_way *mend_apply_best(struct model *m, const struct plan *plan,
                                        const struct mend_apply_options *o, const char **ret_why);
 
 /* Whether the step stays for the start of the program: with packages, the variables that make them
  * findable. */
-bool mend_step_is_left(const struct mend_way *way, const struct mend_step *step);
+bool mend_step_is_left(const struct plan_way *way, const struct plan_step *step);
 
 /* On failure everything is as it was, or the sentence says that it is not. *ret is to be closed
  * in any case. */
-int mend_apply(struct model *m, const struct mend_way *way, const struct mend_apply_options *o,
+int mend_apply(struct model *m, const struct plan_way *way, const struct mend_apply_options *o,
                struct mend_applied *ret, struct gm_err *err) GM_CHECK;
 int mend_verified(struct mend_applied *applied, const char *how, struct gm_err *err) GM_CHECK;
 int mend_take_back(struct mend_applied *applied, struct gm_err *err) GM_CHECK;

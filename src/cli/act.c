@@ -53,7 +53,7 @@ static bool is_found(const struct diag_report *report, const struct diag_finding
     return false;
 }
 
-static bool has_left_step(const struct mend_way *way)
+static bool has_left_step(const struct plan_way *way)
 {
     for (size_t i = 0; i < way->steps.n; i++) {
         if (mend_step_is_left(way, &way->steps.items[i])) {
@@ -64,14 +64,14 @@ static bool has_left_step(const struct mend_way *way)
 }
 
 /* The start environment, with the variables that the way leaves to the start if `by_start`. */
-static struct cli_env start_env(const struct act *act, const struct mend_way *way, bool by_start)
+static struct cli_env start_env(const struct act *act, const struct plan_way *way, bool by_start)
 {
     struct cli_env env = {0};
     for (size_t i = 0; i < act->asked->n_env; i++) {
         VEC_PUSH(act->arena, &env.vars, act->asked->env[i]);
     }
     for (size_t i = 0; i < way->steps.n && by_start; i++) {
-        const struct mend_step *s = &way->steps.items[i];
+        const struct plan_step *s = &way->steps.items[i];
         if (!mend_step_is_left(way, s)) {
             continue;
         }
@@ -84,7 +84,7 @@ static struct cli_env start_env(const struct act *act, const struct mend_way *wa
 }
 
 /* What of the mended findings still stands, as a sentence; NULL: none does. */
-static const char *still_has(const struct act *act, const struct mend_way *way,
+static const char *still_has(const struct act *act, const struct plan_way *way,
                              const struct looked *now)
 {
     for (size_t i = 0; i < way->mends.n; i++) {
@@ -126,7 +126,7 @@ static const char *breaks(const struct act *act, const struct looked *now)
 
 /* Looks at the target again, as it is now. NULL: it shows none of the mended findings any more, and
  * no program is broken that was not. */
-static const char *replay(const struct act *act, const struct mend_way *way, bool by_start,
+static const char *replay(const struct act *act, const struct plan_way *way, bool by_start,
                           struct looked *now)
 {
     struct gm_err err;
@@ -155,7 +155,7 @@ static bool has_error(const struct looked *now)
 }
 
 /* What the way leaves to the start counts only where something is wrong without it. */
-static const char *look_again(const struct act *act, const struct mend_way *way,
+static const char *look_again(const struct act *act, const struct plan_way *way,
                               struct looked *now)
 {
     const char *wrong = replay(act, way, false, now);
@@ -183,7 +183,7 @@ static void add_once(struct arena *a, texts *list, const char *text)
     }
 }
 
-static texts scripts_of(struct arena *a, const struct mend_way *way)
+static texts scripts_of(struct arena *a, const struct plan_way *way)
 {
     texts scripts = {0};
     for (size_t i = 0; i < way->proof.n; i++) {
@@ -199,11 +199,11 @@ static texts scripts_of(struct arena *a, const struct mend_way *way)
     return scripts;
 }
 
-static requests proved_requests(struct arena *a, const struct mend_way *way, const char *script)
+static requests proved_requests(struct arena *a, const struct plan_way *way, const char *script)
 {
     requests list = {0};
     for (size_t i = 0; i < way->proof.n; i++) {
-        const struct mend_request *r = &way->proof.items[i];
+        const struct plan_request *r = &way->proof.items[i];
         if (r->after && r->script && strcmp(r->script, script) == 0) {
             VEC_PUSH(a, &list, (struct probe_request){r->name, r->caller, r->after});
         }
@@ -273,7 +273,7 @@ static struct kb_strs driver_libraries(const struct model *m)
     return (struct kb_strs){0};
 }
 
-static struct trial try_scripts(const struct act *act, const struct mend_way *way,
+static struct trial try_scripts(const struct act *act, const struct plan_way *way,
                                 struct looked *looked)
 {
     struct model *now = &looked->target.model;
@@ -287,7 +287,7 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
         if (!p) {
             continue; // a program that this environment has no longer
         }
-        requests list = way->reach == MEND_PIP ? modelled_requests(a, p)
+        requests list = way->reach == PLAN_PIP ? modelled_requests(a, p)
                                                : proved_requests(a, way, scripts.items[i]);
         const struct probe_trial trial = {
             .interpreter = act->target->model.env->executable,
@@ -314,7 +314,7 @@ static struct trial try_scripts(const struct act *act, const struct mend_way *wa
     return t;
 }
 
-static struct trial try_out(const struct act *act, const struct mend_way *way,
+static struct trial try_out(const struct act *act, const struct plan_way *way,
                             struct looked *now)
 {
     struct gm_err err;
@@ -341,7 +341,7 @@ static const char *const result_names[] = {[PROBE_VERIFIED] = "verified",
 
 /* What came of it all. */
 struct outcome {
-    const struct mend_way *way;
+    const struct plan_way *way;
     const struct trial *trial;
     const struct looked *now;
     unsigned id; // of the journal; 0: it was taken back
@@ -371,7 +371,7 @@ static json_t *start_json(const struct act *act, const struct outcome *o)
 {
     json_t *variables = json_object();
     for (size_t i = 0; o->id && o->now->by_start && i < o->way->steps.n; i++) {
-        const struct mend_step *s = &o->way->steps.items[i];
+        const struct plan_step *s = &o->way->steps.items[i];
         if (mend_step_is_left(o->way, s)) {
             (void)json_object_set_new_nocheck(variables, s->name,
                                               out_json_text(act->arena, s->value));
@@ -448,7 +448,7 @@ static void say_start(const struct act *act, const struct out *o, const struct o
 {
     bool first = true;
     for (size_t i = 0; i < of->way->steps.n; i++) {
-        const struct mend_step *s = &of->way->steps.items[i];
+        const struct plan_step *s = &of->way->steps.items[i];
         if (!mend_step_is_left(of->way, s)) {
             continue;
         }
@@ -566,7 +566,7 @@ static int status_of(const struct outcome *of)
                                                : CLI_OK;
 }
 
-static int settled(const struct act *act, struct mend_applied *done, const struct mend_way *way,
+static int settled(const struct act *act, struct mend_applied *done, const struct plan_way *way,
                    struct looked *now)
 {
     struct gm_err err;
@@ -589,7 +589,7 @@ static int settled(const struct act *act, struct mend_applied *done, const struc
     return status;
 }
 
-int act_apply(const struct act *act, const struct mend_way *way)
+int act_apply(const struct act *act, const struct plan_way *way)
 {
     struct gm_err err;
     struct mend_applied done;

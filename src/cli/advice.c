@@ -39,11 +39,11 @@ static const char *target_words(struct cli_target *t, const struct model *m)
 
 /* The program that COMMAND stands for is that of the environment that was judged. */
 static void advise_for_start(struct cli_target *t, const struct model *m,
-                             const struct mend_plan *plan, struct report_repair *ret)
+                             const struct plan *plan, struct report_repair *ret)
 {
     struct arena *a = &t->arena;
-    const struct mend_way *way = mend_plan_best(plan, MEND_FOR_ONE_START);
-    if (!way || !mend_way_errors(way)) {
+    const struct plan_way *way = plan_best(plan, PLAN_FOR_ONE_START);
+    if (!way || !plan_way_errors(way)) {
         return;
     }
     *ret = (struct report_repair){.way = way, .command = "gpumend run -- COMMAND"};
@@ -55,20 +55,20 @@ static void advise_for_start(struct cli_target *t, const struct model *m,
     }
 }
 
-static void take_better(struct report_repair *best, const struct mend_way *way, const char *command)
+static void take_better(struct report_repair *best, const struct plan_way *way, const char *command)
 {
-    if (way && mend_way_errors(way) > (best->way ? mend_way_errors(best->way) : 0)) {
+    if (way && plan_way_errors(way) > (best->way ? plan_way_errors(best->way) : 0)) {
         *best = (struct report_repair){.way = way, .command = command};
     }
 }
 
 /* The least invasive first: one that reaches further has to mend more. */
-static void advise_for_good(struct cli_target *t, struct model *m, const struct mend_plan *plan,
+static void advise_for_good(struct cli_target *t, struct model *m, const struct plan *plan,
                             struct report_repair *ret)
 {
     const char *words = target_words(t, m);
     struct mend_apply_options o = {.what = "fix", .env = t->asked.env, .n_env = t->asked.n_env};
-    const struct mend_way *hook = mend_plan_hook_way(plan);
+    const struct plan_way *hook = plan_hook_way(plan);
     if (hook && !mend_apply_objection(m, hook, &o)) {
         take_better(ret, hook, arena_printf(&t->arena, "gpumend enable %s", words));
     }
@@ -80,25 +80,25 @@ static void advise_for_good(struct cli_target *t, struct model *m, const struct 
 }
 
 static void advise(struct cli_target *t, struct model *m, const struct diag_report *report,
-                   const struct mend_options *o, struct report_advice *ret)
+                   const struct plan_options *o, struct report_advice *ret)
 {
-    struct mend_plan plan;
+    struct plan plan;
     *ret = (struct report_advice){0};
-    mend_plan_make(m, report, o, &plan);
+    plan_make(m, report, o, &plan);
     advise_for_start(t, m, &plan, &ret->start);
     advise_for_good(t, m, &plan, &ret->good);
 }
 
 static bool repairs_all(const struct report_repair *repair, const struct diag_report *report)
 {
-    return repair->way && mend_way_errors(repair->way) == diag_count(report, DIAG_ERROR);
+    return repair->way && plan_way_errors(repair->way) == diag_count(report, DIAG_ERROR);
 }
 
 void cli_advise(struct cli_target *t, struct model_target *target, const struct diag_report *report,
                 struct report_advice *ret)
 {
     struct model *m = &target->model;
-    struct mend_options o = {.manner = MEND_AT_START, .launch_only = true, .hook = true,
+    struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true, .hook = true,
                              .shadow_folder = cli_shadow_folder(t, m)};
     *ret = (struct report_advice){0};
     if (report->verdict != DIAG_BROKEN || !is_here(t) || (!m->env && !m->target_file)) {

@@ -58,8 +58,8 @@ static int enable(struct enable *c, struct act *act)
 {
     struct model *m = &c->target.model;
     struct diag_report report;
-    struct mend_plan plan = {0};
-    const struct mend_options o = {.manner = MEND_IN_PROCESS};
+    struct plan plan = {0};
+    const struct plan_options o = {.manner = PLAN_IN_PROCESS};
     const char *site = mend_hook_site(m);
     if (!site) {
         return cli_fail(CLI_CANNOT, "enable: a hook wants a Python environment with site-packages "
@@ -67,8 +67,8 @@ static int enable(struct enable *c, struct act *act)
     }
     bool is_there = model_hook_read(m->root, &c->t.arena, site, NULL);
     diag_run(m, &report);
-    mend_plan_make(m, &report, &o, &plan);
-    const struct mend_way *way = mend_plan_hook_way(&plan);
+    plan_make(m, &report, &o, &plan);
+    const struct plan_way *way = plan_hook_way(&plan);
     act->report = &report;
     if (way) {
         int rc = is_there ? take_away(act) : CLI_OK;

@@ -34,7 +34,7 @@ struct fix {
     struct cli_target t;
     struct model_target target;
     struct diag_report report;
-    struct mend_plan plan;
+    struct plan plan;
     enum { FIX_PRINT, FIX_IN_PROCESS, FIX_APPLY, FIX_UNDO, FIX_LIST } mode;
     uint64_t select, undo_id; // 0: not given
     bool packages, is_system;
@@ -80,12 +80,12 @@ static int take_option(void *command, int id, const char *value)
 
 static void make_plan(struct fix *c)
 {
-    struct mend_options o = {.manner = MEND_AT_START, .shadow_folder = cli_shadow_folder(&c->t, &c->target.model)};
+    struct plan_options o = {.manner = PLAN_AT_START, .shadow_folder = cli_shadow_folder(&c->t, &c->target.model)};
     if (c->mode == FIX_IN_PROCESS) {
-        o = (struct mend_options){.manner = MEND_IN_PROCESS, .launch_only = true};
+        o = (struct plan_options){.manner = PLAN_IN_PROCESS, .launch_only = true};
     }
     diag_run(&c->target.model, &c->report);
-    mend_plan_make(&c->target.model, &c->report, &o, &c->plan);
+    plan_make(&c->target.model, &c->report, &o, &c->plan);
 }
 
 static int print(struct fix *c)
@@ -138,7 +138,7 @@ static int apply(struct fix *c, const struct act *act)
         .n_env = c->t.asked.n_env,
     };
     const char *why;
-    const struct mend_way *way = mend_apply_best(&c->target.model, &c->plan, &o, &why);
+    const struct plan_way *way = mend_apply_best(&c->target.model, &c->plan, &o, &why);
     if (way) {
         return act_apply(act, way);
     }

@@ -393,7 +393,7 @@ static void take_changes(struct reader *in, struct mend_launch *l)
     }
     n = take_count(in, ITEMS_MAX);
     for (size_t i = 0; i < n && !in->bad; i++) {
-        struct mend_link link = {.path = take_text(in)};
+        struct plan_link link = {.path = take_text(in)};
         link.target = take_text(in);
         in->bad = in->bad || link.path[0] != '/' || link.target[0] != '/';
         VEC_PUSH(in->a, &l->links, link);

@@ -83,7 +83,7 @@ static const char *current(const struct builder *b, const char *name)
 }
 
 /* LD_PRELOAD is split at blanks and colons, and has no way to quote them. */
-static const char *preload(struct builder *b, const struct mend_step *s)
+static const char *preload(struct builder *b, const struct plan_step *s)
 {
     const char *list = "";
     for (size_t i = 0; i < s->n_paths; i++) {
@@ -110,7 +110,7 @@ static bool names_folder(const char *list, const char *folder)
 }
 
 /* The folder of links stands first in LD_LIBRARY_PATH, unless the way has put it there. */
-static const char *shadow(struct builder *b, const struct mend_step *s)
+static const char *shadow(struct builder *b, const struct plan_step *s)
 {
     const char *old = current(b, "LD_LIBRARY_PATH");
     if (!b->options->shadow_folder || strcmp(s->folder, b->options->shadow_folder) != 0) {
@@ -126,23 +126,23 @@ static const char *shadow(struct builder *b, const struct mend_step *s)
                old && *old ? arena_printf(b->a, "%s:%s", s->folder, old) : s->folder);
 }
 
-static const char *take_step(struct builder *b, const struct mend_step *s)
+static const char *take_step(struct builder *b, const struct plan_step *s)
 {
     switch (s->kind) {
-    case MEND_SET_ENV:
+    case PLAN_SET_ENV:
         return b->options->preload_only ? "--preload-only" : set(b, s->name, s->value);
-    case MEND_PRELOAD: return b->options->no_preload ? "--no-preload" : preload(b, s);
-    case MEND_SHADOW: return b->options->preload_only ? "--preload-only" : shadow(b, s);
-    case MEND_TEXT: return NULL;
-    case MEND_LINK:
-    case MEND_HOOK:
-    case MEND_EDIT_ELF:
-    case MEND_PACKAGES: break;
+    case PLAN_PRELOAD: return b->options->no_preload ? "--no-preload" : preload(b, s);
+    case PLAN_SHADOW: return b->options->preload_only ? "--preload-only" : shadow(b, s);
+    case PLAN_TEXT: return NULL;
+    case PLAN_LINK:
+    case PLAN_HOOK:
+    case PLAN_EDIT_ELF:
+    case PLAN_PACKAGES: break;
     }
     return "it is no matter of one start";
 }
 
-const char *mend_launch_way(struct arena *a, const struct mend_way *way, const char *const *env,
+const char *mend_launch_way(struct arena *a, const struct plan_way *way, const char *const *env,
                             size_t n_env, const struct mend_launch_options *options,
                             struct mend_launch *ret)
 {
@@ -160,10 +160,10 @@ const char *mend_launch_way(struct arena *a, const struct mend_way *way, const c
 
 /* ------------------------------------------------------------------ the choice */
 
-static bool has_preload(const struct mend_way *way)
+static bool has_preload(const struct plan_way *way)
 {
     for (size_t i = 0; i < way->steps.n; i++) {
-        if (way->steps.items[i].kind == MEND_PRELOAD) {
+        if (way->steps.items[i].kind == PLAN_PRELOAD) {
             return true;
         }
     }
@@ -177,24 +177,24 @@ static struct mend_told told(const struct diag_finding *f)
 
 /* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own
  * order decides the rest. */
-static bool goes_before(const struct mend_way *a, const struct mend_way *b)
+static bool goes_before(const struct plan_way *a, const struct plan_way *b)
 {
-    if (!b || mend_way_errors(a) != mend_way_errors(b)) {
-        return !b || mend_way_errors(a) > mend_way_errors(b);
+    if (!b || plan_way_errors(a) != plan_way_errors(b)) {
+        return !b || plan_way_errors(a) > plan_way_errors(b);
     }
     return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n
                                       : has_preload(a) < has_preload(b);
 }
 
-static const struct mend_way *choose(const struct mend_plan *plan, struct builder *b,
+static const struct plan_way *choose(const struct plan *plan, struct builder *b,
                                      struct mend_launch *ret)
 {
-    const struct mend_way *best = NULL;
+    const struct plan_way *best = NULL;
     const char *refused = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *way = &plan->ways.items[i];
+        const struct plan_way *way = &plan->ways.items[i];
         struct mend_launch launch;
-        if (way->reach != MEND_FOR_ONE_START || mend_way_errors(way) == 0 ||
+        if (way->reach != PLAN_FOR_ONE_START || plan_way_errors(way) == 0 ||
             !goes_before(way, best)) {
             continue;
         }
@@ -212,12 +212,12 @@ static const struct mend_way *choose(const struct mend_plan *plan, struct builde
     return best;
 }
 
-static void tell_left(struct model *m, const struct diag_report *report, const struct mend_way *way,
+static void tell_left(struct model *m, const struct diag_report *report, const struct plan_way *way,
                       struct mend_launch *ret)
 {
     for (size_t i = 0; i < report->findings.n; i++) {
         const struct diag_finding *f = report->findings.items[i];
-        if (f->severity == DIAG_ERROR && !mend_way_mends(way, f)) {
+        if (f->severity == DIAG_ERROR && !plan_way_mends(way, f)) {
             VEC_PUSH(m->arena, &ret->left, told(f));
         }
     }
@@ -226,12 +226,12 @@ static void tell_left(struct model *m, const struct diag_report *report, const s
 static void choose_and_tell(struct model *m, const struct diag_report *report,
                             const struct mend_launch_options *options, struct mend_launch *ret)
 {
-    const struct mend_options o = {.manner = MEND_AT_START, .launch_only = true,
+    const struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true,
                                    .shadow_folder = options->shadow_folder};
     struct builder b = {m->arena, m->config.env, m->config.n_env, options, NULL};
-    struct mend_plan plan = {0};
-    mend_plan_make(m, report, &o, &plan);
-    const struct mend_way *way = choose(&plan, &b, ret);
+    struct plan plan = {0};
+    plan_make(m, report, &o, &plan);
+    const struct plan_way *way = choose(&plan, &b, ret);
     for (size_t i = 0; way && i < way->mends.n; i++) {
         VEC_PUSH(m->arena, &ret->mends, told(way->mends.items[i]));
     }
@@ -395,7 +395,7 @@ int mend_launch_model(struct model_target *t, struct arena *a, const struct mode
 
 /* ------------------------------------------------------------------ the folder of links */
 
-static int make_link(int fd, const char *folder, const struct mend_link *link, struct gm_err *err)
+static int make_link(int fd, const char *folder, const struct plan_link *link, struct gm_err *err)
 {
     char now[4096], fresh[64];
     const char *name = path_base(link->path);
@@ -411,7 +411,7 @@ static int make_link(int fd, const char *folder, const struct mend_link *link, s
     return 0;
 }
 
-int mend_launch_folder(const char *folder, const struct mend_link *links, size_t n,
+int mend_launch_folder(const char *folder, const struct plan_link *links, size_t n,
                        struct gm_err *err)
 {
     int fd = mend_own_folder(folder, err);

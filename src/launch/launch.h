@@ -39,7 +39,7 @@ struct mend_told {
 
 struct mend_launch {
     VEC(struct mend_change) changes;
-    VEC(struct mend_link) links; // what must be in the shadow folder before the start
+    VEC(struct plan_link) links; // what must be in the shadow folder before the start
     VEC(struct mend_told) mends;
     VEC(struct mend_told) left;   // errors that stand
     VEC(const char *) remarks; // why something cannot be done here, one line each
@@ -60,13 +60,13 @@ int mend_launch_model(struct model_target *t, struct arena *a, const struct mode
 
 /* The changes of one way for a process that starts with `env`; NULL, or why it cannot be carried
  * out by variables with these options. */
-const char *mend_launch_way(struct arena *a, const struct mend_way *way, const char *const *env,
+const char *mend_launch_way(struct arena *a, const struct plan_way *way, const char *const *env,
                             size_t n_env, const struct mend_launch_options *options,
                             struct mend_launch *ret) GM_CHECK;
 
 /* Makes `folder` (mode 0700, this user's own) hold the links, and leaves those that are right.
  * GM_ERR_LOOK: it cannot be made, or belongs to another user. */
-int mend_launch_folder(const char *folder, const struct mend_link *links, size_t n,
+int mend_launch_folder(const char *folder, const struct plan_link *links, size_t n,
                        struct gm_err *err) GM_CHECK;
 
 /* The environment with the changes made: "K=V" texts, ended by NULL. */

@@ -6,7 +6,7 @@
 
 typedef VEC(struct ldso_overlay_edit) edit_list;
 
-static struct ldso_overlay_edit *edit_of(struct mend *x, edit_list *edits,
+static struct ldso_overlay_edit *edit_of(struct plan_work *x, edit_list *edits,
                                          const struct ldso_object *o)
 {
     const char *path = model_real_path(x->m, o->path);
@@ -17,7 +17,7 @@ static struct ldso_overlay_edit *edit_of(struct mend *x, edit_list *edits,
     }
     const struct ldso_file *f = path ? ldso_store_get(x->m->store, path)->file : NULL;
     bool interpreter = o->via == LDSO_VIA_MAIN && x->m->env;
-    if (!f || !mend_is_inside(x, path) || o->path[0] != '/' || interpreter) {
+    if (!f || !plan_is_inside(x, path) || o->path[0] != '/' || interpreter) {
         return NULL;
     }
     VEC_PUSH(x->a, edits, (struct ldso_overlay_edit){path, f->image.rpath, f->image.runpath});
@@ -41,14 +41,15 @@ static bool has_element(const char *path, const char *element)
 }
 
 /* "$ORIGIN/../nvidia/cudnn/lib", as seen from the file. */
-static const char *element_for(struct mend *x, const char *file, const char *dir)
+static const char *element_for(struct plan_work *x, const char *file, const char *dir)
 {
-    const char *relative = mend_relative(x, path_dir(x->a, file), dir);
-    return mend_is_inside(x, path_join(x->a, dir, "x"))
+    const char *relative = plan_relative(x, path_dir(x->a, file), dir);
+    return plan_is_inside(x, path_join(x->a, dir, "x"))
                ? *relative ? arena_printf(x->a, "$ORIGIN/%s", relative) : "$ORIGIN" : dir;
 }
 
-static bool add_folder(struct mend *x, struct ldso_overlay_edit *e, const char *dir, bool first)
+static bool add_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir,
+                       bool first)
 {
     const char **path = path_in_force(e), *old = *path, *element = element_for(x, e->file, dir);
     const char *rest = starts_with(element, "$ORIGIN") ? element + 7 : element;
@@ -63,12 +64,13 @@ static bool add_folder(struct mend *x, struct ldso_overlay_edit *e, const char *
 
 /* ------------------------------------------------------------------ what is not found */
 
-static bool add_lacking(struct mend *x, const mend_lacks *lacks, edit_list *edits, mend_texts *files)
+static bool add_lacking(struct plan_work *x, const plan_lacks *lacks, edit_list *edits,
+                        plan_texts *files)
 {
     bool any = false;
     for (size_t i = 0; i < lacks->n; i++) {
         const struct ldso_request *r = lacks->items[i].lack.request;
-        const char *file = r->caller ? mend_file_for(x, r->name, files) : NULL;
+        const char *file = r->caller ? plan_file_for(x, r->name, files) : NULL;
         struct ldso_overlay_edit *e = file ? edit_of(x, edits, r->caller) : NULL;
         if (e && add_folder(x, e, path_dir(x->a, file), false)) {
             VEC_PUSH(x->a, files, file);
@@ -78,16 +80,16 @@ static bool add_lacking(struct mend *x, const mend_lacks *lacks, edit_list *edit
     return any;
 }
 
-static edit_list find_missing(struct mend *x)
+static edit_list find_missing(struct plan_work *x)
 {
     edit_list edits = {0};
-    mend_texts files = {0};
-    for (int tries = 0; tries < MEND_TRIES_MAX; tries++) {
-        mend_lacks lacks = {0};
+    plan_texts files = {0};
+    for (int tries = 0; tries < PLAN_TRIES_MAX; tries++) {
+        plan_lacks lacks = {0};
         struct model_replayed *replayed = NULL;
         struct ldso_overlay overlay = {.edits = {edits.items, edits.n, edits.cap}};
         struct model_change c = {.overlay = &overlay};
-        if (!mend_still_lacks(x, &c, &lacks, &replayed) ||
+        if (!plan_still_lacks(x, &c, &lacks, &replayed) ||
             !add_lacking(x, &lacks, &edits, &files)) {
             break;
         }
@@ -98,7 +100,7 @@ static edit_list find_missing(struct mend *x)
 /* ------------------------------------------------------------------ what is found wrongly */
 
 /* The object that a finding blames, where an RPATH or a RUNPATH has led to it. */
-static const struct ldso_object *blamed(const struct mend *x, const struct diag_finding *f)
+static const struct ldso_object *blamed(const struct plan_work *x, const struct diag_finding *f)
 {
     for (size_t i = 0; i < x->m->processes.n; i++) {
         const struct ldso_process *p = x->m->processes.items[i]->ldso;
@@ -115,17 +117,17 @@ static const struct ldso_object *blamed(const struct mend *x, const struct diag_
     return NULL;
 }
 
-static bool judge(struct mend *x, const edit_list *edits, struct mend_verdict *ret)
+static bool judge(struct plan_work *x, const edit_list *edits, struct plan_verdict *ret)
 {
     struct ldso_overlay *overlay = arena_alloc(x->a, sizeof *overlay);
     struct model_change c = {.overlay = overlay};
     for (size_t i = 0; i < edits->n; i++) {
         VEC_PUSH(x->a, &overlay->edits, edits->items[i]);
     }
-    return mend_judge(x, &c, ret);
+    return plan_judge(x, &c, ret);
 }
 
-static edit_list copy_of(struct mend *x, const edit_list *edits)
+static edit_list copy_of(struct plan_work *x, const edit_list *edits)
 {
     edit_list out = {0};
     for (size_t i = 0; i < edits->n; i++) {
@@ -135,7 +137,7 @@ static edit_list copy_of(struct mend *x, const edit_list *edits)
 }
 
 /* The path without the element that leads to the folder. */
-static bool take_folder(struct mend *x, struct ldso_overlay_edit *e, const char *dir)
+static bool take_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir)
 {
     const char **path = path_in_force(e), *out = "", *old = *path;
     const char *origin = path_dir(x->a, e->file);
@@ -153,23 +155,23 @@ static bool take_folder(struct mend *x, struct ldso_overlay_edit *e, const char 
 }
 
 /* Another copy's folder first, or the wrong folder taken out: whichever mends more. */
-static void mend_wrong(struct mend *x, const struct diag_finding *f, edit_list *best,
-                       struct mend_verdict *found)
+static void mend_wrong(struct plan_work *x, const struct diag_finding *f, edit_list *best,
+                       struct plan_verdict *found)
 {
     const struct ldso_object *o = blamed(x, f);
-    mend_copies copies = {0};
+    plan_copies copies = {0};
     if (!o) {
         return;
     }
-    copies = mend_copies_of(x, o->soname ? o->soname : path_base(o->path));
+    copies = plan_copies_of(x, o->soname ? o->soname : path_base(o->path));
     const char *dir = path_normal(x->a, path_dir(x->a, model_absolute(x->m, o->path)));
     for (size_t i = 0; i <= copies.n; i++) {
-        struct mend_verdict v;
+        struct plan_verdict v;
         edit_list tried = copy_of(x, best);
         struct ldso_overlay_edit *e = edit_of(x, &tried, o->via_object);
         bool changed = e && (i < copies.n ? add_folder(x, e, copies.items[i].dir, true)
                                           : take_folder(x, e, dir));
-        if (changed && judge(x, &tried, &v) && mend_is_better(&v, found)) {
+        if (changed && judge(x, &tried, &v) && plan_is_better(&v, found)) {
             *best = tried;
             *found = v;
         }
@@ -178,7 +180,7 @@ static void mend_wrong(struct mend *x, const struct diag_finding *f, edit_list *
 
 /* ------------------------------------------------------------------ the way */
 
-static struct mend_step step_of(struct mend *x, const struct ldso_overlay_edit *e)
+static struct plan_step step_of(struct plan_work *x, const struct ldso_overlay_edit *e)
 {
     const struct elf_image *was = &ldso_store_get(x->m->store, e->file)->file->image;
     bool runpath = e->runpath || was->runpath;
@@ -187,19 +189,19 @@ static struct mend_step step_of(struct mend *x, const struct ldso_overlay_edit *
                                            runpath ? "" : "--force-rpath ",
                                            diag_shell_word(x->a, now))
                             : "patchelf --remove-rpath";
-    return (struct mend_step){
-        .kind = MEND_EDIT_ELF,
+    return (struct plan_step){
+        .kind = PLAN_EDIT_ELF,
         .text = arena_printf(x->a, "%s the %s of %s (patchelf).", now ? "Set" : "Remove",
                              runpath ? "RUNPATH" : "RPATH", path_base(e->file)),
         .command = diag_copy_command(x->a, words, e->file),
         .file = e->file, .old_path = old, .new_path = now, .runpath = runpath};
 }
 
-void mend_plan_edit(struct mend *x)
+void plan_add_edit(struct plan_work *x)
 {
-    struct mend_verdict found = {0}, v;
+    struct plan_verdict found = {0}, v;
     edit_list edits = find_missing(x);
-    if (edits.n && judge(x, &edits, &v) && mend_is_better(&v, &found)) {
+    if (edits.n && judge(x, &edits, &v) && plan_is_better(&v, &found)) {
         found = v;
     } else {
         edits = (edit_list){0};
@@ -212,12 +214,12 @@ void mend_plan_edit(struct mend *x)
     if (edits.n == 0) {
         return;
     }
-    struct mend_way *way =
-        mend_way_new(x, MEND_FILES, "Change where files of the environment look for libraries.");
+    struct plan_way *way =
+        plan_way_new(x, PLAN_FILES, "Change where files of the environment look for libraries.");
     for (size_t i = 0; i < edits.n; i++) {
         VEC_PUSH(x->a, &way->steps, step_of(x, &edits.items[i]));
     }
-    if (mend_prove(x, &found, way)) {
-        mend_way_add(x, way);
+    if (plan_prove(x, &found, way)) {
+        plan_way_add(x, way);
     }
 }

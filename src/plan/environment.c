@@ -11,7 +11,7 @@ static bool is_variable(const char *entry, const char *name)
     return strncmp(entry, name, n) == 0 && entry[n] == '=';
 }
 
-const char *mend_getenv(const struct mend *x, const char *name)
+const char *plan_getenv(const struct plan_work *x, const char *name)
 {
     for (size_t i = 0; i < x->m->config.n_env; i++) {
         if (is_variable(x->m->config.env[i], name)) {
@@ -21,19 +21,19 @@ const char *mend_getenv(const struct mend *x, const char *name)
     return NULL;
 }
 
-mend_texts mend_env(struct mend *x)
+plan_texts plan_env(struct plan_work *x)
 {
-    mend_texts out = {0};
+    plan_texts out = {0};
     for (size_t i = 0; i < x->m->config.n_env; i++) {
         VEC_PUSH(x->a, &out, x->m->config.env[i]);
     }
     return out;
 }
 
-void mend_env_with(struct mend *x, const mend_texts *from, const char *name, const char *value,
-                   mend_texts *ret)
+void plan_env_with(struct plan_work *x, const plan_texts *from, const char *name, const char *value,
+                   plan_texts *ret)
 {
-    mend_texts out = {0};
+    plan_texts out = {0};
     for (size_t i = 0; i < from->n; i++) {
         if (!is_variable(from->items[i], name)) {
             VEC_PUSH(x->a, &out, from->items[i]);
@@ -45,16 +45,16 @@ void mend_env_with(struct mend *x, const mend_texts *from, const char *name, con
     *ret = out;
 }
 
-static mend_texts elements(struct mend *x, const char *path)
+static plan_texts elements(struct plan_work *x, const char *path)
 {
-    mend_texts out = {0};
+    plan_texts out = {0};
     for (struct str rest = str_of(path && *path ? path : NULL); rest.s;) {
         VEC_PUSH(x->a, &out, str_dup(x->a, str_cut(&rest, ':')));
     }
     return out;
 }
 
-static const char *join(struct mend *x, const mend_texts *list)
+static const char *join(struct plan_work *x, const plan_texts *list)
 {
     const char *out = "";
     for (size_t i = 0; i < list->n; i++) {
@@ -63,9 +63,9 @@ static const char *join(struct mend *x, const mend_texts *list)
     return out;
 }
 
-const char *mend_path_with(struct mend *x, const mend_texts *folders)
+const char *plan_path_with(struct plan_work *x, const plan_texts *folders)
 {
-    mend_texts out = {0}, old = elements(x, mend_getenv(x, "LD_LIBRARY_PATH"));
+    plan_texts out = {0}, old = elements(x, plan_getenv(x, "LD_LIBRARY_PATH"));
     for (size_t i = 0; i < folders->n; i++) {
         if (strpbrk(folders->items[i], ":;$")) {
             return NULL;
@@ -73,7 +73,7 @@ const char *mend_path_with(struct mend *x, const mend_texts *folders)
         VEC_PUSH(x->a, &out, folders->items[i]);
     }
     for (size_t i = 0; i < old.n; i++) {
-        if (!mend_has(&out, old.items[i])) {
+        if (!plan_has(&out, old.items[i])) {
             VEC_PUSH(x->a, &out, old.items[i]);
         }
     }
@@ -100,7 +100,7 @@ static const struct setting *find_setting(const setting_list *list, const char *
     return NULL;
 }
 
-static setting_list with_setting(struct mend *x, const setting_list *list, struct setting s)
+static setting_list with_setting(struct plan_work *x, const setting_list *list, struct setting s)
 {
     setting_list out = {0};
     for (size_t i = 0; i < list->n; i++) {
@@ -113,28 +113,29 @@ static setting_list with_setting(struct mend *x, const setting_list *list, struc
 }
 
 /* What of `now` is also in `wish`, which was made for `old`; what is new in it goes first. */
-static const char *merge_path(struct mend *x, const char *old, const char *now, const char *wish)
+static const char *merge_path(struct plan_work *x, const char *old, const char *now,
+                              const char *wish)
 {
-    mend_texts was = elements(x, old), is = elements(x, now), want = elements(x, wish), out = {0};
+    plan_texts was = elements(x, old), is = elements(x, now), want = elements(x, wish), out = {0};
     for (size_t i = 0; i < want.n; i++) {
-        if (!mend_has(&was, want.items[i]) && !mend_has(&is, want.items[i])) {
+        if (!plan_has(&was, want.items[i]) && !plan_has(&is, want.items[i])) {
             VEC_PUSH(x->a, &out, want.items[i]);
         }
     }
     for (size_t i = 0; i < is.n; i++) {
-        bool unwanted = mend_has(&was, is.items[i]) && !mend_has(&want, is.items[i]);
-        if (!unwanted && !mend_has(&out, is.items[i])) {
+        bool unwanted = plan_has(&was, is.items[i]) && !plan_has(&want, is.items[i]);
+        if (!unwanted && !plan_has(&out, is.items[i])) {
             VEC_PUSH(x->a, &out, is.items[i]);
         }
     }
     return join(x, &out);
 }
 
-static struct setting wanted(struct mend *x, const setting_list *have,
+static struct setting wanted(struct plan_work *x, const setting_list *have,
                              const struct diag_variable *v)
 {
     const struct setting *s = find_setting(have, v->name);
-    const char *old = mend_getenv(x, v->name);
+    const char *old = plan_getenv(x, v->name);
     if (strcmp(v->name, "LD_LIBRARY_PATH") != 0) {
         const char *value = v->prepend && old && *old
                                 ? arena_printf(x->a, "%s:%s", v->value, old) : v->value;
@@ -147,20 +148,20 @@ static struct setting wanted(struct mend *x, const setting_list *have,
     return (struct setting){v->name, *path ? path : NULL, (s && s->takes_away) || !v->prepend};
 }
 
-static mend_texts env_of(struct mend *x, const setting_list *list)
+static plan_texts env_of(struct plan_work *x, const setting_list *list)
 {
-    mend_texts env = mend_env(x);
+    plan_texts env = plan_env(x);
     for (size_t i = 0; i < list->n; i++) {
-        mend_env_with(x, &env, list->items[i].name, list->items[i].value, &env);
+        plan_env_with(x, &env, list->items[i].name, list->items[i].value, &env);
     }
     return env;
 }
 
-static bool judge(struct mend *x, const setting_list *list, struct mend_verdict *ret)
+static bool judge(struct plan_work *x, const setting_list *list, struct plan_verdict *ret)
 {
-    mend_texts env = env_of(x, list);
+    plan_texts env = env_of(x, list);
     struct model_change c = {.env = env.items, .n_env = env.n};
-    return mend_judge(x, &c, ret);
+    return plan_judge(x, &c, ret);
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -171,7 +172,7 @@ static bool is_loaders(const char *name)
 }
 
 /* The folders that were put before the old value, which a shell can then keep as it is. */
-static const char *put_before(struct mend *x, const char *value, const char *old)
+static const char *put_before(struct plan_work *x, const char *value, const char *old)
 {
     size_t n = strlen(value), o = old ? strlen(old) : 0;
     if (o == 0) {
@@ -181,11 +182,11 @@ static const char *put_before(struct mend *x, const char *value, const char *old
                ? arena_strndup(x->a, value, n - o - 1) : NULL;
 }
 
-static struct mend_step step_of(struct mend *x, const struct setting *s)
+static struct plan_step step_of(struct plan_work *x, const struct setting *s)
 {
     const char *front = s->value && !s->takes_away && strcmp(s->name, "LD_LIBRARY_PATH") == 0
-                            ? put_before(x, s->value, mend_getenv(x, s->name)) : NULL;
-    struct mend_step step = {.kind = MEND_SET_ENV, .name = s->name, .value = s->value};
+                            ? put_before(x, s->value, plan_getenv(x, s->name)) : NULL;
+    struct plan_step step = {.kind = PLAN_SET_ENV, .name = s->name, .value = s->value};
     if (!s->value) {
         step.text = arena_printf(x->a, "Take %s out of the start environment.", s->name);
         step.command = arena_printf(x->a, "unset %s", s->name);
@@ -202,29 +203,30 @@ static struct mend_step step_of(struct mend *x, const struct setting *s)
     return step;
 }
 
-static void add_way(struct mend *x, const setting_list *list, const struct mend_verdict *v)
+static void add_way(struct plan_work *x, const setting_list *list, const struct plan_verdict *v)
 {
     const char *names = "";
     for (size_t i = 0; i < list->n; i++) {
         names = arena_printf(x->a, "%s%s%s", names, i ? ", " : "", list->items[i].name);
     }
-    struct mend_way *way = mend_way_new(
-        x, MEND_FOR_ONE_START, arena_printf(x->a, "Start the program with another environment (%s).",
+    struct plan_way *way = plan_way_new(
+        x, PLAN_FOR_ONE_START, arena_printf(x->a, "Start the program with another environment (%s).",
                                             names));
     for (size_t i = 0; i < list->n; i++) {
         VEC_PUSH(x->a, &way->steps, step_of(x, &list->items[i]));
     }
-    if (mend_prove(x, v, way)) {
-        mend_way_add(x, way);
+    if (plan_prove(x, v, way)) {
+        plan_way_add(x, way);
     }
 }
 
 /* ------------------------------------------------------------------ the search */
 
 /* LD_PRELOAD without the entry that cannot be loaded. */
-static bool without_preload(struct mend *x, const struct diag_finding *f, struct diag_variable *ret)
+static bool without_preload(struct plan_work *x, const struct diag_finding *f,
+                            struct diag_variable *ret)
 {
-    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
+    const char *out = "", *old = plan_getenv(x, "LD_PRELOAD");
     if (f->cause != DIAG_PRELOAD_IGNORED || !old) {
         return false;
     }
@@ -241,7 +243,7 @@ static bool without_preload(struct mend *x, const struct diag_finding *f, struct
 }
 
 /* The variable that a repair of a finding sets, if it sets one. */
-static bool wish_of(struct mend *x, const struct diag_finding *f, const struct diag_repair *r,
+static bool wish_of(struct plan_work *x, const struct diag_finding *f, const struct diag_repair *r,
                     struct diag_variable *ret)
 {
     return diag_repair_variable(x->a, r, ret) ||
@@ -249,20 +251,20 @@ static bool wish_of(struct mend *x, const struct diag_finding *f, const struct d
 }
 
 /* The wishes of the findings, one after the other, each kept if it mends more. */
-static setting_list by_repairs(struct mend *x, struct mend_verdict *ret)
+static setting_list by_repairs(struct plan_work *x, struct plan_verdict *ret)
 {
     setting_list best = {0};
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];
         for (size_t k = 0; k < f->repairs.n; k++) {
             struct diag_variable v;
-            struct mend_verdict verdict;
+            struct plan_verdict verdict;
             if (!wish_of(x, f, &f->repairs.items[k], &v) ||
-                (x->o->manner == MEND_IN_PROCESS && is_loaders(v.name))) {
+                (x->o->manner == PLAN_IN_PROCESS && is_loaders(v.name))) {
                 continue;
             }
             setting_list tried = with_setting(x, &best, wanted(x, &best, &v));
-            if (judge(x, &tried, &verdict) && mend_is_better(&verdict, ret)) {
+            if (judge(x, &tried, &verdict) && plan_is_better(&verdict, ret)) {
                 best = tried;
                 *ret = verdict;
                 break;
@@ -273,23 +275,24 @@ static setting_list by_repairs(struct mend *x, struct mend_verdict *ret)
 }
 
 /* The folders of libraries that would be loaded first, as search path instead. */
-static setting_list by_folders(struct mend *x, const mend_texts *preloads, struct mend_verdict *ret)
+static setting_list by_folders(struct plan_work *x, const plan_texts *preloads,
+                               struct plan_verdict *ret)
 {
     setting_list list = {0};
-    mend_texts folders = {0};
-    struct mend_verdict verdict;
+    plan_texts folders = {0};
+    struct plan_verdict verdict;
     for (size_t i = 0; i < preloads->n; i++) {
         const char *dir = path_dir(x->a, preloads->items[i]);
-        if (!mend_has(&folders, dir)) {
+        if (!plan_has(&folders, dir)) {
             VEC_PUSH(x->a, &folders, dir);
         }
     }
-    const char *path = folders.n ? mend_path_with(x, &folders) : NULL;
+    const char *path = folders.n ? plan_path_with(x, &folders) : NULL;
     if (!path) {
         return list;
     }
     VEC_PUSH(x->a, &list, (struct setting){"LD_LIBRARY_PATH", path, false});
-    if (judge(x, &list, &verdict) && mend_is_better(&verdict, ret)) {
+    if (judge(x, &list, &verdict) && plan_is_better(&verdict, ret)) {
         *ret = verdict;
         return list;
     }
@@ -298,17 +301,18 @@ static setting_list by_folders(struct mend *x, const mend_texts *preloads, struc
 
 /* A variable that the model cannot try, since no library depends on it: which GPUs are seen, what
  * a GPU is taken for. Offered if it does no harm to the libraries. */
-static void plan_untried(struct mend *x, const struct diag_finding *f, const struct diag_variable *v)
+static void plan_untried(struct plan_work *x, const struct diag_finding *f,
+                         const struct diag_variable *v)
 {
-    struct mend_verdict verdict;
+    struct plan_verdict verdict;
     setting_list none = {0};
     struct setting s = wanted(x, &none, v);
     setting_list list = with_setting(x, &none, s);
     if (starts_with(v->name, "LD_") || !judge(x, &list, &verdict) || verdict.worse || verdict.gone.n) {
         return;
     }
-    struct mend_way *way = mend_way_new(
-        x, MEND_FOR_ONE_START,
+    struct plan_way *way = plan_way_new(
+        x, PLAN_FOR_ONE_START,
         arena_printf(x->a, "Start the program with another environment (%s).", v->name));
     VEC_PUSH(x->a, &way->steps, step_of(x, &s));
     VEC_PUSH(x->a, &way->mends, f);
@@ -316,14 +320,14 @@ static void plan_untried(struct mend *x, const struct diag_finding *f, const str
                         ? "the model does not follow the loader's tunables"
                         : "which GPUs a program sees, and what it makes of them, is decided by the "
                           "driver, which the model does not run";
-    mend_way_add(x, way);
+    plan_way_add(x, way);
 }
 
-void mend_plan_environment(struct mend *x, const mend_texts *preloads)
+void plan_add_environment(struct plan_work *x, const plan_texts *preloads)
 {
-    struct mend_verdict best = {0};
+    struct plan_verdict best = {0};
     setting_list list = by_repairs(x, &best);
-    if (x->o->manner == MEND_AT_START) {
+    if (x->o->manner == PLAN_AT_START) {
         setting_list folders = by_folders(x, preloads, &best);
         list = folders.n ? folders : list;
     }

@@ -4,7 +4,7 @@
 #include "plan/internal.h"
 #include "py/requirement.h"
 
-static const char *module_of(const struct mend *x, const char *package)
+static const char *module_of(const struct plan_work *x, const char *package)
 {
     for (size_t i = 0; i < x->m->imports.n; i++) {
         if (py_name_eq(str_of(x->m->imports.rows[i].package), str_of(package))) {
@@ -15,18 +15,18 @@ static const char *module_of(const struct mend *x, const char *package)
     return NULL;
 }
 
-static void add_module(struct mend *x, const char *package, mend_texts *modules)
+static void add_module(struct plan_work *x, const char *package, plan_texts *modules)
 {
     const char *module = package ? module_of(x, package) : NULL;
-    if (module && !mend_has(modules, module)) {
+    if (module && !plan_has(modules, module)) {
         VEC_PUSH(x->a, modules, module);
     }
 }
 
 /* The packages whose own requests fail. */
-static mend_texts askers(struct mend *x)
+static plan_texts askers(struct plan_work *x)
 {
-    mend_texts modules = {0};
+    plan_texts modules = {0};
     for (size_t i = 0; i < x->m->processes.n; i++) {
         struct diag_lack *list = NULL;
         size_t n = x->failing[i] ? diag_lacks(x->m, x->m->processes.items[i], &list) : 0;
@@ -38,9 +38,9 @@ static mend_texts askers(struct mend *x)
 }
 
 /* All packages that the failing processes import. */
-static mend_texts imported(struct mend *x)
+static plan_texts imported(struct plan_work *x)
 {
-    mend_texts modules = {0};
+    plan_texts modules = {0};
     for (size_t i = 0; i < x->m->processes.n; i++) {
         const struct model_process *p = x->m->processes.items[i];
         for (size_t k = 0; x->failing[i] && k < p->imported.n; k++) {
@@ -50,7 +50,7 @@ static mend_texts imported(struct mend *x)
     return modules;
 }
 
-static const char *joined(struct mend *x, const mend_texts *list)
+static const char *joined(struct plan_work *x, const plan_texts *list)
 {
     const char *out = "";
     for (size_t i = 0; i < list->n; i++) {
@@ -60,37 +60,37 @@ static const char *joined(struct mend *x, const mend_texts *list)
     return out;
 }
 
-static bool plan_before(struct mend *x, const mend_texts *paths, const mend_texts *modules)
+static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan_texts *modules)
 {
-    struct mend_verdict v;
+    struct plan_verdict v;
     struct model_change c = {.preloads = paths->items, .n_preloads = paths->n,
                              .modules = modules->items, .n_modules = modules->n};
-    if (modules->n == 0 || !mend_judge(x, &c, &v)) {
+    if (modules->n == 0 || !plan_judge(x, &c, &v)) {
         return false;
     }
-    struct mend_way *way = mend_way_new(
-        x, MEND_FILES, "Put a start-up hook into the environment that loads the right libraries.");
+    struct plan_way *way = plan_way_new(
+        x, PLAN_FILES, "Put a start-up hook into the environment that loads the right libraries.");
     VEC_PUSH(x->a, &way->steps,
-             (struct mend_step){
-                 .kind = MEND_HOOK,
+             (struct plan_step){
+                 .kind = PLAN_HOOK,
                  .text = arena_printf(x->a, "A hook that loads %zu %s right before the first import "
                                             "of %s.", paths->n, paths->n == 1 ? "library" : "libraries",
                                       joined(x, modules)),
                  .paths = paths->items, .n_paths = paths->n, .modules = modules->items,
                  .n_modules = modules->n});
-    if (!mend_prove(x, &v, way)) {
+    if (!plan_prove(x, &v, way)) {
         return false;
     }
-    mend_way_add(x, way);
+    plan_way_add(x, way);
     return true;
 }
 
-void mend_plan_hook(struct mend *x, const mend_texts *paths)
+void plan_add_hook(struct plan_work *x, const plan_texts *paths)
 {
     if (!x->m->env || paths->n == 0) {
         return;
     }
-    mend_texts own = askers(x), all = imported(x);
+    plan_texts own = askers(x), all = imported(x);
     if (!plan_before(x, paths, &own) && all.n != own.n) {
         (void)plan_before(x, paths, &all); // nothing else is left to try
     }

@@ -13,7 +13,7 @@ enum { OTHER_BUILDS_MAX = 4 };
 
 /* ------------------------------------------------------------------ the machine */
 
-static void look_at_python(struct knowledge *k)
+static void look_at_python(struct plan_knowledge *k)
 {
     const struct py_env *env = k->m->env;
     if (env->major < 0 || env->minor < 0) {
@@ -24,11 +24,11 @@ static void look_at_python(struct knowledge *k)
         env->micro < 0 ? NULL : arena_printf(k->a, "%s.%d", k->machine.python, env->micro);
 }
 
-static void look_at_gpus(struct knowledge *k, const struct host *h)
+static void look_at_gpus(struct plan_knowledge *k, const struct host *h)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
-        struct knowledge_gpu gpu = {.name = g->name};
+        struct plan_knowledge_gpu gpu = {.name = g->name};
         const char *value = g->compute_capability.value;
         if (g->vendor == HOST_NVIDIA && g->compute_capability.state == HOST_YES && value &&
             sscanf(value, "%u.%u", &gpu.major, &gpu.minor) == 2) {
@@ -37,7 +37,7 @@ static void look_at_gpus(struct knowledge *k, const struct host *h)
     }
 }
 
-static void look_at_driver(struct knowledge *k, const struct host *h)
+static void look_at_driver(struct plan_knowledge *k, const struct host *h)
 {
     const struct host_fact *facts[] = {&h->nvidia.module, &h->nvidia.versions_match};
     for (size_t i = 0; i < sizeof facts / sizeof *facts && !k->machine.driver; i++) {
@@ -49,7 +49,7 @@ static void look_at_driver(struct knowledge *k, const struct host *h)
     }
 }
 
-static void look(struct knowledge *k)
+static void look(struct plan_knowledge *k)
 {
     look_at_python(k);
     for (size_t i = 0; i < k->m->processes.n && !k->machine.glibc_minor; i++) {
@@ -62,10 +62,10 @@ static void look(struct knowledge *k)
     }
 }
 
-bool knowledge_open(struct model *m, struct knowledge *ret)
+bool plan_knowledge_open(struct model *m, struct plan_knowledge *ret)
 {
     struct gm_err err;
-    *ret = (struct knowledge){.m = m, .a = m->arena};
+    *ret = (struct plan_knowledge){.m = m, .a = m->arena};
     if (!m->env || kb_releases(m->kb, &ret->releases, &err) < 0 ||
         kb_builds(m->kb, &ret->builds, &err) < 0 || kb_compats(m->kb, &ret->compats, &err) < 0 ||
         kb_cudnns(m->kb, &ret->cudnns, &err) < 0 || kb_drivers(m->kb, &ret->drivers, &err) < 0 ||
@@ -81,15 +81,15 @@ bool knowledge_open(struct model *m, struct knowledge *ret)
 
 /* What the package index serves is for CUDA; an installed build for the CPU or for AMD asks for other
  * libraries, and another release would be another build. */
-static bool is_other_build(const struct knowledge *k, const char *package)
+static bool is_other_build(const struct plan_knowledge *k, const char *package)
 {
     const struct py_dist *dist = py_env_by_dist(k->m->env, package);
     enum model_build build = dist ? model_build_of_dist(k->m, dist) : MODEL_BUILD_UNKNOWN;
     return build == MODEL_BUILD_CPU || build == MODEL_BUILD_HIP;
 }
 
-const struct kb_compat *knowledge_compat(const struct knowledge *k, const char *package,
-                                         const char *version)
+const struct kb_compat *plan_knowledge_compat(const struct plan_knowledge *k, const char *package,
+                                              const char *version)
 {
     for (size_t i = 0; i < k->compats.n && !is_other_build(k, package); i++) {
         const struct kb_compat *c = &k->compats.rows[i];
@@ -100,8 +100,8 @@ const struct kb_compat *knowledge_compat(const struct knowledge *k, const char *
     return NULL;
 }
 
-const struct kb_build *knowledge_build(const struct knowledge *k, const char *package,
-                                       const char *version)
+const struct kb_build *plan_knowledge_build(const struct plan_knowledge *k, const char *package,
+                                            const char *version)
 {
     for (size_t i = 0; i < k->builds.n && !is_other_build(k, package); i++) {
         const struct kb_build *b = &k->builds.rows[i];
@@ -113,7 +113,7 @@ const struct kb_build *knowledge_build(const struct knowledge *k, const char *pa
     return NULL;
 }
 
-static int cuda_major_of_package(const struct knowledge *k, const char *package)
+static int cuda_major_of_package(const struct plan_knowledge *k, const char *package)
 {
     for (size_t i = 0; i < k->provides.n; i++) {
         const struct kb_provide *row = &k->provides.rows[i];
@@ -127,8 +127,9 @@ static int cuda_major_of_package(const struct knowledge *k, const char *package)
     return -1;
 }
 
-const struct kb_provider *knowledge_provider(const struct knowledge *k, const char *soname,
-                                             int cuda_major, const struct kb_provide **ret_row)
+const struct kb_provider *plan_knowledge_provider(const struct plan_knowledge *k,
+                                                  const char *soname, int cuda_major,
+                                                  const struct kb_provide **ret_row)
 {
     const struct kb_provider *found = NULL;
     for (size_t i = 0; i < k->provides.n; i++) {
@@ -149,7 +150,7 @@ const struct kb_provider *knowledge_provider(const struct knowledge *k, const ch
     return found;
 }
 
-const char *knowledge_folder(const struct knowledge *k, const char *package)
+const char *plan_knowledge_folder(const struct plan_knowledge *k, const char *package)
 {
     for (size_t i = 0; i < k->provides.n; i++) {
         const struct kb_provide *row = &k->provides.rows[i];
@@ -164,14 +165,14 @@ const char *knowledge_folder(const struct knowledge *k, const char *package)
 }
 
 /* "libcublas.so.12*" -> "libcublas.so.12", if the star is all there is to it. */
-static const char *plain_name(struct knowledge *k, const char *glob)
+static const char *plain_name(struct plan_knowledge *k, const char *glob)
 {
     size_t n = strcspn(glob, "*?[");
     return glob[n] == '*' && !glob[n + 1] && n && glob[n - 1] != '.'
                ? arena_strndup(k->a, glob, n) : NULL;
 }
 
-static bool lies_outside(struct knowledge *k, const char *name)
+static bool lies_outside(struct plan_knowledge *k, const char *name)
 {
     struct model_library *list = NULL;
     size_t n = model_libraries(k->m, name, &list);
@@ -184,7 +185,7 @@ static bool lies_outside(struct knowledge *k, const char *name)
     return false;
 }
 
-bool knowledge_served_otherwise(struct knowledge *k, const char *package)
+bool plan_knowledge_served_otherwise(struct plan_knowledge *k, const char *package)
 {
     for (size_t i = 0; i < k->provides.n; i++) {
         const struct kb_provide *row = &k->provides.rows[i];
@@ -202,7 +203,7 @@ bool knowledge_served_otherwise(struct knowledge *k, const char *package)
 
 /* Seen in what torch pins: 2.5.1, for CUDA 12.4, pins them all to 12.4.*; the versions of the
  * other libraries, and of cuBLAS for CUDA 13, run on their own. */
-bool knowledge_numbered_as_cuda(const char *package)
+bool plan_knowledge_numbered_as_cuda(const char *package)
 {
     static const char *const names[] = {
         "nvidia-cublas-cu12",      "nvidia-cuda-nvrtc",     "nvidia-cuda-nvrtc-cu12",
@@ -226,7 +227,7 @@ static int cmp_versions(const char *a, const char *b)
 }
 
 /* The driver from which on a CUDA major runs, or NULL if that is not known. */
-static const char *floor_of(const struct knowledge *k, int cuda_major)
+static const char *floor_of(const struct plan_knowledge *k, int cuda_major)
 {
     for (size_t i = 0; i < k->drivers.n; i++) {
         const struct kb_driver *d = &k->drivers.rows[i];
@@ -237,7 +238,7 @@ static const char *floor_of(const struct knowledge *k, int cuda_major)
     return NULL;
 }
 
-int knowledge_toolkit_of_driver(const struct knowledge *k, int cuda_major)
+int plan_knowledge_toolkit_of_driver(const struct plan_knowledge *k, int cuda_major)
 {
     int best = -1;
     for (size_t i = 0; i < k->drivers.n && k->machine.driver; i++) {
@@ -252,7 +253,7 @@ int knowledge_toolkit_of_driver(const struct knowledge *k, int cuda_major)
     return best;
 }
 
-static bool compiles_for(const struct kb_toolkit *t, const struct knowledge_gpu *gpu)
+static bool compiles_for(const struct kb_toolkit *t, const struct plan_knowledge_gpu *gpu)
 {
     char name[32];
     (void)snprintf(name, sizeof name, "sm_%u%u", gpu->major, gpu->minor);
@@ -264,7 +265,7 @@ static bool compiles_for(const struct kb_toolkit *t, const struct knowledge_gpu 
     return false;
 }
 
-int knowledge_toolkit_of_gpus(const struct knowledge *k, int cuda_major)
+int plan_knowledge_toolkit_of_gpus(const struct plan_knowledge *k, int cuda_major)
 {
     int least = -1;
     for (size_t i = 0; i < k->toolkits.n && k->machine.gpus.n; i++) {
@@ -282,23 +283,23 @@ int knowledge_toolkit_of_gpus(const struct knowledge *k, int cuda_major)
 /* ------------------------------------------------------------------ does a release fit */
 
 /* CUDA of a release as a text, "12.4" or "12"; NULL if it is not known or none. */
-static const char *cuda_of(const struct knowledge *k, const struct kb_release *r)
+static const char *cuda_of(const struct plan_knowledge *k, const struct kb_release *r)
 {
     if (r->cuda) {
         return r->cuda;
     }
-    const struct kb_build *b = knowledge_build(k, r->package, r->version);
+    const struct kb_build *b = plan_knowledge_build(k, r->package, r->version);
     if (b && b->cuda) {
         return b->cuda;
     }
-    const struct kb_compat *c = knowledge_compat(k, r->package, r->version);
+    const struct kb_compat *c = plan_knowledge_compat(k, r->package, r->version);
     int major = c ? c->cuda_major : cuda_major_of_package(k, r->package);
     return major > 0 ? arena_printf(k->a, "%d", major) : NULL;
 }
 
-static const char *python_refuses(const struct knowledge *k, const struct kb_release *r)
+static const char *python_refuses(const struct plan_knowledge *k, const struct kb_release *r)
 {
-    const struct knowledge_machine *m = &k->machine;
+    const struct plan_knowledge_machine *m = &k->machine;
     bool wheel = !m->python || r->pythons.n == 0;
     for (size_t i = 0; i < r->pythons.n && !wheel; i++) {
         wheel = strcmp(r->pythons.items[i], m->python) == 0;
@@ -312,7 +313,7 @@ static const char *python_refuses(const struct knowledge *k, const struct kb_rel
     return NULL;
 }
 
-static const char *glibc_refuses(const struct knowledge *k, const struct kb_release *r)
+static const char *glibc_refuses(const struct plan_knowledge *k, const struct kb_release *r)
 {
     int minor = 0;
     if (!r->glibc || !k->machine.glibc_minor || sscanf(r->glibc, "2.%d", &minor) != 1 ||
@@ -323,7 +324,7 @@ static const char *glibc_refuses(const struct knowledge *k, const struct kb_rele
                         k->machine.glibc_minor);
 }
 
-static const char *driver_refuses(const struct knowledge *k, const char *cuda)
+static const char *driver_refuses(const struct plan_knowledge *k, const char *cuda)
 {
     const char *driver = k->machine.driver;
     const char *least = driver && cuda ? floor_of(k, atoi(cuda)) : NULL;
@@ -334,11 +335,11 @@ static const char *driver_refuses(const struct knowledge *k, const char *cuda)
                         atoi(cuda), least, driver);
 }
 
-static const char *gpu_refuses(const struct knowledge *k, const struct kb_build *b)
+static const char *gpu_refuses(const struct plan_knowledge *k, const struct kb_build *b)
 {
     struct kb_isa isa = kb_isa_of_driver(k->m->kb, k->machine.driver);
     for (size_t i = 0; b && b->sm.n && i < k->machine.gpus.n; i++) {
-        const struct knowledge_gpu *gpu = &k->machine.gpus.items[i];
+        const struct plan_knowledge_gpu *gpu = &k->machine.gpus.items[i];
         unsigned number = gpu->major * 10 + gpu->minor;
         if (kb_build_serves(b, number, isa) == GPU_SERVES_NONE) {
             return arena_printf(k->a, "no code for sm_%u%s (%s)", number,
@@ -352,7 +353,7 @@ static const char *gpu_refuses(const struct knowledge *k, const struct kb_build 
 }
 
 /* Code for 8.6 runs on 8.7 and 8.9 as well. */
-static bool lists(const struct kb_cudnn *row, const struct knowledge_gpu *gpu)
+static bool lists(const struct kb_cudnn *row, const struct plan_knowledge_gpu *gpu)
 {
     for (size_t i = 0; i < row->sm.n; i++) {
         unsigned major = 0, minor = 0;
@@ -365,8 +366,8 @@ static bool lists(const struct kb_cudnn *row, const struct knowledge_gpu *gpu)
 }
 
 /* Whether the support matrix of this cuDNN has a row that admits the GPU and the driver. */
-static bool matrix_admits(const struct knowledge *k, const char *cudnn, int cuda_major,
-                          const struct knowledge_gpu *gpu)
+static bool matrix_admits(const struct plan_knowledge *k, const char *cudnn, int cuda_major,
+                          const struct plan_knowledge_gpu *gpu)
 {
     for (size_t i = 0; i < k->cudnns.n; i++) {
         const struct kb_cudnn *row = &k->cudnns.rows[i];
@@ -381,8 +382,8 @@ static bool matrix_admits(const struct knowledge *k, const char *cudnn, int cuda
 
 /* The support matrices next to a release, below (or at) it and above it; NULL where there is none.
  * What both of them admit, a release between them is taken to support. */
-static void matrices_around(const struct knowledge *k, const struct kb_release *r, int cuda_major,
-                            const char **ret_below, const char **ret_above)
+static void matrices_around(const struct plan_knowledge *k, const struct kb_release *r,
+                            int cuda_major, const char **ret_below, const char **ret_above)
 {
     *ret_below = *ret_above = NULL;
     for (size_t i = 0; i < k->cudnns.n; i++) {
@@ -396,7 +397,7 @@ static void matrices_around(const struct knowledge *k, const struct kb_release *
     }
 }
 
-static const char *cudnn_refuses(const struct knowledge *k, const struct kb_release *r)
+static const char *cudnn_refuses(const struct plan_knowledge *k, const struct kb_release *r)
 {
     if (!starts_with(r->package, "nvidia-cudnn-")) {
         return NULL;
@@ -405,7 +406,7 @@ static const char *cudnn_refuses(const struct knowledge *k, const struct kb_rele
     int cuda_major = cuda_major_of_package(k, r->package);
     matrices_around(k, r, cuda_major, &around[0], &around[1]);
     for (size_t i = 0; i < 2 * k->machine.gpus.n; i++) {
-        const struct knowledge_gpu *gpu = &k->machine.gpus.items[i / 2];
+        const struct plan_knowledge_gpu *gpu = &k->machine.gpus.items[i / 2];
         const char *cudnn = around[i % 2];
         if (cudnn && !matrix_admits(k, cudnn, cuda_major, gpu)) {
             return arena_printf(k->a, "cuDNN %s does not support sm_%u%u with this driver", cudnn,
@@ -415,12 +416,13 @@ static const char *cudnn_refuses(const struct knowledge *k, const struct kb_rele
     return NULL;
 }
 
-bool knowledge_surely_runs(const struct knowledge *k, const char *package, const char *version)
+bool plan_knowledge_surely_runs(const struct plan_knowledge *k, const char *package,
+                                const char *version)
 {
-    const struct kb_build *b = knowledge_build(k, package, version);
+    const struct kb_build *b = plan_knowledge_build(k, package, version);
     struct kb_isa isa = kb_isa_of_driver(k->m->kb, k->machine.driver);
     for (size_t i = 0; b && i < k->machine.gpus.n; i++) {
-        const struct knowledge_gpu *gpu = &k->machine.gpus.items[i];
+        const struct plan_knowledge_gpu *gpu = &k->machine.gpus.items[i];
         enum gpu_serves serves = kb_build_serves(b, gpu->major * 10 + gpu->minor, isa);
         if (serves != GPU_SERVES_NATIVE && serves != GPU_SERVES_JIT) {
             return false;
@@ -429,18 +431,18 @@ bool knowledge_surely_runs(const struct knowledge *k, const char *package, const
     return b != NULL;
 }
 
-static const char *refuses(const struct knowledge *k, const struct kb_release *r)
+static const char *refuses(const struct plan_knowledge *k, const struct kb_release *r)
 {
     const char *why = python_refuses(k, r);
     why = why ? why : glibc_refuses(k, r);
     why = why ? why : driver_refuses(k, cuda_of(k, r));
     why = why ? why : cudnn_refuses(k, r);
-    return why ? why : gpu_refuses(k, knowledge_build(k, r->package, r->version));
+    return why ? why : gpu_refuses(k, plan_knowledge_build(k, r->package, r->version));
 }
 
 /* The build that the version names itself ("2.5.1+cu121"), else the plain index's. */
-static const struct kb_build *build_of_installed(const struct knowledge *k,
-                                                 const struct knowledge_package *p)
+static const struct kb_build *build_of_installed(const struct plan_knowledge *k,
+                                                 const struct plan_knowledge_package *p)
 {
     const char *local = strchr(p->dist->version, '+');
     for (size_t i = 0; i < k->builds.n && local; i++) {
@@ -450,15 +452,15 @@ static const struct kb_build *build_of_installed(const struct knowledge *k,
             return b;
         }
     }
-    return local ? NULL : knowledge_build(k, p->solve.name, p->dist->version);
+    return local ? NULL : plan_knowledge_build(k, p->solve.name, p->dist->version);
 }
 
-const char *knowledge_refuses_installed(const struct knowledge *k,
-                                        const struct knowledge_package *p)
+const char *plan_knowledge_refuses_installed(const struct plan_knowledge *k,
+                                             const struct plan_knowledge_package *p)
 {
     const struct kb_build *b = p->dist ? build_of_installed(k, p) : NULL;
     const struct kb_compat *c =
-        p->dist ? knowledge_compat(k, p->solve.name, p->dist->version) : NULL;
+        p->dist ? plan_knowledge_compat(k, p->solve.name, p->dist->version) : NULL;
     const char *cuda = b && b->cuda                ? b->cuda
                        : c && c->cuda_major > 0 ? arena_printf(k->a, "%d", c->cuda_major)
                                                 : NULL;
@@ -466,7 +468,7 @@ const char *knowledge_refuses_installed(const struct knowledge *k,
     return why ? why : gpu_refuses(k, b);
 }
 
-const char *knowledge_other_builds(struct knowledge *k, const char *package)
+const char *plan_knowledge_other_builds(struct plan_knowledge *k, const char *package)
 {
     const char *out = "";
     size_t n = 0;
@@ -488,19 +490,19 @@ const char *knowledge_other_builds(struct knowledge *k, const char *package)
 
 /* ------------------------------------------------------------------ what a release needs */
 
-typedef VEC(struct solve_need) need_list;
+typedef VEC(struct plan_solve_need) need_list;
 
-static void add_need(struct knowledge *k, need_list *out, const char *package,
+static void add_need(struct plan_knowledge *k, need_list *out, const char *package,
                      const char *versions, const char *source, bool library)
 {
-    struct solve_need need;
-    if (solve_need_init(k->a, package, versions, source, &need)) {
+    struct plan_solve_need need;
+    if (plan_solve_need_init(k->a, package, versions, source, &need)) {
         need.strict = need.files = library;
         VEC_PUSH(k->a, out, need);
     }
 }
 
-static bool marker_holds(const struct knowledge *k, const struct py_marker *marker)
+static bool marker_holds(const struct plan_knowledge *k, const struct py_marker *marker)
 {
     const struct py_marker_env env = {
         .python_version = k->machine.python, .python_full_version = k->machine.python_full,
@@ -511,7 +513,7 @@ static bool marker_holds(const struct knowledge *k, const struct py_marker *mark
     return py_marker_eval(k->a, marker, &env) == PY_YES;
 }
 
-static bool condition_holds(const struct knowledge *k, const char *when)
+static bool condition_holds(const struct plan_knowledge *k, const char *when)
 {
     const struct py_marker *marker = NULL;
     struct gm_err err;
@@ -520,7 +522,7 @@ static bool condition_holds(const struct knowledge *k, const char *when)
 }
 
 /* A release that bundles the main cuDNN library needs the others of that very version. */
-static const char *cudnn_set(const struct knowledge *k, const struct kb_compat *c,
+static const char *cudnn_set(const struct plan_knowledge *k, const struct kb_compat *c,
                              const struct kb_need *need)
 {
     size_t dots = 0;
@@ -532,7 +534,7 @@ static const char *cudnn_set(const struct knowledge *k, const struct kb_compat *
                : arena_printf(k->a, dots == 2 ? "==%s.*" : "==%s", c->cudnn);
 }
 
-static struct solve_need *said_already(const need_list *list, const char *package)
+static struct plan_solve_need *said_already(const need_list *list, const char *package)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (strcmp(list->items[i].package, package) == 0) {
@@ -543,25 +545,25 @@ static struct solve_need *said_already(const need_list *list, const char *packag
 }
 
 /* What a release asks of libraries by name. Where its metadata has a word on it, that holds. */
-static void library_needs(struct knowledge *k, const char *package, const char *version,
+static void library_needs(struct plan_knowledge *k, const char *package, const char *version,
                           need_list *out)
 {
-    const struct kb_compat *c = knowledge_compat(k, package, version);
+    const struct kb_compat *c = plan_knowledge_compat(k, package, version);
     const char *source = c ? arena_printf(k->a, "knowledge base, compat/%s", c->id) : NULL;
     for (size_t i = 0; c && i < c->n_needs; i++) {
         const struct kb_need *need = &c->needs[i];
         const char *set = cudnn_set(k, c, need);
-        struct solve_need *said = said_already(out, need->package);
+        struct plan_solve_need *said = said_already(out, need->package);
         if (said) {
             said->strict = said->files = true;
-        } else if (!knowledge_served_otherwise(k, need->package)) {
+        } else if (!plan_knowledge_served_otherwise(k, need->package)) {
             add_need(k, out, need->package, set, source, true);
         }
     }
 }
 
-static struct solve_release release_of_row(struct knowledge *k, const struct kb_release *r,
-                                           bool asks)
+static struct plan_solve_release release_of_row(struct plan_knowledge *k,
+                                                const struct kb_release *r, bool asks)
 {
     need_list needs = {0};
     const char *source = arena_printf(k->a, "knowledge base, releases/%s", r->id);
@@ -573,11 +575,11 @@ static struct solve_release release_of_row(struct knowledge *k, const struct kb_
     if (asks) {
         library_needs(k, r->package, r->version, &needs);
     }
-    return (struct solve_release){r->version, needs.items, needs.n, r->id};
+    return (struct plan_solve_release){r->version, needs.items, needs.n, r->id};
 }
 
-static const struct solve_release *release_of_dist(struct knowledge *k, struct py_dist *dist,
-                                                   bool asks)
+static const struct plan_solve_release *release_of_dist(struct plan_knowledge *k,
+                                                        struct py_dist *dist, bool asks)
 {
     const struct py_metadata *meta = py_dist_metadata(k->m->env, dist);
     need_list needs = {0};
@@ -586,8 +588,10 @@ static const struct solve_release *release_of_dist(struct knowledge *k, struct p
         struct gm_err err;
         if (py_requirement_parse(k->a, meta->requires_dist[i], &r, &err) == 0 && !r.url.n &&
             marker_holds(k, r.marker)) {
-            struct solve_need need = {.package = py_name_normal(k->a, r.name), .set = r.specifiers,
-                                      .source = "its metadata", .versions = ""};
+            struct plan_solve_need need = {.package = py_name_normal(k->a, r.name),
+                                           .set = r.specifiers,
+                                           .source = "its metadata",
+                                           .versions = ""};
             for (size_t n = 0; n < r.specifiers.n; n++) {
                 static const char *const ops[] = {"==", "!=", "~=", "<=", "<", ">=", ">", "==="};
                 const struct py_specifier *s = &r.specifiers.items[n];
@@ -600,8 +604,8 @@ static const struct solve_release *release_of_dist(struct knowledge *k, struct p
     if (asks) {
         library_needs(k, dist->name_normal, dist->version, &needs);
     }
-    struct solve_release *out = arena_alloc(k->a, sizeof *out);
-    *out = (struct solve_release){dist->version, needs.items, needs.n, NULL};
+    struct plan_solve_release *out = arena_alloc(k->a, sizeof *out);
+    *out = (struct plan_solve_release){dist->version, needs.items, needs.n, NULL};
     return out;
 }
 
@@ -615,40 +619,41 @@ static int newest_first(const void *x, const void *y)
 }
 
 /* "2.5.1+cu121" and "2.5.1" are one release for pip. */
-static bool is_installed(const struct knowledge_package *p, const char *version)
+static bool is_installed(const struct plan_knowledge_package *p, const char *version)
 {
     const char *have = p->dist ? p->dist->version : NULL;
     size_t n = have ? strcspn(have, "+") : 0;
     return have && strlen(version) == n && strncmp(have, version, n) == 0;
 }
 
-static void refuse(struct knowledge *k, struct knowledge_package *p, const char *version,
+static void refuse(struct plan_knowledge *k, struct plan_knowledge_package *p, const char *version,
                    const char *reason)
 {
-    struct knowledge_refusal *last =
+    struct plan_knowledge_refusal *last =
         p->refusals.n ? &p->refusals.items[p->refusals.n - 1] : NULL;
     if (last && strcmp(last->reason, reason) == 0) {
         last->first = version;
         return;
     }
-    VEC_PUSH(k->a, &p->refusals, (struct knowledge_refusal){version, version, reason});
+    VEC_PUSH(k->a, &p->refusals, (struct plan_knowledge_refusal){version, version, reason});
 }
 
 /* Of equal worth otherwise, the driver's own CUDA is better than a newer one. */
-static bool beyond_driver(const struct knowledge *k, const char *package, const char *version)
+static bool beyond_driver(const struct plan_knowledge *k, const char *package, const char *version)
 {
     int major = 0, minor = 0;
-    if (!knowledge_numbered_as_cuda(package) || sscanf(version, "%d.%d", &major, &minor) != 2) {
+    if (!plan_knowledge_numbered_as_cuda(package) ||
+        sscanf(version, "%d.%d", &major, &minor) != 2) {
         return false;
     }
-    int best = knowledge_toolkit_of_driver(k, major);
+    int best = plan_knowledge_toolkit_of_driver(k, major);
     return best >= 0 && minor > best;
 }
 
-static void collect_releases(struct knowledge *k, struct knowledge_package *p)
+static void collect_releases(struct plan_knowledge *k, struct plan_knowledge_package *p)
 {
     VEC(const struct kb_release *) rows = {0};
-    VEC(struct solve_release) good = {0};
+    VEC(struct plan_solve_release) good = {0};
     VEC(const char *) refused = {0};
     for (size_t i = 0; i < k->releases.n && !is_other_build(k, p->solve.name); i++) {
         if (strcmp(k->releases.rows[i].package, p->solve.name) == 0) {
@@ -682,7 +687,7 @@ static void collect_releases(struct knowledge *k, struct knowledge_package *p)
 }
 
 /* Whether the list names the package already. */
-static bool has_collision(const struct solve_collision *list, size_t n, const char *package)
+static bool has_collision(const struct plan_solve_collision *list, size_t n, const char *package)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(list[i].package, package) == 0) {
@@ -693,9 +698,9 @@ static bool has_collision(const struct solve_collision *list, size_t n, const ch
 }
 
 /* Other packages that put a library of the same name into the same folder. */
-static void collect_collisions(struct knowledge *k, struct knowledge_package *p)
+static void collect_collisions(struct plan_knowledge *k, struct plan_knowledge_package *p)
 {
-    VEC(struct solve_collision) list = {0};
+    VEC(struct plan_solve_collision) list = {0};
     for (size_t i = 0; i < k->provides.n; i++) {
         const struct kb_provide *row = &k->provides.rows[i];
         const char *folder = NULL;
@@ -709,7 +714,7 @@ static void collect_collisions(struct knowledge *k, struct knowledge_package *p)
             if (v->manager == KB_MANAGER_PIP && v->folder && strcmp(v->folder, folder) == 0 &&
                 strcmp(v->package, p->solve.name) != 0 &&
                 !has_collision(list.items, list.n, v->package)) {
-                VEC_PUSH(k->a, &list, (struct solve_collision){v->package, folder});
+                VEC_PUSH(k->a, &list, (struct plan_solve_collision){v->package, folder});
             }
         }
     }
@@ -717,7 +722,7 @@ static void collect_collisions(struct knowledge *k, struct knowledge_package *p)
     p->solve.n_collisions = list.n;
 }
 
-static struct knowledge_package *made(struct knowledge *k, const char *name)
+static struct plan_knowledge_package *made(struct plan_knowledge *k, const char *name)
 {
     for (size_t i = 0; i < k->packages.n; i++) {
         if (strcmp(k->packages.items[i]->solve.name, name) == 0) {
@@ -727,9 +732,9 @@ static struct knowledge_package *made(struct knowledge *k, const char *name)
     return NULL;
 }
 
-static struct knowledge_package *make(struct knowledge *k, const char *name, bool asks)
+static struct plan_knowledge_package *make(struct plan_knowledge *k, const char *name, bool asks)
 {
-    struct knowledge_package *p = arena_alloc(k->a, sizeof *p);
+    struct plan_knowledge_package *p = arena_alloc(k->a, sizeof *p);
     struct py_dist *dist = py_env_by_dist(k->m->env, name);
     p->solve.name = name;
     p->asks = asks;
@@ -743,31 +748,31 @@ static struct knowledge_package *make(struct knowledge *k, const char *name, boo
     return p;
 }
 
-void knowledge_asks(struct knowledge *k, const char *name)
+void plan_knowledge_asks(struct plan_knowledge *k, const char *name)
 {
     if (!made(k, name)) {
         (void)make(k, name, true);
     }
 }
 
-struct knowledge_package *knowledge_package(struct knowledge *k, const char *name)
+struct plan_knowledge_package *plan_knowledge_package(struct plan_knowledge *k, const char *name)
 {
-    struct knowledge_package *p = made(k, name);
+    struct plan_knowledge_package *p = made(k, name);
     return p ? p : make(k, name, false);
 }
 
 static int by_name(const void *x, const void *y)
 {
-    return strcmp((*(const struct solve_package *const *)x)->name,
-                  (*(const struct solve_package *const *)y)->name);
+    return strcmp((*(const struct plan_solve_package *const *)x)->name,
+                  (*(const struct plan_solve_package *const *)y)->name);
 }
 
-void knowledge_all_installed(struct knowledge *k)
+void plan_knowledge_all_installed(struct plan_knowledge *k)
 {
     for (size_t i = 0; i < k->m->env->dists_n; i++) {
         const struct py_dist *dist = &k->m->env->dists[i];
-        const struct solve_package *p =
-            dist->shadowed_by ? NULL : &knowledge_package(k, dist->name_normal)->solve;
+        const struct plan_solve_package *p =
+            dist->shadowed_by ? NULL : &plan_knowledge_package(k, dist->name_normal)->solve;
         if (p && p->installed) {
             VEC_PUSH(k->a, &k->installed, p);
         }

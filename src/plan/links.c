@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------ places */
 
-static const char *own_folder(struct mend *x)
+static const char *own_folder(struct plan_work *x)
 {
     const struct model *m = x->m;
     return m->env           ? m->env->prefix
@@ -15,7 +15,7 @@ static const char *own_folder(struct mend *x)
                             : NULL;
 }
 
-bool mend_is_inside(struct mend *x, const char *path)
+bool plan_is_inside(struct plan_work *x, const char *path)
 {
     const char *top = own_folder(x), *real = top ? model_real_path(x->m, top) : NULL;
     const char *dir = model_real_path(x->m, path_dir(x->a, path));
@@ -24,7 +24,7 @@ bool mend_is_inside(struct mend *x, const char *path)
     return !system && dir && strncmp(dir, real, n) == 0 && (dir[n] == '\0' || dir[n] == '/');
 }
 
-const char *mend_relative(struct mend *x, const char *folder, const char *path)
+const char *plan_relative(struct plan_work *x, const char *folder, const char *path)
 {
     const char *real = model_real_path(x->m, folder);
     const char *from = real ? real : path_normal(x->a, folder), *to = path_normal(x->a, path);
@@ -48,23 +48,24 @@ const char *mend_relative(struct mend *x, const char *folder, const char *path)
 }
 
 /* Whether the link is of the same name as what it leads to, so that ln can name it. */
-static bool keeps_name(const struct mend_link *l)
+static bool keeps_name(const struct plan_link *l)
 {
     return strcmp(path_base(l->path), path_base(l->target)) == 0;
 }
 
-static bool is_same_folder(struct mend *x, const struct mend_link *a, const struct mend_link *b)
+static bool is_same_folder(struct plan_work *x, const struct plan_link *a,
+                           const struct plan_link *b)
 {
     return strcmp(path_dir(x->a, a->path), path_dir(x->a, b->path)) == 0;
 }
 
 /* One line for the links of a folder, at the place of the first of them. */
-static const char *folder_command(struct mend *x, const mend_links *links, size_t first)
+static const char *folder_command(struct plan_work *x, const plan_links *links, size_t first)
 {
-    const struct mend_link *l = &links->items[first];
+    const struct plan_link *l = &links->items[first];
     const char *out = "ln -s";
     for (size_t i = 0; i < links->n; i++) {
-        const struct mend_link *o = &links->items[i];
+        const struct plan_link *o = &links->items[i];
         if (keeps_name(o) && is_same_folder(x, o, l)) {
             if (i < first) {
                 return "";
@@ -76,11 +77,11 @@ static const char *folder_command(struct mend *x, const mend_links *links, size_
                         diag_shell_word(x->a, arena_printf(x->a, "%s/", path_dir(x->a, l->path))));
 }
 
-const char *mend_link_command(struct mend *x, const mend_links *links)
+const char *plan_link_command(struct plan_work *x, const plan_links *links)
 {
     const char *out = "";
     for (size_t i = 0; i < links->n; i++) {
-        const struct mend_link *l = &links->items[i];
+        const struct plan_link *l = &links->items[i];
         const char *line = keeps_name(l) ? folder_command(x, links, i)
                                          : arena_printf(x->a, "ln -s %s %s",
                                                         diag_shell_word(x->a, l->target),
@@ -92,14 +93,14 @@ const char *mend_link_command(struct mend *x, const mend_links *links)
 
 /* Where a link would answer the request: a folder that its search passed by RPATH or RUNPATH, that
  * is there, and that holds nothing of the name. NULL: there is none in the environment. */
-static const char *place_for(struct mend *x, const struct ldso_request *r)
+static const char *place_for(struct plan_work *x, const struct ldso_request *r)
 {
     for (size_t i = 0; i < r->steps.n; i++) {
         const struct ldso_step *s = &r->steps.items[i];
         struct stat st;
         bool by_path = s->via == LDSO_VIA_RPATH || s->via == LDSO_VIA_RUNPATH;
         if (s->path && s->path[0] == '/' && by_path && s->result == LDSO_ABSENT &&
-            mend_is_inside(x, s->path) && root_lstat(x->m->root, s->path, &st) == -ENOENT) {
+            plan_is_inside(x, s->path) && root_lstat(x->m->root, s->path, &st) == -ENOENT) {
             return path_join(x->a, model_real_path(x->m, path_dir(x->a, s->path)),
                              path_base(s->path));
         }
@@ -107,7 +108,7 @@ static const char *place_for(struct mend *x, const struct ldso_request *r)
     return NULL;
 }
 
-static bool has_link(const mend_links *links, const char *path)
+static bool has_link(const plan_links *links, const char *path)
 {
     for (size_t i = 0; i < links->n; i++) {
         if (strcmp(links->items[i].path, path) == 0) {
@@ -119,34 +120,35 @@ static bool has_link(const mend_links *links, const char *path)
 
 /* ------------------------------------------------------------------ the set */
 
-static void add_links(struct mend *x, const mend_lacks *lacks, mend_links *links, mend_texts *files)
+static void add_links(struct plan_work *x, const plan_lacks *lacks, plan_links *links,
+                      plan_texts *files)
 {
     for (size_t i = 0; i < lacks->n; i++) {
         const struct ldso_request *r = lacks->items[i].lack.request;
         const char *path = place_for(x, r);
-        const char *file = path && !has_link(links, path) ? mend_file_for(x, r->name, files) : NULL;
+        const char *file = path && !has_link(links, path) ? plan_file_for(x, r->name, files) : NULL;
         if (!file) {
             continue;
         }
-        bool inside = mend_is_inside(x, file);
-        const char *target = inside ? mend_relative(x, path_dir(x->a, path), file) : file;
+        bool inside = plan_is_inside(x, file);
+        const char *target = inside ? plan_relative(x, path_dir(x->a, path), file) : file;
         VEC_PUSH(x->a, files, file);
-        VEC_PUSH(x->a, links, (struct mend_link){path, target});
+        VEC_PUSH(x->a, links, (struct plan_link){path, target});
     }
 }
 
 /* One round after the other, since what a link leads to asks for more: its $ORIGIN is the folder of
  * the link. */
-static mend_links find_links(struct mend *x, mend_texts *files)
+static plan_links find_links(struct plan_work *x, plan_texts *files)
 {
-    mend_links links = {0};
-    for (int tries = 0; tries < MEND_TRIES_MAX; tries++) {
-        mend_lacks lacks = {0};
+    plan_links links = {0};
+    for (int tries = 0; tries < PLAN_TRIES_MAX; tries++) {
+        plan_lacks lacks = {0};
         struct model_replayed *replayed = NULL;
-        struct ldso_overlay overlay = mend_overlay_of(x, &links);
+        struct ldso_overlay overlay = plan_overlay_of(x, &links);
         struct model_change c = {.overlay = &overlay};
         size_t known = links.n;
-        if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
+        if (!plan_still_lacks(x, &c, &lacks, &replayed)) {
             break;
         }
         add_links(x, &lacks, &links, files);
@@ -161,7 +163,7 @@ static mend_links find_links(struct mend *x, mend_texts *files)
 
 /* All libraries beside the file, since they belong together and $ORIGIN is the folder of the links:
  * NVRTC asks for its builtins. */
-static void link_folder(struct mend *x, const char *file, const char *into, mend_links *links)
+static void link_folder(struct plan_work *x, const char *file, const char *into, plan_links *links)
 {
     const char *dir = path_dir(x->a, file);
     for (size_t i = 0; i < x->m->folders.n; i++) {
@@ -172,9 +174,9 @@ static void link_folder(struct mend *x, const char *file, const char *into, mend
             if (!has_link(links, path) && root_lstat(x->m->root, path, &st) == -ENOENT &&
                 strstr(f->names[k], ".so")) {
                 const char *target = path_join(x->a, dir, f->names[k]);
-                bool inside = mend_is_inside(x, target);
+                bool inside = plan_is_inside(x, target);
                 VEC_PUSH(x->a, links,
-                         (struct mend_link){path, inside ? mend_relative(x, into, target) : target});
+                         (struct plan_link){path, inside ? plan_relative(x, into, target) : target});
             }
         }
     }
@@ -192,7 +194,7 @@ static bool opens(const struct kb_dlopen *row, const char *name)
 
 /* What the linked libraries open for some feature only is not replayed; from their own folder they
  * would find it through their RUNPATH, so it is linked as well. */
-static void add_wishes(struct mend *x, const mend_texts *files, mend_links *links)
+static void add_wishes(struct plan_work *x, const plan_texts *files, plan_links *links)
 {
     size_t n = links->n;
     for (size_t i = 0; i < n; i++) {
@@ -203,8 +205,8 @@ static void add_wishes(struct mend *x, const mend_texts *files, mend_links *link
             bool asks = installed && opens(row, path_base(links->items[i].path));
             for (size_t q = 0; asks && q < row->n_requests; q++) {
                 const struct kb_strs *names = &row->requests[q].names;
-                const char *file = names->n ? mend_file_for(x, names->items[0], files) : NULL;
-                if (file && mend_is_inside(x, file)) {
+                const char *file = names->n ? plan_file_for(x, names->items[0], files) : NULL;
+                if (file && plan_is_inside(x, file)) {
                     link_folder(x, file, into, links);
                 }
             }
@@ -212,27 +214,27 @@ static void add_wishes(struct mend *x, const mend_texts *files, mend_links *link
     }
 }
 
-void mend_plan_links(struct mend *x)
+void plan_add_links(struct plan_work *x)
 {
-    struct mend_verdict v;
-    mend_texts files = {0};
-    mend_links links = find_links(x, &files);
+    struct plan_verdict v;
+    plan_texts files = {0};
+    plan_links links = find_links(x, &files);
     add_wishes(x, &files, &links);
-    struct ldso_overlay overlay = mend_overlay_of(x, &links);
+    struct ldso_overlay overlay = plan_overlay_of(x, &links);
     struct model_change c = {.overlay = &overlay};
-    if (links.n == 0 || !mend_judge(x, &c, &v)) {
+    if (links.n == 0 || !plan_judge(x, &c, &v)) {
         return;
     }
-    struct mend_way *way = mend_way_new(
-        x, MEND_FILES, "Put links to the libraries where the program looks for them.");
+    struct plan_way *way = plan_way_new(
+        x, PLAN_FILES, "Put links to the libraries where the program looks for them.");
     VEC_PUSH(x->a, &way->steps,
-             (struct mend_step){
-                 .kind = MEND_LINK,
+             (struct plan_step){
+                 .kind = PLAN_LINK,
                  .text = arena_printf(x->a, "Make %zu link%s inside the environment.", links.n,
                                       links.n == 1 ? "" : "s"),
-                 .command = mend_link_command(x, &links), .links = links.items,
+                 .command = plan_link_command(x, &links), .links = links.items,
                  .n_links = links.n});
-    if (mend_prove(x, &v, way)) {
-        mend_way_add(x, way);
+    if (plan_prove(x, &v, way)) {
+        plan_way_add(x, way);
     }
 }

@@ -14,27 +14,27 @@ enum { ASKERS_MAX = 4, WAYS_MAX = 4, ALTERNATIVES_MAX = 6, TITLE_MAX = 4 };
 /* A distribution that something stops. */
 struct asker {
     const char *name;
-    struct knowledge_package *p;
+    struct plan_knowledge_package *p;
     bool cudnn; // it is cuDNN that it does not get: a release without it is a way out
     bool must_move;
-    struct solve_release *moves; // what it may become, the best first
+    struct plan_solve_release *moves; // what it may become, the best first
     size_t n_moves;
     const char *why; // it moves
 };
 
 struct found {
-    struct solve_answer answer;
+    struct plan_solve_answer answer;
     unsigned moved; // askers, one bit each
 };
 
 struct planner {
     struct model *m;
     struct arena *a;
-    struct mend_plan *plan;
+    struct plan *plan;
     const struct diag_report *report;
-    struct knowledge k;
+    struct plan_knowledge k;
     VEC(struct asker) askers;
-    VEC(struct solve_need) needs; // of programs that belong to no distribution
+    VEC(struct plan_solve_need) needs; // of programs that belong to no distribution
     VEC(const struct diag_finding *) findings;
     VEC(const struct diag_finding *) again; // mended by installing again what is there
     VEC(struct found) found;
@@ -90,16 +90,16 @@ static struct asker *asker_of(struct planner *p, const char *name)
     if (!dist || !dist->version || p->askers.n == ASKERS_MAX) {
         return NULL;
     }
-    knowledge_asks(&p->k, name);
+    plan_knowledge_asks(&p->k, name);
     VEC_PUSH(p->a, &p->askers,
-             (struct asker){.name = name, .p = knowledge_package(&p->k, name)});
+             (struct asker){.name = name, .p = plan_knowledge_package(&p->k, name)});
     return &p->askers.items[p->askers.n - 1];
 }
 
 /* Whether what the release asks for, by its row or its metadata, includes the package. */
 static bool asks_for(const struct asker *x, const char *package)
 {
-    const struct solve_release *r = x->p->solve.installed;
+    const struct plan_solve_release *r = x->p->solve.installed;
     for (size_t i = 0; i < r->n_needs; i++) {
         if (r->needs[i].strict && strcmp(r->needs[i].package, package) == 0) {
             return true;
@@ -111,7 +111,7 @@ static bool asks_for(const struct asker *x, const char *package)
 static int cuda_major_of(struct planner *p, const struct asker *x)
 {
     const struct kb_compat *c =
-        x ? knowledge_compat(&p->k, x->name, x->p->solve.installed->version) : NULL;
+        x ? plan_knowledge_compat(&p->k, x->name, x->p->solve.installed->version) : NULL;
     return c ? c->cuda_major : -1;
 }
 
@@ -119,9 +119,9 @@ static int cuda_major_of(struct planner *p, const struct asker *x)
 static const char *nvrtc_set(struct planner *p, const struct asker *x, int major)
 {
     const struct kb_build *b =
-        x ? knowledge_build(&p->k, x->name, x->p->solve.installed->version) : NULL;
-    int most = knowledge_toolkit_of_driver(&p->k, major);
-    int least = knowledge_toolkit_of_gpus(&p->k, major);
+        x ? plan_knowledge_build(&p->k, x->name, x->p->solve.installed->version) : NULL;
+    int most = plan_knowledge_toolkit_of_driver(&p->k, major);
+    int least = plan_knowledge_toolkit_of_gpus(&p->k, major);
     const char *set = least > 0 ? arena_printf(p->a, ">=%d.%d", major, least) : "";
     if (most >= 0) {
         return arena_printf(p->a, "%s%s<%d.%d", set, *set ? "," : "", major, most + 1);
@@ -134,11 +134,11 @@ static const char *nvrtc_set(struct planner *p, const struct asker *x, int major
 static void want_library(struct planner *p, const struct asker *x, const char *soname)
 {
     const struct kb_provide *row = NULL;
-    const struct kb_provider *v = knowledge_provider(&p->k, soname, cuda_major_of(p, x), &row);
+    const struct kb_provider *v = plan_knowledge_provider(&p->k, soname, cuda_major_of(p, x), &row);
     if (!v || (x && asks_for(x, v->package))) {
         return;
     }
-    struct solve_need need;
+    struct plan_solve_need need;
     bool nvrtc = strstr(v->package, "nvrtc") != NULL;
     const char *set = nvrtc ? nvrtc_set(p, x, row->cuda_major) : v->versions;
     const char *source = arena_printf(p->a, "knowledge base, provides/%s: it brings %s", row->id,
@@ -148,7 +148,7 @@ static void want_library(struct planner *p, const struct asker *x, const char *s
             return;
         }
     }
-    if (solve_need_init(p->a, v->package, set, source, &need)) {
+    if (plan_solve_need_init(p->a, v->package, set, source, &need)) {
         need.strict = need.files = true;
         VEC_PUSH(p->a, &p->needs, need);
     }
@@ -188,8 +188,8 @@ static void want_build(struct planner *p, const struct diag_finding *f)
     }
     for (size_t i = 0; i < p->m->known.n && !named; i++) {
         const char *name = p->m->known.items[i]->name_normal;
-        knowledge_asks(&p->k, name);
-        if (knowledge_refuses_installed(&p->k, knowledge_package(&p->k, name))) {
+        plan_knowledge_asks(&p->k, name);
+        if (plan_knowledge_refuses_installed(&p->k, plan_knowledge_package(&p->k, name))) {
             (void)must_move(p, name);
         }
     }
@@ -201,7 +201,8 @@ static bool may_do_without_cudnn(struct planner *p, const struct diag_finding *f
     for (size_t i = 0; names_cudnn(f) && i < f->askers.n; i++) {
         const struct py_dist *dist = py_env_by_dist(p->m->env, f->askers.items[i]);
         const struct kb_compat *now =
-            dist && dist->version ? knowledge_compat(&p->k, dist->name_normal, dist->version) : NULL;
+            dist && dist->version ? plan_knowledge_compat(&p->k, dist->name_normal, dist->version)
+                                  : NULL;
         for (size_t n = 0; now && now->cudnn && n < p->k.compats.n; n++) {
             const struct kb_compat *c = &p->k.compats.rows[n];
             if (strcmp(c->package, now->package) == 0 && !c->cudnn &&
@@ -245,8 +246,8 @@ static const char *imports_a_server(struct planner *p, const char *name, const c
         bool it = strcmp(row->package, name) == 0 && model_version_fits(p->a, row->versions, version);
         for (size_t s = 0; it && s < row->n_steps; s++) {
             const char *other = row->steps[s].kind == KB_STEP_IMPORT ? row->steps[s].package : NULL;
-            const struct solve_release *r =
-                other ? knowledge_package(&p->k, other)->solve.installed : NULL;
+            const struct plan_solve_release *r =
+                other ? plan_knowledge_package(&p->k, other)->solve.installed : NULL;
             for (size_t n = 0; r && n < r->n_needs; n++) {
                 if (strcmp(r->needs[n].package, library) == 0) {
                     return other;
@@ -258,7 +259,7 @@ static const char *imports_a_server(struct planner *p, const char *name, const c
 }
 
 static bool is_served_by_imports(struct planner *p, const struct asker *x,
-                                 const struct solve_release *r)
+                                 const struct plan_solve_release *r)
 {
     for (size_t i = 0; i < r->n_needs; i++) {
         if (starts_with(r->needs[i].package, "nvidia-") &&
@@ -269,7 +270,7 @@ static bool is_served_by_imports(struct planner *p, const struct asker *x,
     return true;
 }
 
-static bool is_newer(const struct solve_release *r, const struct solve_release *than)
+static bool is_newer(const struct plan_solve_release *r, const struct plan_solve_release *than)
 {
     struct py_version a, b;
     return py_version_parse(str_of(r->version), &a) && py_version_parse(str_of(than->version), &b) &&
@@ -277,10 +278,10 @@ static bool is_newer(const struct solve_release *r, const struct solve_release *
 }
 
 /* Older releases count only where no newer one helps. */
-static bool is_a_way_out(struct planner *p, const struct asker *x, const struct solve_release *r,
-                         bool any)
+static bool is_a_way_out(struct planner *p, const struct asker *x,
+                         const struct plan_solve_release *r, bool any)
 {
-    const struct kb_compat *c = knowledge_compat(&p->k, x->name, r->version);
+    const struct kb_compat *c = plan_knowledge_compat(&p->k, x->name, r->version);
     return any || (is_newer(r, x->p->solve.installed) &&
                    (x->must_move || (x->cudnn && c && !c->cudnn)));
 }
@@ -289,10 +290,10 @@ static bool is_a_way_out(struct planner *p, const struct asker *x, const struct 
  * way out. */
 static bool some_surely_run(struct planner *p, const struct asker *x, bool any)
 {
-    const struct solve_package *s = &x->p->solve;
+    const struct plan_solve_package *s = &x->p->solve;
     for (size_t i = 0; x->must_move && i < s->n_releases; i++) {
         if (is_a_way_out(p, x, &s->releases[i], any) &&
-            knowledge_surely_runs(&p->k, x->name, s->releases[i].version)) {
+            plan_knowledge_surely_runs(&p->k, x->name, s->releases[i].version)) {
             return true;
         }
     }
@@ -302,14 +303,14 @@ static bool some_surely_run(struct planner *p, const struct asker *x, bool any)
 /* Releases that need no folder made findable come first, each half newest first. */
 static void find_moves(struct planner *p, struct asker *x, bool any)
 {
-    const struct solve_package *s = &x->p->solve;
+    const struct plan_solve_package *s = &x->p->solve;
     bool sure = some_surely_run(p, x, any);
-    VEC(struct solve_release) out = {0};
+    VEC(struct plan_solve_release) out = {0};
     for (int second = 0; second < 2; second++) {
         for (size_t i = 0; i < s->n_releases; i++) {
-            const struct solve_release *r = &s->releases[i];
+            const struct plan_solve_release *r = &s->releases[i];
             if (is_a_way_out(p, x, r, any) && is_served_by_imports(p, x, r) == !second &&
-                (!sure || knowledge_surely_runs(&p->k, x->name, r->version))) {
+                (!sure || plan_knowledge_surely_runs(&p->k, x->name, r->version))) {
                 VEC_PUSH(p->a, &out, *r);
             }
         }
@@ -323,12 +324,12 @@ static void find_moves(struct planner *p, struct asker *x, bool any)
 
 /* ------------------------------------------------------------------ solving */
 
-static const struct solve_package *find_package(void *arg, const char *name)
+static const struct plan_solve_package *find_package(void *arg, const char *name)
 {
-    return &knowledge_package(arg, name)->solve;
+    return &plan_knowledge_package(arg, name)->solve;
 }
 
-static void note_contradictions(struct planner *p, const struct solve_answer *answer)
+static void note_contradictions(struct planner *p, const struct plan_solve_answer *answer)
 {
     for (size_t i = 0; i < answer->contradictions.n; i++) {
         bool known = false;
@@ -339,29 +340,29 @@ static void note_contradictions(struct planner *p, const struct solve_answer *an
             VEC_PUSH(p->a, &p->against, answer->contradictions.items[i]);
         }
     }
-    if (answer->outcome == SOLVE_BOUND) {
+    if (answer->outcome == PLAN_SOLVE_BOUND) {
         VEC_PUSH(p->a, &p->against, "no set of versions was found within the bounds of the search");
     }
 }
 
 static void solve_for(struct planner *p, unsigned moved)
 {
-    struct solve_goal goals[ASKERS_MAX];
+    struct plan_solve_goal goals[ASKERS_MAX];
     for (size_t i = 0; i < p->askers.n; i++) {
         const struct asker *x = &p->askers.items[i];
         bool moves = moved >> i & 1;
         if (moves ? !x->n_moves : x->must_move) {
             return;
         }
-        goals[i] = (struct solve_goal){&x->p->solve, !moves, x->moves, x->n_moves, x->why};
+        goals[i] = (struct plan_solve_goal){&x->p->solve, !moves, x->moves, x->n_moves, x->why};
     }
-    struct solve_problem problem = {
+    struct plan_solve_problem problem = {
         .find = find_package, .arg = &p->k, .installed = p->k.installed.items,
         .n_installed = p->k.installed.n, .goals = goals, .n_goals = p->askers.n,
         .needs = p->needs.items, .n_needs = p->needs.n};
     struct found f = {.moved = moved};
     solve(p->a, &problem, &f.answer);
-    if (f.answer.outcome != SOLVE_FOUND) {
+    if (f.answer.outcome != PLAN_SOLVE_FOUND) {
         note_contradictions(p, &f.answer);
     } else if (f.answer.changes.n) {
         VEC_PUSH(p->a, &p->found, f);
@@ -432,7 +433,8 @@ static enum searched how_searched(struct planner *p, const char *package, const 
             const struct ldso_request *r = l->requests.items[n];
             const struct kb_provide *row = NULL;
             const struct kb_provider *v = r->outcome == LDSO_NOT_FOUND
-                                              ? knowledge_provider(&p->k, r->name, -1, &row) : NULL;
+                                              ? plan_knowledge_provider(&p->k, r->name, -1, &row)
+                                              : NULL;
             if (v && strcmp(v->package, package) == 0) {
                 if (!step_is_in(p, r, folder)) {
                     return PASSED_BY;
@@ -488,7 +490,7 @@ static bool is_on_path(struct planner *p, const char *folder)
  * another release will ask for. */
 static const char *with_folder(struct planner *p, const char *list, const char *package, bool new)
 {
-    const char *site = site_folder(p), *below = knowledge_folder(&p->k, package);
+    const char *site = site_folder(p), *below = plan_knowledge_folder(&p->k, package);
     const char *folder = site && below ? path_normal(p->a, path_join(p->a, site, below)) : NULL;
     const char *fence = arena_printf(p->a, ":%s:", list);
     enum searched how = folder ? how_searched(p, package, folder) : SEARCHED;
@@ -499,7 +501,8 @@ static const char *with_folder(struct planner *p, const char *list, const char *
     return arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
 }
 
-static const struct solve_release *after(const struct found *f, const struct solve_package *s)
+static const struct plan_solve_release *after(const struct found *f,
+                                              const struct plan_solve_package *s)
 {
     for (size_t i = 0; i < f->answer.changes.n; i++) {
         if (f->answer.changes.items[i].package == s) {
@@ -525,7 +528,7 @@ static const char *folders_of(struct planner *p, const struct found *f)
     const char *list = "";
     for (size_t i = 0; i < p->askers.n; i++) {
         const struct asker *x = &p->askers.items[i];
-        const struct solve_release *r = after(f, &x->p->solve);
+        const struct plan_solve_release *r = after(f, &x->p->solve);
         bool moves = r != x->p->solve.installed;
         for (size_t n = 0; n < r->n_needs; n++) {
             const char *library = r->needs[n].package;
@@ -543,7 +546,7 @@ static const char *folders_of(struct planner *p, const struct found *f)
 
 /* ------------------------------------------------------------------ words */
 
-static bool is_move(const struct solve_change *c)
+static bool is_move(const struct plan_solve_change *c)
 {
     return c->package->installed != NULL;
 }
@@ -551,14 +554,14 @@ static bool is_move(const struct solve_change *c)
 /* "ctranslate2 from 4.5.0 to 4.8.5 and nvidia-cublas-cu12 to ..." for one of both kinds. */
 static const char *list_of(struct planner *p, const struct found *f, bool moves)
 {
-    const struct solve_answer *s = &f->answer;
+    const struct plan_solve_answer *s = &f->answer;
     const char *text = "";
     size_t n = 0, shown = 0;
     for (size_t i = 0; i < s->changes.n; i++) {
         n += is_move(&s->changes.items[i]) == moves;
     }
     for (size_t i = 0; i < s->changes.n && shown < TITLE_MAX; i++) {
-        const struct solve_change *c = &s->changes.items[i];
+        const struct plan_solve_change *c = &s->changes.items[i];
         if (is_move(c) == moves) {
             const char *joint = !shown ? "" : shown + 1 == n ? " and " : ", ";
             shown++;
@@ -573,11 +576,11 @@ static const char *list_of(struct planner *p, const struct found *f, bool moves)
 }
 
 /* "nvidia-cudnn-cu12 9.1.0.70 and ..." of what the steps so far install again. */
-static const char *list_of_again(struct planner *p, const struct mend_way *way)
+static const char *list_of_again(struct planner *p, const struct plan_way *way)
 {
     const char *text = "";
     for (size_t i = 0; i < way->steps.n; i++) {
-        const struct mend_package *one = way->steps.items[i].packages;
+        const struct plan_package *one = way->steps.items[i].packages;
         const char *joint = !i ? "" : i + 1 < way->steps.n ? ", " : " and ";
         text = arena_printf(p->a, "%s%s%s%s%s", text, joint, one->name, one->to ? " " : "",
                             one->to ? one->to : "");
@@ -598,10 +601,11 @@ static const char *title_of(struct planner *p, const char *again, const struct f
 }
 
 /* Why one package moves, with the row that says so. */
-static const char *why_of(struct planner *p, const struct solve_change *c)
+static const char *why_of(struct planner *p, const struct plan_solve_change *c)
 {
-    const struct kb_build *b = knowledge_build(&p->k, c->package->name, c->release->version);
-    const struct kb_compat *row = knowledge_compat(&p->k, c->package->name, c->release->version);
+    const struct kb_build *b = plan_knowledge_build(&p->k, c->package->name, c->release->version);
+    const struct kb_compat *row =
+        plan_knowledge_compat(&p->k, c->package->name, c->release->version);
     for (size_t i = 0; i < p->askers.n; i++) {
         const struct asker *x = &p->askers.items[i];
         if (&x->p->solve != c->package || c->why != x->why) {
@@ -639,7 +643,7 @@ static const char *alternatives(struct planner *p, const struct found *f)
 
 /* ------------------------------------------------------------------ ways */
 
-static void add_reinstalls(struct planner *p, struct mend_way *way, const struct found *f)
+static void add_reinstalls(struct planner *p, struct plan_way *way, const struct found *f)
 {
     for (size_t i = 0; i < p->again.n; i++) {
         const struct diag_repair *r = reinstall_of(p->again.items[i]);
@@ -657,11 +661,11 @@ static void add_reinstalls(struct planner *p, struct mend_way *way, const struct
             continue;
         }
         const char *version = r->reinstall[n] ? r->reinstall + n + 1 : NULL;
-        struct mend_package *package = arena_alloc(p->a, sizeof *package);
-        *package = (struct mend_package){arena_strndup(p->a, r->reinstall, n), version, version,
+        struct plan_package *package = arena_alloc(p->a, sizeof *package);
+        *package = (struct plan_package){arena_strndup(p->a, r->reinstall, n), version, version,
                                          p->again.items[i]->summary};
         VEC_PUSH(p->a, &way->steps,
-                 (struct mend_step){.kind = MEND_PACKAGES, .text = r->text, .command = r->command,
+                 (struct plan_step){.kind = PLAN_PACKAGES, .text = r->text, .command = r->command,
                                     .packages = package, .n_packages = 1});
     }
 }
@@ -669,7 +673,7 @@ static void add_reinstalls(struct planner *p, struct mend_way *way, const struct
 /* What the versions were chosen for, and what of it is not known. */
 static const char *checked_against(struct planner *p)
 {
-    const struct knowledge_machine *k = &p->k.machine;
+    const struct plan_knowledge_machine *k = &p->k.machine;
     const char *text = "one another";
     text = k->python ? arena_printf(p->a, "%s, Python %s", text, k->python) : text;
     text = k->glibc_minor ? arena_printf(p->a, "%s, glibc 2.%d", text, k->glibc_minor) : text;
@@ -686,34 +690,34 @@ static const char *checked_against(struct planner *p)
                                       "admit was not asked.");
 }
 
-static void add_packages(struct planner *p, struct mend_way *way, const struct found *f)
+static void add_packages(struct planner *p, struct plan_way *way, const struct found *f)
 {
-    const struct solve_answer *s = &f->answer;
-    struct mend_package *list = arena_array(p->a, s->changes.n, sizeof *list);
+    const struct plan_solve_answer *s = &f->answer;
+    struct plan_package *list = arena_array(p->a, s->changes.n, sizeof *list);
     const char *pins = "";
     for (size_t i = 0; i < s->changes.n; i++) {
-        const struct solve_change *c = &s->changes.items[i];
-        list[i] = (struct mend_package){
+        const struct plan_solve_change *c = &s->changes.items[i];
+        list[i] = (struct plan_package){
             .name = c->package->name, .to = c->release->version, .why = why_of(p, c),
             .from = c->package->installed ? c->package->installed->version : NULL};
         const char *pin = arena_printf(p->a, "%s==%s", list[i].name, list[i].to);
         pins = arena_printf(p->a, "%s%s%s", pins, i ? " " : "", diag_shell_word(p->a, pin));
     }
     VEC_PUSH(p->a, &way->steps,
-             (struct mend_step){.kind = MEND_PACKAGES,
+             (struct plan_step){.kind = PLAN_PACKAGES,
                                 .text = arena_printf(p->a, "%s%s", checked_against(p),
                                                      alternatives(p, f)),
                                 .command = diag_pip_command(p->m, pins),
                                 .packages = list, .n_packages = s->changes.n});
 }
 
-static void add_folders(struct planner *p, struct mend_way *way, const char *folders)
+static void add_folders(struct planner *p, struct plan_way *way, const char *folders)
 {
     const char *old = start_value(p->m, "LD_LIBRARY_PATH");
     const char *command = diag_prepend_folders(p->m, folders);
     VEC_PUSH(p->a, &way->steps,
-             (struct mend_step){
-                 .kind = MEND_SET_ENV, .name = "LD_LIBRARY_PATH",
+             (struct plan_step){
+                 .kind = PLAN_SET_ENV, .name = "LD_LIBRARY_PATH",
                  .value = old && *old ? arena_printf(p->a, "%s:%s", folders, old) : folders,
                  .command = command,
                  .text = "Make the libraries findable before the program starts: nothing looks in "
@@ -724,15 +728,15 @@ static void add_folders(struct planner *p, struct mend_way *way, const char *fol
 static bool is_in_folders(struct planner *p, const struct diag_finding *f, const char *folders)
 {
     const struct kb_provide *row = NULL;
-    const struct kb_provider *v = knowledge_provider(&p->k, f->culprit, -1, &row);
-    const char *site = site_folder(p), *below = v ? knowledge_folder(&p->k, v->package) : NULL;
+    const struct kb_provider *v = plan_knowledge_provider(&p->k, f->culprit, -1, &row);
+    const char *site = site_folder(p), *below = v ? plan_knowledge_folder(&p->k, v->package) : NULL;
     const char *folder = site && below ? path_normal(p->a, path_join(p->a, site, below)) : NULL;
     return folder && strstr(arena_printf(p->a, ":%s:", folders),
                             arena_printf(p->a, ":%s:", folder));
 }
 
 /* Errors that no package was asked for, since the library is there, where nothing looks. */
-static void add_found_by_folders(struct planner *p, struct mend_way *way, const char *folders)
+static void add_found_by_folders(struct planner *p, struct plan_way *way, const char *folders)
 {
     for (size_t i = 0; i < p->report->findings.n; i++) {
         const struct diag_finding *f = p->report->findings.items[i];
@@ -745,7 +749,7 @@ static void add_found_by_folders(struct planner *p, struct mend_way *way, const 
 
 static void add_way(struct planner *p, const struct found *f)
 {
-    struct mend_way way = {.reach = MEND_PIP};
+    struct plan_way way = {.reach = PLAN_PIP};
     way.unproved = "packages that are not installed cannot be tried in the model; the versions are "
                    "from the knowledge base and the metadata of what is installed";
     add_reinstalls(p, &way, f);
@@ -769,7 +773,7 @@ static void add_way(struct planner *p, const struct found *f)
 static void add_ways(struct planner *p)
 {
     size_t added = 0;
-    for (size_t n = 1; n <= SOLVE_CHOICES_MAX && added < WAYS_MAX; n++) {
+    for (size_t n = 1; n <= PLAN_SOLVE_CHOICES_MAX && added < WAYS_MAX; n++) {
         for (size_t i = p->found.n; i-- > 0 && added < WAYS_MAX;) {
             if (p->found.items[i].answer.changes.n == n && !is_dominated(p, i)) {
                 add_way(p, &p->found.items[i]);
@@ -788,13 +792,13 @@ static void say_refusals(struct planner *p, const struct asker *x)
 {
     const char *text = "";
     for (size_t i = 0; i < x->p->refusals.n; i++) {
-        const struct knowledge_refusal *r = &x->p->refusals.items[i];
+        const struct plan_knowledge_refusal *r = &x->p->refusals.items[i];
         bool one = r->first == r->last;
         text = arena_printf(p->a, "%s%s%s %s%s%s: %s", text, *text ? "; " : "", x->name, r->first,
                             one ? "" : " to ", one ? "" : r->last, r->reason);
     }
     if (*text) {
-        const char *others = knowledge_other_builds(&p->k, x->name);
+        const char *others = plan_knowledge_other_builds(&p->k, x->name);
         VEC_PUSH(p->a, &p->plan->cannot,
                  arena_printf(p->a, "%sThe releases of %s in the knowledge base: %s.%s%s%s",
                               x->n_moves ? "" : "No other release fits this machine. ", x->name, text,
@@ -829,15 +833,15 @@ static bool needs_an_older_one(const struct planner *p)
     return false;
 }
 
-void mend_plan_packages(struct model *m, const struct diag_report *report, struct mend_plan *plan)
+void plan_add_packages(struct model *m, const struct diag_report *report, struct plan *plan)
 {
     struct planner p = {.m = m, .a = m->arena, .plan = plan, .report = report};
-    if (!knowledge_open(m, &p.k)) {
+    if (!plan_knowledge_open(m, &p.k)) {
         return;
     }
     read_findings(&p, report);
     if (p.askers.n || p.needs.n) {
-        knowledge_all_installed(&p.k);
+        plan_knowledge_all_installed(&p.k);
         solve_all(&p, false);
         if (p.found.n == 0 && (p.against.n || needs_an_older_one(&p))) {
             solve_all(&p, true);

@@ -5,23 +5,23 @@
 
 #include "plan/internal.h"
 
-const char *mend_step_name(enum mend_step_kind kind)
+const char *plan_step_name(enum plan_step_kind kind)
 {
     static const char *const names[] = {
-        [MEND_SET_ENV] = "env",   [MEND_PRELOAD] = "preload",   [MEND_SHADOW] = "shadow",
-        [MEND_LINK] = "link",     [MEND_HOOK] = "hook",         [MEND_EDIT_ELF] = "edit",
-        [MEND_PACKAGES] = "packages", [MEND_TEXT] = "text"};
+        [PLAN_SET_ENV] = "env",   [PLAN_PRELOAD] = "preload",   [PLAN_SHADOW] = "shadow",
+        [PLAN_LINK] = "link",     [PLAN_HOOK] = "hook",         [PLAN_EDIT_ELF] = "edit",
+        [PLAN_PACKAGES] = "packages", [PLAN_TEXT] = "text"};
     return names[kind];
 }
 
-const char *mend_reach_name(enum mend_reach reach)
+const char *plan_reach_name(enum plan_reach reach)
 {
-    static const char *const names[] = {[MEND_FOR_ONE_START] = "start", [MEND_FILES] = "files",
-                                        [MEND_PIP] = "packages", [MEND_BY_HAND] = "hand"};
+    static const char *const names[] = {[PLAN_FOR_ONE_START] = "start", [PLAN_FILES] = "files",
+                                        [PLAN_PIP] = "packages", [PLAN_BY_HAND] = "hand"};
     return names[reach];
 }
 
-bool mend_has(const mend_texts *list, const char *text)
+bool plan_has(const plan_texts *list, const char *text)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (strcmp(list->items[i], text) == 0) {
@@ -31,7 +31,7 @@ bool mend_has(const mend_texts *list, const char *text)
     return false;
 }
 
-void mend_cannot(struct mend *x, const char *fmt, ...)
+void plan_cannot(struct plan_work *x, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -45,22 +45,22 @@ void mend_cannot(struct mend *x, const char *fmt, ...)
     VEC_PUSH(x->a, &x->plan->cannot, text);
 }
 
-struct mend_way *mend_way_new(struct mend *x, enum mend_reach reach, const char *title)
+struct plan_way *plan_way_new(struct plan_work *x, enum plan_reach reach, const char *title)
 {
-    struct mend_way *way = arena_alloc(x->a, sizeof *way);
+    struct plan_way *way = arena_alloc(x->a, sizeof *way);
     way->reach = reach;
     way->title = title;
     return way;
 }
 
-void mend_way_add(struct mend *x, struct mend_way *way)
+void plan_way_add(struct plan_work *x, struct plan_way *way)
 {
     VEC_PUSH(x->a, &x->plan->ways, *way);
 }
 
 /* ------------------------------------------------------------------ order */
 
-size_t mend_way_errors(const struct mend_way *way)
+size_t plan_way_errors(const struct plan_way *way)
 {
     size_t n = 0;
     for (size_t i = 0; i < way->mends.n; i++) {
@@ -70,34 +70,34 @@ size_t mend_way_errors(const struct mend_way *way)
 }
 
 /* Whether `a` goes before `b`: reach, then errors mended, then warnings left, then all mended. */
-static bool goes_before(const struct mend_way *a, const struct mend_way *b)
+static bool goes_before(const struct plan_way *a, const struct plan_way *b)
 {
     if (a->reach != b->reach) {
         return a->reach < b->reach;
     }
-    if (mend_way_errors(a) != mend_way_errors(b)) {
-        return mend_way_errors(a) > mend_way_errors(b);
+    if (plan_way_errors(a) != plan_way_errors(b)) {
+        return plan_way_errors(a) > plan_way_errors(b);
     }
     return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n : a->mends.n > b->mends.n;
 }
 
 /* Stable: ways of one rank stay in the order in which they were found, the milder first. */
-static void put_in_order(struct mend_plan *plan)
+static void put_in_order(struct plan *plan)
 {
     for (size_t i = 1; i < plan->ways.n; i++) {
         for (size_t k = i; k > 0; k--) {
-            struct mend_way *a = &plan->ways.items[k - 1], *b = &plan->ways.items[k];
+            struct plan_way *a = &plan->ways.items[k - 1], *b = &plan->ways.items[k];
             if (!goes_before(b, a)) {
                 break;
             }
-            struct mend_way moved = *a;
+            struct plan_way moved = *a;
             *a = *b;
             *b = moved;
         }
     }
 }
 
-bool mend_way_mends(const struct mend_way *way, const struct diag_finding *f)
+bool plan_way_mends(const struct plan_way *way, const struct diag_finding *f)
 {
     for (size_t i = 0; way && i < way->mends.n; i++) {
         if (way->mends.items[i] == f) {
@@ -108,25 +108,25 @@ bool mend_way_mends(const struct mend_way *way, const struct diag_finding *f)
 }
 
 /* Whether `a`, tried and no more invasive, mends every error that `b` mends, and another one. */
-static bool outdoes(const struct mend_way *a, const struct mend_way *b)
+static bool outdoes(const struct plan_way *a, const struct plan_way *b)
 {
     for (size_t i = 0; i < b->mends.n; i++) {
-        if (b->mends.items[i]->severity == DIAG_ERROR && !mend_way_mends(a, b->mends.items[i])) {
+        if (b->mends.items[i]->severity == DIAG_ERROR && !plan_way_mends(a, b->mends.items[i])) {
             return false;
         }
     }
-    return !a->unproved && a->reach <= b->reach && mend_way_errors(a) > mend_way_errors(b);
+    return !a->unproved && a->reach <= b->reach && plan_way_errors(a) > plan_way_errors(b);
 }
 
 /* Half a repair is not offered where a whole one is: it would be taken for one. What a person does,
  * and packages, stay: they may be combined. */
-static void drop_halves(struct arena *a, struct mend_plan *plan)
+static void drop_halves(struct arena *a, struct plan *plan)
 {
-    struct mend_plan all = *plan;
+    struct plan all = *plan;
     plan->ways.items = NULL;
     plan->ways.n = plan->ways.cap = 0;
     for (size_t i = 0; i < all.ways.n; i++) {
-        const struct mend_way *way = &all.ways.items[i];
+        const struct plan_way *way = &all.ways.items[i];
         bool half = false;
         for (size_t k = 0; k < all.ways.n && !way->unproved; k++) {
             half |= outdoes(&all.ways.items[k], way);
@@ -137,23 +137,23 @@ static void drop_halves(struct arena *a, struct mend_plan *plan)
     }
 }
 
-const struct mend_way *mend_plan_hook_way(const struct mend_plan *plan)
+const struct plan_way *plan_hook_way(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *way = &plan->ways.items[i];
-        if (way->steps.n == 1 && way->steps.items[0].kind == MEND_HOOK) {
+        const struct plan_way *way = &plan->ways.items[i];
+        if (way->steps.n == 1 && way->steps.items[0].kind == PLAN_HOOK) {
             return way;
         }
     }
     return NULL;
 }
 
-const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_reach reach)
+const struct plan_way *plan_best(const struct plan *plan, enum plan_reach reach)
 {
-    const struct mend_way *best = NULL;
+    const struct plan_way *best = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *way = &plan->ways.items[i];
-        if (way->reach == reach && (!best || mend_way_errors(way) > mend_way_errors(best))) {
+        const struct plan_way *way = &plan->ways.items[i];
+        if (way->reach == reach && (!best || plan_way_errors(way) > plan_way_errors(best))) {
             best = way;
         }
     }
@@ -162,27 +162,27 @@ const struct mend_way *mend_plan_best(const struct mend_plan *plan, enum mend_re
 
 /* ------------------------------------------------------------------ what cannot be done */
 
-static void say_secure(struct mend *x, const struct ldso_process *p)
+static void say_secure(struct plan_work *x, const struct ldso_process *p)
 {
     if (p->secure) {
-        mend_cannot(x, "LD_LIBRARY_PATH and LD_PRELOAD of %s: %s.", p->main->path, p->secure_why);
+        plan_cannot(x, "LD_LIBRARY_PATH and LD_PRELOAD of %s: %s.", p->main->path, p->secure_why);
     }
     if (p->loader.kind == LDSO_MUSL) {
-        mend_cannot(x, "%s uses musl: no search path makes libraries for glibc run with it.",
+        plan_cannot(x, "%s uses musl: no search path makes libraries for glibc run with it.",
                     p->main->path);
     }
     if (p->is_static) {
-        mend_cannot(x, "%s is a static program: it searches for no library, so no variable and no "
+        plan_cannot(x, "%s is a static program: it searches for no library, so no variable and no "
                        "preload changes anything.", p->main->path);
     }
 }
 
 /* Whether other starts can be tried at all. */
-static bool can_replay(struct mend *x)
+static bool can_replay(struct plan_work *x)
 {
     size_t modelled = 0;
     if (x->m->pid) {
-        mend_cannot(x, "Process %d runs already: nothing of its start can be changed. Plan for its "
+        plan_cannot(x, "Process %d runs already: nothing of its start can be changed. Plan for its "
                        "program and start it again.", x->m->pid);
         return false;
     }
@@ -198,11 +198,11 @@ static bool can_replay(struct mend *x)
 
 /* ------------------------------------------------------------------ by hand */
 
-static bool is_mended_by_packages(const struct mend *x, const struct diag_finding *f)
+static bool is_mended_by_packages(const struct plan_work *x, const struct diag_finding *f)
 {
     for (size_t i = 0; i < x->plan->ways.n; i++) {
-        const struct mend_way *way = &x->plan->ways.items[i];
-        if (way->reach == MEND_PIP && mend_way_mends(way, f)) {
+        const struct plan_way *way = &x->plan->ways.items[i];
+        if (way->reach == PLAN_PIP && plan_way_mends(way, f)) {
             return true;
         }
     }
@@ -210,7 +210,7 @@ static bool is_mended_by_packages(const struct mend *x, const struct diag_findin
 }
 
 /* What only a person can do, in the words of the finding: each repair is a way of its own. */
-static void plan_by_hand(struct mend *x, const struct diag_finding *f)
+static void plan_by_hand(struct plan_work *x, const struct diag_finding *f)
 {
     for (size_t i = 0; i < f->repairs.n; i++) {
         const struct diag_repair *r = &f->repairs.items[i];
@@ -220,22 +220,22 @@ static void plan_by_hand(struct mend *x, const struct diag_finding *f)
             (r->kind == DIAG_REPAIR_PACKAGE && is_mended_by_packages(x, f))) {
             continue;
         }
-        struct mend_way *way = mend_way_new(x, MEND_BY_HAND, r->text);
+        struct plan_way *way = plan_way_new(x, PLAN_BY_HAND, r->text);
         VEC_PUSH(x->a, &way->steps,
-                 (struct mend_step){.kind = MEND_TEXT, .text = r->text, .command = r->command});
+                 (struct plan_step){.kind = PLAN_TEXT, .text = r->text, .command = r->command});
         VEC_PUSH(x->a, &way->mends, f);
         way->unproved = "it is done outside of what the model can try";
-        mend_way_add(x, way);
+        plan_way_add(x, way);
     }
 }
 
-static void say_what_is_left(struct mend *x)
+static void say_what_is_left(struct plan_work *x)
 {
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];
         bool mended = f->severity != DIAG_ERROR;
         for (size_t k = 0; k < x->plan->ways.n && !mended; k++) {
-            mended = mend_way_mends(&x->plan->ways.items[k], f);
+            mended = plan_way_mends(&x->plan->ways.items[k], f);
         }
         if (!mended) {
             VEC_PUSH(x->a, &x->plan->left, f);
@@ -244,7 +244,7 @@ static void say_what_is_left(struct mend *x)
 }
 
 /* What is half done is taken back first: a plan for such files would be one for files that go. */
-static bool plan_journal(struct mend *x)
+static bool plan_journal(struct plan_work *x)
 {
     bool any = false;
     for (size_t i = 0; i < x->report->findings.n; i++) {
@@ -255,14 +255,14 @@ static bool plan_journal(struct mend *x)
         }
     }
     if (any) {
-        mend_cannot(x, "Nothing else is planned before the repair that was begun is taken back.");
+        plan_cannot(x, "Nothing else is planned before the repair that was begun is taken back.");
     }
     return any;
 }
 
 /* ------------------------------------------------------------------ the plan */
 
-static bool find_failing(struct mend *x)
+static bool find_failing(struct plan_work *x)
 {
     bool any = false;
     x->failing = arena_array(x->a, x->m->processes.n + 1, sizeof *x->failing);
@@ -276,29 +276,29 @@ static bool find_failing(struct mend *x)
     return any;
 }
 
-static void plan_what_can_be_tried(struct mend *x)
+static void plan_what_can_be_tried(struct plan_work *x)
 {
-    struct mend_set set, shadowed;
-    mend_find_preloads(x, &set, &shadowed);
-    mend_plan_environment(x, &set.paths);
-    mend_plan_preload(x, &set);
-    mend_plan_preload(x, &shadowed);
+    struct plan_set set, shadowed;
+    plan_find_preloads(x, &set, &shadowed);
+    plan_add_environment(x, &set.paths);
+    plan_add_preload(x, &set);
+    plan_add_preload(x, &shadowed);
     if (!x->o->launch_only) {
-        mend_plan_links(x);
+        plan_add_links(x);
     }
     if (!x->o->launch_only || x->o->hook) {
-        mend_plan_hook(x, &set.paths);
+        plan_add_hook(x, &set.paths);
     }
     if (!x->o->launch_only) {
-        mend_plan_edit(x);
+        plan_add_edit(x);
     }
 }
 
-void mend_plan_make(struct model *m, const struct diag_report *report,
-                    const struct mend_options *o, struct mend_plan *ret)
+void plan_make(struct model *m, const struct diag_report *report, const struct plan_options *o,
+               struct plan *ret)
 {
-    *ret = (struct mend_plan){0};
-    struct mend x = {.m = m, .a = m->arena, .report = report, .o = o, .plan = ret};
+    *ret = (struct plan){0};
+    struct plan_work x = {.m = m, .a = m->arena, .report = report, .o = o, .plan = ret};
     if (!find_failing(&x)) {
         return;
     }
@@ -309,7 +309,7 @@ void mend_plan_make(struct model *m, const struct diag_report *report,
         plan_what_can_be_tried(&x);
     }
     if (!o->launch_only) {
-        mend_plan_packages(m, report, ret);
+        plan_add_packages(m, report, ret);
     }
     for (size_t i = 0; i < report->findings.n && !o->launch_only; i++) {
         if (report->findings.items[i]->severity != DIAG_NOTE) {

@@ -5,7 +5,7 @@
 
 /* ------------------------------------------------------------------ which file */
 
-static bool in_folder_of(struct mend *x, const char *path, const mend_texts *like)
+static bool in_folder_of(struct plan_work *x, const char *path, const plan_texts *like)
 {
     for (size_t i = 0; i < like->n; i++) {
         if (strcmp(path_dir(x->a, like->items[i]), path_dir(x->a, path)) == 0) {
@@ -15,7 +15,7 @@ static bool in_folder_of(struct mend *x, const char *path, const mend_texts *lik
     return false;
 }
 
-const char *mend_file_for(struct mend *x, const char *name, const mend_texts *like)
+const char *plan_file_for(struct plan_work *x, const char *name, const plan_texts *like)
 {
     struct model_library *list = NULL;
     const char *first = NULL;
@@ -32,7 +32,7 @@ const char *mend_file_for(struct mend *x, const char *name, const mend_texts *li
     return first;
 }
 
-static bool has_name(const mend_texts *paths, const char *name)
+static bool has_name(const plan_texts *paths, const char *name)
 {
     for (size_t i = 0; i < paths->n; i++) {
         if (strcmp(path_base(paths->items[i]), name) == 0) {
@@ -44,13 +44,13 @@ static bool has_name(const mend_texts *paths, const char *name)
 
 /* ------------------------------------------------------------------ order */
 
-static const struct elf_image *image_of(struct mend *x, const char *path)
+static const struct elf_image *image_of(struct plan_work *x, const char *path)
 {
     const struct ldso_file *f = ldso_store_get(x->m->store, path)->file;
     return f ? &f->image : NULL;
 }
 
-static bool needs(struct mend *x, const char *path, const char *other)
+static bool needs(struct plan_work *x, const char *path, const char *other)
 {
     const struct elf_image *image = image_of(x, path), *o = image_of(x, other);
     const char *soname = o && o->soname ? o->soname : path_base(other);
@@ -63,7 +63,8 @@ static bool needs(struct mend *x, const char *path, const char *other)
 }
 
 /* What a library needs goes before it, the rest stays in the order in which it was asked for. */
-static void visit(struct mend *x, const mend_texts *paths, size_t i, bool *done, mend_texts *out)
+static void visit(struct plan_work *x, const plan_texts *paths, size_t i, bool *done,
+                  plan_texts *out)
 {
     if (done[i]) {
         return;
@@ -77,9 +78,9 @@ static void visit(struct mend *x, const mend_texts *paths, size_t i, bool *done,
     VEC_PUSH(x->a, out, paths->items[i]);
 }
 
-static mend_texts in_order(struct mend *x, const mend_texts *paths)
+static plan_texts in_order(struct plan_work *x, const plan_texts *paths)
 {
-    mend_texts out = {0};
+    plan_texts out = {0};
     bool *done = arena_array(x->a, paths->n + 1, sizeof *done);
     for (size_t i = 0; i < paths->n; i++) {
         visit(x, paths, i, done, &out);
@@ -90,9 +91,9 @@ static mend_texts in_order(struct mend *x, const mend_texts *paths)
 /* ------------------------------------------------------------------ the set */
 
 /* LD_PRELOAD with the set first and what was there behind it; NULL if it cannot be written. */
-static const char *preload_value(struct mend *x, const mend_texts *paths)
+static const char *preload_value(struct plan_work *x, const plan_texts *paths)
 {
-    const char *out = "", *old = mend_getenv(x, "LD_PRELOAD");
+    const char *out = "", *old = plan_getenv(x, "LD_PRELOAD");
     for (size_t i = 0; i < paths->n; i++) {
         if (strpbrk(paths->items[i], " :$")) {
             return NULL;
@@ -103,23 +104,23 @@ static const char *preload_value(struct mend *x, const mend_texts *paths)
         const char *blank = str_dup(x->a, str_cut(&rest, ' '));
         for (struct str part = str_of(blank); part.s;) {
             const char *path = str_dup(x->a, str_cut(&part, ':'));
-            out = *path && !mend_has(paths, path) ? arena_printf(x->a, "%s:%s", out, path) : out;
+            out = *path && !plan_has(paths, path) ? arena_printf(x->a, "%s:%s", out, path) : out;
         }
     }
     return out;
 }
 
 /* The set in the start environment, with the folder of its links first on the path. */
-static bool start_with(struct mend *x, const struct mend_set *set, struct model_change *ret)
+static bool start_with(struct plan_work *x, const struct plan_set *set, struct model_change *ret)
 {
     const char *value = preload_value(x, &set->paths);
-    mend_texts env = mend_env(x);
+    plan_texts env = plan_env(x);
     if (!value) {
         return false;
     }
-    mend_env_with(x, &env, "LD_PRELOAD", value, &env);
+    plan_env_with(x, &env, "LD_PRELOAD", value, &env);
     if (set->links.n) {
-        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+        plan_env_with(x, &env, "LD_LIBRARY_PATH", plan_shadow_path(x), &env);
     }
     ret->env = env.items;
     ret->n_env = env.n;
@@ -128,24 +129,24 @@ static bool start_with(struct mend *x, const struct mend_set *set, struct model_
 
 /* The change by which a set is searched for: in a process that has just started, since dlopen says
  * what each library lacks; a program that is no interpreter asks at its start already. */
-static struct model_change change_of(struct mend *x, const struct mend_set *set)
+static struct model_change change_of(struct plan_work *x, const struct plan_set *set)
 {
     struct model_change c = {0};
-    if (x->m->env || x->o->manner == MEND_IN_PROCESS) {
+    if (x->m->env || x->o->manner == PLAN_IN_PROCESS) {
         c.preloads = set->paths.items;
         c.n_preloads = set->paths.n;
     } else if (set->paths.n) {
         (void)start_with(x, set, &c); // not possible: the change is none, and mends nothing
     }
     if (set->links.n && !c.env) {
-        mend_texts env = mend_env(x);
-        mend_env_with(x, &env, "LD_LIBRARY_PATH", mend_shadow_path(x), &env);
+        plan_texts env = plan_env(x);
+        plan_env_with(x, &env, "LD_LIBRARY_PATH", plan_shadow_path(x), &env);
         c.env = env.items;
         c.n_env = env.n;
     }
     if (set->links.n) {
         struct ldso_overlay *overlay = arena_alloc(x->a, sizeof *overlay);
-        *overlay = mend_overlay_of(x, &set->links);
+        *overlay = plan_overlay_of(x, &set->links);
         c.overlay = overlay;
     }
     return c;
@@ -153,20 +154,20 @@ static struct model_change change_of(struct mend *x, const struct mend_set *set)
 
 /* Adds what the failing processes still lack, and what the libraries of the set need themselves,
  * until nothing is added any more. */
-static mend_texts grow(struct mend *x, mend_texts paths)
+static plan_texts grow(struct plan_work *x, plan_texts paths)
 {
-    for (int tries = 0; tries < MEND_TRIES_MAX && paths.n < MEND_PRELOADS_MAX; tries++) {
-        mend_lacks lacks = {0};
+    for (int tries = 0; tries < PLAN_TRIES_MAX && paths.n < PLAN_PRELOADS_MAX; tries++) {
+        plan_lacks lacks = {0};
         struct model_replayed *replayed = NULL;
         size_t known = paths.n;
         paths = in_order(x, &paths);
-        struct model_change c = change_of(x, &(struct mend_set){.paths = paths});
-        if (!mend_still_lacks(x, &c, &lacks, &replayed)) {
+        struct model_change c = change_of(x, &(struct plan_set){.paths = paths});
+        if (!plan_still_lacks(x, &c, &lacks, &replayed)) {
             break;
         }
         for (size_t i = 0; i < lacks.n; i++) {
             const char *name = lacks.items[i].lack.name;
-            const char *file = has_name(&paths, name) ? NULL : mend_file_for(x, name, &paths);
+            const char *file = has_name(&paths, name) ? NULL : plan_file_for(x, name, &paths);
             if (file) {
                 VEC_PUSH(x->a, &paths, file);
             }
@@ -178,7 +179,7 @@ static mend_texts grow(struct mend *x, mend_texts paths)
     return in_order(x, &paths);
 }
 
-static const struct kb_family *family_of(const struct mend *x, const char *name)
+static const struct kb_family *family_of(const struct plan_work *x, const char *name)
 {
     const struct kb_families *all = &x->m->families;
     for (size_t i = 0; i < all->n; i++) {
@@ -201,13 +202,13 @@ static bool in_family(const struct kb_family *f, const char *name)
     return false;
 }
 
-static bool is_library(struct mend *x, const char *path)
+static bool is_library(struct plan_work *x, const char *path)
 {
     const struct elf_image *image = image_of(x, path);
     return image && image->state == ELF_STATE_OK && image->type == ET_DYN && !image->dynamic_bad;
 }
 
-static void add_from(struct mend *x, const char *dir, const char *name, mend_texts *paths)
+static void add_from(struct plan_work *x, const char *dir, const char *name, plan_texts *paths)
 {
     const char *path = path_join(x->a, dir, name);
     if (!strchr(name, '/') && !has_name(paths, name) && is_library(x, path)) {
@@ -217,10 +218,10 @@ static void add_from(struct mend *x, const char *dir, const char *name, mend_tex
 
 /* The libraries of one folder that the failing processes ask for and that must match the culprit:
  * its family's, or the culprit alone. */
-static mend_texts seeds(struct mend *x, const struct diag_finding *f, const char *dir,
-                        const char *name, const mend_texts *paths)
+static plan_texts seeds(struct plan_work *x, const struct diag_finding *f, const char *dir,
+                        const char *name, const plan_texts *paths)
 {
-    mend_texts out = {0};
+    plan_texts out = {0};
     const struct kb_family *family = family_of(x, name);
     for (size_t i = 0; i < paths->n; i++) {
         if (!in_family(family, path_base(paths->items[i]))) {
@@ -239,7 +240,7 @@ static mend_texts seeds(struct mend *x, const struct diag_finding *f, const char
     return out;
 }
 
-static bool is_gone(const struct mend_verdict *v, const struct diag_finding *f)
+static bool is_gone(const struct plan_verdict *v, const struct diag_finding *f)
 {
     for (size_t i = 0; i < v->gone.n; i++) {
         if (v->gone.items[i] == f) {
@@ -249,43 +250,43 @@ static bool is_gone(const struct mend_verdict *v, const struct diag_finding *f)
     return false;
 }
 
-static bool judge_set(struct mend *x, const struct mend_set *set, struct mend_verdict *ret)
+static bool judge_set(struct plan_work *x, const struct plan_set *set, struct plan_verdict *ret)
 {
     struct model_change c = change_of(x, set);
-    return mend_judge(x, &c, ret);
+    return plan_judge(x, &c, ret);
 }
 
 enum { FOLDERS_MAX = 4 };
 
 struct search {
-    struct mend_set *best, *shadowed;
-    struct mend_verdict found, found_shadowed; // what they come to
+    struct plan_set *best, *shadowed;
+    struct plan_verdict found, found_shadowed; // what they come to
 };
 
 /* A set is kept if it mends more; where names with the full version are found before what it has
  * loaded, it is tried with links as well. */
-static void try_set(struct mend *x, const mend_texts *paths, struct search *s)
+static void try_set(struct plan_work *x, const plan_texts *paths, struct search *s)
 {
-    struct mend_verdict v;
-    struct mend_set set = {.paths = *paths};
+    struct plan_verdict v;
+    struct plan_set set = {.paths = *paths};
     if (!judge_set(x, &set, &v)) {
         return;
     }
-    if (mend_is_better(&v, &s->found)) {
+    if (plan_is_better(&v, &s->found)) {
         *s->best = set;
         s->found = v;
         return;
     }
-    set.links = mend_shadow_path(x) ? mend_shadow_links(x, paths) : (mend_links){0};
-    if (set.links.n && judge_set(x, &set, &v) && mend_is_better(&v, &s->found) &&
-        mend_is_better(&v, &s->found_shadowed)) {
+    set.links = plan_shadow_path(x) ? plan_shadow_links(x, paths) : (plan_links){0};
+    if (set.links.n && judge_set(x, &set, &v) && plan_is_better(&v, &s->found) &&
+        plan_is_better(&v, &s->found_shadowed)) {
         *s->shadowed = set;
         s->found_shadowed = v;
     }
 }
 
 
-static void add_copy(struct mend *x, const char *path, const char *soname, mend_copies *out)
+static void add_copy(struct plan_work *x, const char *path, const char *soname, plan_copies *out)
 {
     const char *dir = path_normal(x->a, path_dir(x->a, model_absolute(x->m, path)));
     for (size_t i = 0; i < out->n; i++) {
@@ -294,13 +295,13 @@ static void add_copy(struct mend *x, const char *path, const char *soname, mend_
         }
     }
     if (!strstr(path, "/stubs/") && out->n < FOLDERS_MAX) {
-        VEC_PUSH(x->a, out, (struct mend_copy){dir, soname ? soname : path_base(path)});
+        VEC_PUSH(x->a, out, (struct plan_copy){dir, soname ? soname : path_base(path)});
     }
 }
 
-mend_copies mend_copies_of(struct mend *x, const char *name)
+plan_copies plan_copies_of(struct plan_work *x, const char *name)
 {
-    mend_copies out = {0};
+    plan_copies out = {0};
     struct model_library *list = NULL;
     size_t n = model_libraries(x->m, name, &list);
     for (size_t i = 0; i < n; i++) {
@@ -322,14 +323,14 @@ mend_copies mend_copies_of(struct mend *x, const char *name)
 }
 
 /* The copies of what a finding blames, each with the likes of it from the same folder. */
-static void try_copies(struct mend *x, const struct diag_finding *f, struct search *s)
+static void try_copies(struct plan_work *x, const struct diag_finding *f, struct search *s)
 {
-    mend_copies copies = {0};
+    plan_copies copies = {0};
     if (!strchr(f->culprit, ' ')) {
-        copies = mend_copies_of(x, path_base(f->culprit));
+        copies = plan_copies_of(x, path_base(f->culprit));
     }
     for (size_t i = 0; i < copies.n && !is_gone(&s->found, f); i++) {
-        mend_texts tried = grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname,
+        plan_texts tried = grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname,
                                          &s->best->paths));
         if (tried.n) {
             try_set(x, &tried, s);
@@ -337,14 +338,14 @@ static void try_copies(struct mend *x, const struct diag_finding *f, struct sear
     }
 }
 
-void mend_find_preloads(struct mend *x, struct mend_set *ret, struct mend_set *ret_shadowed)
+void plan_find_preloads(struct plan_work *x, struct plan_set *ret, struct plan_set *ret_shadowed)
 {
     struct search s = {0};
-    *ret = (struct mend_set){.paths = grow(x, (mend_texts){0})};
-    *ret_shadowed = (struct mend_set){0};
+    *ret = (struct plan_set){.paths = grow(x, (plan_texts){0})};
+    *ret_shadowed = (struct plan_set){0};
     if (ret->paths.n == 0 || !judge_set(x, ret, &s.found) || s.found.worse) {
-        *ret = (struct mend_set){0};
-        s.found = (struct mend_verdict){0};
+        *ret = (struct plan_set){0};
+        s.found = (struct plan_verdict){0};
     }
     s.best = ret;
     s.shadowed = ret_shadowed;
@@ -358,11 +359,11 @@ void mend_find_preloads(struct mend *x, struct mend_set *ret, struct mend_set *r
 
 /* ------------------------------------------------------------------ the way */
 
-static struct mend_step preload_step(struct mend *x, const mend_texts *paths)
+static struct plan_step preload_step(struct plan_work *x, const plan_texts *paths)
 {
-    const char *value = x->o->manner == MEND_AT_START ? preload_value(x, paths) : NULL;
-    return (struct mend_step){
-        .kind = MEND_PRELOAD,
+    const char *value = x->o->manner == PLAN_AT_START ? preload_value(x, paths) : NULL;
+    return (struct plan_step){
+        .kind = PLAN_PRELOAD,
         .text = arena_printf(x->a, "Load %zu %s before anything else, dependencies first.", paths->n,
                              paths->n == 1 ? "library" : "libraries"),
         .command = value ? arena_printf(x->a, "export LD_PRELOAD=%s", diag_shell_word(x->a, value))
@@ -370,35 +371,35 @@ static struct mend_step preload_step(struct mend *x, const mend_texts *paths)
         .paths = paths->items, .n_paths = paths->n};
 }
 
-void mend_plan_preload(struct mend *x, const struct mend_set *set)
+void plan_add_preload(struct plan_work *x, const struct plan_set *set)
 {
-    struct mend_verdict v;
+    struct plan_verdict v;
     struct model_change c = change_of(x, set);
-    if (set->paths.n == 0 || (x->o->manner == MEND_IN_PROCESS && set->links.n)) {
+    if (set->paths.n == 0 || (x->o->manner == PLAN_IN_PROCESS && set->links.n)) {
         return;
     }
-    if (x->o->manner == MEND_AT_START) {
+    if (x->o->manner == PLAN_AT_START) {
         c.preloads = NULL;
         c.n_preloads = 0;
         if (!start_with(x, set, &c)) {
-            mend_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
+            plan_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
                            "in it, which the loader takes for something else.");
             return;
         }
     }
-    if (!mend_judge(x, &c, &v)) {
+    if (!plan_judge(x, &c, &v)) {
         return;
     }
-    struct mend_way *way = mend_way_new(
-        x, MEND_FOR_ONE_START,
+    struct plan_way *way = plan_way_new(
+        x, PLAN_FOR_ONE_START,
         set->links.n ? "Load the right libraries before anything else, and answer their full names "
                        "from a folder of links."
                      : "Load the right libraries before anything else.");
     if (set->links.n) {
-        mend_shadow_steps(x, &set->links, way);
+        plan_shadow_steps(x, &set->links, way);
     }
     VEC_PUSH(x->a, &way->steps, preload_step(x, &set->paths));
-    if (mend_prove(x, &v, way)) {
-        mend_way_add(x, way);
+    if (plan_prove(x, &v, way)) {
+        plan_way_add(x, way);
     }
 }

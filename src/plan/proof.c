@@ -30,7 +30,7 @@ static const struct diag_finding *counterpart(const struct diag_report *r,
     return NULL;
 }
 
-static void compare_findings(struct mend *x, struct mend_verdict *v)
+static void compare_findings(struct plan_work *x, struct plan_verdict *v)
 {
     for (size_t i = 0; i < x->report->findings.n; i++) {
         const struct diag_finding *f = x->report->findings.items[i];
@@ -49,7 +49,7 @@ static void compare_findings(struct mend *x, struct mend_verdict *v)
     }
 }
 
-bool mend_is_better(const struct mend_verdict *v, const struct mend_verdict *than)
+bool plan_is_better(const struct plan_verdict *v, const struct plan_verdict *than)
 {
     if (v->worse) {
         return false;
@@ -165,7 +165,7 @@ static const struct end *same_request(const end_list *list, const struct end *e,
 }
 
 /* Whether the request was wrong before: it ended at what a finding that is gone blames. */
-static bool was_blamed(const struct mend_verdict *v, const struct end *e)
+static bool was_blamed(const struct plan_verdict *v, const struct end *e)
 {
     for (size_t i = 0; i < v->gone.n; i++) {
         if (names(v->gone.items[i], e->name) || names(v->gone.items[i], path_base(e->path)) ||
@@ -203,10 +203,10 @@ static uint64_t key_of(struct arena *a, const struct end *e)
     return str_hash(text, strlen(text));
 }
 
-static bool add_request(struct mend *x, struct mend_way *way, const struct mend_request *r)
+static bool add_request(struct plan_work *x, struct plan_way *way, const struct plan_request *r)
 {
     for (size_t i = 0; i < way->proof.n; i++) {
-        const struct mend_request *o = &way->proof.items[i];
+        const struct plan_request *o = &way->proof.items[i];
         bool before = o->before && r->before ? strcmp(o->before, r->before) == 0
                                              : o->before == r->before;
         if (before && strcmp(o->name, r->name) == 0 && strcmp(o->caller, r->caller) == 0 &&
@@ -219,9 +219,9 @@ static bool add_request(struct mend *x, struct mend_way *way, const struct mend_
 }
 
 /* One process: false if a request that was right fails now. */
-static bool compare_process(struct mend *x, const struct mend_verdict *v,
+static bool compare_process(struct plan_work *x, const struct plan_verdict *v,
                             const struct model_process *before, const struct model_process *after,
-                            struct mend_way *way, key_list *kept)
+                            struct plan_way *way, key_list *kept)
 {
     end_list was = ends_of(x->a, before), is = ends_of(x->a, after);
     for (size_t i = 0; i < was.n; i++) {
@@ -237,14 +237,14 @@ static bool compare_process(struct mend *x, const struct mend_verdict *v,
         if (e->file && !now->file && !blamed) {
             return false;
         }
-        struct mend_request r = {diag_script_words(x->m, before), now->file ? now->name : e->name,
+        struct plan_request r = {diag_script_words(x->m, before), now->file ? now->name : e->name,
                                  e->caller_path, e->path, now->path};
         way->n_moved += add_request(x, way, &r) && e->file && !blamed;
     }
     return true;
 }
 
-bool mend_prove(struct mend *x, const struct mend_verdict *v, struct mend_way *way)
+bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_way *way)
 {
     key_list kept = {0};
     if (v->worse || v->gone.n == 0) {
@@ -281,9 +281,9 @@ static bool preload_failed(const struct model *m)
     return false;
 }
 
-bool mend_judge(struct mend *x, const struct model_change *c, struct mend_verdict *ret)
+bool plan_judge(struct plan_work *x, const struct model_change *c, struct plan_verdict *ret)
 {
-    *ret = (struct mend_verdict){.replayed = arena_alloc(x->a, sizeof *ret->replayed)};
+    *ret = (struct plan_verdict){.replayed = arena_alloc(x->a, sizeof *ret->replayed)};
     if (!model_replay(x->m, c, NULL, ret->replayed)) {
         return false;
     }
@@ -294,19 +294,19 @@ bool mend_judge(struct mend *x, const struct model_change *c, struct mend_verdic
 }
 
 /* What kept a preload from loading: the libraries that it needs and that are not found. */
-static void preload_lacks(struct mend *x, const struct model_process *p, mend_lacks *out)
+static void preload_lacks(struct plan_work *x, const struct model_process *p, plan_lacks *out)
 {
     for (size_t i = 0; i < p->ldso->requests.n; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
         bool own = r->load >= 0 && (size_t)r->load >= p->first_preload &&
                    (size_t)r->load < p->first_preload + p->n_preloads;
         if (own && r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND) {
-            VEC_PUSH(x->a, out, (struct mend_lack){{r->name, r, NULL}, p});
+            VEC_PUSH(x->a, out, (struct plan_lack){{r->name, r, NULL}, p});
         }
     }
 }
 
-bool mend_still_lacks(struct mend *x, const struct model_change *c, mend_lacks *ret,
+bool plan_still_lacks(struct plan_work *x, const struct model_change *c, plan_lacks *ret,
                       struct model_replayed **ret_replayed)
 {
     struct model_replayed *replayed = arena_alloc(x->a, sizeof *replayed);
@@ -319,7 +319,7 @@ bool mend_still_lacks(struct mend *x, const struct model_change *c, mend_lacks *
         preload_lacks(x, m->processes.items[i], ret);
         size_t n = diag_lacks(m, m->processes.items[i], &list);
         for (size_t k = 0; k < n; k++) {
-            VEC_PUSH(x->a, ret, (struct mend_lack){list[k], m->processes.items[i]});
+            VEC_PUSH(x->a, ret, (struct plan_lack){list[k], m->processes.items[i]});
         }
     }
     *ret_replayed = replayed;

@@ -5,7 +5,7 @@
 
 #include "plan/internal.h"
 
-static void add_link(struct mend *x, mend_links *links, const char *name, const char *target)
+static void add_link(struct plan_work *x, plan_links *links, const char *name, const char *target)
 {
     const char *path = path_join(x->a, x->o->shadow_folder, name);
     for (size_t i = 0; i < links->n; i++) {
@@ -13,18 +13,18 @@ static void add_link(struct mend *x, mend_links *links, const char *name, const 
             return;
         }
     }
-    VEC_PUSH(x->a, links, (struct mend_link){path, target});
+    VEC_PUSH(x->a, links, (struct plan_link){path, target});
 }
 
-static const char *soname_of(struct mend *x, const char *path)
+static const char *soname_of(struct plan_work *x, const char *path)
 {
     const struct ldso_file *f = ldso_store_get(x->m->store, path)->file;
     return f && f->image.soname ? f->image.soname : path_base(path);
 }
 
 /* The candidates of one request that come before the soname of a library of the set. */
-static void links_of(struct mend *x, const struct model_attempt *at, const mend_texts *paths,
-                     mend_links *links)
+static void links_of(struct plan_work *x, const struct model_attempt *at, const plan_texts *paths,
+                     plan_links *links)
 {
     for (size_t i = 0; i < paths->n; i++) {
         const char *soname = soname_of(x, paths->items[i]);
@@ -40,9 +40,9 @@ static void links_of(struct mend *x, const struct model_attempt *at, const mend_
     }
 }
 
-mend_links mend_shadow_links(struct mend *x, const mend_texts *paths)
+plan_links plan_shadow_links(struct plan_work *x, const plan_texts *paths)
 {
-    mend_links links = {0};
+    plan_links links = {0};
     for (size_t i = 0; i < x->m->processes.n; i++) {
         const struct model_process *p = x->m->processes.items[i];
         for (size_t k = 0; x->failing[i] && k < p->attempts.n; k++) {
@@ -52,17 +52,17 @@ mend_links mend_shadow_links(struct mend *x, const mend_texts *paths)
     return links;
 }
 
-const char *mend_shadow_path(struct mend *x)
+const char *plan_shadow_path(struct plan_work *x)
 {
-    mend_texts folder = {0};
+    plan_texts folder = {0};
     if (!x->o->shadow_folder) {
         return NULL;
     }
     VEC_PUSH(x->a, &folder, x->o->shadow_folder);
-    return mend_path_with(x, &folder);
+    return plan_path_with(x, &folder);
 }
 
-struct ldso_overlay mend_overlay_of(struct mend *x, const mend_links *links)
+struct ldso_overlay plan_overlay_of(struct plan_work *x, const plan_links *links)
 {
     struct ldso_overlay out = {0};
     for (size_t i = 0; i < links->n; i++) {
@@ -72,19 +72,19 @@ struct ldso_overlay mend_overlay_of(struct mend *x, const mend_links *links)
     return out;
 }
 
-void mend_shadow_steps(struct mend *x, const mend_links *links, struct mend_way *way)
+void plan_shadow_steps(struct plan_work *x, const plan_links *links, struct plan_way *way)
 {
     const char *folder = diag_shell_word(x->a, x->o->shadow_folder);
     VEC_PUSH(x->a, &way->steps,
-             (struct mend_step){
-                 .kind = MEND_SHADOW,
+             (struct plan_step){
+                 .kind = PLAN_SHADOW,
                  .text = "Make a folder of links with the full names that are asked for first.",
                  .command = arena_printf(x->a, "mkdir -p %s\n%s", folder,
-                                         mend_link_command(x, links)),
+                                         plan_link_command(x, links)),
                  .folder = x->o->shadow_folder, .links = links->items, .n_links = links->n});
     VEC_PUSH(x->a, &way->steps,
-             (struct mend_step){
-                 .kind = MEND_SET_ENV, .name = "LD_LIBRARY_PATH", .value = mend_shadow_path(x),
+             (struct plan_step){
+                 .kind = PLAN_SET_ENV, .name = "LD_LIBRARY_PATH", .value = plan_shadow_path(x),
                  .text = "Put that folder first in LD_LIBRARY_PATH, before the program starts.",
                  .command = arena_printf(x->a, "export LD_LIBRARY_PATH=%s"
                                                "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", folder)});

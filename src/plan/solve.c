@@ -4,17 +4,17 @@
 #include "plan/solve.h"
 
 struct choice {
-    const struct solve_package *package;
-    const struct solve_release *release;
+    const struct plan_solve_package *package;
+    const struct plan_solve_release *release;
     const char *why;
     bool changed;
 };
 
 struct search {
     struct arena *a;
-    const struct solve_problem *problem;
-    struct solve_answer *answer;
-    struct choice choices[SOLVE_CHOICES_MAX];
+    const struct plan_solve_problem *problem;
+    struct plan_solve_answer *answer;
+    struct choice choices[PLAN_SOLVE_CHOICES_MAX];
     size_t n, n_changed, n_best, steps;
     bool found, bound;
 };
@@ -22,31 +22,31 @@ struct search {
 /* One requirement that does not hold. */
 struct conflict {
     const char *who;                        // "torch 2.5.1", or NULL: asked for by the program
-    const struct solve_need *need;          // on `target`, forward
-    const struct solve_package *target;     // whose release must become another
-    const struct solve_package *changed;    // backward: the one that target's release forbids
-    const struct solve_release *changed_to;
+    const struct plan_solve_need *need;          // on `target`, forward
+    const struct plan_solve_package *target;     // whose release must become another
+    const struct plan_solve_package *changed;    // backward: the one that target's release forbids
+    const struct plan_solve_release *changed_to;
     const char *folder;                     // collision: where `changed` overwrites `target`
 };
 
 /* ------------------------------------------------------------------ needs */
 
-bool solve_need_init(struct arena *a, const char *package, const char *versions,
-                     const char *source, struct solve_need *ret)
+bool plan_solve_need_init(struct arena *a, const char *package, const char *versions,
+                          const char *source, struct plan_solve_need *ret)
 {
     struct gm_err err;
-    *ret = (struct solve_need){.package = package, .versions = versions ? versions : "",
+    *ret = (struct plan_solve_need){.package = package, .versions = versions ? versions : "",
                                .source = source};
     return py_specifiers_parse(a, str_of(ret->versions), &ret->set, &err) == 0;
 }
 
-bool solve_need_fits(const struct solve_need *need, const char *version)
+bool plan_solve_need_fits(const struct plan_solve_need *need, const char *version)
 {
     return py_specifiers_match(&need->set, str_of(version)) != PY_NO;
 }
 
-static const struct solve_need *need_on(const struct solve_release *r, const char *package,
-                                        size_t *from)
+static const struct plan_solve_need *need_on(const struct plan_solve_release *r,
+                                             const char *package, size_t *from)
 {
     for (; *from < r->n_needs; ++*from) {
         if (strcmp(r->needs[*from].package, package) == 0) {
@@ -58,7 +58,7 @@ static const struct solve_need *need_on(const struct solve_release *r, const cha
 
 /* ------------------------------------------------------------------ choices */
 
-static const struct choice *choice_of(const struct search *s, const struct solve_package *p)
+static const struct choice *choice_of(const struct search *s, const struct plan_solve_package *p)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (s->choices[i].package == p) {
@@ -68,9 +68,8 @@ static const struct choice *choice_of(const struct search *s, const struct solve
     return NULL;
 }
 
-
-static const char *called(struct search *s, const struct solve_package *p,
-                          const struct solve_release *r)
+static const char *called(struct search *s, const struct plan_solve_package *p,
+                          const struct plan_solve_release *r)
 {
     return arena_printf(s->a, "%s %s", p->name, r->version);
 }
@@ -82,7 +81,7 @@ static void contradiction(struct search *s, const char *text)
             return;
         }
     }
-    if (s->answer->contradictions.n < SOLVE_CONTRADICTIONS_MAX) {
+    if (s->answer->contradictions.n < PLAN_SOLVE_CONTRADICTIONS_MAX) {
         VEC_PUSH(s->a, &s->answer->contradictions, text);
     }
 }
@@ -91,23 +90,24 @@ static void contradiction(struct search *s, const char *text)
 
 /* A need of an installed release that stays counts when it is strict, or when what it is about
  * changes: what was wrong before is none of our business. */
-static bool need_fails(struct search *s, const struct choice *by, const struct solve_need *need,
-                       const struct solve_package **ret_target)
+static bool need_fails(struct search *s, const struct choice *by,
+                       const struct plan_solve_need *need,
+                       const struct plan_solve_package **ret_target)
 {
-    const struct solve_package *target = s->problem->find(s->problem->arg, need->package);
+    const struct plan_solve_package *target = s->problem->find(s->problem->arg, need->package);
     const struct choice *chosen = choice_of(s, target);
-    const struct solve_release *now = chosen ? chosen->release : target->installed;
+    const struct plan_solve_release *now = chosen ? chosen->release : target->installed;
     *ret_target = target;
     if (by && !by->changed && !need->strict && !(chosen && chosen->changed)) {
         return false;
     }
-    return now ? !solve_need_fits(need, now->version) : target->known || need->files;
+    return now ? !plan_solve_need_fits(need, now->version) : target->known || need->files;
 }
 
 static bool forward(struct search *s, struct conflict *ret)
 {
     for (size_t i = 0; i < s->problem->n_needs; i++) {
-        const struct solve_need *need = &s->problem->needs[i];
+        const struct plan_solve_need *need = &s->problem->needs[i];
         *ret = (struct conflict){.need = need};
         if (need_fails(s, NULL, need, &ret->target)) {
             return true;
@@ -127,13 +127,14 @@ static bool forward(struct search *s, struct conflict *ret)
 }
 
 /* The first requirement of q on p that `version` breaks and the installed release did not. */
-static const struct solve_need *broken_by(const struct solve_package *q,
-                                          const struct solve_package *p, const char *version)
+static const struct plan_solve_need *broken_by(const struct plan_solve_package *q,
+                                               const struct plan_solve_package *p,
+                                               const char *version)
 {
-    const struct solve_need *need;
+    const struct plan_solve_need *need;
     for (size_t from = 0; (need = need_on(q->installed, p->name, &from));) {
-        bool before = !p->installed || solve_need_fits(need, p->installed->version);
-        if (before && !solve_need_fits(need, version)) {
+        bool before = !p->installed || plan_solve_need_fits(need, p->installed->version);
+        if (before && !plan_solve_need_fits(need, version)) {
             return need;
         }
     }
@@ -145,8 +146,8 @@ static bool backward(struct search *s, struct conflict *ret)
     for (size_t i = 0; i < s->n; i++) {
         const struct choice *c = &s->choices[i];
         for (size_t k = 0; c->changed && k < s->problem->n_installed; k++) {
-            const struct solve_package *q = s->problem->installed[k];
-            const struct solve_need *need =
+            const struct plan_solve_package *q = s->problem->installed[k];
+            const struct plan_solve_need *need =
                 choice_of(s, q) ? NULL : broken_by(q, c->package, c->release->version);
             if (need) {
                 *ret = (struct conflict){.who = called(s, q, q->installed), .need = need,
@@ -166,8 +167,8 @@ static bool collides(struct search *s, struct conflict *ret)
     for (size_t i = 0; i < s->n; i++) {
         const struct choice *c = &s->choices[i];
         for (size_t k = 0; c->changed && k < c->package->n_collisions; k++) {
-            const struct solve_collision *with = &c->package->collisions[k];
-            const struct solve_package *q = s->problem->find(s->problem->arg, with->package);
+            const struct plan_solve_collision *with = &c->package->collisions[k];
+            const struct plan_solve_package *q = s->problem->find(s->problem->arg, with->package);
             const struct choice *chosen = choice_of(s, q);
             bool both_were = c->package->installed && q->installed;
             if ((chosen || q->installed) && !both_were) {
@@ -185,10 +186,10 @@ static bool collides(struct search *s, struct conflict *ret)
 
 static void search(struct search *s);
 
-static void try_release(struct search *s, const struct solve_package *p,
-                        const struct solve_release *r, const char *why)
+static void try_release(struct search *s, const struct plan_solve_package *p,
+                        const struct plan_solve_release *r, const char *why)
 {
-    if (s->n == SOLVE_CHOICES_MAX) {
+    if (s->n == PLAN_SOLVE_CHOICES_MAX) {
         s->bound = true;
         return;
     }
@@ -206,13 +207,13 @@ static const char *need_text(struct search *s, const struct conflict *c)
 }
 
 /* "==12.4.127" of a published release says that this version exists. */
-static const struct solve_release *pinned(struct search *s, const struct conflict *c)
+static const struct plan_solve_release *pinned(struct search *s, const struct conflict *c)
 {
     const struct py_specifiers *set = &c->need->set;
     if (set->n != 1 || set->items[0].op != PY_OP_EQ || set->items[0].prefix || !c->who) {
         return NULL;
     }
-    struct solve_release *r = arena_alloc(s->a, sizeof *r);
+    struct plan_solve_release *r = arena_alloc(s->a, sizeof *r);
     r->version = str_dup(s->a, str_trim(set->items[0].text));
     for (size_t i = 0; i < c->target->n_refused; i++) {
         if (strcmp(c->target->refused[i], r->version) == 0) {
@@ -225,7 +226,7 @@ static const struct solve_release *pinned(struct search *s, const struct conflic
 /* Why no release was found for a need. */
 static void say_unfit(struct search *s, const struct conflict *c)
 {
-    const struct solve_package *t = c->target;
+    const struct plan_solve_package *t = c->target;
     const struct choice *chosen = choice_of(s, t);
     const char *need = need_text(s, c);
     if (chosen) {
@@ -245,16 +246,16 @@ static void say_unfit(struct search *s, const struct conflict *c)
 
 static void settle_forward(struct search *s, const struct conflict *c)
 {
-    const struct solve_package *t = c->target;
+    const struct plan_solve_package *t = c->target;
     bool tried = false;
     if (!choice_of(s, t)) {
         for (size_t i = 0; i < t->n_releases; i++) {
-            if (solve_need_fits(c->need, t->releases[i].version)) {
+            if (plan_solve_need_fits(c->need, t->releases[i].version)) {
                 tried = true;
                 try_release(s, t, &t->releases[i], need_text(s, c));
             }
         }
-        const struct solve_release *pin = tried ? NULL : pinned(s, c);
+        const struct plan_solve_release *pin = tried ? NULL : pinned(s, c);
         if (pin) {
             tried = true;
             try_release(s, t, pin, need_text(s, c));
@@ -265,11 +266,11 @@ static void settle_forward(struct search *s, const struct conflict *c)
     }
 }
 
-static bool allows(const struct solve_release *r, const char *package, const char *version)
+static bool allows(const struct plan_solve_release *r, const char *package, const char *version)
 {
-    const struct solve_need *need;
+    const struct plan_solve_need *need;
     for (size_t from = 0; (need = need_on(r, package, &from));) {
-        if (!solve_need_fits(need, version)) {
+        if (!plan_solve_need_fits(need, version)) {
             return false;
         }
     }
@@ -278,7 +279,7 @@ static bool allows(const struct solve_release *r, const char *package, const cha
 
 static void settle_backward(struct search *s, const struct conflict *c)
 {
-    const struct solve_package *q = c->target;
+    const struct plan_solve_package *q = c->target;
     const char *to = called(s, c->changed, c->changed_to);
     const char *why = arena_printf(s->a, "%s, and %s is to be installed", need_text(s, c), to);
     bool tried = false;
@@ -316,12 +317,13 @@ static void keep_best(struct search *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct choice *c = &s->choices[i];
         if (c->changed) {
-            VEC_PUSH(s->a, &s->answer->changes, (struct solve_change){c->package, c->release, c->why});
+            VEC_PUSH(s->a, &s->answer->changes,
+                     (struct plan_solve_change){c->package, c->release, c->why});
         }
     }
 }
 
-static const struct solve_goal *open_goal(const struct search *s)
+static const struct plan_solve_goal *open_goal(const struct search *s)
 {
     for (size_t i = 0; i < s->problem->n_goals; i++) {
         if (!choice_of(s, s->problem->goals[i].package)) {
@@ -333,11 +335,11 @@ static const struct solve_goal *open_goal(const struct search *s)
 
 static void search(struct search *s)
 {
-    s->bound = s->bound || ++s->steps > SOLVE_STEPS_MAX;
+    s->bound = s->bound || ++s->steps > PLAN_SOLVE_STEPS_MAX;
     if (s->bound || (s->found && s->n_changed >= s->n_best)) {
         return;
     }
-    const struct solve_goal *goal = open_goal(s);
+    const struct plan_solve_goal *goal = open_goal(s);
     if (goal && goal->stay) {
         try_release(s, goal->package, goal->package->installed, "it can stay");
         return;
@@ -360,10 +362,10 @@ static void search(struct search *s)
     }
 }
 
-void solve(struct arena *a, const struct solve_problem *problem, struct solve_answer *ret)
+void solve(struct arena *a, const struct plan_solve_problem *problem, struct plan_solve_answer *ret)
 {
-    *ret = (struct solve_answer){0};
+    *ret = (struct plan_solve_answer){0};
     struct search s = {.a = a, .problem = problem, .answer = ret};
     search(&s);
-    ret->outcome = s.found ? SOLVE_FOUND : s.bound ? SOLVE_BOUND : SOLVE_NONE;
+    ret->outcome = s.found ? PLAN_SOLVE_FOUND : s.bound ? PLAN_SOLVE_BOUND : PLAN_SOLVE_NONE;
 }

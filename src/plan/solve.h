@@ -17,9 +17,13 @@
 #include "base/arena.h"
 #include "py/version.h"
 
-enum { SOLVE_STEPS_MAX = 20000, SOLVE_CHOICES_MAX = 96, SOLVE_CONTRADICTIONS_MAX = 4 };
+enum {
+    PLAN_SOLVE_STEPS_MAX = 20000,
+    PLAN_SOLVE_CHOICES_MAX = 96,
+    PLAN_SOLVE_CONTRADICTIONS_MAX = 4
+};
 
-struct solve_need {
+struct plan_solve_need {
     const char *package;      // normalised name
     const char *versions;     // the set as written, "" for any
     struct py_specifiers set; // the same, parsed
@@ -28,71 +32,73 @@ struct solve_need {
     const char *source;       // where it is said: "kb: compat/ctranslate2-4.5", "its metadata"
 };
 
-struct solve_release {
+struct plan_solve_release {
     const char *version;
-    const struct solve_need *needs;
+    const struct plan_solve_need *needs;
     size_t n_needs;
     const char *row; // of the knowledge base, or NULL
 };
 
 /* A package that puts files of the same names into the same folder: of two such, the one that is
  * installed last overwrites the other's. */
-struct solve_collision {
+struct plan_solve_collision {
     const char *package; // normalised
     const char *folder;  // below the site folder
 };
 
-struct solve_package {
+struct plan_solve_package {
     const char *name;                      // normalised
-    const struct solve_release *installed; // NULL: it is not
-    const struct solve_release *releases;  // what it could become, the best first
+    const struct plan_solve_release *installed; // NULL: it is not
+    const struct plan_solve_release *releases;  // what it could become, the best first
     size_t n_releases;
     bool known;                  // no releases means "none fits" and not "none is known"
     const char *const *refused;  // versions that are known and do not fit this machine
     size_t n_refused;
-    const struct solve_collision *collisions;
+    const struct plan_solve_collision *collisions;
     size_t n_collisions;
 };
 
 /* What is asked of a package. */
-struct solve_goal {
-    const struct solve_package *package;
+struct plan_solve_goal {
+    const struct plan_solve_package *package;
     bool stay;                            // the installed release, with its strict needs
-    const struct solve_release *releases; // else one of these
+    const struct plan_solve_release *releases; // else one of these
     size_t n_releases;
     const char *why;
 };
 
-struct solve_change {
-    const struct solve_package *package;
-    const struct solve_release *release;
+struct plan_solve_change {
+    const struct plan_solve_package *package;
+    const struct plan_solve_release *release;
     const char *why;
 };
 
-struct solve_problem {
-    const struct solve_package *(*find)(void *arg, const char *name); // never NULL
+struct plan_solve_problem {
+    const struct plan_solve_package *(*find)(void *arg, const char *name); // never NULL
     void *arg;
-    const struct solve_package *const *installed; // all that is, sorted by name
+    const struct plan_solve_package *const *installed; // all that is, sorted by name
     size_t n_installed;
-    const struct solve_goal *goals;
+    const struct plan_solve_goal *goals;
     size_t n_goals;
-    const struct solve_need *needs; // asked for by no package
+    const struct plan_solve_need *needs; // asked for by no package
     size_t n_needs;
 };
 
-enum solve_outcome { SOLVE_FOUND, SOLVE_NONE, SOLVE_BOUND };
+enum plan_solve_outcome { PLAN_SOLVE_FOUND, PLAN_SOLVE_NONE, PLAN_SOLVE_BOUND };
 
-struct solve_answer {
-    enum solve_outcome outcome; // SOLVE_BOUND: nothing was found within SOLVE_STEPS_MAX
-    VEC(struct solve_change) changes;       // with SOLVE_FOUND; what was asked for comes first
+struct plan_solve_answer {
+    enum plan_solve_outcome
+        outcome; // PLAN_SOLVE_BOUND: nothing was found within PLAN_SOLVE_STEPS_MAX
+    VEC(struct plan_solve_change) changes;  // with PLAN_SOLVE_FOUND; what was asked for comes first
     VEC(const char *) contradictions;       // else: why, one sentence each, the first few
 };
 
-void solve(struct arena *a, const struct solve_problem *problem, struct solve_answer *ret);
+void solve(struct arena *a, const struct plan_solve_problem *problem,
+           struct plan_solve_answer *ret);
 
 /* Parses the set; false if it is none. Neither strict nor files. */
-bool solve_need_init(struct arena *a, const char *package, const char *versions,
-                     const char *source, struct solve_need *ret);
-bool solve_need_fits(const struct solve_need *need, const char *version);
+bool plan_solve_need_init(struct arena *a, const char *package, const char *versions,
+                          const char *source, struct plan_solve_need *ret);
+bool plan_solve_need_fits(const struct plan_solve_need *need, const char *version);
 
 #endif

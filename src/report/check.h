@@ -18,7 +18,7 @@ struct report_target {
 
 /* A repair that can be carried out here, and the command that does it. */
 struct report_repair {
-    const struct mend_way *way; // NULL: there is none
+    const struct plan_way *way; // NULL: there is none
     const char *command;        // can be pasted; COMMAND is the user's program
     const char *remark;         // or NULL
 };

@@ -238,8 +238,8 @@ static void brief_finding_text(const struct page *p, const struct diag_finding *
                                const struct report_advice *advice)
 {
     summary_text(p, f);
-    if (f->repairs.n && !mend_way_mends(advice->start.way, f) &&
-        !mend_way_mends(advice->good.way, f)) {
+    if (f->repairs.n && !plan_way_mends(advice->start.way, f) &&
+        !plan_way_mends(advice->good.way, f)) {
         repair_text(p, &f->repairs.items[0], "to do");
     }
 }
@@ -268,9 +268,9 @@ static void advice_text(const struct page *p, const char *label, const struct re
     if (repair->remark) {
         fprintf(p->o->file, "            %s\n", str_printable(p->m->arena, repair->remark));
     }
-    if (mend_way_errors(repair->way) < errors) {
+    if (plan_way_errors(repair->way) < errors) {
         fprintf(p->o->file, "            repairs %zu of the %zu errors\n",
-                mend_way_errors(repair->way), errors);
+                plan_way_errors(repair->way), errors);
     }
 }
 

@@ -38,7 +38,7 @@ static json_t *texts_json(const struct model *m, const char *const *items, size_
     return list;
 }
 
-static json_t *links_json(const struct model *m, const struct mend_step *s)
+static json_t *links_json(const struct model *m, const struct plan_step *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_links; i++) {
@@ -50,7 +50,7 @@ static json_t *links_json(const struct model *m, const struct mend_step *s)
     return list;
 }
 
-static json_t *packages_json(const struct model *m, const struct mend_step *s)
+static json_t *packages_json(const struct model *m, const struct plan_step *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_packages; i++) {
@@ -65,7 +65,7 @@ static json_t *packages_json(const struct model *m, const struct mend_step *s)
 }
 
 /* By which names later requests find the libraries. */
-static json_t *sonames_json(const struct model *m, const struct mend_step *s)
+static json_t *sonames_json(const struct model *m, const struct plan_step *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_paths; i++) {
@@ -76,38 +76,38 @@ static json_t *sonames_json(const struct model *m, const struct mend_step *s)
 }
 
 /* The keys that its kind has, and no others. */
-static json_t *step_json(const struct model *m, const struct mend_step *s)
+static json_t *step_json(const struct model *m, const struct plan_step *s)
 {
     json_t *o = json_object();
-    set(o, "kind", text(m, mend_step_name(s->kind)));
+    set(o, "kind", text(m, plan_step_name(s->kind)));
     set(o, "text", text(m, s->text));
     set(o, "command", text(m, s->command));
     switch (s->kind) {
-    case MEND_SET_ENV:
+    case PLAN_SET_ENV:
         set(o, "name", text(m, s->name));
         set(o, "value", text(m, s->value));
         break;
-    case MEND_HOOK:
+    case PLAN_HOOK:
         set(o, "modules", texts_json(m, s->modules, s->n_modules));
         set(o, "paths", texts_json(m, s->paths, s->n_paths));
         break;
-    case MEND_PRELOAD:
+    case PLAN_PRELOAD:
         set(o, "paths", texts_json(m, s->paths, s->n_paths));
         set(o, "sonames", sonames_json(m, s));
         break;
-    case MEND_SHADOW:
+    case PLAN_SHADOW:
         set(o, "folder", text(m, s->folder));
         set(o, "links", links_json(m, s));
         break;
-    case MEND_LINK: set(o, "links", links_json(m, s)); break;
-    case MEND_EDIT_ELF:
+    case PLAN_LINK: set(o, "links", links_json(m, s)); break;
+    case PLAN_EDIT_ELF:
         set(o, "file", text(m, s->file));
         set(o, "tag", text(m, s->runpath ? "RUNPATH" : "RPATH"));
         set(o, "old_path", text(m, s->old_path));
         set(o, "new_path", text(m, s->new_path));
         break;
-    case MEND_PACKAGES: set(o, "packages", packages_json(m, s)); break;
-    case MEND_TEXT: break;
+    case PLAN_PACKAGES: set(o, "packages", packages_json(m, s)); break;
+    case PLAN_TEXT: break;
     }
     return o;
 }
@@ -127,11 +127,11 @@ static json_t *indexes_json(const struct diag_report *r, const struct diag_findi
     return list;
 }
 
-static json_t *proof_json(const struct model *m, const struct mend_way *way)
+static json_t *proof_json(const struct model *m, const struct plan_way *way)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < way->proof.n; i++) {
-        const struct mend_request *r = &way->proof.items[i];
+        const struct plan_request *r = &way->proof.items[i];
         json_t *o = json_object();
         set(o, "script", text(m, r->script));
         set(o, "name", text(m, r->name));
@@ -144,11 +144,11 @@ static json_t *proof_json(const struct model *m, const struct mend_way *way)
 }
 
 static json_t *way_json(const struct model *m, const struct diag_report *r,
-                        const struct mend_way *way, size_t number)
+                        const struct plan_way *way, size_t number)
 {
     json_t *o = json_object(), *steps = json_array(), *leaves = json_array();
     set(o, "number", json_integer((json_int_t)number));
-    set(o, "reach", text(m, mend_reach_name(way->reach)));
+    set(o, "reach", text(m, plan_reach_name(way->reach)));
     set(o, "title", text(m, way->title));
     for (size_t i = 0; i < way->steps.n; i++) {
         append(steps, step_json(m, &way->steps.items[i]));
@@ -167,7 +167,7 @@ static json_t *way_json(const struct model *m, const struct diag_report *r,
 }
 
 json_t *report_plan_json(const struct model *m, const struct diag_report *r,
-                         const struct mend_plan *plan, const struct report_target *target)
+                         const struct plan *plan, const struct report_target *target)
 {
     json_t *doc = json_object(), *findings = json_array(), *ways = json_array();
     set(doc, "schema", json_integer(1));
@@ -195,14 +195,14 @@ static void item(const struct out *o, const char *label, const char *value)
 }
 
 static const char *const reaches[] = {
-    [MEND_FOR_ONE_START] = "the start of the program only, nothing on disk",
-    [MEND_FILES] = "files in the environment",
-    [MEND_PIP] = "packages of the environment",
-    [MEND_BY_HAND] = "what it says; gpumend does not do it by itself",
+    [PLAN_FOR_ONE_START] = "the start of the program only, nothing on disk",
+    [PLAN_FILES] = "files in the environment",
+    [PLAN_PIP] = "packages of the environment",
+    [PLAN_BY_HAND] = "what it says; gpumend does not do it by itself",
 };
 
 static void mends_text(const struct out *o, const struct model *m, const struct diag_report *r,
-                       const struct mend_way *way)
+                       const struct plan_way *way)
 {
     const char *list = "";
     for (size_t i = 0; i < way->mends.n; i++) {
@@ -211,7 +211,7 @@ static void mends_text(const struct out *o, const struct model *m, const struct 
     item(o, "mends", report_shorten(m, list));
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
-        if (f->severity == DIAG_ERROR && !mend_way_mends(way, f)) {
+        if (f->severity == DIAG_ERROR && !plan_way_mends(way, f)) {
             item(o, "leaves", report_shorten(m, f->summary));
         }
     }
@@ -225,11 +225,11 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_proof(const struct mend_way *a, const struct mend_way *b)
+static bool same_proof(const struct plan_way *a, const struct plan_way *b)
 {
     bool same = a->proof.n && a->proof.n == b->proof.n && a->n_kept == b->n_kept && !b->unproved;
     for (size_t i = 0; same && i < a->proof.n; i++) {
-        const struct mend_request *x = &a->proof.items[i], *y = &b->proof.items[i];
+        const struct plan_request *x = &a->proof.items[i], *y = &b->proof.items[i];
         same = strcmp(x->name, y->name) == 0 && same_text(x->before, y->before) &&
                same_text(x->after, y->after);
     }
@@ -237,12 +237,12 @@ static bool same_proof(const struct mend_way *a, const struct mend_way *b)
 }
 
 /* "libcudnn_ops.so.9: not found -> <site>/nvidia/cudnn/lib/libcudnn_ops.so.9" */
-static void proof_text(const struct out *o, const struct model *m, const struct mend_plan *plan,
+static void proof_text(const struct out *o, const struct model *m, const struct plan *plan,
                        size_t index)
 {
     struct arena *a = m->arena;
     const char *label = "proof";
-    const struct mend_way *way = &plan->ways.items[index];
+    const struct plan_way *way = &plan->ways.items[index];
     for (size_t i = 0; i < index && !way->unproved; i++) {
         if (same_proof(way, &plan->ways.items[i])) {
             item(o, label, arena_printf(a, "the same as that of way %zu", i + 1));
@@ -250,7 +250,7 @@ static void proof_text(const struct out *o, const struct model *m, const struct 
         }
     }
     for (size_t i = 0; i < way->proof.n; i++) {
-        const struct mend_request *r = &way->proof.items[i];
+        const struct plan_request *r = &way->proof.items[i];
         item(o, label,
              report_shorten(m, arena_printf(a, "%s: %s -> %s", path_base(r->name),
                                             r->before ? path_normal(a, r->before) : "not found",
@@ -276,10 +276,10 @@ static void command_text(const struct out *o, const struct model *m, const char 
     }
 }
 
-static void packages_text(const struct out *o, const struct model *m, const struct mend_step *s)
+static void packages_text(const struct out *o, const struct model *m, const struct plan_step *s)
 {
     for (size_t i = 0; i < s->n_packages; i++) {
-        const struct mend_package *p = &s->packages[i];
+        const struct plan_package *p = &s->packages[i];
         bool again = same_text(p->from, p->to), moves = p->from && !again;
         item(o, "", arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
                                  p->from ? p->from : "", moves ? " -> " : "",
@@ -289,10 +289,10 @@ static void packages_text(const struct out *o, const struct model *m, const stru
 }
 
 static void way_text(const struct out *o, const struct model *m, const struct diag_report *r,
-                     const struct mend_plan *plan, size_t index)
+                     const struct plan *plan, size_t index)
 {
     size_t number = index + 1;
-    const struct mend_way *way = &plan->ways.items[index];
+    const struct plan_way *way = &plan->ways.items[index];
     fputc('\n', o->file);
     out_print(o, OUT_GREEN, "%zu", number);
     fprintf(o->file, "%*s", number < 10 ? 11 : 10, "");
@@ -300,7 +300,7 @@ static void way_text(const struct out *o, const struct model *m, const struct di
     item(o, "changes", reaches[way->reach]);
     mends_text(o, m, r, way);
     for (size_t i = 0; i < way->steps.n; i++) {
-        const struct mend_step *s = &way->steps.items[i];
+        const struct plan_step *s = &way->steps.items[i];
         if (strcmp(s->text, way->title) != 0) {
             item(o, i ? "then" : "to do", report_shorten(m, s->text));
         }
@@ -325,7 +325,7 @@ static void findings_text(const struct out *o, const struct model *m, const stru
     }
 }
 
-static void rest_text(const struct out *o, const struct model *m, const struct mend_plan *plan)
+static void rest_text(const struct out *o, const struct model *m, const struct plan *plan)
 {
     if (plan->left.n || plan->cannot.n) {
         fputc('\n', o->file);
@@ -344,13 +344,13 @@ static void rest_text(const struct out *o, const struct model *m, const struct m
 
 /* The number of the way that --apply would take, of those up to a reach: the first that mends most;
  * 0: there is none. */
-static size_t applied(const struct mend_plan *plan, enum mend_reach reach)
+static size_t applied(const struct plan *plan, enum plan_reach reach)
 {
     size_t best = 0;
     for (size_t i = 0; i < plan->ways.n; i++) {
-        const struct mend_way *way = &plan->ways.items[i];
-        bool may = way->reach == MEND_FILES || way->reach == reach;
-        if (may && (!best || mend_way_errors(way) > mend_way_errors(&plan->ways.items[best - 1]))) {
+        const struct plan_way *way = &plan->ways.items[i];
+        bool may = way->reach == PLAN_FILES || way->reach == reach;
+        if (may && (!best || plan_way_errors(way) > plan_way_errors(&plan->ways.items[best - 1]))) {
             best = i + 1;
         }
     }
@@ -366,11 +366,11 @@ static const char *again(const struct model *m, const struct report_target *targ
         m->arena, "%s%s%s", options, *options && *option ? " " : "", option)));
 }
 
-static void next_text(const struct out *o, const struct model *m, const struct mend_plan *plan,
+static void next_text(const struct out *o, const struct model *m, const struct plan *plan,
                       const struct report_target *target)
 {
-    size_t files = applied(plan, MEND_FILES), packages = applied(plan, MEND_PIP);
-    const struct mend_way *start = mend_plan_best(plan, MEND_FOR_ONE_START);
+    size_t files = applied(plan, PLAN_FILES), packages = applied(plan, PLAN_PIP);
+    const struct plan_way *start = plan_best(plan, PLAN_FOR_ONE_START);
     if (start) {
         fprintf(o->file, "  gpumend run -- COMMAND\n      starts a program with way %zu\n",
                 (size_t)(start - plan->ways.items) + 1);
@@ -386,7 +386,7 @@ static void next_text(const struct out *o, const struct model *m, const struct m
 }
 
 void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
-                      const struct mend_plan *plan, const struct report_target *target)
+                      const struct plan *plan, const struct report_target *target)
 {
     report_target_text(o, m, target);
     if (r->findings.n) {

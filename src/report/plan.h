@@ -7,9 +7,9 @@
 
 /* A new reference. */
 json_t *report_plan_json(const struct model *m, const struct diag_report *r,
-                         const struct mend_plan *plan, const struct report_target *target);
+                         const struct plan *plan, const struct report_target *target);
 void report_plan_text(const struct out *o, const struct model *m, const struct diag_report *r,
-                      const struct mend_plan *plan, const struct report_target *target);
+                      const struct plan *plan, const struct report_target *target);
 
 /* Nothing to mend, something, or it cannot be told. */
 const char *report_plan_verdict(const struct diag_report *r);

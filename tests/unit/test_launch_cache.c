@@ -56,7 +56,7 @@ static struct mend_launch sample(struct arena *a)
     VEC_PUSH(a, &l.changes, (struct mend_change){"LD_LIBRARY_PATH", "/a:/b\n\xff"});
     VEC_PUSH(a, &l.changes, (struct mend_change){"LD_PRELOAD", NULL});
     VEC_PUSH(a, &l.changes, (struct mend_change){"EMPTY", ""});
-    VEC_PUSH(a, &l.links, (struct mend_link){"/s/libx.so.1.2.3", "/a/libx.so.1"});
+    VEC_PUSH(a, &l.links, (struct plan_link){"/s/libx.so.1.2.3", "/a/libx.so.1"});
     VEC_PUSH(a, &l.mends, (struct mend_told){"library-not-on-path", "libx.so.1 is there", true});
     VEC_PUSH(a, &l.left, (struct mend_told){"library-missing", "liby.so.1", false});
     VEC_PUSH(a, &l.remarks, "a remark");

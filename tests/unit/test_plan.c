@@ -89,10 +89,10 @@ static void test_words(void **state)
 
 /* ------------------------------------------------------------------ the best way */
 
-static struct mend_way way_of(struct arena *a, enum mend_reach reach,
+static struct plan_way way_of(struct arena *a, enum plan_reach reach,
                               const struct diag_finding *const *mends, size_t n)
 {
-    struct mend_way way = {.reach = reach, .title = "t"};
+    struct plan_way way = {.reach = reach, .title = "t"};
     for (size_t i = 0; i < n; i++) {
         VEC_PUSH(a, &way.mends, mends[i]);
     }
@@ -104,18 +104,18 @@ static void test_best(void **state)
     const struct diag_finding e1 = {.severity = DIAG_ERROR}, e2 = {.severity = DIAG_ERROR};
     const struct diag_finding w1 = {.severity = DIAG_WARNING}, w2 = {.severity = DIAG_WARNING};
     const struct diag_finding *const one[] = {&e1, &w1, &w2}, *const two[] = {&e1, &e2};
-    struct mend_plan plan = {0};
+    struct plan plan = {0};
     struct arena a;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
-    assert_null(mend_plan_best(&plan, MEND_FOR_ONE_START));
-    VEC_PUSH(&a, &plan.ways, way_of(&a, MEND_FOR_ONE_START, one, 3));
-    VEC_PUSH(&a, &plan.ways, way_of(&a, MEND_FOR_ONE_START, two, 2));
-    VEC_PUSH(&a, &plan.ways, way_of(&a, MEND_FOR_ONE_START, two, 2));
-    VEC_PUSH(&a, &plan.ways, way_of(&a, MEND_PIP, one, 1));
-    assert_ptr_equal(mend_plan_best(&plan, MEND_FOR_ONE_START), &plan.ways.items[1]);
-    assert_ptr_equal(mend_plan_best(&plan, MEND_PIP), &plan.ways.items[3]);
-    assert_null(mend_plan_best(&plan, MEND_FILES));
+    assert_null(plan_best(&plan, PLAN_FOR_ONE_START));
+    VEC_PUSH(&a, &plan.ways, way_of(&a, PLAN_FOR_ONE_START, one, 3));
+    VEC_PUSH(&a, &plan.ways, way_of(&a, PLAN_FOR_ONE_START, two, 2));
+    VEC_PUSH(&a, &plan.ways, way_of(&a, PLAN_FOR_ONE_START, two, 2));
+    VEC_PUSH(&a, &plan.ways, way_of(&a, PLAN_PIP, one, 1));
+    assert_ptr_equal(plan_best(&plan, PLAN_FOR_ONE_START), &plan.ways.items[1]);
+    assert_ptr_equal(plan_best(&plan, PLAN_PIP), &plan.ways.items[3]);
+    assert_null(plan_best(&plan, PLAN_FILES));
     arena_release(&a);
 }
 
@@ -123,16 +123,16 @@ static void test_best(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    for (int i = 0; i <= MEND_TEXT; i++) {
+    for (int i = 0; i <= PLAN_TEXT; i++) {
         for (int k = 0; k < i; k++) {
-            assert_string_not_equal(mend_step_name((enum mend_step_kind)i),
-                                    mend_step_name((enum mend_step_kind)k));
+            assert_string_not_equal(plan_step_name((enum plan_step_kind)i),
+                                    plan_step_name((enum plan_step_kind)k));
         }
     }
-    for (int i = 0; i <= MEND_BY_HAND; i++) {
+    for (int i = 0; i <= PLAN_BY_HAND; i++) {
         for (int k = 0; k < i; k++) {
-            assert_string_not_equal(mend_reach_name((enum mend_reach)i),
-                                    mend_reach_name((enum mend_reach)k));
+            assert_string_not_equal(plan_reach_name((enum plan_reach)i),
+                                    plan_reach_name((enum plan_reach)k));
         }
     }
 }

@@ -30,7 +30,7 @@ struct tree {
     struct ldso_process ldso;
     struct model_process process;
     struct diag_report report;
-    struct mend_plan plan;
+    struct plan plan;
 };
 
 /* ------------------------------------------------------------------ a small knowledge base */
@@ -247,11 +247,11 @@ static const char *planned(struct tree *t, const char *driver, int glibc_minor)
     if (torch) {
         VEC_PUSH(&t->a, &t->model.known, torch);
     }
-    mend_plan_packages(&t->model, &t->report, &t->plan);
+    plan_add_packages(&t->model, &t->report, &t->plan);
     const char *text = "";
     for (size_t i = 0; i < t->plan.ways.n; i++) {
-        const struct mend_step *s = &t->plan.ways.items[i].steps.items[0];
-        assert_int_equal(s->kind, MEND_PACKAGES);
+        const struct plan_step *s = &t->plan.ways.items[i].steps.items[0];
+        assert_int_equal(s->kind, PLAN_PACKAGES);
         assert_true(starts_with(s->command, "uv pip install --python /opt/v/bin/python "));
         text = arena_printf(&t->a, "%s%s%s", text, i ? "|" : "",
                             strstr(s->command, "/python ") + strlen("/python "));
@@ -283,8 +283,8 @@ static void cudnn_has_two_ways_out(void **state)
     assert_string_equal(planned(t, NULL, 36),
                         "ctranslate2==4.8.5 nvidia-cublas-cu12==12.9.1.4|"
                         "nvidia-cublas-cu12==12.9.1.4 nvidia-cudnn-cu12==9.1.0.70");
-    const struct mend_way *way = &t->plan.ways.items[0];
-    assert_int_equal(way->reach, MEND_PIP);
+    const struct plan_way *way = &t->plan.ways.items[0];
+    assert_int_equal(way->reach, PLAN_PIP);
     assert_string_equal(way->steps.items[0].packages[0].from, "4.5.0");
     assert_non_null(strstr(way->steps.items[0].packages[0].why, "compat/ctranslate2-4.6.3"));
     assert_int_equal(way->steps.n, 2);
@@ -308,7 +308,7 @@ static void another_release_finds_what_it_opens(void **state)
     struct diag_finding *f = finding(t, "lib-not-on-path", "libcudnn_ops.so.9", "ctranslate2");
     f->repairs.items[0].kind = DIAG_REPAIR_ENV;
     assert_string_equal(planned(t, NULL, 36), "ctranslate2==4.8.5|nvidia-cudnn-cu12==9.1.0.70");
-    const struct mend_way *way = &t->plan.ways.items[0];
+    const struct plan_way *way = &t->plan.ways.items[0];
     assert_int_equal(way->steps.n, 2);
     assert_string_equal(way->steps.items[1].value,
                         "/opt/v/lib/python3.11/site-packages/nvidia/cublas/lib");
@@ -410,7 +410,7 @@ static void a_new_gpu_moves_torch_and_its_kin(void **state)
     assert_string_equal(planned(t, "570.124.06", 36),
                         "torch==2.8.0 nvidia-cublas-cu12==12.8.4.1 torchaudio==2.8.0 "
                         "torchvision==0.23.0");
-    const struct mend_package *p = t->plan.ways.items[0].steps.items[0].packages;
+    const struct plan_package *p = t->plan.ways.items[0].steps.items[0].packages;
     assert_non_null(strstr(p[0].why, "builds/torch-2.8-cu128"));
     assert_non_null(strstr(p[3].why, "torch==2.5.1"));
 }
@@ -451,7 +451,7 @@ static void an_old_driver_takes_older_ptx(void **state)
 
 /* ------------------------------------------------------------------ what the code assumes */
 
-/* knowledge_numbered_as_cuda(): all that a torch for CUDA 12.4 pins of them is 12.4. */
+/* plan_knowledge_numbered_as_cuda(): all that a torch for CUDA 12.4 pins of them is 12.4. */
 static void numbers_are_those_of_cuda(void **state)
 {
     struct tree *t = *state;
@@ -466,7 +466,7 @@ static void numbers_are_those_of_cuda(void **state)
             const struct kb_release_need *need = &r->needs[k];
             const char *pin = need->versions && starts_with(need->versions, "==")
                                   ? need->versions + 2 : NULL;
-            if (pin && strchr(r->cuda, '.') && knowledge_numbered_as_cuda(need->package)) {
+            if (pin && strchr(r->cuda, '.') && plan_knowledge_numbered_as_cuda(need->package)) {
                 assert_true(starts_with(pin, arena_printf(&t->a, "%s.", r->cuda)));
                 seen++;
             }

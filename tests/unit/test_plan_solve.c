@@ -15,8 +15,8 @@ enum { PACKAGES_MAX = 5, RELEASES_MAX = 4 };
 
 struct world {
     struct arena a;
-    struct solve_package packages[PACKAGES_MAX];
-    const struct solve_package *installed[PACKAGES_MAX];
+    struct plan_solve_package packages[PACKAGES_MAX];
+    const struct plan_solve_package *installed[PACKAGES_MAX];
     size_t n, n_installed;
 };
 
@@ -36,7 +36,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static const struct solve_package *find(void *arg, const char *name)
+static const struct plan_solve_package *find(void *arg, const char *name)
 {
     struct world *w = arg;
     for (size_t i = 0; i < w->n; i++) {
@@ -49,18 +49,19 @@ static const struct solve_package *find(void *arg, const char *name)
 }
 
 /* "2.0: a>=1 b==3" */
-static struct solve_release release(struct world *w, const char *text)
+static struct plan_solve_release release(struct world *w, const char *text)
 {
     struct str rest = str_of(text);
-    VEC(struct solve_need) needs = {0};
-    struct solve_release r = {.version = str_dup(&w->a, str_trim(str_cut(&rest, ':')))};
+    VEC(struct plan_solve_need) needs = {0};
+    struct plan_solve_release r = {.version = str_dup(&w->a, str_trim(str_cut(&rest, ':')))};
     rest = rest.s ? str_trim(rest) : rest;
     while (rest.s && rest.n) {
         struct str one = str_cut(&rest, ' ');
         size_t n = strcspn(str_dup(&w->a, one), "=<>!");
-        struct solve_need need;
-        assert_true(solve_need_init(&w->a, arena_strndup(&w->a, one.s, n),
-                                    arena_strndup(&w->a, one.s + n, one.n - n), "its row", &need));
+        struct plan_solve_need need;
+        assert_true(plan_solve_need_init(&w->a, arena_strndup(&w->a, one.s, n),
+                                         arena_strndup(&w->a, one.s + n, one.n - n), "its row",
+                                         &need));
         VEC_PUSH(&w->a, &needs, need);
     }
     r.needs = needs.items;
@@ -69,19 +70,19 @@ static struct solve_release release(struct world *w, const char *text)
 }
 
 /* Adds "name", installed (or NULL), and the others, the best first and separated by "|". */
-static struct solve_package *package(struct world *w, const char *name, const char *installed,
-                                     const char *others)
+static struct plan_solve_package *package(struct world *w, const char *name, const char *installed,
+                                          const char *others)
 {
-    struct solve_package *p = &w->packages[w->n++];
-    VEC(struct solve_release) list = {0};
-    *p = (struct solve_package){.name = name, .known = others != NULL};
+    struct plan_solve_package *p = &w->packages[w->n++];
+    VEC(struct plan_solve_release) list = {0};
+    *p = (struct plan_solve_package){.name = name, .known = others != NULL};
     for (struct str rest = str_of(others); rest.s && rest.n;) {
         VEC_PUSH(&w->a, &list, release(w, str_dup(&w->a, str_trim(str_cut(&rest, '|')))));
     }
     p->releases = list.items;
     p->n_releases = list.n;
     if (installed) {
-        struct solve_release *r = arena_alloc(&w->a, sizeof *r);
+        struct plan_solve_release *r = arena_alloc(&w->a, sizeof *r);
         *r = release(w, installed);
         p->installed = r;
         w->installed[w->n_installed++] = p;
@@ -89,25 +90,27 @@ static struct solve_package *package(struct world *w, const char *name, const ch
     return p;
 }
 
-static struct solve_answer ask(struct world *w, const struct solve_goal *goals, size_t n)
+static struct plan_solve_answer ask(struct world *w, const struct plan_solve_goal *goals, size_t n)
 {
-    struct solve_answer answer;
-    struct solve_problem problem = {.find = find, .arg = w, .installed = w->installed,
+    struct plan_solve_answer answer;
+    struct plan_solve_problem problem = {.find = find, .arg = w, .installed = w->installed,
                                     .n_installed = w->n_installed, .goals = goals, .n_goals = n};
     solve(&w->a, &problem, &answer);
     return answer;
 }
 
-static struct solve_goal move(const struct solve_package *p)
+static struct plan_solve_goal move(const struct plan_solve_package *p)
 {
-    return (struct solve_goal){p, false, p->releases, p->n_releases, "asked for"};
+    return (struct plan_solve_goal){p, false, p->releases, p->n_releases, "asked for"};
 }
 
 /* "a 2.0, b 3" */
-static const char *words(struct world *w, const struct solve_answer *s)
+static const char *words(struct world *w, const struct plan_solve_answer *s)
 {
-    const char *text = s->outcome == SOLVE_FOUND ? "" : s->outcome == SOLVE_NONE ? "none" : "bound";
-    for (size_t i = 0; s->outcome == SOLVE_FOUND && i < s->changes.n; i++) {
+    const char *text = s->outcome == PLAN_SOLVE_FOUND  ? ""
+                       : s->outcome == PLAN_SOLVE_NONE ? "none"
+                                                       : "bound";
+    for (size_t i = 0; s->outcome == PLAN_SOLVE_FOUND && i < s->changes.n; i++) {
         text = arena_printf(&w->a, "%s%s%s %s", text, i ? ", " : "", s->changes.items[i].package->name,
                             s->changes.items[i].release->version);
     }
@@ -117,22 +120,22 @@ static const char *words(struct world *w, const struct solve_answer *s)
 static void newest_of_what_fits(void **state)
 {
     struct world *w = *state;
-    struct solve_package *a = package(w, "a", "1.0", "3.0: b>=2|2.0: b>=1");
+    struct plan_solve_package *a = package(w, "a", "1.0", "3.0: b>=2|2.0: b>=1");
     (void)package(w, "b", "1.5", "2.5|2.0");
-    struct solve_goal goal = move(a);
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_goal goal = move(a);
+    struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "a 2.0"); // one change, not two
 }
 
 static void what_pins_it_moves_with_it(void **state)
 {
     struct world *w = *state;
-    struct solve_package *torch = package(w, "torch", "2.5.1: lib==12.4", "2.8.0: lib==12.8");
+    struct plan_solve_package *torch = package(w, "torch", "2.5.1: lib==12.4", "2.8.0: lib==12.8");
     (void)package(w, "lib", "12.4", "12.9|12.8");
     (void)package(w, "vision", "0.20: torch==2.5.1", "0.24: torch==2.9|0.23: torch==2.8.0");
     (void)package(w, "other", "1: torch>=2", "2");
-    struct solve_goal goal = move(torch);
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_goal goal = move(torch);
+    struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "torch 2.8.0, lib 12.8, vision 0.23");
 }
 
@@ -140,20 +143,20 @@ static void what_pins_it_moves_with_it(void **state)
 static void pinned_version_without_a_row(void **state)
 {
     struct world *w = *state;
-    struct solve_package *a = package(w, "a", "1", "2: b==7.1");
+    struct plan_solve_package *a = package(w, "a", "1", "2: b==7.1");
     (void)package(w, "b", "6", "8");
-    struct solve_goal goal = move(a);
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_goal goal = move(a);
+    struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "a 2, b 7.1");
 }
 
 static void what_is_not_known_stays(void **state)
 {
     struct world *w = *state;
-    struct solve_package *a = package(w, "a", "1", "2: b<2");
+    struct plan_solve_package *a = package(w, "a", "1", "2: b<2");
     (void)package(w, "b", "2.3", NULL);
-    struct solve_goal goal = move(a);
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_goal goal = move(a);
+    struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "none");
     assert_int_equal(s.contradictions.n, 1);
     assert_string_equal(s.contradictions.items[0],
@@ -164,11 +167,11 @@ static void what_is_not_known_stays(void **state)
 static void pins_that_contradict(void **state)
 {
     struct world *w = *state;
-    struct solve_package *a = package(w, "a", "1", "2: lib==9.1"), *b;
+    struct plan_solve_package *a = package(w, "a", "1", "2: lib==9.1"), *b;
     b = package(w, "b", "1", "2: lib==9.10");
     (void)package(w, "lib", "9.1", "9.10");
-    struct solve_goal goals[] = {move(a), move(b)};
-    struct solve_answer s = ask(w, goals, 2);
+    struct plan_solve_goal goals[] = {move(a), move(b)};
+    struct plan_solve_answer s = ask(w, goals, 2);
     assert_string_equal(words(w, &s), "none");
     assert_non_null(strstr(s.contradictions.items[0], "b 2 needs lib==9.10"));
     assert_non_null(strstr(s.contradictions.items[0], "a 2 needs lib==9.1 "));
@@ -178,28 +181,28 @@ static void pins_that_contradict(void **state)
 static void old_wounds_are_left_alone(void **state)
 {
     struct world *w = *state;
-    struct solve_package *a = package(w, "a", "1", "2");
+    struct plan_solve_package *a = package(w, "a", "1", "2");
     (void)package(w, "b", "1", "2");
     (void)package(w, "c", "1: b>=2", "2");
-    struct solve_goal goal = move(a);
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_goal goal = move(a);
+    struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "a 2");
 }
 
 /* What would overwrite the files of something else is not installed beside it. */
 static void files_are_not_overwritten(void **state)
 {
-    static const struct solve_collision collision = {"lib13", "lib/folder"};
+    static const struct plan_solve_collision collision = {"lib13", "lib/folder"};
     struct world *w = *state;
-    struct solve_package *a = package(w, "a", "1", "3: lib12|2");
-    struct solve_package *lib12 = package(w, "lib12", NULL, "12.1");
+    struct plan_solve_package *a = package(w, "a", "1", "3: lib12|2");
+    struct plan_solve_package *lib12 = package(w, "lib12", NULL, "12.1");
     (void)package(w, "lib13", "13.0", NULL);
     lib12->collisions = &collision;
     lib12->n_collisions = 1;
-    struct solve_release r = release(w, "3: lib12");
-    ((struct solve_need *)r.needs)->files = true;
-    struct solve_goal goal = move(a), only = {a, false, &r, 1, "asked for"};
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_release r = release(w, "3: lib12");
+    ((struct plan_solve_need *)r.needs)->files = true;
+    struct plan_solve_goal goal = move(a), only = {a, false, &r, 1, "asked for"};
+    struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "a 2");
     s = ask(w, &only, 1);
     assert_string_equal(words(w, &s), "none");
@@ -207,8 +210,8 @@ static void files_are_not_overwritten(void **state)
                         "a 3 needs lib12 (its row), but lib12 12.1 would overwrite files of lib13 "
                         "13.0 in lib/folder");
     lib12->installed = &lib12->releases[0]; // both are there already
-    struct solve_release moved = release(w, "12.2");
-    struct solve_goal other = {lib12, false, &moved, 1, "asked for"};
+    struct plan_solve_release moved = release(w, "12.2");
+    struct plan_solve_goal other = {lib12, false, &moved, 1, "asked for"};
     s = ask(w, &other, 1);
     assert_string_equal(words(w, &s), "lib12 12.2");
 }
@@ -220,11 +223,11 @@ static void the_bound_is_said(void **state)
     for (int i = 2; i < 160; i++) {
         many = arena_printf(&w->a, "%s|%d: z==%d", many, i, i);
     }
-    struct solve_package *x = package(w, "x", "0", many), *y = package(w, "y", "0", many);
-    struct solve_package *v = package(w, "v", "0", many);
-    struct solve_package *z = package(w, "z", "0", NULL);
-    struct solve_goal goals[] = {move(x), move(y), move(v), {.package = z, .stay = true}};
-    struct solve_answer s = ask(w, goals, 4);
+    struct plan_solve_package *x = package(w, "x", "0", many), *y = package(w, "y", "0", many);
+    struct plan_solve_package *v = package(w, "v", "0", many);
+    struct plan_solve_package *z = package(w, "z", "0", NULL);
+    struct plan_solve_goal goals[] = {move(x), move(y), move(v), {.package = z, .stay = true}};
+    struct plan_solve_answer s = ask(w, goals, 4);
     assert_string_equal(words(w, &s), "bound");
 }
 
@@ -251,7 +254,7 @@ static const char *random_release(struct world *w, size_t self, size_t n, size_t
     return text;
 }
 
-static const struct solve_release *pick(const struct solve_package *p, size_t i)
+static const struct plan_solve_release *pick(const struct plan_solve_package *p, size_t i)
 {
     return i == 0 ? p->installed : &p->releases[i - 1];
 }
@@ -261,11 +264,11 @@ static const struct solve_release *pick(const struct solve_package *p, size_t i)
 static bool holds(struct world *w, const size_t *at)
 {
     for (size_t i = 0; i < w->n; i++) {
-        const struct solve_release *r = pick(&w->packages[i], at[i]);
+        const struct plan_solve_release *r = pick(&w->packages[i], at[i]);
         for (size_t k = 0; k < r->n_needs; k++) {
             size_t t = (size_t)(r->needs[k].package[0] - 'a');
-            bool before = solve_need_fits(&r->needs[k], w->packages[t].installed->version);
-            bool now = solve_need_fits(&r->needs[k], pick(&w->packages[t], at[t])->version);
+            bool before = plan_solve_need_fits(&r->needs[k], w->packages[t].installed->version);
+            bool now = plan_solve_need_fits(&r->needs[k], pick(&w->packages[t], at[t])->version);
             if (!now && (at[i] || (at[t] && before))) {
                 return false;
             }
@@ -310,13 +313,13 @@ static void check_random(struct world *w)
         }
         (void)package(w, names[i], random_release(w, i, n, have), others);
     }
-    struct solve_goal goal = move(&w->packages[0]);
-    struct solve_answer s = ask(w, &goal, 1);
+    struct plan_solve_goal goal = move(&w->packages[0]);
+    struct plan_solve_answer s = ask(w, &goal, 1);
     size_t best = fewest(w);
-    assert_int_equal(s.outcome, best ? SOLVE_FOUND : SOLVE_NONE);
+    assert_int_equal(s.outcome, best ? PLAN_SOLVE_FOUND : PLAN_SOLVE_NONE);
     assert_int_equal(s.changes.n, best);
     for (size_t i = 0; i < s.changes.n; i++) {
-        const struct solve_package *p = s.changes.items[i].package;
+        const struct plan_solve_package *p = s.changes.items[i].package;
         at[p - w->packages] = (size_t)(s.changes.items[i].release - p->releases) + 1;
     }
     assert_true(!best || holds(w, at));
