@@ -17,8 +17,8 @@ enum { PATCHELF_MS = 120000, OUTPUT_BYTES_MAX = 64 << 10, HOOK_LINE_BYTES_MAX = 
 /* What a step needs while it is carried out. */
 struct doing {
     struct model *m;
-    const struct mend_apply_options *o;
-    struct mend_work *w;
+    const struct apply_options *o;
+    struct apply_work *w;
     const struct plan_step *step;
 };
 
@@ -32,7 +32,7 @@ static const char *own_folder(struct model *m)
                             : NULL;
 }
 
-const char *mend_hook_site(struct model *m)
+const char *apply_hook_site(struct model *m)
 {
     const char *prefix = m->env ? model_real_path(m, m->env->prefix) : NULL;
     for (size_t i = 0; prefix && i < m->env->paths_n; i++) {
@@ -45,10 +45,10 @@ const char *mend_hook_site(struct model *m)
     return NULL;
 }
 
-static int open_place(struct model *m, bool is_system, struct mend_place *ret, struct gm_err *err)
+static int open_place(struct model *m, bool is_system, struct apply_place *ret, struct gm_err *err)
 {
     const char *folder = own_folder(m);
-    *ret = MEND_PLACE_EMPTY;
+    *ret = APPLY_PLACE_EMPTY;
     if (!folder && !is_system) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "the target has no folder of its own");
     }
@@ -57,10 +57,10 @@ static int open_place(struct model *m, bool is_system, struct mend_place *ret, s
                           "%s is the system's Python: its files are changed with --system only",
                           m->env->prefix);
     }
-    return place_open(ret, m->arena, m->root, folder, is_system, err);
+    return apply_place_open(ret, m->arena, m->root, folder, is_system, err);
 }
 
-static const char *variable(const struct mend_apply_options *o, const char *name)
+static const char *variable(const struct apply_options *o, const char *name)
 {
     size_t n = strlen(name);
     for (size_t i = 0; i < o->n_env; i++) {
@@ -79,8 +79,8 @@ static int put_links(const struct doing *d, struct gm_err *err)
     for (size_t i = 0; rc == 0 && i < d->step->n_links; i++) {
         const struct plan_link *l = &d->step->links[i];
         const char *path;
-        rc = place_relative(d->w->place, d->m->root, l->path, &path, err);
-        rc = rc < 0 ? rc : work_put_link(d->w, path, l->target, err);
+        rc = apply_place_relative(d->w->place, d->m->root, l->path, &path, err);
+        rc = rc < 0 ? rc : apply_work_put_link(d->w, path, l->target, err);
     }
     return rc;
 }
@@ -89,8 +89,9 @@ static int put_in_site(const struct doing *d, const char *site, const char *name
                        struct gm_err *err)
 {
     const char *path;
-    int rc = place_relative(d->w->place, d->m->root, path_join(d->m->arena, site, name), &path, err);
-    return rc < 0 ? rc : work_put_file(d->w, path, 0644, text, err);
+    int rc = apply_place_relative(d->w->place, d->m->root, path_join(d->m->arena, site, name),
+                                  &path, err);
+    return rc < 0 ? rc : apply_work_put_file(d->w, path, 0644, text, err);
 }
 
 /* The module first: the line that imports it must never stand alone. */
@@ -98,7 +99,7 @@ static int put_hook(const struct doing *d, struct gm_err *err)
 {
     struct model *m = d->m;
     const struct plan_step *s = d->step;
-    const char *site = mend_hook_site(m), *prefix = model_real_path(m, m->env->prefix);
+    const char *site = apply_hook_site(m), *prefix = model_real_path(m, m->env->prefix);
     if (!site || !prefix) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "no site-packages folder inside %s",
                           m->env->prefix);
@@ -108,9 +109,9 @@ static int put_hook(const struct doing *d, struct gm_err *err)
                           "away)", model_command(m, "disable", ""));
     }
     struct str module =
-        hook_module(m->arena, prefix, site, s->modules, s->n_modules, s->paths, s->n_paths);
+        apply_hook_module(m->arena, prefix, site, s->modules, s->n_modules, s->paths, s->n_paths);
     int rc = put_in_site(d, site, MODEL_HOOK_MODULE, module, err);
-    return rc < 0 ? rc : put_in_site(d, site, MODEL_HOOK_PTH, hook_pth(), err);
+    return rc < 0 ? rc : put_in_site(d, site, MODEL_HOOK_PTH, apply_hook_pth(), err);
 }
 
 /* ------------------------------------------------------------------ RPATH and RUNPATH */
@@ -191,8 +192,8 @@ static int edit_elf(const struct doing *d, struct gm_err *err)
         return gm_err_set(err, GM_ERR_FORMAT, "%s is not what it was when the plan was made",
                           d->step->file);
     }
-    int rc = place_relative(d->w->place, d->m->root, real, &path, err);
-    return rc < 0 ? rc : work_edit_file(d->w, path, run_patchelf, (void *)d, err);
+    int rc = apply_place_relative(d->w->place, d->m->root, real, &path, err);
+    return rc < 0 ? rc : apply_work_edit_file(d->w, path, run_patchelf, (void *)d, err);
 }
 
 /* ------------------------------------------------------------------ packages */
@@ -271,7 +272,7 @@ static int run_installer(void *arg, struct gm_err *err)
 
 static int install(const struct doing *d, struct gm_err *err)
 {
-    return work_run(d->w, run_installer, (void *)d, err);
+    return apply_work_run(d->w, run_installer, (void *)d, err);
 }
 
 /* ------------------------------------------------------------------ steps */
@@ -317,19 +318,19 @@ static const struct {
     [PLAN_TEXT] = {.never = "it has a step that only a person can do"},
 };
 
-bool mend_step_is_left(const struct plan_way *way, const struct plan_step *step)
+bool apply_step_is_left(const struct plan_way *way, const struct plan_step *step)
 {
     return way->reach == PLAN_PIP && step->kind == PLAN_SET_ENV;
 }
 
 /* Why nothing can be changed in the target's place by this user; NULL: it can, as far as can be
  * seen without trying. */
-static const char *place_objection(struct model *m, const struct mend_apply_options *o)
+static const char *place_objection(struct model *m, const struct apply_options *o)
 {
-    struct mend_place p = MEND_PLACE_EMPTY;
+    struct apply_place p = APPLY_PLACE_EMPTY;
     struct gm_err err;
     const char *why = NULL;
-    int fd = open_place(m, o->is_system, &p, &err) < 0 ? -1 : place_folder(&p, ".", &err);
+    int fd = open_place(m, o->is_system, &p, &err) < 0 ? -1 : apply_place_folder(&p, ".", &err);
     if (fd < 0) {
         why = arena_strdup(m->arena, err.text);
     } else if (faccessat(fd, ".", W_OK, AT_EACCESS) < 0) {
@@ -339,19 +340,19 @@ static const char *place_objection(struct model *m, const struct mend_apply_opti
     if (fd >= 0) {
         (void)close(fd); // only looked at
     }
-    place_close(&p);
+    apply_place_close(&p);
     return why;
 }
 
-const char *mend_apply_objection(struct model *m, const struct plan_way *way,
-                                 const struct mend_apply_options *o)
+const char *apply_objection(struct model *m, const struct plan_way *way,
+                            const struct apply_options *o)
 {
     const char *why = m->pid          ? "a running process cannot be changed; name its environment"
                       : !way->steps.n ? "it has no steps"
                                       : NULL;
     for (size_t i = 0; !why && i < way->steps.n; i++) {
         const struct doing d = {.m = m, .o = o, .step = &way->steps.items[i]};
-        why = mend_step_is_left(way, d.step) ? NULL : actions[d.step->kind].never;
+        why = apply_step_is_left(way, d.step) ? NULL : actions[d.step->kind].never;
         if (!why && actions[d.step->kind].objection) {
             why = actions[d.step->kind].objection(&d);
         }
@@ -359,14 +360,14 @@ const char *mend_apply_objection(struct model *m, const struct plan_way *way,
     return why ? why : place_objection(m, o);
 }
 
-const struct plan_way *mend_apply_best(struct model *m, const struct plan *plan,
-                                       const struct mend_apply_options *o, const char **ret_why)
+const struct plan_way *apply_best(struct model *m, const struct plan *plan,
+                                  const struct apply_options *o, const char **ret_why)
 {
     const struct plan_way *best = NULL;
     const char *first = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
-        const char *why = mend_apply_objection(m, way, o);
+        const char *why = apply_objection(m, way, o);
         bool nearer = why && (!first || way->reach == PLAN_PIP);
         first = nearer ? why : first;
         if (!why && (!best || plan_way_errors(way) > plan_way_errors(best))) {
@@ -384,28 +385,28 @@ static int carry_out(struct doing *d, const struct plan_way *way, struct gm_err 
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < way->steps.n; i++) {
         d->step = &way->steps.items[i];
-        if (!mend_step_is_left(way, d->step)) {
+        if (!apply_step_is_left(way, d->step)) {
             rc = actions[d->step->kind].carry_out(d, err);
         }
     }
     return rc;
 }
 
-int mend_take_back(struct mend_applied *applied, struct gm_err *err)
+int apply_take_back(struct apply_session *applied, struct gm_err *err)
 {
     unsigned id;
-    work_close(&applied->work);
-    return work_undo(&applied->place, applied->id, &id, err);
+    apply_work_close(&applied->work);
+    return apply_work_undo(&applied->place, applied->id, &id, err);
 }
 
 /* After a failure: as it was, or the user learns that it is not. */
-static void roll_back(struct model *m, const struct mend_apply_options *o,
-                      struct mend_applied *applied, struct gm_err *err)
+static void roll_back(struct model *m, const struct apply_options *o, struct apply_session *applied,
+                      struct gm_err *err)
 {
     struct gm_err again;
     unsigned count;
-    work_close(&applied->work);
-    if (work_recover(&applied->place, &count, &again) < 0) {
+    apply_work_close(&applied->work);
+    if (apply_work_recover(&applied->place, &count, &again) < 0) {
         struct gm_err first = *err;
         (void)gm_err_set(err, first.code, "%.120s; taking back what was done so far failed too "
                          "(%.100s): it is finished by %s", first.text, again.text,
@@ -413,93 +414,94 @@ static void roll_back(struct model *m, const struct mend_apply_options *o,
     }
 }
 
-int mend_apply(struct model *m, const struct plan_way *way, const struct mend_apply_options *o,
-               struct mend_applied *ret, struct gm_err *err)
+int apply_way(struct model *m, const struct plan_way *way, const struct apply_options *o,
+              struct apply_session *ret, struct gm_err *err)
 {
-    *ret = (struct mend_applied){.place = MEND_PLACE_EMPTY, .work = MEND_WORK_EMPTY};
-    const char *why = mend_apply_objection(m, way, o);
+    *ret = (struct apply_session){.place = APPLY_PLACE_EMPTY, .work = APPLY_WORK_EMPTY};
+    const char *why = apply_objection(m, way, o);
     if (why) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s", why);
     }
     int rc = open_place(m, o->is_system, &ret->place, err);
-    rc = rc < 0 ? rc : place_lock(&ret->place, err);
+    rc = rc < 0 ? rc : apply_place_lock(&ret->place, err);
     unsigned recovered;
-    rc = rc < 0 ? rc : work_recover(&ret->place, &recovered, err);
+    rc = rc < 0 ? rc : apply_work_recover(&ret->place, &recovered, err);
     if (rc < 0 || recovered) { // the plan was made of another tree
         return rc < 0 ? rc : gm_err_set(err, GM_ERR_LOOK, "the files have changed; try again");
     }
     struct doing d = {.m = m, .o = o, .w = &ret->work};
-    rc = work_begin(&ret->work, &ret->place, o->what, way->title, err);
+    rc = apply_work_begin(&ret->work, &ret->place, o->what, way->title, err);
     ret->id = ret->work.journal.id;
     rc = rc < 0 ? rc : carry_out(&d, way, err);
-    rc = rc < 0 ? rc : work_finish(&ret->work, err);
+    rc = rc < 0 ? rc : apply_work_finish(&ret->work, err);
     if (rc < 0) {
         roll_back(m, o, ret, err);
     }
     return rc;
 }
 
-int mend_verified(struct mend_applied *applied, const char *how, struct gm_err *err)
+int apply_verified(struct apply_session *applied, const char *how, struct gm_err *err)
 {
-    return work_verified(&applied->work, how, err);
+    return apply_work_verified(&applied->work, how, err);
 }
 
-void mend_applied_close(struct mend_applied *applied)
+void apply_close(struct apply_session *applied)
 {
-    work_close(&applied->work);
-    place_close(&applied->place);
+    apply_work_close(&applied->work);
+    apply_place_close(&applied->place);
 }
 
 /* ------------------------------------------------------------------ taking back, listing */
 
 /* The latest journal of a command; 0 if there is none. */
-static int latest_of(struct mend_place *p, const char *what, unsigned *ret, struct gm_err *err)
+static int latest_of(struct apply_place *p, const char *what, unsigned *ret, struct gm_err *err)
 {
-    struct mend_list list;
-    int rc = work_list(p, &list, err);
+    struct apply_list list;
+    int rc = apply_work_list(p, &list, err);
     *ret = 0;
     for (size_t i = 0; rc == 0 && i < list.items.n; i++) {
-        const struct mend_listed *l = &list.items.items[i];
+        const struct apply_listed *l = &list.items.items[i];
         *ret = !l->error && l->journal.begun && strcmp(l->journal.what, what) == 0 ? l->id : *ret;
     }
     return rc;
 }
 
-int mend_undo(struct model *m, bool is_system, unsigned id, const char *what, unsigned *ret_id,
-              struct gm_err *err)
+int apply_undo(struct model *m, bool is_system, unsigned id, const char *what, unsigned *ret_id,
+               struct gm_err *err)
 {
-    struct mend_place place;
+    struct apply_place place;
     *ret_id = 0;
     int rc = open_place(m, is_system, &place, err);
-    rc = rc < 0 ? rc : place_lock(&place, err);
+    rc = rc < 0 ? rc : apply_place_lock(&place, err);
     rc = rc < 0 || !what ? rc : latest_of(&place, what, &id, err);
     bool none = what && id == 0;
     if (rc == 0) {
-        rc = none ? place_sweep(&place, err) : work_undo(&place, id, ret_id, err);
+        rc = none ? apply_place_sweep(&place, err) : apply_work_undo(&place, id, ret_id, err);
     }
-    place_close(&place);
+    apply_place_close(&place);
     return rc;
 }
 
 /* One file of the hook. */
-static int remove_from(struct mend_place *p, struct root *root, const char *path, struct gm_err *err)
+static int remove_from(struct apply_place *p, struct root *root, const char *path,
+                       struct gm_err *err)
 {
     const char *relative;
-    int rc = place_relative(p, root, path, &relative, err);
-    int dir = rc < 0 ? rc : place_folder(p, place_parent(p, relative), err);
+    int rc = apply_place_relative(p, root, path, &relative, err);
+    int dir = rc < 0 ? rc : apply_place_folder(p, apply_place_parent(p, relative), err);
     if (dir < 0) {
         return dir;
     }
-    rc = place_remove(dir, path_base(relative), err);
+    rc = apply_place_remove(dir, path_base(relative), err);
     (void)close(dir); // a folder
     return rc;
 }
 
-int mend_remove_hook(struct model *m, const char **ret_site, struct gm_err *err)
+int apply_remove_hook(struct model *m, const char **ret_site, struct gm_err *err)
 {
-    struct mend_place place;
-    struct str line, own = hook_pth();
-    const char *site = mend_hook_site(m);
+    struct apply_place place;
+    struct str line, own = apply_hook_pth();
+    const char *site = apply_hook_site(m);
     *ret_site = NULL;
     if (!site || !model_hook_read(m->root, m->arena, site, NULL)) {
         return 0;
@@ -510,35 +512,35 @@ int mend_remove_hook(struct model *m, const char **ret_site, struct gm_err *err)
                           pth);
     }
     int rc = open_place(m, false, &place, err);
-    rc = rc < 0 ? rc : place_lock(&place, err);
+    rc = rc < 0 ? rc : apply_place_lock(&place, err);
     rc = rc < 0 ? rc : remove_from(&place, m->root, pth, err); // it must never stand alone
     rc = rc < 0 ? rc : remove_from(&place, m->root, path_join(m->arena, site, MODEL_HOOK_MODULE),
                                    err);
-    place_close(&place);
+    apply_place_close(&place);
     *ret_site = rc < 0 ? NULL : site;
     return rc;
 }
 
-int mend_recover(struct model *m, bool is_system, unsigned *ret_count, struct gm_err *err)
+int apply_recover(struct model *m, bool is_system, unsigned *ret_count, struct gm_err *err)
 {
-    struct mend_place place;
-    struct gm_err none; // said by mend_apply(), should it come to that
+    struct apply_place place;
+    struct gm_err none; // said by apply_way(), should it come to that
     *ret_count = 0;
     if (open_place(m, is_system, &place, &none) < 0) {
         return 0;
     }
-    int rc = place_lock(&place, err);
-    rc = rc < 0 ? rc : work_recover(&place, ret_count, err);
-    place_close(&place);
+    int rc = apply_place_lock(&place, err);
+    rc = rc < 0 ? rc : apply_work_recover(&place, ret_count, err);
+    apply_place_close(&place);
     return rc;
 }
 
-int mend_list_journals(struct model *m, bool is_system, struct mend_list *ret, struct gm_err *err)
+int apply_list_journals(struct model *m, bool is_system, struct apply_list *ret, struct gm_err *err)
 {
-    struct mend_place place;
-    *ret = (struct mend_list){0};
+    struct apply_place place;
+    *ret = (struct apply_list){0};
     int rc = open_place(m, is_system, &place, err);
-    rc = rc < 0 ? rc : work_list(&place, ret, err);
-    place_close(&place);
+    rc = rc < 0 ? rc : apply_work_list(&place, ret, err);
+    apply_place_close(&place);
     return rc;
 }

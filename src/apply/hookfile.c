@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-extern const char mend_hookfile_py[]; // src/apply/hookfile.py, embedded by the build
+extern const char apply_hookfile_py[]; // src/apply/hookfile.py, embedded by the build
 
 /* Bytecode would be a third file that nobody wrote down: the flag is set for this import alone. */
 static const char pth_line[] =
     "import sys; _d = sys.dont_write_bytecode; sys.dont_write_bytecode = True; "
     "import _gpumend_hook; sys.dont_write_bytecode = _d\n";
 
-struct str hook_pth(void)
+struct str apply_hook_pth(void)
 {
     return STR(pth_line);
 }
@@ -47,9 +47,9 @@ static const char *relative(struct arena *a, const char *prefix, const char *sit
     return arena_printf(a, "%s%s", up, path + same + 1);
 }
 
-struct str hook_module(struct arena *a, const char *prefix, const char *site,
-                       const char *const *modules, size_t n_modules, const char *const *paths,
-                       size_t n_paths)
+struct str apply_hook_module(struct arena *a, const char *prefix, const char *site,
+                             const char *const *modules, size_t n_modules, const char *const *paths,
+                             size_t n_paths)
 {
     const char *text = "\"\"\"Written by gpumend; `gpumend disable` takes it away.\"\"\"\n"
                        "import os\nimport sys\n\nMODULES = (";
@@ -61,5 +61,5 @@ struct str hook_module(struct arena *a, const char *prefix, const char *site,
         text = arena_printf(a, "%s    %s,\n", text,
                             literal(a, relative(a, prefix, site, paths[i])));
     }
-    return str_of(arena_printf(a, "%s)\n%s", text, mend_hookfile_py));
+    return str_of(arena_printf(a, "%s)\n%s", text, apply_hookfile_py));
 }

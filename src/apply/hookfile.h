@@ -16,12 +16,12 @@
 #include "model/hook.h"
 
 /* The line that MODEL_HOOK_PTH consists of. */
-struct str hook_pth(void);
+struct str apply_hook_pth(void);
 
 /* The text of MODEL_HOOK_MODULE. `prefix` and `site` are absolute and without links, `paths`
  * absolute. In the arena. */
-struct str hook_module(struct arena *a, const char *prefix, const char *site,
-                       const char *const *modules, size_t n_modules, const char *const *paths,
-                       size_t n_paths);
+struct str apply_hook_module(struct arena *a, const char *prefix, const char *site,
+                             const char *const *modules, size_t n_modules, const char *const *paths,
+                             size_t n_paths);
 
 #endif

@@ -72,8 +72,8 @@ static uint64_t chained(uint64_t before, struct str line)
     return str_hash(parts, sizeof parts);
 }
 
-struct str journal_record(struct arena *a, uint64_t *chain, const char *kind,
-                          const char *const *fields)
+struct str apply_journal_record(struct arena *a, uint64_t *chain, const char *kind,
+                                const char *const *fields)
 {
     const char *text = kind;
     for (; fields && *fields; fields += 2) {
@@ -87,13 +87,13 @@ struct str journal_record(struct arena *a, uint64_t *chain, const char *kind,
 
 /* ------------------------------------------------------------------ signatures */
 
-struct journal_sig journal_sig_of(const struct stat *st, const char *link)
+struct apply_journal_sig apply_journal_sig_of(const struct stat *st, const char *link)
 {
     char type = S_ISREG(st->st_mode)   ? 'f'
                 : S_ISDIR(st->st_mode) ? 'd'
                 : S_ISLNK(st->st_mode) ? 'l'
                                        : 'o';
-    return (struct journal_sig){
+    return (struct apply_journal_sig){
         .type = type,
         .mode = st->st_mode & 07777,
         .uid = st->st_uid,
@@ -106,7 +106,7 @@ struct journal_sig journal_sig_of(const struct stat *st, const char *link)
     };
 }
 
-char *journal_sig_text(struct arena *a, const struct journal_sig *s)
+char *apply_journal_sig_text(struct arena *a, const struct apply_journal_sig *s)
 {
     if (s->type == '-') {
         return arena_strdup(a, "-");
@@ -157,10 +157,10 @@ static bool parse_time(struct str s, struct timespec *ret)
     return true;
 }
 
-bool journal_sig_parse(struct arena *a, struct str text, struct journal_sig *ret)
+bool apply_journal_sig_parse(struct arena *a, struct str text, struct apply_journal_sig *ret)
 {
     (void)a; // a signature holds no text of its own
-    *ret = (struct journal_sig){.type = '-'};
+    *ret = (struct apply_journal_sig){.type = '-'};
     if (str_is(text, "-")) {
         return true;
     }
@@ -176,12 +176,12 @@ bool journal_sig_parse(struct arena *a, struct str text, struct journal_sig *ret
            parse_time(mtime, &ret->mtime) && parse_time(text, &ret->atime);
 }
 
-bool journal_same_mtime(const struct journal_sig *a, const struct journal_sig *b)
+bool apply_journal_same_mtime(const struct apply_journal_sig *a, const struct apply_journal_sig *b)
 {
     return a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec;
 }
 
-bool journal_sig_same(const struct journal_sig *a, const struct journal_sig *b)
+bool apply_journal_sig_same(const struct apply_journal_sig *a, const struct apply_journal_sig *b)
 {
     if (a->type != b->type || a->type == '-') {
         return a->type == b->type;
@@ -191,7 +191,7 @@ bool journal_sig_same(const struct journal_sig *a, const struct journal_sig *b)
     }
     switch (a->type) {
     case 'l': return a->link && b->link && strcmp(a->link, b->link) == 0;
-    case 'f': return a->mode == b->mode && a->size == b->size && journal_same_mtime(a, b);
+    case 'f': return a->mode == b->mode && a->size == b->size && apply_journal_same_mtime(a, b);
     default: return a->mode == b->mode;
     }
 }
@@ -225,10 +225,10 @@ static bool field_hash(const struct record *r, const char *name, uint64_t *ret)
     return hex_u64(str_of(field(r, name)), ret);
 }
 
-static bool field_sig(const struct record *r, const char *name, struct journal_sig *ret)
+static bool field_sig(const struct record *r, const char *name, struct apply_journal_sig *ret)
 {
     const char *text = field(r, name);
-    if (!text || !journal_sig_parse(r->a, str_of(text), ret)) {
+    if (!text || !apply_journal_sig_parse(r->a, str_of(text), ret)) {
         return false;
     }
     if (ret->type == 'l') {
@@ -271,7 +271,7 @@ static bool tmp_fits(const char *tmp, const char *path)
            !strchr(tmp + dir, '/');
 }
 
-static struct journal_folder *folder_of(struct journal *j, const struct record *r)
+static struct apply_journal_folder *folder_of(struct apply_journal *j, const struct record *r)
 {
     const char *path = field(r, "path");
     for (size_t i = 0; path && i < j->folders.n; i++) {
@@ -283,7 +283,7 @@ static struct journal_folder *folder_of(struct journal *j, const struct record *
 }
 
 /* Change n, if it is the last one. */
-static struct journal_change *last_change(struct journal *j, const struct record *r)
+static struct apply_journal_change *last_change(struct apply_journal *j, const struct record *r)
 {
     uint64_t n;
     return field_u64(r, "n", &n) && j->changes.n && n == j->changes.n
@@ -291,7 +291,7 @@ static struct journal_change *last_change(struct journal *j, const struct record
                : NULL;
 }
 
-static bool take_begin(struct journal *j, const struct record *r)
+static bool take_begin(struct apply_journal *j, const struct record *r)
 {
     uint64_t version, id;
     if (j->begun || !field_u64(r, "version", &version) || version != 1 ||
@@ -306,9 +306,9 @@ static bool take_begin(struct journal *j, const struct record *r)
     return j->what && j->title && j->base;
 }
 
-static bool take_folder(struct journal *j, const struct record *r)
+static bool take_folder(struct apply_journal *j, const struct record *r)
 {
-    struct journal_folder f = {.path = field(r, "path")};
+    struct apply_journal_folder f = {.path = field(r, "path")};
     if (!f.path || folder_of(j, r) || (strcmp(f.path, ".") != 0 && !path_is_inside(f.path)) ||
         !field_sig(r, "sig", &f.before) || f.before.type != 'd') {
         return false;
@@ -317,10 +317,10 @@ static bool take_folder(struct journal *j, const struct record *r)
     return true;
 }
 
-static bool take_stage(struct journal *j, const struct record *r)
+static bool take_stage(struct apply_journal *j, const struct record *r)
 {
     uint64_t n;
-    struct journal_change c = {.path = field_path(r, "path"), .tmp = field_path(r, "tmp")};
+    struct apply_journal_change c = {.path = field_path(r, "path"), .tmp = field_path(r, "tmp")};
     if (!field_u64(r, "n", &n) || n != j->changes.n + 1 || !c.path || !c.tmp ||
         !tmp_fits(c.tmp, c.path) || !field_sig(r, "old", &c.before)) {
         return false;
@@ -330,28 +330,28 @@ static bool take_stage(struct journal *j, const struct record *r)
     return true;
 }
 
-static bool take_commit(struct journal *j, const struct record *r)
+static bool take_commit(struct apply_journal *j, const struct record *r)
 {
     static const char *const names[] = {
-        [KEPT_NONE] = "none", [KEPT_LINK] = "link", [KEPT_COPY] = "copy"};
-    struct journal_change *c = last_change(j, r);
+        [APPLY_KEPT_NONE] = "none", [APPLY_KEPT_LINK] = "link", [APPLY_KEPT_COPY] = "copy"};
+    struct apply_journal_change *c = last_change(j, r);
     const char *kept = field(r, "kept");
     if (!c || c->packages || c->committed || !kept || !field_sig(r, "new", &c->after)) {
         return false;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], kept) == 0) {
-            c->kept = (enum journal_kept)i;
-            c->committed = (c->kept == KEPT_NONE) == (c->before.type == '-');
+            c->kept = (enum apply_journal_kept)i;
+            c->committed = (c->kept == APPLY_KEPT_NONE) == (c->before.type == '-');
         }
     }
     return c->committed;
 }
 
-static bool take_packages(struct journal *j, const struct record *r)
+static bool take_packages(struct apply_journal *j, const struct record *r)
 {
     uint64_t n;
-    struct journal_change c = {.path = ".", .packages = true};
+    struct apply_journal_change c = {.path = ".", .packages = true};
     if (!field_u64(r, "n", &n) || n != j->changes.n + 1 ||
         !field_u64(r, "entries", &c.entries_before) || !field_hash(r, "hash", &c.hash_before)) {
         return false;
@@ -361,9 +361,9 @@ static bool take_packages(struct journal *j, const struct record *r)
     return true;
 }
 
-static bool take_packages_done(struct journal *j, const struct record *r)
+static bool take_packages_done(struct apply_journal *j, const struct record *r)
 {
-    struct journal_change *c = last_change(j, r);
+    struct apply_journal_change *c = last_change(j, r);
     if (!c || !c->packages || c->packages_done ||
         !field_u64(r, "entries", &c->entries_after) || !field_hash(r, "hash", &c->hash_after)) {
         return false;
@@ -372,9 +372,9 @@ static bool take_packages_done(struct journal *j, const struct record *r)
     return true;
 }
 
-static bool take_left(struct journal *j, const struct record *r)
+static bool take_left(struct apply_journal *j, const struct record *r)
 {
-    struct journal_folder *f = folder_of(j, r);
+    struct apply_journal_folder *f = folder_of(j, r);
     if (!f || !field_sig(r, "sig", &f->left)) {
         return false;
     }
@@ -382,23 +382,23 @@ static bool take_left(struct journal *j, const struct record *r)
     return true;
 }
 
-static bool take_applied(struct journal *j, const struct record *r)
+static bool take_applied(struct apply_journal *j, const struct record *r)
 {
     (void)r; // it has no fields
     j->applied = true;
     return true;
 }
 
-static bool take_verified(struct journal *j, const struct record *r)
+static bool take_verified(struct apply_journal *j, const struct record *r)
 {
     j->verified = field(r, "how");
     return j->verified && j->applied;
 }
 
-static bool take_theirs(struct journal *j, const struct record *r)
+static bool take_theirs(struct apply_journal *j, const struct record *r)
 {
-    struct journal_folder f = {.path = field(r, "path"), .theirs = true};
-    struct journal_folder *known = folder_of(j, r);
+    struct apply_journal_folder f = {.path = field(r, "path"), .theirs = true};
+    struct apply_journal_folder *known = folder_of(j, r);
     if (known) {
         known->theirs = true;
         return true;
@@ -410,7 +410,7 @@ static bool take_theirs(struct journal *j, const struct record *r)
     return true;
 }
 
-static bool take_undo(struct journal *j, const struct record *r)
+static bool take_undo(struct apply_journal *j, const struct record *r)
 {
     (void)r; // it has no fields
     j->undoing = true;
@@ -419,7 +419,7 @@ static bool take_undo(struct journal *j, const struct record *r)
 
 static const struct {
     const char *kind;
-    bool (*take)(struct journal *j, const struct record *r);
+    bool (*take)(struct apply_journal *j, const struct record *r);
 } kinds[] = {
     {"begin", take_begin},       {"folder", take_folder},
     {"stage", take_stage},       {"commit", take_commit},
@@ -429,7 +429,7 @@ static const struct {
     {"undo", take_undo},
 };
 
-static bool take_record(struct arena *a, struct journal *j, struct str text)
+static bool take_record(struct arena *a, struct apply_journal *j, struct str text)
 {
     struct record r = {.a = a};
     struct str kind = str_cut(&text, ' ');
@@ -463,13 +463,14 @@ static bool line_is_whole(struct str line, uint64_t chain, struct str *ret_text,
     return chained(chain, *ret_text) == hash;
 }
 
-int journal_parse(struct arena *a, struct str log, struct journal *ret, struct gm_err *err)
+int apply_journal_parse(struct arena *a, struct str log, struct apply_journal *ret,
+                        struct gm_err *err)
 {
-    *ret = (struct journal){0};
+    *ret = (struct apply_journal){0};
     struct str rest = log;
     for (size_t number = 1; rest.n; number++) {
-        if (number > JOURNAL_RECORDS_MAX) {
-            return gm_err_set(err, GM_ERR_LIMIT, "more than %d records", JOURNAL_RECORDS_MAX);
+        if (number > APPLY_JOURNAL_RECORDS_MAX) {
+            return gm_err_set(err, GM_ERR_LIMIT, "more than %d records", APPLY_JOURNAL_RECORDS_MAX);
         }
         size_t n = str_find_char(rest, '\n');
         struct str text;
@@ -492,29 +493,31 @@ int journal_parse(struct arena *a, struct str log, struct journal *ret, struct g
     return 0;
 }
 
-enum journal_state journal_state(const struct journal *j)
+enum apply_journal_state apply_journal_state(const struct apply_journal *j)
 {
-    return j->undoing ? JOURNAL_UNDOING : j->applied ? JOURNAL_APPLIED : JOURNAL_INTERRUPTED;
+    return j->undoing   ? APPLY_JOURNAL_UNDOING
+           : j->applied ? APPLY_JOURNAL_APPLIED
+                        : APPLY_JOURNAL_INTERRUPTED;
 }
 
-const char *journal_state_name(enum journal_state state)
+const char *apply_journal_state_name(enum apply_journal_state state)
 {
-    static const char *const names[] = {[JOURNAL_APPLIED] = "applied",
-                                        [JOURNAL_INTERRUPTED] = "interrupted",
-                                        [JOURNAL_UNDOING] = "undo interrupted"};
+    static const char *const names[] = {[APPLY_JOURNAL_APPLIED] = "applied",
+                                        [APPLY_JOURNAL_INTERRUPTED] = "interrupted",
+                                        [APPLY_JOURNAL_UNDOING] = "undo interrupted"};
     return names[state];
 }
 
 /* ------------------------------------------------------------------ scans */
 
-struct str journal_scan_text(struct arena *a, const struct journal_scan *scan)
+struct str apply_journal_scan_text(struct arena *a, const struct apply_journal_scan *scan)
 {
     size_t size = 0, at = 0;
     char **lines = arena_array(a, scan->entries.n + 1, sizeof *lines);
     for (size_t i = 0; i < scan->entries.n; i++) {
-        const struct journal_entry *e = &scan->entries.items[i];
-        lines[i] = arena_printf(a, "%s %s %s\n", journal_sig_text(a, &e->sig), encoded(a, e->path),
-                                e->sig.link ? encoded(a, e->sig.link) : "");
+        const struct apply_journal_entry *e = &scan->entries.items[i];
+        lines[i] = arena_printf(a, "%s %s %s\n", apply_journal_sig_text(a, &e->sig),
+                                encoded(a, e->path), e->sig.link ? encoded(a, e->sig.link) : "");
         size += strlen(lines[i]);
     }
     char *text = arena_alloc(a, size + 1);
@@ -526,12 +529,12 @@ struct str journal_scan_text(struct arena *a, const struct journal_scan *scan)
     return (struct str){text, size};
 }
 
-static bool parse_entry(struct arena *a, struct str line, struct journal_entry *ret)
+static bool parse_entry(struct arena *a, struct str line, struct apply_journal_entry *ret)
 {
     struct str sig = str_cut(&line, ' '), path = str_cut(&line, ' ');
     ret->path = decoded(a, path);
-    if (!line.s || !ret->path || !journal_sig_parse(a, sig, &ret->sig) || ret->sig.type == '-' ||
-        (strcmp(ret->path, ".") != 0 && !path_is_inside(ret->path))) {
+    if (!line.s || !ret->path || !apply_journal_sig_parse(a, sig, &ret->sig) ||
+        ret->sig.type == '-' || (strcmp(ret->path, ".") != 0 && !path_is_inside(ret->path))) {
         return false;
     }
     if (ret->sig.type == 'l') {
@@ -540,16 +543,16 @@ static bool parse_entry(struct arena *a, struct str line, struct journal_entry *
     return ret->sig.type != 'l' || ret->sig.link;
 }
 
-int journal_scan_parse(struct arena *a, struct str text, uint64_t entries, uint64_t hash,
-                       struct journal_scan *ret, struct gm_err *err)
+int apply_journal_scan_parse(struct arena *a, struct str text, uint64_t entries, uint64_t hash,
+                             struct apply_journal_scan *ret, struct gm_err *err)
 {
-    *ret = (struct journal_scan){0};
+    *ret = (struct apply_journal_scan){0};
     if (str_hash(text.s, text.n) != hash) {
         return gm_err_set(err, GM_ERR_FORMAT, "the list of files is damaged");
     }
     struct str line;
     while (str_line(&text, &line)) {
-        struct journal_entry e;
+        struct apply_journal_entry e;
         if (!parse_entry(a, line, &e) ||
             (ret->entries.n && strcmp(ret->entries.items[ret->entries.n - 1].path, e.path) >= 0)) {
             return gm_err_set(err, GM_ERR_FORMAT, "entry %zu of the list of files has no meaning",
@@ -564,10 +567,11 @@ int journal_scan_parse(struct arena *a, struct str text, uint64_t entries, uint6
 
 static int by_path(const void *key, const void *entry)
 {
-    return strcmp(key, ((const struct journal_entry *)entry)->path);
+    return strcmp(key, ((const struct apply_journal_entry *)entry)->path);
 }
 
-const struct journal_entry *journal_scan_find(const struct journal_scan *scan, const char *path)
+const struct apply_journal_entry *apply_journal_scan_find(const struct apply_journal_scan *scan,
+                                                          const char *path)
 {
     return scan->entries.n ? bsearch(path, scan->entries.items, scan->entries.n,
                                      sizeof *scan->entries.items, by_path)

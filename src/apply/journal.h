@@ -43,13 +43,13 @@
 #include "base/str.h"
 
 enum {
-    JOURNAL_BYTES_MAX = 16 << 20,
-    JOURNAL_SCAN_BYTES_MAX = 512 << 20,
-    JOURNAL_RECORDS_MAX = 200000,
+    APPLY_JOURNAL_BYTES_MAX = 16 << 20,
+    APPLY_JOURNAL_SCAN_BYTES_MAX = 512 << 20,
+    APPLY_JOURNAL_RECORDS_MAX = 200000,
 };
 
 /* Everything about a file that taking back has to restore, but for content and attributes. */
-struct journal_sig {
+struct apply_journal_sig {
     char type; // 'f', 'd', 'l', 'o' (anything else), '-' (nothing there)
     mode_t mode; // without the type
     uid_t uid;
@@ -59,33 +59,33 @@ struct journal_sig {
     const char *link; // target of a symbolic link, else NULL
 };
 
-enum journal_kept { KEPT_NONE, KEPT_LINK, KEPT_COPY };
+enum apply_journal_kept { APPLY_KEPT_NONE, APPLY_KEPT_LINK, APPLY_KEPT_COPY };
 
-struct journal_change {
+struct apply_journal_change {
     unsigned n;
     const char *path; // below the base
     /* One file, link or folder: */
     const char *tmp;
-    struct journal_sig before, after;
+    struct apply_journal_sig before, after;
     bool committed; // else `after` and `kept` are not known, and nothing stands at `path` yet
-    enum journal_kept kept;
+    enum apply_journal_kept kept;
     /* Packages: */
     bool packages, packages_done;
     uint64_t entries_before, entries_after, hash_before, hash_after;
 };
 
-struct journal_folder {
+struct apply_journal_folder {
     const char *path; // "." is the base
-    struct journal_sig before, left;
+    struct apply_journal_sig before, left;
     bool has_left, theirs;
 };
 
-struct journal {
+struct apply_journal {
     unsigned id;
     const char *what, *title, *base; // base as it was called then; only for showing
     uint64_t at_s;
-    VEC(struct journal_change) changes;
-    VEC(struct journal_folder) folders;
+    VEC(struct apply_journal_change) changes;
+    VEC(struct apply_journal_folder) folders;
     bool begun, applied, undoing;
     const char *verified; // NULL: not tried
     bool torn;            // the last record was not whole and is not counted
@@ -94,45 +94,50 @@ struct journal {
 };
 
 /* What a user sees of it. */
-enum journal_state { JOURNAL_APPLIED, JOURNAL_INTERRUPTED, JOURNAL_UNDOING };
-enum journal_state journal_state(const struct journal *j);
-const char *journal_state_name(enum journal_state state); // "applied", ...
+enum apply_journal_state {
+    APPLY_JOURNAL_APPLIED,
+    APPLY_JOURNAL_INTERRUPTED,
+    APPLY_JOURNAL_UNDOING
+};
+enum apply_journal_state apply_journal_state(const struct apply_journal *j);
+const char *apply_journal_state_name(enum apply_journal_state state); // "applied", ...
 
 /*
  * Reads the log. GM_ERR_FORMAT, with the line: it is damaged, or says what gpumend never writes (a
  * path that leaves the base above all); nothing may be done with such a journal. An empty log is
  * no error: `begun` is false then. Strings are in the arena.
  */
-int journal_parse(struct arena *a, struct str log, struct journal *ret, struct gm_err *err)
-    GM_CHECK;
+int apply_journal_parse(struct arena *a, struct str log, struct apply_journal *ret,
+                        struct gm_err *err) GM_CHECK;
 
 /* A record with its hash and line end, in the arena. `fields` is NAME, VALUE, ..., NULL; a NULL
  * value leaves the field out. *chain is the hash of the record before and becomes this one's. */
-struct str journal_record(struct arena *a, uint64_t *chain, const char *kind,
-                          const char *const *fields);
+struct str apply_journal_record(struct arena *a, uint64_t *chain, const char *kind,
+                                const char *const *fields);
 
-struct journal_sig journal_sig_of(const struct stat *st, const char *link);
-char *journal_sig_text(struct arena *a, const struct journal_sig *sig);
-bool journal_sig_parse(struct arena *a, struct str text, struct journal_sig *ret);
+struct apply_journal_sig apply_journal_sig_of(const struct stat *st, const char *link);
+char *apply_journal_sig_text(struct arena *a, const struct apply_journal_sig *sig);
+bool apply_journal_sig_parse(struct arena *a, struct str text, struct apply_journal_sig *ret);
 
 /* Whether it is still the same thing: type, mode, owner, and for files size and time of change,
  * for links the target. Of a folder nothing more, since its times change with its content. */
-bool journal_sig_same(const struct journal_sig *a, const struct journal_sig *b);
-bool journal_same_mtime(const struct journal_sig *a, const struct journal_sig *b);
+bool apply_journal_sig_same(const struct apply_journal_sig *a, const struct apply_journal_sig *b);
+bool apply_journal_same_mtime(const struct apply_journal_sig *a, const struct apply_journal_sig *b);
 
 /* Every path below a folder with its signature; sorted by path, a folder before its content. */
-struct journal_entry {
+struct apply_journal_entry {
     const char *path;
-    struct journal_sig sig;
+    struct apply_journal_sig sig;
 };
-struct journal_scan {
-    VEC(struct journal_entry) entries;
+struct apply_journal_scan {
+    VEC(struct apply_journal_entry) entries;
 };
 
-struct str journal_scan_text(struct arena *a, const struct journal_scan *scan);
+struct str apply_journal_scan_text(struct arena *a, const struct apply_journal_scan *scan);
 /* GM_ERR_FORMAT as above, or the hash or the number of entries is not the one of the record. */
-int journal_scan_parse(struct arena *a, struct str text, uint64_t entries, uint64_t hash,
-                       struct journal_scan *ret, struct gm_err *err) GM_CHECK;
-const struct journal_entry *journal_scan_find(const struct journal_scan *scan, const char *path);
+int apply_journal_scan_parse(struct arena *a, struct str text, uint64_t entries, uint64_t hash,
+                             struct apply_journal_scan *ret, struct gm_err *err) GM_CHECK;
+const struct apply_journal_entry *apply_journal_scan_find(const struct apply_journal_scan *scan,
+                                                          const char *path);
 
 #endif

@@ -29,12 +29,12 @@ static void close_fd(int fd)
 
 /* ------------------------------------------------------------------ opening */
 
-int place_open(struct mend_place *p, struct arena *a, struct root *root, const char *prefix,
-               bool is_system, struct gm_err *err)
+int apply_place_open(struct apply_place *p, struct arena *a, struct root *root, const char *prefix,
+                     bool is_system, struct gm_err *err)
 {
     char *real = NULL;
     int rc = root_realpath(root, a, is_system ? "/" : prefix, &real);
-    *p = MEND_PLACE_EMPTY;
+    *p = APPLY_PLACE_EMPTY;
     p->arena = a;
     p->is_system = is_system;
     p->top = is_system ? "gpumend" : ".gpumend";
@@ -47,18 +47,19 @@ int place_open(struct mend_place *p, struct arena *a, struct root *root, const c
     if (p->base < 0) {
         return said(err, p->base_path);
     }
-    p->home = is_system ? place_look(p, system_home, err) : fcntl(p->base, F_DUPFD_CLOEXEC, 3);
+    p->home =
+        is_system ? apply_place_look(p, system_home, err) : fcntl(p->base, F_DUPFD_CLOEXEC, 3);
     return p->home >= 0 ? 0 : said(err, is_system ? system_home : p->base_path);
 }
 
-void place_close(struct mend_place *p)
+void apply_place_close(struct apply_place *p)
 {
     close_fd(p->base);
     close_fd(p->home);
     p->base = p->home = -1;
 }
 
-int place_lock(struct mend_place *p, struct gm_err *err)
+int apply_place_lock(struct apply_place *p, struct gm_err *err)
 {
     if (flock(p->home, LOCK_EX | LOCK_NB) == 0) {
         return 0;
@@ -93,8 +94,8 @@ static const char *settled(struct root *root, struct arena *a, const char *path)
     return real ? path_join(a, real, end) : NULL;
 }
 
-int place_relative(struct mend_place *p, struct root *root, const char *path, const char **ret,
-                   struct gm_err *err)
+int apply_place_relative(struct apply_place *p, struct root *root, const char *path,
+                         const char **ret, struct gm_err *err)
 {
     const char *normal = path_normal(p->arena, path);
     const char *real = path[0] == '/' ? settled(root, p->arena, normal) : NULL;
@@ -117,7 +118,7 @@ int place_relative(struct mend_place *p, struct root *root, const char *path, co
 /* ------------------------------------------------------------------ the walk */
 
 /* Why this user must not change anything in the folder; NULL if there is no reason. */
-static const char *objection(const struct mend_place *p, int fd, const struct stat *st)
+static const char *objection(const struct apply_place *p, int fd, const struct stat *st)
 {
     const char *others = mend_other_writers(p->arena, fd, st);
     uid_t me = geteuid();
@@ -136,7 +137,7 @@ static const char *objection(const struct mend_place *p, int fd, const struct st
     return NULL;
 }
 
-static int check_folder(const struct mend_place *p, int fd, const char *path, struct gm_err *err)
+static int check_folder(const struct apply_place *p, int fd, const char *path, struct gm_err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) {
@@ -148,7 +149,7 @@ static int check_folder(const struct mend_place *p, int fd, const char *path, st
                : 0;
 }
 
-static int walk(const struct mend_place *p, const char *path, bool to_change, struct gm_err *err)
+static int walk(const struct apply_place *p, const char *path, bool to_change, struct gm_err *err)
 {
     int fd = fcntl(p->base, F_DUPFD_CLOEXEC, 3);
     struct str rest = str_of(strcmp(path, ".") == 0 ? NULL : path);
@@ -183,12 +184,12 @@ static int walk(const struct mend_place *p, const char *path, bool to_change, st
     return fd;
 }
 
-int place_folder(const struct mend_place *p, const char *path, struct gm_err *err)
+int apply_place_folder(const struct apply_place *p, const char *path, struct gm_err *err)
 {
     return walk(p, path, true, err);
 }
 
-int place_may_change(const struct mend_place *p, const char *path, struct gm_err *err)
+int apply_place_may_change(const struct apply_place *p, const char *path, struct gm_err *err)
 {
     struct gm_err why;
     int fd = walk(p, path, true, &why);
@@ -200,7 +201,7 @@ int place_may_change(const struct mend_place *p, const char *path, struct gm_err
                                                       : gm_err_set(err, why.code, "%s", why.text);
 }
 
-int place_look(const struct mend_place *p, const char *path, struct gm_err *err)
+int apply_place_look(const struct apply_place *p, const char *path, struct gm_err *err)
 {
     int fd = walk(p, path, false, err);
     if (fd < 0 && errno == ENOENT && err) {
@@ -209,31 +210,31 @@ int place_look(const struct mend_place *p, const char *path, struct gm_err *err)
     return fd;
 }
 
-const char *place_parent(const struct mend_place *p, const char *path)
+const char *apply_place_parent(const struct apply_place *p, const char *path)
 {
     return strchr(path, '/') ? path_dir(p->arena, path) : ".";
 }
 
-int place_sig(const struct mend_place *p, int dir, const char *name, struct journal_sig *ret,
-              struct gm_err *err)
+int apply_place_sig(const struct apply_place *p, int dir, const char *name,
+                    struct apply_journal_sig *ret, struct gm_err *err)
 {
     struct stat st;
     char target[LINK_BYTES_MAX];
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        *ret = (struct journal_sig){.type = '-'};
+        *ret = (struct apply_journal_sig){.type = '-'};
         return errno == ENOENT ? 0 : said(err, name);
     }
     ssize_t n = 0;
     if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, sizeof target)) < 0) {
         return said(err, name);
     }
-    *ret = journal_sig_of(&st, arena_strndup(p->arena, target, (size_t)n));
+    *ret = apply_journal_sig_of(&st, arena_strndup(p->arena, target, (size_t)n));
     return 0;
 }
 
 /* ------------------------------------------------------------------ files */
 
-int place_sync(int fd, const char *what, struct gm_err *err)
+int apply_place_sync(int fd, const char *what, struct gm_err *err)
 {
     return fsync(fd) == 0 ? 0 : said(err, what);
 }
@@ -252,7 +253,8 @@ static int write_all(int fd, struct str content)
     return 0;
 }
 
-int place_write(int dir, const char *name, mode_t mode, struct str content, struct gm_err *err)
+int apply_place_write(int dir, const char *name, mode_t mode, struct str content,
+                      struct gm_err *err)
 {
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -264,8 +266,8 @@ int place_write(int dir, const char *name, mode_t mode, struct str content, stru
     return rc;
 }
 
-int place_read(const struct mend_place *p, int dir, const char *name, size_t max_bytes,
-               struct str *ret, struct gm_err *err)
+int apply_place_read(const struct apply_place *p, int dir, const char *name, size_t max_bytes,
+                     struct str *ret, struct gm_err *err)
 {
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -347,7 +349,7 @@ static int copy_into(int from, int to)
                : 0;
 }
 
-int place_copy(int from_dir, const char *from, int to_dir, const char *to, struct gm_err *err)
+int apply_place_copy(int from_dir, const char *from, int to_dir, const char *to, struct gm_err *err)
 {
     int in = openat(from_dir, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (in < 0) {
@@ -407,12 +409,13 @@ static int remove_below(int dir, dev_t device, unsigned depth)
     return rc;
 }
 
-int place_remove(int dir, const char *name, struct gm_err *err)
+int apply_place_remove(int dir, const char *name, struct gm_err *err)
 {
     return remove_entry(dir, name, 0, DEPTH_MAX) < 0 ? said(err, name) : 0;
 }
 
-int place_times(int dir, const char *name, const struct journal_sig *sig, struct gm_err *err)
+int apply_place_times(int dir, const char *name, const struct apply_journal_sig *sig,
+                      struct gm_err *err)
 {
     const struct timespec times[2] = {sig->atime, sig->mtime};
     return utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? said(err, name) : 0;
@@ -428,38 +431,38 @@ int place_times(int dir, const char *name, const struct journal_sig *sig, struct
  *     mkdir top.new.T    write before=T    rename top    times of home = T    unlink before
  *     rename top.new.T   remove all in it  rmdir         times of home = T
  */
-static char *times_text(struct arena *a, const struct journal_sig *sig)
+static char *times_text(struct arena *a, const struct apply_journal_sig *sig)
 {
     return arena_printf(a, "%lld.%09ld", (long long)sig->mtime.tv_sec, sig->mtime.tv_nsec);
 }
 
 /* Puts the home's time of change back; that of access is left to the kernel. */
-static int restore_home(struct mend_place *p, const char *text, struct gm_err *err)
+static int restore_home(struct apply_place *p, const char *text, struct gm_err *err)
 {
-    struct journal_sig sig;
+    struct apply_journal_sig sig;
     const char *as_sig = arena_printf(p->arena, "d:0:0:0:0:0:%s:0.000000000", text);
-    if (!journal_sig_parse(p->arena, str_of(as_sig), &sig)) {
+    if (!apply_journal_sig_parse(p->arena, str_of(as_sig), &sig)) {
         return 0; // not a time: not ours, or never completed; nothing to put back
     }
     sig.atime = (struct timespec){.tv_nsec = UTIME_OMIT};
-    return place_times(p->home, ".", &sig, err);
+    return apply_place_times(p->home, ".", &sig, err);
 }
 
-static char *passing_name(struct mend_place *p, struct gm_err *err)
+static char *passing_name(struct apply_place *p, struct gm_err *err)
 {
-    struct journal_sig home;
-    if (place_sig(p, p->home, ".", &home, err) < 0) {
+    struct apply_journal_sig home;
+    if (apply_place_sig(p, p->home, ".", &home, err) < 0) {
         return NULL;
     }
     return arena_printf(p->arena, "%s.new.%s", p->top, times_text(p->arena, &home));
 }
 
-static int open_top(struct mend_place *p)
+static int open_top(struct apply_place *p)
 {
     return openat(p->home, p->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int place_find_top(struct mend_place *p, struct gm_err *err)
+int apply_place_find_top(struct apply_place *p, struct gm_err *err)
 {
     int fd = open_top(p);
     if (fd >= 0 || errno == ENOENT) {
@@ -469,7 +472,7 @@ int place_find_top(struct mend_place *p, struct gm_err *err)
     return said(err, p->top);
 }
 
-static int make_top(struct mend_place *p, struct gm_err *err)
+static int make_top(struct apply_place *p, struct gm_err *err)
 {
     const char *passing = passing_name(p, err);
     if (!passing) {
@@ -481,30 +484,30 @@ static int make_top(struct mend_place *p, struct gm_err *err)
     }
     int fd = openat(p->home, passing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int rc = fd < 0 || mkdirat(fd, "journal", 0700) < 0 ? said(err, passing) : 0;
-    rc = rc < 0 ? rc : place_write(fd, "before", 0600, str_of(times), err);
-    rc = rc < 0 ? rc : place_sync(fd, passing, err);
+    rc = rc < 0 ? rc : apply_place_write(fd, "before", 0600, str_of(times), err);
+    rc = rc < 0 ? rc : apply_place_sync(fd, passing, err);
     close_fd(fd);
     if (rc == 0 && renameat(p->home, passing, p->home, p->top) < 0) {
         rc = said(err, p->top);
     }
-    return rc < 0 ? rc : place_sync(p->home, p->base_path, err);
+    return rc < 0 ? rc : apply_place_sync(p->home, p->base_path, err);
 }
 
 /* Finishes the making of the folder: the times of its home. */
-static int settle_top(struct mend_place *p, int top, struct gm_err *err)
+static int settle_top(struct apply_place *p, int top, struct gm_err *err)
 {
-    struct journal_sig sig;
+    struct apply_journal_sig sig;
     struct str times;
-    int rc = place_sig(p, top, "before", &sig, err);
+    int rc = apply_place_sig(p, top, "before", &sig, err);
     if (rc < 0 || sig.type == '-') {
         return rc;
     }
-    rc = place_read(p, top, "before", 64, &times, err);
+    rc = apply_place_read(p, top, "before", 64, &times, err);
     rc = rc < 0 ? rc : restore_home(p, times.s, err);
     return rc < 0 || unlinkat(top, "before", 0) == 0 ? rc : said(err, "before");
 }
 
-int place_top(struct mend_place *p, struct gm_err *err)
+int apply_place_top(struct apply_place *p, struct gm_err *err)
 {
     int rc = check_folder(p, p->home, ".", err);
     int fd = rc < 0 ? -1 : open_top(p);
@@ -526,9 +529,9 @@ int place_top(struct mend_place *p, struct gm_err *err)
 }
 
 /* A folder on its way out or one that never came in: removed, and the home's time put back. */
-static int finish_passing(struct mend_place *p, const char *name, struct gm_err *err)
+static int finish_passing(struct apply_place *p, const char *name, struct gm_err *err)
 {
-    int rc = place_remove(p->home, name, err);
+    int rc = apply_place_remove(p->home, name, err);
     return rc < 0 ? rc : restore_home(p, name + strlen(p->top) + strlen(".new."), err);
 }
 
@@ -544,7 +547,7 @@ static bool is_gone(const char *name, void *unused)
 }
 
 /* Names in a folder for which `keep` is true. */
-static int names_in(struct mend_place *p, int dir, bool (*keep)(const char *, void *), void *arg,
+static int names_in(struct apply_place *p, int dir, bool (*keep)(const char *, void *), void *arg,
                     struct root_dir *ret, struct gm_err *err)
 {
     struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
@@ -552,7 +555,7 @@ static int names_in(struct mend_place *p, int dir, bool (*keep)(const char *, vo
     return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", p->base_path, strerror(-rc));
 }
 
-static int sweep_passing(struct mend_place *p, struct gm_err *err)
+static int sweep_passing(struct apply_place *p, struct gm_err *err)
 {
     struct root_dir found;
     char *top = arena_strdup(p->arena, p->top);
@@ -564,7 +567,7 @@ static int sweep_passing(struct mend_place *p, struct gm_err *err)
 }
 
 /* Removes what is done with in the folder of journals; *ret_empty: nothing else is there. */
-static int sweep_journals(struct mend_place *p, int top, bool *ret_empty, struct gm_err *err)
+static int sweep_journals(struct apply_place *p, int top, bool *ret_empty, struct gm_err *err)
 {
     struct root_dir found;
     int dir = openat(top, "journal", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -574,7 +577,7 @@ static int sweep_journals(struct mend_place *p, int top, bool *ret_empty, struct
     int rc = check_folder(p, dir, "journal", err);
     rc = rc < 0 ? rc : names_in(p, dir, is_gone, NULL, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
-        rc = place_remove(dir, found.names[i], err);
+        rc = apply_place_remove(dir, found.names[i], err);
     }
     rc = rc < 0 ? rc : names_in(p, dir, NULL, NULL, &found, err);
     *ret_empty = rc == 0 && found.n == 0;
@@ -582,7 +585,7 @@ static int sweep_journals(struct mend_place *p, int top, bool *ret_empty, struct
     return rc;
 }
 
-int place_sweep(struct mend_place *p, struct gm_err *err)
+int apply_place_sweep(struct apply_place *p, struct gm_err *err)
 {
     int rc = check_folder(p, p->home, ".", err);
     rc = rc < 0 ? rc : sweep_passing(p, err);

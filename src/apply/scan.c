@@ -28,14 +28,15 @@ static bool not_ours(const char *name, void *at_top)
     return !at_top || !starts_with(name, ".gpumend");
 }
 
-static int list_below(const struct mend_place *p, int dir, const char *path, dev_t device,
-                      unsigned depth, struct journal_scan *ret, struct gm_err *err);
+static int list_below(const struct apply_place *p, int dir, const char *path, dev_t device,
+                      unsigned depth, struct apply_journal_scan *ret, struct gm_err *err);
 
-static int list_entry(const struct mend_place *p, int dir, const char *name, const char *path,
-                      dev_t device, unsigned depth, struct journal_scan *ret, struct gm_err *err)
+static int list_entry(const struct apply_place *p, int dir, const char *name, const char *path,
+                      dev_t device, unsigned depth, struct apply_journal_scan *ret,
+                      struct gm_err *err)
 {
-    struct journal_entry e = {.path = path};
-    int rc = place_sig(p, dir, name, &e.sig, err);
+    struct apply_journal_entry e = {.path = path};
+    int rc = apply_place_sig(p, dir, name, &e.sig, err);
     if (rc < 0 || e.sig.type == '-') {
         return rc;
     }
@@ -59,8 +60,8 @@ static int list_entry(const struct mend_place *p, int dir, const char *name, con
     return rc;
 }
 
-static int list_below(const struct mend_place *p, int dir, const char *path, dev_t device,
-                      unsigned depth, struct journal_scan *ret, struct gm_err *err)
+static int list_below(const struct apply_place *p, int dir, const char *path, dev_t device,
+                      unsigned depth, struct apply_journal_scan *ret, struct gm_err *err)
 {
     struct root here = {.fd = dir, .path = "."};
     struct root_dir found;
@@ -79,17 +80,19 @@ static int list_below(const struct mend_place *p, int dir, const char *path, dev
 
 static int by_path(const void *a, const void *b)
 {
-    return strcmp(((const struct journal_entry *)a)->path, ((const struct journal_entry *)b)->path);
+    return strcmp(((const struct apply_journal_entry *)a)->path,
+                  ((const struct apply_journal_entry *)b)->path);
 }
 
-static int list_tree(const struct mend_place *p, struct journal_scan *ret, struct gm_err *err)
+static int list_tree(const struct apply_place *p, struct apply_journal_scan *ret,
+                     struct gm_err *err)
 {
     struct stat st;
-    *ret = (struct journal_scan){0};
+    *ret = (struct apply_journal_scan){0};
     if (fstat(p->base, &st) < 0) {
         return said(err, p->base_path);
     }
-    struct journal_entry base = {.path = ".", .sig = journal_sig_of(&st, NULL)};
+    struct apply_journal_entry base = {.path = ".", .sig = apply_journal_sig_of(&st, NULL)};
     VEC_PUSH(p->arena, &ret->entries, base);
     int rc = list_below(p, p->base, ".", st.st_dev, DEPTH_MAX, ret, err);
     qsort(ret->entries.items, ret->entries.n, sizeof *ret->entries.items, by_path);
@@ -98,32 +101,32 @@ static int list_tree(const struct mend_place *p, struct journal_scan *ret, struc
 
 /* ------------------------------------------------------------------ keeping */
 
-static int open_part(const struct mend_work *w, const char *part, struct gm_err *err)
+static int open_part(const struct apply_work *w, const char *part, struct gm_err *err)
 {
     int fd = openat(w->folder, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd >= 0 ? fd : said(err, "the journal");
 }
 
-static const char *numbered(const struct mend_work *w, uint64_t n, const char *suffix)
+static const char *numbered(const struct apply_work *w, uint64_t n, const char *suffix)
 {
     return arena_printf(w->place->arena, "%" PRIu64 "%s", n, suffix);
 }
 
 /* Installers replace files by new ones; what some write in place is small. */
-static bool wants_copy(const struct journal_entry *e)
+static bool wants_copy(const struct apply_journal_entry *e)
 {
     return e->sig.size <= COPIED_BYTES_MAX &&
            (starts_with(e->path, "bin/") || ends_with(e->path, ".pth") ||
             strstr(e->path, ".dist-info/") || strstr(e->path, "conda-meta/"));
 }
 
-static int open_parent(const struct mend_work *w, const char *path, struct gm_err *err)
+static int open_parent(const struct apply_work *w, const char *path, struct gm_err *err)
 {
-    return place_look(w->place, place_parent(w->place, path), err);
+    return apply_place_look(w->place, apply_place_parent(w->place, path), err);
 }
 
-static int keep_file(const struct mend_work *w, int farm, size_t i, const struct journal_entry *e,
-                     struct gm_err *err)
+static int keep_file(const struct apply_work *w, int farm, size_t i,
+                     const struct apply_journal_entry *e, struct gm_err *err)
 {
     const char *name = path_base(e->path), *kept = numbered(w, i, "");
     int dir = open_parent(w, e->path, err);
@@ -132,12 +135,12 @@ static int keep_file(const struct mend_work *w, int farm, size_t i, const struct
     }
     int rc = !wants_copy(e) && linkat(dir, name, farm, kept, 0) == 0
                  ? 0
-                 : place_copy(dir, name, farm, kept, err);
+                 : apply_place_copy(dir, name, farm, kept, err);
     (void)close(dir); // only read from
     return rc;
 }
 
-static int open_farm(const struct mend_work *w, unsigned n, bool make, struct gm_err *err)
+static int open_farm(const struct apply_work *w, unsigned n, bool make, struct gm_err *err)
 {
     const char *name = numbered(w, n, "");
     int part = open_part(w, "farm", err);
@@ -152,29 +155,29 @@ static int open_farm(const struct mend_work *w, unsigned n, bool make, struct gm
     return rc;
 }
 
-static int keep_all(const struct mend_work *w, unsigned n, const struct journal_scan *scan,
+static int keep_all(const struct apply_work *w, unsigned n, const struct apply_journal_scan *scan,
                     struct gm_err *err)
 {
     int farm = open_farm(w, n, true, err);
     int rc = farm < 0 ? farm : 0;
     for (size_t i = 0; rc == 0 && i < scan->entries.n; i++) {
-        const struct journal_entry *e = &scan->entries.items[i];
+        const struct apply_journal_entry *e = &scan->entries.items[i];
         rc = e->sig.type == 'f' ? keep_file(w, farm, i, e, err) : 0;
     }
-    rc = rc < 0 ? rc : place_sync(farm, "the journal", err);
+    rc = rc < 0 ? rc : apply_place_sync(farm, "the journal", err);
     if (farm >= 0) {
         (void)close(farm); // synced
     }
     return rc;
 }
 
-static int write_scan(struct mend_work *w, unsigned n, const char *suffix, const char *kind,
-                      const struct journal_scan *scan, struct gm_err *err)
+static int write_scan(struct apply_work *w, unsigned n, const char *suffix, const char *kind,
+                      const struct apply_journal_scan *scan, struct gm_err *err)
 {
-    struct str text = journal_scan_text(w->place->arena, scan);
+    struct str text = apply_journal_scan_text(w->place->arena, scan);
     int dir = open_part(w, "scan", err);
-    int rc = dir < 0 ? dir : place_write(dir, numbered(w, n, suffix), 0600, text, err);
-    rc = rc < 0 ? rc : place_sync(dir, "the journal", err);
+    int rc = dir < 0 ? dir : apply_place_write(dir, numbered(w, n, suffix), 0600, text, err);
+    rc = rc < 0 ? rc : apply_place_sync(dir, "the journal", err);
     if (dir >= 0) {
         (void)close(dir); // synced
     }
@@ -183,54 +186,57 @@ static int write_scan(struct mend_work *w, unsigned n, const char *suffix, const
                             "entries", numbered(w, scan->entries.n, ""),
                             "hash",    arena_printf(a, "%016" PRIx64, str_hash(text.s, text.n)),
                             NULL};
-    return rc < 0 ? rc : work_record(w, kind, fields, err);
+    return rc < 0 ? rc : apply_work_record(w, kind, fields, err);
 }
 
-static int read_scan(const struct mend_work *w, unsigned n, const char *suffix, uint64_t entries,
-                     uint64_t hash, struct journal_scan *ret, struct gm_err *err)
+static int read_scan(const struct apply_work *w, unsigned n, const char *suffix, uint64_t entries,
+                     uint64_t hash, struct apply_journal_scan *ret, struct gm_err *err)
 {
     struct str text;
     int dir = open_part(w, "scan", err);
     if (dir < 0) {
         return dir;
     }
-    int rc = place_read(w->place, dir, numbered(w, n, suffix), JOURNAL_SCAN_BYTES_MAX, &text, err);
+    int rc = apply_place_read(w->place, dir, numbered(w, n, suffix), APPLY_JOURNAL_SCAN_BYTES_MAX,
+                              &text, err);
     (void)close(dir); // only read from
-    return rc < 0 ? rc : journal_scan_parse(w->place->arena, text, entries, hash, ret, err);
+    return rc < 0 ? rc : apply_journal_scan_parse(w->place->arena, text, entries, hash, ret, err);
 }
 
 /* Whether nothing happened to it at all. */
-static bool untouched(const struct journal_sig *a, const struct journal_sig *b)
+static bool untouched(const struct apply_journal_sig *a, const struct apply_journal_sig *b)
 {
-    return journal_sig_same(a, b) && a->inode == b->inode;
+    return apply_journal_sig_same(a, b) && a->inode == b->inode;
 }
 
 /* A kept file that is no copy was not written in place, and one that is still in its place needs
  * its second name no longer. */
-static int settle_kept(const struct mend_work *w, int farm, size_t i,
-                       const struct journal_entry *e, const struct journal_scan *after,
+static int settle_kept(const struct apply_work *w, int farm, size_t i,
+                       const struct apply_journal_entry *e, const struct apply_journal_scan *after,
                        struct gm_err *err)
 {
-    struct journal_sig kept;
-    const struct journal_entry *now = journal_scan_find(after, e->path);
-    int rc = place_sig(w->place, farm, numbered(w, i, ""), &kept, err);
+    struct apply_journal_sig kept;
+    const struct apply_journal_entry *now = apply_journal_scan_find(after, e->path);
+    int rc = apply_place_sig(w->place, farm, numbered(w, i, ""), &kept, err);
     if (rc < 0) {
         return rc;
     }
-    if (!journal_sig_same(&kept, &e->sig)) {
+    if (!apply_journal_sig_same(&kept, &e->sig)) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s was written in place, so that its old "
                           "content is lost", e->path);
     }
-    return now && untouched(&now->sig, &e->sig) ? place_remove(farm, numbered(w, i, ""), err) : 0;
+    return now && untouched(&now->sig, &e->sig) ? apply_place_remove(farm, numbered(w, i, ""), err)
+                                                : 0;
 }
 
-static int settle_farm(const struct mend_work *w, unsigned n, const struct journal_scan *before,
-                       const struct journal_scan *after, struct gm_err *err)
+static int settle_farm(const struct apply_work *w, unsigned n,
+                       const struct apply_journal_scan *before,
+                       const struct apply_journal_scan *after, struct gm_err *err)
 {
     int farm = open_farm(w, n, false, err);
     int rc = farm < 0 ? farm : 0;
     for (size_t i = 0; rc == 0 && i < before->entries.n; i++) {
-        const struct journal_entry *e = &before->entries.items[i];
+        const struct apply_journal_entry *e = &before->entries.items[i];
         rc = e->sig.type == 'f' ? settle_kept(w, farm, i, e, after, err) : 0;
     }
     if (farm >= 0) {
@@ -239,12 +245,12 @@ static int settle_farm(const struct mend_work *w, unsigned n, const struct journ
     return rc;
 }
 
-int work_run(struct mend_work *w, int (*run)(void *arg, struct gm_err *err), void *arg,
-             struct gm_err *err)
+int apply_work_run(struct apply_work *w, int (*run)(void *arg, struct gm_err *err), void *arg,
+                   struct gm_err *err)
 {
-    struct journal_scan before, after;
+    struct apply_journal_scan before, after;
     unsigned n = (unsigned)w->journal.changes.n + 1;
-    int base = place_folder(w->place, ".", err); // may it be changed at all
+    int base = apply_place_folder(w->place, ".", err); // may it be changed at all
     if (base < 0) {
         return base;
     }
@@ -255,7 +261,7 @@ int work_run(struct mend_work *w, int (*run)(void *arg, struct gm_err *err), voi
     if (rc < 0) {
         return rc;
     }
-    struct journal_change c = {.n = n, .path = ".", .packages = true};
+    struct apply_journal_change c = {.n = n, .path = ".", .packages = true};
     VEC_PUSH(w->place->arena, &w->journal.changes, c);
     rc = run(arg, err);
     rc = rc < 0 ? rc : list_tree(w->place, &after, err);
@@ -266,11 +272,11 @@ int work_run(struct mend_work *w, int (*run)(void *arg, struct gm_err *err), voi
 /* ------------------------------------------------------------------ taking back */
 
 struct scans {
-    struct journal_scan before, after, now;
+    struct apply_journal_scan before, after, now;
 };
 
 /* Everything the journal and the tree say of a change. */
-static int load(struct mend_work *w, const struct journal_change *c, struct scans *ret,
+static int load(struct apply_work *w, const struct apply_journal_change *c, struct scans *ret,
                 struct gm_err *err)
 {
     *ret = (struct scans){0};
@@ -282,23 +288,24 @@ static int load(struct mend_work *w, const struct journal_change *c, struct scan
 }
 
 /* What the change made of a path; after an interruption, whatever there is now. */
-static const struct journal_scan *made(const struct journal_change *c, const struct scans *s)
+static const struct apply_journal_scan *made(const struct apply_journal_change *c,
+                                             const struct scans *s)
 {
     return c->packages_done ? &s->after : &s->now;
 }
 
-static bool same_entry(const struct journal_entry *a, const struct journal_entry *b)
+static bool same_entry(const struct apply_journal_entry *a, const struct apply_journal_entry *b)
 {
-    return a && b ? journal_sig_same(&a->sig, &b->sig) : a == b;
+    return a && b ? apply_journal_sig_same(&a->sig, &b->sig) : a == b;
 }
 
 /* Whether the folder above came with the change, so that it goes with all that is in it. */
-static bool below_new_folder(struct mend_work *w, const struct journal_change *c,
+static bool below_new_folder(struct apply_work *w, const struct apply_journal_change *c,
                              const struct scans *s, const char *path)
 {
-    const char *parent = place_parent(w->place, path);
-    return strcmp(parent, ".") != 0 && journal_scan_find(made(c, s), parent) &&
-           !journal_scan_find(&s->before, parent);
+    const char *parent = apply_place_parent(w->place, path);
+    return strcmp(parent, ".") != 0 && apply_journal_scan_find(made(c, s), parent) &&
+           !apply_journal_scan_find(&s->before, parent);
 }
 
 /* Bytecode that a program left in a folder of the change, since it was run. */
@@ -307,7 +314,7 @@ static bool is_bytecode(const char *path)
     return strstr(path, "__pycache__");
 }
 
-int scan_check(struct mend_work *w, const struct journal_change *c, struct gm_err *err)
+int apply_scan_check(struct apply_work *w, const struct apply_journal_change *c, struct gm_err *err)
 {
     struct scans s;
     int rc = load(w, c, &s, err);
@@ -315,9 +322,9 @@ int scan_check(struct mend_work *w, const struct journal_change *c, struct gm_er
         return rc;
     }
     for (size_t i = 0; i < s.now.entries.n; i++) {
-        const struct journal_entry *now = &s.now.entries.items[i];
-        const struct journal_entry *b = journal_scan_find(&s.before, now->path);
-        const struct journal_entry *a = journal_scan_find(&s.after, now->path);
+        const struct apply_journal_entry *now = &s.now.entries.items[i];
+        const struct apply_journal_entry *b = apply_journal_scan_find(&s.before, now->path);
+        const struct apply_journal_entry *a = apply_journal_scan_find(&s.after, now->path);
         bool theirs = a ? !same_entry(a, b) && !same_entry(now, a) && !same_entry(now, b)
                         : !b && below_new_folder(w, c, &s, now->path) && !is_bytecode(now->path);
         if (theirs) {
@@ -328,49 +335,48 @@ int scan_check(struct mend_work *w, const struct journal_change *c, struct gm_er
     return 0;
 }
 
-
-
-int scan_theirs(struct mend_work *w, const struct journal_change *c, struct gm_err *err)
+int apply_scan_theirs(struct apply_work *w, const struct apply_journal_change *c,
+                      struct gm_err *err)
 {
     struct scans s;
     int rc = load(w, c, &s, err);
     for (size_t i = 0; rc == 0 && i < s.after.entries.n; i++) {
-        const struct journal_entry *a = &s.after.entries.items[i];
-        const struct journal_entry *now = journal_scan_find(&s.now, a->path);
-        if (a->sig.type == 'd' && now && !journal_same_mtime(&now->sig, &a->sig)) {
+        const struct apply_journal_entry *a = &s.after.entries.items[i];
+        const struct apply_journal_entry *now = apply_journal_scan_find(&s.now, a->path);
+        if (a->sig.type == 'd' && now && !apply_journal_same_mtime(&now->sig, &a->sig)) {
             const char *fields[] = {"path", a->path, NULL};
-            struct journal_folder f = {.path = a->path, .theirs = true};
-            rc = work_record(w, "theirs", fields, err);
+            struct apply_journal_folder f = {.path = a->path, .theirs = true};
+            rc = apply_work_record(w, "theirs", fields, err);
             VEC_PUSH(w->place->arena, &w->journal.folders, f);
         }
     }
     return rc;
 }
 
-static int remove_path(struct mend_work *w, const char *path, struct gm_err *err)
+static int remove_path(struct apply_work *w, const char *path, struct gm_err *err)
 {
     struct gm_err looked;
     int dir = open_parent(w, path, &looked);
     if (dir < 0) { // gone with the folder above
         return looked.code == GM_ERR_NONE ? 0 : gm_err_set(err, looked.code, "%s", looked.text);
     }
-    int rc = place_remove(dir, path_base(path), err);
+    int rc = apply_place_remove(dir, path_base(path), err);
     (void)close(dir);
     return rc;
 }
 
 /* Whether what stands there now has to go: it came with the change, or is of another type. */
-static bool has_to_go(struct mend_work *w, const struct journal_change *c, const struct scans *s,
-                      const struct journal_entry *now)
+static bool has_to_go(struct apply_work *w, const struct apply_journal_change *c,
+                      const struct scans *s, const struct apply_journal_entry *now)
 {
-    const struct journal_entry *before = journal_scan_find(&s->before, now->path);
+    const struct apply_journal_entry *before = apply_journal_scan_find(&s->before, now->path);
     if (before) {
         return before->sig.type != now->sig.type && before->sig.type != 'o';
     }
-    return journal_scan_find(made(c, s), now->path) || below_new_folder(w, c, s, now->path);
+    return apply_journal_scan_find(made(c, s), now->path) || below_new_folder(w, c, s, now->path);
 }
 
-static int bring_back_folder(int dir, const struct journal_entry *e, struct gm_err *err)
+static int bring_back_folder(int dir, const struct apply_journal_entry *e, struct gm_err *err)
 {
     const char *name = path_base(e->path);
     if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST) {
@@ -386,23 +392,23 @@ static int bring_back_folder(int dir, const struct journal_entry *e, struct gm_e
     return rc;
 }
 
-static int bring_back_link(int dir, const struct journal_entry *e, struct gm_err *err)
+static int bring_back_link(int dir, const struct apply_journal_entry *e, struct gm_err *err)
 {
     const char *name = path_base(e->path);
-    int rc = place_remove(dir, name, err);
+    int rc = apply_place_remove(dir, name, err);
     if (rc == 0 && (symlinkat(e->sig.link, dir, name) < 0 ||
                     fchownat(dir, name, e->sig.uid, e->sig.gid, AT_SYMLINK_NOFOLLOW) < 0)) {
         rc = said(err, e->path);
     }
-    return rc < 0 ? rc : place_times(dir, name, &e->sig, err);
+    return rc < 0 ? rc : apply_place_times(dir, name, &e->sig, err);
 }
 
-static int bring_back_file(struct mend_work *w, int dir, int farm, size_t i,
-                           const struct journal_entry *e, struct gm_err *err)
+static int bring_back_file(struct apply_work *w, int dir, int farm, size_t i,
+                           const struct apply_journal_entry *e, struct gm_err *err)
 {
-    struct journal_sig kept;
+    struct apply_journal_sig kept;
     const char *name = path_base(e->path), *from = numbered(w, i, "");
-    int rc = place_sig(w->place, farm, from, &kept, err);
+    int rc = apply_place_sig(w->place, farm, from, &kept, err);
     if (rc == 0 && kept.type == '-') {
         return gm_err_set(err, GM_ERR_LOOK, "%s: what was kept of it is gone", e->path);
     }
@@ -413,12 +419,12 @@ static int bring_back_file(struct mend_work *w, int dir, int farm, size_t i,
         return said(err, e->path);
     }
     const char *tmp = arena_printf(w->place->arena, ".gpumend-%s", from);
-    rc = place_remove(dir, tmp, err);
-    rc = rc < 0 ? rc : place_copy(farm, from, dir, tmp, err);
+    rc = apply_place_remove(dir, tmp, err);
+    rc = rc < 0 ? rc : apply_place_copy(farm, from, dir, tmp, err);
     return rc < 0 || renameat(dir, tmp, dir, name) == 0 ? rc : said(err, e->path);
 }
 
-static int bring_back(struct mend_work *w, int farm, size_t i, const struct journal_entry *e,
+static int bring_back(struct apply_work *w, int farm, size_t i, const struct apply_journal_entry *e,
                       struct gm_err *err)
 {
     int dir = open_parent(w, e->path, err);
@@ -434,21 +440,21 @@ static int bring_back(struct mend_work *w, int farm, size_t i, const struct jour
 }
 
 /* Whether the path is as it was before, or not of this change's making. */
-static bool is_settled(const struct journal_change *c, const struct scans *s,
-                       const struct journal_entry *before)
+static bool is_settled(const struct apply_journal_change *c, const struct scans *s,
+                       const struct apply_journal_entry *before)
 {
-    const struct journal_entry *now = journal_scan_find(&s->now, before->path);
-    const struct journal_entry *after = journal_scan_find(made(c, s), before->path);
+    const struct apply_journal_entry *now = apply_journal_scan_find(&s->now, before->path);
+    const struct apply_journal_entry *after = apply_journal_scan_find(made(c, s), before->path);
     if (same_entry(before, now)) {
         return true;
     }
     return c->packages_done && same_entry(before, after);
 }
 
-static bool is_theirs(const struct mend_work *w, const char *path)
+static bool is_theirs(const struct apply_work *w, const char *path)
 {
     for (size_t i = 0; i < w->journal.folders.n; i++) {
-        const struct journal_folder *f = &w->journal.folders.items[i];
+        const struct apply_journal_folder *f = &w->journal.folders.items[i];
         if (f->theirs && strcmp(f->path, path) == 0) {
             return true;
         }
@@ -456,20 +462,20 @@ static bool is_theirs(const struct mend_work *w, const char *path)
     return false;
 }
 
-static int restore_times(struct mend_work *w, const struct journal_scan *before,
+static int restore_times(struct apply_work *w, const struct apply_journal_scan *before,
                          struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = before->entries.n; rc == 0 && i > 0; i--) {
-        const struct journal_entry *e = &before->entries.items[i - 1];
-        struct journal_sig now;
+        const struct apply_journal_entry *e = &before->entries.items[i - 1];
+        struct apply_journal_sig now;
         if (e->sig.type != 'd' || is_theirs(w, e->path)) {
             continue;
         }
-        int dir = place_look(w->place, e->path, err);
-        rc = dir < 0 ? GM_ERR_LOOK : place_sig(w->place, dir, ".", &now, err);
-        if (rc == 0 && !journal_same_mtime(&now, &e->sig)) {
-            rc = place_times(dir, ".", &e->sig, err);
+        int dir = apply_place_look(w->place, e->path, err);
+        rc = dir < 0 ? GM_ERR_LOOK : apply_place_sig(w->place, dir, ".", &now, err);
+        if (rc == 0 && !apply_journal_same_mtime(&now, &e->sig)) {
+            rc = apply_place_times(dir, ".", &e->sig, err);
         }
         if (dir >= 0) {
             (void)close(dir);
@@ -478,22 +484,22 @@ static int restore_times(struct mend_work *w, const struct journal_scan *before,
     return rc;
 }
 
-static int restore_tree(struct mend_work *w, const struct journal_change *c,
+static int restore_tree(struct apply_work *w, const struct apply_journal_change *c,
                         const struct scans *s, int farm, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = s->now.entries.n; rc == 0 && i > 0; i--) {
-        const struct journal_entry *e = &s->now.entries.items[i - 1];
+        const struct apply_journal_entry *e = &s->now.entries.items[i - 1];
         rc = has_to_go(w, c, s, e) ? remove_path(w, e->path, err) : 0;
     }
     for (size_t i = 0; rc == 0 && i < s->before.entries.n; i++) {
-        const struct journal_entry *e = &s->before.entries.items[i];
+        const struct apply_journal_entry *e = &s->before.entries.items[i];
         rc = is_settled(c, s, e) ? 0 : bring_back(w, farm, i, e, err);
     }
     return rc < 0 ? rc : restore_times(w, &s->before, err);
 }
 
-int scan_undo(struct mend_work *w, const struct journal_change *c, struct gm_err *err)
+int apply_scan_undo(struct apply_work *w, const struct apply_journal_change *c, struct gm_err *err)
 {
     struct scans s;
     int rc = load(w, c, &s, err);

@@ -17,7 +17,7 @@ static int said(struct gm_err *err, const char *what)
     return gm_err_set(err, GM_ERR_LOOK, "%s: %s", what, strerror(errno));
 }
 
-static const char *number(struct mend_work *w, uint64_t n)
+static const char *number(struct apply_work *w, uint64_t n)
 {
     return arena_printf(w->place->arena, "%" PRIu64, n);
 }
@@ -25,11 +25,11 @@ static const char *number(struct mend_work *w, uint64_t n)
 /* ------------------------------------------------------------------ the log */
 
 /* A record that did not get onto the disk is cut off again, so that the next one can follow. */
-int work_record(struct mend_work *w, const char *kind, const char *const *fields,
-                struct gm_err *err)
+int apply_work_record(struct apply_work *w, const char *kind, const char *const *fields,
+                      struct gm_err *err)
 {
     uint64_t chain = w->journal.chain;
-    struct str line = journal_record(w->place->arena, &chain, kind, fields);
+    struct str line = apply_journal_record(w->place->arena, &chain, kind, fields);
     size_t at = w->journal.valid_bytes;
     if (w->journal.torn && ftruncate(w->log, (off_t)at) < 0) {
         return said(err, "the journal");
@@ -78,7 +78,7 @@ struct ids {
     size_t n;
 };
 
-static int list_ids(struct mend_place *p, int journals, struct ids *ret, struct gm_err *err)
+static int list_ids(struct apply_place *p, int journals, struct ids *ret, struct gm_err *err)
 {
     struct root here = {.fd = journals, .path = "."};
     struct root_dir found;
@@ -95,12 +95,12 @@ static int list_ids(struct mend_place *p, int journals, struct ids *ret, struct 
 }
 
 /* Opens the folders; without a journal yet *w has fds -1 and 0 is returned. */
-static int open_journals(struct mend_work *w, struct mend_place *p, struct gm_err *err)
+static int open_journals(struct apply_work *w, struct apply_place *p, struct gm_err *err)
 {
     struct gm_err found = {.code = GM_ERR_NONE};
-    *w = MEND_WORK_EMPTY;
+    *w = APPLY_WORK_EMPTY;
     w->place = p;
-    w->top = place_find_top(p, &found);
+    w->top = apply_place_find_top(p, &found);
     if (w->top < 0) {
         return found.code == GM_ERR_NONE ? 0 : gm_err_set(err, found.code, "%s", found.text);
     }
@@ -109,21 +109,21 @@ static int open_journals(struct mend_work *w, struct mend_place *p, struct gm_er
 }
 
 /* Opens the folder of a journal and reads it. */
-static int open_journal(struct mend_work *w, unsigned id, int flags, struct gm_err *err)
+static int open_journal(struct apply_work *w, unsigned id, int flags, struct gm_err *err)
 {
     const char *name = number(w, id);
     struct str text;
     w->folder = open_folder(w->journals, name);
     w->log = w->folder < 0 ? -1 : openat(w->folder, "log", flags | O_NOFOLLOW | O_CLOEXEC);
     if (w->log < 0 && errno == ENOENT && w->folder >= 0) {
-        w->journal = (struct journal){.id = id}; // it never began
+        w->journal = (struct apply_journal){.id = id}; // it never began
         return 0;
     }
     if (w->log < 0) {
         return said(err, "the journal");
     }
-    int rc = place_read(w->place, w->folder, "log", JOURNAL_BYTES_MAX, &text, err);
-    rc = rc < 0 ? rc : journal_parse(w->place->arena, text, &w->journal, err);
+    int rc = apply_place_read(w->place, w->folder, "log", APPLY_JOURNAL_BYTES_MAX, &text, err);
+    rc = rc < 0 ? rc : apply_journal_parse(w->place->arena, text, &w->journal, err);
     if (rc == 0 && w->journal.begun && w->journal.id != id) {
         rc = gm_err_set(err, GM_ERR_FORMAT, "it is the journal of another repair");
     }
@@ -131,7 +131,7 @@ static int open_journal(struct mend_work *w, unsigned id, int flags, struct gm_e
     return rc < 0 ? gm_err_wrap(err, "journal %u", id) : 0;
 }
 
-static void close_journal(struct mend_work *w)
+static void close_journal(struct apply_work *w)
 {
     int *fds[] = {&w->folder, &w->log};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
@@ -142,7 +142,7 @@ static void close_journal(struct mend_work *w)
     }
 }
 
-void work_close(struct mend_work *w)
+void apply_work_close(struct apply_work *w)
 {
     close_journal(w);
     if (w->journals >= 0) {
@@ -154,7 +154,7 @@ void work_close(struct mend_work *w)
     w->journals = w->top = -1;
 }
 
-static int make_journal(struct mend_work *w, const char *what, const char *title,
+static int make_journal(struct apply_work *w, const char *what, const char *title,
                         struct gm_err *err)
 {
     const char *id = number(w, w->journal.id);
@@ -174,18 +174,18 @@ static int make_journal(struct mend_work *w, const char *what, const char *title
     const char *fields[] = {"version", "1",   "id",    id,    "what", what,
                             "title",   title, "base",  w->place->base_path,
                             "at",      number(w, (uint64_t)time(NULL)), NULL};
-    int rc = work_record(w, "begin", fields, err);
-    rc = rc < 0 ? rc : place_sync(w->folder, "the journal", err);
+    int rc = apply_work_record(w, "begin", fields, err);
+    rc = rc < 0 ? rc : apply_place_sync(w->folder, "the journal", err);
     w->journal.begun = rc == 0;
-    return rc < 0 ? rc : place_sync(w->journals, "the journal", err);
+    return rc < 0 ? rc : apply_place_sync(w->journals, "the journal", err);
 }
 
-int work_begin(struct mend_work *w, struct mend_place *p, const char *what, const char *title,
-               struct gm_err *err)
+int apply_work_begin(struct apply_work *w, struct apply_place *p, const char *what,
+                     const char *title, struct gm_err *err)
 {
-    *w = MEND_WORK_EMPTY;
+    *w = APPLY_WORK_EMPTY;
     w->place = p;
-    int rc = w->top = place_top(p, err);
+    int rc = w->top = apply_place_top(p, err);
     if (rc < 0) {
         return rc;
     }
@@ -195,25 +195,26 @@ int work_begin(struct mend_work *w, struct mend_place *p, const char *what, cons
         return said(err, "the journals");
     }
     rc = list_ids(p, w->journals, &ids, err);
-    w->journal = (struct journal){.id = rc == 0 && ids.n ? ids.items[ids.n - 1] + 1 : 1};
+    w->journal = (struct apply_journal){.id = rc == 0 && ids.n ? ids.items[ids.n - 1] + 1 : 1};
     return rc < 0 ? rc : make_journal(w, what, title, err);
 }
 
 /* ------------------------------------------------------------------ one change */
 
 /* Notes a folder with its times before the first change in it. */
-static int note_folder(struct mend_work *w, const char *path, int dir, struct gm_err *err)
+static int note_folder(struct apply_work *w, const char *path, int dir, struct gm_err *err)
 {
     for (size_t i = 0; i < w->journal.folders.n; i++) {
         if (strcmp(w->journal.folders.items[i].path, path) == 0) {
             return 0;
         }
     }
-    struct journal_folder f = {.path = path};
-    int rc = place_sig(w->place, dir, ".", &f.before, err);
+    struct apply_journal_folder f = {.path = path};
+    int rc = apply_place_sig(w->place, dir, ".", &f.before, err);
     const char *fields[] = {"path", path, "sig",
-                            rc < 0 ? NULL : journal_sig_text(w->place->arena, &f.before), NULL};
-    rc = rc < 0 ? rc : work_record(w, "folder", fields, err);
+                            rc < 0 ? NULL : apply_journal_sig_text(w->place->arena, &f.before),
+                            NULL};
+    rc = rc < 0 ? rc : apply_work_record(w, "folder", fields, err);
     if (rc == 0) {
         VEC_PUSH(w->place->arena, &w->journal.folders, f);
     }
@@ -222,7 +223,7 @@ static int note_folder(struct mend_work *w, const char *path, int dir, struct gm
 
 /* How the new thing is made at `name` in `dir`. */
 struct making {
-    int (*make)(struct mend_work *w, int dir, const char *name, const struct making *how,
+    int (*make)(struct apply_work *w, int dir, const char *name, const struct making *how,
                 struct gm_err *err);
     const char *link;
     struct str content;
@@ -233,21 +234,21 @@ struct making {
     void *arg;
 };
 
-static int make_link(struct mend_work *w, int dir, const char *name, const struct making *how,
+static int make_link(struct apply_work *w, int dir, const char *name, const struct making *how,
                      struct gm_err *err)
 {
     (void)w; // as the others
     return symlinkat(how->link, dir, name) == 0 ? 0 : said(err, name);
 }
 
-static int make_file(struct mend_work *w, int dir, const char *name, const struct making *how,
+static int make_file(struct apply_work *w, int dir, const char *name, const struct making *how,
                      struct gm_err *err)
 {
     (void)w; // as the others
-    return place_write(dir, name, how->mode, how->content, err);
+    return apply_place_write(dir, name, how->mode, how->content, err);
 }
 
-static int make_folder(struct mend_work *w, int dir, const char *name, const struct making *how,
+static int make_folder(struct apply_work *w, int dir, const char *name, const struct making *how,
                        struct gm_err *err)
 {
     (void)w; // as the others
@@ -260,23 +261,23 @@ static int sync_named(int dir, const char *name, struct gm_err *err)
     if (fd < 0) {
         return said(err, name);
     }
-    int rc = place_sync(fd, name, err);
+    int rc = apply_place_sync(fd, name, err);
     (void)close(fd);
     return rc;
 }
 
-static int make_edited(struct mend_work *w, int dir, const char *name, const struct making *how,
+static int make_edited(struct apply_work *w, int dir, const char *name, const struct making *how,
                        struct gm_err *err)
 {
     struct arena *a = w->place->arena;
-    int rc = place_copy(dir, how->old, dir, name, err);
+    int rc = apply_place_copy(dir, how->old, dir, name, err);
     const char *folder = path_normal(a, path_join(a, w->place->base_path, how->folder));
     rc = rc < 0 ? rc : how->edit(path_join(a, folder, name), how->arg, err);
     return rc < 0 ? rc : sync_named(dir, name, err);
 }
 
 /* Keeps what stands at `name`: the inode itself where hard links can be, else a copy. */
-static int keep_old(struct mend_work *w, struct journal_change *c, int dir, const char *name,
+static int keep_old(struct apply_work *w, struct apply_journal_change *c, int dir, const char *name,
                     struct gm_err *err)
 {
     if (c->before.type == '-') {
@@ -289,32 +290,32 @@ static int keep_old(struct mend_work *w, struct journal_change *c, int dir, cons
     int rc = 0;
     const char *kept = number(w, c->n);
     if (linkat(dir, name, old, kept, 0) == 0) {
-        c->kept = KEPT_LINK;
+        c->kept = APPLY_KEPT_LINK;
     } else if (errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP) {
-        c->kept = KEPT_COPY;
+        c->kept = APPLY_KEPT_COPY;
         rc = c->before.type == 'l'
                  ? (symlinkat(c->before.link, old, kept) == 0 ? 0 : said(err, name))
-                 : place_copy(dir, name, old, kept, err);
+                 : apply_place_copy(dir, name, old, kept, err);
     } else {
         rc = said(err, name);
     }
-    rc = rc < 0 ? rc : place_sync(old, "the journal", err);
+    rc = rc < 0 ? rc : apply_place_sync(old, "the journal", err);
     (void)close(old); // synced
     return rc;
 }
 
-static int commit(struct mend_work *w, struct journal_change *c, int dir, struct gm_err *err)
+static int commit(struct apply_work *w, struct apply_journal_change *c, int dir, struct gm_err *err)
 {
     static const char *const kept[] = {
-        [KEPT_NONE] = "none", [KEPT_LINK] = "link", [KEPT_COPY] = "copy"};
+        [APPLY_KEPT_NONE] = "none", [APPLY_KEPT_LINK] = "link", [APPLY_KEPT_COPY] = "copy"};
     struct arena *a = w->place->arena;
     const char *tmp = path_base(c->tmp), *name = path_base(c->path);
-    int rc = place_sig(w->place, dir, tmp, &c->after, err);
+    int rc = apply_place_sig(w->place, dir, tmp, &c->after, err);
     const char *fields[] = {"n",    number(w, c->n),
-                            "new",  journal_sig_text(a, &c->after),
+                            "new",  apply_journal_sig_text(a, &c->after),
                             "link", c->after.link,
                             "kept", kept[c->kept], NULL};
-    rc = rc < 0 ? rc : work_record(w, "commit", fields, err);
+    rc = rc < 0 ? rc : apply_work_record(w, "commit", fields, err);
     if (rc < 0) {
         return rc;
     }
@@ -326,12 +327,12 @@ static int commit(struct mend_work *w, struct journal_change *c, int dir, struct
             return said(err, c->path);
         }
     }
-    return place_sync(dir, c->path, err);
+    return apply_place_sync(dir, c->path, err);
 }
 
 /* A file of somebody else is not ours to replace; a folder is never replaced. */
-static int may_replace(const struct mend_work *w, const char *path, const struct journal_sig *sig,
-                       struct gm_err *err)
+static int may_replace(const struct apply_work *w, const char *path,
+                       const struct apply_journal_sig *sig, struct gm_err *err)
 {
     if (sig->type == '-') {
         return 0;
@@ -346,37 +347,37 @@ static int may_replace(const struct mend_work *w, const char *path, const struct
     return 0;
 }
 
-static int stage(struct mend_work *w, struct journal_change *c, const char *path, int dir,
+static int stage(struct apply_work *w, struct apply_journal_change *c, const char *path, int dir,
                  struct gm_err *err)
 {
     struct arena *a = w->place->arena;
-    const char *folder = place_parent(w->place, path);
-    *c = (struct journal_change){.n = (unsigned)w->journal.changes.n + 1, .path = path};
+    const char *folder = apply_place_parent(w->place, path);
+    *c = (struct apply_journal_change){.n = (unsigned)w->journal.changes.n + 1, .path = path};
     c->tmp = arena_printf(a, "%s%s.gpumend-%u-%u", strcmp(folder, ".") == 0 ? "" : folder,
                           strcmp(folder, ".") == 0 ? "" : "/", w->journal.id, c->n);
-    int rc = place_sig(w->place, dir, path_base(path), &c->before, err);
+    int rc = apply_place_sig(w->place, dir, path_base(path), &c->before, err);
     rc = rc < 0 ? rc : may_replace(w, path, &c->before, err);
     rc = rc < 0 ? rc : note_folder(w, folder, dir, err);
     const char *fields[] = {"n",    number(w, c->n),
                             "path", c->path,
                             "tmp",  c->tmp,
-                            "old",  rc < 0 ? NULL : journal_sig_text(a, &c->before),
+                            "old",  rc < 0 ? NULL : apply_journal_sig_text(a, &c->before),
                             "link", c->before.link, NULL};
-    return rc < 0 ? rc : work_record(w, "stage", fields, err);
+    return rc < 0 ? rc : apply_work_record(w, "stage", fields, err);
 }
 
-static int change(struct mend_work *w, const char *path, const struct making *how,
+static int change(struct apply_work *w, const char *path, const struct making *how,
                   struct gm_err *err)
 {
-    struct journal_change c;
-    int dir = place_folder(w->place, place_parent(w->place, path), err);
+    struct apply_journal_change c;
+    int dir = apply_place_folder(w->place, apply_place_parent(w->place, path), err);
     if (dir < 0) {
         return dir;
     }
     int rc = stage(w, &c, path, dir, err);
     if (rc == 0) {
         VEC_PUSH(w->place->arena, &w->journal.changes, c);
-        struct journal_change *kept = &w->journal.changes.items[w->journal.changes.n - 1];
+        struct apply_journal_change *kept = &w->journal.changes.items[w->journal.changes.n - 1];
         rc = how->make(w, dir, path_base(c.tmp), how, err);
         rc = rc < 0 ? rc : keep_old(w, kept, dir, path_base(path), err);
         rc = rc < 0 ? rc : commit(w, kept, dir, err);
@@ -386,11 +387,11 @@ static int change(struct mend_work *w, const char *path, const struct making *ho
 }
 
 /* Makes the folders above a path that are not there yet. */
-static int make_parents(struct mend_work *w, const char *path, struct gm_err *err)
+static int make_parents(struct apply_work *w, const char *path, struct gm_err *err)
 {
-    const char *parent = place_parent(w->place, path);
+    const char *parent = apply_place_parent(w->place, path);
     struct gm_err looked;
-    int fd = place_look(w->place, parent, &looked);
+    int fd = apply_place_look(w->place, parent, &looked);
     if (fd >= 0) {
         (void)close(fd); // only looked at
         return 0;
@@ -403,56 +404,58 @@ static int make_parents(struct mend_work *w, const char *path, struct gm_err *er
     return rc < 0 ? rc : change(w, parent, &how, err);
 }
 
-int work_put_link(struct mend_work *w, const char *path, const char *target, struct gm_err *err)
+int apply_work_put_link(struct apply_work *w, const char *path, const char *target,
+                        struct gm_err *err)
 {
     const struct making how = {.make = make_link, .link = target};
     int rc = make_parents(w, path, err);
     return rc < 0 ? rc : change(w, path, &how, err);
 }
 
-int work_put_file(struct mend_work *w, const char *path, mode_t mode, struct str content,
-                  struct gm_err *err)
+int apply_work_put_file(struct apply_work *w, const char *path, mode_t mode, struct str content,
+                        struct gm_err *err)
 {
     const struct making how = {.make = make_file, .mode = mode, .content = content};
     int rc = make_parents(w, path, err);
     return rc < 0 ? rc : change(w, path, &how, err);
 }
 
-int work_edit_file(struct mend_work *w, const char *path,
-                   int (*edit)(const char *copy, void *arg, struct gm_err *err), void *arg,
-                   struct gm_err *err)
+int apply_work_edit_file(struct apply_work *w, const char *path,
+                         int (*edit)(const char *copy, void *arg, struct gm_err *err), void *arg,
+                         struct gm_err *err)
 {
     const struct making how = {.make = make_edited, .old = path_base(path), .edit = edit,
-                               .arg = arg, .folder = place_parent(w->place, path)};
+                               .arg = arg, .folder = apply_place_parent(w->place, path)};
     return change(w, path, &how, err);
 }
 
 /* ------------------------------------------------------------------ the end of it */
 
-int work_finish(struct mend_work *w, struct gm_err *err)
+int apply_work_finish(struct apply_work *w, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < w->journal.folders.n; i++) {
-        struct journal_folder *f = &w->journal.folders.items[i];
-        int dir = place_folder(w->place, f->path, err);
-        rc = dir < 0 ? dir : place_sig(w->place, dir, ".", &f->left, err);
+        struct apply_journal_folder *f = &w->journal.folders.items[i];
+        int dir = apply_place_folder(w->place, f->path, err);
+        rc = dir < 0 ? dir : apply_place_sig(w->place, dir, ".", &f->left, err);
         if (dir >= 0) {
             (void)close(dir); // only looked at
         }
         const char *fields[] = {"path", f->path, "sig",
-                                rc < 0 ? NULL : journal_sig_text(w->place->arena, &f->left), NULL};
-        rc = rc < 0 ? rc : work_record(w, "left", fields, err);
+                                rc < 0 ? NULL : apply_journal_sig_text(w->place->arena, &f->left),
+                                NULL};
+        rc = rc < 0 ? rc : apply_work_record(w, "left", fields, err);
         f->has_left = rc == 0;
     }
-    rc = rc < 0 ? rc : work_record(w, "applied", NULL, err);
+    rc = rc < 0 ? rc : apply_work_record(w, "applied", NULL, err);
     w->journal.applied = rc == 0;
     return rc;
 }
 
-int work_verified(struct mend_work *w, const char *how, struct gm_err *err)
+int apply_work_verified(struct apply_work *w, const char *how, struct gm_err *err)
 {
     const char *fields[] = {"how", how, NULL};
-    return work_record(w, "verified", fields, err);
+    return apply_work_record(w, "verified", fields, err);
 }
 
 /* ------------------------------------------------------------------ taking back */
@@ -460,21 +463,21 @@ int work_verified(struct mend_work *w, const char *how, struct gm_err *err)
 enum standing { IS_NEW, IS_OLD, IS_THEIRS };
 
 /* What stands at the path of a change: what we put there, what was there before, or neither. */
-static int standing(struct mend_work *w, const struct journal_change *c, enum standing *ret,
+static int standing(struct apply_work *w, const struct apply_journal_change *c, enum standing *ret,
                     struct gm_err *err)
 {
     struct gm_err looked;
-    struct journal_sig now = {.type = '-'};
-    int dir = place_look(w->place, place_parent(w->place, c->path), &looked);
+    struct apply_journal_sig now = {.type = '-'};
+    int dir = apply_place_look(w->place, apply_place_parent(w->place, c->path), &looked);
     if (dir < 0 && looked.code != GM_ERR_NONE) {
         return gm_err_set(err, looked.code, "%s", looked.text);
     }
-    int rc = dir < 0 ? 0 : place_sig(w->place, dir, path_base(c->path), &now, err);
+    int rc = dir < 0 ? 0 : apply_place_sig(w->place, dir, path_base(c->path), &now, err);
     if (dir >= 0) {
         (void)close(dir); // only looked at
     }
-    *ret = c->committed && journal_sig_same(&now, &c->after) ? IS_NEW
-           : journal_sig_same(&now, &c->before)              ? IS_OLD
+    *ret = c->committed && apply_journal_sig_same(&now, &c->after) ? IS_NEW
+           : apply_journal_sig_same(&now, &c->before)              ? IS_OLD
                                                              : IS_THEIRS;
     return rc;
 }
@@ -486,7 +489,7 @@ static int conflict(const char *path, struct gm_err *err)
 }
 
 struct expected {
-    struct mend_work *w;
+    struct apply_work *w;
     const char *folder;
 };
 
@@ -497,7 +500,7 @@ static bool is_stranger(const char *name, void *arg)
     struct arena *a = e->w->place->arena;
     const char *path = path_join(a, e->folder, name);
     for (size_t i = 0; i < e->w->journal.changes.n; i++) {
-        const struct journal_change *c = &e->w->journal.changes.items[i];
+        const struct apply_journal_change *c = &e->w->journal.changes.items[i];
         if (strcmp(c->path, path) == 0 || (c->tmp && strcmp(c->tmp, path) == 0)) {
             return false;
         }
@@ -506,11 +509,11 @@ static bool is_stranger(const char *name, void *arg)
 }
 
 /* A folder that we made holds nothing but what we put into it. */
-static int check_own_folder(struct mend_work *w, const char *path, struct gm_err *err)
+static int check_own_folder(struct apply_work *w, const char *path, struct gm_err *err)
 {
     struct expected e = {.w = w, .folder = path};
     struct root_dir found;
-    int dir = place_folder(w->place, path, err);
+    int dir = apply_place_folder(w->place, path, err);
     if (dir < 0) {
         return dir;
     }
@@ -523,11 +526,12 @@ static int check_own_folder(struct mend_work *w, const char *path, struct gm_err
     return found.n ? conflict(path_join(w->place->arena, path, found.names[0]), err) : 0;
 }
 
-static int check_change(struct mend_work *w, const struct journal_change *c, struct gm_err *err)
+static int check_change(struct apply_work *w, const struct apply_journal_change *c,
+                        struct gm_err *err)
 {
-    int rc = place_may_change(w->place, place_parent(w->place, c->path), err);
+    int rc = apply_place_may_change(w->place, apply_place_parent(w->place, c->path), err);
     if (rc < 0 || c->packages) {
-        return rc < 0 ? rc : scan_check(w, c, err);
+        return rc < 0 ? rc : apply_scan_check(w, c, err);
     }
     enum standing now;
     rc = standing(w, c, &now, err);
@@ -538,33 +542,33 @@ static int check_change(struct mend_work *w, const struct journal_change *c, str
 }
 
 /* Folders that others changed since keep their times, for those are now about more than us. */
-static int note_theirs(struct mend_work *w, struct gm_err *err)
+static int note_theirs(struct apply_work *w, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < w->journal.folders.n; i++) {
-        struct journal_folder *f = &w->journal.folders.items[i];
+        struct apply_journal_folder *f = &w->journal.folders.items[i];
         struct gm_err looked;
-        struct journal_sig now = {.type = '-'};
-        int dir = place_look(w->place, f->path, &looked);
-        rc = dir < 0 ? 0 : place_sig(w->place, dir, ".", &now, err);
+        struct apply_journal_sig now = {.type = '-'};
+        int dir = apply_place_look(w->place, f->path, &looked);
+        rc = dir < 0 ? 0 : apply_place_sig(w->place, dir, ".", &now, err);
         if (dir >= 0) {
             (void)close(dir); // only looked at
         }
-        if (rc == 0 && f->has_left && !journal_same_mtime(&now, &f->left)) {
+        if (rc == 0 && f->has_left && !apply_journal_same_mtime(&now, &f->left)) {
             const char *fields[] = {"path", f->path, NULL};
-            rc = work_record(w, "theirs", fields, err);
+            rc = apply_work_record(w, "theirs", fields, err);
             f->theirs = true;
         }
     }
     for (size_t i = 0; rc == 0 && i < w->journal.changes.n; i++) {
-        const struct journal_change *c = &w->journal.changes.items[i];
-        rc = c->packages && c->packages_done ? scan_theirs(w, c, err) : 0;
+        const struct apply_journal_change *c = &w->journal.changes.items[i];
+        rc = c->packages && c->packages_done ? apply_scan_theirs(w, c, err) : 0;
     }
     return rc;
 }
 
 /* Brings the kept one back by one rename; from a copy, by way of another copy. */
-static int restore(struct mend_work *w, const struct journal_change *c, int dir,
+static int restore(struct apply_work *w, const struct apply_journal_change *c, int dir,
                    struct gm_err *err)
 {
     const char *name = path_base(c->path), *tmp = path_base(c->tmp);
@@ -574,37 +578,38 @@ static int restore(struct mend_work *w, const struct journal_change *c, int dir,
     }
     int rc = 0;
     const char *kept = number(w, c->n);
-    if (c->kept == KEPT_LINK || c->before.type == 'l') {
+    if (c->kept == APPLY_KEPT_LINK || c->before.type == 'l') {
         rc = renameat(old, kept, dir, name) == 0 ? 0 : -errno;
     }
-    if (c->kept == KEPT_COPY && c->before.type == 'f') {
-        rc = place_remove(dir, tmp, err);
-        rc = rc < 0 ? rc : place_copy(old, kept, dir, tmp, err);
+    if (c->kept == APPLY_KEPT_COPY && c->before.type == 'f') {
+        rc = apply_place_remove(dir, tmp, err);
+        rc = rc < 0 ? rc : apply_place_copy(old, kept, dir, tmp, err);
         (void)close(old); // only read from
         return rc < 0 || renameat(dir, tmp, dir, name) == 0 ? rc : said(err, c->path);
     }
     if (rc == -EXDEV) { // a link kept as a copy
-        rc = place_remove(dir, tmp, err) < 0 || symlinkat(c->before.link, dir, tmp) < 0 ||
+        rc = apply_place_remove(dir, tmp, err) < 0 || symlinkat(c->before.link, dir, tmp) < 0 ||
                      renameat(dir, tmp, dir, name) < 0
                  ? -errno
                  : 0;
     }
     if (rc == 0 && c->before.type == 'l') {
-        rc = place_times(dir, name, &c->before, err) < 0 ? -errno : 0;
+        rc = apply_place_times(dir, name, &c->before, err) < 0 ? -errno : 0;
     }
     (void)close(old); // only read from
     return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", c->path, strerror(-rc));
 }
 
-static int take_back(struct mend_work *w, const struct journal_change *c, struct gm_err *err)
+static int take_back(struct apply_work *w, const struct apply_journal_change *c, struct gm_err *err)
 {
     enum standing now;
     struct gm_err looked;
     if (c->packages) {
-        return scan_undo(w, c, err);
+        return apply_scan_undo(w, c, err);
     }
     int rc = standing(w, c, &now, err);
-    int dir = rc < 0 ? -1 : place_look(w->place, place_parent(w->place, c->path), &looked);
+    int dir =
+        rc < 0 ? -1 : apply_place_look(w->place, apply_place_parent(w->place, c->path), &looked);
     if (rc < 0 || dir < 0) { // its folder was ours, and is gone already
         return rc < 0 || looked.code == GM_ERR_NONE ? rc : gm_err_set(err, looked.code, "%s", looked.text);
     }
@@ -617,23 +622,23 @@ static int take_back(struct mend_work *w, const struct journal_change *c, struct
     } else if (now == IS_THEIRS) {
         rc = conflict(c->path, err);
     }
-    rc = rc < 0 ? rc : place_remove(dir, path_base(c->tmp), err);
-    rc = rc < 0 ? rc : place_sync(dir, c->path, err);
+    rc = rc < 0 ? rc : apply_place_remove(dir, path_base(c->tmp), err);
+    rc = rc < 0 ? rc : apply_place_sync(dir, c->path, err);
     (void)close(dir); // synced
     return rc;
 }
 
 /* After the last change; the deepest folder need not come first, since times do not spread. */
-static int restore_folders(struct mend_work *w, struct gm_err *err)
+static int restore_folders(struct apply_work *w, struct gm_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < w->journal.folders.n; i++) {
-        const struct journal_folder *f = &w->journal.folders.items[i];
+        const struct apply_journal_folder *f = &w->journal.folders.items[i];
         struct gm_err looked;
-        int dir = f->theirs ? -1 : place_look(w->place, f->path, &looked);
+        int dir = f->theirs ? -1 : apply_place_look(w->place, f->path, &looked);
         if (dir >= 0) {
-            rc = place_times(dir, ".", &f->before, err);
-            rc = rc < 0 ? rc : place_sync(dir, f->path, err);
+            rc = apply_place_times(dir, ".", &f->before, err);
+            rc = rc < 0 ? rc : apply_place_sync(dir, f->path, err);
             (void)close(dir); // synced
         } else if (!f->theirs && looked.code != GM_ERR_NONE) {
             rc = gm_err_set(err, looked.code, "%s", looked.text);
@@ -642,14 +647,14 @@ static int restore_folders(struct mend_work *w, struct gm_err *err)
     return rc;
 }
 
-/* With the rename the journal is done with, whatever happens later (place_sweep). */
-static int discard(struct mend_work *w, struct gm_err *err)
+/* With the rename the journal is done with, whatever happens later (apply_place_sweep). */
+static int discard(struct apply_work *w, struct gm_err *err)
 {
     const char *id = number(w, w->journal.id);
     if (renameat(w->journals, id, w->journals, arena_printf(w->place->arena, "gone-%s", id)) < 0) {
         return said(err, "the journal");
     }
-    return place_sync(w->journals, "the journal", err);
+    return apply_place_sync(w->journals, "the journal", err);
 }
 
 struct unknown {
@@ -668,7 +673,7 @@ static bool is_unknown(const char *name, void *arg)
 
 /* Nothing is kept before its record is on the disk. What is kept and not in the log means that the
  * end of the log was not torn but lost, and with it what the kept things are. */
-static int check_kept(struct mend_work *w, struct gm_err *err)
+static int check_kept(struct apply_work *w, struct gm_err *err)
 {
     static const char *const parts[][2] = {{"old", ""}, {"scan", ".after"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -695,7 +700,7 @@ static int check_kept(struct mend_work *w, struct gm_err *err)
     return 0;
 }
 
-static int undo_opened(struct mend_work *w, struct gm_err *err)
+static int undo_opened(struct apply_work *w, struct gm_err *err)
 {
     int rc = check_kept(w, err);
     for (size_t i = 0; rc == 0 && i < w->journal.changes.n; i++) {
@@ -703,7 +708,7 @@ static int undo_opened(struct mend_work *w, struct gm_err *err)
     }
     if (rc == 0 && w->journal.applied && !w->journal.undoing) {
         rc = note_theirs(w, err);
-        rc = rc < 0 ? rc : work_record(w, "undo", NULL, err);
+        rc = rc < 0 ? rc : apply_work_record(w, "undo", NULL, err);
     }
     for (size_t i = w->journal.changes.n; rc == 0 && i > 0; i--) {
         rc = take_back(w, &w->journal.changes.items[i - 1], err);
@@ -713,7 +718,7 @@ static int undo_opened(struct mend_work *w, struct gm_err *err)
 }
 
 /* Taken back only by the user who applied it: what comes back is his. */
-static int check_owner(const struct mend_work *w, struct gm_err *err)
+static int check_owner(const struct apply_work *w, struct gm_err *err)
 {
     struct stat st;
     if (fstat(w->journals, &st) < 0) {
@@ -726,7 +731,7 @@ static int check_owner(const struct mend_work *w, struct gm_err *err)
                             geteuid());
 }
 
-static int undo_one(struct mend_work *w, unsigned id, struct gm_err *err)
+static int undo_one(struct apply_work *w, unsigned id, struct gm_err *err)
 {
     int rc = check_owner(w, err);
     rc = rc < 0 ? rc : open_journal(w, id, O_RDWR, err);
@@ -735,12 +740,12 @@ static int undo_one(struct mend_work *w, unsigned id, struct gm_err *err)
     return rc;
 }
 
-int work_undo(struct mend_place *p, unsigned id, unsigned *ret_id, struct gm_err *err)
+int apply_work_undo(struct apply_place *p, unsigned id, unsigned *ret_id, struct gm_err *err)
 {
-    struct mend_work w;
+    struct apply_work w;
     struct ids ids = {0};
     *ret_id = 0;
-    int rc = place_sweep(p, err);
+    int rc = apply_place_sweep(p, err);
     rc = rc < 0 ? rc : open_journals(&w, p, err);
     if (rc < 0 || w.journals < 0) {
         return rc;
@@ -750,42 +755,42 @@ int work_undo(struct mend_place *p, unsigned id, unsigned *ret_id, struct gm_err
         *ret_id = !id || ids.items[i] == id ? ids.items[i] : *ret_id;
     }
     rc = rc < 0 || !*ret_id ? rc : undo_one(&w, *ret_id, err);
-    work_close(&w);
-    return rc < 0 ? rc : place_sweep(p, err);
+    apply_work_close(&w);
+    return rc < 0 ? rc : apply_place_sweep(p, err);
 }
 
-int work_recover(struct mend_place *p, unsigned *ret_count, struct gm_err *err)
+int apply_work_recover(struct apply_place *p, unsigned *ret_count, struct gm_err *err)
 {
-    struct mend_list list;
+    struct apply_list list;
     *ret_count = 0;
-    int rc = place_sweep(p, err);
-    rc = rc < 0 ? rc : work_list(p, &list, err);
+    int rc = apply_place_sweep(p, err);
+    rc = rc < 0 ? rc : apply_work_list(p, &list, err);
     for (size_t i = rc < 0 ? 0 : list.items.n; rc == 0 && i > 0; i--) {
-        const struct mend_listed *l = &list.items.items[i - 1];
+        const struct apply_listed *l = &list.items.items[i - 1];
         if (l->error) {
             return gm_err_set(err, GM_ERR_FORMAT, "%s", l->error);
         }
-        if (journal_state(&l->journal) != JOURNAL_APPLIED) {
+        if (apply_journal_state(&l->journal) != APPLY_JOURNAL_APPLIED) {
             unsigned id;
-            rc = work_undo(p, l->id, &id, err);
+            rc = apply_work_undo(p, l->id, &id, err);
             *ret_count += rc == 0;
         }
     }
     return rc;
 }
 
-int work_list(struct mend_place *p, struct mend_list *ret, struct gm_err *err)
+int apply_work_list(struct apply_place *p, struct apply_list *ret, struct gm_err *err)
 {
-    struct mend_work w;
+    struct apply_work w;
     struct ids ids = {0};
-    *ret = (struct mend_list){0};
+    *ret = (struct apply_list){0};
     int rc = open_journals(&w, p, err);
     if (rc < 0 || w.journals < 0) {
         return rc;
     }
     rc = list_ids(p, w.journals, &ids, err);
     for (size_t i = 0; rc == 0 && i < ids.n; i++) {
-        struct mend_listed l = {.id = ids.items[i]};
+        struct apply_listed l = {.id = ids.items[i]};
         struct gm_err wrong;
         if (open_journal(&w, l.id, O_RDONLY, &wrong) < 0) {
             l.error = arena_strdup(p->arena, wrong.text);
@@ -794,6 +799,6 @@ int work_list(struct mend_place *p, struct mend_list *ret, struct gm_err *err)
         close_journal(&w);
         VEC_PUSH(p->arena, &ret->items, l);
     }
-    work_close(&w);
+    apply_work_close(&w);
     return rc;
 }

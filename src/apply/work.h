@@ -1,9 +1,9 @@
 /*
  * Changes behind a journal, and taking them back.
  *
- *   work_begin()  work_put_*() ...  work_finish()      a repair, or, if one of them fails:
- *   work_undo()                                        everything as it was
- *   work_recover()                                     what an earlier process left half done
+ *   apply_work_begin()  work_put_*() ...  apply_work_finish()      a repair, or, if one of them fails:
+ *   apply_work_undo()                                        everything as it was
+ *   apply_work_recover()                                     what an earlier process left half done
  *
  * Each change is written down and synced before it happens, the new thing is made beside its
  * place under a name of ours, and comes to its place by one rename. So at any moment the journal
@@ -16,61 +16,62 @@
 
 #include "apply/place.h"
 
-struct mend_work {
-    struct mend_place *place;
-    struct journal journal;
+struct apply_work {
+    struct apply_place *place;
+    struct apply_journal journal;
     int top, journals, folder, log; // fds
 };
 
-#define MEND_WORK_EMPTY ((struct mend_work){.top = -1, .journals = -1, .folder = -1, .log = -1})
+#define APPLY_WORK_EMPTY ((struct apply_work){.top = -1, .journals = -1, .folder = -1, .log = -1})
 
-/* Starts a journal. Wants the lock and nothing half done (work_recover()). */
-int work_begin(struct mend_work *w, struct mend_place *p, const char *what, const char *title,
-               struct gm_err *err) GM_CHECK;
+/* Starts a journal. Wants the lock and nothing half done (apply_work_recover()). */
+int apply_work_begin(struct apply_work *w, struct apply_place *p, const char *what,
+                     const char *title, struct gm_err *err) GM_CHECK;
 
 /* Paths are relative to the base. A folder that is missing above is made first. What stood at the
  * path, if anything, is kept and replaced; a folder is never replaced. */
-int work_put_link(struct mend_work *w, const char *path, const char *target, struct gm_err *err)
-    GM_CHECK;
-int work_put_file(struct mend_work *w, const char *path, mode_t mode, struct str content,
-                  struct gm_err *err) GM_CHECK;
+int apply_work_put_link(struct apply_work *w, const char *path, const char *target,
+                        struct gm_err *err) GM_CHECK;
+int apply_work_put_file(struct apply_work *w, const char *path, mode_t mode, struct str content,
+                        struct gm_err *err) GM_CHECK;
 
 /* A copy of the file with mode, owner and attributes of it is given to `edit` as the path of this
  * machine, and then takes the file's place. */
-int work_edit_file(struct mend_work *w, const char *path,
-                   int (*edit)(const char *copy, void *arg, struct gm_err *err), void *arg,
-                   struct gm_err *err) GM_CHECK;
+int apply_work_edit_file(struct apply_work *w, const char *path,
+                         int (*edit)(const char *copy, void *arg, struct gm_err *err), void *arg,
+                         struct gm_err *err) GM_CHECK;
 
 /* Whatever `run` changes below the base: the tree before is kept, and is what comes back. */
-int work_run(struct mend_work *w, int (*run)(void *arg, struct gm_err *err), void *arg,
-             struct gm_err *err) GM_CHECK;
+int apply_work_run(struct apply_work *w, int (*run)(void *arg, struct gm_err *err), void *arg,
+                   struct gm_err *err) GM_CHECK;
 
 /* All changes are made: the journal is a repair that can be taken back. */
-int work_finish(struct mend_work *w, struct gm_err *err) GM_CHECK;
+int apply_work_finish(struct apply_work *w, struct gm_err *err) GM_CHECK;
 /* Notes how trying it out ended: "verified", or why it could not be tried. */
-int work_verified(struct mend_work *w, const char *how, struct gm_err *err) GM_CHECK;
+int apply_work_verified(struct apply_work *w, const char *how, struct gm_err *err) GM_CHECK;
 
-void work_close(struct mend_work *w);
+void apply_work_close(struct apply_work *w);
 
 /*
  * Takes back a journal, last change first, and removes it. It can be interrupted and called again.
  * GM_ERR_UNSUPPORTED: others changed something since (the sentence says what), and nothing was
  * done. `id` 0: the latest. *ret_id is 0 if there is no journal at all.
  */
-int work_undo(struct mend_place *p, unsigned id, unsigned *ret_id, struct gm_err *err) GM_CHECK;
+int apply_work_undo(struct apply_place *p, unsigned id, unsigned *ret_id,
+                    struct gm_err *err) GM_CHECK;
 
 /* Takes back every journal that is interrupted, the latest first, and sweeps. */
-int work_recover(struct mend_place *p, unsigned *ret_count, struct gm_err *err) GM_CHECK;
+int apply_work_recover(struct apply_place *p, unsigned *ret_count, struct gm_err *err) GM_CHECK;
 
 /* The journals, by number. Reads only, and wants no lock. A damaged one has `error`. */
-struct mend_listed {
+struct apply_listed {
     unsigned id;
-    struct journal journal;
+    struct apply_journal journal;
     const char *error;
 };
-struct mend_list {
-    VEC(struct mend_listed) items;
+struct apply_list {
+    VEC(struct apply_listed) items;
 };
-int work_list(struct mend_place *p, struct mend_list *ret, struct gm_err *err) GM_CHECK;
+int apply_work_list(struct apply_place *p, struct apply_list *ret, struct gm_err *err) GM_CHECK;
 
 #endif

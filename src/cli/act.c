@@ -56,7 +56,7 @@ static bool is_found(const struct diag_report *report, const struct diag_finding
 static bool has_left_step(const struct plan_way *way)
 {
     for (size_t i = 0; i < way->steps.n; i++) {
-        if (mend_step_is_left(way, &way->steps.items[i])) {
+        if (apply_step_is_left(way, &way->steps.items[i])) {
             return true;
         }
     }
@@ -72,7 +72,7 @@ static struct cli_env start_env(const struct act *act, const struct plan_way *wa
     }
     for (size_t i = 0; i < way->steps.n && by_start; i++) {
         const struct plan_step *s = &way->steps.items[i];
-        if (!mend_step_is_left(way, s)) {
+        if (!apply_step_is_left(way, s)) {
             continue;
         }
         cli_env_unset(&env, s->name);
@@ -372,7 +372,7 @@ static json_t *start_json(const struct act *act, const struct outcome *o)
     json_t *variables = json_object();
     for (size_t i = 0; o->id && o->now->by_start && i < o->way->steps.n; i++) {
         const struct plan_step *s = &o->way->steps.items[i];
-        if (mend_step_is_left(o->way, s)) {
+        if (apply_step_is_left(o->way, s)) {
             (void)json_object_set_new_nocheck(variables, s->name,
                                               out_json_text(act->arena, s->value));
         }
@@ -449,7 +449,7 @@ static void say_start(const struct act *act, const struct out *o, const struct o
     bool first = true;
     for (size_t i = 0; i < of->way->steps.n; i++) {
         const struct plan_step *s = &of->way->steps.items[i];
-        if (!mend_step_is_left(of->way, s)) {
+        if (!apply_step_is_left(of->way, s)) {
             continue;
         }
         if (first) {
@@ -516,13 +516,13 @@ static void say_outcome(const struct act *act, const struct outcome *of)
                                         : command_of(act, "fix", "--undo"), of->id);
 }
 
-static int failed(const struct act *act, struct mend_applied *done, const struct outcome *of)
+static int failed(const struct act *act, struct apply_session *done, const struct outcome *of)
 {
     struct gm_err err;
     struct out o;
     out_init(&o, stdout);
     const char *why = str_printable(act->arena, of->trial->why);
-    if (mend_take_back(done, &err) < 0) {
+    if (apply_take_back(done, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: it does not help (%s), and taking it back failed: %s",
                         act->command, why, str_printable(act->arena, err.text));
     }
@@ -566,7 +566,7 @@ static int status_of(const struct outcome *of)
                                                : CLI_OK;
 }
 
-static int settled(const struct act *act, struct mend_applied *done, const struct plan_way *way,
+static int settled(const struct act *act, struct apply_session *done, const struct plan_way *way,
                    struct looked *now)
 {
     struct gm_err err;
@@ -576,7 +576,7 @@ static int settled(const struct act *act, struct mend_applied *done, const struc
     if (t.result == PROBE_FAILED) {
         return failed(act, done, &of);
     }
-    if (mend_verified(done, t.result == PROBE_VERIFIED ? "verified" : t.why, &err) < 0) {
+    if (apply_verified(done, t.result == PROBE_VERIFIED ? "verified" : t.why, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
     of.id = done->id;
@@ -592,20 +592,20 @@ static int settled(const struct act *act, struct mend_applied *done, const struc
 int act_apply(const struct act *act, const struct plan_way *way)
 {
     struct gm_err err;
-    struct mend_applied done;
+    struct apply_session done;
     struct looked now = {.target = {.root = ROOT_EMPTY}};
-    const struct mend_apply_options o = {
+    const struct apply_options o = {
         .what = act->command,
         .packages = act->packages,
         .is_system = act->is_system,
         .env = act->asked->env,
         .n_env = act->asked->n_env,
     };
-    int rc = mend_apply(&act->target->model, way, &o, &done, &err);
+    int rc = apply_way(&act->target->model, way, &o, &done, &err);
     rc = rc < 0 ? cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text))
                 : settled(act, &done, way, &now);
     model_target_close(&now.target);
-    mend_applied_close(&done);
+    apply_close(&done);
     return rc;
 }
 
@@ -616,7 +616,7 @@ static int recover(const struct act *act, unsigned *ret_count)
     struct model_target_options asked = *act->asked;
     asked.only_open = true;
     int rc = model_target_open(&early, act->arena, &asked, &err);
-    rc = rc < 0 ? rc : mend_recover(&early.model, act->is_system, ret_count, &err);
+    rc = rc < 0 ? rc : apply_recover(&early.model, act->is_system, ret_count, &err);
     model_target_close(&early);
     return rc < 0 ? cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text))
                   : CLI_OK;
@@ -651,7 +651,7 @@ int act_remove_hook(const struct act *act, bool *ret_removed)
     struct gm_err err;
     const char *site = NULL;
     *ret_removed = false;
-    if (mend_remove_hook(&act->target->model, &site, &err) < 0) {
+    if (apply_remove_hook(&act->target->model, &site, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
     *ret_removed = site != NULL;
@@ -663,7 +663,7 @@ int act_undo(const struct act *act, unsigned id, const char *what)
     struct gm_err err;
     unsigned done;
     bool removed = false;
-    if (mend_undo(&act->target->model, act->is_system, id, what, &done, &err) < 0) {
+    if (apply_undo(&act->target->model, act->is_system, id, what, &done, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
     if (id && !done) {
@@ -703,13 +703,14 @@ static const char *when(struct arena *a, uint64_t at_s)
     return arena_strdup(a, text);
 }
 
-static json_t *listed_json(struct arena *a, const struct mend_listed *l)
+static json_t *listed_json(struct arena *a, const struct apply_listed *l)
 {
-    const struct journal *j = &l->journal;
+    const struct apply_journal *j = &l->journal;
     json_t *one = json_object();
     (void)json_object_set_new(one, "journal", json_integer(l->id));
-    (void)json_object_set_new(one, "state", json_string(l->error ? "damaged"
-                                                                 : journal_state_name(journal_state(j))));
+    (void)json_object_set_new(
+        one, "state",
+        json_string(l->error ? "damaged" : apply_journal_state_name(apply_journal_state(j))));
     (void)json_object_set_new(one, "command", out_json_text(a, l->error ? NULL : j->what));
     (void)json_object_set_new(one, "title", out_json_text(a, l->error ? NULL : j->title));
     (void)json_object_set_new(one, "at", l->error || !j->begun ? json_null()
@@ -719,14 +720,14 @@ static json_t *listed_json(struct arena *a, const struct mend_listed *l)
     return one;
 }
 
-static void say_listed(struct arena *a, const struct mend_listed *l)
+static void say_listed(struct arena *a, const struct apply_listed *l)
 {
-    const struct journal *j = &l->journal;
+    const struct apply_journal *j = &l->journal;
     if (l->error) {
         printf("%4u  damaged: %s\n", l->id, str_printable(a, l->error));
         return;
     }
-    printf("%4u  %-16s  %s  %-7s %s\n", l->id, journal_state_name(journal_state(j)),
+    printf("%4u  %-16s  %s  %-7s %s\n", l->id, apply_journal_state_name(apply_journal_state(j)),
            j->begun ? when(a, j->at_s) : "-", j->what ? str_printable(a, j->what) : "",
            j->title ? str_printable(a, j->title) : "");
     if (j->applied && !j->verified) {
@@ -740,8 +741,8 @@ static void say_listed(struct arena *a, const struct mend_listed *l)
 int act_list(const struct act *act)
 {
     struct gm_err err;
-    struct mend_list list;
-    if (mend_list_journals(&act->target->model, act->is_system, &list, &err) < 0) {
+    struct apply_list list;
+    if (apply_list_journals(&act->target->model, act->is_system, &list, &err) < 0) {
         return cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text));
     }
     if (act->json) {

@@ -67,15 +67,15 @@ static void advise_for_good(struct cli_target *t, struct model *m, const struct 
                             struct report_repair *ret)
 {
     const char *words = target_words(t, m);
-    struct mend_apply_options o = {.what = "fix", .env = t->asked.env, .n_env = t->asked.n_env};
+    struct apply_options o = {.what = "fix", .env = t->asked.env, .n_env = t->asked.n_env};
     const struct plan_way *hook = plan_hook_way(plan);
-    if (hook && !mend_apply_objection(m, hook, &o)) {
+    if (hook && !apply_objection(m, hook, &o)) {
         take_better(ret, hook, arena_printf(&t->arena, "gpumend enable %s", words));
     }
-    take_better(ret, mend_apply_best(m, plan, &o, NULL),
+    take_better(ret, apply_best(m, plan, &o, NULL),
                 arena_printf(&t->arena, "gpumend fix --apply %s", words));
     o.packages = true;
-    take_better(ret, mend_apply_best(m, plan, &o, NULL),
+    take_better(ret, apply_best(m, plan, &o, NULL),
                 arena_printf(&t->arena, "gpumend fix --apply --packages %s", words));
 }
 

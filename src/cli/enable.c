@@ -30,7 +30,7 @@ static int take_away(const struct act *act)
     struct gm_err err;
     unsigned done;
     bool removed;
-    if (mend_undo(&act->target->model, false, 0, "enable", &done, &err) < 0) {
+    if (apply_undo(&act->target->model, false, 0, "enable", &done, &err) < 0) {
         return cli_fail(CLI_CANNOT, "enable: %s", str_printable(act->arena, err.text));
     }
     return act_remove_hook(act, &removed);
@@ -60,7 +60,7 @@ static int enable(struct enable *c, struct act *act)
     struct diag_report report;
     struct plan plan = {0};
     const struct plan_options o = {.manner = PLAN_IN_PROCESS};
-    const char *site = mend_hook_site(m);
+    const char *site = apply_hook_site(m);
     if (!site) {
         return cli_fail(CLI_CANNOT, "enable: a hook wants a Python environment with site-packages "
                                     "of its own");

@@ -130,7 +130,7 @@ static int select_way(struct fix *c)
 
 static int apply(struct fix *c, const struct act *act)
 {
-    const struct mend_apply_options o = {
+    const struct apply_options o = {
         .what = "fix",
         .packages = c->packages,
         .is_system = c->is_system,
@@ -138,7 +138,7 @@ static int apply(struct fix *c, const struct act *act)
         .n_env = c->t.asked.n_env,
     };
     const char *why;
-    const struct plan_way *way = mend_apply_best(&c->target.model, &c->plan, &o, &why);
+    const struct plan_way *way = apply_best(&c->target.model, &c->plan, &o, &why);
     if (way) {
         return act_apply(act, way);
     }

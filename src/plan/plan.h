@@ -6,7 +6,7 @@
  *
  *   model_target_open() -> diag_run() -> plan_make() -> a way
  *       -> mend_launch()   for one start (src/launch/launch.h)
- *       -> mend_apply()    for good, behind a journal (src/apply/apply.h)
+ *       -> apply_way()    for good, behind a journal (src/apply/apply.h)
  */
 #ifndef GPUMEND_PLAN_PLAN_H
 #define GPUMEND_PLAN_PLAN_H

@@ -23,9 +23,9 @@ static void check_path(const char *path)
 
 static void check_log(struct arena *a, struct str text)
 {
-    struct journal j;
+    struct apply_journal j;
     struct gm_err err;
-    if (journal_parse(a, text, &j, &err) < 0) {
+    if (apply_journal_parse(a, text, &j, &err) < 0) {
         return;
     }
     assert(j.valid_bytes <= text.n && (j.torn || j.valid_bytes == text.n));
@@ -53,7 +53,7 @@ static struct str with_hashes(struct arena *a, struct str text)
         if (strlen(kind) != line.n) {
             continue; // records are text
         }
-        struct str record = journal_record(a, &chain, kind, NULL);
+        struct str record = apply_journal_record(a, &chain, kind, NULL);
         memcpy(out + at, record.s, record.n);
         at += record.n;
     }
@@ -63,7 +63,7 @@ static struct str with_hashes(struct arena *a, struct str text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena;
-    struct journal_scan scan;
+    struct apply_journal_scan scan;
     struct gm_err err;
     struct str text = {(const char *)data, size};
     arena_init(&arena, (size_t)256 << 20, NULL, NULL);
@@ -73,10 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < size; i++) {
         lines += data[i] == '\n' || i + 1 == size;
     }
-    if (journal_scan_parse(&arena, text, lines, str_hash(data, size), &scan, &err) == 0) {
+    if (apply_journal_scan_parse(&arena, text, lines, str_hash(data, size), &scan, &err) == 0) {
         for (size_t i = 0; i < scan.entries.n; i++) {
             check_path(scan.entries.items[i].path);
-            assert(journal_scan_find(&scan, scan.entries.items[i].path));
+            assert(apply_journal_scan_find(&scan, scan.entries.items[i].path));
         }
     }
     arena_release(&arena);

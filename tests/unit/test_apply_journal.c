@@ -23,7 +23,7 @@ static struct str log_of(const char *lines)
     struct str rest = str_of(lines), line;
     while (str_line(&rest, &line)) {
         out = arena_printf(&arena, "%s%s", out,
-                           journal_record(&arena, &chain, str_dup(&arena, line), NULL).s);
+                           apply_journal_record(&arena, &chain, str_dup(&arena, line), NULL).s);
     }
     return str_of(out);
 }
@@ -41,37 +41,37 @@ static const char whole[] =
     "applied\n"
     "verified how=verified\n";
 
-static int parse(struct str log, struct journal *ret)
+static int parse(struct str log, struct apply_journal *ret)
 {
     struct gm_err err = {.code = GM_ERR_NONE};
-    int rc = journal_parse(&arena, log, ret, &err);
+    int rc = apply_journal_parse(&arena, log, ret, &err);
     assert_int_equal(rc, err.code);
     return rc;
 }
 
 static void test_reads_what_is_written(void **state)
 {
-    struct journal j;
+    struct apply_journal j;
     (void)state;
     assert_int_equal(parse(log_of(whole), &j), 0);
     assert_int_equal(j.id, 3);
     assert_string_equal(j.title, "t \n");
     assert_int_equal(j.changes.n, 3);
-    const struct journal_change *c = j.changes.items;
+    const struct apply_journal_change *c = j.changes.items;
     assert_string_equal(c[0].path, "lib/a%.so");
     assert_int_equal(c[0].before.mode, 04755);
     assert_int_equal(c[0].before.uid, 1000);
     assert_int_equal(c[0].before.mtime.tv_sec, -1);
     assert_int_equal(c[0].before.mtime.tv_nsec, 1);
     assert_string_equal(c[0].after.link, "../b.so");
-    assert_int_equal(c[0].kept, KEPT_LINK);
+    assert_int_equal(c[0].kept, APPLY_KEPT_LINK);
     assert_true(c[1].committed && c[1].before.type == '-');
     assert_true(c[2].packages && c[2].packages_done && c[2].entries_after == 4);
     assert_int_equal(c[2].hash_before, 0x0123456789abcdef);
     assert_true(j.folders.n == 1 && j.folders.items[0].has_left && !j.folders.items[0].theirs);
-    assert_int_equal(journal_state(&j), JOURNAL_APPLIED);
+    assert_int_equal(apply_journal_state(&j), APPLY_JOURNAL_APPLIED);
     assert_false(j.torn);
-    assert_string_equal(journal_sig_text(&arena, &c[0].before), FILE_);
+    assert_string_equal(apply_journal_sig_text(&arena, &c[0].before), FILE_);
 }
 
 /* Cut anywhere, it is what it was up to the last whole record. */
@@ -80,7 +80,7 @@ static void test_torn_end(void **state)
     struct str log = log_of(whole);
     (void)state;
     for (size_t n = 0; n <= log.n; n++) {
-        struct journal j;
+        struct apply_journal j;
         assert_int_equal(parse((struct str){log.s, n}, &j), 0);
         bool at_end = n == 0 || log.s[n - 1] == '\n';
         assert_int_equal(j.torn, !at_end);
@@ -100,7 +100,7 @@ static void test_flipped_bits(void **state)
     last--; // without the line end before it there is one last record, and no good one
     for (size_t i = 0; i < log.n; i++) {
         for (unsigned bit = 0; bit < 8; bit++) {
-            struct journal j;
+            struct apply_journal j;
             char *copy = arena_strndup(&arena, log.s, log.n);
             copy[i] = (char)(copy[i] ^ (1 << bit));
             int rc = parse((struct str){copy, log.n}, &j);
@@ -115,7 +115,7 @@ static void test_records_out_of_order(void **state)
                             "applied\n");
     const char *second = memchr(log.s, '\n', log.n);
     const char *third = strchr(second + 1, '\n');
-    struct journal j;
+    struct apply_journal j;
     (void)state;
     const char *without = arena_printf(&arena, "%.*s%s", (int)(second + 1 - log.s), log.s, third + 1);
     assert_int_equal(parse(str_of(without), &j), GM_ERR_FORMAT);
@@ -159,7 +159,7 @@ static void test_nonsense(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct journal j;
+        struct apply_journal j;
         if (parse(log_of(cases[i]), &j) != GM_ERR_FORMAT) {
             fail_msg("accepted: %s", cases[i]);
         }
@@ -184,32 +184,33 @@ static void test_same(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct journal_sig a, b;
-        assert_true(journal_sig_parse(&arena, str_of(cases[i].a), &a));
-        assert_true(journal_sig_parse(&arena, str_of(cases[i].b), &b));
-        assert_int_equal(journal_sig_same(&a, &b), cases[i].same);
+        struct apply_journal_sig a, b;
+        assert_true(apply_journal_sig_parse(&arena, str_of(cases[i].a), &a));
+        assert_true(apply_journal_sig_parse(&arena, str_of(cases[i].b), &b));
+        assert_int_equal(apply_journal_sig_same(&a, &b), cases[i].same);
     }
 }
 
 static void test_scan(void **state)
 {
-    static struct journal_entry entries[] = {{".", {.type = 'd', .mode = 0755}},
+    static struct apply_journal_entry entries[] = {{".", {.type = 'd', .mode = 0755}},
                                              {"a b", {.type = 'l', .mode = 0777, .link = ""}},
                                              {"c", {.type = 'f', .mode = 0644, .size = 5}}};
-    struct journal_scan scan = {0}, again;
+    struct apply_journal_scan scan = {0}, again;
     struct gm_err err;
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         VEC_PUSH(&arena, &scan.entries, entries[i]);
     }
-    struct str text = journal_scan_text(&arena, &scan);
+    struct str text = apply_journal_scan_text(&arena, &scan);
     uint64_t hash = str_hash(text.s, text.n);
-    assert_int_equal(journal_scan_parse(&arena, text, 3, hash, &again, &err), 0);
-    assert_int_equal(journal_scan_find(&again, "c")->sig.size, 5);
-    assert_string_equal(journal_scan_find(&again, "a b")->sig.link, "");
-    assert_null(journal_scan_find(&again, "b"));
-    assert_int_equal(journal_scan_parse(&arena, text, 2, hash, &again, &err), GM_ERR_FORMAT);
-    assert_int_equal(journal_scan_parse(&arena, text, 3, hash + 1, &again, &err), GM_ERR_FORMAT);
+    assert_int_equal(apply_journal_scan_parse(&arena, text, 3, hash, &again, &err), 0);
+    assert_int_equal(apply_journal_scan_find(&again, "c")->sig.size, 5);
+    assert_string_equal(apply_journal_scan_find(&again, "a b")->sig.link, "");
+    assert_null(apply_journal_scan_find(&again, "b"));
+    assert_int_equal(apply_journal_scan_parse(&arena, text, 2, hash, &again, &err), GM_ERR_FORMAT);
+    assert_int_equal(apply_journal_scan_parse(&arena, text, 3, hash + 1, &again, &err),
+                     GM_ERR_FORMAT);
 }
 
 static int start(void **state)

@@ -55,9 +55,9 @@ static void read_back(void **state)
     struct fixture *f = *state;
     struct model_hook hook;
     assert_false(model_hook_read(&f->root, &f->arena, "/", &hook));
-    put(f, MODEL_HOOK_MODULE, hook_module(&f->arena, "/a", "/a/site", modules, 2, paths, 3));
+    put(f, MODEL_HOOK_MODULE, apply_hook_module(&f->arena, "/a", "/a/site", modules, 2, paths, 3));
     assert_false(model_hook_read(&f->root, &f->arena, "/", &hook));
-    put(f, MODEL_HOOK_PTH, hook_pth());
+    put(f, MODEL_HOOK_PTH, apply_hook_pth());
     /* Written for /a/site and read at "/": what lay in the prefix is found from the new place. */
     assert_true(model_hook_read(&f->root, &f->arena, "/", &hook));
     assert_int_equal(hook.n_modules, 2);
@@ -77,7 +77,7 @@ static void other_texts(void **state)
         "\nMODULES = (\"a\", )\nLIBRARIES = (b\"\\x00\", )", "\nMODULES = (a, )\nLIBRARIES = ()",
         "\nMODULES = (\"a\", )\nLIBRARIES = (b\"x\" + y)\n", "\nLIBRARIES = (b\"x\", )\n"};
     struct fixture *f = *state;
-    put(f, MODEL_HOOK_PTH, hook_pth());
+    put(f, MODEL_HOOK_PTH, apply_hook_pth());
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct model_hook hook;
         put(f, MODEL_HOOK_MODULE, str_of(texts[i]));
