@@ -49,7 +49,7 @@ class Library:
 class Preloaded:
     """What preload() has done.
 
-    libraries    in the order of loading; empty if there was nothing to mend
+    libraries    in the order of loading; empty if there was nothing to repair
     n_findings   how many errors check() finds in this environment
     left         what loading cannot mend in a running process, one sentence each
     error        why no plan could be made, or None

@@ -333,7 +333,7 @@ static bool ask_gfx(struct chooser *c, struct mend_candidate *x)
         return false;
     }
     return against(x, "gfx-not-covered",
-                   arena_printf(c->a, "official ROCm builds carry no kernels for %s", gfx), NULL);
+                   arena_printf(c->a, "official ROCm builds contain no kernels for %s", gfx), NULL);
 }
 
 /* ------------------------------------------------------------------ findings */

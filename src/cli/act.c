@@ -328,7 +328,7 @@ static struct trial try_out(const struct act *act, const struct plan_way *way,
         return cannot(arena_strdup(act->arena, err.text));
     }
     return !m->root->is_host     ? cannot("its files belong to another system than this one")
-           : !m->env             ? cannot("it is no Python environment; start the program")
+           : !m->env             ? cannot("it is not a Python environment; start the program")
            : !m->env->executable ? cannot("it has no interpreter")
                                  : try_scripts(act, way, now);
 }
@@ -344,7 +344,7 @@ struct outcome {
     const struct plan_way *way;
     const struct trial *trial;
     const struct looked *now;
-    unsigned id; // of the journal; 0: it was taken back
+    unsigned id; // of the journal; 0: it was undone
     const struct probe_report *probe; // NULL: nothing was run, and `no_probe` says why
     const char *no_probe;             // or NULL
 };
@@ -531,7 +531,7 @@ static int failed(const struct act *act, struct apply_session *done, const struc
     }
     say_label(&o, OUT_RED, "failed");
     out_wrap(&o, 10, why);
-    printf("          It was taken back: everything is as it was before.\n");
+    printf("          It was undone: everything is as it was before.\n");
     return CLI_FINDINGS;
 }
 
@@ -571,7 +571,7 @@ static int settled(const struct act *act, struct apply_session *done, const stru
 {
     struct gm_err err;
     struct trial t = try_out(act, way, now);
-    struct outcome of = {.way = way, .trial = &t, .now = now, .no_probe = "it was taken back"};
+    struct outcome of = {.way = way, .trial = &t, .now = now, .no_probe = "it was undone"};
     struct probe_report report;
     if (t.result == PROBE_FAILED) {
         return failed(act, done, &of);
@@ -631,7 +631,7 @@ int act_open(const struct act *act)
         return rc;
     }
     if (count) {
-        fprintf(stderr, "gpumend: %u interrupted before, taken back first\n", count);
+        fprintf(stderr, "gpumend: %u interrupted before, undone first\n", count);
     }
     return model_target_open(act->target, act->arena, act->asked, &err) == 0
                ? CLI_OK
@@ -681,11 +681,11 @@ int act_undo(const struct act *act, unsigned id, const char *what)
         return dump(doc, rc);
     }
     if (done) {
-        printf("taken back  journal %u: everything is as it was before\n", done);
+        printf("undone      journal %u: everything is as it was before\n", done);
     } else if (removed) {
         printf("removed     the start-up hook of %s, which no journal lists\n", place_of(act));
     } else {
-        printf("nothing was applied to %s that could be taken back\n", place_of(act));
+        printf("nothing was applied to %s that could be undone\n", place_of(act));
     }
     return rc;
 }

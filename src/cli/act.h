@@ -22,7 +22,7 @@ int act_open(const struct act *act);
 
 /* Carries the way out, replays the model, tries it in a child, and takes it back if that shows that
  * it does not mend what it was to mend, or breaks a program that worked. CLI_OK: nothing is left to
- * do; CLI_FINDINGS: it was taken back, or errors or a step of the start are left. */
+ * do; CLI_FINDINGS: it was undone, or errors or a step of the start are left. */
 int act_apply(const struct act *act, const struct plan_way *way);
 
 /* Removes a start-up hook that no journal lists. */

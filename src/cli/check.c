@@ -229,12 +229,14 @@ static int run_with(void *command)
 {
     struct check *c = command;
     if (c->t.asked.pid && (c->t.asked.target || c->t.asked.root_path || c->t.asked.imports)) {
-        return cli_fail(CLI_USAGE, "check: --pid stands alone, without TARGET, --root and --import");
+        return cli_fail(CLI_USAGE, "check: --pid cannot be combined with TARGET, --root or --import");
     }
     if (c->report && (c->t.json || c->probe)) {
-        return cli_fail(CLI_USAGE, c->t.json ? "check: --report prints text for people; for programs, "
+        return cli_fail(CLI_USAGE, c->t.json ? "check: --report prints text for people; for "
+                                               "programs, "
                                                "use check --json without it"
-                                             : "check: --report runs nothing; use --probe without it");
+                                             : "check: --report runs nothing; use --probe without "
+                                               "it");
     }
     if (c->probe && (c->t.asked.root_path || c->snapshot_file || c->t.asked.pid)) {
         return cli_fail(CLI_USAGE, "check: --probe runs on this machine, for a TARGET that starts "
@@ -273,12 +275,17 @@ const struct cli_command cli_check = {
     .name = "check",
     .arguments = "[TARGET] [options]",
     .summary = "finds which library lookup fails or picks the wrong file, why, and what to do",
-    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library. Without\n"
-            "TARGET, check looks at the active environment. In a Python environment, the model starts\n"
-            "every known GPU package that a program would import, alone and in pairs, from its import\n"
-            "to its first use. A failure in only one part of an application that otherwise works is a\n"
+    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library. "
+            "Without\n"
+            "TARGET, check looks at the active environment. In a Python environment, the model "
+            "starts\n"
+            "every known GPU package that a program would import, alone and in pairs, from its "
+            "import\n"
+            "to its first use. A failure in only one part of an application that otherwise works "
+            "is a\n"
             "warning. With --root, the start environment is empty except for PATH and what --env\n"
-            "sets. check runs nothing, unless --probe asks for it: then it runs the GPU in stages,\n"
+            "sets. check runs nothing, unless --probe asks for it: then it runs the GPU in "
+            "stages,\n"
             "and names beside a failed stage the finding that explains it.",
     .options = options,
     .n_options = sizeof options / sizeof *options,

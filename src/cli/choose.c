@@ -73,18 +73,18 @@ static int take_option(void *command, int id, const char *value)
     case O_MEMORY:
         return parse_gib(value, &c->wanted.memory_bytes)
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "choose: --memory-gib wants a number such as 4.5, not %s",
+                   : cli_fail(CLI_USAGE, "choose: --memory-gib expects a number such as 4.5, not %s",
                               value);
     case O_APP:
         c->wanted.app_given = parse_app(value, &c->wanted.app);
         return c->wanted.app_given
                    ? CLI_OK
                    : cli_fail(CLI_USAGE,
-                              "choose: --app wants ctranslate2, torch or onnxruntime, not %s",
+                              "choose: --app expects ctranslate2, torch or onnxruntime, not %s",
                               value);
     case O_EXPORT:
         c->shell = strcmp(value, "sh") == 0;
-        return c->shell ? CLI_OK : cli_fail(CLI_USAGE, "choose: --export wants sh, not %s", value);
+        return c->shell ? CLI_OK : cli_fail(CLI_USAGE, "choose: --export expects sh, not %s", value);
     case O_PROBE:
         c->probe = true;
         return CLI_OK;
@@ -145,7 +145,7 @@ static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
         return rc;
     }
     if (!m->env && c->t.asked.target) {
-        return gm_err_set(err, GM_ERR_USAGE, "%s is no Python environment", c->t.asked.target);
+        return gm_err_set(err, GM_ERR_USAGE, "%s is not a Python environment", c->t.asked.target);
     }
     if (mend_choose_app(m, &c->wanted, &app)) {
         const char *module = mend_app_module(app);
@@ -199,12 +199,15 @@ const struct cli_command cli_choose = {
     .name = "choose",
     .arguments = "[TARGET] [options]",
     .summary = "picks the device, compute type and number of threads that work here and fit",
-    .text = "For an application at its start. TARGET is a Python environment, as with check. If what\n"
+    .text = "For an application at its start. TARGET is a Python environment, as with check. If "
+            "what\n"
             "is installed there cannot use the GPU, choose picks the CPU and says why in one\n"
-            "sentence. It runs nothing: what only the driver knows stays unknown, and the memory that\n"
+            "sentence. It runs nothing: what only the driver knows stays unknown, and the memory "
+            "that\n"
             "other programs use is not seen.\n"
             "\n"
-            "With --probe, the GPUs run first, as with gpumend probe: choose ignores one that did not\n"
+            "With --probe, the GPUs run first, as with gpumend probe: choose ignores one that did "
+            "not\n"
             "pass, and offers a compute type only if its matrix product was right. Exit status 1:\n"
             "nothing will work, or with --require-gpu no GPU.",
     .options = options,

@@ -181,7 +181,8 @@ static int build(struct arena *a, const struct container_cdi *q, struct root *ro
     if (specs.specs.n == 0) {
         status = cli_fail(CLI_CANNOT, "container: %s",
                           h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN
-                              ? "whether there is a GPU here cannot be told: the bus could not be "
+                              ? "gpumend cannot tell whether there is a GPU here: the bus could "
+                                "not be "
                                 "read"
                               : "there is no GPU here that a container could use");
     } else if (writes) {

@@ -62,8 +62,8 @@ static int enable(struct enable *c, struct act *act)
     const struct plan_options o = {.manner = PLAN_IN_PROCESS};
     const char *site = apply_hook_site(m);
     if (!site) {
-        return cli_fail(CLI_CANNOT, "enable: a hook wants a Python environment with site-packages "
-                                    "of its own");
+        return cli_fail(CLI_CANNOT, "enable: a hook needs a Python environment with its own "
+                                    "site-packages");
     }
     bool is_there = model_hook_read(m->root, &c->t.arena, site, NULL);
     diag_run(m, &report);
@@ -75,7 +75,8 @@ static int enable(struct enable *c, struct act *act)
         return rc == CLI_OK ? act_apply(act, way) : rc;
     }
     if (is_there) {
-        return cli_fail(CLI_CANNOT, "enable: %s has a hook, and without it none would be made now; it "
+        return cli_fail(CLI_CANNOT, "enable: %s has a hook, and without it none would be made "
+                                    "now; it "
                                     "stays as it is (%s removes it)",
                         str_printable(&c->t.arena, site),
                         str_printable(&c->t.arena, model_command(m, "disable", "")));
@@ -133,8 +134,10 @@ const struct cli_command cli_enable = {
     .summary = "adds a start-up hook to an environment that loads the right libraries in time",
     .text = "TARGET is a Python environment's folder or an interpreter; without it, the active\n"
             "environment. Programs of the environment need no change afterwards: right before the\n"
-            "first import of a package that needs them, the hook loads the libraries of the plan. It\n"
-            "consists of two files in site-packages; GPUMEND_HOOK=0 switches it off for one start.\n"
+            "first import of a package that needs them, the hook loads the libraries of the plan. "
+            "It\n"
+            "consists of two files in site-packages; GPUMEND_HOOK=0 switches it off for one "
+            "start.\n"
             "The environment's own interpreter tries the hook; if it does not help, it is removed.",
     .options = enable_options,
     .n_options = sizeof enable_options / sizeof *enable_options,
@@ -145,7 +148,8 @@ const struct cli_command cli_disable = {
     .name = "disable",
     .arguments = "[TARGET] [options]",
     .summary = "removes the start-up hook from an environment",
-    .text = "TARGET is as for enable. Afterwards the environment is byte for byte what it was before.",
+    .text = "TARGET is as for enable. Afterwards the environment is byte for byte what it was "
+            "before.",
     .options = disable_options,
     .n_options = sizeof disable_options / sizeof *disable_options,
     .run = run,

@@ -72,7 +72,7 @@ static int take_option(void *command, int id, const char *value)
     case O_SELECT:
         return str_u64(str_of(value), &c->select) && c->select
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "fix: --select wants the number of a way, not %s", value);
+                   : cli_fail(CLI_USAGE, "fix: --select expects the number of a repair, not %s", value);
     case CLI_ARGUMENT: return take_argument(c, value);
     default: return cli_target_take(&c->t, id, value);
     }
@@ -118,7 +118,7 @@ static int select_way(struct fix *c)
         return CLI_OK; // said when the plan is printed
     }
     if (c->select > c->plan.ways.n) {
-        return cli_fail(CLI_USAGE, "fix: there is no way %lu; there are %zu",
+        return cli_fail(CLI_USAGE, "fix: there is no repair %lu; there are %zu",
                         (unsigned long)c->select, c->plan.ways.n);
     }
     if (c->select) {
@@ -146,7 +146,7 @@ static int apply(struct fix *c, const struct act *act)
         return cli_fail(CLI_CANNOT, "fix: nothing can be applied: %s",
                         str_printable(&c->t.arena, why));
     }
-    return print(c); // there is nothing to mend, or no way: said there
+    return print(c); // there is nothing to repair, or no way: said there
 }
 
 static int do_it(struct fix *c, const struct act *act)
@@ -218,13 +218,19 @@ const struct cli_command cli_fix = {
     .name = "fix",
     .arguments = "[TARGET] [options]",
     .summary = "prints the repairs for what check finds, tried in the model, as commands to paste",
-    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library. Without\n"
-            "TARGET, fix looks at the active environment, as check does. fix replays each repair in\n"
-            "the loader model before it prints it: the failed requests succeed, and no request that\n"
+    .text = "TARGET is a Python environment's folder, an interpreter, a program or a library. "
+            "Without\n"
+            "TARGET, fix looks at the active environment, as check does. fix replays each repair "
+            "in\n"
+            "the loader model before it prints it: the failed requests succeed, and no request "
+            "that\n"
             "was right goes wrong. The least invasive repair comes first. Nothing changes without\n"
-            "--apply. Of the repairs that can be made in the environment, that carries out the one\n"
-            "that fixes the most errors, behind a journal, and tries it with the environment's own\n"
-            "interpreter. A repair that does not help is undone. At the end, the GPU runs in stages\n"
+            "--apply. Of the repairs that can be made in the environment, that carries out the "
+            "one\n"
+            "that fixes the most errors, behind a journal, and tries it with the environment's "
+            "own\n"
+            "interpreter. A repair that does not help is undone. At the end, the GPU runs in "
+            "stages\n"
             "if there is one (gpumend probe).",
     .options = options,
     .n_options = sizeof options / sizeof *options,

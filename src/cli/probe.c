@@ -20,7 +20,8 @@ static const struct cli_option options[] = {
     {"stages", NULL, "print the names of the stages, and run none", O_STAGES},
     {"timeout", "SECONDS", "how long each stage may take (default: 15, AMD: 30)", O_TIMEOUT},
     {"quick", NULL, "up to the first kernel: no libraries of the environment", O_QUICK},
-    {"python", "A,B", "the environment's interpreter uses torch, ctranslate2, onnxruntime on the GPU, "
+    {"python", "A,B", "the environment's interpreter uses torch, ctranslate2, onnxruntime on the "
+                      "GPU, "
                       "or all of them that are installed (all)", O_PYTHON},
     {"python-timeout", "SECONDS", "how long each of them may take (default: 120)",
      O_PYTHON_TIMEOUT},
@@ -48,7 +49,7 @@ static int take_device(struct probe *c, const char *value)
 {
     uint64_t n;
     if (!str_u64(str_of(value), &n) || n > 1023) {
-        return cli_fail(CLI_USAGE, "probe: --device wants the number of a GPU, not %s",
+        return cli_fail(CLI_USAGE, "probe: --device expects the number of a GPU, not %s",
                         str_printable(&c->t.arena, value));
     }
     c->how.device = (int)n;
@@ -65,7 +66,7 @@ static int take_timeout(struct probe *c, const char *option, const char *value, 
         good &= rest.n == 1 && str_u64(rest, &tenths);
     }
     if (!good || seconds * 10 + tenths == 0) {
-        return cli_fail(CLI_USAGE, "probe: %s wants seconds up to 3600, such as 30 or 0.5, not %s",
+        return cli_fail(CLI_USAGE, "probe: %s expects seconds up to 3600, such as 30 or 0.5, not %s",
                         option, str_printable(&c->t.arena, value));
     }
     *ret_ms = (unsigned)(seconds * 1000 + tenths * 100);
@@ -118,7 +119,7 @@ static int find_modules(struct probe *c)
     struct model *m = &c->target.model;
     bool all = c->python && strcmp(c->python, "all") == 0;
     if (c->python && !m->env) {
-        return cli_fail(CLI_USAGE, "probe: --python wants a Python environment as TARGET");
+        return cli_fail(CLI_USAGE, "probe: --python needs a Python environment as TARGET");
     }
     for (size_t i = 0; all && i < probe_stages_n; i++) {
         struct py_module found = {0};
@@ -289,9 +290,12 @@ const struct cli_command cli_probe = {
     .arguments = "[TARGET] [options]",
     .summary = "tests whether the GPU works: runs it in stages and names the first that fails",
     .text = "Runs the driver, a kernel and then the libraries that TARGET (an environment or a\n"
-            "program, as with check) would load. Each stage runs in its own child process, which may\n"
-            "crash or hang without harm. probe names the first stage that fails, with the vendor's\n"
-            "error code and what it rules out. It changes nothing. A GPU that others use exclusively\n"
+            "program, as with check) would load. Each stage runs in its own child process, which "
+            "may\n"
+            "crash or hang without harm. probe names the first stage that fails, with the "
+            "vendor's\n"
+            "error code and what it rules out. It changes nothing. A GPU that others use "
+            "exclusively\n"
             "is reported as busy.\n"
             "\n"
             "Exit status 1: a stage failed; 3: gpumend cannot tell.",

@@ -71,7 +71,8 @@ static int take_option(struct runner *c, int id, const char *value)
     case O_DEVICE:
         return mend_device_parse(value, &c->device)
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "run: --device wants auto, cuda, cuda:N, rocm, rocm:N or "
+                   : cli_fail(CLI_USAGE, "run: --device expects auto, cuda, cuda:N, rocm, rocm:N "
+                                         "or "
                                          "cpu, not %s", str_printable(&c->arena, value));
     default: return run_watch_option(&c->watch, &c->arena, id, value);
     }
@@ -346,7 +347,8 @@ static int take_verdict(struct runner *c, const struct probe_report *r,
                         "run: not started: no GPU passed the probe: %s", says);
     }
     if (!mend_device_show_passed(&c->arena, &q, ran->items.items, ran->items.n, &c->launch)) {
-        return cli_fail(CLI_FINDINGS, "run: not started: the variables that are kept show CMD a GPU "
+        return cli_fail(CLI_FINDINGS, "run: not started: the variables that are kept show CMD a "
+                                      "GPU "
                                       "that did not pass the probe: %s", says);
     }
     VEC_PUSH(&c->arena, &c->launch.remarks,
@@ -528,16 +530,22 @@ const struct cli_command cli_run = {
     .name = "run",
     .arguments = "[options] -- CMD [ARGS]",
     .summary = "starts a program with the search path and preloads that it needs",
-    .text = "Works out in the model which libraries CMD would load, sets the variables that repair\n"
-            "it, and becomes CMD: process id, standard streams, signals and exit status are those of\n"
+    .text = "Works out in the model which libraries CMD would load, sets the variables that "
+            "repair\n"
+            "it, and becomes CMD: process id, standard streams, signals and exit status are those "
+            "of\n"
             "CMD. CMD is a Python script, python -m MODULE, a console script such as uvicorn, a\n"
-            "program, a shell script, or any of these behind a launcher (timeout, nice, env, uv run,\n"
-            "conda run, torchrun, ...). run says on standard error, in one line, what can be known\n"
-            "only by running CMD and what variables cannot repair. The exit status is 127 if CMD is\n"
+            "program, a shell script, or any of these behind a launcher (timeout, nice, env, uv "
+            "run,\n"
+            "conda run, torchrun, ...). run says on standard error, in one line, what can be "
+            "known\n"
+            "only by running CMD and what variables cannot repair. The exit status is 127 if CMD "
+            "is\n"
             "not found and 126 if it cannot be executed.\n"
             "\n"
             "With --verify, the GPUs that CMD will see first run up to a kernel: CMD does not see\n"
-            "those that fail. If none is left, CMD uses the CPU; if --device or --require-gpu asked\n"
+            "those that fail. If none is left, CMD uses the CPU; if --device or --require-gpu "
+            "asked\n"
             "for a GPU, CMD does not start (status 1, or 3 if gpumend cannot tell). --trace and\n"
             "--restart stay beside CMD until it ends, and end as it does. --trace-gpu and\n"
             "--guard-teardown put a small library into it.",

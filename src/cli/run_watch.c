@@ -43,7 +43,7 @@ static int take_restart(struct run_watch *w, struct arena *a, const char *value)
     }
     if (!starts_with(value, "on-crash:") ||
         !take_number(value + strlen("on-crash:"), &w->restart_max) || !w->restart_max) {
-        return cli_fail(CLI_USAGE, "run: --restart wants on-crash or on-crash:N, N from 1, not %s",
+        return cli_fail(CLI_USAGE, "run: --restart expects on-crash or on-crash:N, N from 1, not %s",
                         str_printable(a, arena_strdup(a, value)));
     }
     return CLI_OK;
@@ -66,7 +66,7 @@ int run_watch_option(struct run_watch *w, struct arena *a, int id, const char *v
 int run_watch_check(const struct run_watch *w)
 {
     if (w->trace_file && !w->trace && !w->trace_gpu) {
-        return cli_fail(CLI_USAGE, "run: --trace-file says where a trace goes: which? (--trace, "
+        return cli_fail(CLI_USAGE, "run: --trace-file needs a trace to write: (--trace, "
                                    "--trace-gpu)");
     }
     if (w->guard_teardown && w->no_guard_teardown) {

@@ -20,7 +20,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
     {"kb", "DIR", "knowledge base that decides what is looked at; it is not stored", CLI_KB},
-    {"redact", NULL, "take out names of users and machines, UUIDs and serial numbers", O_REDACT},
+    {"redact", NULL, "remove names of users and machines, UUIDs and serial numbers", O_REDACT},
     CLI_OPTION_LIMIT,
     {"tree", "DIR", "write the files themselves below DIR, and no document", O_TREE},
 };
@@ -126,7 +126,8 @@ static int redact(struct take *c, const struct outcome *before, struct gm_err *e
     snapshot_redact(&c->snapshot, &names);
     rc = check_once(c, false, &after, err);
     if (rc == 0 && !same_outcome(before, &after)) {
-        (void)cli_fail(CLI_OK, "snapshot: without the names the findings are others: one of them is "
+        (void)cli_fail(CLI_OK, "snapshot: without the names the findings are others: one of them "
+                               "is "
                                "also a word of a package or a library");
     }
     return rc;
@@ -194,7 +195,8 @@ static int run_with(void *command)
     struct outcome found;
     const struct model_target_options *o = &c->t.asked;
     if (o->pid && (o->target || o->root_path || o->imports || c->tree)) {
-        return cli_fail(CLI_USAGE, "snapshot: --pid stands alone, without TARGET, --root, --import "
+        return cli_fail(CLI_USAGE, "snapshot: --pid cannot be combined with TARGET, --root, "
+                                   "--import "
                                    "and --tree");
     }
     cli_only_look((struct sandbox){.tree = c->tree, .processes = o->pid != 0});
@@ -223,10 +225,13 @@ const struct cli_command cli_snapshot = {
     .name = "snapshot",
     .arguments = "[TARGET] [options]",
     .summary = "writes all that check reads into one document, to be checked elsewhere",
-    .text = "Prints a JSON document from which gpumend check finds the same on another machine; its\n"
+    .text = "Prints a JSON document from which gpumend check finds the same on another machine; "
+            "its\n"
             "option named like this command reads it. TARGET is what check takes. The document\n"
-            "contains the answers that a check was given, the pages of files that it read, and the\n"
-            "environment variables that matter. With --tree, snapshot writes files for `gpumend check\n"
+            "contains the answers that a check was given, the pages of files that it read, and "
+            "the\n"
+            "environment variables that matter. With --tree, snapshot writes files for `gpumend "
+            "check\n"
             "--root DIR` instead, and prints that command.",
     .options = options,
     .n_options = sizeof options / sizeof *options,

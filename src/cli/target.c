@@ -13,14 +13,14 @@ int cli_take_env(const char *command, struct cli_env *env, struct arena *a, cons
 {
     return cli_env_set(env, a, value)
                ? CLI_OK
-               : cli_fail(CLI_USAGE, "%s: --env wants NAME=VALUE, not %s", command, value);
+               : cli_fail(CLI_USAGE, "%s: --env expects NAME=VALUE, not %s", command, value);
 }
 
 int cli_take_glibc(const char *command, const char *value, int *ret)
 {
     return cli_parse_glibc(value, ret)
                ? CLI_OK
-               : cli_fail(CLI_USAGE, "%s: --glibc wants a version such as 2.41, not %s", command,
+               : cli_fail(CLI_USAGE, "%s: --glibc expects a version such as 2.41, not %s", command,
                           value);
 }
 
@@ -28,7 +28,7 @@ int cli_take_cpu(const char *command, const char *value, struct ldso_cpu *ret)
 {
     return ldso_cpu_parse(value, ret)
                ? CLI_OK
-               : cli_fail(CLI_USAGE, "%s: --cpu wants x86-64-v1 to x86-64-v4, not %s", command,
+               : cli_fail(CLI_USAGE, "%s: --cpu expects x86-64-v1 to x86-64-v4, not %s", command,
                           value);
 }
 
@@ -36,7 +36,7 @@ static int take_pid(struct cli_target *t, const char *value)
 {
     uint64_t pid = 0;
     if (!str_u64(str_of(value), &pid) || pid == 0 || pid > 4194304) { // PID_MAX_LIMIT, 64 bits
-        return cli_fail(CLI_USAGE, "%s: --pid wants a process id, not %s", t->command, value);
+        return cli_fail(CLI_USAGE, "%s: --pid expects a process id, not %s", t->command, value);
     }
     t->asked.pid = (int)pid;
     return CLI_OK;

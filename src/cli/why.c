@@ -177,7 +177,7 @@ static void print_head(const struct why *w, const struct ldso_process *p)
             p->loader.path, p->loader.kind == LDSO_MUSL ? "musl" : "glibc",
             p->loader.version ? p->loader.version : "of unknown version");
     if (p->explicit_loader) {
-        fprintf(o->file, "(not a program of its own: taken as one, as `%s FILE` would)\n",
+        fprintf(o->file, "(not a program: treated as one, as `%s FILE` would do)\n",
                 p->loader.path);
     }
     if (p->loader.dirs_assumed) {
@@ -251,7 +251,8 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
                   d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
     }
     for (size_t i = 0; i < p->by_cpu.n; i++) {
-        out_print(&w->out, OUT_YELLOW, "\ncannot tell: with some processors %s; which it is, is not "
+        out_print(&w->out, OUT_YELLOW, "\ncannot tell: with some processors %s; which it is, is "
+                                       "not "
                                        "known (%s): state it with --cpu LEVEL\n",
                   str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why);
     }
@@ -459,8 +460,10 @@ const struct cli_command cli_why = {
     .name = "why",
     .arguments = "[NAME] [options]",
     .summary = "shows how one library request is resolved, search step by search step",
-    .text = "Starts a program in the model, performs the loads in order, and resolves NAME for the\n"
-            "caller exactly as the program's own loader would: every place it searches, where that\n"
+    .text = "Starts a program in the model, performs the loads in order, and resolves NAME for "
+            "the\n"
+            "caller exactly as the program's own loader would: every place it searches, where "
+            "that\n"
             "place comes from, and why the file there is accepted or rejected. Without NAME, why\n"
             "prints the closure alone. The environment is the one that gpumend was started with.",
     .options = options,

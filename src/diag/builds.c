@@ -264,8 +264,8 @@ static void repair_ort(struct diag *d, struct diag_finding *f, const struct py_d
     diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                 arena_printf(d->a, "%s && %s", diag_pip_remove(d, "onnxruntime onnxruntime-gpu"),
                              diag_pip(d, diag_quote(d, spec))),
-                "Remove both and install the one for the GPU; it serves whoever asks for "
-                "onnxruntime.");
+                "Uninstall both, then install the one for the GPU; it also works for packages "
+                "that require onnxruntime.");
 }
 
 static void rule_ort(struct diag *d, const struct machine *x)

@@ -68,8 +68,8 @@ static void rule_default(struct diag *d, const struct kb_models *rows, const str
     struct diag_finding *f = diag_add(
         d, DIAG_COMPUTE_TYPE, row->engine, row->engine,
         arena_printf(d->a,
-                     "%s asks for %s by default, which the %s (compute capability %s) does "
-                     "not do efficiently: CTranslate2 refuses it.",
+                     "%s requests %s by default, which is not efficient on the %s (compute "
+                     "capability %s): CTranslate2 rejects it.",
                      row->engine, row->compute, g->name ? g->name : "GPU", capability));
     f->stage = DIAG_STAGE_USE;
     diag_evidence(d, f, "known from: knowledge base, rows %s and %s", row->id, types->id);
@@ -77,10 +77,10 @@ static void rule_default(struct diag *d, const struct kb_models *rows, const str
                   "the program then says: Requested %s compute type, but the target device or "
                   "backend do not support efficient %s computation.",
                   row->compute, row->compute);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Ask for another type: --compute_type %s.",
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Use another compute type: --compute_type %s.",
                 better_type(types));
     diag_repair(d, f, DIAG_REPAIR_ENV, "export CT2_CUDA_ALLOW_FP16=1",
-                "Allow %s all the same; it is slow there.", row->compute);
+                "Or allow %s anyway; it is slow there.", row->compute);
 }
 
 static void rule_compute_types(struct diag *d)
@@ -133,8 +133,8 @@ static void rule_isa(struct diag *d, const struct model_process *p)
             if (lacks) {
                 add_isa(d, value,
                         arena_printf(d->a,
-                                     "CT2_FORCE_CPU_ISA asks for %s, and the processor is of "
-                                     "x86-64-v%d: ctranslate2 stops.",
+                                     "CT2_FORCE_CPU_ISA requests %s, but the processor only "
+                                     "supports x86-64-v%d: ctranslate2 stops.",
                                      value, cpu->level),
                         "The CPU does not support");
             }

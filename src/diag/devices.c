@@ -271,7 +271,8 @@ static void container_evidence(struct diag *d, struct diag_finding *f)
     }
     if (h->environment.state == HOST_YES && !host_variable(h, names[0]) &&
         f->cause == DIAG_CONTAINER_NO_GPU && h->nvidia.module.state == HOST_YES) {
-        diag_evidence(d, f, "%s is not set: NVIDIA's runtime alone gives most images nothing then", names[0]);
+        diag_evidence(d, f, "%s is not set: with NVIDIA's runtime alone, most images then get no "
+                            "GPU", names[0]);
     }
 }
 
@@ -281,8 +282,9 @@ static void container_repair(struct diag *d, struct diag_finding *f)
     const char *value = host_variable(d->m->host, "NVIDIA_VISIBLE_DEVICES");
     if (f->cause == DIAG_CONTAINER_NO_GPU && value &&
         (!*value || strcmp(value, "void") == 0 || strcmp(value, "none") == 0)) {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all IMAGE",
-                    "Start it with NVIDIA_VISIBLE_DEVICES=all: \"%s\" asks for no GPU.", value);
+        diag_repair(d, f, DIAG_REPAIR_TEXT, "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all "
+                                            "IMAGE",
+                    "Start it with NVIDIA_VISIBLE_DEVICES=all: \"%s\" requests no GPU.", value);
     }
 }
 

@@ -197,8 +197,8 @@ static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *
     if (build) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     diag_torch_command(d, release, build->build),
-                    "Install torch %s built for CUDA %s, which this driver serves (by uv, which "
-                    "knows PyTorch's builds).", release, build->cuda);
+                    "Install torch %s built for CUDA %s, which this driver supports (with uv, "
+                    "which knows PyTorch's builds).", release, build->cuda);
     }
 }
 
@@ -210,7 +210,7 @@ static void repair_by_driver(struct diag *d, struct diag_finding *f, const char 
         diag_evidence(d, f, "known from: knowledge base, row %s: %s", end->id, end->title);
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Use programs built for an older CUDA: R%s is the last driver branch that "
-                    "serves this GPU.", end->linux_min);
+                    "supports this GPU.", end->linux_min);
         return;
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h), "Update the NVIDIA driver to %s or "
@@ -229,11 +229,14 @@ static void say_passed_over(struct diag *d, struct diag_finding *f, const struct
         host_compat_fits(d->m->host, d->a, c.version, &c.note, &why) != HOST_YES) {
         return;
     }
-    diag_evidence(d, f, "the image's %s (forward compatibility) is passed over: on the host, %s puts the "
+    diag_evidence(d, f, "the image's %s (forward compatibility) is passed over: on the host, %s "
+                        "puts the "
                         "driver's libcuda before it", c.path, in->file);
     diag_repair(d, f, DIAG_REPAIR_TEXT, in->ours ? "sudo gpumend container cdi --refresh" : NULL,
-                "On the host, install NVIDIA's nvidia-container-toolkit-base, 1.17.5 or newer, and write "
-                "the specification again: its hook lets a newer libcuda of /usr/local/cuda/compat come "
+                "On the host, install NVIDIA's nvidia-container-toolkit-base, 1.17.5 or newer, "
+                "and write "
+                "the specification again: its hook lets a newer libcuda of /usr/local/cuda/compat "
+                "come "
                 "first.");
 }
 
@@ -316,7 +319,8 @@ static void rule_compat(struct diag *d, const struct model_process *p)
         return;
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Take %s off the loader's path (LD_LIBRARY_PATH; /etc/ld.so.conf.d, then ldconfig), "
+                "Remove %s from the loader's path (LD_LIBRARY_PATH; /etc/ld.so.conf.d, then "
+                "ldconfig), "
                 "or remove the package cuda-compat.", dir);
 }
 
@@ -366,8 +370,8 @@ static void rule_not_on_path(struct diag *d, const struct model_process *p)
     const char *dir = path_dir(d->a, lib->path);
     struct diag_finding *f =
         diag_add(d, DIAG_DRIVER_LIBRARY_NOT_ON_PATH, dir, "libcuda.so.1",
-                 arena_printf(d->a, "The driver's libcuda.so.1 lies in %s, where the loader does not "
-                                    "look.", dir));
+                 arena_printf(d->a, "The driver's libcuda.so.1 is in %s, which the loader does "
+                                    "not search.", dir));
     bool wsl = h->wsl.is_wsl.state == HOST_YES;
     f->class = wsl ? "wsl-specific" : f->class;
     f->stage = DIAG_STAGE_MACHINE;
@@ -382,7 +386,8 @@ static void rule_not_on_path(struct diag *d, const struct model_process *p)
                     "found).");
     }
     diag_repair(d, f, DIAG_REPAIR_FILE,
-                arena_printf(d->a, "echo %s | sudo tee /etc/ld.so.conf.d/nvidia-driver.conf && sudo "
+                arena_printf(d->a, "echo %s | sudo tee /etc/ld.so.conf.d/nvidia-driver.conf && "
+                                   "sudo "
                                    "ldconfig", diag_quote(d, dir)),
                 "Name the folder to the loader for all programs.");
 }

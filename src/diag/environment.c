@@ -37,16 +37,16 @@ static struct element judge_element(struct diag *d, const char *text)
             own ? arena_printf(d->a, "%s%s", home, text + 1) : NULL, false};
     }
     if (*text == '$' && !has_token(text)) {
-        return (struct element){arena_printf(d->a, "%s, and the loader knows no such variable", text),
+        return (struct element){arena_printf(d->a, "%s, a variable that the loader does not know", text),
                                 NULL, false};
     }
     if (*text != '/' && *text != '$') {
         return (struct element){
-            arena_printf(d->a, "%s, which is relative: it counts from the working directory", text),
+            arena_printf(d->a, "%s, which is relative to the working directory", text),
             path_normal(d->a, model_absolute(d->m, text)), false};
     }
     if (*text == '/' && !strchr(text, '$') && !model_is_folder(d->m, text)) {
-        return (struct element){arena_printf(d->a, "%s, which is no folder", text), NULL, true};
+        return (struct element){arena_printf(d->a, "%s, which is not a folder", text), NULL, true};
     }
     return (struct element){NULL, text, false};
 }
@@ -86,7 +86,7 @@ static void rule_library_path(struct diag *d)
         }
     }
     diag_repair(d, f, DIAG_REPAIR_ENV, diag_path_command(d, clean),
-                "Write absolute folders that are there, and no colon too many.");
+                "Use absolute paths of existing folders, and no stray colon.");
 }
 
 /* ------------------------------------------------------------------ secure execution, preload */
@@ -135,7 +135,7 @@ static void rule_preload(struct diag *d, const struct model_process *p)
         if (r->really) {
             diag_evidence(d, f, "%s", r->really);
         }
-        diag_repair(d, f, DIAG_REPAIR_ENV, NULL, "Correct the path in %s, or take it out.", where);
+        diag_repair(d, f, DIAG_REPAIR_ENV, NULL, "Correct the path in %s, or remove it.", where);
     }
 }
 
@@ -168,8 +168,8 @@ void diag_rule_live(struct diag *d)
         const char *dir = d->m->late_folders.items[i];
         struct diag_finding *f =
             diag_add(d, DIAG_FOLDER_CREATED_LATE, dir, dir,
-                     arena_printf(d->a, "%s was made after process %d had started; the loader does "
-                                        "not look there any more.", dir, d->m->pid));
+                     arena_printf(d->a, "%s was created after process %d had started; the loader "
+                                        "no longer searches it.", dir, d->m->pid));
         diag_evidence(d, f, "LD_LIBRARY_PATH=%s", diag_getenv(d, "LD_LIBRARY_PATH"));
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Start the program again.");
     }

@@ -139,7 +139,7 @@ static void repair_mixed(struct diag *d, struct diag_finding *f, const struct mo
     }
     diag_repair_reinstall(d, f, path);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Keep one complete cuDNN release where the loader looks, and take others away.");
+                "Keep one complete cuDNN release where the loader searches, and remove the others.");
 }
 
 static void add_finding(struct diag *d, const struct model_process *p, const member_list *list,
@@ -164,8 +164,9 @@ static void rule_cudnn(struct diag *d, const struct model_process *p)
     const struct member *first = NULL, *odd = NULL;
     if (find_twice(&list, &first, &odd)) {
         add_finding(d, p, &list, odd, DIAG_FULL_VERSION_SHADOW,
-                    arena_printf(d->a, "%s (cuDNN %s) is loaded although %s (%s) is there already: "
-                                       "cuDNN asks for the name with the full version first.",
+                    arena_printf(d->a, "%s (cuDNN %s) is loaded although %s (%s) is already "
+                                       "loaded: cuDNN requests the name with the full version "
+                                       "first.",
                                  odd->object->path, version_text(odd), first->object->path,
                                  version_text(first)));
     } else if ((odd = odd_one(&list, common, true)) != NULL) {
@@ -174,8 +175,7 @@ static void rule_cudnn(struct diag *d, const struct model_process *p)
                                  odd->object->path, odd->version, common));
     } else if ((odd = odd_one(&list, common, false)) != NULL) {
         add_finding(d, p, &list, odd, DIAG_CUDNN_OLDER_SHIM,
-                    arena_printf(d->a, "%s is of cuDNN %s, the sub-libraries that serve it are of "
-                                       "%s.", path_base(odd->object->path), odd->version, common));
+                    arena_printf(d->a, "%s is of cuDNN %s, but its sub-libraries are of %s.", path_base(odd->object->path), odd->version, common));
     }
 }
 
@@ -217,7 +217,7 @@ bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x)
     const struct ldso_object *odd = other ? b : a;
     struct diag_finding *f = diag_add(
         d, DIAG_CUDNN_MIXED_VERSIONS, odd->path, path_base(odd->path),
-        arena_printf(d->a, "%s is cuDNN %s, and %s is cuDNN %s: they do not fit.", odd->path,
+        arena_printf(d->a, "%s is cuDNN %s, but %s is cuDNN %s: they do not match.", odd->path,
                      other ? b_version : a_version, other ? a->path : b->path,
                      other ? a_version : b_version));
     diag_evidence(d, f, "%s was found through %s", odd->path,

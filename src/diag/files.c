@@ -12,7 +12,7 @@ struct refusal {
 static const struct refusal refusals[] = {
     {LDSO_INVALID, DIAG_LIBRARY_UNUSABLE_FILE, "is not a usable library"},
     {LDSO_UNREADABLE, DIAG_LIBRARY_UNUSABLE_FILE, "cannot be opened"},
-    {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE, "may not be read by this user"},
+    {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE, "cannot be read by this user"},
     {LDSO_DANGLING, DIAG_LIBRARY_DANGLING_LINK, "is a link that leads nowhere"},
     {LDSO_WRONG_MACHINE, DIAG_LIBRARY_WRONG_ARCHITECTURE, "is built for another processor"},
     {LDSO_WRONG_CLASS, DIAG_LIBRARY_WRONG_ARCHITECTURE, "is built for another word size"},
@@ -59,7 +59,7 @@ static void repair_permission(struct diag *d, struct diag_finding *f, const char
     const char *at = denied_at(d, path);
     bool is_folder = strcmp(at, path) != 0;
     if (is_folder) {
-        diag_evidence(d, f, "this user may not pass through %s", at);
+        diag_evidence(d, f, "this user does not have search permission on %s", at);
     }
     diag_repair(d, f, DIAG_REPAIR_FILE,
                 arena_printf(d->a, "chmod %sa+rX %s", is_folder ? "-R " : "", diag_quote(d, at)),
@@ -150,9 +150,9 @@ bool diag_denied_copy(struct diag *d, const struct diag_failure *x)
         return false;
     }
     static const struct refusal why = {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE,
-                                       "may not be read by this user"};
+                                       "cannot be read by this user"};
     add_finding(d, x, path, &why, owner ? arena_printf(d->a, " (%s records it)", owner)
-                                        : ": whether it is there cannot be told");
+                                        : ": gpumend cannot tell whether it exists");
     return true;
 }
 

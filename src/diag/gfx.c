@@ -144,14 +144,14 @@ static void repair(struct diag *d, struct diag_finding *f, const struct ldso_obj
     const char *own = g->gfx.state == HOST_YES ? g->gfx.value : NULL;
     if (own && taken->value && serves(d, o, own) == GPU_SERVES_NATIVE) {
         diag_repair(d, f, DIAG_REPAIR_ENV, "unset HSA_OVERRIDE_GFX_VERSION",
-                    "Leave the override out: there is code for %s itself.", own);
+                    "Unset the override: there is code for %s itself.", own);
         return;
     }
     const char *override = own ? override_for(d, o, own) : NULL;
     if (override) {
         diag_repair(d, f, DIAG_REPAIR_ENV,
                     arena_printf(d->a, "export HSA_OVERRIDE_GFX_VERSION=%s", override),
-                    "Have it taken for %s, which has the same instruction set; a run has to "
+                    "Let ROCm treat it as %s, which has the same instruction set; only a run can "
                     "confirm that it works.",
                     gfx_of(d, override));
     }

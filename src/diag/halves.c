@@ -22,8 +22,8 @@ static void add_journal(struct diag *d, const struct model_journal *j, const cha
     diag_evidence(d, f, "the journal is %s", j->folder);
     diag_repair(d, f, DIAG_REPAIR_FILE,
                 model_command(d->m, "fix", arena_printf(d->a, "%s--undo", options)),
-                "Take back what it did, then plan again. If a gpumend is still at work there, wait "
-                "for its end.");
+                "Undo what it did, then plan again. If a gpumend is still running there, wait "
+                "until it ends.");
 }
 
 void diag_rule_journal(struct diag *d)
@@ -63,7 +63,7 @@ static void name_absent(struct diag *d, struct diag_finding *f, const struct py_
         bool counts = is_absent(d, path) && strcmp(path, first) != 0;
         absent += counts;
         if (counts && absent <= NAMED_MAX) {
-            diag_evidence(d, f, "it also lists %s, which is not there either", path);
+            diag_evidence(d, f, "it also lists %s, which is missing too", path);
         }
     }
     if (absent > NAMED_MAX) {
@@ -95,7 +95,7 @@ bool diag_incomplete(struct diag *d, const struct diag_failure *x)
     if (!dist) {
         return false;
     }
-    struct diag_finding *f = add_incomplete(d, dist, x->name, "not there");
+    struct diag_finding *f = add_incomplete(d, dist, x->name, "missing");
     f->severity = x->wish && f->scripts.n == 0 ? DIAG_WARNING : f->severity;
     diag_seen_in(d, f, x->process);
     diag_stops(d, f, x);
@@ -119,7 +119,7 @@ static void rule_first_file(struct diag *d, const struct py_dist *dist, const st
     py_module_find(d->m->env, top, &module);
     bool elsewhere = module.kind != PY_MODULE_NAMESPACE && module.kind != PY_MODULE_NONE;
     if (f.dist == dist && (rc < 0 ? !elsewhere : f.has_size && !was_empty)) {
-        (void)add_incomplete(d, dist, path, rc < 0 ? "not there" : "empty");
+        (void)add_incomplete(d, dist, path, rc < 0 ? "missing" : "empty");
     }
 }
 
@@ -172,17 +172,18 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
     py_module_find(d->m->env, row->module, &module);
     struct diag_finding *f =
         diag_add(d, DIAG_PACKAGE_INCOMPLETE, row->package, row->package,
-                 arena_printf(d->a, "pip was interrupted while it removed or replaced %s: %s is left, "
+                 arena_printf(d->a, "pip was interrupted while it removed or replaced %s: %s is "
+                                    "left, "
                                     "and %s is not installed.", row->package, info, row->package));
     if (module.kind == PY_MODULE_NONE) {
         f->severity = DIAG_WARNING; // it may have been meant to go
     } else {
-        diag_evidence(d, f, "files of it are still there: %s", module.file);
+        diag_evidence(d, f, "some of its files still exist: %s", module.file);
     }
     const char *version = version_of(d, info, row->package);
     const char *spec = version ? arena_printf(d->a, "%s==%s", row->package, version) : row->package;
     diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, diag_quote(d, spec)),
-                "Install it again, or remove what is left of it.");
+                "Reinstall it, or remove what is left of it.");
 }
 
 /* Whether all of a package is there cannot be told: nothing is called fine. */
@@ -203,8 +204,9 @@ static void rule_left_behind(struct diag *d, const char *info, const struct py_d
     }
     struct diag_finding *f = add_unsure(
         d, dist->name_normal,
-        arena_printf(d->a, "pip was interrupted while it replaced %s: %s is left, and %s has no RECORD: "
-                           "whether all its files are there cannot be told.",
+        arena_printf(d->a, "pip was interrupted while it replaced %s: %s is left, and %s has no "
+                           "RECORD: "
+                           "gpumend cannot tell whether all its files exist.",
                      dist->name_normal, info, dist->info));
     const char *spec = dist->version ? arena_printf(d->a, "%s==%s", dist->name_normal, dist->version)
                                      : dist->name_normal;
@@ -225,11 +227,11 @@ static void rule_metadata(struct diag *d, const struct py_dist *dist)
     }
     struct diag_finding *f = add_unsure(
         d, dist->name_normal,
-        arena_printf(d->a, "%s is %s: an installer that was interrupted leaves that. Whether all files "
-                           "of %s are there cannot be told.",
-                     path, rc < 0 ? "not there" : "empty", dist->name_normal));
+        arena_printf(d->a, "%s is %s, as an interrupted installer leaves it. gpumend cannot tell "
+                           "whether all files of %s exist.",
+                     path, rc < 0 ? "missing" : "empty", dist->name_normal));
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Remove %s, and install the release of %s that belongs here again.", dist->info,
+                "Remove %s, then reinstall the right release of %s.", dist->info,
                 dist->name_normal);
 }
 
@@ -272,13 +274,12 @@ static void rule_ownerless(struct diag *d, const struct kb_import *row)
     }
     struct diag_finding *f = add_unsure(
         d, row->package,
-        arena_printf(d->a, "%s lies there, and no package of this environment lists it: which release "
-                           "of %s it is, and whether it is whole, cannot be told.",
+        arena_printf(d->a, "%s exists, but no package of this environment lists it: gpumend "
+                           "cannot tell which release of %s it is, or whether it is complete.",
                      file, row->module));
-    diag_evidence(d, f, "an installer that was interrupted leaves files without their .dist-info");
+    diag_evidence(d, f, "an interrupted installer leaves files without their .dist-info");
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Install the release of %s that belongs here again, or remove its folder if nothing "
-                "uses it.", row->module);
+                "Reinstall the right release of %s, or remove its folder if nothing uses it.", row->module);
 }
 
 static void rule_all_left(struct diag *d)

@@ -221,7 +221,7 @@ static void say_request(struct diag *d, struct diag_finding *f)
     if (stated && *stated) {
         diag_evidence(d, f, "%s=%s", capabilities, stated);
     } else {
-        diag_evidence(d, f, "%s is not set, and stands for compute,utility then", capabilities);
+        diag_evidence(d, f, "%s is not set, which means compute,utility", capabilities);
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT,
                 arena_printf(d->a, "docker run --gpus all -e %s=%s IMAGE", capabilities, list),
@@ -329,8 +329,8 @@ static void asks_for_none(struct diag *d)
     struct diag_finding *f =
         diag_add(d, DIAG_CONTAINER_NO_GPU, visible, visible,
                  arena_printf(d->a,
-                              "The image sets %s=%s: NVIDIA's runtime gives it no GPU unless "
-                              "it is told otherwise.",
+                              "The image sets %s=%s: NVIDIA's runtime gives it no GPU unless the "
+                              "container's start overrides that.",
                               visible, value));
     f->severity = DIAG_NOTE;
     f->stage = DIAG_STAGE_MACHINE;
@@ -360,7 +360,7 @@ static void has_driver(struct diag *d)
             }
             struct diag_finding *f = diag_add(
                 d, DIAG_CONTAINER_IMAGE_DRIVER, "image", real,
-                "The image brings libraries of NVIDIA's driver, which must be the host's.");
+                "The image contains libraries of NVIDIA's driver; they must be those of the host.");
             f->severity = DIAG_WARNING;
             f->stage = DIAG_STAGE_MACHINE;
             diag_evidence(d, f, "%s is in the image", list[k].path);

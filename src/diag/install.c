@@ -536,7 +536,7 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
         return;
     }
     if (*unknown) {
-        diag_evidence(d, f, "which package brings %s is not known", unknown);
+        diag_evidence(d, f, "the package that contains %s is unknown", unknown);
     }
     const char *command = command_of(d, manager, packages, vendor);
     const char *them = strchr(packages, ' ') ? "them" : "it";

@@ -248,11 +248,11 @@ static void repair(struct diag *d, struct diag_finding *f, const struct library 
     const struct kb_driver *driver = v->isa ? kb_driver_of_isa(d->m->kb, v->isa) : NULL;
     if (driver) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Update the driver to %s or later: it compiles the PTX that is there.",
+                    "Update the driver to %s or later: it compiles the PTX of this library.",
                     driver->linux_min);
     }
     if (!row->package || !diag_repair_build(d, f, row->package, v->targets.items, v->targets.n)) {
-        const char *owner = row->package ? row->package : "the program that brings the library";
+        const char *owner = row->package ? row->package : "the program that contains the library";
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install a release of %s with code for sm_%u, or build it for that (gpumend kb "
                     "arch FILE shows what a file has).",

@@ -141,7 +141,7 @@ static void relative_evidence(struct diag *d, struct diag_finding *f, const stru
 {
     bool path = s->via == LDSO_VIA_RPATH || s->via == LDSO_VIA_RUNPATH;
     if (path && s->path && s->path[0] != '/') {
-        diag_evidence(d, f, "%s names %s, which is relative: it counts from the working directory, "
+        diag_evidence(d, f, "%s names %s, which is relative to the working directory, "
                             "here %s", diag_via(d, s->via, s->via_object), path_dir(d->a, s->path),
                       d->m->config.cwd);
     }
@@ -191,7 +191,8 @@ static const char *cudnn_summary(struct diag *d, const struct diag_failure *x)
                                        STR_ARG(major_of(x->name)));
     const char *dir = model_folder_with(d->m, pattern, &n);
     return n ? arena_printf(d->a, "%s is missing from the cuDNN in %s.", x->name, dir)
-             : arena_printf(d->a, "%s has only the main cuDNN library; %s, which that one opens, is "
+             : arena_printf(d->a, "%s has only the main cuDNN library; %s, which that one opens, "
+                                  "is "
                                   "not installed.", diag_asker(d, x), x->name);
 }
 
@@ -231,7 +232,8 @@ static const char *missing_summary(struct diag *d, const struct diag_failure *x)
 {
     const char *choice = choice_of(d, x), *product = diag_library_title(d, x->name);
     if (choice) {
-        return arena_printf(d->a, "%s is not installed in a version that %s can use: it looks for %s.",
+        return arena_printf(d->a, "%s is not installed in a version that %s can use: it looks for "
+                                  "%s.",
                             product ? product : x->name,
                             x->attempt->package ? x->attempt->package : diag_asker(d, x), choice);
     }
@@ -244,7 +246,8 @@ static const char *summary_of(struct diag *d, const struct diag_failure *x, enum
 {
     const char *who = diag_asker(d, x);
     if (cause == DIAG_LDCONFIG_NOT_RUN) {
-        return arena_printf(d->a, "%s is in %s, which %s names, but not in ld.so.cache: ldconfig was "
+        return arena_printf(d->a, "%s is in %s, which %s names, but not in ld.so.cache: ldconfig "
+                                  "was "
                                   "not run.", x->name, path_dir(d->a, p->exact->path), p->conf);
     }
     if (cause == DIAG_LIBRARY_NOT_ON_PATH) {

@@ -119,7 +119,8 @@ void diag_say_mixed(struct diag *d)
             mixed = p && model_is_mixed(p);
         }
         if (mixed) {
-            f->summary = arena_printf(d->a, "%s It affects only programs that use one of the packages "
+            f->summary = arena_printf(d->a, "%s It affects only programs that use one of the "
+                                            "packages "
                                             "before they import the next (\"%s\").",
                                       f->summary, f->scripts.items[0]);
         }
@@ -146,7 +147,7 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
     f->severity = x->wish ? DIAG_WARNING : f->severity;
     f->class = x->defect ? "sublib-version-mismatch" : "lib-not-on-path";
     if (provider) {
-        diag_evidence(d, f, "%s was loaded first, through %s, and does not fit %s", provider->path,
+        diag_evidence(d, f, "%s was loaded first, through %s, and does not match %s", provider->path,
                       diag_via(d, provider->via, provider->via_object),
                       path_base(x->defect->object->path));
     }

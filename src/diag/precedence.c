@@ -219,7 +219,8 @@ static void repair_by_start(struct diag *d, struct diag_finding *f, const struct
     const char *list = arena_printf(d->a, "%s%s%s", path_dir(d->a, in->libcuda.items[0]),
                                     own && *own ? ":" : "", own ? own : "");
     diag_repair(d, f, DIAG_REPAIR_TEXT,
-                arena_printf(d->a, "podman run --device nvidia.com/gpu=all -e LD_LIBRARY_PATH=%s IMAGE",
+                arena_printf(d->a, "podman run --device nvidia.com/gpu=all -e LD_LIBRARY_PATH=%s "
+                                   "IMAGE",
                              diag_quote(d, list)),
                 "Start it with the folder of the host's libcuda before all others.");
 }
@@ -231,14 +232,17 @@ void diag_say_precedence(struct diag *d, struct diag_finding *f, const struct ld
     const char *file = diag_quote(d, in->file);
     diag_evidence(d, f,
                   in->library_path || in->cache_folders.n
-                      ? "on the host, %s puts the driver's libcuda where the image's comes before it (%s)"
-                      : "on the host, %s mounts the driver's libcuda (%s), and has no hook that puts it "
+                      ? "on the host, %s puts the driver's libcuda where the image's comes before "
+                        "it (%s)"
+                      : "on the host, %s mounts the driver's libcuda (%s), and has no hook that "
+                        "puts it "
                         "into ld.so.cache",
                   in->file, in->libcuda.items[0]);
     if (ours_would_win(d, o)) {
         diag_repair(d, f, DIAG_REPAIR_TEXT,
                     in->ours ? "sudo gpumend container cdi --refresh"
-                             : arena_printf(d->a, "sudo mv %s %s.old && sudo gpumend container cdi --write",
+                             : arena_printf(d->a, "sudo mv %s %s.old && sudo gpumend container "
+                                                  "cdi --write",
                                             file, file),
                     "On the host, write a specification that puts the driver's libraries first "
                     "(docs/containers.md).");
@@ -255,7 +259,7 @@ static const char *why_wrong(struct diag *d, const char *real, bool *ret_unknown
     struct str version;
     *ret_unknown = false;
     if (h->wsl.is_wsl.state == HOST_YES) {
-        return "WSL has a libcuda of its own, which no other can stand for";
+        return "WSL has its own libcuda, which no other can replace";
     }
     if (!driver || !host_parse_so_version(str_of(path_base(real)), &version)) {
         *ret_unknown = true;
@@ -264,15 +268,18 @@ static const char *why_wrong(struct diag *d, const char *real, bool *ret_unknown
     const char *own = str_dup(d->a, version);
     return strcmp(own, driver) == 0
                ? NULL
-               : arena_printf(d->a, "it is of driver %s, and the host's kernel module is %s (error 803)",
+               : arena_printf(d->a, "it is of driver %s, and the host's kernel module is %s "
+                                    "(error 803)",
                               own, driver);
 }
 
 static void say_uncertain(struct diag *d, enum diag_whose whose)
 {
     const char *note = whose == DIAG_WHOSE_UNKNOWN
-                           ? "whose libcuda programs of this image load is not known: that depends on the "
-                             "release of NVIDIA's toolkit on the host, and on the order of ld.so.conf"
+                           ? "whose libcuda programs of this image load is not known: that "
+                             "depends on the "
+                             "release of NVIDIA's toolkit on the host, and on the order of "
+                             "ld.so.conf"
                            : "whether the image's own libcuda works on this host is not known";
     if (!d->unsure) {
         VEC_PUSH(d->a, &d->report->notes, note);
@@ -344,7 +351,8 @@ static void judge_replaced(struct diag *d, const struct model_process *p,
     }
     struct diag_finding *f = diag_add(
         d, DIAG_LIBRARY_NOT_ON_PATH, arena_printf(d->a, "replaced %s", x->name), x->name,
-        arena_printf(d->a, "The host's CDI specification replaces the LD_LIBRARY_PATH of the image, and "
+        arena_printf(d->a, "The host's CDI specification replaces the LD_LIBRARY_PATH of the "
+                           "image, and "
                            "%s is not found then.", x->name));
     f->stage = DIAG_STAGE_MACHINE;
     diag_seen_in(d, f, p);

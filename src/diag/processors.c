@@ -43,7 +43,7 @@ static const char *what_depends(struct diag *d, text_list *ret)
     }
     const char *isa = diag_getenv(d, "CT2_FORCE_CPU_ISA");
     if (why && isa && *isa) {
-        VEC_PUSH(d->a, ret, arena_printf(d->a, "CT2_FORCE_CPU_ISA asks for %s", isa));
+        VEC_PUSH(d->a, ret, arena_printf(d->a, "CT2_FORCE_CPU_ISA requests %s", isa));
     }
     return why;
 }
@@ -115,7 +115,8 @@ static void note_why(struct diag *d, const char *why, const text_list *clauses, 
         text = arena_printf(d->a, "%s; and %zu more", text, clauses->n - n);
     }
     VEC_PUSH(d->a, &d->report->notes,
-             arena_printf(d->a, "the processor's level is not known (%s), and it decides: with some "
+             arena_printf(d->a, "the processor's level is not known (%s), and it decides: with "
+                                "some "
                                 "processors %s. %s",
                           why, text,
                           common ? "The findings are the same with every processor."

@@ -130,7 +130,7 @@ static void add_missing(struct diag *d, const struct py_dist *dist, const struct
     const char *name = NULL, *specifiers = "", *need = step->package;
     struct diag_finding *f =
         diag_add(d, DIAG_REQUIREMENT_MISSING, need, need,
-                 arena_printf(d->a, "%s %s needs %s to %s, and it is not installed.",
+                 arena_printf(d->a, "%s %s needs %s to %s, but it is not installed.",
                               dist->name_normal, dist->version ? dist->version : "", need,
                               step->phase == KB_PHASE_USE ? "work" : "be imported"));
     f->stage = step->phase == KB_PHASE_USE ? DIAG_STAGE_USE : DIAG_STAGE_START;

@@ -14,10 +14,10 @@ static void rule_loader(struct diag *d, const struct model_process *p)
     const struct ldso_process *l = p->ldso;
     struct diag_finding *f =
         diag_add(d, DIAG_LOADER_MISSING, l->loader.path, l->loader.path,
-                 arena_printf(d->a, "%s cannot start: its loader is not there.", l->main->path));
+                 arena_printf(d->a, "%s cannot start: its loader does not exist.", l->main->path));
     diag_evidence(d, f, "its PT_INTERP names %s: %s", l->loader.path, l->loader.missing);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Install the C library that brings %s, or use a build for this system.",
+                "Install the C library that contains %s, or use a build for this system.",
                 l->loader.path);
 }
 
@@ -47,8 +47,8 @@ static void rule_entry(struct diag *d)
         diag_evidence(d, f, "looked for in PATH=%s", path);
     }
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Correct ENTRYPOINT, CMD or PATH of the image, or give the container a command that "
-                "is there.");
+                "Correct ENTRYPOINT, CMD or PATH of the image, or give the container a command "
+                "that exists.");
 }
 
 static void rule_refused(struct diag *d)
@@ -57,12 +57,14 @@ static void rule_refused(struct diag *d)
     if (why) {
         struct diag_finding *f = diag_add(
             d, DIAG_IMAGE_REFUSED, why, "image",
-            arena_printf(d->a, "%s Podman refuses to unpack the image, as docker with its own image "
+            arena_printf(d->a, "%s Podman refuses to unpack the image, as docker with its own "
+                               "image "
                                "store does.",
                          why));
-        diag_evidence(d, f, "each layer is unpacked into a folder of its own");
+        diag_evidence(d, f, "each layer is unpacked into its own folder");
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Write the layer again with a tool that writes each path once, with the folders "
+                    "Write the layer again with a tool that writes each path once, with the "
+                    "folders "
                     "and hard links of the same layer: docker build, podman build.");
     }
 }
@@ -109,11 +111,12 @@ static void repair_stub(struct diag *d, struct diag_finding *f, const struct mod
         const char *path = o->via_object ? o->via_object->path : p->ldso->main->path;
         diag_repair(d, f, DIAG_REPAIR_FILE,
                     arena_printf(d->a, "patchelf --print-rpath %s", diag_quote(d, path)),
-                    "Build %s without %s in its RPATH, or set one without it in a copy that then takes "
+                    "Build %s without %s in its RPATH, or set one without it in a copy that then "
+                    "takes "
                     "its place (patchelf --set-rpath; the file may be a hard link into a cache).",
                     path_base(path), dir);
     } else {
-        diag_repair(d, f, DIAG_REPAIR_ENV, NULL, "Take %s off the search path.", dir);
+        diag_repair(d, f, DIAG_REPAIR_ENV, NULL, "Remove %s from the search path.", dir);
     }
 }
 
@@ -176,8 +179,10 @@ static void rule_relative(struct diag *d, const struct model_process *p, const s
                     "Name the absolute folder (tried in the model).");
     } else {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                    "Correct the search path in a copy of the file that then takes its place (patchelf "
-                    "--set-rpath '$ORIGIN/...'; the file may be a hard link into a cache), or start the "
+                    "Correct the search path in a copy of the file that then takes its place "
+                    "(patchelf "
+                    "--set-rpath '$ORIGIN/...'; the file may be a hard link into a cache), or "
+                    "start the "
                     "program in the same folder always.");
     }
 }
@@ -200,8 +205,8 @@ static void rule_extension(struct diag *d, const struct model_foreign *x)
     const struct py_dist *dist = py_env_by_dist(d->m->env, x->package);
     struct diag_finding *f = diag_add(
         d, DIAG_EXTENSION_OTHER_PYTHON, x->file, x->package,
-        arena_printf(d->a, "%s was built for another Python: this is %d.%d, and %s is there as %s "
-                           "only.", x->package, env->major, env->minor, x->module,
+        arena_printf(d->a, "%s was built for another Python: this is %d.%d, but %s exists only as "
+                           "%s.", x->package, env->major, env->minor, x->module,
                      path_base(x->file)));
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];

@@ -137,7 +137,8 @@ static struct diag_finding *rule_left_to_program(struct diag *d, const struct di
     const char *object = path_base(e->object->path);
     struct diag_finding *f =
         diag_add(d, DIAG_UNDEFINED_SYMBOL, e->object->path, object,
-                 arena_printf(d->a, "%s needs the symbol %s, which the program that loads it has to "
+                 arena_printf(d->a, "%s needs the symbol %s, which the program that loads it has "
+                                    "to "
                                     "define: the library was looked at alone.", object, e->symbol));
     f->severity = DIAG_NOTE;
     return f;
@@ -175,7 +176,7 @@ static struct diag_finding *rule_exec_stack(struct diag *d, const struct diag_fa
     const struct ldso_process *p = x->process->ldso;
     struct diag_finding *f = diag_add(
         d, DIAG_EXEC_STACK, path, path_base(path),
-        arena_printf(d->a, "%s asks for an executable stack, which this glibc (2.%d) refuses.",
+        arena_printf(d->a, "%s requires an executable stack, which this glibc (2.%d) refuses.",
                      path_base(path), p->glibc_minor));
     if (p->glibc_minor >= 42) {
         diag_repair(d, f, DIAG_REPAIR_ENV, "export GLIBC_TUNABLES=glibc.rtld.execstack=2",
@@ -211,15 +212,17 @@ static struct diag_finding *rule_static_tls(struct diag *d, const struct diag_fa
     const char *path = path_normal(d->a, model_absolute(d->m, o->path));
     struct diag_finding *f = diag_add(
         d, DIAG_STATIC_TLS, path, path_base(path),
-        arena_printf(d->a, "The thread-local variables of %s do not fit into the memory that was set "
+        arena_printf(d->a, "The thread-local variables of %s do not fit into the memory that was "
+                           "set "
                      "aside for them at the start.", path_base(path)));
     diag_evidence(d, f,
-                  "it needs %llu bytes of static TLS, aligned to %llu; %llu bytes of the reserve for "
+                  "it needs %llu bytes of static TLS, aligned to %llu; %llu bytes of the reserve "
+                  "for "
                   "what is loaded later are left",
                   size, align, (unsigned long long)x->defect->tls_free);
     for (size_t i = 0; i < x->defect->tls_late.n; i++) {
         const struct ldso_object *late = x->defect->tls_late.items[i];
-        diag_evidence(d, f, "%s holds %llu bytes of that reserve", late->path,
+        diag_evidence(d, f, "%s uses %llu bytes of that reserve", late->path,
                       (unsigned long long)late->file->image.tls.size);
     }
     if (p->glibc_minor >= 32 && align <= p->tls.align) {
@@ -230,7 +233,7 @@ static struct diag_finding *rule_static_tls(struct diag *d, const struct diag_fa
     }
     diag_repair(d, f, DIAG_REPAIR_ENV,
                 arena_printf(d->a, "export LD_PRELOAD=%s", diag_quote(d, path)),
-                "Load it at the start, where it has a place of its own.");
+                "Load it at program start, where it gets its own place.");
     return f;
 }
 

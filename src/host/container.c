@@ -170,7 +170,7 @@ static struct host_fact label_of(struct host_look *l)
     label.n = str_find_char(label, '\0');
     label = str_trim(label);
     return label.n ? host_yes(path, str_dup(l->arena, label))
-                   : host_unknown(path, "no security module gives it one");
+                   : host_unknown(path, "no security module assigns one");
 }
 
 void host_collect_container(struct host_look *l)
@@ -185,7 +185,7 @@ void host_collect_container(struct host_look *l)
         by_manager(l),
         mounts.container,
     };
-    c->inside = mounts.seen ? host_no("/proc/self/mountinfo", "there is no sign of a container")
+    c->inside = mounts.seen ? host_no("/proc/self/mountinfo", "no sign of a container was found")
                             : host_unknown("/proc/self/mountinfo", "it cannot be seen");
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         if (answers[i].state == HOST_YES) {

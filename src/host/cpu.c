@@ -140,7 +140,7 @@ static struct host_fact cpu_list(struct host_look *l, const char *path, struct s
         return host_unknown(path, host_why(l, rc));
     }
     return host_parse_cpu_list(text, &count) ? host_amount(path, count)
-                                             : host_unknown(path, "it is no list of CPUs");
+                                             : host_unknown(path, "it is not a list of CPUs");
 }
 
 static void collect_cores(struct host_look *l)

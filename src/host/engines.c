@@ -145,7 +145,7 @@ static void read_daemon_json(struct host_look *l, struct host_engine *e)
     if (json_is_object(doc)) {
         take_daemon_json(l, e, doc);
     } else {
-        e->settings = host_no(e->file, "it is no JSON object");
+        e->settings = host_no(e->file, "it is not a JSON object");
     }
     json_decref(doc);
     judge_programs(l, e);
@@ -434,7 +434,7 @@ static void read_toolkit(struct host_look *l)
     struct host_toolkit *t = &l->host->engines.toolkit;
     struct str text;
     t->program = host_presence(l, "/usr/bin", "/");
-    t->program = t->program.state == HOST_YES ? host_no("/usr/bin", "none of its programs is there")
+    t->program = t->program.state == HOST_YES ? host_no("/usr/bin", "none of its programs exists")
                                               : host_unknown("/usr/bin", "it cannot be seen");
     for (size_t i = 0; i < sizeof programs / sizeof *programs && t->program.state != HOST_YES;
          i++) {
@@ -499,7 +499,7 @@ static struct host_fact specification(struct host_look *l)
             }
         }
     }
-    return host_no(folders[0], "no file there has devices of NVIDIA");
+    return host_no(folders[0], "no file there lists NVIDIA devices");
 }
 
 /* "1 1": the value now, and the one that is to come (selinuxfs). */

@@ -90,9 +90,9 @@ static void runtimes_of(struct judge *j, const struct host_engine *e)
         defined |= fallback && strcmp(r->name, fallback) == 0;
         if (r->present.state == HOST_NO) {
             add(j, "runtime-gone", HOST_NO, r->name,
-                arena_printf(j->arena, "%s registers the runtime %s as %s, which is not there",
+                arena_printf(j->arena, "%s registers the runtime %s as %s, which does not exist",
                              e->file, r->name, r->path),
-                "install the NVIDIA Container Toolkit, or take the runtime out of the settings")
+                "install the NVIDIA Container Toolkit, or remove the runtime from the settings")
                 ->command = NULL;
         }
     }
@@ -118,7 +118,8 @@ static bool uses_toolkit(const struct host *h, const struct host_engine *e)
 static const char *setup_toolkit(struct judge *j, const char *engine)
 {
     const char *install = host_install_container_tools(j->h, j->arena, "nvidia-container-toolkit");
-    return install ? arena_printf(j->arena, "%s && sudo nvidia-ctk runtime configure --runtime=%s && sudo "
+    return install ? arena_printf(j->arena, "%s && sudo nvidia-ctk runtime configure --runtime=%s "
+                                            "&& sudo "
                                             "systemctl restart %s", install, engine, engine)
                    : NULL;
 }
@@ -210,12 +211,12 @@ static void cgroups(struct judge *j)
     }
     add(j, "toolkit-cgroups", old == HOST_YES ? HOST_NO : HOST_UNKNOWN, t->settings.where,
         off ? arena_printf(j->arena,
-                           "%s has no-cgroups = true, which is for engines without root: docker's "
-                           "containers have the nodes and may not use them",
+                           "%s has no-cgroups = true, which is for rootless engines: docker's "
+                           "containers have the nodes but may not use them",
                            t->settings.where)
             : arena_printf(j->arena,
-                           "%s does not set no-cgroups = true, and docker runs without root here: "
-                           "the toolkit may not change the device cgroup and starts nothing",
+                           "%s does not set no-cgroups = true, but docker runs rootless here: the "
+                           "toolkit may not change the device cgroup, so no container starts",
                            t->settings.where),
         off ? "set it to false" : "set it to true")
         ->command =
@@ -238,9 +239,9 @@ static void ldconfig(struct judge *j)
         return;
     }
     add(j, "toolkit-ldconfig", HOST_NO, t->settings.where,
-        arena_printf(j->arena, "%s names %s as the host's ldconfig, which is not there",
+        arena_printf(j->arena, "%s names %s as the host's ldconfig, which does not exist",
                      t->settings.where, t->ldconfig + 1),
-        arena_printf(j->arena, "name the one that is: %s", nearly ? f->value : "/sbin/ldconfig"))
+        arena_printf(j->arena, "name the one that exists: %s", nearly ? f->value : "/sbin/ldconfig"))
         ->command = arena_printf(j->arena,
                                  "sudo nvidia-ctk config --set "
                                  "nvidia-container-cli.ldconfig=@%s --in-place",
@@ -266,10 +267,9 @@ static void driver_root(struct judge *j)
     if (t->root && t->root_driver.state == HOST_NO) {
         add(j, "toolkit-root", HOST_NO, t->settings.where,
             arena_printf(j->arena,
-                         "%s lets the toolkit look for the driver below %s, which is not "
-                         "there",
+                         "%s makes the toolkit search for the driver below %s, which does not exist",
                          t->settings.where, t->root),
-            "take the line away where the driver is the host's own")
+            "remove the line if the driver is the host's own")
             ->command = "sudo nvidia-ctk config --set nvidia-container-cli.root=/ --in-place";
     } else if ((!t->root || strcmp(t->root, "/") == 0) && has_library(j->h, "libcuda.so.1") &&
                !has_library(j->h, "libnvidia-ml.so.1") && j->h->wsl.is_wsl.state != HOST_YES &&
@@ -300,9 +300,9 @@ static void links(struct judge *j)
         return;
     }
     add(j, "device-links-missing", HOST_UNKNOWN, "/dev/char",
-        "/dev/char has no links to the driver's nodes: a daemon-reload of systemd may take the GPU "
-        "from running containers of docker",
-        "make the links (again after each boot), and name the nodes with --device; or use CDI")
+        "/dev/char has no links to the driver's nodes: a systemd daemon-reload may take the GPU "
+        "away from running docker containers",
+        "create the links (again after each boot), and name the nodes with --device; or use CDI")
         ->command = "sudo nvidia-ctk system create-dev-char-symlinks --create-all";
 }
 

@@ -116,7 +116,7 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     }
     if (n->usable.state == HOST_UNKNOWN) {
         add(j, "permission-unknown", HOST_UNKNOWN,
-            arena_printf(j->arena, "whether %s may be used cannot be told: %s", n->path,
+            arena_printf(j->arena, "gpumend cannot tell whether %s may be used: %s", n->path,
                          n->usable.why),
             NULL);
         return true;
@@ -124,10 +124,10 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     if (strcmp(n->usable.value, "EPERM") == 0) {
         struct host_problem *p = add(
             j, "device-cgroup", HOST_NO,
-            arena_printf(j->arena, "%s is there, and the device cgroup forbids it (EPERM)",
+            arena_printf(j->arena, "%s exists, but the device cgroup denies access (EPERM)",
                          n->path),
             in_container(j)
-                ? "start the container again; to keep it from happening: "
+                ? "restart the container; to prevent it: "
                   "nvidia-ctk system create-dev-char-symlinks --create-all on the host, or CDI, or "
                   "name the nodes with --device"
                 : "allow it in the service or job that this runs in (systemd: DeviceAllow=)");
@@ -141,11 +141,11 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     bool group_has = (n->mode & 060) == 060 && n->gid != 0;
     struct host_problem *p = add(
         j, "permission", HOST_NO,
-        arena_printf(j->arena, "%s may not be used by this user (mode %04o, group %s)", n->path,
+        arena_printf(j->arena, "this user does not have permission to use %s (mode %04o, group %s)", n->path,
                      (unsigned)n->mode, group),
         !group_has ? arena_printf(j->arena,
-                                  "give the group of users a right to it: a udev rule "
-                                  "for %s with GROUP and MODE=\"0660\"",
+                                  "grant the users' group access: a udev rule for %s with GROUP "
+                                  "and MODE=\"0660\"",
                                   n->path)
         : in_container(j)
             ? arena_printf(j->arena, "start the container with --group-add %u%s", (unsigned)n->gid,
@@ -213,21 +213,21 @@ static void nvidia_not_loaded(struct judge *j)
     }
     if (n->module.state == HOST_YES) {
         add(j, "not-bound", HOST_NO,
-            arena_printf(j->arena, "the NVIDIA driver%s%s is loaded and does not serve this GPU",
+            arena_printf(j->arena, "the NVIDIA driver%s%s is loaded but does not support this GPU",
                          n->module.value ? " " : "", n->module.value ? n->module.value : ""),
             "read why with: sudo dmesg | grep NVRM (the GPU may be too old or too new for this "
             "driver)")
             ->command = "sudo dmesg | grep NVRM";
     } else if (n->module_on_disk.state == HOST_YES) {
-        add(j, "not-loaded", HOST_NO, "the NVIDIA driver is installed and not loaded",
-            "sudo modprobe nvidia; where that fails, sudo dmesg says why (Secure Boot wants a "
+        add(j, "not-loaded", HOST_NO, "the NVIDIA driver is installed but not loaded",
+            "sudo modprobe nvidia; if that fails, sudo dmesg says why (Secure Boot requires a "
             "signed module)")
             ->command = "sudo modprobe nvidia";
     } else if (n->module_on_disk.state == HOST_NO && library(n, "libcuda.so.1")) {
         add(j, "no-module", HOST_NO,
             arena_printf(j->arena,
-                         "the driver's libraries are installed, and no kernel module was "
-                         "built for the running kernel %s",
+                         "the driver's libraries are installed, but no kernel module was built "
+                         "for the running kernel %s",
                          j->h->kernel.value),
             "install the headers of this kernel and rebuild the module (sudo dkms autoinstall), or "
             "boot the kernel it was built for")
@@ -263,21 +263,21 @@ static void nvidia_nodes(struct judge *j)
     if (in_container(j) && (!control || (j->g->nodes.n && !any_node(j)))) {
         add(j, "not-injected", HOST_NO, "this container was not given it (no device nodes)",
             "docker run --gpus all (NVIDIA Container Toolkit on the host), or podman run --device "
-            "nvidia.com/gpu=all; a pod asks for nvidia.com/gpu");
+            "nvidia.com/gpu=all; a pod requests nvidia.com/gpu");
     } else if (in_container(j) && !uvm) {
         add(j, "uvm-not-injected", HOST_NO, "/dev/nvidia-uvm was not given to this container",
             "add --device /dev/nvidia-uvm, or let the container toolkit do it (--gpus all)");
     } else if (!control && n->modprobe.state == HOST_YES) {
         add(j, "nodes-on-demand", HOST_YES,
-            "its device nodes are made when the first program asks for them", NULL);
+            "its device nodes are created when the first program needs them", NULL);
     } else if (!control) {
         add(j, "nodes-missing", HOST_NO,
-            "there is no /dev/nvidiactl, and no nvidia-modprobe that would make it",
+            "/dev/nvidiactl does not exist, nor does nvidia-modprobe, which would create it",
             "install nvidia-modprobe, or run nvidia-smi once as root")
             ->command = "sudo nvidia-smi";
     } else if (j->g->nodes.n == 0) {
         add(j, "node-unmatched", HOST_UNKNOWN,
-            "which of the device nodes is its own cannot be told", NULL);
+            "gpumend cannot tell which of the device nodes is its own", NULL);
     }
 }
 
@@ -291,7 +291,7 @@ static void ask_major(struct judge *j, const struct host_node *n, const struct h
                          "%s is the node of another driver (major %u, the driver's is %u)", n->path,
                          (unsigned)n->major, (unsigned)major->number),
             in_container(j)
-                ? "start the container again"
+                ? "restart the container"
                 : arena_printf(j->arena, "sudo rm %s, then run nvidia-modprobe -u -c=0", n->path));
         p->culprit = n->path;
         p->command = in_container(j) ? NULL
@@ -359,9 +359,9 @@ static void nvidia_libraries(struct judge *j)
             return; // without the devices, that the libraries are missing too says nothing new
         }
         add(j, "no-libraries", HOST_NO,
-            inside ? "this container has the devices and not the driver's libraries (no "
+            inside ? "this container has the devices but not the driver's libraries (no "
                      "libcuda.so.1)"
-                   : "the kernel module is loaded, and libcuda.so.1 is not in the usual places",
+                   : "the kernel module is loaded, but libcuda.so.1 is not in the usual places",
             inside ? "let the NVIDIA Container Toolkit start the container (--gpus all) with "
                      "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
                    : arena_printf(j->arena,
@@ -373,7 +373,7 @@ static void nvidia_libraries(struct judge *j)
     } else if (n->versions_match.state == HOST_NO) {
         add(j, "version-mismatch", HOST_NO,
             arena_printf(j->arena, "the driver's parts differ: %s", n->versions_match.why),
-            in_container(j) ? "start the container again, so that it gets the host's libraries"
+            in_container(j) ? "restart the container, so that it gets the host's libraries"
                             : "reboot, or unload the nvidia modules and load them again")
             ->command = in_container(j) ? NULL : "sudo reboot";
     } else if (n->versions_match.state == HOST_UNKNOWN) {
@@ -395,13 +395,12 @@ static void nvidia_fabric(struct judge *j)
     }
     if (n->fabric_manager.state == HOST_UNKNOWN) {
         add(j, "fabric-unknown", in_container(j) ? HOST_YES : HOST_UNKNOWN,
-            "it hangs on NVSwitch, and whether the fabric manager runs cannot be seen", NULL);
+            "it uses NVSwitch, but gpumend cannot see whether the fabric manager is running", NULL);
         return;
     }
     bool installed = n->fabric_installed.state == HOST_YES;
     add(j, "fabric-manager", HOST_NO,
-        "it hangs on NVSwitch, and the fabric manager does not run (CUDA then fails with error "
-        "802)",
+        "it uses NVSwitch, but the fabric manager is not running (CUDA then fails with error 802)",
         installed ? "sudo systemctl enable --now nvidia-fabricmanager"
                   : arena_printf(j->arena,
                                  "install the fabric manager of version %s, then sudo "
@@ -422,7 +421,7 @@ static void nvidia_compat(struct judge *j)
         add(j, "forward-compatibility-wrong", HOST_NO,
             arena_printf(j->arena, "%s comes from a forward-compatibility package: %s", lib->real,
                          why),
-            "take its folder off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, then "
+            "remove its folder from the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d, then "
             "ldconfig), or remove the package cuda-compat")
             ->culprit = lib->real;
         return;
@@ -444,35 +443,35 @@ static void wsl_state(struct judge *j)
             "docker run --gpus all, or --device /dev/dxg -v /usr/lib/wsl:/usr/lib/wsl -e "
             "LD_LIBRARY_PATH=/usr/lib/wsl/lib");
     } else if (w->dxg.state == HOST_NO) {
-        add(j, "no-dxg", HOST_NO, "/dev/dxg is missing, through which WSL reaches the GPU",
+        add(j, "no-dxg", HOST_NO, "/dev/dxg is missing, through which WSL accesses the GPU",
             "use WSL 2 with its own kernel: wsl --update, then wsl --shutdown (in Windows)");
     } else if (w->dxg.state == HOST_UNKNOWN) {
-        add(j, "nodes-unknown", HOST_UNKNOWN, "whether /dev/dxg is there cannot be told", NULL);
+        add(j, "nodes-unknown", HOST_UNKNOWN, "gpumend cannot tell whether /dev/dxg exists", NULL);
     }
     if (w->driver.state == HOST_NO) {
-        add(j, "no-windows-driver", HOST_NO, "Windows' driver store holds no NVIDIA driver",
+        add(j, "no-windows-driver", HOST_NO, "the Windows driver store contains no NVIDIA driver",
             "install NVIDIA's driver in Windows");
     }
     if (in_container(j) && w->dxg.state == HOST_YES && (!(w->libcuda.path || given) ||
                                                         w->dxcore.state == HOST_NO)) {
         add(j, "not-mounted", HOST_NO,
             w->dxcore.state == HOST_NO
-                ? "this container has /dev/dxg and not libdxcore.so, with which WSL's libcuda "
-                  "reaches the GPU"
-                : "this container has /dev/dxg and not the libcuda.so.1 of WSL",
+                ? "this container has /dev/dxg but not libdxcore.so, through which WSL's libcuda "
+                  "accesses the GPU"
+                : "this container has /dev/dxg but not WSL's libcuda.so.1",
             "docker run --gpus all, or -v /usr/lib/wsl:/usr/lib/wsl -e "
             "LD_LIBRARY_PATH=/usr/lib/wsl/lib");
     } else if (!w->libcuda.path && !given) {
-        add(j, "no-libraries", HOST_NO, "there is no libcuda.so.1 in /usr/lib/wsl/lib",
+        add(j, "no-libraries", HOST_NO, "libcuda.so.1 is missing from /usr/lib/wsl/lib",
             "wsl --shutdown (in Windows), and start again; install NVIDIA's driver in Windows");
     }
     if (w->shadows.n && first) {
         bool wins = !starts_with(first->real, "/usr/lib/wsl/");
         add(j, "wsl-shadowed", wins ? HOST_NO : HOST_YES,
             arena_printf(j->arena, "a Linux driver's libcuda (%s) %s", w->shadows.items[0],
-                         wins ? "is found before the one of WSL, and finds no GPU there"
-                              : "stands beside the one of WSL, which is found first"),
-            "remove the Linux driver packages: in WSL the driver is Windows' own")
+                         wins ? "is found before WSL's own, and finds no GPU there"
+                              : "is installed beside WSL's own, which is found first"),
+            "remove the Linux driver packages: WSL uses the Windows driver")
             ->culprit = w->shadows.items[0];
     }
     ask_all_rights(j);
@@ -535,7 +534,7 @@ static void amd_driver(struct judge *j)
     } else if (j->g->driver.state == HOST_NO) {
         add(j, "no-driver", HOST_NO,
             amd->module.state == HOST_YES
-                ? "the amdgpu driver is loaded and does not serve this GPU"
+                ? "the amdgpu driver is loaded but does not support this GPU"
                 : "no driver is loaded for it",
             "sudo modprobe amdgpu; sudo dmesg | grep amdgpu says why it fails (firmware, kernel "
             "too "
@@ -562,7 +561,7 @@ static void amd_kfd(struct judge *j)
         add(j, "kfd-unknown", HOST_UNKNOWN, "the topology of the compute driver cannot be seen",
             NULL);
     } else if (j->g->partitions.state != HOST_YES) {
-        add(j, "not-in-kfd", HOST_NO, "the kernel's compute driver (KFD) does not serve it",
+        add(j, "not-in-kfd", HOST_NO, "the kernel's compute driver (KFD) does not offer it",
             "sudo dmesg | grep kfd says why")
             ->command = "sudo dmesg | grep kfd";
     }
@@ -599,8 +598,8 @@ static void amd_gfx(struct judge *j)
     const struct host_gpu *g = j->g;
     if (g->partitions.state == HOST_YES && starts_with(g->gfx.where ? g->gfx.where : "", "pci")) {
         add(j, "old-kernel", HOST_YES,
-            "the kernel is too old to tell the gfx target: it was taken from the PCI id",
-            "a newer kernel tells it");
+            "the kernel is too old to report the gfx target: gpumend derived it from the PCI id",
+            "install a newer kernel");
     }
 }
 
@@ -645,15 +644,15 @@ static const char *amd_override(struct judge *j, const char *value)
     if (own && own->same_isa && strcmp(value, own->same_isa) == 0) {
         add(j, "override", HOST_YES,
             arena_printf(j->arena,
-                         "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
-                         "code it executes",
+                         "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm treat it as %s, whose code it "
+                         "executes",
                          value, gfx),
             NULL);
     } else {
         add(j, "override-wrong", HOST_YES,
             arena_printf(j->arena,
-                         "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm take it for %s, whose "
-                         "code is not made for it: expect crashes or wrong results",
+                         "HSA_OVERRIDE_GFX_VERSION=%s makes ROCm treat it as %s, whose code is "
+                         "not made for it: expect crashes or wrong results",
                          value, gfx),
             "unset HSA_OVERRIDE_GFX_VERSION")
             ->command = "unset HSA_OVERRIDE_GFX_VERSION";
@@ -681,14 +680,14 @@ static void amd_kernels(struct judge *j)
         const struct host_rocm *r = &amd->rocm.items[i];
         if (r->gfx.n && !has_kernels(r, gfx)) {
             add(j, "no-rocblas-kernels", HOST_YES,
-                arena_printf(j->arena, "rocBLAS of %s carries no kernels for %s", r->prefix, gfx),
+                arena_printf(j->arena, "rocBLAS of %s contains no kernels for %s", r->prefix, gfx),
                 told ? NULL : step);
             told = true;
         }
     }
     if (target && !target->official && !told) {
         add(j, "no-official-kernels", HOST_YES,
-            arena_printf(j->arena, "official ROCm builds carry no kernels for %s", gfx), step);
+            arena_printf(j->arena, "official ROCm builds contain no kernels for %s", gfx), step);
     }
 }
 
@@ -698,7 +697,7 @@ static void amd_rocm(struct judge *j)
     if (bound_to(j->g, "amdgpu") && amd->rocm.n == 0 && amd->pip_rocm.n == 0 &&
         amd->libraries.n == 0) {
         add(j, "no-rocm", HOST_YES,
-            "no ROCm installation was found: programs that bring their own can use it", NULL);
+            "no ROCm installation was found: programs that bundle their own can use it", NULL);
     }
 }
 

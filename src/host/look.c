@@ -158,7 +158,8 @@ static struct host_fact usable_by_mode(const struct host *h, const struct host_n
     if (n->gid == OVERFLOW_ID && in_group(h, OVERFLOW_ID) && (n->mode & group) == group) {
         return host_unknown(n->path, "its group has no number in this user namespace");
     }
-    struct host_fact fact = host_no(n->path, "neither owner, group nor others give the right");
+    struct host_fact fact = host_no(n->path, "neither the owner's, the group's nor others' "
+                                             "permissions allow it");
     fact.value = "EACCES";
     return fact;
 }
@@ -236,7 +237,7 @@ struct host_node host_node_at(struct host_look *l, const char *path)
         return n;
     }
     if (rc == 0) {
-        n.present = host_no(n.path, "what stands there is no device node");
+        n.present = host_no(n.path, "the file there is not a device node");
     } else if (rc != -ENOENT && rc != -ENOTDIR) {
         n.present = host_unknown(n.path, host_why(l, rc));
     } else {

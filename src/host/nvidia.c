@@ -161,7 +161,8 @@ static void read_gpu(struct host_look *l, struct host_gpu *g)
                  (struct host_problem){
                      .id = "excluded",
                      .text = "the driver was told to leave this GPU out (GPU Excluded)",
-                     .step = "take it off NVreg_ExcludedGpus of the nvidia module, then reload it",
+                     .step = "remove it from NVreg_ExcludedGpus of the nvidia module, then reload "
+                             "the module",
                      .state = HOST_NO});
     }
 }

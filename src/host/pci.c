@@ -93,9 +93,9 @@ static void describe_chip(struct host_gpu *g)
         g->integrated = target->apu;
     }
     g->compute_units = g->partitions =
-        host_unknown(NULL, "only the compute driver of AMD tells it");
-    g->memory = host_unknown(NULL, "no file tells it without the vendor's library");
-    g->minor = g->uuid = g->model = host_unknown(NULL, "no driver tells it");
+        host_unknown(NULL, "only AMD's compute driver reports it");
+    g->memory = host_unknown(NULL, "no file states it; only the vendor's library reports it");
+    g->minor = g->uuid = g->model = host_unknown(NULL, "no driver reports it");
     // Intel's integrated graphics are device 2 of the first bus.
     struct host_bdf bdf;
     if (g->vendor == HOST_INTEL && host_parse_bdf(str_of(g->bdf), &bdf)) {

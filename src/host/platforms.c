@@ -35,7 +35,7 @@ static struct host_fact store_driver(struct host_look *l)
         }
     }
     struct host_fact fact = host_presence(l, store, "/usr/lib");
-    return fact.state == HOST_YES ? host_no(store, "it holds no NVIDIA driver") : fact;
+    return fact.state == HOST_YES ? host_no(store, "it contains no NVIDIA driver") : fact;
 }
 
 static void read_wsl_libraries(struct host_look *l)
@@ -90,7 +90,8 @@ static void collect_wsl(struct host_look *l)
         bool inside = h->container.inside.state == HOST_YES;
         if (w->dxg.state != HOST_NO) {
             VEC_PUSH(l->arena, &h->notes,
-                     inside ? "this container in WSL has /dev/dxg and no driver of NVIDIA: whose GPU "
+                     inside ? "this container in WSL has /dev/dxg and no driver of NVIDIA: whose "
+                              "GPU "
                               "it is no file here tells"
                             : "WSL may reach a GPU that is not NVIDIA's, which no file here tells");
         } else if (inside) {
@@ -255,7 +256,7 @@ static void collect_tegra(struct host_look *l)
     t->is_tegra = t->soc.state == HOST_YES       ? host_yes(t->soc.where, NULL)
                   : t->release.state == HOST_YES ? host_yes(t->release.where, NULL)
                   : t->release.state == HOST_NO
-                      ? host_no(t->release.where, "there is no sign of a Tegra processor")
+                      ? host_no(t->release.where, "no sign of a Tegra processor was found")
                       : host_unknown(t->release.where, t->release.why);
     if (t->is_tegra.state == HOST_YES) {
         read_tegra_lists(l);

@@ -117,14 +117,14 @@ static void judge_list(const struct choice *c)
     } else if (str_u64(c->first, &index) && count && index >= count) {
         struct host_problem *p = hidden(
             c, arena_printf(c->arena,
-                            "%s=%s begins with a GPU that is not there (there %s %u, counted from "
-                            "0): programs started here see none", c->name, c->value,
+                            "%s=%s begins with a GPU that does not exist (there %s %u, counted "
+                            "from 0): programs started here see none", c->name, c->value,
                             count == 1 ? "is" : "are", (unsigned)count));
-        p->step = arena_printf(c->arena, "unset %s, or name a GPU that is there: %s=0", c->name,
+        p->step = arena_printf(c->arena, "unset %s, or name a GPU that exists: %s=0", c->name,
                                c->name);
     } else if (str_starts(c->first, "GPU-") && identifier_is_of_none(c)) {
-        (void)hidden(c, arena_printf(c->arena, "%s=%s begins with a GPU that is not there: programs "
-                                               "started here see none", c->name, c->value));
+        (void)hidden(c, arena_printf(c->arena, "%s=%s begins with a GPU that does not exist: "
+                                               "programs started here see none", c->name, c->value));
     }
     if (c->g->problems.n == before) {
         (void)host_add_problem(

@@ -921,7 +921,7 @@ static void import_unknown(struct run *r, const char *name)
                        : arena_printf(m->arena, "%s is not installed", name));
     } else if (!dist || has_compiled_file(m, dist) || requires_known(m, dist)) {
         VEC_PUSH(m->arena, &r->out->unknown,
-                 arena_printf(m->arena, "%s is installed, and what its import loads is not known; "
+                 arena_printf(m->arena, "%s is installed, but what its import loads is unknown; "
                                         "name the GPU packages that it imports instead", name));
     } else {
         VEC_PUSH(m->arena, &r->out->imported, dist->name);

@@ -213,14 +213,15 @@ static void look_elsewhere(struct model_target *t, const struct model_target_opt
             judge_instead(t, o, place->prefix)) {
             judged = place->prefix;
             VEC_PUSH(a, &m->notes,
-                     arena_printf(a, "%s is judged: it has %s, and it is not known what starts here; "
+                     arena_printf(a, "%s is judged: it has %s, and what starts here is unknown; "
                                      "name another as TARGET", judged, package));
             continue;
         }
         others = arena_printf(a, "%s%s%s (%s)", others, *others ? ", " : "", place->prefix, package);
     }
     if (*others) {
-        m->unsure = arena_printf(a, "packages of GPU programs lie in %s too, which was not judged; if "
+        m->unsure = arena_printf(a, "packages of GPU programs lie in %s too, which was not "
+                                    "judged; if "
                                     "the program uses it, name it as TARGET", others);
     }
 }

@@ -302,7 +302,7 @@ static int use_folder(struct finder *f, const char *folder)
                           str_printable(a, folder));
     }
     return gm_err_set(f->err, GM_ERR_LOOK,
-                      "%s is no Python environment: neither pyvenv.cfg nor conda-meta nor "
+                      "%s is not a Python environment: neither pyvenv.cfg nor conda-meta nor "
                       "bin/python3 is there",
                       str_printable(a, folder));
 }

@@ -300,7 +300,7 @@ static void remarks_text(const struct page *p, const struct diag_report *r)
     }
     if (p->m->hook.file) {
         out_print(p->o, OUT_DIM, "hook");
-        fprintf(p->o->file, "     taken out by: %s\n",
+        fprintf(p->o->file, "     remove it with: %s\n",
                 str_printable(p->m->arena, model_command(p->m, "disable", "")));
     }
     if (fine > max || r->notes.n > max) {

@@ -55,13 +55,13 @@ static void memory_text(const struct out *o, struct arena *a, const struct mend_
 {
     const struct mend_candidate *x = c->chosen;
     const char *need = x->required.how == MEND_MEMORY_UNKNOWN
-                           ? c->model ? "how much is needed is not known, " : ""
+                           ? c->model ? "the amount needed is unknown, " : ""
                            : arena_printf(a, "%s needed (%s), ", mend_gib(a, x->required.bytes),
                                           mend_memory_name(x->required.how));
     paragraph(o, a, OUT_DIM, "memory",
-              x->available_bytes ? arena_printf(a, "%s%s there (%s)", need,
+              x->available_bytes ? arena_printf(a, "%s%s available (%s)", need,
                                                 mend_gib(a, x->available_bytes), x->available_why)
-                                 : arena_printf(a, "%show much there is is not known (%s)", need,
+                                 : arena_printf(a, "%sthe amount available is unknown (%s)", need,
                                                 x->available_why));
 }
 

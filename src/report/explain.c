@@ -80,11 +80,11 @@ bool report_log_quoted_before(const struct log_candidate *c, size_t index)
 }
 
 static const char nothing_known[] =
-    "The text does not tell what is wrong: none of the messages in it, taken alone or together, "
-    "has one known cause in the GPU runtime.";
+    "The text does not show what is wrong: none of its messages, alone or together, has one known "
+    "cause in the GPU runtime.";
 static const char nothing_seen[] =
-    "The text does not tell what is wrong: there is no message in it of a GPU library, a driver, "
-    "the dynamic linker or a package that gpumend knows.";
+    "The text does not show what is wrong: it contains no message of a GPU library, a driver, the "
+    "dynamic linker or a package that gpumend knows.";
 static const char would_decide[] =
     "The whole output of the failing program from its start, standard error too, and what "
     "`gpumend check` prints on that machine.";

@@ -400,11 +400,11 @@ void report_plan_text(const struct out *o, const struct model *m, const struct d
     fputc('\n', o->file);
     const char *verdict = report_plan_verdict(r);
     if (strcmp(verdict, "unknown") == 0) {
-        fprintf(o->file, "unknown     it cannot be told whether this works; %s says why\n",
+        fprintf(o->file, "unknown     gpumend cannot tell whether this works; %s says why\n",
                 again(m, target, "check", ""));
     } else if (plan->ways.n == 0) {
-        fprintf(o->file, strcmp(verdict, "ok") == 0 ? "ok          nothing to mend\n"
-                                                    : "broken      no way was found that mends it\n");
+        fprintf(o->file, strcmp(verdict, "ok") == 0 ? "ok          nothing to repair\n"
+                                                    : "broken      no repair was found\n");
     } else {
         fprintf(o->file, "%zu way%s, the least invasive first; nothing was changed\n", plan->ways.n,
                 plan->ways.n == 1 ? "" : "s");

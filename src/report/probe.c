@@ -138,12 +138,12 @@ static void failure_text(const struct out *o, struct arena *a, const struct prob
     fputc('\n', o->file);
     paragraph(o, a, arena_printf(a, "First failure: %s.", title(a, f->stage, f->device)));
     if (before) {
-        paragraph(o, a, arena_printf(a, "Up to there it works: %s.", before->stage->shows));
+        paragraph(o, a, arena_printf(a, "What works up to there: %s.", before->stage->shows));
     }
     if (f->outcome == PROBE_TIMED_OUT) {
         paragraph(o, a,
-                  "It may hang, or need more time (--timeout SECONDS gives it more): that it "
-                  "is broken is not said.");
+                  "It may hang, or need more time (see --timeout SECONDS). That does not mean "
+                  "that it is broken.");
     } else if (f->means) {
         paragraph(o, a, f->means);
     }
@@ -163,9 +163,9 @@ static const char *verdict_text(const struct probe_report *r)
     case PROBE_BUSY:
         return "The GPU is busy, not broken: try again when it is free.";
     case PROBE_CANNOT_TELL:
-        return "Whether the GPU works cannot be told: a stage gave no answer.";
+        return "gpumend cannot tell whether the GPU works: a stage gave no answer.";
     case PROBE_NO_DRIVER:
-        return "There is no driver here, so no GPU could be tried.";
+        return "No driver is installed here, so no GPU could be tested.";
     case PROBE_BROKEN:
         break; // the first failure says what
     }

@@ -133,7 +133,7 @@ static void request_text(const struct out *o, struct arena *a, const struct watc
     fprintf(o->file, "  %s %s", kinds[r->kind],
             r->caller ? str_printable(a, r->caller) : "the program");
     if (r->kind == LDSO_DLOPEN && l && l->caller && r->caller && strcmp(l->caller, r->caller) != 0) {
-        fprintf(o->file, ", which stands in front of dlopen; asked by %s",
+        fprintf(o->file, ", which intercepts dlopen; requested by %s",
                 str_printable(a, l->caller));
     }
     fputc('\n', o->file);
@@ -172,7 +172,8 @@ static void edit_text(const struct out *o, struct arena *a, const struct watch_p
                       const struct watch_edit *e)
 {
     out_print(o, OUT_DIM, "[%d] ", p->pid);
-    fprintf(o->file, "%s %s %s%s", e->caller ? str_printable(a, path_base(e->caller)) : "the program",
+    fprintf(o->file, "%s %s %s%s", e->caller ? str_printable(a, path_base(e->caller)) : "the "
+                                                                                        "program",
             e->value ? "sets" : "unsets", str_printable(a, e->name), e->value ? " to " : "");
     fputs(e->value ? str_printable(a, e->value) : "", o->file);
     out_print(o, OUT_YELLOW, "  (the loader has read it before)\n");
@@ -270,7 +271,8 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
         out_print(o, OUT_YELLOW, "the trace is not complete\n");
     }
     if (c->n_foreseen + c->n_not_made) {
-        fprintf(o->file, "of %zu loads that check foresees of this program %zu %s made, %zu as foreseen\n",
+        fprintf(o->file, "of %zu loads that check predicts for this program, %zu %s made, %zu as "
+                         "predicted\n",
                 c->n_foreseen + c->n_not_made, c->n_foreseen, plural(c->n_foreseen, "was", "were"),
                 c->n_as_foreseen);
     }

@@ -369,10 +369,10 @@ not_searched("folder", *UNUSABLE,
 not_searched("machine", "library-wrong-architecture", "lib-missing", "machine", "aarch64")
 not_searched("dangling", "library-dangling-link", "lib-missing", dangle, "leads nowhere")
 not_searched("file-mode", "library-unreadable", "permission",
-             lambda t, p: t.real(p).chmod(tree.closed(0o600)), "may not be read", repair=r"chmod a\+rX \S*\.so\.12$")
+             lambda t, p: t.real(p).chmod(tree.closed(0o600)), "cannot be read", repair=r"chmod a\+rX \S*\.so\.12$")
 not_searched("folder-mode", "library-unreadable", "permission",
              lambda t, p: t.real(t.site + "/nvidia").chmod(tree.closed(0o700)),
-             "may not be read by this user .nvidia-cublas-cu12 12.4.5.8 records it.*pass through",
+             "cannot be read by this user .nvidia-cublas-cu12 12.4.5.8 records it.*search permission",
              repair=r"chmod -R a\+rX \S*/nvidia$")
 
 
@@ -434,11 +434,11 @@ def incomplete(name, file, evidence, change, severity="error"):
          severity=severity, evidence=evidence, repair="pip install .*ctranslate2")(build)
 
 
-incomplete("extension", "ctranslate2/_ext.TAG.so", "_ext.*which is not there", Tree.remove)
-incomplete("init", "ctranslate2/__init__.py", "__init__.py, which is not there", Tree.remove)
+incomplete("extension", "ctranslate2/_ext.TAG.so", "_ext.*which is missing", Tree.remove)
+incomplete("init", "ctranslate2/__init__.py", "__init__.py, which is missing", Tree.remove)
 incomplete("init-empty", "ctranslate2/__init__.py", "__init__.py, which is empty",
            lambda t, p: t.put(p, ""))
-incomplete("left-by-pip", "ctranslate2-4.8.5.dist-info", "interrupted.*files of it are still there",
+incomplete("left-by-pip", "ctranslate2-4.8.5.dist-info", "interrupted.*some of its files still exist",
            lambda t, p: os.rename(t.real(p), t.real(p.replace("/ct", "/~t"))))
 
 
@@ -520,7 +520,7 @@ def static_tls(t, bad):
 
 @case("static-tls-exhausted", "not-gpu-runtime", "libctranslate2-01234567.so.4",
       repair=r"export LD_PRELOAD=\S*/libctranslate2-01234567.so.4$",
-      evidence="libearly.so.1 holds 1000 bytes")
+      evidence="libearly.so.1 uses 1000 bytes")
 def static_tls_taken_before(t, bad):
     """Whether the second one fits depends on the first."""
     t.python().ctranslate2(flags=DF_STATIC_TLS, tls={"size": 900, "align": 8}, tls_refs=[{}],

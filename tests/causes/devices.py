@@ -77,7 +77,7 @@ torch_on("uvm-missing", "uvm-not-loaded", "/dev/nvidia-uvm",
          {**DOCKER, "nodes": [n for n in DOCKER["nodes"] if "uvm" not in n]}, "docker-good",
          name="docker-without-uvm", repair="--device /dev/nvidia-uvm")
 torch_on("device-node-stale", "uvm-not-loaded", "/dev/nvidia-uvm", "docker-stale-uvm-node",
-         "docker-good", repair="start the container again|Start the container again")
+         "docker-good", repair="[Rr]estart the container")
 torch_on("device-permission", "permission", "/dev/nvidia0", "node-without-rights", GOOD,
          repair='^sudo usermod -aG video "\\$USER"')
 torch_on("device-permission", "permission", "/dev/kfd", "rx7900xtx-without-rights", "rx7900xtx",
@@ -89,7 +89,7 @@ torch_on("device-permission", "permission", "/dev/nvidia0", "podman-with-selinux
 torch_on("device-cgroup-lost", "cgroup-lost", "/dev/nvidia0", "lost-device-cgroup", "docker-good",
          repair="create-dev-char-symlinks")
 torch_on("device-cgroup-lost", "cgroup-lost", "/dev/nvidia0", "lost-device-cgroup-v1",
-         "docker-good", repair="start the container again|Start the container again")
+         "docker-good", repair="[Rr]estart the container")
 
 # ---- containers, WSL -------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ too_old("driver-one-below-the-floor", "525.60.11", RTX3060, "525.60.13", "nvidia
 too_old("driver-too-old-for-cuda-13", "575.57.08", RTX3060, "580.65.06", "580.65.06 or newer",
         runtime="libcudart.so.13", version="2.15.0", cuda="13.0")
 too_old("driver-ends-for-the-gpu", "470.256.02", K80, "525.60.13",
-        "R470 is the last driver branch that serves this GPU", evidence="row last-kepler")
+        "R470 is the last driver branch that supports this GPU", evidence="row last-kepler")
 
 
 @case("driver-too-old", "driver-too-old", "NVIDIA driver 470.256.02",

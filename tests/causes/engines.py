@@ -48,7 +48,7 @@ machine("container-runtime-missing", "container-no-gpu", "nvidia", "default-that
 machine("container-runtime-missing", "container-no-gpu", "/etc/docker/daemon.json",
         "settings-that-are-no-json",
         merged(ENGINES, {"/etc/docker/daemon.json": '{"runtimes": {}},\n'}),
-        merged(ENGINES, {"/etc/docker/daemon.json": "\n"}), evidence="no JSON", repair="correct|Correct")
+        merged(ENGINES, {"/etc/docker/daemon.json": "\n"}), evidence="not a JSON object", repair="correct|Correct")
 machine("container-runtime-missing", "container-no-gpu", "nvidia", "program-or-type-of-a-shim",
         merged(ENGINES, docker(runtimes={"nvidia": {"path": "/opt/gone"}})),
         merged(ENGINES, docker(runtimes={"nvidia": {"runtimeType": "io.containerd.runc.v2"}})))
@@ -219,7 +219,7 @@ def part(name, library, cause, cls, bad, good, bad_env, good_env, machine=None, 
 LIBRARIES = ("container-without-driver-libraries", "container-lib-missing")
 part("capability-video", "libnvcuvid.so.1", *LIBRARIES, False, True, {},
      {CAPABILITIES: "compute,utility,video"}, repair="compute,utility,video",
-     evidence="is not set, and stands for compute,utility")
+     evidence="is not set, which means compute,utility")
 part("capability-utility", "libnvidia-ml.so.1", *LIBRARIES, False, True,
      {CAPABILITIES: "compute"}, {CAPABILITIES: "compute,utility"}, repair="compute,utility IMAGE")
 part("asked-for-and-not-there", "libnvidia-encode.so.1", *LIBRARIES, False, True,

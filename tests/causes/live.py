@@ -419,7 +419,7 @@ def import_not_known(exe, folder, show):
     tree.put(tree.site + "/other/__init__.py", "")
     tree.dist("other", "1.0", ["other/__init__.py", "other/core.so"])
     return list(expect(exe, ["check", "--root", str(tree.top), tree.prefix, "--import", "other"], 3,
-                       "what its import loads is not known", show=show, verdict="unknown"))
+                       "what its import loads is unknown", show=show, verdict="unknown"))
 
 
 @answer
@@ -439,10 +439,10 @@ def import_of_an_application(exe, folder, show):
     tree.put(tree.site + "/app/__init__.py", "")
     tree.dist("app", "1.0", ["app/__init__.py"], ["ctranslate2>=4"])
     base = ["check", "--root", str(tree.top), tree.prefix, "--import"]
-    wrong = list(expect(exe, base + ["app"], 3, "what its import loads is not known", show=show,
+    wrong = list(expect(exe, base + ["app"], 3, "what its import loads is unknown", show=show,
                         verdict="unknown"))
     tree.system_cublas()
-    return wrong + list(expect(exe, base + ["app,ctranslate2"], 0, "is not known",
+    return wrong + list(expect(exe, base + ["app,ctranslate2"], 0, "is unknown",
                                verdict="ok"))
 
 

@@ -404,7 +404,7 @@ def refused(lab):
             yield f"{target} {word}: status {answer.status}, {answer.errors}"
     answer = lab.probe(lab.environment([]), "/bin/true", "--stage", "python-torch")
     yield from differences(stage(answer.document, "python-torch"), outcome="unknown",
-                           says="the target is no Python environment")
+                           says="the target is not a Python environment")
 
 
 def or_skipped(case):

@@ -24,7 +24,7 @@ static void needs_of(const struct probe_stage *s, size_t index, const char *need
     }
     if (!need || (size_t)(need - probe_stages) >= index || (need->per_device && !s->per_device) ||
         (s->quick && !need->quick) || need->vendor != s->vendor) {
-        fail_msg("%s needs %s, which is not there, comes later or is not run with it", s->name,
+        fail_msg("%s needs %s, which does not exist, comes later or is not run with it", s->name,
                  needs);
     }
 }
