@@ -1,7 +1,11 @@
+#include "model/live.h"
+
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "model/live.h"
+#include "py/dist.h"
+#include "py/env.h"
 
 enum { PROCESSES_MAX = 65536, MAPS_BYTES_MAX = 16 << 20, NAMED_MAX = 4 };
 
@@ -12,6 +16,7 @@ struct process {
 };
 
 typedef VEC(struct process) processes;
+typedef VEC(const char *) texts;
 
 static bool is_number(const char *name, void *arg)
 {
@@ -84,11 +89,74 @@ static void add_module(struct arena *a, struct model_child *c, struct str path)
     VEC_PUSH(a, &c->modules, str_dup(a, name));
 }
 
-static void read_child_maps(struct arena *a, struct root *host, struct model_child *c)
+/* The parent's libraries, sorted, and the variables of the loader that it was started with. */
+struct parent {
+    texts libraries, variables;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void sort_texts(texts *t)
+{
+    if (t->n) {
+        qsort(t->items, t->n, sizeof *t->items, by_text);
+    }
+}
+
+static struct parent parent_of_children(struct arena *a, const struct model_live *live)
+{
+    struct parent p = {0};
+    for (size_t i = 0; i < live->mappings.n; i++) {
+        VEC_PUSH(a, &p.libraries, live->mappings.items[i].path);
+    }
+    for (size_t i = 0; i < live->env.n; i++) {
+        if (starts_with(live->env.items[i], "LD_")) {
+            VEC_PUSH(a, &p.variables, live->env.items[i]);
+        }
+    }
+    sort_texts(&p.libraries);
+    sort_texts(&p.variables);
+    return p;
+}
+
+static bool has_variables(struct arena *a, struct root *host, int pid, const struct parent *p)
+{
+    struct str text;
+    texts own = {0};
+    if (root_read(host, a, arena_printf(a, "/proc/%d/environ", pid), MAPS_BYTES_MAX, &text) < 0) {
+        return false;
+    }
+    while (text.s && text.n) {
+        struct str entry = str_cut(&text, '\0');
+        if (str_starts(entry, "LD_")) {
+            VEC_PUSH(a, &own, str_dup(a, entry));
+        }
+    }
+    sort_texts(&own);
+    bool same = own.n == p->variables.n;
+    for (size_t i = 0; same && i < own.n; i++) {
+        same = strcmp(own.items[i], p->variables.items[i]) == 0;
+    }
+    return same;
+}
+
+static bool has_library(const struct parent *p, const char *path)
+{
+    return p->libraries.n &&
+           bsearch(&path, p->libraries.items, p->libraries.n, sizeof path, by_text);
+}
+
+/* Leaves `alike` as it is where every library is one of the parent's. */
+static void read_child_maps(struct arena *a, struct root *host, const struct parent *p,
+                            struct model_child *c)
 {
     struct str text, line;
     if (root_read(host, a, arena_printf(a, "/proc/%d/maps", c->pid), MAPS_BYTES_MAX, &text) < 0) {
-        return; // exe is NULL then, too
+        c->alike = false; // exe is NULL then, too
+        return;
     }
     while (str_line(&text, &line)) {
         size_t slash = str_find_char(line, '/');
@@ -97,11 +165,13 @@ static void read_child_maps(struct arena *a, struct root *host, struct model_chi
             const char *copy = str_dup(a, path);
             add_module(a, c, path);
             c->driver = c->driver ? c->driver : model_driver_of(copy);
+            c->alike = c->alike && has_library(p, copy);
         }
     }
 }
 
-static void add_child(struct arena *a, struct root *host, int pid, struct model_live *live)
+static void add_child(struct arena *a, struct root *host, int pid, const struct parent *p,
+                      struct model_live *live)
 {
     struct model_child c = {.pid = pid};
     struct str text;
@@ -111,7 +181,8 @@ static void add_child(struct arena *a, struct root *host, int pid, struct model_
     }
     if (root_readlink(host, a, arena_printf(a, "/proc/%d/exe", pid), &exe) == 0) {
         c.exe = exe;
-        read_child_maps(a, host, &c);
+        c.alike = strcmp(exe, live->exe) == 0 && has_variables(a, host, pid, p);
+        read_child_maps(a, host, p, &c);
     }
     VEC_PUSH(a, &live->children, c);
 }
@@ -119,12 +190,13 @@ static void add_child(struct arena *a, struct root *host, int pid, struct model_
 void model_children_read(struct arena *a, struct root *host, struct model_live *live)
 {
     processes all = {0};
+    const struct parent own = parent_of_children(a, live);
     int parent = live->pid;
     read_processes(a, host, &all);
     for (size_t next = 0; next <= live->children.n; next++) {
         for (size_t i = 0; i < all.n && live->children.n < MODEL_CHILDREN_MAX; i++) {
             if (all.items[i].parent == parent && all.items[i].pid != getpid()) {
-                add_child(a, host, all.items[i].pid, live);
+                add_child(a, host, all.items[i].pid, &own, live);
             }
         }
         parent = next < live->children.n ? live->children.items[next].pid : 0;
@@ -153,7 +225,7 @@ static const char *child_text(struct arena *a, const struct model_child *c, cons
                         sign ? ", has loaded " : "", sign ? sign : "", c->pid);
 }
 
-/* The descendants that show a sign, or all; up to a few. */
+/* The descendants that show a sign and were not judged with their ancestor, or all; up to a few. */
 static const char *listed(const struct model *m, const struct model_live *live, bool with_sign,
                           size_t *ret_n)
 {
@@ -162,13 +234,57 @@ static const char *listed(const struct model *m, const struct model_live *live, 
     for (size_t i = 0; i < live->children.n; i++) {
         const struct model_child *c = &live->children.items[i];
         const char *sign = model_child_sign(m, c);
-        if ((sign || !with_sign) && ++*ret_n <= NAMED_MAX) {
+        if (((sign && !c->alike) || !with_sign) && ++*ret_n <= NAMED_MAX) {
             text = arena_printf(m->arena, "%s%s%s", text, *text ? "; " : "",
                                 child_text(m->arena, c, sign));
         }
     }
     return *ret_n > NAMED_MAX ? arena_printf(m->arena, "%s; and %zu more", text, *ret_n - NAMED_MAX)
                               : text;
+}
+
+/* The first installed package of kb/imports, or NULL. */
+static const char *gpu_package(const struct model *m, struct py_env *env)
+{
+    const struct py_dist *dist = NULL;
+    for (size_t i = 0; i < m->imports.n && !dist; i++) {
+        dist = py_env_by_dist(env, m->imports.rows[i].package);
+    }
+    return dist ? dist->name : NULL;
+}
+
+/* A check of the environment as the process would see it: its root, and its LD_ variables. */
+static const char *environment_command(const struct model *m, const struct model_live *live,
+                                       const char *prefix)
+{
+    struct arena *a = m->arena;
+    const char *text = arena_printf(a, "gpumend check %s", str_shell_word(a, prefix));
+    if (live->container_id) {
+        text = arena_printf(a, "%s --root /proc/%d/root", text, live->pid);
+    }
+    for (size_t i = 0; i < live->env.n; i++) {
+        if (starts_with(live->env.items[i], "LD_LIBRARY_PATH=") ||
+            starts_with(live->env.items[i], "LD_PRELOAD=")) {
+            text = arena_printf(a, "%s --env %s", text, str_shell_word(a, live->env.items[i]));
+        }
+    }
+    return text;
+}
+
+/* Of a process that has loaded nothing for a GPU and has no children: what can be looked at. */
+static const char *idle_text(const struct model *m, const struct model_live *live)
+{
+    struct arena *a = m->arena;
+    const char *name = path_base(live->exe);
+    const char *package = m->live_env ? gpu_package(m, m->live_env) : NULL;
+    return package ? arena_printf(a, "process %d (%s) has not loaded %s or another package that uses "
+                                     "a GPU. Check it again when it has, or check its environment "
+                                     "now: %s", live->pid, name, package,
+                                  environment_command(m, live, m->live_env->prefix))
+                   : arena_printf(a, "process %d (%s) has loaded nothing for a GPU, so that there is "
+                                     "nothing to judge yet. Check it again when it has used the GPU, "
+                                     "or check the program or environment that it starts: gpumend "
+                                     "check TARGET", live->pid, name);
 }
 
 void model_judge_children(struct model *m, const struct model_live *live)
@@ -178,23 +294,23 @@ void model_judge_children(struct model *m, const struct model_live *live)
     const char *programs = listed(m, live, true, &n_programs);
     const char *all = listed(m, live, false, &n_all);
     bool is_program = live->driver || model_loaded_module(m, m->processes.items[0], 0);
-    if (n_all == 0 || (is_program && n_programs == 0)) {
+    if (is_program && n_programs == 0) {
         return;
     }
-    if (is_program) {
-        VEC_PUSH(a, &m->notes,
-                 arena_printf(a, "%s that it started %s a GPU as well, and %s not judged here: %s",
-                              n_programs == 1 ? "a process" : "processes",
-                              n_programs == 1 ? "uses" : "use", n_programs == 1 ? "is" : "are",
-                              programs));
-        return;
-    }
-    m->unsure = n_programs
+    m->unsure = is_program
+                    ? arena_printf(a, "%s that process %d started %s a GPU as well, with other libraries "
+                                      "or variables, and %s not judged here: %s",
+                                   n_programs == 1 ? "a process" : "processes", live->pid,
+                                   n_programs == 1 ? "uses" : "use", n_programs == 1 ? "is" : "are",
+                                   programs)
+                : n_programs
                     ? arena_printf(a, "process %d (%s) is only the launcher: it has loaded nothing for a "
                                       "GPU. Look at the %s that it started: %s",
                                    live->pid, path_base(live->exe),
                                    n_programs == 1 ? "program" : "programs", programs)
-                    : arena_printf(a, "process %d (%s) has loaded nothing for a GPU and has started "
+                : n_all
+                    ? arena_printf(a, "process %d (%s) has loaded nothing for a GPU and has started "
                                       "other processes. If one of them is the program, look at it: %s",
-                                   live->pid, path_base(live->exe), all);
+                                   live->pid, path_base(live->exe), all)
+                    : idle_text(m, live);
 }

@@ -228,18 +228,41 @@ static const char *prefix_of(struct arena *a, const char *path)
     return lib && lib < at ? arena_strndup(a, path, (size_t)(lib - path)) : NULL;
 }
 
+static struct py_env_hints hints_of(const struct model_live *live)
+{
+    return (struct py_env_hints){.home = start_value(live, "HOME"),
+                                 .pythonpath = start_value(live, "PYTHONPATH"),
+                                 .pythonhome = start_value(live, "PYTHONHOME"),
+                                 .pythonnousersite = start_value(live, "PYTHONNOUSERSITE"),
+                                 .pythonuserbase = start_value(live, "PYTHONUSERBASE"),
+                                 .cwd = live->cwd};
+}
+
+/* The path behind argv[0]: from the working directory, or the first on PATH; NULL: none is there. */
+static const char *started_path(struct model *m, const struct model_live *live)
+{
+    const char *search = start_value(live, "PATH"), *name = live->argv0;
+    if (strchr(name, '/')) {
+        return path_join(m->arena, live->cwd, name);
+    }
+    for (struct str rest = str_of(search ? search : ""); *name && rest.n;) {
+        struct str dir = str_cut(&rest, ':');
+        const char *path = path_join(m->arena, str_dup(m->arena, dir), name);
+        struct stat st;
+        if (dir.n && dir.s[0] == '/' && root_stat(m->root, path, &st) == 0 && S_ISREG(st.st_mode)) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
 /* The environment that most of the mapped files below site folders belong to. Candidates are the
  * prefixes of those files, and the interpreter itself: Debian's Python in /usr has packages in
  * /usr/local, and everybody's has some in the user site. */
 static void find_environment(struct model *m, const struct model_live *live)
 {
     enum { CANDIDATES_MAX = 8 };
-    const struct py_env_hints hints = {.home = start_value(live, "HOME"),
-                                       .pythonpath = start_value(live, "PYTHONPATH"),
-                                       .pythonhome = start_value(live, "PYTHONHOME"),
-                                       .pythonnousersite = start_value(live, "PYTHONNOUSERSITE"),
-                                       .pythonuserbase = start_value(live, "PYTHONUSERBASE"),
-                                       .cwd = live->cwd};
+    const struct py_env_hints hints = hints_of(live);
     VEC(const char *) candidates = {0};
     size_t best = 0;
     for (size_t i = 0; i < live->mappings.n && candidates.n < CANDIDATES_MAX; i++) {
@@ -263,6 +286,19 @@ static void find_environment(struct model *m, const struct model_live *live)
             m->env = env;
         }
     }
+}
+
+/* The environment whose interpreter the process was started by, by its own word for it; NULL where
+ * that is another program. A program may rewrite its command line. */
+static struct py_env *started_environment(struct model *m, const struct model_live *live)
+{
+    const struct py_env_hints hints = hints_of(live);
+    const char *path = live->argv0 ? started_path(m, live) : NULL;
+    const char *real = path ? model_real_path(m, path) : NULL;
+    struct py_env *env = arena_alloc(m->arena, sizeof *env);
+    struct gm_err err;
+    bool same = real && strcmp(real, live->exe) == 0;
+    return same && py_env_open(m->root, m->arena, path, &hints, env, &err) == 0 ? env : NULL;
 }
 
 static struct model_process *new_process(struct model *m, const char *exe, struct gm_err *err)
@@ -403,6 +439,9 @@ int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_
         return err->code;
     }
     read_maps(a, ret, text);
+    if (read_proc(a, pid, "cmdline", &text, err) == 0 && text.n) {
+        ret->argv0 = str_dup(a, str_cut(&text, '\0'));
+    }
     find_late_folders(a, ret);
     read_container(a, ret);
     return read_children(a, ret, err);
@@ -429,6 +468,7 @@ int model_add_live(struct model *m, const struct model_live *live, struct gm_err
                               m->container_id, m->container_engine));
     }
     find_environment(m, live);
+    m->live_env = m->env ? m->env : started_environment(m, live);
     if (!new_process(m, live->exe, err)) {
         return gm_err_wrap(err, "process %d", live->pid);
     }

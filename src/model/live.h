@@ -11,12 +11,14 @@ struct model_child {
     const char *exe;       // or NULL: it may not be looked at
     VEC(const char *) modules; // what it has mapped of site folders: "torch", each once
     const char *driver;    // a library of a GPU's driver or runtime that it has mapped, or NULL
+    bool alike; // the same program as its ancestor's, with its LD_ variables, and no library more
 };
 
 /* What /proc says of a process, of which a model can be made later and elsewhere. */
 struct model_live {
     int pid;
     const char *exe, *cwd;
+    const char *argv0; // the first word of its command line, or NULL
     VEC(const char *) env;
     VEC(struct model_mapping) mappings; // files that look like libraries, each once
     const char *container_engine, *container_id; // NULL: not known, or none
@@ -38,9 +40,10 @@ const char *model_driver_of(const char *path);
  * nothing does. */
 const char *model_child_sign(const struct model *m, const struct model_child *c);
 
-/* Where the process has loaded no package of kb/imports and no library of a GPU, and others descend
- * from it: that it is only their launcher, and which of them is the program (m->unsure). Otherwise a
- * note on descendants that have. */
+/* Whether all that matters was judged; m->unsure says where not. A process that has loaded no package
+ * of kb/imports and no library of a GPU has shown nothing yet: it is the launcher of those that
+ * descend from it, or has still to load them. One that has may have started others that use a GPU;
+ * what a fork of it has loaded was judged with it. */
 void model_judge_children(struct model *m, const struct model_live *live);
 
 /* Reads /proc/PID (exe, cwd, environ, maps, stat). GM_ERR_LOOK: no such process, or it may not be

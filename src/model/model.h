@@ -133,6 +133,7 @@ struct model {
     bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start
     const char *container_engine, *container_id; // that the live process is in; NULL: not known
     const struct model_live *live; // the live process as it was read, or NULL
+    struct py_env *live_env; // the environment that it was started in, or NULL: not known
     const char *unsure; // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
     const char *entry_first;   // ... and the ELF file that the kernel executes for it; or NULL

@@ -104,7 +104,9 @@ static void head_python(struct page *p)
         line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
     }
     const char *known = known_packages(p);
-    line(p, "packages", *known ? known : "none that gpumend knows to use a GPU");
+    line(p, "packages", *known   ? known
+                        : m->pid ? "none that gpumend knows to use a GPU is loaded"
+                                 : "none that gpumend knows to use a GPU");
 }
 
 /* The first process that could be started in the model; NULL: none could. */

@@ -540,6 +540,7 @@ static bool read_children(struct decoder *d, const json_t *list, struct model_li
             return false;
         }
         c.pid = (int)pid;
+        c.alike = json_is_true(json_object_get(item, "alike")); // older documents do not say it
         for (size_t k = 0; k < modules.n; k++) {
             VEC_PUSH(d->arena, &c.modules, modules.items[k]);
         }
@@ -564,6 +565,10 @@ static bool read_live(struct decoder *d, const json_t *o, int pid)
     if (id && (!text_of(d, id, &live->container_id) ||
                !text_of(d, json_object_get(o, "container_engine"), &live->container_engine) ||
                !live->container_id || !live->container_engine)) {
+        return false;
+    }
+    const json_t *argv0 = json_object_get(o, "argv0");
+    if (argv0 && !text_of(d, argv0, &live->argv0)) {
         return false;
     }
     live->pid = pid;

@@ -353,6 +353,7 @@ static json_t *children_json(const struct snapshot *s)
         set(o, "exe", text(s->arena, c->exe));
         set(o, "modules", texts(s->arena, c->modules.items, c->modules.n));
         set(o, "driver", text(s->arena, c->driver));
+        set(o, "alike", json_boolean(c->alike));
         (void)json_array_append_new(list, o);
     }
     return list;
@@ -373,6 +374,7 @@ static json_t *live_json(const struct snapshot *s)
     }
     set(o, "exe", text(s->arena, l->exe));
     set(o, "cwd", text(s->arena, l->cwd));
+    set(o, "argv0", text(s->arena, l->argv0));
     set(o, "env", texts(s->arena, l->env.items, l->env.n));
     set(o, "mappings", mappings);
     set(o, "late_folders", texts(s->arena, l->late_folders.items, l->late_folders.n));

@@ -416,6 +416,7 @@ static void redact_start(struct snapshot_redactor *r)
     if (l) {
         l->exe = replaced_text(r, l->exe);
         l->cwd = replaced_text(r, l->cwd);
+        l->argv0 = replaced_text(r, l->argv0);
         redact_texts(r, l->env.items, l->env.n);
         redact_texts(r, l->late_folders.items, l->late_folders.n);
         for (size_t i = 0; i < l->mappings.n; i++) {

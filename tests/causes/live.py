@@ -116,7 +116,7 @@ def look(exe, case, folder, bad, show):
         child.stdin.close()
         child.wait(START_LIMIT_S)
         child.stdout.close()
-    if error or status not in (0, 1):
+    if error or status != 3:  # it has loaded nothing for a GPU
         raise RuntimeError("status %d: %s" % (status, error))
     return [f for f in json.loads(text)["findings"] if f["severity"] != "note"]
 
@@ -221,6 +221,86 @@ def process_that_will_fail_at_its_next_use(exe, folder, show):
         status, errors, document = next_use(exe, folder / name, show, env, first)
         if (status, errors) != wanted or "container" not in document["target"]:
             wrong.append("%s: %s" % (name, (status, errors, document["target"])))
+    return wrong
+
+
+def waiting(made, code, lines=("ready",), **env):
+    """A process of the environment that has said these lines, in any order, and waits."""
+    child = subprocess.Popen([made.python, "-c", "import sys\n" + code + WAIT], cwd="/", text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             env={"PATH": "/usr/bin:/bin", **env})
+    said = sorted(child.stdout.readline().strip() for _ in lines)
+    if said != sorted(lines):
+        ended(child)
+        raise RuntimeError("the process did not start, it said %s" % said)
+    return child
+
+
+def ended(child):
+    child.stdin.close()
+    child.wait(START_LIMIT_S)
+    child.stdout.close()
+
+
+@answer
+def process_that_has_not_loaded_its_packages(exe, folder, show):
+    """A server imports at its first request: until then nothing that matters can be judged."""
+    made = launcher.Env(launcher.World(exe, folder), folder / "venv")
+    words = f"gpumend check {made.dir} --env 'LD_LIBRARY_PATH=/opt/some where'"
+    child = waiting(made, "", LD_LIBRARY_PATH="/opt/some where")
+    try:
+        wrong = list(expect(exe, ["check", "--pid", str(child.pid)], 3, show=show, verdict="unknown"))
+        said = " ".join(run(exe, ["check", "--pid", str(child.pid)])[1].split())
+        wrong += [] if words in said and "has not loaded ctranslate2" in said else [said]
+        snapshot = run(exe, ["snapshot", "--pid", str(child.pid)])[1]
+    finally:
+        ended(child)
+    (folder / "taken.json").write_text(snapshot)
+    again = " ".join(run(exe, ["check", "--snapshot", str(folder / "taken.json")])[1].split())
+    return wrong + ([] if words in again else ["from a snapshot: " + again])
+
+
+@answer
+def process_whose_program_is_elsewhere(exe, folder, show):
+    """A client of an engine has no children and no libraries: it shows nothing of the program."""
+    child = subprocess.Popen(["/bin/sleep", "60"], env={})
+    try:
+        time.sleep(0.2)  # until it is sleep
+        return list(expect(exe, ["check", "--pid", str(child.pid)], 3, "has loaded nothing for a GPU",
+                           show=show, verdict="unknown"))
+    finally:
+        child.kill()
+        child.wait()
+
+
+@answer
+def process_whose_children_use_a_gpu(exe, folder, show):
+    """What a fork has loaded is judged with its parent; another program, other variables, a library
+    more are not, and then nothing is called fine."""
+    world = launcher.World(exe, folder)
+    made = launcher.Env(world, folder / "venv")
+    more = world.cc("int more;", folder / "libmore.so", "-shared", "-fPIC")
+    wait = "print('child', flush=True); sys.stdin.read(); os._exit(0)"
+    first = "import ctranslate2, ctypes, os, subprocess\n"
+    fork = first + "if os.fork() == 0: %s" + wait + "\n"
+    child = "import sys, ctranslate2, ctypes, os\n" + wait
+    start = first + "subprocess.Popen([sys.executable, '-c', %r], env=%s)\n"
+    wrong = []
+    for name, code, status in (
+            ("a fork", fork % "", 0),
+            ("a fork with one library more", fork % f"ctypes.CDLL({str(more)!r}); ", 3),
+            ("the same program", start % (child, "None"), 0),
+            ("the same program, other variables", start % (child, "{}"), 3)):
+        process = waiting(made, code, ("ready", "child"), LD_LIBRARY_PATH=str(made.cublas))
+        try:
+            got, text, _ = run(exe, ["check", "--pid", str(process.pid)])
+            text = " ".join(text.split())
+            if show:
+                print(text)
+            if got != status or (f"that process {process.pid} started" in text) != (status == 3):
+                wrong.append(f"{name}: status {got}, not {status}: {text}")
+        finally:
+            ended(process)
     return wrong
 
 
