@@ -84,12 +84,17 @@ static struct arena_chunk *new_chunk(struct arena *a, size_t want)
     return c;
 }
 
+static size_t padded(size_t size)
+{
+    return (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
 void *arena_alloc(struct arena *a, size_t size)
 {
     if (size > SIZE_MAX / 4) {
         out_of_memory(a);
     }
-    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    size = padded(size);
     if (a->limit_bytes && (size > a->limit_bytes || a->used_bytes > a->limit_bytes - size)) {
         out_of_memory(a);
     }
@@ -160,9 +165,31 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
     return s;
 }
 
+/* Whether the last piece that was given out could be made longer where it is. */
+static bool grow_last(struct arena *a, const void *piece, size_t size, size_t more)
+{
+    struct arena_chunk *c = a->chunks;
+    size_t add = padded(more) - padded(size);
+    if (!size || !c || (const char *)piece + padded(size) != (const char *)c->data + c->used ||
+        c->size - c->used < add || (a->limit_bytes && add > a->limit_bytes - a->used_bytes)) {
+        return false;
+    }
+    if (c->size == FIRST_BYTES) {
+        memset((char *)c->data + c->used, 0, add);
+    }
+    c->used += add;
+    a->used_bytes += add;
+    return true;
+}
+
 void *arena_grow(struct arena *a, const void *items, size_t n, size_t *cap, size_t item_size)
 {
     size_t more = *cap ? *cap * 2 : item_size <= 8 ? 8 : item_size < 32 ? 4 : 2; // many stay short
+    if (more <= SIZE_MAX / 4 / item_size &&
+        grow_last(a, items, *cap * item_size, more * item_size)) {
+        *cap = more;
+        return (void *)(uintptr_t)items; // of the caller's own array
+    }
     void *fresh = arena_array(a, more, item_size);
     if (n) {
         memcpy(fresh, items, n * item_size);

@@ -45,7 +45,8 @@ char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 
 /*
  * A growing array of any type: declare `struct { T *items; size_t n, cap; } v;` (zeroed) and use
- * VEC_PUSH(arena, &v, item). Items move when the array grows; old storage stays in the arena.
+ * VEC_PUSH(arena, &v, item). Items move when the array grows, unless it was the last
+ * that the arena gave out; old storage stays in the arena.
  */
 #define VEC(T)                                                                                     \
     struct {                                                                                       \

@@ -213,7 +213,17 @@ char *path_join(struct arena *a, const char *dir, const char *name)
     if (n == 0) {
         return arena_strdup(a, name);
     }
-    return arena_printf(a, dir[n - 1] == '/' ? "%s%s" : "%s/%s", dir, name);
+    return str_concat(a, dir, dir[n - 1] == '/' ? "" : "/", name);
+}
+
+char *str_concat(struct arena *a, const char *x, const char *y, const char *z)
+{
+    size_t n = strlen(x), m = strlen(y), k = strlen(z);
+    char *out = arena_alloc(a, n + m + k + 1);
+    memcpy(out, x, n);
+    memcpy(out + n, y, m);
+    memcpy(out + n + m, z, k);
+    return out;
 }
 
 char *path_normal(struct arena *a, const char *path)

@@ -65,6 +65,9 @@ bool ends_with(const char *s, const char *suffix);
 const char *path_base(const char *path);                    // after the last '/'
 char *path_dir(struct arena *a, const char *path);          // "/" for "/x", "." without '/'
 char *path_join(struct arena *a, const char *dir, const char *name);
+/* Three texts, one after the other. A model makes tens of thousands of paths, for which the time of
+ * printf counts. */
+char *str_concat(struct arena *a, const char *x, const char *y, const char *z);
 /* Removes "." and empty components and resolves ".." by text. Only for showing and comparing:
  * where a link precedes "..", the text and the file system disagree. */
 char *path_normal(struct arena *a, const char *path);

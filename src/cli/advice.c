@@ -98,7 +98,7 @@ void cli_advise(struct cli_target *t, struct model_target *target, const struct 
                 struct report_advice *ret)
 {
     struct model *m = &target->model;
-    struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true, .hook = true,
+    struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true, .hook = true, .first = true,
                              .shadow_folder = cli_shadow_folder(t, m)};
     *ret = (struct report_advice){0};
     if (report->verdict != DIAG_BROKEN || !is_here(t) || (!m->env && !m->target_file)) {

@@ -123,11 +123,21 @@ static void rule_first_file(struct diag *d, const struct py_dist *dist, const st
     }
 }
 
-/* A library of a size that is not the recorded one may have been patched or stripped; only one that
- * no loader takes is damaged. */
-static void rule_libraries(struct diag *d, const struct py_dist *dist)
+/* Libraries whose links dangle, or of another size than recorded. */
+struct changed {
+    VEC(const char *) paths;
+};
+
+/* What lies on the disk is the same in every replay of the model, so that it is asked once. */
+static const struct changed *changed_libraries(struct diag *d, const struct py_dist *dist)
 {
+    const char *key = arena_printf(d->a, "changed %s", dist->info);
+    struct changed *known = ldso_store_recall(d->m->store, key);
     struct py_libraries list;
+    if (known) {
+        return known;
+    }
+    known = arena_alloc(d->a, sizeof *known);
     (void)py_dist_libraries(d->m->env, dist, &list); // empty without a RECORD
     for (size_t i = 0; i < list.rows.n; i++) {
         const struct py_record_row *row = &list.rows.items[i];
@@ -137,8 +147,20 @@ static void rule_libraries(struct diag *d, const struct py_dist *dist)
         bool dangles = rc == -ENOENT && !is_absent(d, path);
         bool differs = rc == 0 && row->has_size && row->size_bytes != (uint64_t)st.st_size;
         if (dangles || differs) {
-            diag_damaged_library(d, path);
+            VEC_PUSH(d->a, &known->paths, path);
         }
+    }
+    ldso_store_remember(d->m->store, key, known);
+    return known;
+}
+
+/* A library of a size that is not the recorded one may have been patched or stripped; only one that
+ * no loader takes is damaged. */
+static void rule_libraries(struct diag *d, const struct py_dist *dist)
+{
+    const struct changed *changed = changed_libraries(d, dist);
+    for (size_t i = 0; i < changed->paths.n; i++) {
+        diag_damaged_library(d, changed->paths.items[i]);
     }
 }
 

@@ -194,10 +194,8 @@ void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r)
 {
     for (size_t i = 0; i < r->steps.n; i++) {
         struct ldso_step *s = &r->steps.items[i];
-        struct stat st;
         if (s->path && s->result == LDSO_ABSENT && !s->detail &&
-            root_lstat(p->store->root, ldso_absolute(p, s->path), &st) == 0 &&
-            S_ISLNK(st.st_mode)) {
+            ldso_entry_is_link(p->store, ldso_store_get(p->store, ldso_absolute(p, s->path)))) {
             char *target = NULL;
             s->result = LDSO_DANGLING;
             if (root_readlink(p->store->root, p->arena, ldso_absolute(p, s->path), &target) == 0) {

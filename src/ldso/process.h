@@ -217,6 +217,8 @@ struct ldso_process {
     int current_load;
     int ld_errno; // errno of the loader's own, which some of its texts end in
     unsigned mark;
+    char *text; // of the candidate that is tried
+    size_t text_cap;
 };
 
 enum { LDSO_NOW = 1, LDSO_GLOBAL_SCOPE = 2 };

@@ -262,19 +262,38 @@ static void add_step(struct search *s, const char *path, enum ldso_via via,
              (struct ldso_step){path, via, via_object, result, fatal, detail});
 }
 
+/* Most candidates are absent, and only in subfolders that are not told: their paths share one place.
+ * Valid until the next call. */
+static char *candidate(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n,
+                       const char *name)
+{
+    size_t n = strlen(dir), m = strlen(name), need = n + sub_n + m + 1;
+    if (need > p->text_cap) {
+        p->text_cap = need * 2;
+        p->text = arena_alloc(p->arena, p->text_cap);
+    }
+    memcpy(p->text, dir, n);
+    memcpy(p->text + n, sub, sub_n);
+    memcpy(p->text + n + sub_n, name, m + 1);
+    return p->text;
+}
+
 /* Tries one file: true if the search ends here, by success or by a fatal error. */
 static bool try_file(struct search *s, const char *path, enum ldso_via via,
                      struct ldso_object *via_object, bool quiet)
 {
     struct ldso_process *p = s->p;
     struct ldso_entry *e = ldso_store_get(p->store, ldso_absolute(p, path));
+    enum ldso_result failed = errno_result(e->open_errno);
+    if (e->open_errno && quiet && failed == LDSO_ABSENT) {
+        p->ld_errno = e->open_errno;
+        return false;
+    }
+    path = path[0] == '/' ? e->path : arena_strdup(p->arena, path); // the candidate's place is shared
     if (e->open_errno) {
         p->ld_errno = e->open_errno;
-        enum ldso_result result = errno_result(e->open_errno);
-        if (!quiet || result != LDSO_ABSENT) {
-            add_step(s, path, via, via_object, result, false,
-                     result == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL);
-        }
+        add_step(s, path, via, via_object, failed, false,
+                 failed == LDSO_UNREADABLE ? strerror(e->open_errno) : NULL);
         return false;
     }
     struct ldso_verdict v;
@@ -306,7 +325,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
 /* 0 if the folder is there, else what open() says of a file in it; -1: that is not known. */
 static int folder_errno(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n)
 {
-    char *path = arena_printf(p->arena, "%s%.*s", dir, (int)sub_n, sub);
+    char *path = candidate(p, dir, sub, sub_n, "");
     size_t n = strlen(path);
     if (n > 1 && path[n - 1] == '/') {
         path[n - 1] = '\0';
@@ -328,7 +347,7 @@ static void probe_dir(struct search *s, struct ldso_dir *d, size_t k)
     }
     d->status[k] = error ? DIR_MISSING : DIR_EXISTING;
     if (error) { // of the file, which was tried first
-        const char *file = arena_printf(p->arena, "%s%s%s", d->text, sub, s->r->name);
+        const char *file = candidate(p, d->text, sub, strlen(sub), s->r->name);
         p->ld_errno = error > 0 ? error : ldso_store_get(p->store, file)->open_errno;
     }
 }
@@ -389,14 +408,14 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
             }
             if (d->status[k] == DIR_MISSING) {
                 if (base) {
-                    add_step(s, arena_printf(p->arena, "%s%s", d->text, s->r->name), via,
+                    add_step(s, str_concat(p->arena, d->text, s->r->name, ""), via,
                              via_object, LDSO_ABSENT, false, "the folder does not exist");
                 }
                 continue;
             }
             here = true;
-            const char *path =
-                arena_printf(p->arena, "%s%s%s", d->text, p->subdirs[k], s->r->name);
+            const char *sub = p->subdirs[k];
+            const char *path = candidate(p, d->text, sub, strlen(sub), s->r->name);
             if (try_file(s, path, via, via_object, !base)) {
                 return true;
             }

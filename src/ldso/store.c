@@ -361,6 +361,7 @@ static void look_layered(struct ldso_store *s, struct ldso_entry *e)
     const struct ldso_layer_link *link = layer_link(s, path);
     struct ldso_entry below = *ldso_store_get(s->base, link ? link->target : path);
     below.path = path;
+    below.link_asked = false; // that was asked of another path
     *e = below;
     if (e->open_errno && holds_link(s, path)) {
         e->open_errno = 0;
@@ -426,6 +427,16 @@ struct ldso_entry *ldso_store_get(struct ldso_store *s, const char *path)
     return e;
 }
 
+bool ldso_entry_is_link(struct ldso_store *s, struct ldso_entry *e)
+{
+    struct stat st;
+    if (!e->link_asked) {
+        e->is_link = root_lstat(s->root, e->path, &st) == 0 && S_ISLNK(st.st_mode);
+        e->link_asked = true;
+    }
+    return e->is_link;
+}
+
 const struct ldso_cpu *ldso_store_cpu(struct ldso_store *s, uint16_t machine)
 {
     if (s->base) {
@@ -450,8 +461,9 @@ const struct elf_versions *ldso_file_versions(struct ldso_store *s, struct ldso_
 void *ldso_store_recall(const struct ldso_store *s, const char *key)
 {
     s = s->base ? s->base : s;
+    uint64_t hash = path_hash(key);
     for (size_t i = 0; i < s->memos.n; i++) {
-        if (strcmp(s->memos.items[i].key, key) == 0) {
+        if (s->memos.items[i].hash == hash && strcmp(s->memos.items[i].key, key) == 0) {
             return s->memos.items[i].value;
         }
     }
@@ -461,5 +473,5 @@ void *ldso_store_recall(const struct ldso_store *s, const char *key)
 void ldso_store_remember(struct ldso_store *s, const char *key, void *value)
 {
     s = s->base ? s->base : s;
-    VEC_PUSH(s->arena, &s->memos, (struct ldso_memo){arena_strdup(s->arena, key), value});
+    VEC_PUSH(s->arena, &s->memos, (struct ldso_memo){path_hash(key), arena_strdup(s->arena, key), value});
 }

@@ -47,12 +47,14 @@ struct ldso_file {
 struct ldso_entry {
     const char *path;       // absolute inside the root
     int open_errno;         // 0, or why open() for reading fails
+    bool link_asked, is_link; // see ldso_entry_is_link()
     bool is_dir;            // the path is a folder (open may succeed, read does not)
     bool is_special;        // FIFO, device, socket: never opened, the loader would block or read it
     struct ldso_file *file; // with open_errno 0 and neither of the above
 };
 
 struct ldso_memo {
+    uint64_t hash; // of the key
     const char *key;
     void *value;
 };
@@ -135,6 +137,9 @@ const struct elf_versions *ldso_file_versions(struct ldso_store *s, struct ldso_
 /* Takes over a mapping made by root_map(), to be unmapped when the store is closed. On failure
  * (no memory) it is unmapped at once and false returned. */
 bool ldso_store_keep(struct ldso_store *s, const void *data, size_t size);
+
+/* Whether the path itself is a link; asked of the root once. */
+bool ldso_entry_is_link(struct ldso_store *s, struct ldso_entry *e);
 
 /* What ldso_store_remember() was given for this key, or NULL. Keys name the kind and the path. */
 void *ldso_store_recall(const struct ldso_store *s, const char *key);

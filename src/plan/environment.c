@@ -254,7 +254,7 @@ static bool wish_of(struct plan_work *x, const struct diag_finding *f, const str
 static setting_list by_repairs(struct plan_work *x, struct plan_verdict *ret)
 {
     setting_list best = {0};
-    for (size_t i = 0; i < x->report->findings.n; i++) {
+    for (size_t i = 0; i < x->report->findings.n && !plan_is_best(x, ret); i++) {
         const struct diag_finding *f = x->report->findings.items[i];
         for (size_t k = 0; k < f->repairs.n; k++) {
             struct diag_variable v;
@@ -287,7 +287,7 @@ static setting_list by_folders(struct plan_work *x, const plan_texts *preloads,
             VEC_PUSH(x->a, &folders, dir);
         }
     }
-    const char *path = folders.n ? plan_path_with(x, &folders) : NULL;
+    const char *path = folders.n && !plan_is_best(x, ret) ? plan_path_with(x, &folders) : NULL;
     if (!path) {
         return list;
     }

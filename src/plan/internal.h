@@ -38,6 +38,8 @@ bool plan_prove(struct plan_work *x, const struct plan_verdict *v, struct plan_w
 
 /* Whether the first mends more than the second, or as much and leaves less. */
 bool plan_is_better(const struct plan_verdict *v, const struct plan_verdict *than);
+/* Whether it mends all that was found and nothing appears: no other can be better. */
+bool plan_is_best(const struct plan_work *x, const struct plan_verdict *v);
 
 /* What the failing processes lack with this change, each name once; false: cannot be replayed. */
 struct plan_lack {

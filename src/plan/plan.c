@@ -276,13 +276,26 @@ static bool find_failing(struct plan_work *x)
     return any;
 }
 
+/* Whether a way that was found and proved mends every error. */
+static bool mends_all_errors(const struct plan_work *x)
+{
+    bool all = false;
+    for (size_t i = 0; i < x->plan->ways.n && !all; i++) {
+        const struct plan_way *way = &x->plan->ways.items[i];
+        all = !way->unproved && plan_way_errors(way) == diag_count(x->report, DIAG_ERROR);
+    }
+    return all;
+}
+
 static void plan_what_can_be_tried(struct plan_work *x)
 {
     struct plan_set set, shadowed;
     plan_find_preloads(x, &set, &shadowed);
     plan_add_environment(x, &set.paths);
-    plan_add_preload(x, &set);
-    plan_add_preload(x, &shadowed);
+    if (!x->o->first || !mends_all_errors(x)) {
+        plan_add_preload(x, &set);
+        plan_add_preload(x, &shadowed);
+    }
     if (!x->o->launch_only) {
         plan_add_links(x);
     }

@@ -99,6 +99,7 @@ struct plan_options {
     enum plan_manner manner;
     bool launch_only; // only PLAN_FOR_ONE_START: what `run` and gm_preload() need, and faster
     bool hook;        // with launch_only: the start-up hook as well
+    bool first; // one way for a start is enough, where it mends all errors: no other is looked for
     /* Where the folder of PLAN_SHADOW would be made, absolute; NULL: no such way is offered. */
     const char *shadow_folder;
 };

@@ -61,6 +61,12 @@ bool plan_is_better(const struct plan_verdict *v, const struct plan_verdict *tha
     return left < left_than;
 }
 
+bool plan_is_best(const struct plan_work *x, const struct plan_verdict *v)
+{
+    size_t all = x->report->findings.n - diag_count(x->report, DIAG_NOTE);
+    return !v->worse && v->gone.n == all && v->appeared.n == 0;
+}
+
 /* ------------------------------------------------------------------ requests, before and after */
 
 /* Where one request ended. */
