@@ -299,7 +299,7 @@ def python(bench):
 def interpreters():
     """One Python of each minor version that is read, this one among them."""
     found = {sys.version_info[1]: sys.executable}
-    for minor in range(9, 14):
+    for minor in range(9, 15):
         places = [shutil.which(f"python3.{minor}"),
                   *glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3.{minor}"))]
         for place in [p for p in places if p and minor not in found]:
@@ -380,7 +380,7 @@ def besides_python(bench):
         told = {e["arguments"]["bytesize"]: [f["line"] for f in e["python"]] for e in failures(events)}
         bench.case(f"besides Python 3.{minor}", [
             differs("status", (done.returncode, done.stderr), (0, "")),
-            differs("lines", told, {1: [], 2: [6] if 9 <= minor <= 13 else [], 3: []})])
+            differs("lines", told, {1: [], 2: [6] if 9 <= minor <= 14 else [], 3: []})])
 
 
 def make_extension(bench, interpreter, folder):
@@ -413,7 +413,7 @@ def python_lines(bench):
         told = [e["python"] for e in failures(events)]
         chains = [[f["function"].rsplit(".", 1)[-1] for f in e] for e in told]
         ends = {c["python"]["line"]: c["times"] for c in (events[-1].get("calls", ()) if events else ())}
-        if not 9 <= minor <= 13:
+        if not 9 <= minor <= 14:
             bench.case(f"Python 3.{minor}", [differs("status", done.returncode, 0), differs("lines", told, [[]])])
             continue
         bench.case(f"Python 3.{minor}", [

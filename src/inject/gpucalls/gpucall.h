@@ -156,10 +156,20 @@ void gpucall_walk(struct unwind_registers *r, struct gpucall_trace *ret);
 
 /* ------------------------------------------------------------------ Python's frames */
 
-struct layout;
+/* Offsets in the objects of one or more minor versions of CPython (python.c). */
+struct gpucall_layout {
+    unsigned from, to;               // minor versions
+    uint16_t thread_frame;           // in the thread's state: the innermost frame, or
+    uint16_t c_frame;                // what holds it there, NOWHERE: nothing between
+    uint16_t code, previous, at;     // in a frame; `at`: the instruction, NOWHERE: asked for
+    uint16_t owner;                  // in a frame, NOWHERE: all of them are Python's
+    uint16_t file, name, code_bytes; // in a code object
+    uint16_t ascii, compact;         // sizes of a text's head
+    uint16_t type, length, state;    // in an object; in a text
+};
 
 struct gpucall_interpreter {
-    const struct layout *layout;
+    struct gpucall_layout layout;
     uintptr_t thread_state, code_type, text_type, line; // addresses in it
 };
 

@@ -8,27 +8,19 @@
  * another build (with debugging, free-threaded) has other layouts, and nothing is said of it.
  *
  * Layouts: CPython 3.9 to 3.13, Include/cpython/{pystate,frameobject,code,unicodeobject}.h and
- * Include/internal/pycore_frame.h, for 64 bits; they are fixed within a minor version.
+ * Include/internal/pycore_frame.h, for 64 bits; they are fixed within a minor version. 3.14:
+ * Include/internal/pycore_debug_offsets.h; bits of a reference: pycore_stackref.h; owners:
+ * pycore_interpframe_structs.h.
  */
 #include "inject/gpucalls/gpucall.h"
 
-enum { OB_TYPE = 8, UNICODE_LENGTH = 16, UNICODE_STATE = 32, OWNED_BY_C = 3, NOWHERE = 0xffff,
-       CHARACTERS = 4096, AT_ONCE = 256 };
+enum { OWNED_BY_C = 3, TAG = 3, NOWHERE = 0xffff, CHARACTERS = 4096, AT_ONCE = 256 };
 
-/* Offsets. */
-static const struct layout {
-    unsigned from, to;               // minor versions
-    uint16_t thread_frame;           // in the thread's state: the innermost frame, or
-    uint16_t c_frame;                // what holds it there, NOWHERE: nothing between
-    uint16_t code, previous, at;     // in a frame; `at`: the instruction, NOWHERE: asked for
-    uint16_t owner;                  // in a frame, NOWHERE: all of them are Python's
-    uint16_t file, name, code_bytes; // in a code object
-    uint16_t ascii, compact;         // sizes of a text's head
-} layouts[] = {
-    {9, 10, 24, NOWHERE, 32, 24, NOWHERE, NOWHERE, 104, 112, 0, 48, 72},
-    {11, 11, 56, 8, 32, 48, 56, NOWHERE, 112, 128, 184, 48, 72},
-    {12, 12, 56, 0, 0, 8, 56, 70, 112, 128, 192, 40, 56},
-    {13, 13, 72, NOWHERE, 0, 8, 56, 70, 112, 128, 200, 40, 56},
+static const struct gpucall_layout layouts[] = {
+    {9, 10, 24, NOWHERE, 32, 24, NOWHERE, NOWHERE, 104, 112, 0, 48, 72, 8, 16, 32},
+    {11, 11, 56, 8, 32, 48, 56, NOWHERE, 112, 128, 184, 48, 72, 8, 16, 32},
+    {12, 12, 56, 0, 0, 8, 56, 70, 112, 128, 192, 40, 56, 8, 16, 32},
+    {13, 13, 72, NOWHERE, 0, 8, 56, 70, 112, 128, 200, 40, 56, 8, 16, 32},
 };
 
 static uintptr_t symbol_of(const struct gpucall_object *o, const char *name)
@@ -55,20 +47,53 @@ static unsigned minor_of(const struct gpucall_object *o)
     return symbol_of(o, "PyFrame_GetCode") ? 9 : 0;
 }
 
-static const struct layout *layout_of(unsigned minor)
+/* The table with which _PyRuntime begins since 3.13, for debuggers: eight bytes "xdebugpy", then words.
+ * Which word says what is fixed for a minor version; these are 3.14's. */
+enum { TABLE_VERSION = 1, TABLE_FREE = 2, TABLE_FRAME = 26, TABLE_PREVIOUS = 32, TABLE_CODE = 33, TABLE_AT = 34,
+       TABLE_OWNER = 36, TABLE_FILE = 40, TABLE_NAME = 42, TABLE_CODE_BYTES = 48, TABLE_TYPE = 51,
+       TABLE_STATE = 78, TABLE_LENGTH = 79, TABLE_ASCII = 80, TABLE_WORDS = 81,
+       COMPACT_MORE = 16 }; // a compact text that is not ASCII has its UTF-8 and that one's length too
+
+static uint16_t word_of(const uint64_t *table, unsigned i, bool *ok)
+{
+    *ok = *ok && table[i] < 4096;
+    return (uint16_t)table[i];
+}
+
+static bool read_layout(uintptr_t runtime, unsigned minor, struct gpucall_layout *ret)
+{
+    uint64_t t[TABLE_WORDS];
+    bool ok = minor == 14 && runtime && unwind_read(t, runtime, sizeof t) &&
+              memcmp(t, "xdebugpy", 8) == 0 && t[TABLE_VERSION] >> 16 == 0x30e &&
+              !t[TABLE_FREE];
+    if (!ok) {
+        return false;
+    }
+    uint16_t ascii = word_of(t, TABLE_ASCII, &ok);
+    *ret = (struct gpucall_layout){
+        minor, minor, word_of(t, TABLE_FRAME, &ok), NOWHERE, word_of(t, TABLE_CODE, &ok),
+        word_of(t, TABLE_PREVIOUS, &ok), word_of(t, TABLE_AT, &ok), word_of(t, TABLE_OWNER, &ok),
+        word_of(t, TABLE_FILE, &ok), word_of(t, TABLE_NAME, &ok), word_of(t, TABLE_CODE_BYTES, &ok),
+        ascii, (uint16_t)(ascii + COMPACT_MORE), word_of(t, TABLE_TYPE, &ok),
+        word_of(t, TABLE_LENGTH, &ok), word_of(t, TABLE_STATE, &ok)};
+    return ok;
+}
+
+static bool layout_of(const struct gpucall_object *o, unsigned minor, struct gpucall_layout *ret)
 {
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         if (minor >= layouts[i].from && minor <= layouts[i].to) {
-            return &layouts[i];
+            *ret = layouts[i];
+            return true;
         }
     }
-    return NULL;
+    return read_layout(symbol_of(o, "_PyRuntime"), minor, ret);
 }
 
-static bool is_of_type(uintptr_t object, uintptr_t type)
+static bool is_of_type(const struct gpucall_layout *l, uintptr_t object, uintptr_t type)
 {
     bool ok = object && !(object & 7);
-    return ok && unwind_word(object + OB_TYPE, &ok) == type && ok;
+    return ok && unwind_word(object + l->type, &ok) == type && ok;
 }
 
 /* ------------------------------------------------------------------ texts */
@@ -89,19 +114,20 @@ static size_t put_utf8(char *to, uint32_t c)
 /* A compact str (PEP 393) as UTF-8, cut to `max` bytes. */
 static bool copy_text(const struct gpucall_python *p, uintptr_t text, char *ret, size_t max)
 {
+    const struct gpucall_layout *l = &p->of.layout;
     bool ok = true;
     uint32_t state = 0;
-    if (!is_of_type(text, p->of.text_type) ||
-        !unwind_read(&state, text + UNICODE_STATE, sizeof state)) {
+    if (!is_of_type(l, text, p->of.text_type) ||
+        !unwind_read(&state, text + l->state, sizeof state)) {
         return false;
     }
-    uintptr_t length = unwind_word(text + UNICODE_LENGTH, &ok);
+    uintptr_t length = unwind_word(text + l->length, &ok);
     uint32_t kind = state >> 2 & 7, compact = state >> 5 & 1, ascii = state >> 6 & 1;
     if (!ok || !compact || (kind != 1 && kind != 2 && kind != 4) || length > CHARACTERS) {
         return false;
     }
     unsigned char piece[AT_ONCE];
-    uintptr_t at = text + (ascii ? p->of.layout->ascii : p->of.layout->compact);
+    uintptr_t at = text + (ascii ? l->ascii : l->compact);
     size_t n = 0, end = length * kind;
     for (size_t i = 0; i < end && n + 4 < max; i += kind) {
         size_t rest = end - i < sizeof piece ? end - i : sizeof piece;
@@ -118,7 +144,7 @@ static bool copy_text(const struct gpucall_python *p, uintptr_t text, char *ret,
 
 /* ------------------------------------------------------------------ frames */
 
-static uintptr_t innermost(const struct layout *l, uintptr_t thread)
+static uintptr_t innermost(const struct gpucall_layout *l, uintptr_t thread)
 {
     bool ok = thread != 0;
     uintptr_t frame = ok ? unwind_word(thread + l->thread_frame, &ok) : 0;
@@ -138,16 +164,16 @@ static bool may_be_python(const struct gpucall_object *o)
 static bool find_in(const struct gpucall_object *o, struct gpucall_interpreter *ret)
 {
     uintptr_t state = symbol_of(o, "PyGILState_GetThisThreadState");
-    const struct layout *l = state ? layout_of(minor_of(o)) : NULL;
-    if (!l) {
+    struct gpucall_layout layout;
+    if (!state || !layout_of(o, minor_of(o), &layout)) {
         return false;
     }
     *ret = (struct gpucall_interpreter){
-        .layout = l,
+        .layout = layout,
         .thread_state = state,
         .code_type = symbol_of(o, "PyCode_Type"),
         .text_type = symbol_of(o, "PyUnicode_Type"),
-        .line = symbol_of(o, l->at == NOWHERE ? "PyFrame_GetLineNumber" : "PyCode_Addr2Line")};
+        .line = symbol_of(o, layout.at == NOWHERE ? "PyFrame_GetLineNumber" : "PyCode_Addr2Line")};
     return ret->code_type && ret->text_type && ret->line;
 }
 
@@ -188,7 +214,7 @@ bool gpucall_python_begin(struct gpucall_python *ret)
     *ret = (struct gpucall_python){.frame = 0};
     if (find(&ret->of)) {
         uintptr_t thread = ((uintptr_t (*)(void))ret->of.thread_state)(); // NOLINT: of Python's
-        ret->frame = innermost(ret->of.layout, thread);
+        ret->frame = innermost(&ret->of.layout, thread);
     }
     return ret->frame != 0;
 }
@@ -196,30 +222,30 @@ bool gpucall_python_begin(struct gpucall_python *ret)
 static int line_of(const struct gpucall_python *p, uintptr_t frame, uintptr_t code)
 {
     bool ok = true;
-    if (p->of.layout->at == NOWHERE) {
+    if (p->of.layout.at == NOWHERE) {
         return ((int (*)(uintptr_t))p->of.line)(frame); // NOLINT: of the interpreter
     }
-    intptr_t offset = (intptr_t)(unwind_word(frame + p->of.layout->at, &ok) -
-                                 (code + p->of.layout->code_bytes));
+    intptr_t offset = (intptr_t)(unwind_word(frame + p->of.layout.at, &ok) -
+                                 (code + p->of.layout.code_bytes));
     return ok && offset >= 0 && offset <= INT32_MAX
                ? ((int (*)(uintptr_t, int))p->of.line)(code, (int)offset) : -1; // NOLINT
 }
 
 bool gpucall_python_next(struct gpucall_python *p, struct gpucall_python_frame *ret)
 {
-    const struct layout *l = p->of.layout;
+    const struct gpucall_layout *l = &p->of.layout;
     for (bool ok = true; p->frame && p->n < GPUCALL_FRAMES;) {
-        uintptr_t frame = p->frame, code = unwind_word(frame + l->code, &ok);
+        uintptr_t frame = p->frame, code = unwind_word(frame + l->code, &ok) & ~(uintptr_t)TAG;
         uint8_t owner = 0;
         p->frame = unwind_word(frame + l->previous, &ok);
         if (!ok || (l->owner != NOWHERE && !unwind_read(&owner, frame + l->owner, 1))) {
             return false;
         }
         p->n++;
-        if (owner == OWNED_BY_C) {
+        if (owner >= OWNED_BY_C && l->owner != NOWHERE) {
             continue; // between two calls of the interpreter's loop
         }
-        if (!is_of_type(code, p->of.code_type) ||
+        if (!is_of_type(l, code, p->of.code_type) ||
             !copy_text(p, unwind_word(code + l->file, &ok), ret->file, sizeof ret->file) ||
             !copy_text(p, unwind_word(code + l->name, &ok), ret->function, sizeof ret->function)) {
             return false;
