@@ -473,7 +473,7 @@ static bool is_settled(struct session *s, const struct probe_stage *stage, int d
                                  asked)};
     } else if (stage->module && !(s->m->env && s->m->env->executable)) {
         *ret = (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,
-                                  .says = "the target is no Python environment"};
+                                  .says = "the target is not a Python environment"};
     } else {
         return false;
     }

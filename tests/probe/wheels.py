@@ -396,7 +396,7 @@ def stub(lab, name):
 
 def refused(lab):
     """What --python does not take."""
-    for target, word, says in (("/bin/true", "torch", "wants a Python environment"),
+    for target, word, says in (("/bin/true", "torch", "needs a Python environment"),
                                (sys.executable, "numpy",
                                 "knows torch, ctranslate2 and onnxruntime")):
         answer = lab.probe(lab.environment([]), target, "--python", word)
