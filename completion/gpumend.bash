@@ -130,7 +130,7 @@ _gpumend()
         word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
         ;;
     kb)
-        word="arch --search --forms --kb --json --limit --help"
+        word="arch lint --search --forms --kb --json --limit --help"
         ;;
     *)
         return

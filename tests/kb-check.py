@@ -439,119 +439,18 @@ def check_nothing(rows, areas, problems):
 
 # ---------------------------------------------------------------- logs
 
-FIELD = re.compile(r"{([a-z_|]+)}")
-
-
-def check_expression(text, where, problems):
-    """Python and PCRE2 read it alike."""
-    try:
-        compiled = re.compile(text, re.IGNORECASE | re.ASCII)
-    except re.error as error:
-        problems.append("%s: %s" % (where, error))
-        return set()
-    if re.search(r"(?<!\\)\{,\d", text):
-        problems.append("%s: {,n} is plain text for PCRE2" % where)
-    return set(compiled.groupindex)
-
-
-def screen_fields(kinds):
-    """Adds what the screens of drivers' tools yield (src/log/screens.c), and the names of GPUs."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(here, "..", "src", "log", "screens.c"), encoding="utf-8") as file:
-        text = file.read()
-    for kind, row in re.findall(r'\{SCREEN_\w+, "([a-z-]+)",(.*?)"\},\n', text, re.S):
-        kinds.setdefault(kind, {"vendor", "index"}).update(re.findall(r"\(\?P<(\w+)>", row))
-    for kind, fields in re.findall(r'\{"([a-z-]+)", "\w+", \{([^}]*)\}\},', text):
-        kinds.setdefault(kind, {"vendor"}).update(re.findall(r"\w+", fields))
-    for kind in ("capability", "gfx"):
-        kinds.setdefault(kind, set()).update({"arch", "gpu", "vendor", "by_name"})
-
-
-def fields_of(areas):
-    """{kind of fact: its fields}; src/log/tables.c, screens.c and words.c give some too."""
-    kinds = {"installed": {"package", "version"},
-             "words": {"class", "rank", "share", "words", "named", "instead"}}
-    screen_fields(kinds)
-    for area in ("signatures", "signatures_dev"):
-        for row in areas[area]:
-            groups = set(re.findall(r"\(\?P<(\w+)>", row.get("regex", "")))
-            kinds.setdefault(row["fact"], set()).update(groups | set(row.get("fields", {})))
-    return kinds
-
-
-def check_signatures(rows, areas, problems):
-    for row in rows:
-        texts = row.get("literals", [row.get("literal")])
-        if ("literal" in row) == ("literals" in row):
-            problems.append("%s: has either literal or literals" % row["id"])
-            continue
-        for key in ("regex", "refuted_by"):
-            if key in row:
-                check_expression(row[key], row["id"], problems)
-        if "refuted_by" in row and "regex" not in row:
-            problems.append("%s: refuted_by goes with a regex" % row["id"])
-        for text in texts:
-            if len(text.encode()) > 200 or any(ord(c) < 32 for c in text):
-                problems.append("%s: %r is no literal" % (row["id"], text))
-        for name, value in row.get("fields", {}).items():
-            if not isinstance(value, str) or not re.fullmatch(r"[a-z_]+", name):
-                problems.append("%s: field %s" % (row["id"], name))
-
-
-def check_elements(row, kinds, problems):
-    for element in row.get("all", []) + row.get("any", []) + row.get("none", []):
-        element = {"fact": element} if isinstance(element, str) else element
-        names = element["fact"] if isinstance(element["fact"], list) else [element["fact"]]
-        for name in names:
-            if name not in kinds:
-                problems.append("%s: nothing yields the fact %s" % (row["id"], name))
-        known = set().union(*(kinds.get(name, set()) for name in names))
-        for key, value in element.items():
-            if key in ("fact", "near"):
-                continue
-            if key.lstrip("!") not in known:
-                problems.append("%s: %s has no field %s" % (row["id"], names, key))
-            check_expression(value, "%s, %s" % (row["id"], key), problems)
-
-
-def check_verdicts(rows, areas, problems):
-    kinds = fields_of(areas)
-    fields = set().union(*kinds.values())
-    here = os.path.dirname(os.path.abspath(__file__))
-    def names(file, expression):
-        with open(os.path.join(here, "..", "src", file), encoding="utf-8") as text:
-            return set(re.findall(expression, text.read()))
-    causes = names("diag/cause.c", r'\{\s*"([a-z0-9-]+)",')
-    tests = names("log/tests.c", r'\{"([a-z-]+)", test_')
-    for row in rows:
-        if row["cause"] is not None and row["cause"] not in causes:
-            problems.append("%s: no cause is called %s" % (row["id"], row["cause"]))
-        wanted = row.get("test", [])
-        for test in [wanted] if isinstance(wanted, str) else wanted:
-            if test not in tests:
-                problems.append("%s: no test is called %s" % (row["id"], test))
-        if not row.get("all") and not row.get("any"):
-            problems.append("%s: holds for every log" % row["id"])
-        if not 0 < row["rank"] <= 100:
-            problems.append("%s: rank %d" % (row["id"], row["rank"]))
-        check_elements(row, kinds, problems)
-        texts = [row["culprit"], row["says"], row.get("decides", "")]
-        texts += [r[k] or "" for r in row["repairs"] for k in ("says", "command") if k in r]
-        for name in {n for t in texts for m in FIELD.findall(t) for n in m.split("|")}:
-            if name not in fields:
-                problems.append("%s: no fact has a field %s" % (row["id"], name))
-
-
 def check_words(rows, areas, problems):
     """Each class that is learnt has its rule, and the other way round."""
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "..", "kb", "words", "logs.tsv"), encoding="utf-8") as file:
         learnt = {line.split("\t")[1] for line in file} - {"cannot-tell", "healthy"}
-    told = {row["id"][len("words-"):] for row in areas["verdicts"]
-            if row["id"].startswith("words-")}
+    told = set()
+    for name in os.listdir(os.path.join(here, "..", "kb", "failures")):
+        with open(os.path.join(here, "..", "kb", "failures", name), encoding="utf-8") as file:
+            told.update(re.findall(r"^- id: words-(\S+)$", file.read(), re.M))
     for name in sorted(learnt ^ told):
         problems.append("%s: %s" % (name, "no log has the class" if name in told else
-                                    "there is no verdict words-%s" % name))
+                                    "kb/failures has no entry words-%s" % name))
     for row in rows:
         if not re.fullmatch(r"(?:\d+ -?\d+(?: (?=\d)|$))*", row["weights"]):
             problems.append("%s: weights are pairs of numbers" % row["id"])
@@ -561,9 +460,8 @@ CHECKS = {"builds": check_builds, "compat": check_compat, "cudnn": check_nothing
           "dlopen": check_dlopen, "drivers": check_drivers, "errors": check_errors,
           "engines": check_nothing, "families": check_families, "glibc": check_nothing, "gpus": check_gpus,
           "imports": check_imports, "models": check_models, "provides": check_provides,
-          "releases": check_releases, "repositories": check_repositories, "rocm": check_rocm, "signatures": check_signatures,
-          "signatures_dev": check_signatures, "toolkits": check_toolkits,
-          "verdicts": check_verdicts, "verdicts_dev": check_verdicts, "words": check_words}
+          "releases": check_releases, "repositories": check_repositories, "rocm": check_rocm,
+          "toolkits": check_toolkits, "words": check_words}
 
 
 def load(path):

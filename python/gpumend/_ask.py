@@ -218,6 +218,8 @@ class Diagnosis:
     cause_class: str | None
     """"not-gpu-runtime": no problem of the GPU runtime; None: the text does not tell."""
     culprit: str | None
+    entry: str | None
+    """The entry of the rule base that this is from; None: the text does not tell."""
     confidence: Literal["certain", "likely", "possible"] | None
     summary: str
     evidence: tuple[LogLine, ...]
@@ -236,7 +238,7 @@ def explain_log(text: str | bytes) -> Diagnosis:
     given = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     d = ask("explain", ["-"], given)
     return Diagnosis(cause=d["cause"], cause_class=d["class"], culprit=d["culprit"],
-                     confidence=d["confidence"], summary=d["summary"],
+                     entry=d["entry"], confidence=d["confidence"], summary=d["summary"],
                      evidence=tuple(LogLine(e["line"], e["text"]) for e in d["evidence"]),
                      repairs=tuple(LogRepair(r["platform"], r["text"], r["command"])
                                    for r in d["repairs"]),

@@ -16,7 +16,7 @@ static int rules_of(struct gm_context *gm)
     }
     gm->log_root = ROOT_EMPTY; // the built-in areas are in no file
     int rc = kb_open(&gm->log_kb, &gm->results, &gm->log_root, NULL, &gm->err);
-    return rc < 0 ? rc : log_rules_load(&gm->log_kb, &gm->results, &gm->log_rules, &gm->err);
+    return rc < 0 ? rc : log_rules_load(&gm->log_kb, &gm->results, NULL, &gm->log_rules, &gm->err);
 }
 
 static const struct gm_line *lines_of(struct gm_context *gm, const struct log_candidate *c,

@@ -9,8 +9,9 @@
 #include <strings.h>
 #include <yaml.h>
 
-enum { NODES_MAX = 200000, DEPTH_MAX = 32, NUMBER_MAX = 64, ANCHORS_MAX = 10000,
-       DIRECTIVES_MAX = 64 };
+#include "base/node.h"
+
+enum { NODES_MAX = 200000, DEPTH_MAX = 32, NUMBER_MAX = 64, ANCHORS_MAX = 10000 };
 
 const char cdi_too_large[] = "it is larger or nested deeper than any specification";
 
@@ -236,20 +237,6 @@ static bool is_within(struct extent *x, const yaml_event_t *event)
            x->anchors <= ANCHORS_MAX;
 }
 
-/* All %TAG directives come with one event, and libyaml compares each with all others. They are counted
- * in the bytes, in UTF-16 as well; a specification has none. */
-static bool few_directives(struct str text)
-{
-    size_t found = 0;
-    for (const char *p = text.s, *end = text.s + text.n;
-         found <= DIRECTIVES_MAX && (p = memchr(p, '%', (size_t)(end - p))) != NULL;) {
-        p++;
-        p += p < end && *p == '\0';
-        found += p < end && *p == 'T';
-    }
-    return found <= DIRECTIVES_MAX;
-}
-
 /* Whether libyaml may make a tree of it: its time is quadratic in the depth and in the number of
  * anchors and of directives. What is not YAML is left to the pass that says so. A node has a key, a value and an end
  * at most: 3 events. */
@@ -258,7 +245,7 @@ static bool is_bounded(struct str text)
     struct extent x = {0};
     yaml_parser_t parser;
     bool within = true, more = true;
-    if (!few_directives(text) || !yaml_parser_initialize(&parser)) {
+    if (!yaml_few_directives(text) || !yaml_parser_initialize(&parser)) {
         return false;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text.s, text.n);

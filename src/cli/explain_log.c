@@ -11,6 +11,7 @@
 #include "cli/explain.h"
 #include "cli/limit.h"
 #include "diag/finding.h"
+#include "kb/failures.h"
 #include "log/log.h"
 #include "model/target.h"
 #include "report/explain.h"
@@ -331,11 +332,13 @@ static void explain_all(struct explain *e)
 static int open_rules(struct explain *e)
 {
     struct gm_err err;
+    struct node_files files = {.n = 0};
     const char *folder = e->asked->kb;
     folder = folder && folder[0] != '/' ? path_join(e->arena, cli_cwd(e->arena), folder) : folder;
     if (root_open(&e->root, "/", &err) < 0 ||
         kb_open(&e->kb, e->arena, &e->root, folder, &err) < 0 ||
-        log_rules_load(&e->kb, e->arena, &e->rules, &err) < 0) {
+        (folder && kb_failures_read(&e->root, e->arena, folder, &files, &err) < 0) ||
+        log_rules_load(&e->kb, e->arena, &files, &e->rules, &err) < 0) {
         return cli_fail(CLI_CANNOT, "explain: %s", str_printable(e->arena, err.text));
     }
     return CLI_OK;

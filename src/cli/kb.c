@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/kb_arch.h"
+#include "cli/kb_lint.h"
 #include "cli/limit.h"
 #include "report/kb.h"
 
@@ -19,7 +20,8 @@ static const struct cli_option options[] = {
 struct kb_arguments {
     const char *question, *folder;
     VEC(const char *) files; // after "arch"
-    bool json, forms, arch, search;
+    const char *lint_folder; // after "lint", or NULL
+    bool json, forms, arch, lint, search;
 };
 
 static int read_arguments(struct arena *a, struct cli_args *args, struct kb_arguments *ret)
@@ -45,6 +47,15 @@ static int read_arguments(struct arena *a, struct cli_args *args, struct kb_argu
         default:
             if (!ret->question && !ret->arch && strcmp(args->value, "arch") == 0) {
                 ret->arch = true;
+                break;
+            }
+            if (!ret->question && !ret->arch && !ret->lint && strcmp(args->value, "lint") == 0) {
+                ret->lint = true;
+                break;
+            }
+            if (ret->lint && !ret->lint_folder) {
+                ret->lint_folder =
+                    args->value[0] == '/' ? args->value : path_join(a, cli_cwd(a), args->value);
                 break;
             }
             if (ret->arch) {
@@ -97,6 +108,32 @@ static int answer(struct arena *a, struct root *root, const struct kb_arguments 
     return answer.known ? CLI_OK : CLI_CANNOT;
 }
 
+/* Whether the arguments say what to do: CLI_OK, or the exit status. */
+static int arguments_check(const struct kb_arguments *arguments)
+{
+    if (arguments->arch && arguments->files.n == 0) {
+        return cli_fail(CLI_USAGE, "kb arch: say which FILE");
+    }
+    if (arguments->search && !arguments->arch) {
+        return cli_fail(CLI_USAGE, "kb: --search belongs to arch");
+    }
+    if (arguments->lint && (arguments->question || arguments->json || arguments->folder)) {
+        return cli_fail(CLI_USAGE, "kb lint: it takes one DIR and no other options");
+    }
+    if (!arguments->question && !arguments->arch && !arguments->lint) {
+        return cli_fail(CLI_USAGE, "kb: ask a question (gpumend kb --forms shows examples)");
+    }
+    return CLI_OK;
+}
+
+static int kb_do(struct arena *a, struct root *root, const struct kb_arguments *arguments)
+{
+    return arguments->lint   ? cli_kb_lint(a, root, arguments->lint_folder)
+           : arguments->arch ? cli_kb_arch(a, root, arguments->files.items, arguments->files.n,
+                                           arguments->search, arguments->json)
+                             : answer(a, root, arguments);
+}
+
 static int kb_run(const struct cli_command *self, int argc, char **argv)
 {
     struct arena arena;
@@ -106,23 +143,15 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
     struct kb_arguments arguments = {.question = NULL};
     cli_arena_init(&arena);
     int rc = read_arguments(&arena, &args, &arguments);
-    cli_only_look((struct sandbox){0});
+    cli_only_look((struct sandbox){.machine_code = arguments.lint});
     if (rc != CLI_END) {
         rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;
     } else if (arguments.forms) {
         rc = print_forms(arguments.json);
-    } else if (arguments.arch && arguments.files.n == 0) {
-        rc = cli_fail(CLI_USAGE, "kb arch: say which FILE");
-    } else if (arguments.search && !arguments.arch) {
-        rc = cli_fail(CLI_USAGE, "kb: --search belongs to arch");
-    } else if (!arguments.question && !arguments.arch) {
-        rc = cli_fail(CLI_USAGE, "kb: ask a question (gpumend kb --forms shows examples)");
-    } else if (root_open(&root, "/", &err) < 0) {
+    } else if ((rc = arguments_check(&arguments)) == CLI_OK && root_open(&root, "/", &err) < 0) {
         rc = cli_fail(CLI_CANNOT, "kb: %s", err.text);
-    } else {
-        rc = arguments.arch ? cli_kb_arch(&arena, &root, arguments.files.items, arguments.files.n,
-                                          arguments.search, arguments.json)
-                            : answer(&arena, &root, &arguments);
+    } else if (rc == CLI_OK) {
+        rc = kb_do(&arena, &root, &arguments);
         root_close(&root);
     }
     arena_release(&arena);
@@ -131,7 +160,7 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_kb = {
     .name = "kb",
-    .arguments = "QUESTION | arch FILE... [options]",
+    .arguments = "QUESTION | arch FILE... | lint [DIR] [options]",
     .summary = "answers what works with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
     .text = "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
             "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver 535\".\n"

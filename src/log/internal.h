@@ -10,6 +10,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/node.h"
 #include "base/str.h"
 #include "log/filter.h"
 #include "log/log.h"
@@ -28,6 +29,7 @@ struct log_regex {
 
 struct log_signature {
     const char *id, *kind;
+    bool built_in;
     struct log_regex regex;
     struct log_regex refuted_by; // the next line, if it matches, takes the fact back
     const struct log_field *fields; // constants
@@ -53,6 +55,15 @@ struct log_elements {
     size_t n;
 };
 
+/* What the lines of an entry show: from what says least to what says most. */
+enum log_shows {
+    SHOWS_WORDS,   // what its words are most like; no message is known
+    SHOWS_SYMPTOM, // that something does not work, which has many causes
+    SHOWS_HINT,    // a message that several mechanisms print
+    SHOWS_MESSAGE, // the message of this mechanism
+    SHOWS_REASON,  // the mechanism itself, in words
+};
+
 struct log_matched;
 typedef bool (*log_test)(struct log_matched *matched);
 
@@ -61,10 +72,33 @@ struct log_rule {
     struct log_elements all, any, none;
     log_test *tests;
     size_t n_tests;
-    int rank;
+    enum log_shows shows;
     enum log_confidence confidence;
+    unsigned n_facts; // that it needs
     struct log_repair *repairs;
     size_t n_repairs;
+    uint32_t *overrides; // indices of entries
+    size_t n_overrides;
+    const struct node_file *file;
+    const struct node *node;
+};
+
+/* A pattern or an entry as a file has it. */
+struct log_row {
+    const char *id, *cause; // cause: of an entry
+    const char *fact;       // of a pattern
+    const struct log_row *entry; // that a pattern stands in, or NULL
+    const struct node_file *file;
+    const struct node *node;
+};
+
+/* An entry that holds, while the first is looked for. */
+struct log_held {
+    const struct log_rule *rule;
+    struct log_candidate candidate;
+    uint64_t place;
+    unsigned char *overridden; // a byte for each entry of the base
+    size_t above;              // how many of those that are left override it
 };
 
 /* What a test sees: the facts that fit the rule's elements, and all facts. */
@@ -123,7 +157,55 @@ const char *rules_intern(struct log_rules *r, const char *text, size_t n);
 /* The named test of a rule, or NULL. */
 log_test log_test_by_name(const char *name);
 
-int subjects_decode(struct log_rules *r, const json_t *from, struct gm_err *err);
+/* ------------------------------------------------------------------ the rule base */
+
+struct log_literals {
+    VEC(const char *) texts;
+    VEC(uint32_t) owners;
+};
+
+enum { LOG_ENTRIES_MAX = 5000, LOG_PATTERNS_MAX = 20000 };
+
+/* Who wants to know all that is wrong. */
+struct log_problems {
+    void (*take)(void *arg, const char *text);
+    void *arg;
+    size_t n;
+};
+
+/* The rules of these files, with the built-in ones below them or alone. With `problems` what is wrong
+ * with a row is told there, and the row left out; without it is the error. */
+int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files, bool built_in,
+                       struct log_rules **ret, struct log_problems *problems,
+                       struct gm_err *err) GM_CHECK;
+
+/* How many patterns are not built in. */
+size_t log_patterns_of_files(const struct log_rules *r);
+
+/* Refuses a mapping with a key that NULL-ended `keys` does not have. */
+int log_keys_check(const struct node_file *file, const struct node *map, const char *const *keys,
+                   struct gm_err *err) GM_CHECK;
+
+/* Each adds one: a pattern to r->signatures, an entry to r->rules, which have room for it. */
+int log_pattern_decode(struct log_rules *r, struct log_literals *literals,
+                       const struct log_row *row, struct gm_err *err) GM_CHECK;
+int log_entry_decode(struct log_rules *r, const struct log_row *row, struct gm_err *err) GM_CHECK;
+
+/* From ids to indices: entries are in order by id. */
+int log_overrides_resolve(struct log_rules *r, struct log_rule *rule, struct gm_err *err) GM_CHECK;
+
+/* Refuses overrides that go in a circle, and an entry that can never win. */
+int log_order_check(struct log_rules *r, struct gm_err *err) GM_CHECK;
+
+/* Refuses a kind of fact or a field that nothing yields, in an entry of a file. */
+int log_names_check(const struct log_rules *r, const struct log_rule *rule,
+                    struct gm_err *err) GM_CHECK;
+
+/* Sorts entries that hold, the one that goes first first. */
+void log_order(const struct log_rules *r, struct arena *a, struct log_held *held, size_t n);
+
+int subjects_decode(struct log_rules *r, const struct node_file *file, const struct node *from,
+                    struct gm_err *err) GM_CHECK;
 
 /* Whether one of the names stands in a text, and whether a verdict needs one. */
 bool subjects_in(const struct log_subjects *s, const char *text);
@@ -146,6 +228,9 @@ bool regex_given_up(const struct log_regex *x);
 void regex_forget_cost(struct log_rules *r);
 
 void regex_free(struct log_regex *x);
+
+/* Whether an expression has a group of this name; it need not be compiled. */
+bool regex_names(const char *text, const char *group);
 
 /* 0, or GM_ERR_FORMAT with the reason; compiles it. */
 int regex_check(struct log_rules *r, struct log_regex *x, struct gm_err *err) GM_CHECK;
@@ -298,6 +383,9 @@ void screen_begin(struct log_screen_state *s, enum log_screen screen);
 /* One line while a screen is open, its head too. */
 void screen_line(struct log_rules *r, struct log_screen_state *s, struct str line, screen_take take,
                  void *arg);
+
+/* Whether a screen yields facts of this kind, with this field unless it is NULL. */
+bool screen_yields(const char *kind, const char *field);
 
 /* The rows' expressions, of which there are screen_rows_count(). */
 size_t screen_rows_count(void);

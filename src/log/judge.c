@@ -1,6 +1,8 @@
-/* From facts to causes: every rule whose conditions hold is a candidate; the highest rank wins. */
+/* From facts to causes: every entry whose conditions hold is a candidate; src/log/order.c has which goes
+ * first. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "log/internal.h"
 
@@ -280,10 +282,28 @@ static bool has_repair_for(const struct log_rule *rule, enum log_platform platfo
     return false;
 }
 
-/* WSL, containers and Jetson are Linux where a rule has nothing of their own. */
-static bool is_for(const struct log_rule *rule, const struct log_repair *repair,
-                   enum log_platform platform)
+/* Whether facts have the field, and none of them this value: `wanted` is for something else then. */
+static bool is_for_another(const struct log_matched *m, const char *name, const char *wanted)
 {
+    bool named = false;
+    for (size_t i = 0; wanted && i < m->n_facts; i++) {
+        const char *value = log_fact_field(m->facts[i], name);
+        if (value && strcasecmp(value, wanted) == 0) {
+            return false;
+        }
+        named = named || value;
+    }
+    return named;
+}
+
+/* WSL, containers and Jetson are Linux where an entry has nothing of their own. */
+static bool is_for(const struct log_matched *m, const struct log_rule *rule,
+                   const struct log_repair *repair, enum log_platform platform)
+{
+    if (is_for_another(m, "engine", repair->engine) ||
+        is_for_another(m, "program", repair->program)) {
+        return false;
+    }
     if (platform == LOG_ANY || repair->platform == LOG_ANY || repair->platform == platform) {
         return true;
     }
@@ -298,24 +318,16 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
     to->repairs = list;
     for (size_t i = 0; i < rule->n_repairs; i++) {
         const struct log_repair *r = &rule->repairs[i];
-        if (is_for(rule, r, platform)) {
-            list[to->n_repairs++] = (struct log_repair){r->platform, fill(m, r->text),
-                                                        fill_command(m, r->command)};
+        if (is_for(m, rule, r, platform)) {
+            struct log_repair repair = *r;
+            repair.text = fill(m, r->text);
+            repair.command = fill_command(m, r->command);
+            list[to->n_repairs++] = repair;
         }
     }
 }
 
 /* ------------------------------------------------------------------ candidates */
-
-static int by_rank(const void *x, const void *y)
-{
-    const struct log_candidate *a = x, *b = y;
-    uint64_t first = a->n_evidence ? a->evidence[0]->place : 0;
-    uint64_t second = b->n_evidence ? b->evidence[0]->place : 0;
-    return a->rank != b->rank ? (a->rank < b->rank ? 1 : -1)
-           : first != second  ? (first < second ? -1 : 1)
-                              : strcmp(a->rule, b->rule);
-}
 
 static struct log_candidate candidate(struct log_matched *m, const struct log_rule *rule,
                                       enum log_platform platform)
@@ -328,7 +340,6 @@ static struct log_candidate candidate(struct log_matched *m, const struct log_ru
     struct log_candidate c = {
         .rule = rule->id,
         .cause = rule->cause,
-        .rank = rule->rank,
         .confidence = rule->confidence,
         .culprit = fill_parts(m, rule->culprit, true),
         .says = fill(m, rule->says),
@@ -343,6 +354,7 @@ static struct log_candidate candidate(struct log_matched *m, const struct log_ru
 void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,
                      size_t n_facts, struct log_result *ret)
 {
+    struct log_held *held = arena_array(a, r->n_rules + 1, sizeof *held);
     struct log_candidate *list = arena_array(a, r->n_rules + 1, sizeof *list);
     struct log_matched all = {.facts = facts, .n_facts = n_facts, .a = a, .rules = r};
     *ret = (struct log_result){.candidates = list, .facts = facts, .n_facts = n_facts};
@@ -352,8 +364,15 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
         const struct log_fact *matched[LOG_ELEMENTS_MAX + 1];
         struct log_matched m = all;
         if (holds(rule, &m, matched)) {
-            list[ret->n++] = candidate(&m, rule, ret->platform);
+            held[ret->n++] = (struct log_held){
+                .rule = rule,
+                .candidate = candidate(&m, rule, ret->platform),
+                .place = m.n ? m.items[0]->place : m.shown ? m.shown->place : 0,
+            };
         }
     }
-    qsort(list, ret->n, sizeof *list, by_rank);
+    log_order(r, a, held, ret->n);
+    for (size_t i = 0; i < ret->n; i++) {
+        list[i] = held[i].candidate;
+    }
 }

@@ -8,9 +8,9 @@
  * Text comes in pieces of any size. It is cut into lines, and each line is made plain: UTF-16 is
  * turned into UTF-8, terminal escapes go, what overwrote itself with carriage returns becomes lines
  * of its own, the texts inside a JSON line become lines too. A line is only looked at when it holds a
- * literal of a signature (kb/signatures*.json); what a signature finds is a *fact*, a kind with named
- * fields. Rules (kb/verdicts*.json) say which facts together mean which cause. Where none holds, the
- * words of the text are compared with those of logs whose causes are known (kb/words.json).
+ * literal of a pattern (`lines` in kb/failures/CAUSE.yaml); what a pattern finds is a *fact*, a kind with
+ * named fields. Entries (`failures` there) say which facts together mean which cause. Where none
+ * holds, the words of the text are compared with those of logs whose causes are known (kb/words.json).
  *
  * Memory does not grow with the text: a fact is kept a few times at most, and there is a limit on all
  * facts and on the length of a line that is looked at in one piece (log_limits below).
@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/node.h"
 #include "kb/kb.h"
 
 enum {
@@ -40,10 +41,12 @@ enum {
 
 struct log_rules;
 
-/* Signatures and rules of the knowledge base. They live in `a`; the compiled expressions do not, so
- * that log_rules_close() must follow, also after an error. GM_ERR_FORMAT if a row is wrong. */
-int log_rules_load(struct kb *kb, struct arena *a, struct log_rules **ret, struct gm_err *err)
-    GM_CHECK;
+/* Patterns and entries: the built-in ones, and over them those of `files` (kb_failures_read(); may be
+ * NULL, and must outlive the rules), where an id that is built in is replaced. They live in `a`; the compiled expressions do not, so that log_rules_close()
+ * must follow, also after an error. GM_ERR_FORMAT with "FILE:LINE: " if anything in a file cannot be
+ * used. */
+int log_rules_load(struct kb *kb, struct arena *a, const struct node_files *files,
+                   struct log_rules **ret, struct gm_err *err) GM_CHECK;
 void log_rules_close(struct log_rules *rules); // accepts NULL
 
 struct log_field {
@@ -77,15 +80,16 @@ enum log_platform {
 
 struct log_repair {
     enum log_platform platform; // that it is for
+    const char *engine;  // of containers ("podman") that it is for; NULL: any
+    const char *program; // that it is for; NULL: any
     const char *text;
     const char *command; // can be pasted; NULL: there is none
 };
 
 /* One reading of the text. */
 struct log_candidate {
-    const char *rule;  // id of its row
+    const char *rule;  // id of its entry
     const char *cause; // NULL: no problem of the GPU runtime
-    int rank;
     enum log_confidence confidence;
     const char *culprit; // "" if the rule names none
     const char *says;

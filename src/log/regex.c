@@ -122,3 +122,14 @@ void regex_forget_cost(struct log_rules *r)
         r->compiled.items[i]->dear = 0;
     }
 }
+
+bool regex_names(const char *text, const char *group)
+{
+    size_t n = strlen(group);
+    for (const char *at = text; (at = strstr(at, "(?P<")) != NULL; at++) {
+        if (strncmp(at + 4, group, n) == 0 && at[4 + n] == '>') {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,35 +1,10 @@
-/* Signatures and rules out of kb/signatures*.json and kb/verdicts*.json. */
+/* The rule base: built-in files of kb/failures and those that are added, to one list of patterns and one of
+ * entries, each by id. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "log/internal.h"
-
-static const char *const confidence_words[] = {
-    [LOG_POSSIBLE] = "possible", [LOG_LIKELY] = "likely", [LOG_CERTAIN] = "certain"};
-static const char *const platform_words[LOG_PLATFORMS] = {
-    [LOG_ANY] = "any",         [LOG_LINUX] = "linux",         [LOG_WINDOWS] = "windows",
-    [LOG_WSL] = "wsl",         [LOG_CONTAINER] = "container", [LOG_JETSON] = "jetson",
-    [LOG_MACOS] = "macos",
-};
-
-const char *log_confidence_name(enum log_confidence confidence)
-{
-    return confidence_words[confidence];
-}
-
-const char *log_platform_name(enum log_platform platform)
-{
-    return platform_words[platform];
-}
-
-static int word_index(const char *const *words, size_t n, const char *word)
-{
-    for (size_t i = 0; word && i < n; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
+#include "log/pack.h"
 
 /* ------------------------------------------------------------------ interning */
 
@@ -67,339 +42,327 @@ const char *rules_intern(struct log_rules *r, const char *text, size_t n)
     }
 }
 
-static const char *intern(struct log_rules *r, const char *text)
-{
-    return rules_intern(r, text, strlen(text));
-}
+/* ------------------------------------------------------------------ rows of files */
 
-/* ------------------------------------------------------------------ values */
-
-static const char *text_of(struct log_rules *r, const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? arena_strdup(r->arena, text) : NULL;
-}
-
-static int wrong(struct gm_err *err, const char *what)
-{
-    return gm_err_set(err, GM_ERR_FORMAT, "%s", what);
-}
-
-/* ------------------------------------------------------------------ signatures */
-
-struct literals {
-    VEC(const char *) texts;
-    VEC(uint32_t) owners;
+/* What the files hold, built-in ones first. */
+struct collected {
+    struct log_rules *rules;
+    VEC(struct log_row) patterns, entries;
+    const struct node *subjects;
+    const struct node_file *subjects_file;
+    struct log_problems *problems; // NULL: the first is the error
+    struct gm_err *err;
 };
 
-static int add_literal(struct log_rules *r, struct literals *to, const json_t *v, size_t owner,
-                       struct gm_err *err)
+/* What becomes of a row that cannot be used. */
+static int row_failed(struct collected *c, int rc)
 {
-    size_t n = json_string_length(v);
-    if (n < FILTER_LITERAL_MIN || n > FILTER_LITERAL_MAX) {
-        return wrong(err, "a literal has 4 to 200 bytes");
+    if (!c->problems || rc == GM_ERR_MEMORY) {
+        return rc;
     }
-    VEC_PUSH(r->arena, &to->texts, arena_strdup(r->arena, json_string_value(v)));
-    VEC_PUSH(r->arena, &to->owners, (uint32_t)owner);
+    c->problems->take(c->problems->arg, c->err->text);
+    c->problems->n++;
     return 0;
 }
 
-static int signature_literals(struct log_rules *r, struct literals *to, const json_t *row,
-                              size_t owner, struct gm_err *err)
+static int pattern_collect(struct collected *c, struct log_row row, size_t index)
 {
-    const json_t *one = json_object_get(row, "literal"), *many = json_object_get(row, "literals");
-    if ((one != NULL) == (many != NULL) || (many && json_array_size(many) == 0)) {
-        return wrong(err, "either \"literal\" or \"literals\"");
+    const struct node *id = node_get(row.node, "id");
+    const char *owner = row.entry ? row.entry->id : NULL;
+    struct arena *a = c->rules->arena;
+    row.id = id          ? id->text
+             : !owner    ? NULL
+             : index > 0 ? arena_printf(a, "%s-%zu", owner, index + 1)
+                         : owner;
+    row.fact = node_get(row.node, "fact") ? node_text(row.node, "fact") : owner;
+    if (!row.id || !row.fact) {
+        return node_error(row.file, row.node, c->err,
+                          "a pattern outside an entry needs \"id\" and \"fact\"");
     }
-    for (size_t i = 0; i < json_array_size(many); i++) {
-        if (add_literal(r, to, json_array_get(many, i), owner, err) < 0) {
-            return err->code;
-        }
-    }
-    return one ? add_literal(r, to, one, owner, err) : 0;
-}
-
-static int signature_fields(struct log_rules *r, struct log_signature *s, json_t *from,
-                            struct gm_err *err)
-{
-    const char *key;
-    json_t *value;
-    struct log_field *fields = arena_array(r->arena, json_object_size(from) + 1, sizeof *fields);
-    json_object_foreach(from, key, value)
-    {
-        if (!json_is_string(value) || s->n_fields >= LOG_FIELDS_MAX) {
-            return wrong(err, "fields: texts, and not more than 16");
-        }
-        fields[s->n_fields++] = (struct log_field){intern(r, key),
-                                                   arena_strdup(r->arena, json_string_value(value))};
-    }
-    s->fields = fields;
+    VEC_PUSH(a, &c->patterns, row);
     return 0;
 }
 
-static int signature_decode(struct log_rules *r, struct literals *literals, const json_t *row,
-                            size_t index, struct gm_err *err)
+/* The patterns of a file, or of one entry in it. */
+static int patterns_collect(struct collected *c, const struct node_file *file,
+                            const struct node *list, const struct log_row *entry)
 {
-    struct log_signature *s = &r->signatures[index];
-    const char *kind = json_string_value(json_object_get(row, "fact"));
-    s->id = text_of(r, row, "id");
-    if (!s->id || !kind) {
-        return wrong(err, "\"id\" and \"fact\" are needed");
+    if (list && list->kind != NODE_LIST) {
+        return node_error(file, list, c->err, "\"lines\" is a list");
     }
-    s->kind = intern(r, kind);
-    s->regex.text = text_of(r, row, "regex");
-    s->refuted_by.text = text_of(r, row, "refuted_by");
-    int rc = signature_literals(r, literals, row, index, err);
-    return rc < 0 ? rc : signature_fields(r, s, json_object_get(row, "fields"), err);
-}
-
-/* ------------------------------------------------------------------ rules */
-
-static int element_kinds(struct log_rules *r, struct log_element *e, const json_t *from,
-                         struct gm_err *err)
-{
-    size_t n = json_is_array(from) ? json_array_size(from) : 1;
-    e->kinds = arena_array(r->arena, n + 1, sizeof *e->kinds);
-    for (size_t i = 0; i < n; i++) {
-        const char *kind = json_string_value(json_is_array(from) ? json_array_get(from, i) : from);
-        if (!kind) {
-            return wrong(err, "a kind of fact is a text");
-        }
-        e->kinds[e->n_kinds++] = intern(r, kind);
-    }
-    return 0;
-}
-
-static int element_condition(struct log_rules *r, struct log_element *e, const char *key,
-                             const json_t *value, struct gm_err *err)
-{
-    if (!json_is_string(value)) {
-        return wrong(err, "a condition is an expression");
-    }
-    bool negated = key[0] == '!';
-    struct log_regex *x = arena_alloc(r->arena, sizeof *x);
-    x->text = arena_strdup(r->arena, json_string_value(value));
-    e->conditions[e->n_conditions++] =
-        (struct log_condition){intern(r, key + negated), x, negated};
-    return 0;
-}
-
-static int element_decode(struct log_rules *r, struct log_element *e, json_t *from,
-                          struct gm_err *err)
-{
-    e->near = UINT64_MAX;
-    if (!json_is_object(from)) {
-        return element_kinds(r, e, from, err);
-    }
-    const char *key;
-    json_t *value;
-    e->conditions = arena_array(r->arena, json_object_size(from), sizeof *e->conditions);
-    json_object_foreach(from, key, value)
-    {
-        int rc = 0;
-        if (strcmp(key, "near") == 0) {
-            e->near = (uint64_t)json_integer_value(value);
-        } else if (strcmp(key, "fact") == 0) {
-            rc = element_kinds(r, e, value, err);
-        } else {
-            rc = element_condition(r, e, key, value, err);
-        }
+    for (size_t i = 0; list && i < list->n; i++) {
+        struct log_row row = {.file = file, .node = &list->items[i], .entry = entry};
+        int rc = pattern_collect(c, row, i);
         if (rc < 0) {
             return rc;
         }
     }
-    return e->n_kinds ? 0 : wrong(err, "an element needs \"fact\"");
+    return 0;
 }
 
-static int elements_decode(struct log_rules *r, struct log_elements *to, const json_t *from,
-                           struct gm_err *err)
+static int entries_collect(struct collected *c, const struct node_file *file, const char *cause)
 {
-    size_t n = json_array_size(from);
-    if (n > LOG_ELEMENTS_MAX) {
-        return wrong(err, "too many elements");
+    const struct node *list = node_get(&file->root, "failures");
+    if (list && (list->kind != NODE_LIST || !cause)) {
+        return node_error(file, list, c->err,
+                          cause ? "\"failures\" is a list" : "failures need a \"cause\" above them");
     }
-    to->items = arena_array(r->arena, n + 1, sizeof *to->items);
-    for (size_t i = 0; i < n; i++) {
-        if (element_decode(r, &to->items[to->n++], json_array_get(from, i), err) < 0) {
-            return err->code;
+    for (size_t i = 0; list && i < list->n; i++) {
+        const struct node *node = &list->items[i];
+        struct log_row *row = arena_alloc(c->rules->arena, sizeof *row);
+        *row = (struct log_row){.file = file, .node = node, .id = node_text(node, "id"),
+                                .cause = cause};
+        if (!row->id) {
+            return node_error(file, node, c->err, "an entry needs an \"id\"");
+        }
+        VEC_PUSH(c->rules->arena, &c->entries, *row);
+        int rc = patterns_collect(c, file, node_get(node, "lines"), row);
+        if (rc < 0) {
+            return rc;
         }
     }
     return 0;
 }
 
-static int tests_decode(struct log_rules *r, struct log_rule *rule, const json_t *from,
-                        struct gm_err *err)
+static int file_collect(struct collected *c, const struct node_file *file)
 {
-    size_t n = json_is_array(from) ? json_array_size(from) : from != NULL;
-    rule->tests = arena_array(r->arena, n + 1, sizeof *rule->tests);
-    for (size_t i = 0; i < n; i++) {
-        const char *name = json_string_value(json_is_array(from) ? json_array_get(from, i) : from);
-        log_test test = name ? log_test_by_name(name) : NULL;
-        if (!test) {
-            return gm_err_set(err, GM_ERR_FORMAT, "there is no test %.60s", name ? name : "");
-        }
-        rule->tests[rule->n_tests++] = test;
+    static const char *const keys[] = {"cause", "failures", "lines", "note", "subjects", NULL};
+    const struct node *cause = node_get(&file->root, "cause");
+    int rc = log_keys_check(file, &file->root, keys, c->err);
+    if (rc == 0 && cause && !cause->text) {
+        rc = node_error(file, cause, c->err, "\"cause\" is a text");
     }
+    rc = rc < 0 ? rc : patterns_collect(c, file, node_get(&file->root, "lines"), NULL);
+    rc = rc < 0 ? rc : entries_collect(c, file, cause ? cause->text : NULL);
+    if (rc == 0 && node_get(&file->root, "subjects")) {
+        c->subjects = node_get(&file->root, "subjects");
+        c->subjects_file = file;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------ one row an id */
+
+/* By id, a built-in one last. */
+static int row_compare(const void *x, const void *y)
+{
+    const struct log_row *a = x, *b = y;
+    int order = strcmp(a->id, b->id);
+    return order ? order : (a->file->name == NULL) - (b->file->name == NULL);
+}
+
+/* Sorts; of two rows with one id an added one replaces a built-in one. */
+static int rows_unite(struct log_row *rows, size_t *n, struct gm_err *err)
+{
+    size_t kept = 0;
+    qsort(rows, *n, sizeof *rows, row_compare);
+    for (size_t i = 0; i < *n; i++) {
+        const struct log_row *before = kept ? &rows[kept - 1] : NULL;
+        if (!before || strcmp(before->id, rows[i].id) != 0) {
+            rows[kept++] = rows[i];
+        } else if (rows[i].file->name) {
+            return node_error(rows[i].file, rows[i].node, err, "the id %s stands in %s:%u as well",
+                              rows[i].id, before->file->name, before->node->line);
+        }
+    }
+    *n = kept;
     return 0;
 }
 
-static int repairs_decode(struct log_rules *r, struct log_rule *rule, const json_t *from,
-                          struct gm_err *err)
+static const struct log_row *entry_find(const struct collected *c, const char *id)
 {
-    size_t n = json_array_size(from);
-    rule->repairs = arena_array(r->arena, n + 1, sizeof *rule->repairs);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *row = json_array_get(from, i);
-        int platform = word_index(platform_words, LOG_PLATFORMS,
-                                  json_string_value(json_object_get(row, "platform")));
-        struct log_repair repair = {(enum log_platform)platform, text_of(r, row, "says"),
-                                    text_of(r, row, "command")};
-        if (platform < 0 || !repair.text) {
-            return wrong(err, "a repair needs \"platform\" and \"says\"");
+    const struct log_row *rows = c->entries.items;
+    size_t low = 0, high = c->entries.n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (strcmp(rows[middle].id, id) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
-        rule->repairs[rule->n_repairs++] = repair;
     }
-    return 0;
+    return low < c->entries.n && strcmp(rows[low].id, id) == 0 ? &rows[low] : NULL;
 }
 
-static int rule_parts(struct log_rules *r, struct log_rule *rule, const json_t *row,
-                      struct gm_err *err)
+/* The patterns inside an entry that was replaced go with it. */
+static void patterns_of_replaced_drop(struct collected *c)
 {
-    int rc = elements_decode(r, &rule->all, json_object_get(row, "all"), err);
-    rc = rc < 0 ? rc : elements_decode(r, &rule->any, json_object_get(row, "any"), err);
-    rc = rc < 0 ? rc : elements_decode(r, &rule->none, json_object_get(row, "none"), err);
-    rc = rc < 0 ? rc : tests_decode(r, rule, json_object_get(row, "test"), err);
-    return rc < 0 ? rc : repairs_decode(r, rule, json_object_get(row, "repairs"), err);
+    size_t kept = 0;
+    for (size_t i = 0; i < c->patterns.n; i++) {
+        const struct log_row *row = &c->patterns.items[i];
+        const struct log_row *now = row->entry ? entry_find(c, row->entry->id) : NULL;
+        if (!row->entry || (now && now->node == row->entry->node)) {
+            c->patterns.items[kept++] = *row;
+        }
+    }
+    c->patterns.n = kept;
 }
 
-static int rule_decode(struct log_rules *r, const json_t *row, size_t index, struct gm_err *err)
+static int collected_unite(struct collected *c)
 {
-    struct log_rule *rule = &r->rules[index];
-    int confidence = word_index(confidence_words, 3,
-                                json_string_value(json_object_get(row, "confidence")));
-    rule->id = text_of(r, row, "id");
-    rule->cause = text_of(r, row, "cause");
-    rule->culprit = text_of(r, row, "culprit");
-    rule->says = text_of(r, row, "says");
-    rule->decides = text_of(r, row, "decides");
-    rule->rank = (int)json_integer_value(json_object_get(row, "rank"));
-    if (!rule->id || !rule->says || confidence < 0) {
-        return wrong(err, "\"id\", \"says\" and \"confidence\" are needed");
+    int rc = rows_unite(c->entries.items, &c->entries.n, c->err);
+    if (rc == 0) {
+        patterns_of_replaced_drop(c);
+        rc = rows_unite(c->patterns.items, &c->patterns.n, c->err);
     }
-    rule->confidence = (enum log_confidence)confidence;
-    int rc = rule_parts(r, rule, row, err);
-    return rc < 0 || rule->all.n || rule->any.n ? rc : wrong(err, "a rule without conditions");
+    return rc;
 }
 
 /* ------------------------------------------------------------------ loading */
 
-struct documents {
-    json_t *signatures[2], *verdicts[2];
-};
-
-static const char *const signature_areas[] = {"signatures", "signatures_dev"};
-static const char *const verdict_areas[] = {"verdicts", "verdicts_dev"};
-
-static int documents_read(struct kb *kb, struct documents *to, struct gm_err *err)
+static int built_in_collect(struct collected *c)
 {
-    for (int i = 0; i < 2; i++) {
-        if (kb_document(kb, signature_areas[i], &to->signatures[i], err) < 0 ||
-            kb_document(kb, verdict_areas[i], &to->verdicts[i], err) < 0) {
-            return err->code;
+    struct arena *a = c->rules->arena;
+    for (struct str rest = {log_packed, log_packed_n}; rest.n;) {
+        struct node_file *file = arena_alloc(a, sizeof *file);
+        *file = (struct node_file){.name = NULL};
+        if (node_unpack(a, &rest, &file->root) < 0) {
+            return gm_err_set(c->err, GM_ERR_FORMAT, "the built-in rule base is damaged");
+        }
+        int rc = file_collect(c, file);
+        if (rc < 0) {
+            return rc;
         }
     }
     return 0;
 }
 
-static void documents_drop(struct documents *d)
+static int patterns_decode(struct collected *c, struct log_literals *literals)
 {
-    for (int i = 0; i < 2; i++) {
-        json_decref(d->signatures[i]);
-        json_decref(d->verdicts[i]);
-    }
-}
-
-static const json_t *rows_of(const json_t *document)
-{
-    return json_object_get(document, "rows");
-}
-
-static size_t rows_count(json_t *const documents[2])
-{
-    return json_array_size(rows_of(documents[0])) + json_array_size(rows_of(documents[1]));
-}
-
-static int signatures_load(struct log_rules *r, const struct documents *d,
-                           struct literals *literals, struct gm_err *err)
-{
-    r->signatures = arena_array(r->arena, rows_count(d->signatures) + 1, sizeof *r->signatures);
-    for (int area = 0; area < 2; area++) {
-        const json_t *rows = rows_of(d->signatures[area]);
-        for (size_t i = 0; i < json_array_size(rows); i++) {
-            if (signature_decode(r, literals, json_array_get(rows, i), r->n_signatures++, err) < 0) {
-                return gm_err_wrap(err, "%s, row %zu", signature_areas[area], i + 1);
-            }
+    struct log_rules *r = c->rules;
+    r->signatures = arena_array(r->arena, c->patterns.n + 1, sizeof *r->signatures);
+    for (size_t i = 0; i < c->patterns.n; i++) {
+        int rc = log_pattern_decode(r, literals, &c->patterns.items[i], c->err);
+        if (rc < 0 && row_failed(c, rc) < 0) {
+            return rc;
         }
     }
     return 0;
 }
 
-static int verdicts_load(struct log_rules *r, const struct documents *d, struct gm_err *err)
+static int entries_decode(struct collected *c)
 {
-    r->rules = arena_array(r->arena, rows_count(d->verdicts) + 1, sizeof *r->rules);
-    for (int area = 0; area < 2; area++) {
-        const json_t *rows = rows_of(d->verdicts[area]);
-        for (size_t i = 0; i < json_array_size(rows); i++) {
-            if (rule_decode(r, json_array_get(rows, i), r->n_rules++, err) < 0) {
-                return gm_err_wrap(err, "%s, row %zu", verdict_areas[area], i + 1);
-            }
+    struct log_rules *r = c->rules;
+    r->rules = arena_array(r->arena, c->entries.n + 1, sizeof *r->rules);
+    for (size_t i = 0; i < c->entries.n; i++) {
+        int rc = log_entry_decode(r, &c->entries.items[i], c->err);
+        if (rc < 0 && row_failed(c, rc) < 0) {
+            return rc;
         }
     }
     return 0;
 }
 
-static int rules_decode(struct log_rules *r, const struct documents *d, struct gm_err *err)
+static int overrides_resolve(struct collected *c)
 {
-    struct literals literals = {0};
-    int rc = signatures_load(r, d, &literals, err);
-    rc = rc < 0 ? rc : verdicts_load(r, d, err);
-    rc = rc < 0 ? rc : subjects_decode(r, json_object_get(d->verdicts[0], "subjects"), err);
-    if (rc < 0) {
-        return rc;
+    struct log_rules *r = c->rules;
+    for (size_t i = 0; i < r->n_rules; i++) {
+        int rc = log_overrides_resolve(r, &r->rules[i], c->err);
+        if (rc < 0 && row_failed(c, rc) < 0) {
+            return rc;
+        }
     }
+    return 0;
+}
+
+static int names_check(struct collected *c)
+{
+    struct log_rules *r = c->rules;
+    for (size_t i = 0; i < r->n_rules; i++) {
+        int rc = log_names_check(r, &r->rules[i], c->err);
+        if (rc < 0 && row_failed(c, rc) < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Behind the literals of patterns those of tables and of screens. */
+static void literals_finish(struct log_rules *r, struct log_literals *literals)
+{
     for (size_t i = 0; i < TABLES; i++) {
-        VEC_PUSH(r->arena, &literals.texts, table_heads[i]);
-        VEC_PUSH(r->arena, &literals.owners, (uint32_t)(r->n_signatures + i));
+        VEC_PUSH(r->arena, &literals->texts, table_heads[i]);
+        VEC_PUSH(r->arena, &literals->owners, (uint32_t)(r->n_signatures + i));
     }
     for (size_t i = 0; i < screen_heads_count; i++) {
         size_t owner = r->n_signatures + TABLES + (size_t)screen_heads[i].screen;
-        VEC_PUSH(r->arena, &literals.texts, screen_heads[i].literal);
-        VEC_PUSH(r->arena, &literals.owners, (uint32_t)owner);
+        VEC_PUSH(r->arena, &literals->texts, screen_heads[i].literal);
+        VEC_PUSH(r->arena, &literals->owners, (uint32_t)owner);
     }
     screen_rows_prepare(r);
-    r->literals = literals.texts.items;
-    r->owners = literals.owners.items;
-    r->n_literals = literals.texts.n;
+    r->literals = literals->texts.items;
+    r->owners = literals->owners.items;
+    r->n_literals = literals->texts.n;
     r->filter = filter_build(r->arena, r->literals, r->n_literals);
-    return 0;
 }
 
-int log_rules_load(struct kb *kb, struct arena *a, struct log_rules **ret, struct gm_err *err)
+/* Rows first, then what they say of one another: without a row the rest would be told wrongly. */
+static int collected_decode(struct collected *c, struct log_literals *literals, bool checked)
 {
-    struct documents documents = {0};
-    struct log_rules *r = arena_alloc(a, sizeof *r);
-    struct gm_err mine;
-    r->arena = a;
-    r->kb = kb;
-    int rc = documents_read(kb, &documents, &mine);
-    rc = rc < 0 ? rc : rules_decode(r, &documents, &mine);
-    rc = rc == 0 && kb->folder ? words_load(r, &mine) : rc; // the built-in ones: when needed
-    documents_drop(&documents);
-    if (rc < 0) {
-        return gm_err_set(err, mine.code, "%s", mine.text);
+    int rc = patterns_decode(c, literals);
+    rc = rc < 0 ? rc : entries_decode(c);
+    if (rc < 0 || (c->problems && c->problems->n)) {
+        return rc;
     }
+    rc = overrides_resolve(c);
+    rc = rc < 0 || checked ? rc : names_check(c);
+    if (rc == 0 && !checked && !(c->problems && c->problems->n)) {
+        rc = log_order_check(c->rules, c->err);
+        rc = rc < 0 ? row_failed(c, rc) : 0;
+    }
+    return rc < 0 || !c->subjects
+               ? rc
+               : subjects_decode(c->rules, c->subjects_file, c->subjects, c->err);
+}
+
+/* The rows of all files, one for each id. */
+static int files_collect(struct collected *c, const struct node_files *files, bool built_in)
+{
+    int rc = built_in ? built_in_collect(c) : 0;
+    for (size_t i = 0; rc == 0 && i < files->n; i++) {
+        rc = file_collect(c, &files->items[i]);
+        rc = rc < 0 ? row_failed(c, rc) : 0;
+    }
+    if (rc == 0 && (c->entries.n > LOG_ENTRIES_MAX || c->patterns.n > LOG_PATTERNS_MAX)) {
+        rc = gm_err_set(c->err, GM_ERR_LIMIT, "more than %d entries or %d patterns",
+                        LOG_ENTRIES_MAX, LOG_PATTERNS_MAX);
+    }
+    return rc < 0 ? rc : collected_unite(c);
+}
+
+int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files, bool built_in,
+                       struct log_rules **ret, struct log_problems *problems, struct gm_err *err)
+{
+    struct log_rules *r = arena_alloc(a, sizeof *r);
+    struct log_literals literals = {0};
+    *r = (struct log_rules){.arena = a, .kb = kb};
+    struct collected c = {.rules = r, .problems = problems, .err = err};
     *ret = r;
-    return 0;
+    int rc = files_collect(&c, files, built_in);
+    rc = rc < 0 ? rc : collected_decode(&c, &literals, files->n == 0);
+    if (rc == 0) {
+        literals_finish(r, &literals);
+    }
+    return rc;
+}
+
+size_t log_patterns_of_files(const struct log_rules *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_signatures; i++) {
+        n += !r->signatures[i].built_in;
+    }
+    return n;
+}
+
+int log_rules_load(struct kb *kb, struct arena *a, const struct node_files *files,
+                   struct log_rules **ret, struct gm_err *err)
+{
+    struct gm_err mine;
+    const struct node_files none = {0};
+    int rc = log_rules_of_files(kb, a, files ? files : &none, true, ret, NULL, &mine);
+    rc = rc == 0 && kb->folder ? words_load(*ret, &mine) : rc; // the built-in ones: when needed
+    return rc < 0 ? gm_err_set(err, mine.code, "%s", mine.text) : 0;
 }
 
 void log_rules_close(struct log_rules *r)

@@ -359,32 +359,34 @@ static bool take_columns(struct log_screen_state *s, struct str line)
     return known > 0;
 }
 
+/* What a row of a query yields. */
+static const struct query_part {
+    const char *kind, *needs, *fields[5];
+} query_parts[] = {
+    {"gpu", "gpu", {"gpu", "index"}},
+    {"driver", "driver", {"driver"}},
+    {"capability", "arch", {"arch", "gpu", "index"}},
+    {"gpu-memory", "memory_total", {"memory_total", "memory_used", "memory_free", "index"}},
+    {"gpu-memory", "memory_used", {"memory_used", "memory_free", "index"}},
+    {"mig-mode", "mode", {"mode", "index"}},
+    {"compute-mode", "compute_mode", {"compute_mode", "index"}},
+    {"gpu-process", "process", {"process", "pid", "memory"}},
+};
+
 /* Fields of the row go into the facts that a table of nvidia-smi yields. */
 static void split_row(struct building *all, screen_take take, void *arg)
 {
-    static const struct {
-        const char *kind, *needs, *fields[5];
-    } parts[] = {
-        {"gpu", "gpu", {"gpu", "index"}},
-        {"driver", "driver", {"driver"}},
-        {"capability", "arch", {"arch", "gpu", "index"}},
-        {"gpu-memory", "memory_total", {"memory_total", "memory_used", "memory_free", "index"}},
-        {"gpu-memory", "memory_used", {"memory_used", "memory_free", "index"}},
-        {"mig-mode", "mode", {"mode", "index"}},
-        {"compute-mode", "compute_mode", {"compute_mode", "index"}},
-        {"gpu-process", "process", {"process", "pid", "memory"}},
-    };
     bool total = value_of(all, "memory_total") != NULL;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < sizeof query_parts / sizeof *query_parts; i++) {
         struct building b = {.rules = all->rules, .state = all->state};
-        for (size_t k = 0; k < 5 && parts[i].fields[k]; k++) {
-            const char *value = value_of(all, parts[i].fields[k]);
-            add(&b, parts[i].fields[k], str_of(value ? value : ""));
+        for (size_t k = 0; k < 5 && query_parts[i].fields[k]; k++) {
+            const char *value = value_of(all, query_parts[i].fields[k]);
+            add(&b, query_parts[i].fields[k], str_of(value ? value : ""));
         }
-        bool again = total && strcmp(parts[i].needs, "memory_used") == 0;
-        if (value_of(&b, parts[i].needs) && !again) {
+        bool again = total && strcmp(query_parts[i].needs, "memory_used") == 0;
+        if (value_of(&b, query_parts[i].needs) && !again) {
             add(&b, "vendor", STR("nvidia"));
-            take(arg, interned(b.rules, parts[i].kind), b.fields, b.n);
+            take(arg, interned(b.rules, query_parts[i].kind), b.fields, b.n);
         }
     }
 }
@@ -473,4 +475,44 @@ void screen_line(struct log_rules *r, struct log_screen_state *s, struct str lin
     if (++s->rows >= ROWS_MAX || s->foreign >= FOREIGN_MAX) {
         s->screen = SCREEN_NONE;
     }
+}
+
+/* ------------------------------------------------------------------ what there is */
+
+/* Whether a row's facts may have the field. */
+static bool row_yields(const struct screen_row *row, const char *field)
+{
+    static const char *const all[] = {"vendor", "index", "arch", "memory_used", "memory_total"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(all[i], field) == 0) {
+            return true;
+        }
+    }
+    return regex_names(row->text, field);
+}
+
+static bool part_yields(const struct query_part *part, const char *field)
+{
+    for (size_t k = 0; k < 5 && part->fields[k]; k++) {
+        if (strcmp(part->fields[k], field) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool screen_yields(const char *kind, const char *field)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].kind, kind) == 0 && (!field || row_yields(&rows[i], field))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof query_parts / sizeof *query_parts; i++) {
+        if (strcmp(query_parts[i].kind, kind) == 0 &&
+            (!field || part_yields(&query_parts[i], field))) {
+            return true;
+        }
+    }
+    return false;
 }

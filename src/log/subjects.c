@@ -5,32 +5,31 @@
 
 #include "log/internal.h"
 
-static int texts_decode(struct arena *a, const json_t *list, const char ***ret, size_t *ret_n)
+static int texts_decode(struct arena *a, const struct node *list, const char ***ret, size_t *ret_n)
 {
-    const char **texts = arena_array(a, json_array_size(list) + 1, sizeof *texts);
-    size_t n = 0;
-    for (; n < json_array_size(list); n++) {
-        const char *text = json_string_value(json_array_get(list, n));
-        if (!text) {
+    size_t n = list && list->kind == NODE_LIST ? list->n : 0;
+    const char **texts = arena_array(a, n + 1, sizeof *texts);
+    for (size_t i = 0; i < n; i++) {
+        texts[i] = list->items[i].text;
+        if (!texts[i]) {
             return -1;
         }
-        texts[n] = arena_strdup(a, text);
     }
     *ret = texts;
     *ret_n = n;
-    return 0;
+    return list ? 0 : -1;
 }
 
-int subjects_decode(struct log_rules *r, const json_t *from, struct gm_err *err)
+int subjects_decode(struct log_rules *r, const struct node_file *file, const struct node *from,
+                    struct gm_err *err)
 {
     struct log_subjects *s = &r->subjects;
-    json_int_t lines = json_integer_value(json_object_get(from, "lines"));
-    if (texts_decode(r->arena, json_object_get(from, "names"), &s->names, &s->n_names) < 0 ||
-        texts_decode(r->arena, json_object_get(from, "facts"), &s->facts, &s->n_facts) < 0 ||
-        lines < 0) {
-        return gm_err_set(err, GM_ERR_FORMAT, "\"subjects\": \"lines\", \"names\", \"facts\"");
+    const char *lines = node_text(from, "lines");
+    if (!lines || !str_u64(str_of(lines), &s->lines) ||
+        texts_decode(r->arena, node_get(from, "names"), &s->names, &s->n_names) < 0 ||
+        texts_decode(r->arena, node_get(from, "facts"), &s->facts, &s->n_facts) < 0) {
+        return node_error(file, from, err, "\"subjects\": \"lines\", \"names\", \"facts\"");
     }
-    s->lines = (uint64_t)lines;
     return 0;
 }
 

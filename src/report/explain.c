@@ -132,6 +132,8 @@ static json_t *repairs_json(const struct report_log *l, const struct log_candida
     for (size_t i = 0; c && i < c->n_repairs; i++) {
         json_t *item = json_object();
         set(item, "platform", text(l, log_platform_name(c->repairs[i].platform)));
+        set(item, "engine", text(l, c->repairs[i].engine));
+        set(item, "program", text(l, c->repairs[i].program));
         set(item, "text", text(l, c->repairs[i].text));
         set(item, "command", text(l, c->repairs[i].command));
         (void)json_array_append_new(list, item);
@@ -215,6 +217,7 @@ json_t *report_log_json(const struct report_log *l)
     set(doc, "cause", text(l, best ? best->cause : NULL));
     set(doc, "class", text(l, best ? report_log_class(best) : NULL));
     set(doc, "culprit", text(l, best && *best->culprit ? best->culprit : NULL));
+    set(doc, "entry", text(l, best ? best->rule : NULL));
     set(doc, "confidence", text(l, best ? log_confidence_name(best->confidence) : NULL));
     set(doc, "summary", text(l, report_log_summary(l, best)));
     set(doc, "evidence", evidence_json(l, best));

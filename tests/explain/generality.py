@@ -23,11 +23,12 @@ The last lines say how many texts the signatures match; --all names what is long
 import argparse
 import collections
 import importlib.util
-import json
 import random
 import re
 import sys
 from pathlib import Path
+
+import yaml
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -46,9 +47,12 @@ PERSONAL = {
     "a date": r"\b(?:19|20)\d\d-[01]\d-[0-3]\d\b|\b[0-2]\d:[0-5]\d:[0-5]\d\b",
 }
 def rows():
-    for area in ("signatures", "signatures_dev"):
-        for row in json.loads((TOP / "kb" / f"{area}.json").read_text(encoding="utf-8"))["rows"]:
-            yield row
+    """The patterns of kb/failures, those inside entries too."""
+    for path in sorted((TOP / "kb/failures").glob("*.yaml")):
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CBaseLoader)
+        yield from document.get("lines", ())
+        for entry in document.get("failures", ()):
+            yield from entry.get("lines", ())
 
 
 def texts():

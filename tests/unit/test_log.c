@@ -31,75 +31,86 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
 
 /* ------------------------------------------------------------------ a knowledge base */
 
-static const char signatures[] =
-    "{\"schema\":1,\"area\":\"signatures\",\"rows\":["
-    "{\"id\":\"load\",\"literal\":\"cannot load\",\"fact\":\"not-loaded\",\"fields\":{\"vendor\":\"v\"},"
-    " \"regex\":\"cannot load (?P<library>lib[\\\\w.]+)(?: of (?P<version>[\\\\d.]+))?\"},"
-    "{\"id\":\"oom\",\"literals\":[\"out of memory\",\"alloc_failed\"],\"fact\":\"memory\"},"
-    "{\"id\":\"quoted\",\"literal\":\"version \\\"\",\"regex\":\"version \\\"(?P<version>[^\\\"]+)\\\"\","
-    " \"fact\":\"version\"},"
-    "{\"id\":\"slow\",\"literal\":\"slow slow\",\"regex\":\"^(?:(?:\\\\w+)\\\\s?)+$\",\"fact\":\"slow\"},"
-    "{\"id\":\"arch\",\"literal\":\"arch \",\"regex\":\"arch (?P<arch>\\\\S+)\",\"fact\":\"arch\"},"
-    "{\"id\":\"arches\",\"literal\":\"list [\",\"regex\":\"list \\\\[(?P<arches>[^\\\\]]*)\",\"fact\":\"list\"},"
-    "{\"id\":\"drv\",\"literal\":\"driver \",\"regex\":\"driver (?P<driver>[\\\\d.]+)\",\"fact\":\"driver\"},"
-    "{\"id\":\"cu\",\"literal\":\"cuda \",\"regex\":\"cuda (?P<cuda>[\\\\d.]+)\",\"fact\":\"cuda\"},"
-    "{\"id\":\"asked\",\"literal\":\"works?\",\"regex\":\"works\\\\?\",\"fact\":\"memory\","
-    " \"refuted_by\":\"^yes\\\\b\"},"
-    "{\"id\":\"os\",\"literal\":\"windows\",\"fact\":\"platform\",\"fields\":{\"platform\":\"windows\"}}]}";
+static const char base[] =
+    "cause: c-general\n"
+    "lines:\n"
+    "- id: load\n"
+    "  literal: 'cannot load'\n"
+    "  fact: not-loaded\n"
+    "  fields: {vendor: v}\n"
+    "  regex: 'cannot load (?P<library>lib[\\w.]+)(?: of (?P<version>[\\d.]+))?'\n"
+    "- {id: oom, literals: ['out of memory', alloc_failed], fact: memory}\n"
+    "- {id: quoted, literal: 'version \"', regex: 'version \"(?P<version>[^\"]+)\"', fact: version}\n"
+    "- {id: slow, literal: 'slow slow', regex: '^(?:(?:\\w+)\\s?)+$', fact: slow}\n"
+    "- {id: arch, literal: 'arch ', regex: 'arch (?P<arch>\\S+)', fact: arch}\n"
+    "- {id: arches, literal: 'list [', regex: 'list \\[(?P<arches>[^\\]]*)', fact: list}\n"
+    "- {id: drv, literal: 'driver ', regex: 'driver (?P<driver>[\\d.]+)', fact: driver}\n"
+    "- {id: cu, literal: 'cuda ', regex: 'cuda (?P<cuda>[\\d.]+)', fact: cuda}\n"
+    "- {id: asked, literal: 'works?', regex: 'works\\?', fact: memory, refuted_by: '^yes\\b'}\n"
+    "- {id: os, literal: windows, fact: platform, fields: {platform: windows}}\n"
+    "failures:\n"
+    "- {id: arch-rule, all: [list], test: arch-not-in-list, confidence: certain, culprit: '{arch}',\n"
+    "   says: '{arch} of {arches}'}\n"
+    "- {id: drv-rule, all: [cuda], test: [driver-below-cuda], confidence: certain,\n"
+    "   culprit: '{driver}', says: s}\n"
+    "- id: general\n"
+    "  all: [not-loaded]\n"
+    "  shows: hint\n"
+    "  confidence: possible\n"
+    "  culprit: '{library}'\n"
+    "  says: '{nothing|library} {not closed'\n"
+    "  decides: ask\n"
+    "  repairs:\n"
+    "  - {platform: windows, says: w}\n"
+    "  - {platform: linux, says: l, command: 'do {library}'}\n"
+    "  - {says: a}\n"
+    "- id: near-rule\n"
+    "  all: [not-loaded, {fact: memory, near: 2}]\n"
+    "  shows: reason\n"
+    "  overrides: [special]\n"
+    "  confidence: likely\n"
+    "  culprit: x\n"
+    "  says: n\n"
+    "- id: special\n"
+    "  all:\n"
+    "  - {fact: [not-loaded, version], library: '^LIBCUDNN', not: {version: '^9'}}\n"
+    "  any: [memory, not-loaded]\n"
+    "  confidence: certain\n"
+    "  culprit: '{library}'\n"
+    "  says: s\n";
 
-static const char verdicts[] =
-    "{\"schema\":1,\"area\":\"verdicts\",\"rows\":["
-    "{\"id\":\"arch-rule\",\"cause\":\"c-arch\",\"all\":[\"list\"],\"test\":\"arch-not-in-list\",\"rank\":60,"
-    " \"confidence\":\"certain\",\"culprit\":\"{arch}\",\"says\":\"{arch} of {arches}\",\"repairs\":[]},"
-    "{\"id\":\"drv-rule\",\"cause\":\"c-driver\",\"all\":[\"cuda\"],\"test\":[\"driver-below-cuda\"],\"rank\":60,"
-    " \"confidence\":\"certain\",\"culprit\":\"{driver}\",\"says\":\"s\",\"repairs\":[]},"
-    "{\"id\":\"general\",\"cause\":\"c-general\",\"all\":[\"not-loaded\"],\"rank\":50,"
-    " \"confidence\":\"possible\",\"culprit\":\"{library}\",\"says\":\"{nothing|library} {not closed\","
-    " \"decides\":\"ask\",\"repairs\":[{\"platform\":\"windows\",\"says\":\"w\"},"
-    " {\"platform\":\"linux\",\"says\":\"l\",\"command\":\"do {library}\"},{\"platform\":\"any\",\"says\":\"a\"}]},"
-    "{\"id\":\"memory-rule\",\"cause\":null,\"all\":[\"memory\"],\"none\":[\"not-loaded\"],\"rank\":40,"
-    " \"confidence\":\"likely\",\"culprit\":\"x\",\"says\":\"m\",\"repairs\":[]},"
-    "{\"id\":\"near-rule\",\"cause\":\"c-near\",\"all\":[\"not-loaded\",{\"fact\":\"memory\",\"near\":2}],"
-    " \"rank\":80,\"confidence\":\"likely\",\"culprit\":\"x\",\"says\":\"n\",\"repairs\":[]},"
-    "{\"id\":\"special\",\"cause\":\"c-special\","
-    " \"all\":[{\"fact\":[\"not-loaded\",\"other\"],\"library\":\"^LIBCUDNN\",\"!version\":\"^9\"}],"
-    " \"any\":[\"memory\",\"not-loaded\"],\"rank\":70,\"confidence\":\"certain\",\"culprit\":\"{library}\","
-    " \"says\":\"s\",\"repairs\":[]}]}";
-
-static const char empty[] = "{\"schema\":1,\"area\":\"%s\",\"rows\":[]}";
+static const char other_base[] =
+    "cause: none\n"
+    "failures:\n"
+    "- {id: memory-rule, all: [memory], none: [not-loaded], shows: symptom, confidence: likely,\n"
+    "   culprit: x, says: m}\n";
 
 struct world {
     struct fixture f;
-    char folder[40];
+    struct node_file files[2];
     struct log_rules *rules;
 };
 
-static void write_file(const char *folder, const char *area, const char *text)
+static int rules_read(struct world *w)
 {
-    char path[100];
-    (void)snprintf(path, sizeof path, "%s/%s.json", folder, area);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    (void)fprintf(file, text, area);
-    assert_int_equal(fclose(file), 0);
+    int rc = node_read_yaml(&w->f.arena, "base.yaml", str_of(base), &w->files[0], &w->f.err);
+    rc = rc < 0 ? rc
+                : node_read_yaml(&w->f.arena, "other.yaml", str_of(other_base), &w->files[1],
+                                 &w->f.err);
+    struct node_files files = {w->files, 2};
+    return rc < 0 ? rc
+                  : log_rules_of_files(&w->f.kb, &w->f.arena, &files, false, &w->rules, NULL,
+                                       &w->f.err);
 }
-
-static const char *const areas[] = {"signatures", "verdicts", "signatures_dev", "verdicts_dev"};
 
 static int setup_world(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
-    memcpy(w->folder, "/tmp/gpumend-test-log-XXXXXX", 29);
-    assert_non_null(mkdtemp(w->folder));
-    write_file(w->folder, areas[0], signatures);
-    write_file(w->folder, areas[1], verdicts);
-    write_file(w->folder, areas[2], empty);
-    write_file(w->folder, areas[3], empty);
+    assert_non_null(w);
     arena_init(&w->f.arena, 0, NULL, NULL);
     w->f.root = ROOT_EMPTY;
     if (root_open(&w->f.root, "/", &w->f.err) < 0 ||
-        kb_open(&w->f.kb, &w->f.arena, &w->f.root, w->folder, &w->f.err) < 0 ||
-        log_rules_load(&w->f.kb, &w->f.arena, &w->rules, &w->f.err) < 0) {
+        kb_open(&w->f.kb, &w->f.arena, &w->f.root, NULL, &w->f.err) < 0 || rules_read(w) < 0) {
         fail_msg("%s", w->f.err.text);
     }
     *state = w;
@@ -109,12 +120,6 @@ static int setup_world(void **state)
 static int teardown_world(void **state)
 {
     struct world *w = *state;
-    for (size_t i = 0; i < 4; i++) {
-        char path[100];
-        (void)snprintf(path, sizeof path, "%s/%s.json", w->folder, areas[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(w->folder);
     log_rules_close(w->rules);
     root_close(&w->f.root);
     arena_release(&w->f.arena);
@@ -401,7 +406,7 @@ static void test_built_in(void **state)
     struct fixture *f = *state;
     struct log_rules *r;
     struct gm_err err;
-    assert_int_equal(log_rules_load(&f->kb, &f->arena, &r, &err), 0);
+    assert_int_equal(log_rules_load(&f->kb, &f->arena, NULL, &r, &err), 0);
     assert_true(r->n_signatures > 0 && r->n_rules > 0);
     for (size_t i = 0; i < r->n_signatures; i++) {
         struct log_signature *s = &r->signatures[i];
@@ -427,6 +432,120 @@ static void test_built_in(void **state)
     log_rules_close(r);
 }
 
+/* ------------------------------------------------------------------ what files add */
+
+/* The error of a file that is laid over what is built in, or "". */
+static const char *refused(struct fixture *f, const char *text)
+{
+    struct node_file *file = arena_alloc(&f->arena, sizeof *file);
+    struct log_rules *r = NULL;
+    f->err.text[0] = '\0';
+    if (node_read_yaml(&f->arena, "x.yaml", str_of(text), file, &f->err) == 0) {
+        struct node_files files = {file, 1};
+        if (log_rules_load(&f->kb, &f->arena, &files, &r, &f->err) == 0) {
+            f->err.text[0] = '\0';
+        }
+        log_rules_close(r);
+    }
+    return f->err.text;
+}
+
+#define ENTRY(id) "- {id: " id ", lines: [{literal: 'is no line of a log'}], confidence: likely, says: s"
+
+/* Whatever of a file cannot be used is an error that names the file and the line. */
+static void test_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"cause: c\nfailures:\n" ENTRY("new") "}\n", ""},
+        {"cause: c\nfailures:\n" ENTRY("new") ", overrides: [dev-802]}\n", ""},
+        {"cause: c\nfailures:\n\n" ENTRY("new") ", colour: red}\n", "x.yaml:4: unknown key \"colour\""},
+        {"cause: c\nlines:\n- id: a\n  fact: a\n  literal: 'some text'\n  regex: 'a(b'\n",
+         "x.yaml:6: expression, at 3: missing closing parenthesis"},
+        {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [nobody]}\n",
+         "x.yaml:3: a overrides nobody, which is not an entry"},
+        {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [b]}\n" ENTRY("b") ", overrides: [a]}\n",
+         "x.yaml:3: overrides go in a circle: a -> b -> a"},
+        {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [b]}\n"
+         "- {id: b, all: [a, platform], confidence: likely, says: s}\n",
+         "x.yaml:4: b can never win: a, which overrides it, holds wherever it does"},
+        {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [b], none: [platform]}\n"
+         "- {id: b, all: [a, platform], confidence: likely, says: s}\n", ""},
+        {"cause: c\nfailures:\n" ENTRY("a") "}\n" ENTRY("a") "}\n",
+         "x.yaml:4: the id a stands in x.yaml:3 as well"},
+        {"cause: c\nfailures:\n- {id: a, all: [no-such-fact], confidence: likely, says: s}\n",
+         "x.yaml:3: a: nothing yields the fact \"no-such-fact\""},
+        {"cause: c\nfailures:\n- {id: a, all: [{fact: platform, colour: x}], confidence: likely, says: s}\n",
+         "x.yaml:3: a: \"platform\" has no field \"colour\""},
+        {"cause: c\nfailures:\n" ENTRY("a") ", test: nothing}\n", "x.yaml:3: there is no test nothing"},
+        {"cause: c\nfailures:\n" ENTRY("a") ", repairs: [{platform: beos, says: s}]}\n",
+         "x.yaml:3: \"beos\" is not a value of \"platform\""},
+        {"failures:\n" ENTRY("a") "}\n", "x.yaml:2: failures need a \"cause\" above them"},
+        {"cause: c\ncause: d\n", "x.yaml:2: the key stands twice in one mapping"},
+        {"cause: &a c\n", "x.yaml:1: anchors and aliases are not read here"},
+        {"cause: !!str c\n", "x.yaml:1: tags are not read here"},
+        {"cause: c\n---\ncause: d\n", "x.yaml:2: a second document is not read"},
+        {"%YAML 1.1\n---\ncause: c\n", "x.yaml:1: directives are not read here"},
+        {"cause: [c\n", "x.yaml:2: it is not YAML: did not find expected ',' or ']'"},
+        {"", "x.yaml:1: it is empty"},
+        {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "x.yaml:1: it is larger or nested deeper than is read"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(refused(f, cases[i].text), cases[i].why);
+    }
+}
+
+/* An id that is built in is replaced, with the patterns that stand in it; all else stays. */
+static void test_replaced(void **state)
+{
+    struct fixture *f = *state;
+    static const char text[] = "cause: c-mine\nfailures:\n- {id: dev-802, all: [cuda-not-ready], "
+                               "confidence: certain, says: mine, overrides: []}\n";
+    struct node_file file;
+    struct node_files files = {&file, 1};
+    struct log_rules *r = NULL, *plain = NULL;
+    assert_int_equal(node_read_yaml(&f->arena, "x.yaml", str_of(text), &file, &f->err), 0);
+    assert_int_equal(log_rules_load(&f->kb, &f->arena, NULL, &plain, &f->err), 0);
+    if (log_rules_load(&f->kb, &f->arena, &files, &r, &f->err) < 0) {
+        fail_msg("%s", f->err.text);
+    }
+    assert_int_equal(r->n_rules, plain->n_rules);
+    size_t mine = 0;
+    for (size_t i = 0; i < r->n_rules; i++) {
+        mine += strcmp(r->rules[i].says, "mine") == 0;
+        assert_string_equal(r->rules[i].id, plain->rules[i].id);
+    }
+    assert_int_equal(mine, 1);
+    log_rules_close(r);
+    log_rules_close(plain);
+}
+
+/* Packed bytes that end too early are no tree. */
+static void test_packed(void **state)
+{
+    struct fixture *f = *state;
+    struct node_file file;
+    static const char *const none[] = {NULL}, *const no_says[] = {"says", NULL};
+    assert_int_equal(node_read_yaml(&f->arena, "x.yaml", str_of(base), &file, &f->err), 0);
+    struct str bytes = node_pack(&f->arena, &file.root, none), rest = bytes;
+    struct node tree;
+    assert_int_equal(node_unpack(&f->arena, &rest, &tree), 0);
+    assert_int_equal(rest.n, 0);
+    struct str again = node_pack(&f->arena, &tree, none);
+    assert_true(again.n == bytes.n && memcmp(again.s, bytes.s, bytes.n) == 0);
+    for (size_t n = 0; n < bytes.n; n++) {
+        rest = (struct str){bytes.s, n};
+        assert_true(node_unpack(&f->arena, &rest, &tree) < 0);
+    }
+    rest = node_pack(&f->arena, &file.root, no_says);
+    assert_int_equal(node_unpack(&f->arena, &rest, &tree), 0);
+    const struct node *first = &node_get(&tree, "failures")->items[0];
+    assert_null(node_get(first, "says"));
+    assert_string_equal(node_text(first, "id"), "arch-rule");
+}
+
 #define WORLD_TEST(f) cmocka_unit_test_setup_teardown(f, setup_world, teardown_world)
 
 int main(void)
@@ -442,6 +561,9 @@ int main(void)
         WORLD_TEST(test_judged),
         WORLD_TEST(test_texts),
         cmocka_unit_test_setup_teardown(test_built_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_packed, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

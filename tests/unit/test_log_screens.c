@@ -161,7 +161,7 @@ static void test_screens(void **state)
 {
     struct fixture *f = *state;
     struct log_rules *rules = NULL;
-    assert_int_equal(log_rules_load(&f->kb, &f->arena, &rules, &f->err), 0);
+    assert_int_equal(log_rules_load(&f->kb, &f->arena, NULL, &rules, &f->err), 0);
     for (size_t i = 0; i < sizeof screens / sizeof *screens; i++) {
         const char *got = told(f, rules, screens[i].text);
         if (strcmp(got, screens[i].facts) != 0) {
@@ -218,7 +218,7 @@ static void test_names(void **state)
 {
     struct fixture *f = *state;
     struct log_rules *rules = NULL;
-    assert_int_equal(log_rules_load(&f->kb, &f->arena, &rules, &f->err), 0);
+    assert_int_equal(log_rules_load(&f->kb, &f->arena, NULL, &rules, &f->err), 0);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct log_target target = {0};
         bool known = gpu_by_name(rules, names[i].name, &target) != NULL;
