@@ -166,7 +166,9 @@ const struct cli_command cli_kb = {
             "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver 535\".\n"
             "A question that the base cannot answer gets \"not known\" and exit status 3.\n"
             "\n"
-            "`kb arch` prints the GPU architectures that files carry code for.",
+            "`kb arch` prints the GPU architectures that files carry code for.\n"
+            "`kb lint` checks files of failures, which explain --kb adds to the built-in ones, or\n"
+            "without DIR what is built in.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = kb_run,
