@@ -113,7 +113,7 @@ void diag_soften_parts(struct diag *d)
 
 static bool is_judged(const struct model_process *p)
 {
-    return p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);
+    return p->ldso && !p->error && !p->unsure && (p->unknown.n == 0 || p->imported.n);
 }
 
 static enum diag_verdict verdict_of_one(struct diag *d, const struct model_process *p)

@@ -411,6 +411,16 @@ static void note_managed(struct diag *d)
                                 env->executable));
 }
 
+static void note_once(struct diag *d, const char *text)
+{
+    for (size_t i = 0; i < d->report->notes.n; i++) {
+        if (strcmp(d->report->notes.items[i], text) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(d->a, &d->report->notes, text);
+}
+
 static void say_notes(struct diag *d)
 {
     note_managed(d);
@@ -428,7 +438,7 @@ static void say_notes(struct diag *d)
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         for (size_t k = 0; k < p->unknown.n; k++) {
-            VEC_PUSH(d->a, &d->report->notes, p->unknown.items[k]);
+            note_once(d, p->unknown.items[k]);
         }
         if (p->error) {
             VEC_PUSH(d->a, &d->report->notes, p->error);
@@ -459,6 +469,9 @@ static bool looked(const struct model *m)
     bool looked = m->processes.n == 0 && !m->host_elsewhere && devices_are_known(m);
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct model_process *p = m->processes.items[i];
+        if (p->unsure) {
+            return false;
+        }
         looked |= p->ldso && !p->error && (p->unknown.n == 0 || p->imported.n);
     }
     return looked;

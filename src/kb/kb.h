@@ -134,7 +134,7 @@ enum kb_when {
 enum kb_missing {
     KB_MISSING_FAIL, // the import fails
     KB_MISSING_STOP, // the rest of the step (or of the group of steps) is given up, silently
-    KB_MISSING_SKIP, // that one is passed over
+    KB_MISSING_SKIP, // that one is passed over; an extension that is there has to load
     KB_MISSING_WARN, // a feature that not every program uses is lost: worth a warning
 };
 

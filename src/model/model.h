@@ -80,6 +80,7 @@ struct model_process {
     const char *error;
     VEC(struct model_attempt) attempts;
     VEC(const char *) unknown;  // imports that could not be modelled, one sentence each
+    bool unsure; // ... of them one that others here depend on: nothing of this process is fine
     VEC(const char *) imported; // distributions, in the order of their import
     const char *part_of; // the application whose part this script imports by itself, or NULL
     bool fatal;                 // something at import failed: later steps do not happen

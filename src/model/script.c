@@ -90,6 +90,17 @@ static const struct py_dist *find_import(struct model *m, const char *name,
     return dist ? dist : py_env_by_dist(m->env, name);
 }
 
+/* Whether what the import loads is known of a release, installed or not. */
+static bool is_row_of_any(const struct model *m, const char *name)
+{
+    for (size_t i = 0; i < m->imports.n; i++) {
+        if (name_is(&m->imports.rows[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the package is there, and what its import loads is known. */
 static bool is_known(struct model *m, const char *name)
 {
@@ -230,6 +241,13 @@ static const char *recorded_module(struct run *r, const struct imported *by, con
     return NULL;
 }
 
+/* What an import loads is not known here: the process cannot be called fine. */
+static void note_unsure(struct run *r, const char *text)
+{
+    r->out->unsure = true;
+    VEC_PUSH(r->m->arena, &r->out->unknown, text);
+}
+
 static bool step_extension(struct run *r, struct imported *by, const struct kb_step *s)
 {
     struct py_module module;
@@ -241,8 +259,12 @@ static bool step_extension(struct run *r, struct imported *by, const struct kb_s
     if (!file) {
         if (module.foreign) {
             note_foreign(r->m, by, s->module, module.foreign);
+        } else if (!s->optional && s->missing == KB_MISSING_FAIL) {
+            note_unsure(r, arena_printf(r->m->arena, "%s %s has no module %s, so that it is another "
+                                                     "build, and what it loads is not known",
+                                        by->dist->name, by->dist->version, s->module));
         }
-        return s->optional || !module.foreign; // without the file: another build, nothing to load
+        return s->optional || !module.foreign;
     }
     const char **names = arena_array(r->m->arena, 1, sizeof *names);
     names[0] = file;
@@ -399,6 +421,7 @@ static const char *cdll_file(struct run *r, const struct imported *by, const str
     return path                                            ? path
            : missing && is_recorded(r, by, missing)        ? missing
            : missing && s->missing == KB_MISSING_WARN      ? missing
+           : missing && !s->optional && strchr(s->file, '{') ? missing // no other one is tried
                                                            : NULL;
 }
 
@@ -974,6 +997,9 @@ static bool do_import(struct run *r, const char *name)
     if (!dist || !row) {
         if (r->depth == 0) {
             import_unknown(r, name);
+        } else if (dist && is_row_of_any(r->m, name)) {
+            note_unsure(r, arena_printf(r->m->arena, "what the import of %s %s loads is not known",
+                                        dist->name, dist->version));
         }
         return true; // a requirement of a package is not judged here
     }

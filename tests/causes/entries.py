@@ -129,7 +129,34 @@ def unknown_package(t):
     t.dist("paddlepaddle-gpu", "2.6.2", ["paddle/libs/libphi.so"])
 
 
+def jaxlib(t, version, module):
+    t.python()
+    t.dist("jax", version, [], requires=["jaxlib"])
+    t.put(t.site + "/jax/__init__.py", "")
+    t.put(t.site + "/jaxlib/__init__.py", "")
+    extension(t, "jaxlib/" + module)
+    t.dist("jaxlib", version, [])
+
+
+def module_that_is_not_there(t):
+    """The module that the rows name for this release is neither there nor recorded."""
+    jaxlib(t, "0.9.1", "_renamed")
+
+
+def release_that_is_not_known(t):
+    """A library of JAX from before the releases that the rows are for."""
+    jaxlib(t, "0.4.30", "xla_extension")
+    t.remove(t.site + "/jaxlib-0.4.30.dist-info/RECORD")
+    t.remove(t.site + "/jaxlib-0.4.30.dist-info/METADATA")
+    t.real(t.site + "/jaxlib-0.4.30.dist-info").rmdir()
+    t.dist("jaxlib", "0.3.25", [])
+
+
 ENTRIES = {
+    "entries-without-their-module": (module_that_is_not_there, {"jax": (None, "unknown")},
+                                     "unknown"),
+    "entries-of-an-unknown-release": (release_that_is_not_known, {"jax": (None, "unknown")},
+                                      "unknown"),
     "entries-that-are-not-known": (unknown_package, {}, "unknown"),
     "entries-of-jax": (jax, {"jax": (None, "ok")}),
     "entries-without-a-framework": (nothing_of_the_framework, {
