@@ -178,6 +178,22 @@ def jax_runs_without_nccl(t, bad):
     return jax(t, without=["nccl", "cufft"] if bad else ["nccl"])
 
 
+@case("library-missing", "lib-missing", "libjax_common.so", evidence="jaxlib/xla_extension",
+      repair="provides libjax_common")
+def jaxlib_before_0_6_1(t, bad):
+    """Its module is jaxlib.xla_extension; that of later releases is not there."""
+    t.python()
+    for name, paths in (("jax", []), ("jaxlib", ["jaxlib/xla_extension.so",
+                                                 "jaxlib/libjax_common.so"])):
+        t.put("%s/%s/__init__.py" % (t.site, name), "")
+        for path in paths:
+            t.lib("%s/%s" % (t.site, path), soname=None, runpath="$ORIGIN/",
+                  needed=["libjax_common.so"] if "xla" in path else [])
+        t.dist(name, "0.6.0", paths)
+    if bad:
+        t.remove(t.site + "/jaxlib/libjax_common.so")
+
+
 # ---- numba-cuda -----------------------------------------------------------------------------
 
 def numba_cuda(t, bad, part, **wants):
@@ -251,6 +267,42 @@ def bitsandbytes_exact(t, bad):
     t.put(t.site + "/bitsandbytes/__init__.py", "")
     t.lib(t.site + "/bitsandbytes/libbitsandbytes_cuda126.so")
     t.dist("bitsandbytes", "0.48.2", [])
+
+
+def bitsandbytes_042(t, bad, cuda):
+    """Where torch finds a GPU, a library that does not load ends the import before 0.43.1."""
+    t.python().torch_for("cuda", cuda)
+    t.put(t.site + "/bitsandbytes/__init__.py", "")
+    t.lib(t.site + "/bitsandbytes/libbitsandbytes_cuda121.so", needed=["libcudart.so.12"])
+    t.dist("bitsandbytes", "0.42.0", ["bitsandbytes/libbitsandbytes_cuda121.so"])
+    t.cudart("libcudart.so.11.0" if bad else "libcudart.so.12")
+
+
+@case("library-wrong-major", "wrong-major", "libcudart.so.12", severity="error",
+      evidence="CUDA Setup failed despite GPU being available", repair="nvidia-cuda-runtime-cu12")
+def bitsandbytes_ends_its_import(t, bad):
+    bitsandbytes_042(t, bad, "12.1")
+
+
+@case("library-missing", "lib-missing", "/opt/venv/*/libbitsandbytes_cuda124.so", severity="error",
+      evidence="CUDA Setup failed despite GPU being available", repair="bitsandbytes")
+def bitsandbytes_without_its_file(t, bad):
+    """No other file is tried beside a torch for CUDA 12.4."""
+    bitsandbytes_042(t, False, "12.4" if bad else "12.1")
+
+
+# ---- torchvision ----------------------------------------------------------------------------
+
+@case("library-missing", "lib-missing", "libnvjpeg.so.12", severity="warning",
+      evidence="the operators of torchvision.ops", repair="provides libnvjpeg")
+def torchvision_before_0_17(t, bad):
+    """extension.py passes over an OSError, so that the import goes on without the operators."""
+    t.python().torch("2.1.2")
+    t.put(t.site + "/torchvision/__init__.py", "")
+    t.lib(t.site + "/torchvision/_C.so", soname=None, needed=["libnvjpeg.so.12"])
+    t.dist("torchvision", "0.16.2", ["torchvision/_C.so"])
+    if not bad:
+        t.lib(SYSTEM + "/libnvjpeg.so.12")
 
 
 # ---- torch ----------------------------------------------------------------------------------

@@ -80,18 +80,36 @@ def bitsandbytes_for_the_nearest_rocm(t, bad):
 ORT_NEEDS = ["libhipblas.so.3", "libMIOpen.so.1", "libamdhip64.so.7"]
 
 
-@case("library-missing", "lib-missing", "libhipblas.so.3", evidence="ROCMExecutionProvider",
-      repair="^apt-get install hipblas miopen-hip hip-runtime-amd$")
-def onnxruntime_for_rocm(t, bad):
+def onnxruntime(t, provider, dist, version, needed):
+    """The provider takes Provider_GetHost from a library that onnxruntime has made global before."""
     amd(t)
+    host = [{"name": "Provider_GetHost"}]
     capi = t.site + "/onnxruntime/capi/"
     for folder in (capi, t.site + "/onnxruntime/"):
         t.put(folder + "__init__.py", "")
     t.lib(capi + "onnxruntime_pybind11_state.so", soname=None)
-    t.lib(capi + "libonnxruntime_providers_shared.so")
-    t.lib(capi + "libonnxruntime_providers_rocm.so", needed=ORT_NEEDS, runpath="/opt/rocm/lib")
-    t.dist("onnxruntime-rocm", "1.22.2.post3", [])
+    t.lib(capi + "libonnxruntime_providers_shared.so", defs=host)
+    t.lib(capi + "libonnxruntime_providers_%s.so" % provider, needed=needed, undef=host,
+          runpath="/opt/rocm/lib")
+    t.dist(dist, version, [])
+
+
+@case("library-missing", "lib-missing", "libhipblas.so.3", evidence="ROCMExecutionProvider",
+      repair="^apt-get install hipblas miopen-hip hip-runtime-amd$")
+def onnxruntime_for_rocm(t, bad):
+    onnxruntime(t, "rocm", "onnxruntime-rocm", "1.22.2.post3", ORT_NEEDS)
     for name in () if bad else ORT_NEEDS:
+        t.lib("/opt/rocm/lib/" + name)
+
+
+MIGRAPHX_NEEDS = ["libmigraphx_c.so.3", "libamdhip64.so.7"]
+
+
+@case("library-missing", "lib-missing", "libmigraphx_c.so.3", evidence="MIGraphXExecutionProvider",
+      repair="apt-get install .*hip-runtime-amd")
+def onnxruntime_for_migraphx(t, bad):
+    onnxruntime(t, "migraphx", "onnxruntime-migraphx", "1.27.1", MIGRAPHX_NEEDS)
+    for name in () if bad else MIGRAPHX_NEEDS:
         t.lib("/opt/rocm/lib/" + name)
 
 
