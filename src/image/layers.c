@@ -42,6 +42,12 @@ static struct layer_node *child(const struct layers *l, const struct layer_node 
     return n && !n->gone ? n : NULL;
 }
 
+struct layer_node *layers_child(const struct layers *l, const struct layer_node *up,
+                                const char *name)
+{
+    return child(l, up, name);
+}
+
 static bool is_seen(const struct layer_node *n)
 {
     return !n->gone && !n->whiteout;
@@ -442,6 +448,7 @@ static void take_entry(struct walk *w, struct archive_entry *e, struct layer_fil
     struct entry n = {
         e, file, str_printable(&w->scratch, raw), clean_name(&w->scratch, raw), NULL, false};
     w->l->n_outside += n.name.climbs;
+    w->l->n_unnamed += !archive_entry_pathname(e);
     if (n.name.too_long) {
         refuse(w, "has the name %.60s..., which is too long for a file system", n.shown);
     } else if (*n.name.last) { // else it is the top
@@ -482,6 +489,17 @@ static la_ssize_t read_outer(struct archive *ar, struct source *s, uint64_t left
     return (la_ssize_t)n;
 }
 
+static la_ssize_t read_feed(struct archive *ar, struct source *s, const void **ret)
+{
+    size_t n = 0;
+    if (!s->place->feed->next(s->place->feed->arg, ret, &n)) {
+        archive_set_error(ar, EIO, "it cannot be put together");
+        return -1;
+    }
+    s->at += n;
+    return (la_ssize_t)n;
+}
+
 static void tell_progress(struct layers *l, uint64_t n)
 {
     l->done += n;
@@ -497,6 +515,9 @@ static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
     ssize_t n;
     if (s->place->outer) {
         return read_outer(ar, s, left, ret);
+    }
+    if (s->place->feed) {
+        return read_feed(ar, s, ret);
     }
     do {
         n = pread(s->place->fd, s->block, left < BLOCK ? (size_t)left : BLOCK,
@@ -519,7 +540,7 @@ static la_int64_t skip_block(struct archive *ar, void *arg, la_int64_t wanted)
     (void)ar;
     uint64_t left = s->place->size - s->at;
     uint64_t n = wanted > 0 && (uint64_t)wanted < left ? (uint64_t)wanted : left;
-    n = s->digest.wanted ? 0 : n;
+    n = s->digest.wanted || s->place->feed ? 0 : n;
     s->at += n;
     if (!s->place->outer) {
         tell_progress(s->l, n);
@@ -791,16 +812,26 @@ static uint64_t packed_bytes(const struct layers *l, const struct layer_place *p
     return place->outer ? place->outer->size : place->size;
 }
 
-int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
+int layers_read(struct layers *l, const struct layer_place *place, struct layer_node *ret_top,
+                struct gm_err *err)
 {
     l->packed += packed_bytes(l, place);
     VEC_PUSH(l->arena, &l->places, *place);
-    struct layer_node top = {.name = "", .type = SNAP_DIR};
-    struct pass p = {.walk = {.l = l, .top = &top, .layer = (uint16_t)(l->places.n - 1)},
+    *ret_top = (struct layer_node){.name = "", .type = SNAP_DIR};
+    struct pass p = {.walk = {.l = l, .top = ret_top, .layer = (uint16_t)(l->places.n - 1)},
                      .each = index_entry};
     int rc = read_layer(&p, place, &place->digest, err);
     if (rc == 0) {
         check_replaced(&p.walk);
+    }
+    return rc;
+}
+
+int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
+{
+    struct layer_node top;
+    int rc = layers_read(l, place, &top, err);
+    if (rc == 0) {
         lay_over(l, l->root, &top);
     }
     return rc;
@@ -891,11 +922,12 @@ static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
     return rc;
 }
 
-int layers_add_folder(struct layers *l, struct root *r, const char *folder, struct gm_err *err)
+int layers_read_folder(struct layers *l, struct root *r, const char *folder,
+                       struct layer_node *ret_top, struct gm_err *err)
 {
     VEC_PUSH(l->arena, &l->places, (struct layer_place){.root = r, .folder = folder, .fd = -1});
-    struct layer_node top = {.name = "", .type = SNAP_DIR};
-    struct folder_walk f = {.walk = {.l = l, .top = &top, .layer = (uint16_t)(l->places.n - 1)},
+    *ret_top = (struct layer_node){.name = "", .type = SNAP_DIR};
+    struct folder_walk f = {.walk = {.l = l, .top = ret_top, .layer = (uint16_t)(l->places.n - 1)},
                             .place = &l->places.items[l->places.n - 1],
                             .entry = archive_entry_new(),
                             .err = err};
@@ -904,6 +936,13 @@ int layers_add_folder(struct layers *l, struct root *r, const char *folder, stru
     }
     int rc = walk_folder(&f, "", 0);
     archive_entry_free(f.entry);
+    return rc;
+}
+
+int layers_add_folder(struct layers *l, struct root *r, const char *folder, struct gm_err *err)
+{
+    struct layer_node top;
+    int rc = layers_read_folder(l, r, folder, &top, err);
     if (rc == 0) {
         lay_over(l, l->root, &top);
     }

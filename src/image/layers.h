@@ -21,6 +21,13 @@
 #include "image/keep.h"
 #include "image/outer.h"
 
+/* An archive that somebody puts together. `next` gives its next bytes, none at its end; they are
+ * valid until the next call. False: there is no more, though the archive does not end there. */
+struct layer_feed {
+    bool (*next)(void *arg, const void **ret, size_t *ret_n);
+    void *arg;
+};
+
 /* Where a layer lies: a part of a file, or a folder of an engine's storage. */
 struct layer_place {
     struct root *root; // NULL: a part of the file `fd`; else `folder` below it
@@ -28,6 +35,7 @@ struct layer_place {
     int fd;
     struct outer *outer;   // the part is one of this archive's, and not of the file
     uint64_t offset, size; // bytes
+    const struct layer_feed *feed; // NULL, or where the bytes come from instead of `fd`
     ino_t ino;             // of a file of its own, else 0
     const char *base;      // its mapping, once something in it was read
     const char *name;      // of the file that a wrong digest is reported of
@@ -99,6 +107,7 @@ struct layers {
     struct keep keep;                // of compressed layers
     size_t n_outside;                // entries that name a place outside the file system ...
     size_t n_refused;                // ... and those that engines cannot unpack
+    size_t n_unnamed;                // entries whose name cannot be read in this locale
     const char *refused;             // what they say of the first, one sentence; or NULL
     uint64_t packed;                 // bytes of the archives
     uint64_t unpacked;               // bytes that came out of them so far ...
@@ -126,6 +135,17 @@ void layers_added(struct layers *l);
  * must outlive the layers. GM_ERR_LOOK: it cannot be read. */
 int layers_add_folder(struct layers *l, struct root *r, const char *folder,
                       struct gm_err *err) GM_CHECK;
+
+/* The same two without the layers before: *ret_top becomes the top of what the layer alone comes to,
+ * whiteouts included. It must not move while the layers are in use. */
+int layers_read(struct layers *l, const struct layer_place *place, struct layer_node *ret_top,
+                struct gm_err *err) GM_CHECK;
+int layers_read_folder(struct layers *l, struct root *r, const char *folder,
+                       struct layer_node *ret_top, struct gm_err *err) GM_CHECK;
+
+/* A child of a node of such a top, or NULL. */
+struct layer_node *layers_child(const struct layers *l, const struct layer_node *up,
+                                const char *name);
 
 /* After something has read through `snap`: whether it lacked content, so that its answers do not
  * count. Then layers_fetch() reads the layers again in which it lies, and keeps it. */

@@ -5,8 +5,11 @@
  * "size"} the content of a file). Both together are the archive again, whose digest the image's
  * configuration names (rootfs.diff_ids).
  *
- * What this finds is a file whose content is not the archive's. It does not find what was added to
- * the folder, what became of links and of empty files, or a record that was written to deceive.
+ * A record is not trusted: whoever can write to the storage can write one that gives the archive's
+ * bytes itself and leaves a changed file out. So the archive is read as one while it is put together,
+ * and what it comes to is compared with the folder: the same names, each of its kind, links with
+ * their target, and the content of every file out of the file of that name. Modes, owners and times
+ * are not compared; engines without the right to set them change them.
  */
 #ifndef GPUMEND_IMAGE_SPLIT_H
 #define GPUMEND_IMAGE_SPLIT_H
@@ -23,9 +26,9 @@ struct split_layer {
 #define SPLIT_BYTES_MAX ((uint64_t)64 << 30) // of all layers of an image
 
 /* `left`: how many bytes may still be read, which is lessened. *ret_why: why the layer could not be
- * checked, or NULL. GM_ERR_FORMAT: its files do not come to the digest, or one is missing or of
- * another size. */
-int split_check(struct root *r, const struct split_layer *layer, uint64_t *left,
+ * checked, or NULL; it lives in `a`. GM_ERR_FORMAT: its files do not come to the digest, one is
+ * missing or of another size, or it has a file or link that the archive does not have. */
+int split_check(struct root *r, struct arena *a, const struct split_layer *layer, uint64_t *left,
                 const char **ret_why, struct gm_err *err) GM_CHECK;
 
 #endif

@@ -51,7 +51,7 @@ static const char *text_at(const json_t *object, const char *key)
 static int check_layer(struct search *s, size_t number, const struct split_layer *x)
 {
     const char *why = "its digest is not known";
-    int rc = x->digest ? split_check(s->root, x, &s->left, &why, s->err) : 0;
+    int rc = x->digest ? split_check(s->root, s->a, x, &s->left, &why, s->err) : 0;
     if (rc == 0 && why) {
         struct image_unverified one = {number, why};
         VEC_PUSH(s->a, &s->im->unverified, one);

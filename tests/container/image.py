@@ -360,14 +360,17 @@ def of_docker(exe, folder, parts):
     check("no such image", status == 3 and "no image of this name" in error, error)
 
 
-def record(data, path):
-    """What engines keep of a layer beside its files (vbatts/tar-split): the pieces between them."""
+def record(data, path, plain=None):
+    """What engines keep of a layer beside its files (vbatts/tar-split): the pieces between them.
+    `plain`: names whose content it holds itself, or which file's it reads instead of which."""
+    renamed = plain if isinstance(plain, dict) else {}
     lines, at = [], 0
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for member in tar.getmembers():
             lines.append({"type": 2, "payload": base64.b64encode(data[at:member.offset_data]).decode()})
-            size = member.size if member.isreg() else 0
-            lines.append({"type": 1, "name": member.name, "size": size, "payload": None})
+            size = member.size if member.isreg() and (renamed or member.name not in (plain or ())) else 0
+            name = renamed.get(member.name, member.name)
+            lines.append({"type": 1, "name": name, "size": size, "payload": None})
             at = member.offset_data + size
     lines.append({"type": 2, "payload": base64.b64encode(data[at:]).decode()})
     with gzip.open(path, "wt") as file:
@@ -416,6 +419,67 @@ def of_changed_storage(exe, folder, _):
         status, _, error = run(exe, "app", "--json", "--host", str(host), "--no-verify")
         check(f"storage, {name}: not verified", "--no-verify" not in error, (status, error))
     of_unverified_storage(exe, make)
+    of_deceiving_storage(exe, folder)
+
+
+def stored(folder, data, plain=None):
+    """A storage of docker's with one layer; `plain`: what its record reads out of the files."""
+    docker = folder / "var/lib/docker"
+    entry = docker / "image/overlay2/layerdb/sha256" / sha(b"chain")
+    entry.mkdir(parents=True)
+    (entry / "diff").write_text("sha256:" + sha(data))
+    (entry / "cache-id").write_text("cache")
+    record(data, entry / "tar-split.json.gz", plain)
+    unpacked(data, docker / "overlay2/cache/diff")
+    config = json.dumps(dict(CONFIG, rootfs={"type": "layers", "diff_ids": ["sha256:" + sha(data)]})).encode()
+    content = docker / "image/overlay2/imagedb/content/sha256"
+    content.mkdir(parents=True)
+    (content / sha(config)).write_bytes(config)
+    (docker / "image/overlay2/repositories.json").write_text(json.dumps(
+        {"Repositories": {"app": {"app:latest": "sha256:" + sha(config)}}}))
+    return docker / "overlay2/cache/diff"
+
+
+def of_deceiving_storage(exe, folder):
+    """A record that comes to the digest by itself vouches for no file: what it leaves out, what was
+    added beside it and where links lead is compared with the archive."""
+    def layer():
+        return (Layer().folder("app").folder("app/sub").add("app/data", b"0123456789" * 2000)
+                .add("app/note", b"texts").add("app/other", b"other").add("app/empty")
+                .symlink("app/link", "data").hardlink("app/hard", "app/data")
+                .add("app/sub/\u00e4", b"name")).bytes()
+    changes = {
+        "nothing": (None, lambda app: None, None),
+        "a file that the record leaves out": (
+            {"app/note"}, lambda app: (app / "note").write_bytes(b"TEXTS"), "app/note is not compared"),
+        "a hard link to it": (
+            {"app/data"}, lambda app: (app / "hard").write_bytes(b"x" * 20000), "is not compared"),
+        "a hard link of its own": (None, lambda app: (
+            (app / "hard").unlink(), (app / "hard").write_bytes(b"x" * 20000)), "app/hard is not compared"),
+        "a record that exchanges two files": (
+            {"app/note": "app/other", "app/other": "app/note"}, lambda app: (
+                os.rename(app / "note", app / "third"), os.rename(app / "other", app / "note"),
+                os.rename(app / "third", app / "other")), "is not compared"),
+        "a file that was added": (None, lambda app: (app / "libcuda.so.1").write_bytes(b"x"),
+                                  "app/libcuda.so.1 is not in its archive"),
+        "a link that was added": (None, lambda app: (app / "sub/x").symlink_to("/"), "app/sub/x is not in its archive"),
+        "a folder that was added": (None, lambda app: (app / "new").mkdir(), "app/new is not in its archive"),
+        "a link that leads elsewhere": (None, lambda app: (
+            (app / "link").unlink(), (app / "link").symlink_to("/etc")), "app/link leads elsewhere"),
+        "an empty file that was filled": (None, lambda app: (app / "empty").write_bytes(b"x"),
+                                          "app/empty has another size"),
+        "an empty file that is a link": (None, lambda app: (
+            (app / "empty").unlink(), (app / "empty").symlink_to("data")), "app/empty is of another kind"),
+        "an empty file that is missing": (None, lambda app: (app / "empty").unlink(),
+                                          "app/empty is not in the layer's folder"),
+    }
+    for name, (plain, change, what) in changes.items():
+        host = folder / f"deceiving {name}"
+        change(stored(host, layer(), plain) / "app")
+        _, out, error = run(exe, "app", "--json", "--host", str(host))
+        why = [layer["why"] for layer in json.loads(out)["image"]["unverified"]] if out else [error]
+        check(f"storage, {name}: never verified", len(why) == 1 and what in why[0] if what else why == [],
+              (why, error))
 
 
 def of_unverified_storage(exe, make):

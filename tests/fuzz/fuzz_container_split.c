@@ -57,12 +57,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         "/diff", "/record",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"};
     struct root root = ROOT_EMPTY;
+    struct arena a;
     struct gm_err err;
     uint64_t left = 1 << 24;
     const char *why;
+    arena_init(&a, 0, NULL, NULL);
     if (make_world() && write_file("record", data, size) && root_open(&root, folder, &err) == 0) {
-        (void)!split_check(&root, &layer, &left, &why, &err);
+        (void)!split_check(&root, &a, &layer, &left, &why, &err);
     }
     root_close(&root);
+    arena_release(&a);
     return 0;
 }
