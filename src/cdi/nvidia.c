@@ -295,8 +295,11 @@ static void mount_sockets(struct nvidia *n)
 
 /* ------------------------------------------------------------------ devices */
 
-/* Device nodes of a MIG instance: those of the GPU, and the capability of each of its two levels,
- * whose minor number is in the driver's file (Multi-Instance GPU User Guide). */
+/* Device nodes of a MIG instance: that of the GPU, and the capability of each of its two levels,
+ * whose minor number is in the driver's file (Multi-Instance GPU User Guide). No nodes of /dev/dri: an
+ * instance draws only where its profile has the attribute "gfx", and nvidia-ctk adds them for these
+ * alone (nvidia-container-toolkit, internal/platform-support/dgpu/nvml.go: newNvmlMigDiscoverer). The
+ * attribute is NVML's and in no file. */
 static bool add_capability(struct cdi_builder *b, json_t *edits, const char *folder)
 {
     enum { ACCESS_MAX = 4096 };
