@@ -3,7 +3,9 @@
 #include "cdi/files.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
+#include "elf/gobuild.h"
 #include "kb/kb.h"
 
 enum { STATUS_MAX = 64 << 20 };
@@ -128,6 +130,77 @@ static void mark(struct arena *a, struct cdi_files *f, const char *engine, const
     }
 }
 
+/* The release of the reference library that a program of Go's names, "1.0.1", or NULL. */
+static const char *library_in(struct root *r, struct arena *a, const char *path)
+{
+    static const char *const modules[] = {
+        "tags.cncf.io/container-device-interface",
+        "github.com/container-orchestrated-devices/container-device-interface"}; // before 0.6.2
+    const char *found = NULL;
+    struct elf_image image;
+    const void *data;
+    struct stat st;
+    size_t size;
+    if (root_map(r, path, &data, &size, &st) < 0) {
+        return NULL;
+    }
+    elf_image_parse(a, data, size, &image);
+    struct str text = elf_go_modules(&image);
+    for (size_t i = 0; !found && i < sizeof modules / sizeof *modules; i++) {
+        struct str version = elf_go_module(text, modules[i]);
+        const char *release = version.n && version.s[0] == 'v'
+                                  ? release_of(a, (struct str){version.s + 1, version.n - 1})
+                                  : "";
+        found = *release ? release : NULL;
+    }
+    (void)munmap((void *)(uintptr_t)data, size); // our own
+    return found;
+}
+
+/* The engine has this release of the library; which of its own releases it is, is not known. */
+static void mark_library(struct arena *a, struct cdi_files *f, const char *engine,
+                         const char *library)
+{
+    size_t at = SIZE_MAX;
+    for (size_t i = 0; i < f->engines.n; i++) {
+        const struct cdi_engine *e = &f->engines.items[i];
+        if (strcmp(e->engine, engine) != 0) {
+            continue;
+        }
+        if (e->installed) {
+            return; // by its package
+        }
+        at = strcmp(e->library, library) == 0 ? i : at;
+    }
+    if (at != SIZE_MAX) { // else no release that was read has it
+        f->engines.items[at].installed =
+            arena_printf(a, "(with container-device-interface %s)", library);
+    }
+}
+
+/* What no package database tells: systems with rpm, and programs that no package brought. */
+static void find_programs(struct root *r, struct arena *a, struct cdi_files *f, bool docker)
+{
+    static const struct {
+        const char *name, *engine;
+    } programs[] = {{"podman", "podman"}, {"dockerd", "docker"}, {"containerd", "containerd"},
+                    {"crio", "cri-o"}};
+    static const char *const folders[] = {"/usr/bin", "/usr/local/bin"};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        const char *library = NULL;
+        for (size_t k = 0; !library && k < sizeof folders / sizeof *folders; k++) {
+            struct stat st;
+            const char *path = path_join(a, folders[k], programs[i].name);
+            bool is_there = root_stat(r, path, &st) == 0;
+            library = is_there ? library_in(r, a, path) : NULL;
+            docker |= is_there && strcmp(programs[i].engine, "docker") == 0;
+        }
+        if (library && !(docker && strcmp(programs[i].engine, "containerd") == 0)) {
+            mark_library(a, f, programs[i].engine, library);
+        }
+    }
+}
+
 /* Docker brings a containerd of its own that serves nobody else. */
 static void find_installed(struct root *r, struct arena *a, struct cdi_files *f)
 {
@@ -136,7 +209,7 @@ static void find_installed(struct root *r, struct arena *a, struct cdi_files *f)
     } packages[] = {
         {"podman", "podman"},      {"docker-ce", "docker"},      {"docker.io", "docker"},
         {"docker", "docker"},      {"moby-engine", "docker"},    {"containerd", "containerd"},
-        {"containerd.io", "containerd"},
+        {"containerd.io", "containerd"}, {"cri-o", "cri-o"},
     };
     struct str texts[sizeof databases / sizeof *databases] = {{0}};
     bool docker = false;
@@ -152,6 +225,7 @@ static void find_installed(struct root *r, struct arena *a, struct cdi_files *f)
             mark(a, f, packages[i].engine, release);
         }
     }
+    find_programs(r, a, f, docker);
 }
 
 void cdi_engines_find(struct root *r, struct arena *a, bool installed, struct cdi_files *ret)

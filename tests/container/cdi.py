@@ -117,6 +117,15 @@ def expected(exe, folder):
         caps = [n for n in one["containerEdits"]["deviceNodes"] if "nvidia-cap" in n["path"]]
         check("a100-mig: two capabilities each, to be read", len(caps) == 2
               and all(n["permissions"] == "r" for n in caps), one)
+    # nvidia-ctk gives those of profiles with the attribute "gfx" alone, which NVML alone knows.
+    nodes = ["/dev/dri/card1 c 226 1 660 0 44 ok", "/dev/dri/renderD128 c 226 128 660 0 105 ok"]
+    address = next(path for path in MACHINES["a100-mig"][1] if path.endswith("/vendor")
+                   and path.startswith("/sys/bus/pci/devices/")).rsplit("/", 1)[0]
+    (mig,), _ = made(exe, folder, {"nodes": nodes}, {f"{address}/drm/{name}/dev": ""
+                                                     for name in ("card1", "renderD128")}, machine="a100-mig")
+    drawing = {d["name"] for d in mig["devices"] for n in d["containerEdits"]["deviceNodes"]
+               if n["path"].startswith("/dev/dri/")}
+    check("a100-mig: a slice draws nothing", "0" in drawing and not any(":" in name for name in drawing), drawing)
     amd, = documents(run(exe, "--host", str(tree(folder, "rx6700xt"))).stdout)
     check("rx6700xt: kfd for all", {"path": "/dev/kfd", "gid": 105}
           in amd["containerEdits"]["deviceNodes"], amd)
@@ -336,6 +345,12 @@ def jetson(exe, folder):
     check("jetson: what its lists name and it has", targets(gpu) == {
         f"{top}/libcuda.so.1.1", f"{top}/libnvrm_gpu.so", f"{top}/libnvrm_mem.so",
         f"{top}/libcuda.so.1", "/lib/firmware/tegra23x", "/etc/nv_tegra_release"}, targets(gpu))
+    stale = {"/etc/cdi/nvidia.yaml": GOOD.replace("/dev/nvidia0", "/dev/gone")}
+    for machine, line in (("jetson-orin", "sudo nvidia-ctk cdi generate --mode=csv --output=/etc/cdi/nvidia.yaml"),
+                          ("geforce-desktop", "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")):
+        made(exe, folder, stale, machine=machine)
+        said = run(exe, "--check", "--host", str(folder / "made")).stdout
+        check(f"{machine}: how nvidia-ctk writes its file again", f": {line}\n" in said, said)
     (gpu,), _ = made(exe, folder, LISTS, with_hook("1.17.8"), machine="jetson-orin")
     found = hooks_of(gpu["containerEdits"])
     check("jetson: with a hook", found["update-ldcache"] == ["--folder", top]
@@ -832,6 +847,49 @@ SEVERITIES = {"version-too-low-for-some": {"unknown"}, "deep": {"unknown"},
               "hook-with-a-relative-path": {"error"}}
 
 
+GO = "package main\nimport _ %s\nfunc main() {}\n"
+
+
+def programs(exe, folder):
+    """An engine that no package database names: its program says which library it was built with."""
+    if not shutil.which("go"):
+        return skip("programs of Go", "there is no Go here")
+    old, new = "github.com/container-orchestrated-devices", "tags.cncf.io"
+    for number, (name, engine, module, version, said) in enumerate((
+            ("podman", "podman", old, "0.5.2", "0.5.2"), ("dockerd", "docker", new, "1.0.1", "1.0.1"),
+            ("crio", "cri-o", new, "0.6.2", "0.6.2"), ("containerd", "containerd", new, "1.9.9", None),
+            ("podman", "podman", new + "/other", "0.5.2", None))):
+        place, module = folder / f"go{number}", f"{module}/container-device-interface"
+        (place / "library/pkg").mkdir(parents=True)
+        (place / "library/go.mod").write_text(f"module {module}\n")
+        (place / "library/pkg/x.go").write_text("package pkg\n")
+        (place / "main.go").write_text(GO % json.dumps(module + "/pkg"))
+        (place / "go.mod").write_text(f"module example.com/engine\nrequire {module} v{version}\n")
+        (place / "vendor" / module / "pkg").mkdir(parents=True)
+        (place / "vendor" / module / "pkg/x.go").write_text("package pkg\n")
+        (place / "vendor/modules.txt").write_text(f"# {module} v{version}\n## explicit\n{module}/pkg\n")
+        built = subprocess.run(["go", "build", "-mod=vendor", "-ldflags=-s -w", "-o", "engine", "."], cwd=place,
+                               env=dict(os.environ, GOFLAGS="", GOTOOLCHAIN="local", GOPROXY="off"),
+                               capture_output=True, text=True, check=False)
+        if built.returncode:
+            return skip("programs of Go", built.stderr.strip()[-150:])
+        top = tree(folder / f"of{number}", "geforce-desktop")
+        write({"/etc/cdi/nvidia.yaml": GOOD.replace("0.5.0", "0.6.0")}, top)
+        (top / "usr/bin").mkdir(parents=True, exist_ok=True)
+        for cut in (False, True):
+            data = (place / "engine").read_bytes()
+            (top / "usr/bin" / name).write_bytes(data[:len(data) // 2] if cut else data)
+            found = json.loads(run(exe, "--check", "--json", "--host", str(top)).stdout)["files"][0]["engines"]
+            here = [(e["engine"], e["library"], e["installed"]) for e in found if e["installed"]]
+            wanted = [] if cut or not said else [(engine, said, f"(with container-device-interface {said})")]
+            check(f"a {name} with {module} {version}{', cut' if cut else ''}", here == wanted, here)
+    top = tree(folder / "by-package", "geforce-desktop")
+    write({"/etc/cdi/nvidia.yaml": GOOD, "/var/lib/dpkg/status": PODMAN_431}, top)
+    shutil.copy(folder / "go1/engine", top / "usr/bin/podman")
+    found = json.loads(run(exe, "--check", "--json", "--host", str(top)).stdout)["files"][0]["engines"]
+    check("a package that is known comes first", [e["installed"] for e in found if e["installed"]] == ["4.3.1"], found)
+
+
 def places(exe, folder):
     """Which folder is read, what cannot be, and what stdout is with --json."""
     top = tree(folder, "geforce-desktop")
@@ -897,7 +955,7 @@ def engines_named(exe, folder):
     done = run(exe, "--check", "--host", str(top))
     said = " ".join(done.stdout.split())
     check("0.6.0 without a known engine: ok, and who passes over it", done.returncode == 0
-          and "not loaded by containerd before 1.7.12, podman before 4.7: version 0.6.0" in said, said)
+          and "not loaded by containerd before 1.7.12, cri-o before 1.28, podman before 4.7: version 0.6.0" in said, said)
     (top / "etc/cdi/nvidia.yaml").write_text(GOOD.replace("0.5.0", "0.2.0"))
     done = run(exe, "--check", "--host", str(top))
     said = " ".join(done.stdout.split())
@@ -956,6 +1014,7 @@ def main():
         layouts(exe, folder)
         strange_names(exe, folder)
         jetson(exe, folder)
+        programs(exe, folder)
         faults(exe, folder)
         places(exe, folder)
         forms(exe, folder)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ANSWERS = HERE / "cdi_answers.json"
-LIBRARIES = ("0.4.0 0.5.2 0.5.3 0.5.4 0.6.1 0.6.2 0.7.1 0.7.2 0.8.0 0.8.1 1.0.0 1.0.1 1.1.0 "
+LIBRARIES = ("0.4.0 0.5.0 0.5.2 0.5.3 0.5.4 0.6.0 0.6.1 0.6.2 0.7.1 0.7.2 0.8.0 0.8.1 1.0.0 1.0.1 1.1.0 "
              "1.1.1").split()
 RANDOM_CASES = 300
 
