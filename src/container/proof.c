@@ -223,7 +223,15 @@ static void add_inventory(struct ctr_work *w)
 
 void ctr_prove(struct ctr_work *w)
 {
-    w->s->program = w->q->program && ctr_is_plain_path(w->q->program) ? w->q->program : NULL;
+    const char *program = w->q->program;
+    w->s->program = program && ctr_is_plain_path(program) ? program : NULL;
+    if (program && !w->s->program && w->s->gpu != CTR_NO_GPU && w->s->gpu != CTR_UNKNOWN_GPU) {
+        ctr_note(w, arena_printf(w->a,
+                                 "The test with gpumend probe is left out: %s, where gpumend is, has "
+                                 "characters that not every form can mount. Copy it to "
+                                 "/usr/local/bin, and start it from there.",
+                                 str_printable(w->a, program)));
+    }
     w->s->user = w->q->image ? w->q->image->user : NULL;
     add_trials(w);
     if (w->s->gpu == CTR_NVIDIA) {

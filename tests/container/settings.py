@@ -218,8 +218,17 @@ def expected(exe, folder):
     check("AMD: nodes and the number of the group",
           set(values(amd, "devices")) == {"/dev/kfd", "/dev/dri/renderD128"}
           and values(amd, "groups") == (["105"] if os.geteuid() == 0 else ["keep-groups"]), amd)
-    rootless = said("rx6700xt", "podman", preexec_fn=lambda: os.setuid(65534)
-                    ) if os.geteuid() == 0 else None
+    blank = folder / "a b"
+    blank.mkdir()
+    shutil.copy(exe, blank / "gpumend")
+    for form in ("docker", "kubernetes-deployment", "nspawn"):
+        there = run(blank / "gpumend", form, "--host", tree(folder, "geforce-desktop"), "/bin/true").stdout
+        check(f"{form}: no test with gpumend below a blank, and why", "gpumend probe is left out" in
+              " ".join(there.replace("#", "").split()) and "a b/gpumend:" not in there
+              and "bin/gpumend probe" not in there, there)
+    rootless = json.loads(run(blank / "gpumend", "podman", "--host", tree(folder, "rx6700xt"), "--json",
+                              "/bin/true", preexec_fn=lambda: os.setuid(65534)).stdout
+                          ) if os.geteuid() == 0 else None
     if rootless:
         check("AMD without root: keep-groups", values(rootless, "groups") == ["keep-groups"],
               rootless)
