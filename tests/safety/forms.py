@@ -217,6 +217,23 @@ def of_mounts(where, said, host):
             target), mount)
 
 
+def texts_of(value):
+    if isinstance(value, dict):
+        return [t for item in value.items() for t in texts_of(item)]
+    if isinstance(value, (list, tuple)):
+        return [t for item in value for t in texts_of(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def of_paths(where, said, host):
+    """Whatever a form's own part of the JSON calls a mount, it names no other file of the host."""
+    sources = {mount.split(":")[0] for mount in values(said, "mounts")}
+    for text in texts_of([said["arguments"], said["documents"], said["lines"]]):
+        for path in re.findall(r"/[^\s:,=\"'\\]+", text):
+            if os.path.isfile(os.path.join(str(host), path.lstrip("/"))) and path not in sources:
+                check(f"{where}: {path} is named", False, text)
+
+
 def joined_options(arguments):
     """An option that ends in = and its value are one word."""
     return "".join(word + ("" if word.startswith("--") and word.endswith("=") else "\0")
@@ -273,6 +290,7 @@ def of_form(exe, folder, form, where, arguments, twin, shell, host):
     check(f"{where}: JSON is printable", not BAD.search(plain), ascii(BAD.findall(plain)))
     said = json.loads(plain)
     of_mounts(where, said, host)
+    of_paths(where, said, host)
     body, expected = body_of(text), twin[form] if twin else said
     if form in YAML:
         documents = yaml_of(text)
@@ -311,6 +329,30 @@ def of_payload(exe, folder, name, payload, twin, shell):
     return found
 
 
+def of_single(exe, folder):
+    """One name at a time: what an image lacks is mounted only where all that one cause asks for is."""
+    for n, name in enumerate(("libcublas.so.12", *PATHS)):
+        place = folder / f"single{n}"
+        place.mkdir()
+        host = host_of(place, ["libcublas.so.12", name])
+        archive, _, _ = image_of(place, PLAIN, [name])
+        mounted = []
+        for form in FORMS:
+            done = run(exe, form, archive, "/app/server", "--host", str(host), "--json")
+            where = f"{name} alone: {form}"
+            check(f"{where}: status", done.returncode == 0, done.stderr)
+            said = json.loads(done.stdout)
+            of_mounts(where, said, host)
+            of_paths(where, said, host)
+            mounted += [form for mount in values(said, "mounts") if mount.endswith(f"/lib/{path_base(name)}")]
+        check(f"{name} alone: mounted where it is a library of the host", bool(mounted) == (n == 0), mounted)
+        shutil.rmtree(place)
+
+
+def path_base(name):
+    return name.rsplit("/", 1)[-1]
+
+
 def main():
     exe = Path(sys.argv[1]).resolve()
     if os.uname().machine != "x86_64":
@@ -326,6 +368,7 @@ def main():
                 found = of_payload(exe, place, name, payload, twin, shell)
                 twin = twin or found
                 shutil.rmtree(place)
+            of_single(exe, folder)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 
