@@ -265,7 +265,7 @@ def check_repositories(rows, areas, problems):
         ending = ".deb" if row["manager"] == "apt" else ".repo"
         if "{arch}" not in row["address"] or not row["address"].endswith(ending):
             problems.append("%s: %s is no address of %s" % (row["id"], row["address"], row["manager"]))
-    vendors = {row["vendor"] for row in rows}
+    vendors = {row["vendor"] for row in rows} | {"rocm"}  # a folder for each release: named, not added
     for row in areas["provides"]:
         for provider in row["providers"]:
             if provider.get("repository", "cuda") not in vendors:

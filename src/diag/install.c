@@ -361,9 +361,11 @@ static const struct kb_repository *repository_of(struct diag *d, const char *ven
     return NULL;
 }
 
-/* Whether the system has a list of the vendor's already: they are all called cuda-SYSTEM. */
+/* Whether the system has a list of the vendor's already: they are called cuda-SYSTEM, and rocm and
+ * amdgpu. */
 static bool has_repository(struct diag *d, const char *vendor)
 {
+    bool amd = strcmp(vendor, "rocm") == 0;
     static const char *const folders[] = {"/etc/apt/sources.list.d", "/etc/yum.repos.d",
                                           "/etc/zypp/repos.d"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -372,7 +374,8 @@ static bool has_repository(struct diag *d, const char *vendor)
             continue;
         }
         for (size_t k = 0; k < files.n; k++) {
-            if (starts_with(files.names[k], vendor)) {
+            if (starts_with(files.names[k], vendor) ||
+                (amd && starts_with(files.names[k], "amdgpu"))) {
                 return true;
             }
         }
@@ -524,6 +527,20 @@ static void collect(const struct wanted *w, enum kb_manager manager, const char 
     }
 }
 
+/* What has to be known of the vendor's repository, where the command does not add it. AMD's has a
+ * folder for each release, and which one fits is decided by what the program was built with. */
+static const char *repository_words(struct diag *d, const char *vendor)
+{
+    if (!vendor || !host_system(d->m->root, d->a).id || has_repository(d, vendor) ||
+        repository_of(d, vendor)) {
+        return "";
+    }
+    return strcmp(vendor, "rocm") == 0
+               ? " The packages have these names in AMD's repository, which has a folder for each "
+                 "release of ROCm: first add that of the release that the program was built for."
+               : " The packages are in NVIDIA's repository; none is known for this system.";
+}
+
 static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
                               enum kb_manager manager)
 {
@@ -548,13 +565,8 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
                     "does not look where pip puts %s.", them,
                     package ? package : path_base(diag_caller(w->x)), them);
     } else {
-        bool unlisted = vendor && host_system(d->m->root, d->a).id && !has_repository(d, vendor) &&
-                        !repository_of(d, vendor);
-        diag_repair(
-            d, f, DIAG_REPAIR_PACKAGE, command,
-            unlisted ? "Install what is missing. The packages are in NVIDIA's repository; none is "
-                       "known for this system."
-                     : "Install what is missing.");
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing.%s",
+                    repository_words(d, vendor));
     }
 }
 

@@ -683,6 +683,34 @@ def by_every_manager(exe, folder):
             ("musl" in text) == (program == "/sbin/apk")), text)
 
 
+def amd_by_manager(exe, folder):
+    """AMD's packages: a line of theirs alone finds nothing where AMD's repository is not known."""
+    if os.uname().machine != "x86_64":
+        return skip("AMD's packages", "the stand-ins are for x86-64")
+    stand_in = folder / "amd/libhipblas.so.2"
+    library(stand_in, "libhipblas.so.2", "int hipblasCreate(void) { return 2; }")
+    for number, (program, release, list_of, package) in enumerate((
+            ("usr/bin/dnf", 'ID="rocky"\nVERSION_ID="9.4"\n', None, "dnf install hipblas"),
+            ("usr/bin/dnf", 'ID="rocky"\nVERSION_ID="9.4"\n', "etc/yum.repos.d/rocm.repo", "dnf install hipblas"),
+            ("usr/bin/apt-get", "ID=ubuntu\nVERSION_ID=24.04\n", None, "apt-get install hipblas"),
+            ("usr/bin/apt-get", "ID=ubuntu\nVERSION_ID=24.04\n", "etc/apt/sources.list.d/amdgpu.list",
+             "apt-get install hipblas"),
+            ("usr/bin/zypper", 'ID="sles"\nVERSION_ID="15.6"\n', None, "zypper install hipblas"))):
+        image = folder / f"amd{number}"
+        for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+            (image / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, image / path.lstrip("/"))
+        compiled("int hipblasCreate(void); int main(void) { return hipblasCreate(); }", "-o", image / "app", stand_in)
+        for path, text in ((program, ""), ("etc/os-release", release), *([(list_of, "")] if list_of else [])):
+            (image / path).parent.mkdir(parents=True, exist_ok=True)
+            (image / path).write_text(text)
+        done = subprocess.run([str(exe), "check", "/app", "--root", str(image), "--json"], capture_output=True,
+                              text=True, check=False)
+        repairs = [r for f in json.loads(done.stdout)["findings"] for r in f["repairs"] if r["command"]]
+        check(f"AMD's packages, {number}: {program}", any(
+            package in r["command"] and ("AMD's repository" in r["text"]) == (list_of is None) for r in repairs), repairs)
+
+
 TOOLKIT = "https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo"
 HOSTS = (
     ("/usr/bin/dnf", "sudo curl -fsSLo /etc/yum.repos.d/nvidia-container-toolkit.repo " + TOOLKIT
@@ -764,6 +792,7 @@ def main():
         lacking(exe, folder)
         reasons_are_true(exe, folder)
         by_every_manager(exe, folder)
+        amd_by_manager(exe, folder)
         tools_of_hosts(exe, folder)
         inventory(exe, folder)
         selected(exe, folder)
