@@ -303,19 +303,25 @@ static void take_environment(struct cli_target *t, const struct image *im)
     t->asked.n_env = t->env.vars.n;
 }
 
-/* In the storage of the host that it will run on, else in this machine's. */
+/* In the storage of the host that it will run on, else in this machine's. Where it is in neither, the
+ * host's says why. */
 static int open_stored(struct cli_target *t, struct image *im, const struct image_wish *wish,
                        struct root *host, struct gm_err *err)
 {
     const char *const roots[] = {t->asked.host_path, "/"};
     size_t n = strcmp(roots[0], roots[1]) == 0 ? 1 : 2;
+    struct gm_err first = {0};
     int rc = -1;
     for (size_t i = 0; i < n && rc < 0 && (i == 0 || err->code == GM_ERR_LOOK); i++) {
+        first = i ? *err : first;
         image_close(im);
         root_close(host);
         rc = root_open(host, roots[i], err);
         rc = rc < 0 ? rc : image_open_stored(im, &t->arena, host, getenv("HOME"), wish->path,
                                               wish->no_verify, err);
+    }
+    if (rc < 0 && n == 2 && err->code == GM_ERR_LOOK) {
+        *err = first;
     }
     return rc;
 }

@@ -274,6 +274,38 @@ static int try_docker(struct search *s, const char *storage)
     return rc < 0 ? rc : id != NULL;
 }
 
+/* ------------------------------------------------------------------ containerd */
+
+/* containerd's storage is recognised and not read: names are in a database of its own (containerd,
+ * core/metadata: buckets.go; bbolt), and contents lie by digest, compressed (docs/content-flow.md).
+ * Docker keeps its images there too, from 29 on by default (moby/moby, daemon/image_store_choice.go).
+ * A clause; "": it has none. */
+static const char *containerd_words(struct search *s)
+{
+    static const struct {
+        const char *folder, *command;
+    } places[] = {
+        {"/var/lib/docker/containerd/daemon", "docker save -o image.tar NAME"},
+        {"/var/lib/rancher/k3s/agent/containerd", "k3s ctr -n k8s.io images export image.tar NAME"},
+        {"/var/lib/containerd", "ctr -n k8s.io images export image.tar NAME, or docker save -o "
+                                "image.tar NAME where docker brought it"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct root_dir blobs = {0};
+        const char *path = arena_printf(
+            s->a, "%s/io.containerd.content.v1.content/blobs/sha256", places[i].folder);
+        int rc = root_list(s->root, s->a, path, LAYERS_MAX, NULL, NULL, &blobs);
+        if (rc == -EACCES || rc == -EPERM || (rc == 0 && blobs.n) || rc == -EFBIG) {
+            return arena_printf(s->a,
+                                "; containerd keeps images in %s%s, which cannot be looked into: "
+                                "write it to a file (%s) and check that",
+                                places[i].folder, rc < 0 ? " (this user may not see which)" : "",
+                                places[i].command);
+        }
+    }
+    return "";
+}
+
 /* ------------------------------------------------------------------ both */
 
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
@@ -296,6 +328,6 @@ int image_open_stored(struct image *im, struct arena *a, struct root *r, const c
                        : gm_err_set(err, GM_ERR_LOOK,
                                     "there is no file or folder %s, and no image of "
                                     "this name in the storage of podman or docker (of those that "
-                                    "may be read)",
-                                    name);
+                                    "may be read)%s",
+                                    name, containerd_words(&s));
 }

@@ -440,6 +440,22 @@ def stored(folder, data, plain=None):
     return docker / "overlay2/cache/diff"
 
 
+def of_containerd(exe, folder, _):
+    """Images that containerd keeps are not read; who asks for one is told how to get at it."""
+    for place, command in (("var/lib/containerd", "ctr -n k8s.io images export image.tar NAME"),
+                           ("var/lib/docker/containerd/daemon", "docker save -o image.tar NAME"),
+                           ("var/lib/rancher/k3s/agent/containerd", "k3s ctr -n k8s.io images export")):
+        host = folder / place.replace("/", "-")
+        blobs = host / place / "io.containerd.content.v1.content/blobs/sha256"
+        blobs.mkdir(parents=True)
+        status, _, error = run(exe, "app:1", "--host", str(host))
+        check(f"{place}: empty", status == 3 and "containerd" not in error, error)
+        (blobs / ("0" * 64)).write_bytes(b"{}")
+        status, out, error = run(exe, "app:1", "--host", str(host))
+        check(f"{place}: cannot tell, and what to do", status == 3 and not out and f"in /{place}," in error
+              and command in error and error.count("\n") == 1, (status, error))
+
+
 def of_deceiving_storage(exe, folder):
     """A record that comes to the digest by itself vouches for no file: what it leaves out, what was
     added beside it and where links lead is compared with the archive."""
@@ -674,7 +690,7 @@ def main():
             parts = Parts(folder)
             for name, part in (("stories", of_stories), ("configuration", of_configuration),
                                ("hosts", of_hosts), ("podman", of_podman), ("docker", of_docker),
-                               ("changed", of_changed_storage), ("changed-podman", of_changed_podman),
+                               ("changed", of_changed_storage), ("containerd", of_containerd), ("changed-podman", of_changed_podman),
                                ("harms", of_harms), ("escapes", of_escapes),
                                ("several", several.of_several), ("platforms", several.of_platforms),
                                ("digests", several.of_digests)):
