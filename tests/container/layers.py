@@ -7,7 +7,7 @@
 Layers are generated: few names, so that files, folders, links, hard links, whiteouts and opaque
 folders meet in every way, with and without entries for their folders, in their layer and over one
 another. BUILD/tests/container/layer-tree says what they come to, of the archives, and, where podman
-is there, of the folders in its storage too. Answers are podman's: the mounted image, name by name,
+is there, of the folders in its storage too; and the layers in its storage are verified. Answers are podman's: the mounted image, name by name,
 or that it refuses to load it. tests/container/layers.json holds layers and answers of podman 4.3.1
 with native overlay on Linux, so that the test needs no podman.
 """
@@ -110,7 +110,8 @@ def archive(operations):
 class Podman:
     def __init__(self, folder):
         self.folder = folder
-        self.words = ["podman", "--root", str(folder / "store"), "--runroot", str(folder / "run")]
+        self.words = ["podman", "--root", str(folder / "var/lib/containers/storage"), "--runroot",
+                      str(folder / "run")]
         self.name = "localhost/layers:1"
 
     def call(self, *words):
@@ -185,6 +186,16 @@ def judge(build, folder, what, layers, answer):
     check(what, said == answer, f"{json.dumps(layers)}\n  podman:  {answer}\n  gpumend: {said} {why}")
 
 
+def verified(build, podman, what, layers):
+    """What podman has unpacked is not called changed, and is verified as far as its names stay what they were."""
+    done = subprocess.run([str(build / "gpumend"), "container", "check", podman.name, "--host",
+                           str(podman.folder), "--json"], capture_output=True, text=True, timeout=60, check=False)
+    image = json.loads(done.stdout)["image"] if done.stdout else {}
+    why = [layer["why"] for layer in image.get("unverified", [])]
+    check(f"{what}: verified", image and all("through a link" in w or "cannot be opened" in w for w in why),
+          f"{json.dumps(layers)}\n  {why} {done.stderr}")
+
+
 def fresh(build, folder):
     podman = Podman(folder)
     why = podman.why_not()
@@ -199,6 +210,7 @@ def fresh(build, folder):
             answer, folders = podman.ask([archive(o) for o in layers])
             judge(build, folder, f"fresh {seed}/{n}", layers, answer)
             if folders:
+                verified(build, podman, f"fresh {seed}/{n}", layers)
                 said, _ = tree(build, folders)
                 check(f"fresh {seed}/{n}: of the storage", said == answer,
                       f"{json.dumps(layers)}\n  podman:  {answer}\n  gpumend: {said}")
