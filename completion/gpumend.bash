@@ -89,7 +89,7 @@ _gpumend()
 
     case $command in
     "")
-        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot kb --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "check fix enable disable run why explain devices probe choose container snapshot kb --help --version --licenses" -- "$cur")
         return
         ;;
     check)

@@ -58,6 +58,7 @@ SUITES = [
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "kb-failures", 120, "{py} tests/kb/failures.py {exe}"),
+    Suite("test", "licenses", 120, "{py} tests/licenses.py {build}", "build"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
     Suite("test", "explain", 900, "{py} tests/explain/run.py {exe}"),

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/licenses.h"
 #include "cli/limit.h"
 #include "version.h"
 
@@ -24,7 +25,8 @@ static void usage(FILE *file)
         fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     }
     fprintf(file, "\n  gpumend COMMAND --help    prints the help of one command\n"
-                  "  gpumend --version         prints the version\n\n"
+                  "  gpumend --version         prints the version\n"
+                  "  gpumend --licenses        prints the licences of gpumend and of what it contains\n\n"
                   "Looking executes nothing, changes nothing and sends nothing anywhere. Only fix --apply,\n"
                   "enable, disable, run, probe and --probe act, and they say what they do.\n"
                   "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 cannot tell.\n");
@@ -276,6 +278,9 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0) {
         printf("gpumend %s\n", GPUMEND_VERSION);
         return cli_finish(CLI_OK);
+    }
+    if (strcmp(argv[1], "--licenses") == 0) {
+        return cli_licenses();
     }
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(argv[1], commands[i]->name) == 0) {
