@@ -4,18 +4,29 @@
     tests/documents.py GPUMEND
 
 Options stand in the help text, the manual page and the completion alike; the version is one;
-relative links lead somewhere; shell scripts parse (and pass shellcheck where it is installed);
-the manual page formats without a warning; the completion completes.
+relative links lead somewhere; the picture of the rooms is current; shell scripts parse (and pass shellcheck where it is installed);
+the manual page formats without a warning; the completion completes. README.md is short, and what it shows
+was recorded; phrases that had to be read twice (PHRASES) do not come back.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+# In README.md, the pages, the manual page and every --help; a blank stands for any white space.
+PHRASES = (
+    "a right to it", "a sub-library that it opens is not", "are no usable", "brings TARGET",
+    "does not get from the GPU", "does not reach Windows", "else the text", "ends at the wrong file",
+    "fastest first else", "goes there and back", "hang on NVSwitch", "hangs on NVSwitch", "is no application",
+    "is no name of", "is no usable", "of the ways that can be carried out", "only a log is there",
+    "stands in no file", "tells which library", "the text does not tell", "troubles show",
+    "what acts is asked to", "while the program lives", "why is not known")
+README_LINES = 130
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 
@@ -58,7 +69,7 @@ def options_agree(exe):
         yield f"the completion does not offer the commands {commands}"
     readme = (TOP / "README.md").read_text()
     for command in commands:
-        if not re.search(rf"^    gpumend {command} ", readme, re.MULTILINE):
+        if not re.search(rf"^\| `gpumend {command}[ `]", readme, re.MULTILINE):
             yield f"README.md does not list {command}"
         status, text, errors = output(exe, command, "--help")
         if status != 0 or not text or errors:
@@ -86,6 +97,48 @@ def links_lead_somewhere():
         for target in LINK.findall(page.read_text(encoding="utf-8")):
             if not (page.parent / target).exists():
                 yield f"{page.relative_to(TOP)}: {target} does not exist"
+
+
+def readme_is_short_and_recorded():
+    """What README.md shows of a terminal stands in docs/session.txt, which scripts/record-session writes."""
+    readme = (TOP / "README.md").read_text(encoding="utf-8")
+    if len(readme.splitlines()) > README_LINES:
+        yield f"README.md has more than {README_LINES} lines"
+    recorded = (TOP / "docs/session.txt").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", readme, re.MULTILINE)
+    shown = [part for block in blocks for part in re.split(r"^(?=    \$ )", block, flags=re.MULTILINE)
+             if part.startswith("    $ ")]
+    if len(shown) < 3:
+        yield f"README.md shows {len(shown)} commands"
+    for part in shown:
+        text = re.sub(r"^    ", "", part, flags=re.MULTILINE).strip("\n") + "\n"
+        if text not in recorded:
+            yield f"README.md: docs/session.txt has not: {text.splitlines()[0]}"
+
+
+def phrases_stay_away(exe):
+    commands = re.findall(r"^  ([a-z]+)  ", output(exe, "--help")[1], re.MULTILINE)
+    texts = {f"{c} --help": output(exe, c, "--help")[1] for c in commands}
+    texts.update({str(p.relative_to(TOP)): p.read_text(encoding="utf-8")
+                  for p in [*TOP.glob("*.md"), *TOP.glob("docs/*.md"), *TOP.glob("docs/causes/*.md"),
+                            *TOP.glob("man/*")]})
+    # Indented lines are what gpumend printed when the page was written.
+    texts = {name: re.sub(r"^ {4}.*", "", text, flags=re.MULTILINE) if name.endswith(".md") else text
+             for name, text in texts.items()}
+    for phrase in PHRASES:
+        wanted = re.compile(r"\b" + r"\s+".join(map(re.escape, phrase.split())) + r"\b", re.IGNORECASE)
+        for name, text in texts.items():
+            if found := wanted.search(text):
+                yield f"{name}, line {text[:found.start()].count(chr(10)) + 1}: {phrase!r}"
+
+
+def picture_is_current():
+    with tempfile.TemporaryDirectory() as folder:
+        status, _, errors = output(sys.executable, "scripts/rooms-svg", f"{folder}/rooms.svg")
+        if status != 0:
+            yield f"scripts/rooms-svg: {errors[-400:]}"
+        elif Path(folder, "rooms.svg").read_bytes() != (TOP / "docs/rooms.svg").read_bytes():
+            yield "docs/rooms.svg does not show the rooms and the include lines: run scripts/rooms-svg"
 
 
 def scripts_parse():
@@ -135,6 +188,7 @@ def main():
     exe = Path(sys.argv[1]).resolve()
     passed = failed = 0
     for check in (lambda: options_agree(exe), lambda: version_agrees(exe), links_lead_somewhere,
+                  readme_is_short_and_recorded, lambda: phrases_stay_away(exe), picture_is_current,
                   scripts_parse, manual_formats, lambda: completion_completes(exe)):
         faults = list(check())
         for fault in faults:

@@ -927,7 +927,7 @@ static void say_notes(struct chooser *c)
     if (r->chosen && r->chosen->device == MEND_DEVICE_CUDA && c->cuda.set_order) {
         VEC_PUSH(c->a, &r->notes,
                  "the GPUs differ: the index is right only with CUDA_DEVICE_ORDER=PCI_BUS_ID, "
-                 "because CUDA counts the fastest first else");
+                 "because CUDA otherwise orders the fastest first");
     }
     if (r->chosen && r->chosen->device == MEND_DEVICE_CUDA && !c->cuda.sure) {
         VEC_PUSH(c->a, &r->notes,
