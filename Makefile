@@ -48,7 +48,13 @@ wheel:
 	@scripts/setup build
 	@scripts/wheel dist
 
+# What a release consists of, in dist/ (docs/RELEASE.md).
+release: wheel
+	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD) installed
+	@scripts/release $(BUILD) dist
+
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-explain test-scenarios test-stacks differential bench fuzz install wheel clean
+.PHONY: all run test test-explain test-scenarios test-stacks differential bench fuzz install wheel release clean

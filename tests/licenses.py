@@ -6,12 +6,15 @@
 Each static library of which a member is in the executable, in the C library or in what is put into
 programs belongs to a component of LICENSES/components.json, by a link map of each. Each component has a
 licence, an address and its texts; each text belongs to a component. `gpumend --licenses` prints the
-table and every text. The list of the wheel (pyproject.toml) takes every text.
+table and every text. The list of the wheel (pyproject.toml) takes every text. The bill of materials
+(scripts/sbom) names each of these libraries with its version and hash, and is the same twice.
 """
 import glob
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -93,13 +96,42 @@ def wheel_faults(components):
         yield f"pyproject.toml: license lacks or adds {sorted(set(stated.split(' AND ')) ^ parts)}"
 
 
+def bill_faults(build, components):
+    texts = [subprocess.run([TOP / "scripts/sbom", build], capture_output=True, text=True, check=False,
+                            env={**os.environ, "SOURCE_DATE_EPOCH": "86400", "PYTHONHASHSEED": seed})
+             for seed in ("1", "2")]
+    if texts[0].returncode != 0:
+        yield f"scripts/sbom: {texts[0].stderr[-400:]}"
+        return
+    if texts[0].stdout != texts[1].stdout or "1970-01-02T00:00:00Z" not in texts[0].stdout:
+        yield "scripts/sbom: two documents differ, or their time is not SOURCE_DATE_EPOCH"
+    bill = json.loads(texts[0].stdout)
+    packages = {p["name"]: p for p in bill["packages"]}
+    for c in components:
+        row = packages.get(c["name"], {})
+        if not row.get("versionInfo") and c["name"] != "pci.ids" or row.get("licenseConcluded") != c["license"]:
+            yield f"scripts/sbom: {c['name']} has version {row.get('versionInfo')!r} and its licence is " \
+                  f"{row.get('licenseConcluded')!r}"
+    for archive in load_script("linked").linked(build, "gpumend"):
+        if hashlib.sha256(Path(archive).read_bytes()).hexdigest() not in texts[0].stdout:
+            yield f"scripts/sbom: the hash of {archive} is missing"
+    exe = hashlib.sha256((build / "gpumend").read_bytes()).hexdigest()
+    if not any(f["fileName"] == "./gpumend" and exe in json.dumps(f) for f in bill["files"]):
+        yield "scripts/sbom: the hash of the executable is not its own"
+    known = [bill["SPDXID"], *(e["SPDXID"] for e in bill["packages"] + bill["files"])]
+    ends = {r[key] for r in bill["relationships"] for key in ("spdxElementId", "relatedSpdxElement")}
+    if len(known) != len(set(known)) or ends != set(known):
+        yield f"scripts/sbom: relationships and elements differ: {sorted(ends ^ set(known))}"
+
+
 def main():
     build = Path(sys.argv[1]).resolve()
     subprocess.run(["ninja", "-C", build, "gpumend", "installed"], check=True, stdout=subprocess.DEVNULL)
     components = json.loads((FOLDER / "components.json").read_text(encoding="utf-8"))["components"]
     passed = failed = 0
     for faults in (linked_faults(build, components), table_faults(components),
-                   printed_faults(build / "gpumend", components), wheel_faults(components)):
+                   printed_faults(build / "gpumend", components), wheel_faults(components),
+                   bill_faults(build, components)):
         found = list(faults)
         for fault in found:
             print(f"FAIL {fault}")

@@ -60,6 +60,7 @@ SUITES = [
     Suite("test", "kb-failures", 120, "{py} tests/kb/failures.py {exe}"),
     Suite("test", "licenses", 120, "{py} tests/licenses.py {build}", "build"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
+    Suite("test", "commits", 60, "{py} tests/commits.py"),
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
     Suite("test", "explain", 900, "{py} tests/explain/run.py {exe}"),
     Suite("test", "explain-generality", 300, "{py} tests/explain/generality.py"),
@@ -129,6 +130,8 @@ SUITES = [
           "{py} tests/mend/packages.py --gpumend {exe}", "wheels"),
     Suite("test-scenarios", "uvicorn", 1800,
           "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
+    # Everything is built twice, without ccache.
+    Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),
