@@ -148,6 +148,8 @@ def scripts_parse():
         with open(path, "rb") as f:
             first = f.readline(80)
         shell = re.match(rb"#!.*\b(ba)?sh\b", first) or path.suffix == ".bash"
+        if re.search(rb"^(<{7}|>{7}) ", path.read_bytes(), re.MULTILINE):
+            yield f"{path.relative_to(TOP)} has the marks of a merge that was not finished"
         if shell:
             name = "bash" if b"bash" in first or path.suffix == ".bash" else "sh"
             status, _, errors = output(name, "-n", path)
