@@ -56,13 +56,33 @@ void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
     out_end(o, style);
 }
 
+/* Whether a quote here opens a text of a shell, and is not an apostrophe. */
+static bool opens_quote(struct str text, size_t at)
+{
+    const char before = at ? text.s[at - 1] : ' ';
+    return strchr(" =:$'(\"", before) && memchr(text.s + at + 1, '\'', text.n - at - 1);
+}
+
+/* Takes what ends at a blank. One in a shell's quotes parts nothing: a path could not be pasted. */
+static struct str take_word(struct str *rest)
+{
+    bool quoted = false;
+    size_t n = 0;
+    for (; n < rest->n && (quoted || rest->s[n] != ' '); n++) {
+        quoted = rest->s[n] == '\'' ? !quoted && opens_quote(*rest, n) : quoted;
+    }
+    struct str word = {rest->s, n};
+    *rest = n < rest->n ? (struct str){rest->s + n + 1, rest->n - n - 1} : (struct str){NULL, 0};
+    return word;
+}
+
 void out_wrap(const struct out *o, unsigned indent, const char *text)
 {
     unsigned column = indent;
     struct str rest = str_of(text);
     bool first = true;
     while (rest.s) {
-        struct str word = str_cut(&rest, ' ');
+        struct str word = take_word(&rest);
         if (word.n == 0) {
             continue;
         }

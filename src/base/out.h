@@ -29,8 +29,8 @@ void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
 void out_begin(const struct out *o, enum out_style style);
 void out_end(const struct out *o, enum out_style style);
 
-/* Prints a paragraph wrapped at the width; every line after the first starts with `indent`
- * blanks. The cursor is taken to stand at column `indent`. */
+/* Prints a paragraph wrapped at the width, at blanks that are not in a shell's quotes; every line
+ * after the first starts with `indent` blanks. The cursor is taken to stand at column `indent`. */
 void out_wrap(const struct out *o, unsigned indent, const char *text);
 
 /* A JSON string; bytes that are not UTF-8 become \xNN text (see str_printable), NULL is null.

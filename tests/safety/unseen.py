@@ -3,14 +3,19 @@
 
     tests/safety/unseen.py GPUMEND
 
-Each command gets each hostile text in an option, a value, a target and a variable; standard output and
-error then hold no control character but line ends, no mark that reorders or hides text, and are UTF-8.
+Each command gets each hostile text in an option, a value, a target and a variable, and looks at a
+tree, an environment, an image, a snapshot and a log whose every name holds it (unseen_tree.py).
+Standard output and error then hold no control character but line ends, no mark that reorders or
+hides text, and are UTF-8. A path in a command that is to be pasted is still the path.
 """
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import unseen_tree
 
 TEXTS = {"ESC": b"\x1b]0;x\x07\x1b[2J", "CR and DEL": b"a\r\x7f\x08b", "tab": b"a\tb",
          "C1": b"a\xc2\x9b31m", "bidirectional": "a\u202eb\u2066c\u200f".encode(),
@@ -58,28 +63,56 @@ def cases(text, there):
         yield [*words, text]
 
 
+OCTAL = re.compile(rb"\\([0-7]{3})")
+QUOTED = re.compile(rb"\$'((?:[^'\\]|\\[0-7]{3})*)'")
+
+
+def lost(output, path):
+    """Whether commands name the path, and none of them does so as a shell would read it."""
+    begin = path[:path.rindex(b"/env-") + len(b"/env-")]
+    named = [w for w in QUOTED.findall(output) if begin in w]
+    read = [OCTAL.sub(lambda m: bytes([int(m[1], 8)]), w) for w in named]
+    return bool(named) and not any(path in w for w in read)
+
+
+class Counts:
+    passed = failed = 0
+
+    def judge(self, name, words, done, path=None):
+        wrong = fault(done.stdout) or fault(b"\n" + done.stderr)
+        wrong = f"signal {-done.returncode}" if done.returncode < 0 else wrong
+        wrong = wrong or (path and lost(done.stdout, path) and "the path is another in a command")
+        self.passed, self.failed = self.passed + (not wrong), self.failed + bool(wrong)
+        if wrong:
+            print(f"FAIL {name}: {' '.join(ascii(w) for w in words)}: {wrong}")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     exe = str(Path(sys.argv[1]).resolve())
-    passed = failed = 0
+    counts = Counts()
     with tempfile.TemporaryDirectory(prefix="gpumend-unseen.") as top:
+        (Path(top) / "made").mkdir()
+        files = unseen_tree.compiled(Path(top) / "made")
         for name, text in TEXTS.items():
             there = os.path.join(os.fsencode(top), text.replace(b"/", b""))
             os.mkdir(there)
             env = {b"PATH": b"/usr/bin:/bin", b"LD_LIBRARY_PATH": there, b"CUDA_HOME": text,
                    b"HOME": os.fsencode(top), b"CUDA_VISIBLE_DEVICES": text}
             for words in cases(text, there):
-                done = subprocess.run([exe, *words], capture_output=True, timeout=60, check=False,
-                                      stdin=subprocess.DEVNULL, env=env, cwd=top)
-                wrong = fault(done.stdout) or fault(b"\n" + done.stderr)
-                wrong = f"signal {-done.returncode}" if done.returncode < 0 else wrong
-                passed, failed = passed + (not wrong), failed + bool(wrong)
-                if wrong:
-                    shown = " ".join(ascii(w) for w in words)
-                    print(f"FAIL {name}: {shown}: {wrong}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+                counts.judge(name, words, subprocess.run(
+                    [exe, *words], capture_output=True, timeout=60, check=False,
+                    stdin=subprocess.DEVNULL, env=env, cwd=top))
+            folder = os.path.join(os.fsencode(top), name.replace(" ", "-").encode())
+            os.mkdir(folder)
+            for words in unseen_tree.make(exe, folder, text, files):
+                counts.judge(name, words, subprocess.run(
+                    [exe, *words], capture_output=True, timeout=60, check=False,
+                    stdin=subprocess.DEVNULL, env={b"PATH": b"/usr/bin:/bin"}, cwd=top),
+                    os.path.join(folder, b"env-" + text.replace(b"/", b"")))
+    print(f"{counts.passed} passed, {counts.failed} failed")
+    return 1 if counts.failed or not counts.passed else 0
 
 
 if __name__ == "__main__":

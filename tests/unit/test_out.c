@@ -47,6 +47,12 @@ static void wraps(void **state)
         {4, 10, "averylongword next", "averylongword\n    next\n"},
         {0, 5, "  a   b  ", "a b\n"},
         {0, 80, "", "\n"},
+        /* A path in quotes is one word, and an apostrophe quotes nothing. */
+        {2, 10, "run '/a b  c d e f' now", "run\n  '/a b  c d e f'\n  now\n"},
+        {0, 8, "A=$'/a b c d' x", "A=$'/a b c d'\nx\n"},
+        {0, 8, "'it'\\''s a b' x", "'it'\\''s a b'\nx\n"},
+        {0, 8, "users' a b c d e", "users' a\nb c d e\n"},
+        {0, 8, "it's a b c's e", "it's a b\nc's e\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sink s;
