@@ -1,6 +1,5 @@
 #include "model/live.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,28 +11,24 @@
 
 enum { PROC_BYTES_MAX = 16 << 20, MAPPINGS_MAX = 20000 };
 
-static int read_proc(struct arena *a, int pid, const char *name, struct str *ret, struct gm_err *err)
+static int read_proc(struct arena *a, struct root *host, int pid, const char *name, struct str *ret,
+                     struct gm_err *err)
 {
-    struct root host;
-    if (root_open(&host, "/", err) < 0) {
-        return err->code;
-    }
     const char *path = arena_printf(a, "/proc/%d/%s", pid, name);
-    int rc = root_read(&host, a, path, PROC_BYTES_MAX, ret);
-    root_close(&host);
+    int rc = root_read(host, a, path, PROC_BYTES_MAX, ret);
     return rc < 0 ? gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-static int read_proc_link(struct arena *a, int pid, const char *name, const char **ret,
-                          struct gm_err *err)
+static int read_proc_link(struct arena *a, struct root *host, int pid, const char *name,
+                          const char **ret, struct gm_err *err)
 {
-    char target[4096];
+    char *target;
     const char *path = arena_printf(a, "/proc/%d/%s", pid, name);
-    ssize_t n = readlink(path, target, sizeof target);
-    if (n < 0) {
-        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
+    int rc = root_readlink(host, a, path, &target);
+    if (rc < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
     }
-    *ret = arena_strndup(a, target, (size_t)n);
+    *ret = target;
     return 0;
 }
 
@@ -60,11 +55,10 @@ static void read_maps(struct arena *a, struct model_live *live, struct str text)
             continue;
         }
         path.n -= deleted ? strlen(" (deleted)") : 0;
-        bool known = false;
-        for (size_t i = 0; i < live->mappings.n && !known; i++) {
+        bool library = memmem(path.s, path.n, ".so", 3) != NULL, known = false;
+        for (size_t i = 0; library && i < live->mappings.n && !known; i++) {
             known = str_is(path, live->mappings.items[i].path);
         }
-        bool library = memmem(path.s, path.n, ".so", 3) != NULL;
         if (!known && library) {
             VEC_PUSH(a, &live->mappings, (struct model_mapping){str_dup(a, path), deleted});
         }
@@ -72,16 +66,14 @@ static void read_maps(struct arena *a, struct model_live *live, struct str text)
 }
 
 /* Seconds since 1970 at which the process started: boot time plus field 22 of its stat line. */
-static bool start_time(struct arena *a, int pid, int64_t *ret_seconds)
+static bool start_time(struct arena *a, struct root *host, int pid, int64_t *ret_seconds)
 {
     struct str stat_text, boot;
     struct gm_err err;
-    struct root host;
-    if (read_proc(a, pid, "stat", &stat_text, &err) < 0 || root_open(&host, "/", &err) < 0) {
+    if (read_proc(a, host, pid, "stat", &stat_text, &err) < 0) {
         return false;
     }
-    int rc = root_read(&host, a, "/proc/stat", PROC_BYTES_MAX, &boot);
-    root_close(&host);
+    int rc = root_read(host, a, "/proc/stat", PROC_BYTES_MAX, &boot);
     size_t at = rc < 0 ? 0 : str_find(boot, "btime ");
     if (rc < 0 || at == boot.n) {
         return false;
@@ -108,29 +100,43 @@ static bool start_time(struct arena *a, int pid, int64_t *ret_seconds)
     return true;
 }
 
+/* When the folder was made, in seconds since 1970; 0: not known. */
+static int64_t made_at(struct arena *a, struct root *r, const char *dir)
+{
+    struct statx info;
+    char *real; // its links lead inside the root, and not where this process would follow them
+    if (root_realpath(r, a, dir, &real) < 0 ||
+        statx(AT_FDCWD, path_join(a, r->path, real + 1), AT_SYMLINK_NOFOLLOW, STATX_BTIME,
+              &info) < 0) {
+        return 0;
+    }
+    return info.stx_mask & STATX_BTIME ? info.stx_btime.tv_sec : 0;
+}
+
 /* Folders of LD_LIBRARY_PATH that were made after the process had started. The birth time counts,
  * where the file system keeps one. */
-static void find_late_folders(struct arena *a, struct model_live *live)
+static void find_late_folders(struct arena *a, struct root *host, struct model_live *live)
 {
     int64_t started = 0;
     const char *path = NULL;
+    struct root own;
     for (size_t i = 0; i < live->env.n; i++) {
         if (starts_with(live->env.items[i], "LD_LIBRARY_PATH=")) {
             path = live->env.items[i] + strlen("LD_LIBRARY_PATH=");
         }
     }
-    if (!path || !start_time(a, live->pid, &started)) {
+    if (!path || !start_time(a, host, live->pid, &started) ||
+        root_open(&own, path_join(a, host->path, arena_printf(a, "proc/%d/root", live->pid)), NULL) <
+            0) {
         return;
     }
     for (struct str rest = str_of(path); rest.s;) {
         struct str dir = str_cut(&rest, ':');
-        struct statx info;
-        const char *full = arena_printf(a, "/proc/%d/root" STR_FMT, live->pid, STR_ARG(dir));
-        if (dir.n && dir.s[0] == '/' && statx(AT_FDCWD, full, 0, STATX_BTIME, &info) == 0 &&
-            info.stx_mask & STATX_BTIME && info.stx_btime.tv_sec > started + 1) {
+        if (dir.n && dir.s[0] == '/' && made_at(a, &own, str_dup(a, dir)) > started + 1) {
             VEC_PUSH(a, &live->late_folders, str_dup(a, dir));
         }
     }
+    root_close(&own);
 }
 
 /* Whether another mapped file names the library in DT_NEEDED. */
@@ -399,52 +405,43 @@ static struct str own_mounts(struct arena *a, struct str mountinfo)
 }
 
 /* Where neither its cgroup nor its mounts say it, the container is not known. */
-static void read_container(struct arena *a, struct model_live *live)
+static void read_container(struct arena *a, struct root *host, struct model_live *live)
 {
     struct str text;
     struct gm_err err;
-    if (read_proc(a, live->pid, "cgroup", &text, &err) == 0) {
+    if (read_proc(a, host, live->pid, "cgroup", &text, &err) == 0) {
         find_container(a, text, live);
     }
-    if (!live->container_id && read_proc(a, live->pid, "mountinfo", &text, &err) == 0) {
+    if (!live->container_id && read_proc(a, host, live->pid, "mountinfo", &text, &err) == 0) {
         find_container(a, own_mounts(a, text), live);
     }
 }
 
-static int read_children(struct arena *a, struct model_live *live, struct gm_err *err)
-{
-    struct root host;
-    int rc = root_open(&host, "/", err);
-    if (rc == 0) {
-        model_children_read(a, &host, live);
-        root_close(&host);
-    }
-    for (size_t i = 0; i < live->mappings.n && !live->driver; i++) {
-        live->driver = model_driver_of(live->mappings.items[i].path);
-    }
-    return rc;
-}
-
-int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_err *err)
+int model_live_read(struct arena *a, struct root *host, int pid, struct model_live *ret,
+                    struct gm_err *err)
 {
     struct str text;
     *ret = (struct model_live){.pid = pid};
-    if (read_proc_link(a, pid, "exe", &ret->exe, err) < 0 ||
-        read_proc_link(a, pid, "cwd", &ret->cwd, err) < 0 ||
-        read_proc(a, pid, "environ", &text, err) < 0) {
+    if (read_proc_link(a, host, pid, "exe", &ret->exe, err) < 0 ||
+        read_proc_link(a, host, pid, "cwd", &ret->cwd, err) < 0 ||
+        read_proc(a, host, pid, "environ", &text, err) < 0) {
         return err->code;
     }
     read_environ(a, ret, text);
-    if (read_proc(a, pid, "maps", &text, err) < 0) {
+    if (read_proc(a, host, pid, "maps", &text, err) < 0) {
         return err->code;
     }
     read_maps(a, ret, text);
-    if (read_proc(a, pid, "cmdline", &text, err) == 0 && text.n) {
+    if (read_proc(a, host, pid, "cmdline", &text, err) == 0 && text.n) {
         ret->argv0 = str_dup(a, str_cut(&text, '\0'));
     }
-    find_late_folders(a, ret);
-    read_container(a, ret);
-    return read_children(a, ret, err);
+    find_late_folders(a, host, ret);
+    read_container(a, host, ret);
+    model_children_read(a, host, ret);
+    for (size_t i = 0; i < ret->mappings.n && !ret->driver; i++) {
+        ret->driver = model_driver_of(ret->mappings.items[i].path);
+    }
+    return 0;
 }
 
 int model_add_live(struct model *m, const struct model_live *live, struct gm_err *err)

@@ -46,9 +46,10 @@ const char *model_child_sign(const struct model *m, const struct model_child *c)
  * what a fork of it has loaded was judged with it. */
 void model_judge_children(struct model *m, const struct model_live *live);
 
-/* Reads /proc/PID (exe, cwd, environ, maps, stat). GM_ERR_LOOK: no such process, or it may not be
- * looked at. */
-int model_live_read(struct arena *a, int pid, struct model_live *ret, struct gm_err *err) GM_CHECK;
+/* Reads /proc/PID (exe, cwd, environ, maps, stat) of `host`, the root "/". GM_ERR_LOOK: no such
+ * process, or it may not be looked at. */
+int model_live_read(struct arena *a, struct root *host, int pid, struct model_live *ret,
+                    struct gm_err *err) GM_CHECK;
 
 /* Models the start of its program in the start environment it was given, and loads what else is
  * mapped, in the order of the addresses of the files' first appearance; then what each package of

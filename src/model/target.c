@@ -153,11 +153,14 @@ static int look_at_process(struct model_target *t, const struct model_target_opt
                            struct gm_err *err)
 {
     struct model_live *now = arena_alloc(t->model.arena, sizeof *now);
+    struct root host;
     t->kind = "process";
-    if (!o->live && model_live_read(t->model.arena, o->pid, now, err) < 0) {
-        return err->code;
+    int rc = o->live ? 0 : root_open(&host, "/", err);
+    if (rc == 0 && !o->live) {
+        rc = model_live_read(t->model.arena, &host, o->pid, now, err);
+        root_close(&host);
     }
-    return model_add_live(&t->model, o->live ? o->live : now, err);
+    return rc < 0 ? rc : model_add_live(&t->model, o->live ? o->live : now, err);
 }
 
 /* The first package of a place that the knowledge base knows as one of GPU programs; or NULL. */

@@ -233,7 +233,12 @@ static void keep_variables(struct arena *a, const char *const *env, size_t n, sn
 static int begin_live(struct snapshot *s, int pid, struct gm_err *err)
 {
     s->live = arena_alloc(s->arena, sizeof *s->live);
-    int rc = model_live_read(s->arena, pid, s->live, err);
+    struct root host;
+    int rc = root_open(&host, "/", err);
+    if (rc == 0) {
+        rc = model_live_read(s->arena, &host, pid, s->live, err);
+        root_close(&host);
+    }
     if (rc == 0) {
         snapshot_texts kept = {0};
         keep_variables(s->arena, s->live->env.items, s->live->env.n, &kept);
