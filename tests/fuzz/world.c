@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "diag/finding.h"
+#include "kb/internal.h"
+#include "model/live.h"
 #include "model/model.h"
 #include "report/check.h"
 
@@ -111,6 +113,17 @@ void world_write(const char *path, const void *data, size_t n)
     write_inside(path, data, n);
 }
 
+void world_link(const char *path, const char *target)
+{
+    char file[256];
+    need_world();
+    assert((size_t)snprintf(file, sizeof file, "%s%s", top, path) < sizeof file);
+    (void)remove(file); // may not be there
+    write_inside(path, "", 0); // its folders
+    int rc = remove(file) | symlink(target, file);
+    assert(rc == 0);
+}
+
 void world_write_pieces(const char *const *paths, size_t n, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < n; i++) {
@@ -148,11 +161,11 @@ static void look(struct model *m, struct py_env *env, const char *target)
     }
 }
 
-static void print(struct model *m, const char *target)
+static void print(struct model *m, const char *kind, const char *target)
 {
     struct diag_report report;
     diag_run(m, &report);
-    const struct report_target shown = {.kind = "environment", .path = target, .root = top};
+    const struct report_target shown = {.kind = kind, .path = target, .root = top};
     json_t *doc = report_check_json(m, &report, &shown);
     assert(doc);
     int rc = out_json_dump(nowhere, doc);
@@ -161,14 +174,14 @@ static void print(struct model *m, const char *target)
     report_check_text(&out, m, &report, &shown);
 }
 
-void world_look(const char *target, const char *const *env, size_t n_env, world_use *use, void *arg)
+/* A model of the world's root, for one use. */
+static void with_model(const char *const *env, size_t n_env, world_use *use, void *arg)
 {
     need_world();
     struct gm_err err;
     struct arena arena;
     struct root root;
     struct ldso_store store;
-    struct py_env py = {0};
     arena_init(&arena, (size_t)1 << 30, NULL, NULL);
     int rc = root_open(&root, top, &err);
     assert(rc == 0);
@@ -178,20 +191,86 @@ void world_look(const char *target, const char *const *env, size_t n_env, world_
                         .config = {.cwd = "/", .env = env, .n_env = n_env}};
     rc = model_open(m, &err);
     assert(rc == 0);
-    look(m, &py, target);
     use(arg, m);
     ldso_store_close(&store);
     root_close(&root);
     arena_release(&arena);
 }
 
+struct looking {
+    const char *target;
+    world_use *use;
+    void *arg;
+};
+
+static void look_and_use(void *arg, struct model *m)
+{
+    const struct looking *l = arg;
+    struct py_env py = {0};
+    look(m, &py, l->target);
+    l->use(l->arg, m);
+}
+
+void world_look(const char *target, const char *const *env, size_t n_env, world_use *use, void *arg)
+{
+    struct looking l = {target, use, arg};
+    with_model(env, n_env, look_and_use, &l);
+}
+
 static void print_target(void *arg, struct model *m)
 {
-    print(m, arg);
+    print(m, "environment", arg);
 }
 
 void world_check(const char *target)
 {
     static const char *const env[] = {"PATH=/bin"};
     world_look(target, env, 1, print_target, (void *)(uintptr_t)target);
+}
+
+static void print_process(void *arg, struct model *m)
+{
+    struct gm_err err;
+    struct model_live *live = arena_alloc(m->arena, sizeof *live);
+    if (model_live_read(m->arena, m->root, *(const int *)arg, live, &err) == 0 &&
+        model_add_live(m, live, &err) == 0) {
+        print(m, "process", live->exe);
+    }
+}
+
+void world_check_process(int pid)
+{
+    with_model(NULL, 0, print_process, &pid);
+}
+
+static bool is_wanted(size_t i, const json_t *row)
+{
+    enum { FIRST = 4 };
+    char *text = json_dumps(row, 0);
+    assert(text);
+    bool wanted = i < FIRST || strstr(text, "ctranslate2");
+    free(text);
+    return wanted;
+}
+
+void world_write_knowledge(const char *folder)
+{
+    char path[128];
+    for (size_t i = 0; i < kb_blobs_n; i++) {
+        json_t *doc = json_loadb(kb_blobs[i].data, kb_blobs[i].size, 0, NULL);
+        json_t *rows = json_object_get(doc, "rows");
+        assert(doc);
+        for (size_t k = json_array_size(rows); k-- > 0;) {
+            if (!is_wanted(k, json_array_get(rows, k))) {
+                (void)json_array_remove(rows, k);
+            }
+        }
+        char *text = json_dumps(doc, 0);
+        assert(text);
+        int n = snprintf(path, sizeof path, "%s/%s.json", folder, kb_blobs[i].area);
+        assert(n > 0 && (size_t)n < sizeof path);
+        world_write(path, text, strlen(text));
+        free(text);
+        json_decref(doc);
+    }
 }

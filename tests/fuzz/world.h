@@ -20,6 +20,7 @@
 /* Writes a file of the world; folders are made as needed. */
 void world_write(const char *path, const void *data, size_t n);
 void world_write_elf(const char *path, const struct elfmake *spec);
+void world_link(const char *path, const char *target); // what was there is replaced
 
 /* The pieces of an input, cut at 0xff bytes, as these files. */
 void world_write_pieces(const char *const *paths, size_t n, const uint8_t *data, size_t size);
@@ -33,5 +34,13 @@ void world_look(const char *target, const char *const *env, size_t n_env, world_
 
 /* What `gpumend check --root WORLD TARGET` does, up to text and JSON that nobody reads. */
 void world_check(const char *target);
+
+/* What `gpumend check --pid` does with what the world's /proc says of the process: it is read,
+ * modelled and printed. */
+void world_check_process(int pid);
+
+/* A folder for --kb, inside the world: of each area the first rows, and those on the world's
+ * package. The whole of what is built in takes longer to load than a hundred checks. */
+void world_write_knowledge(const char *folder);
 
 #endif
