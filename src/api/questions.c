@@ -88,8 +88,8 @@ struct why {
 static int find_exe(struct gm_context *gm, const char *exe, const char **ret)
 {
     const struct ldso_config *c = &gm->target.model.config;
-    struct mend_command command = {.words = &exe, .n = 1, .cwd = c->cwd};
-    struct mend_program program = {0};
+    struct launch_command command = {.words = &exe, .n = 1, .cwd = c->cwd};
+    struct launch_program program = {0};
     for (size_t i = 0; i < c->n_env; i++) {
         if (starts_with(c->env[i], "PATH=")) {
             command.path = c->env[i] + 5;
@@ -97,7 +97,7 @@ static int find_exe(struct gm_context *gm, const char *exe, const char **ret)
     }
     *ret = exe;
     if (!strchr(exe, '/')) {
-        int rc = mend_program_find(&gm->target.root, &gm->work, &command, &program);
+        int rc = launch_program_find(&gm->target.root, &gm->work, &command, &program);
         if (rc < 0) {
             return gm_err_set(&gm->err, GM_ERR_USAGE, "%s: %s", exe, strerror(-rc));
         }

@@ -33,14 +33,14 @@ struct setter {
     struct arena *a;
     const struct mend_device_question *q;
     struct mend_variables variables;
-    struct mend_launch *launch;
+    struct launch *launch;
 };
 
 static void set(struct setter *s, const char *name, const char *value)
 {
-    const char *old = mend_env_value(s->q->start->env, s->q->start->n_env, name);
+    const char *old = launch_env_value(s->q->start->env, s->q->start->n_env, name);
     if (!old || (!s->q->keep_env && strcmp(old, value) != 0)) {
-        VEC_PUSH(s->a, &s->launch->changes, (struct mend_change){name, value});
+        VEC_PUSH(s->a, &s->launch->changes, (struct launch_change){name, value});
     }
 }
 
@@ -125,7 +125,7 @@ static int choose(const struct setter *s, struct model *m, struct mend_choice *r
         o.app = MEND_APP_TORCH; // which has builds for either vendor
     }
     for (size_t i = 0; i < s->launch->left.n && !o.standing; i++) {
-        const struct mend_told *left = &s->launch->left.items[i];
+        const struct launch_told *left = &s->launch->left.items[i];
         if (left->of_program) {
             o.standing = left->text;
             o.standing_cause = left->cause;
@@ -180,9 +180,9 @@ static enum host_state decide(struct setter *s, struct model_target *t, const ch
 }
 
 enum host_state mend_device_set(struct arena *a, const struct mend_device_question *q,
-                                struct mend_launch *launch, const char **ret_why)
+                                struct launch *launch, const char **ret_why)
 {
-    const struct mend_program *p = q->program;
+    const struct launch_program *p = q->program;
     struct model_target_options asked = *q->start;
     struct mend_device_question opened = *q;
     struct model_target t = {.root = ROOT_EMPTY};
@@ -190,7 +190,7 @@ enum host_state mend_device_set(struct arena *a, const struct mend_device_questi
                        .variables = {.env = asked.env, .n_env = asked.n_env}};
     opened.start = &asked;
     asked.only_open = true;
-    asked.target = mend_program_target(p);
+    asked.target = launch_program_target(p);
     *ret_why = "nothing was asked";
     if (q->device.kind == MEND_DEVICE_CPU) {
         set_cpu(&s);
@@ -207,7 +207,7 @@ enum host_state mend_device_set(struct arena *a, const struct mend_device_questi
 /* ------------------------------------------------------------------ after a run */
 
 /* What the program will find in the variable; NULL: it is not set. */
-static const char *launched(const struct mend_device_question *q, const struct mend_launch *launch,
+static const char *launched(const struct mend_device_question *q, const struct launch *launch,
                             const char *name)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
@@ -215,10 +215,10 @@ static const char *launched(const struct mend_device_question *q, const struct m
             return launch->changes.items[i].value;
         }
     }
-    return mend_env_value(q->start->env, q->start->n_env, name);
+    return launch_env_value(q->start->env, q->start->n_env, name);
 }
 
-static void change(struct arena *a, struct mend_launch *launch, const char *name, const char *value)
+static void change(struct arena *a, struct launch *launch, const char *name, const char *value)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
         if (strcmp(launch->changes.items[i].name, name) == 0) {
@@ -226,7 +226,7 @@ static void change(struct arena *a, struct mend_launch *launch, const char *name
             return;
         }
     }
-    VEC_PUSH(a, &launch->changes, (struct mend_change){name, value});
+    VEC_PUSH(a, &launch->changes, (struct launch_change){name, value});
 }
 
 /* The entry of a list for a device that is counted by it: "0,GPU-1234" has the second for 1. */
@@ -260,7 +260,7 @@ static const char *passed_list(struct arena *a, enum mend_device_kind kind, cons
 }
 
 /* HIP takes CUDA's variable where its own is not set. */
-static const char *list_of(const struct mend_device_question *q, const struct mend_launch *launch,
+static const char *list_of(const struct mend_device_question *q, const struct launch *launch,
                            enum mend_device_kind kind)
 {
     const char *cuda = launched(q, launch, "CUDA_VISIBLE_DEVICES");
@@ -269,7 +269,7 @@ static const char *list_of(const struct mend_device_question *q, const struct me
 }
 
 bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
-                             const struct mend_ran *ran, size_t n, struct mend_launch *launch)
+                             const struct mend_ran *ran, size_t n, struct launch *launch)
 {
     static const struct {
         enum mend_device_kind kind;
@@ -278,7 +278,7 @@ bool mend_device_show_passed(struct arena *a, const struct mend_device_question 
     enum { ROWS = sizeof rows / sizeof *rows };
     const char *values[ROWS] = {NULL};
     for (size_t i = 0; i < ROWS; i++) {
-        const char *set = mend_env_value(q->start->env, q->start->n_env, rows[i].name);
+        const char *set = launch_env_value(q->start->env, q->start->n_env, rows[i].name);
         bool cuda_changes = i > 0 && values[0] && !launched(q, launch, rows[i].name);
         values[i] = passed_list(a, rows[i].kind, list_of(q, launch, rows[i].kind), ran, n,
                                 cuda_changes);

@@ -35,7 +35,7 @@ struct mend_device_question {
     struct mend_device device;
     bool require_gpu; // whether a GPU can be used is asked
     bool keep_env;    // variables that are set stay as they are
-    const struct mend_program *program;
+    const struct launch_program *program;
     const struct model_target_options *start; // its environment, folder, user and file system
 };
 
@@ -43,12 +43,12 @@ struct mend_device_question {
  * errors that the launch leaves count. The answer is whether the program can use a GPU of the kind
  * that is asked for, unknown unless that or require_gpu is asked; ret_why: why not, if not yes. */
 enum host_state mend_device_set(struct arena *a, const struct mend_device_question *q,
-                                struct mend_launch *launch, const char **ret_why);
+                                struct launch *launch, const char **ret_why);
 
 /* After the devices were run that the launch shows, counted as it counts them: the variables show
  * those alone that passed, and none where none did, so that the program uses the CPU. False: a
  * variable that is set and kept (keep_env) shows others; nothing is changed then. */
 bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
-                             const struct mend_ran *ran, size_t n, struct mend_launch *launch);
+                             const struct mend_ran *ran, size_t n, struct launch *launch);
 
 #endif

@@ -165,7 +165,7 @@ struct work {
 /* What the image starts with, found out in its own files. */
 struct entry {
     const char *missing;         // the program's name where the engine would not find it
-    struct mend_program program; // file NULL: not known
+    struct launch_program program; // file NULL: not known
 };
 
 static struct entry entry_of(struct container_seen *w, struct arena *a)
@@ -184,13 +184,13 @@ static struct entry entry_of(struct container_seen *w, struct arena *a)
     }
     const char *path = cli_env_get(&w->t->env, "PATH");
     const char *cwd = w->image->folder ? w->image->folder : "/";
-    struct mend_command c = {words.items, words.n, path ? path : DEFAULT_PATH, cwd,
+    struct launch_command c = {words.items, words.n, path ? path : DEFAULT_PATH, cwd,
                              w->t->asked.env, w->t->asked.n_env};
     root_replay(&root, w->t->asked.replay, w->t->asked.root_path);
-    int rc = mend_program_find(&root, a, &c, &e.program);
+    int rc = launch_program_find(&root, a, &c, &e.program);
     root_close(&root);
     e.missing = rc == -ENOENT ? words.items[0] : NULL;
-    e.program = rc < 0 ? (struct mend_program){0} : e.program;
+    e.program = rc < 0 ? (struct launch_program){0} : e.program;
     return e;
 }
 
@@ -199,15 +199,15 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
 {
     struct model_target_options o = w->t->asked;
     struct entry e = entry_of(w, a);
-    bool free = !o.target && e.program.file, python = free && e.program.kind == MEND_PYTHON;
+    bool free = !o.target && e.program.file, python = free && e.program.kind == LAUNCH_PYTHON;
     o.target = python ? e.program.python : o.target;
     o.entry_known = free && !e.program.unseen;
     if (free) {
         o.cwd = e.program.cwd ? e.program.cwd : w->image->folder ? w->image->folder : "/";
-        mend_program_env(a, &e.program, w->t->asked.env, w->t->asked.n_env, &o.env, &o.n_env);
+        launch_program_env(a, &e.program, w->t->asked.env, w->t->asked.n_env, &o.env, &o.n_env);
     }
     int rc = model_target_open(&w->target, a, &o, err);
-    bool elf = free && e.program.kind == MEND_ELF && rc == 0 && !w->target.model.known.n;
+    bool elf = free && e.program.kind == LAUNCH_ELF && rc == 0 && !w->target.model.known.n;
     if (elf || (rc < 0 && python)) {
         model_target_close(&w->target);
         o.target = elf ? e.program.elf : NULL;

@@ -47,11 +47,11 @@ struct runner {
     bool opened; // target
     char **words; // CMD and its arguments, ended by NULL
     size_t n_words;
-    struct mend_program program;
+    struct launch_program program;
     int not_startable; // negative errno
-    struct mend_launch_options how;
+    struct launch_options how;
     struct mend_device device;
-    struct mend_launch launch;
+    struct launch launch;
     struct run_watch watch;
     const char *cwd, *cache; // cache: folder, or NULL
     const char *cache_why;   // why the user's own folder is not it, or NULL
@@ -181,9 +181,9 @@ static bool counts(const char *entry)
     return snapshot_keeps_variable(entry) || starts_with(entry, "XDG_CACHE_HOME=");
 }
 
-static void add_program(struct question *q, const struct mend_program *p)
+static void add_program(struct question *q, const struct launch_program *p)
 {
-    const char *const texts[] = {mend_program_kind_name(p->kind), p->file, p->python, p->script,
+    const char *const texts[] = {launch_program_kind_name(p->kind), p->file, p->python, p->script,
                                  p->module, p->code, p->clears, p->elf, p->cwd, p->unseen};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         add(q, texts[i]);
@@ -222,18 +222,18 @@ static const char *question_of(struct runner *c)
 
 static void plan_new(struct runner *c, const char *question, const char *plans)
 {
-    struct mend_seen_set seen = {.a = &c->arena, .root = &c->host};
+    struct launch_seen_set seen = {.a = &c->arena, .root = &c->host};
     struct gm_err err;
     struct model_target_options asked = {.env = c->env.vars.items, .n_env = c->env.vars.n,
                                          .cwd = c->cwd, .uid = getuid()};
     (void)clock_gettime(CLOCK_REALTIME, &seen.began); // cannot fail for this clock
-    asked.on_look = mend_seen_add;
+    asked.on_look = launch_seen_add;
     asked.on_look_arg = &seen;
-    mend_launch_plan(&c->target, &c->arena, &asked, &c->program, &c->how, &c->launch);
+    launch_plan(&c->target, &c->arena, &asked, &c->program, &c->how, &c->launch);
     c->opened = true;
     if (question && plans) {
         /* Without a cache the next start takes as long as this one: nothing to trouble a user. */
-        (void)mend_cache_write(&c->host, plans, question, &seen, &c->launch, &err);
+        (void)launch_cache_write(&c->host, plans, question, &seen, &c->launch, &err);
     }
 }
 
@@ -247,7 +247,7 @@ static void plan(struct runner *c)
             (unsigned long long)str_hash(question, strlen(question)));
     }
     c->cached = question && plans &&
-                mend_cache_read(&c->host, &c->arena, plans, question, &c->launch);
+                launch_cache_read(&c->host, &c->arena, plans, question, &c->launch);
     if (!c->cached) {
         plan_new(c, question, plans);
     }
@@ -256,8 +256,8 @@ static void plan(struct runner *c)
 static void make_folder(struct runner *c)
 {
     struct gm_err err;
-    if (!c->launch.links.n || mend_launch_folder(c->how.shadow_folder, c->launch.links.items,
-                                                 c->launch.links.n, &err) == 0) {
+    if (!c->launch.links.n ||
+        launch_folder(c->how.shadow_folder, c->launch.links.items, c->launch.links.n, &err) == 0) {
         return;
     }
     if (c->opened) {
@@ -297,15 +297,15 @@ static int choose_device(struct runner *c)
 static int run_stages(struct runner *c, struct model_target *t, struct probe_report *ret)
 {
     struct gm_err err;
-    const struct mend_program *p = &c->program;
-    char **env = mend_launch_env(&c->arena, c->env.vars.items, c->env.vars.n,
-                                 c->launch.changes.items, c->launch.changes.n);
+    const struct launch_program *p = &c->program;
+    char **env = launch_env(&c->arena, c->env.vars.items, c->env.vars.n, c->launch.changes.items,
+                            c->launch.changes.n);
     struct model_target_options asked = {.env = (const char *const *)env, .cwd = c->cwd,
                                          .uid = getuid()};
     while (env[asked.n_env]) {
         asked.n_env++;
     }
-    asked.target = mend_program_target(p);
+    asked.target = launch_program_target(p);
     int rc = model_target_open(t, &c->arena, &asked, &err);
     const struct cli_probing how = {.model = &t->model, .named = asked.target, .quick = true};
     rc = rc < 0 ? rc : cli_probing_run(&how, ret, &err);
@@ -387,14 +387,14 @@ static int not_started(struct runner *c, int error)
 /* "gpumend check /opt/v/bin/python" */
 static const char *check_command(struct runner *c)
 {
-    const struct mend_program *p = &c->program;
+    const struct launch_program *p = &c->program;
     const char *target = p->python ? p->python : p->elf ? p->elf : p->file;
     return arena_printf(&c->arena, "gpumend check %s", str_shell_word(&c->arena, target));
 }
 
 static void tell(struct runner *c)
 {
-    const struct mend_launch *l = &c->launch;
+    const struct launch *l = &c->launch;
     for (size_t i = 0; i < l->remarks.n && i < REMARKS_MAX; i++) {
         (void)cli_fail(CLI_OK, "run: %s", str_printable(&c->arena, l->remarks.items[i]));
     }
@@ -435,8 +435,8 @@ static int start(struct runner *c)
         int error = 0, rc = run_watch_start(&c->watch, &s, &error);
         return error ? not_started(c, error) : rc;
     }
-    char **env = mend_launch_env(&c->arena, c->env.vars.items, c->env.vars.n,
-                                 c->launch.changes.items, c->launch.changes.n);
+    char **env = launch_env(&c->arena, c->env.vars.items, c->env.vars.n, c->launch.changes.items,
+                            c->launch.changes.n);
     cli_restore_signals();
     (void)execvpe(c->words[0], c->words, env); // returns on failure only
     return not_started(c, errno);
@@ -444,10 +444,10 @@ static int start(struct runner *c)
 
 static int find_program(struct runner *c)
 {
-    struct mend_command command = {.words = (const char *const *)c->words, .n = c->n_words,
+    struct launch_command command = {.words = (const char *const *)c->words, .n = c->n_words,
                                    .path = cli_env_get(&c->env, "PATH"), .cwd = c->cwd,
                                    .env = c->env.vars.items, .n_env = c->env.vars.n};
-    return mend_program_find(&c->host, &c->arena, &command, &c->program);
+    return launch_program_find(&c->host, &c->arena, &command, &c->program);
 }
 
 /* What another user could replace would decide what CMD loads, as long as it runs. */

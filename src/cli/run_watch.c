@@ -102,7 +102,7 @@ static void set_variable(const struct run_watch_start *s, const char *name, cons
             return;
         }
     }
-    VEC_PUSH(s->a, &s->launch->changes, (struct mend_change){.name = name, .value = value});
+    VEC_PUSH(s->a, &s->launch->changes, (struct launch_change){.name = name, .value = value});
 }
 
 /* Puts `path` in front of what the list holds. */
@@ -191,10 +191,10 @@ static void add_end(struct run_watch *w, const struct run_watch_start *s)
 }
 
 /* Whether the plan asks for the guard: the program loads a library that needs it. */
-static bool is_planned(const struct mend_launch *l)
+static bool is_planned(const struct launch *l)
 {
     for (size_t i = 0; i < l->changes.n; i++) {
-        if (strcmp(l->changes.items[i].name, MEND_GUARD_VARIABLE) == 0) {
+        if (strcmp(l->changes.items[i].name, LAUNCH_GUARD_VARIABLE) == 0) {
             return true;
         }
     }
@@ -202,11 +202,11 @@ static bool is_planned(const struct mend_launch *l)
 }
 
 /* Takes it out of the plan, with what it would have mended. */
-static void drop_guard(struct mend_launch *l)
+static void drop_guard(struct launch *l)
 {
     size_t changes = 0, mends = 0;
     for (size_t i = 0; i < l->changes.n; i++) {
-        if (strcmp(l->changes.items[i].name, MEND_GUARD_VARIABLE) != 0) {
+        if (strcmp(l->changes.items[i].name, LAUNCH_GUARD_VARIABLE) != 0) {
             l->changes.items[changes++] = l->changes.items[i];
         }
     }
@@ -246,7 +246,7 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
         }
         put_in_front(s, "LD_PRELOAD", library);
     }
-    set_variable(s, MEND_GUARD_VARIABLE, "1");
+    set_variable(s, LAUNCH_GUARD_VARIABLE, "1");
     let_asan_start(s);
     return CLI_OK;
 }
@@ -316,7 +316,7 @@ static const char *needing(const struct run_watch *w, struct arena *a)
 /* Turns that off where no library of ours can be loaded into the program. */
 static void drop_unfit(struct run_watch *w, const struct run_watch_start *s)
 {
-    const char *path = s->program ? mend_program_target(s->program) : NULL;
+    const char *path = s->program ? launch_program_target(s->program) : NULL;
     path = path || !s->program ? path : s->program->first;
     w->unfit = path ? watch_unfit(s->host, s->a, path) : NULL;
     if (!w->unfit) {
@@ -443,7 +443,7 @@ static void compare_foreseen(struct tracing *t, struct arena *a, struct watch_co
     if (!t->start->program) {
         return;
     }
-    if (mend_launch_model(&target, a, &asked, t->start->program, &err) == 0) {
+    if (launch_model(&target, a, &asked, t->start->program, &err) == 0) {
         watch_compare_foreseen(&t->trace, a, &target.model, c);
     }
     model_target_close(&target);
@@ -526,8 +526,8 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
     struct watch_end end;
     struct watch_child child = {
         .argv = s->words,
-        .env = mend_launch_env(s->a, s->env->vars.items, s->env->vars.n, s->launch->changes.items,
-                               s->launch->changes.n),
+        .env = launch_env(s->a, s->env->vars.items, s->env->vars.n, s->launch->changes.items,
+                          s->launch->changes.n),
         .restore = cli_restore_signals,
         .page = w->page,
     };

@@ -47,8 +47,8 @@ struct run_watch_start {
     const struct cli_env *env; // before the changes
     const char *cwd, *cache;   // cache: folder, or NULL
     char **words;              // CMD and its arguments, ended by NULL
-    const struct mend_program *program; // that CMD is; NULL: not found
-    struct mend_launch *launch;
+    const struct launch_program *program; // that CMD is; NULL: not found
+    struct launch *launch;
 };
 
 /* One of the options from above. CLI_USAGE with a sentence on stderr. */

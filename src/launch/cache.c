@@ -22,10 +22,10 @@ static const char magic[] = "gpumend-plan 2\n";
 
 /* ------------------------------------------------------------------ what was looked at */
 
-static void identify(const struct stat *st, struct mend_identity *ret)
+static void identify(const struct stat *st, struct launch_identity *ret)
 {
     uint64_t *v = ret->v;
-    *ret = (struct mend_identity){{0, st->st_dev, st->st_ino, (uint64_t)st->st_size, st->st_mode}};
+    *ret = (struct launch_identity){{0, st->st_dev, st->st_ino, (uint64_t)st->st_size, st->st_mode}};
     if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) {
         v[3] = st->st_rdev, v[5] = st->st_uid, v[6] = st->st_gid;
         return;
@@ -37,12 +37,12 @@ static void identify(const struct stat *st, struct mend_identity *ret)
 }
 
 /* The identity of what the path leads to now; returns whether `ret_st` was filled. */
-static bool look_at(struct root *r, const char *path, struct mend_identity *ret,
+static bool look_at(struct root *r, const char *path, struct launch_identity *ret,
                     struct stat *ret_st)
 {
     int rc = root_stat(r, path, ret_st);
     if (rc < 0) {
-        *ret = (struct mend_identity){{(uint64_t)-rc}};
+        *ret = (struct launch_identity){{(uint64_t)-rc}};
         return false;
     }
     identify(ret_st, ret);
@@ -58,7 +58,7 @@ static bool is_young(const struct stat *st, const struct timespec *began)
            (s > 1 || (s >= -1 && s * 1000000000 + ns > -YOUNG_NS));
 }
 
-static size_t slot_of(const struct mend_seen_set *s, const char *path)
+static size_t slot_of(const struct launch_seen_set *s, const char *path)
 {
     size_t i = (size_t)str_hash(path, strlen(path)) & (s->cap - 1);
     while (s->slots[i].path && strcmp(s->slots[i].path, path) != 0) {
@@ -67,9 +67,9 @@ static size_t slot_of(const struct mend_seen_set *s, const char *path)
     return i;
 }
 
-static void grow(struct mend_seen_set *s)
+static void grow(struct launch_seen_set *s)
 {
-    struct mend_seen_set more = *s;
+    struct launch_seen_set more = *s;
     more.cap = s->cap ? s->cap * 2 : 1024;
     more.slots = arena_array(s->a, more.cap, sizeof *more.slots);
     for (size_t i = 0; i < s->cap; i++) {
@@ -82,7 +82,7 @@ static void grow(struct mend_seen_set *s)
 
 /* Where a folder is missing, what would be in it is too: the topmost that is missing stands for
  * all of them. */
-static const char *topmost_missing(struct mend_seen_set *s, const char *path)
+static const char *topmost_missing(struct launch_seen_set *s, const char *path)
 {
     struct stat st;
     for (const char *above = path_dir(s->a, path); root_stat(s->root, above, &st) == -ENOENT;
@@ -92,10 +92,10 @@ static const char *topmost_missing(struct mend_seen_set *s, const char *path)
     return path;
 }
 
-void mend_seen_add(void *arg, const char *path)
+void launch_seen_add(void *arg, const char *path)
 {
-    struct mend_seen_set *s = arg;
-    struct mend_identity identity;
+    struct launch_seen_set *s = arg;
+    struct launch_identity identity;
     struct stat st;
     if (path[0] != '/' || starts_with(path, "/proc/") || starts_with(path, "/sys/")) {
         return;
@@ -103,14 +103,14 @@ void mend_seen_add(void *arg, const char *path)
     if (s->n * 2 >= s->cap) {
         grow(s);
     }
-    if (s->slots[slot_of(s, path)].path || s->n == MEND_SEEN_MAX) {
+    if (s->slots[slot_of(s, path)].path || s->n == LAUNCH_SEEN_MAX) {
         return;
     }
     bool is_there = look_at(s->root, path, &identity, &st);
     path = identity.v[0] == ENOENT ? topmost_missing(s, path) : path;
-    struct mend_seen *slot = &s->slots[slot_of(s, path)];
+    struct launch_seen *slot = &s->slots[slot_of(s, path)];
     if (!slot->path) {
-        *slot = (struct mend_seen){arena_strdup(s->a, path), identity};
+        *slot = (struct launch_seen){arena_strdup(s->a, path), identity};
         s->n++;
     }
     if (is_there && is_young(&st, &s->began)) {
@@ -157,7 +157,7 @@ static void put_number(struct writer *w, uint64_t value)
     put(w, text);
 }
 
-static void put_seen(struct writer *w, const char *path, const struct mend_identity *id)
+static void put_seen(struct writer *w, const char *path, const struct launch_identity *id)
 {
     char text[256] = "";
     size_t n = 0;
@@ -168,7 +168,7 @@ static void put_seen(struct writer *w, const char *path, const struct mend_ident
     put(w, text);
 }
 
-static void put_told(struct writer *w, const struct mend_told *items, size_t n)
+static void put_told(struct writer *w, const struct launch_told *items, size_t n)
 {
     put_number(w, n);
     for (size_t i = 0; i < n; i++) {
@@ -178,11 +178,11 @@ static void put_told(struct writer *w, const struct mend_told *items, size_t n)
     }
 }
 
-static void put_launch(struct writer *w, const struct mend_launch *l)
+static void put_launch(struct writer *w, const struct launch *l)
 {
     put_number(w, l->changes.n);
     for (size_t i = 0; i < l->changes.n; i++) {
-        const struct mend_change *c = &l->changes.items[i];
+        const struct launch_change *c = &l->changes.items[i];
         put(w, c->name);
         put(w, c->value ? "set" : "unset");
         put(w, c->value ? c->value : "");
@@ -200,8 +200,8 @@ static void put_launch(struct writer *w, const struct mend_launch *l)
     }
 }
 
-static int write_plan(FILE *file, const char *question, const struct mend_seen_set *seen,
-                      const struct mend_launch *launch, struct gm_err *err)
+static int write_plan(FILE *file, const char *question, const struct launch_seen_set *seen,
+                      const struct launch *launch, struct gm_err *err)
 {
     struct writer w = {file, str_hash(NULL, 0)};
     put_bytes(&w, magic, sizeof magic - 1);
@@ -250,8 +250,8 @@ static void drop_oldest(struct root *r, struct arena *a, const char *folder, int
     }
 }
 
-static int write_in(int fd, const char *question, const struct mend_seen_set *seen,
-                    const struct mend_launch *launch, struct gm_err *err)
+static int write_in(int fd, const char *question, const struct launch_seen_set *seen,
+                    const struct launch *launch, struct gm_err *err)
 {
     char name[32], fresh[64];
     name_of(question, name, sizeof name);
@@ -279,15 +279,15 @@ static int write_in(int fd, const char *question, const struct mend_seen_set *se
     return rc;
 }
 
-int mend_cache_write(struct root *r, const char *folder, const char *question,
-                     const struct mend_seen_set *seen, const struct mend_launch *launch,
-                     struct gm_err *err)
+int launch_cache_write(struct root *r, const char *folder, const char *question,
+                       const struct launch_seen_set *seen, const struct launch *launch,
+                       struct gm_err *err)
 {
     if (seen->young) {
         return gm_err_set(err, GM_ERR_LIMIT, "%s has just changed", seen->young);
     }
-    if (seen->n == MEND_SEEN_MAX) {
-        return gm_err_set(err, GM_ERR_LIMIT, "%d paths were looked at", MEND_SEEN_MAX);
+    if (seen->n == LAUNCH_SEEN_MAX) {
+        return gm_err_set(err, GM_ERR_LIMIT, "%d paths were looked at", LAUNCH_SEEN_MAX);
     }
     int fd = mend_own_folder(folder, err);
     if (fd < 0) {
@@ -365,11 +365,11 @@ static bool parse_hex(struct str s, uint64_t *ret)
     return s.n > 0;
 }
 
-static void take_seen(struct reader *in, struct mend_cached *out)
+static void take_seen(struct reader *in, struct launch_cached *out)
 {
-    size_t n = take_count(in, MEND_SEEN_MAX);
+    size_t n = take_count(in, LAUNCH_SEEN_MAX);
     for (size_t i = 0; i < n && !in->bad; i++) {
-        struct mend_seen seen = {.path = take_text(in)};
+        struct launch_seen seen = {.path = take_text(in)};
         struct str rest = take_field(in);
         for (int k = 0; k < N_IDENTITY && !in->bad; k++) {
             in->bad = !rest.s || !parse_hex(str_cut(&rest, ' '), &seen.identity.v[k]);
@@ -379,11 +379,11 @@ static void take_seen(struct reader *in, struct mend_cached *out)
     }
 }
 
-static void take_changes(struct reader *in, struct mend_launch *l)
+static void take_changes(struct reader *in, struct launch *l)
 {
     size_t n = take_count(in, ITEMS_MAX);
     for (size_t i = 0; i < n && !in->bad; i++) {
-        struct mend_change c = {.name = take_text(in)};
+        struct launch_change c = {.name = take_text(in)};
         struct str kind = take_field(in);
         c.value = take_text(in);
         in->bad = in->bad || !*c.name || strchr(c.name, '=') ||
@@ -400,9 +400,9 @@ static void take_changes(struct reader *in, struct mend_launch *l)
     }
 }
 
-static struct mend_told take_told(struct reader *in)
+static struct launch_told take_told(struct reader *in)
 {
-    struct mend_told told = {.cause = take_text(in)};
+    struct launch_told told = {.cause = take_text(in)};
     told.text = take_text(in);
     struct str whose = take_field(in);
     told.of_program = str_is(whose, "program");
@@ -410,7 +410,7 @@ static struct mend_told take_told(struct reader *in)
     return told;
 }
 
-static void take_launch(struct reader *in, struct mend_launch *l)
+static void take_launch(struct reader *in, struct launch *l)
 {
     take_changes(in, l);
     size_t n = take_count(in, ITEMS_MAX);
@@ -428,10 +428,10 @@ static void take_launch(struct reader *in, struct mend_launch *l)
     }
 }
 
-int mend_cache_parse(struct arena *a, struct str bytes, struct mend_cached *ret,
-                     struct gm_err *err)
+int launch_cache_parse(struct arena *a, struct str bytes, struct launch_cached *ret,
+                       struct gm_err *err)
 {
-    struct mend_cached out = {0};
+    struct launch_cached out = {0};
     if (!str_starts(bytes, magic)) {
         return gm_err_set(err, GM_ERR_FORMAT, "no plan of this version");
     }
@@ -470,10 +470,10 @@ static bool read_own(int folder, struct arena *a, const char *name, struct str *
     return ok && n == size;
 }
 
-static bool holds(struct root *r, const struct mend_cached *c)
+static bool holds(struct root *r, const struct launch_cached *c)
 {
     for (size_t i = 0; i < c->seen.n; i++) {
-        struct mend_identity now;
+        struct launch_identity now;
         struct stat st;
         (void)look_at(r, c->seen.items[i].path, &now, &st); // an errno is an identity too
         if (memcmp(&now, &c->seen.items[i].identity, sizeof now) != 0) {
@@ -483,13 +483,13 @@ static bool holds(struct root *r, const struct mend_cached *c)
     return true;
 }
 
-bool mend_cache_read(struct root *r, struct arena *a, const char *folder, const char *question,
-                     struct mend_launch *ret)
+bool launch_cache_read(struct root *r, struct arena *a, const char *folder, const char *question,
+                       struct launch *ret)
 {
     char name[32];
     struct str bytes;
     struct gm_err err;
-    struct mend_cached cached;
+    struct launch_cached cached;
     name_of(question, name, sizeof name);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
@@ -498,7 +498,7 @@ bool mend_cache_read(struct root *r, struct arena *a, const char *folder, const 
     if (fd >= 0) {
         (void)close(fd); // a folder: nothing can be lost
     }
-    if (!ok || mend_cache_parse(a, bytes, &cached, &err) < 0 ||
+    if (!ok || launch_cache_parse(a, bytes, &cached, &err) < 0 ||
         strcmp(cached.question, question) != 0 || !holds(r, &cached)) {
         return false;
     }

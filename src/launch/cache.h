@@ -2,10 +2,10 @@
  * Plans kept from one start to the next. The first start looks at everything and writes down what
  * it has looked at; a later one only asks whether all of that is as it was.
  *
- *     mend_seen_add()      every path that is asked about, found or not (struct root, on_look), with
+ *     launch_seen_add()      every path that is asked about, found or not (struct root, on_look), with
  *                          its identity right before
- *     mend_cache_write()   these identities, the question, and its answer
- *     mend_cache_read()    the answer, if the question is the same and every identity too
+ *     launch_cache_write()   these identities, the question, and its answer
+ *     launch_cache_read()    the answer, if the question is the same and every identity too
  *
  * An identity is device, inode, size, mode, and the times of change to the nanosecond; of a path that
  * leads nowhere it is the errno, and the topmost folder that is missing stands for what is below it.
@@ -26,49 +26,49 @@
 #include "base/root.h"
 #include "launch/launch.h"
 
-enum { MEND_SEEN_MAX = 65536 };
+enum { LAUNCH_SEEN_MAX = 65536 };
 
-struct mend_identity {
+struct launch_identity {
     uint64_t v[9]; // errno, device, inode, size or node, mode, mtime s and ns, ctime s and ns
 };
 
-struct mend_seen {
+struct launch_seen {
     const char *path;
-    struct mend_identity identity;
+    struct launch_identity identity;
 };
 
 /* What was looked at: a set of paths. The caller fills in the first three. */
-struct mend_seen_set {
+struct launch_seen_set {
     struct arena *a;
     struct root *root;     // to look through; one without on_look
     struct timespec began; // when the plan was begun, CLOCK_REALTIME
-    struct mend_seen *slots; // open addressing; path NULL: free
+    struct launch_seen *slots; // open addressing; path NULL: free
     size_t n, cap;
     const char *young; // a file that changed when the plan was made, or right before; or NULL
 };
 
-/* An on_look function of struct root; arg is a struct mend_seen_set. */
-void mend_seen_add(void *arg, const char *path);
+/* An on_look function of struct root; arg is a struct launch_seen_set. */
+void launch_seen_add(void *arg, const char *path);
 
 /* A cached plan as it stands in a file. */
-struct mend_cached {
+struct launch_cached {
     const char *question;
-    VEC(struct mend_seen) seen;
-    struct mend_launch launch;
+    VEC(struct launch_seen) seen;
+    struct launch launch;
 };
 
 /* GM_ERR_FORMAT: the bytes are no plan. Texts are copied into the arena. */
-int mend_cache_parse(struct arena *a, struct str bytes, struct mend_cached *ret,
-                     struct gm_err *err) GM_CHECK;
+int launch_cache_parse(struct arena *a, struct str bytes, struct launch_cached *ret,
+                       struct gm_err *err) GM_CHECK;
 
 /* The plan for this question, if the folder has one and nothing has changed since. */
-bool mend_cache_read(struct root *r, struct arena *a, const char *folder, const char *question,
-                     struct mend_launch *ret);
+bool launch_cache_read(struct root *r, struct arena *a, const char *folder, const char *question,
+                       struct launch *ret);
 
 /* Keeps a plan; 0, or why it is not kept: GM_ERR_LIMIT if something has just changed, so that a
  * further change could bear the same time, GM_ERR_LOOK if the folder or the file cannot be written. */
-int mend_cache_write(struct root *r, const char *folder, const char *question,
-                     const struct mend_seen_set *seen, const struct mend_launch *launch,
-                     struct gm_err *err);
+int launch_cache_write(struct root *r, const char *folder, const char *question,
+                       const struct launch_seen_set *seen, const struct launch *launch,
+                       struct gm_err *err);
 
 #endif

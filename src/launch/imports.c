@@ -59,16 +59,16 @@ static bool take_word(struct str *s, const char *word)
     return true;
 }
 
-static void keep(struct arena *a, struct mend_imports *out, struct str name, bool inside)
+static void keep(struct arena *a, struct launch_imports *out, struct str name, bool inside)
 {
     if (name.n && name.s[0] != '.' && out->items.n < IMPORTS_MAX) {
-        VEC_PUSH(a, &out->items, (struct mend_import){name, inside});
+        VEC_PUSH(a, &out->items, (struct launch_import){name, inside});
     }
 }
 
 /* "import a.b as c, d" and "from a.b import c, d": of the latter a.b, and a.b.c as it may be a
  * module of its own. */
-static void read_statement(struct arena *a, struct mend_imports *out, struct str s, bool inside)
+static void read_statement(struct arena *a, struct launch_imports *out, struct str s, bool inside)
 {
     if (take_word(&s, "import")) {
         for (;;) {
@@ -122,11 +122,11 @@ static bool still_inside(struct str line, bool inside)
            *line.s == '@';
 }
 
-void mend_imports_read(struct arena *a, struct str text, struct mend_imports *ret)
+void launch_imports_read(struct arena *a, struct str text, struct launch_imports *ret)
 {
     struct str line;
     bool inside = false;
-    *ret = (struct mend_imports){0};
+    *ret = (struct launch_imports){0};
     while (str_line(&text, &line)) {
         inside = still_inside(line, inside);
         line.n = str_find_char(line, '#');
@@ -259,7 +259,7 @@ static void look_at_installed(struct scan *s, const char *module)
     }
 }
 
-static void take_import(struct scan *s, const struct mend_import *import)
+static void take_import(struct scan *s, const struct launch_import *import)
 {
     struct arena *a = s->m->arena;
     const char *module = str_dup(a, import->name);
@@ -278,8 +278,8 @@ static void take_import(struct scan *s, const struct mend_import *import)
 
 static void scan_text(struct scan *s, struct str text)
 {
-    struct mend_imports imports;
-    mend_imports_read(s->m->arena, text, &imports);
+    struct launch_imports imports;
+    launch_imports_read(s->m->arena, text, &imports);
     for (size_t i = 0; i < imports.items.n; i++) {
         take_import(s, &imports.items.items[i]);
     }
@@ -309,7 +309,7 @@ static void scan_module(struct scan *s, const char *module)
     }
 }
 
-static void scan_program(struct scan *s, const struct mend_program *p)
+static void scan_program(struct scan *s, const struct launch_program *p)
 {
     struct arena *a = s->m->arena;
     struct stat st;
@@ -332,7 +332,7 @@ static void scan_program(struct scan *s, const struct mend_program *p)
     s->may_hide = s->may_hide || s->files.n == FILES_MAX;
 }
 
-void mend_imports_add(struct model *m, const struct mend_program *p)
+void launch_imports_add(struct model *m, const struct launch_program *p)
 {
     struct scan s = {.m = m};
     scan_program(&s, p);

@@ -15,20 +15,20 @@
 #include "model/model.h"
 
 /* One import statement: a dotted name, in the order of the text. */
-struct mend_import {
+struct launch_import {
     struct str name;
     bool inside; // a function or a class
 };
 
-struct mend_imports {
-    VEC(struct mend_import) items;
+struct launch_imports {
+    VEC(struct launch_import) items;
 };
 
 /* The import statements of one text; relative ones ("from . import x") are left out. */
-void mend_imports_read(struct arena *a, struct str text, struct mend_imports *ret);
+void launch_imports_read(struct arena *a, struct str text, struct launch_imports *ret);
 
 /* Adds to the model the scripts of the program: its imports in its own order, or every GPU package
  * of the environment as `check` does. The model's environment is that of the program. */
-void mend_imports_add(struct model *m, const struct mend_program *p);
+void launch_imports_add(struct model *m, const struct launch_program *p);
 
 #endif

@@ -11,7 +11,7 @@
 #include "launch/imports.h"
 #include "launch/teardown.h"
 
-const char *mend_env_value(const char *const *env, size_t n_env, const char *name)
+const char *launch_env_value(const char *const *env, size_t n_env, const char *name)
 {
     size_t n = strlen(name);
     for (size_t i = 0; i < n_env; i++) {
@@ -22,8 +22,8 @@ const char *mend_env_value(const char *const *env, size_t n_env, const char *nam
     return NULL;
 }
 
-char **mend_launch_env(struct arena *a, const char *const *env, size_t n_env,
-                       const struct mend_change *changes, size_t n)
+char **launch_env(struct arena *a, const char *const *env, size_t n_env,
+                  const struct launch_change *changes, size_t n)
 {
     VEC(char *) out = {0};
     for (size_t i = 0; i < n_env; i++) {
@@ -51,14 +51,14 @@ struct builder {
     struct arena *a;
     const char *const *env;
     size_t n_env;
-    const struct mend_launch_options *options;
-    struct mend_launch *out;
+    const struct launch_options *options;
+    struct launch *out;
 };
 
 /* Sets a variable; a later step replaces what an earlier one has set. */
 static const char *set(struct builder *b, const char *name, const char *value)
 {
-    const char *old = mend_env_value(b->env, b->n_env, name);
+    const char *old = launch_env_value(b->env, b->n_env, name);
     if (old && b->options->keep_env) {
         return arena_printf(b->a, "%s is set, and --keep-env leaves it as it is", name);
     }
@@ -68,7 +68,7 @@ static const char *set(struct builder *b, const char *name, const char *value)
             return NULL;
         }
     }
-    VEC_PUSH(b->a, &b->out->changes, (struct mend_change){name, value});
+    VEC_PUSH(b->a, &b->out->changes, (struct launch_change){name, value});
     return NULL;
 }
 
@@ -79,7 +79,7 @@ static const char *current(const struct builder *b, const char *name)
             return b->out->changes.items[i].value;
         }
     }
-    return mend_env_value(b->env, b->n_env, name);
+    return launch_env_value(b->env, b->n_env, name);
 }
 
 /* LD_PRELOAD is split at blanks and colons, and has no way to quote them. */
@@ -142,11 +142,10 @@ static const char *take_step(struct builder *b, const struct plan_step *s)
     return "it is no matter of one start";
 }
 
-const char *mend_launch_way(struct arena *a, const struct plan_way *way, const char *const *env,
-                            size_t n_env, const struct mend_launch_options *options,
-                            struct mend_launch *ret)
+const char *launch_way(struct arena *a, const struct plan_way *way, const char *const *env,
+                       size_t n_env, const struct launch_options *options, struct launch *ret)
 {
-    struct mend_launch out = {0};
+    struct launch out = {0};
     struct builder b = {a, env, n_env, options, &out};
     for (size_t i = 0; i < way->steps.n; i++) {
         const char *why = take_step(&b, &way->steps.items[i]);
@@ -170,9 +169,9 @@ static bool has_preload(const struct plan_way *way)
     return false;
 }
 
-static struct mend_told told(const struct diag_finding *f)
+static struct launch_told told(const struct diag_finding *f)
 {
-    return (struct mend_told){diag_causes[f->cause].id, f->summary, f->scripts.n > 0};
+    return (struct launch_told){diag_causes[f->cause].id, f->summary, f->scripts.n > 0};
 }
 
 /* Whether `a` goes before `b`: more errors mended, fewer warnings left, no preload; the plan's own
@@ -187,18 +186,18 @@ static bool goes_before(const struct plan_way *a, const struct plan_way *b)
 }
 
 static const struct plan_way *choose(const struct plan *plan, struct builder *b,
-                                     struct mend_launch *ret)
+                                     struct launch *ret)
 {
     const struct plan_way *best = NULL;
     const char *refused = NULL;
     for (size_t i = 0; i < plan->ways.n; i++) {
         const struct plan_way *way = &plan->ways.items[i];
-        struct mend_launch launch;
+        struct launch launch;
         if (way->reach != PLAN_FOR_ONE_START || plan_way_errors(way) == 0 ||
             !goes_before(way, best)) {
             continue;
         }
-        const char *why = mend_launch_way(b->a, way, b->env, b->n_env, b->options, &launch);
+        const char *why = launch_way(b->a, way, b->env, b->n_env, b->options, &launch);
         if (why) {
             refused = refused ? refused : why;
             continue;
@@ -213,7 +212,7 @@ static const struct plan_way *choose(const struct plan *plan, struct builder *b,
 }
 
 static void tell_left(struct model *m, const struct diag_report *report, const struct plan_way *way,
-                      struct mend_launch *ret)
+                      struct launch *ret)
 {
     for (size_t i = 0; i < report->findings.n; i++) {
         const struct diag_finding *f = report->findings.items[i];
@@ -224,7 +223,7 @@ static void tell_left(struct model *m, const struct diag_report *report, const s
 }
 
 static void choose_and_tell(struct model *m, const struct diag_report *report,
-                            const struct mend_launch_options *options, struct mend_launch *ret)
+                            const struct launch_options *options, struct launch *ret)
 {
     const struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true,
                                    .shadow_folder = options->shadow_folder};
@@ -263,28 +262,28 @@ static const char *hindrance(const struct model *m)
 
 /* Where the program loads a library that crashes at the end of its threads, the library that keeps it
  * from that is asked for. It comes by LD_PRELOAD. */
-static void guard_teardown(struct model *m, const struct mend_program *p,
-                           const struct mend_launch_options *options, struct mend_launch *ret)
+static void guard_teardown(struct model *m, const struct launch_program *p,
+                           const struct launch_options *options, struct launch *ret)
 {
     struct builder b = {m->arena, m->config.env, m->config.n_env, options, ret};
-    const struct mend_teardown *known = NULL;
-    const char *preloaded = mend_env_value(b.env, b.n_env, "LD_PRELOAD");
-    const struct ldso_object *o = p->kind == MEND_STARTER || options->no_preload ||
+    const struct launch_teardown *known = NULL;
+    const char *preloaded = launch_env_value(b.env, b.n_env, "LD_PRELOAD");
+    const struct ldso_object *o = p->kind == LAUNCH_STARTER || options->no_preload ||
                                           (options->keep_env && preloaded)
-                                      ? NULL : mend_teardown_guard(m, &known);
-    if (o && !set(&b, MEND_GUARD_VARIABLE, "1")) {
+                                      ? NULL : launch_teardown_guard(m, &known);
+    if (o && !set(&b, LAUNCH_GUARD_VARIABLE, "1")) {
         const char *says = arena_printf(m->arena, "%s: %s (%s); such destructors are run elsewhere",
                                         path_base(o->path), known->about, known->thread);
         VEC_PUSH(m->arena, &ret->mends,
-                 (struct mend_told){diag_causes[DIAG_CRASH_ON_UNLOAD].id, says, true});
+                 (struct launch_told){diag_causes[DIAG_CRASH_ON_UNLOAD].id, says, true});
     }
 }
 
 /* The processes to judge: false if there are none. */
-static bool add_processes(struct model *m, const struct mend_program *p)
+static bool add_processes(struct model *m, const struct launch_program *p)
 {
-    if (m->env && p->kind == MEND_PYTHON) {
-        mend_imports_add(m, p);
+    if (m->env && p->kind == LAUNCH_PYTHON) {
+        launch_imports_add(m, p);
     } else if (m->env) {
         model_add_default_scripts(m, NULL, 0);
     } else if (m->target_file) {
@@ -296,7 +295,7 @@ static bool add_processes(struct model *m, const struct mend_program *p)
 }
 
 /* Nothing is done for a program that nobody has seen, and that is said. */
-static const char *nothing_seen(const struct model *m, const struct mend_program *p)
+static const char *nothing_seen(const struct model *m, const struct launch_program *p)
 {
     return arena_printf(m->arena, "no Python environment was seen behind %s (%s), and nothing is "
                                   "changed; write gpumend run -- before the Python command itself, or "
@@ -304,8 +303,8 @@ static const char *nothing_seen(const struct model *m, const struct mend_program
                         path_base(p->file), p->unseen);
 }
 
-static void look(struct model_target *t, const struct mend_program *p,
-                 const struct mend_launch_options *options, struct mend_launch *ret)
+static void look(struct model_target *t, const struct launch_program *p,
+                 const struct launch_options *options, struct launch *ret)
 {
     struct model *m = &t->model;
     struct diag_report report;
@@ -331,7 +330,7 @@ static void look(struct model_target *t, const struct mend_program *p,
         return;
     }
     choose_and_tell(m, &report, options, ret);
-    if (p->kind == MEND_STARTER && p->python && ret->changes.n + ret->left.n) {
+    if (p->kind == LAUNCH_STARTER && p->python && ret->changes.n + ret->left.n) {
         VEC_PUSH(m->arena, &ret->remarks,
                  arena_printf(m->arena, "what %s starts was not seen (%s); %s is assumed",
                               path_base(p->file), p->unseen, p->python));
@@ -340,20 +339,20 @@ static void look(struct model_target *t, const struct mend_program *p,
 }
 
 /* Variables of Python that do not count, by the interpreter's own options. */
-static bool counts(const struct mend_program *p, const char *entry)
+static bool counts(const struct launch_program *p, const char *entry)
 {
     return !p->ignores_python_variables || !starts_with(entry, "PYTHON");
 }
 
 static int open_target(struct model_target *t, struct arena *a,
-                       const struct model_target_options *o, const struct mend_program *p,
+                       const struct model_target_options *o, const struct launch_program *p,
                        struct gm_err *err)
 {
     struct model_target_options asked = *o;
     const char *const *start;
     size_t n_start;
     VEC(const char *) env = {0};
-    mend_program_env(a, p, o->env, o->n_env, &start, &n_start);
+    launch_program_env(a, p, o->env, o->n_env, &start, &n_start);
     for (size_t i = 0; i < n_start; i++) {
         if (counts(p, start[i])) {
             VEC_PUSH(a, &env, start[i]);
@@ -366,16 +365,16 @@ static int open_target(struct model_target *t, struct arena *a,
     asked.n_env = env.n;
     asked.cwd = p->cwd ? p->cwd : o->cwd;
     asked.only_open = true;
-    asked.target = mend_program_target(p);
+    asked.target = launch_program_target(p);
     return model_target_open(t, a, &asked, err);
 }
 
-void mend_launch_plan(struct model_target *t, struct arena *a,
-                      const struct model_target_options *o, const struct mend_program *p,
-                      const struct mend_launch_options *options, struct mend_launch *ret)
+void launch_plan(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                 const struct launch_program *p, const struct launch_options *options,
+                 struct launch *ret)
 {
     struct gm_err err;
-    *ret = (struct mend_launch){0};
+    *ret = (struct launch){0};
     if (open_target(t, a, o, p, &err) < 0) {
         VEC_PUSH(a, &ret->remarks, arena_strdup(a, err.text));
         return;
@@ -383,8 +382,8 @@ void mend_launch_plan(struct model_target *t, struct arena *a,
     look(t, p, options, ret);
 }
 
-int mend_launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
-                      const struct mend_program *p, struct gm_err *err)
+int launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                 const struct launch_program *p, struct gm_err *err)
 {
     int rc = open_target(t, a, o, p, err);
     if (rc == 0) {
@@ -411,8 +410,7 @@ static int make_link(int fd, const char *folder, const struct plan_link *link, s
     return 0;
 }
 
-int mend_launch_folder(const char *folder, const struct plan_link *links, size_t n,
-                       struct gm_err *err)
+int launch_folder(const char *folder, const struct plan_link *links, size_t n, struct gm_err *err)
 {
     int fd = mend_own_folder(folder, err);
     if (fd < 0) {

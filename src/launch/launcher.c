@@ -23,8 +23,8 @@ struct launcher {
     const char *longs;  // between blanks, ':' behind those that take an argument
     unsigned operands;  // words between the options and the command
     /* NULL: the words are the command. */
-    int (*start)(struct mend_start *s, const char *name, const given_list *given,
-                 mend_words *words);
+    int (*start)(struct launch_start *s, const char *name, const given_list *given,
+                 launch_words *words);
     const struct launcher *run; // the options behind the word "run", for tools that have others
 };
 
@@ -64,9 +64,9 @@ static const char *given_value(const given_list *given, const char *a, const cha
 /* ------------------------------------------------------------------ options */
 
 struct parser {
-    struct mend_start *s;
+    struct launch_start *s;
     const struct launcher *row;
-    const mend_words *w;
+    const launch_words *w;
     size_t at; // the word that is read
     given_list given;
 };
@@ -114,8 +114,8 @@ static bool take_options(struct parser *p)
             p->at++;
             return true;
         }
-        if (word == mend_unknown || word[0] != '-' || !word[1]) {
-            return word != mend_unknown;
+        if (word == launch_unknown || word[0] != '-' || !word[1]) {
+            return word != launch_unknown;
         }
         if (word[1] == '-' ? !take_long(p, word + 2) : !take_shorts(p, word + 1)) {
             return false;
@@ -127,34 +127,35 @@ static bool take_options(struct parser *p)
 /* ------------------------------------------------------------------ what the words start */
 
 /* The command behind a launcher. That it cannot be executed is the launcher's matter. */
-static int start_words(struct mend_start *s, const mend_words *w)
+static int start_words(struct launch_start *s, const launch_words *w)
 {
     if (!w->n) {
-        return mend_start_unseen(s, NULL);
+        return launch_start_unseen(s, NULL);
     }
-    int rc = mend_start_words(s, w);
-    return rc < 0 ? mend_start_unseen(s, arena_printf(s->a, "%s, which it starts, is not found",
-                                                      w->items[0]))
+    int rc = launch_start_words(s, w);
+    return rc < 0 ? launch_start_unseen(
+                        s, arena_printf(s->a, "%s, which it starts, is not found", w->items[0]))
                   : rc;
 }
 
 static bool is_assignment(const char *word)
 {
     size_t n = strcspn(word, "=");
-    return n && word[n] && word != mend_unknown;
+    return n && word[n] && word != launch_unknown;
 }
 
 /* "NAME=VALUE" words before the command. */
-static void take_assignments(struct mend_start *s, const char *by, mend_words *w)
+static void take_assignments(struct launch_start *s, const char *by, launch_words *w)
 {
     while (w->n && is_assignment(w->items[0])) {
         const char *word = w->items[0], *value = strchr(word, '=') + 1;
-        mend_start_set(s, by, arena_strndup(s->a, word, (size_t)(value - word) - 1), value, false);
+        launch_start_set(s, by, arena_strndup(s->a, word, (size_t)(value - word) - 1), value,
+                         false);
         w->items++, w->n--;
     }
 }
 
-static void cut(mend_words *w, size_t n)
+static void cut(launch_words *w, size_t n)
 {
     n = n < w->n ? n : w->n;
     w->items += n, w->n -= n;
@@ -163,11 +164,11 @@ static void cut(mend_words *w, size_t n)
 /* Variables of the loader do not survive: the loader removes them from the environment of a setuid
  * program (glibc, elf/rtld.c, unsecure_envvars), and sudo drops LD_* with -E as well (sudo,
  * plugins/sudoers/env.c, initial_badenv_table). */
-static int start_sudo(struct mend_start *s, const char *name, const given_list *given,
-                      mend_words *w)
+static int start_sudo(struct launch_start *s, const char *name, const given_list *given,
+                      launch_words *w)
 {
     if (given_value(given, "i", "login") || given_value(given, "s", "shell")) {
-        return mend_start_unseen(s, "it starts a shell of its own");
+        return launch_start_unseen(s, "it starts a shell of its own");
     }
     s->out->clears = arena_printf(s->a, "%s drops LD_LIBRARY_PATH and LD_PRELOAD, whatever it is told "
                                         "to keep; write gpumend run -- behind it: %s ... gpumend run "
@@ -179,7 +180,7 @@ static int start_sudo(struct mend_start *s, const char *name, const given_list *
 }
 
 /* Splits as `env -S` does, without its escapes and variables: false if it has any. */
-static bool split(struct arena *a, const char *text, mend_words *out)
+static bool split(struct arena *a, const char *text, launch_words *out)
 {
     if (strpbrk(text, "\\$#")) {
         return false;
@@ -203,28 +204,29 @@ static bool split(struct arena *a, const char *text, mend_words *out)
 static const char empty_environment[] = "env -i starts the program with an empty environment";
 
 /* An option of env(1); false: it is -S, with a text that is not split here. */
-static bool take_env_option(struct mend_start *s, const char *name, const struct given *g,
-                            mend_words *words)
+static bool take_env_option(struct launch_start *s, const char *name, const struct given *g,
+                            launch_words *words)
 {
     if (is_listed("i ignore-environment", g->name)) {
         s->out->clears = empty_environment;
     } else if (is_listed("u unset", g->name)) {
-        mend_start_set(s, name, g->value, NULL, false);
+        launch_start_set(s, name, g->value, NULL, false);
     } else if (is_listed("C chdir", g->name)) {
-        const char *folder = mend_start_path(s, g->value);
-        s->cwd = folder ? folder : mend_unknown;
+        const char *folder = launch_start_path(s, g->value);
+        s->cwd = folder ? folder : launch_unknown;
     } else if (is_listed("S split-string", g->name)) {
         return split(s->a, g->value, words);
     }
     return true;
 }
 
-static int start_env(struct mend_start *s, const char *name, const given_list *given, mend_words *w)
+static int start_env(struct launch_start *s, const char *name, const given_list *given,
+                     launch_words *w)
 {
-    mend_words words = {0};
+    launch_words words = {0};
     for (size_t i = 0; i < given->n; i++) {
         if (!take_env_option(s, name, &given->items[i], &words)) {
-            return mend_start_unseen(s, "the text behind env -S has variables or escapes");
+            return launch_start_unseen(s, "the text behind env -S has variables or escapes");
         }
     }
     for (size_t i = 0; i < w->n; i++) {
@@ -232,8 +234,8 @@ static int start_env(struct mend_start *s, const char *name, const given_list *g
     }
     if (given_value(given, "S", "split-string")) {
         int rc = 0; // what it holds is options, assignments and a command once more
-        return ++s->hops > MEND_START_HOPS_MAX || !mend_start_launcher(s, name, &words, &rc)
-                   ? mend_start_unseen(s, "env -S inside env -S") : rc;
+        return ++s->hops > LAUNCH_START_HOPS_MAX || !launch_start_launcher(s, name, &words, &rc)
+                   ? launch_start_unseen(s, "env -S inside env -S") : rc;
     }
     if (words.n && strcmp(words.items[0], "-") == 0) {
         s->out->clears = empty_environment;
@@ -245,20 +247,20 @@ static int start_env(struct mend_start *s, const char *name, const given_list *g
 
 /* ------------------------------------------------------------------ environments by name */
 
-static bool is_folder(struct mend_start *s, const char *path)
+static bool is_folder(struct launch_start *s, const char *path)
 {
     struct stat st;
     return root_stat(s->root, path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool is_there(struct mend_start *s, const char *path)
+static bool is_there(struct launch_start *s, const char *path)
 {
     struct stat st;
     return root_stat(s->root, path, &st) == 0;
 }
 
 /* The nearest folder from `start` upwards that has one of these names; NULL: none. */
-static const char *project_of(struct mend_start *s, const char *start, const char *const *names)
+static const char *project_of(struct launch_start *s, const char *start, const char *const *names)
 {
     const char *dir = start ? path_normal(s->a, start) : NULL;
     for (int i = 0; dir && i < 64; i++) {
@@ -273,22 +275,23 @@ static const char *project_of(struct mend_start *s, const char *start, const cha
 }
 
 /* The words behind in an environment: a script of Python goes to its interpreter. */
-static int start_in(struct mend_start *s, const char *prefix, mend_words *w)
+static int start_in(struct launch_start *s, const char *prefix, launch_words *w)
 {
-    mend_words words = {0};
+    launch_words words = {0};
     const char *python = path_join(s->a, prefix, "bin/python");
-    mend_start_enter(s, prefix);
+    launch_start_enter(s, prefix);
     if (!w->n) {
-        return mend_start_unseen(s, NULL);
+        return launch_start_unseen(s, NULL);
     }
-    const char *script = mend_start_path(s, w->items[0]);
+    const char *script = launch_start_path(s, w->items[0]);
     const char *found = NULL;
     if (script && ends_with(script, ".py") && is_there(s, script)) {
         VEC_PUSH(s->a, &words, python);
-    } else if (w->items[0] != mend_unknown && mend_start_find(s, w->items[0], &found) < 0) {
-        s->out->kind = MEND_PYTHON; // a task of the project: its commands run in the environment
+    } else if (w->items[0] != launch_unknown && launch_start_find(s, w->items[0], &found) < 0) {
+        s->out->kind = LAUNCH_PYTHON; // a task of the project: its commands run in the environment
         s->out->python = python;
-        return is_there(s, python) ? 0 : mend_start_unseen(s, "its environment has no interpreter");
+        return is_there(s, python) ? 0
+                                   : launch_start_unseen(s, "its environment has no interpreter");
     }
     for (size_t i = 0; i < w->n; i++) {
         VEC_PUSH(s->a, &words, w->items[i]);
@@ -296,25 +299,25 @@ static int start_in(struct mend_start *s, const char *prefix, mend_words *w)
     return start_words(s, &words);
 }
 
-static int no_environment(struct mend_start *s, const char *name, const char *where)
+static int no_environment(struct launch_start *s, const char *name, const char *where)
 {
-    return mend_start_unseen(s, arena_printf(s->a, "the environment that %s uses is not found: %s",
-                                             name, where));
+    return launch_start_unseen(
+        s, arena_printf(s->a, "the environment that %s uses is not found: %s", name, where));
 }
 
-static const char *set_variable(struct mend_start *s, const char *name)
+static const char *set_variable(struct launch_start *s, const char *name)
 {
-    const char *value = mend_start_variable(s, name);
-    return value && value != mend_unknown && *value ? value : NULL;
+    const char *value = launch_start_variable(s, name);
+    return value && value != launch_unknown && *value ? value : NULL;
 }
 
 /* Where uv makes the environment: beside pyproject.toml, unless a variable says otherwise; without
  * a project the active one, or the nearest .venv. */
-static const char *uv_environment(struct mend_start *s, const given_list *given)
+static const char *uv_environment(struct launch_start *s, const given_list *given)
 {
     static const char *const project[] = {"pyproject.toml", NULL}, *const venv[] = {".venv", NULL};
     const char *asked = given_value(given, "project", "project");
-    const char *from = asked ? mend_start_path(s, asked) : mend_start_path(s, ".");
+    const char *from = asked ? launch_start_path(s, asked) : launch_start_path(s, ".");
     const char *active = set_variable(s, "VIRTUAL_ENV");
     const char *named = set_variable(s, "UV_PROJECT_ENVIRONMENT");
     const char *dir = given_value(given, "no-project", "no-project")
@@ -323,16 +326,16 @@ static const char *uv_environment(struct mend_start *s, const given_list *given)
         return named && named[0] == '/' ? named : path_join(s->a, dir, named ? named : ".venv");
     }
     dir = active ? NULL : project_of(s, from, venv);
-    return active ? mend_start_path(s, active) : dir ? path_join(s->a, dir, ".venv") : NULL;
+    return active ? launch_start_path(s, active) : dir ? path_join(s->a, dir, ".venv") : NULL;
 }
 
 /* PEP 723: a script that names its own requirements gets an environment of its own. */
-static bool has_own_requirements(struct mend_start *s, const mend_words *w)
+static bool has_own_requirements(struct launch_start *s, const launch_words *w)
 {
     struct str text, line;
-    const char *path = w->n ? mend_start_path(s, w->items[0]) : NULL;
+    const char *path = w->n ? launch_start_path(s, w->items[0]) : NULL;
     if (!path || !ends_with(path, ".py") ||
-        root_read_head(s->root, s->a, path, MEND_START_TEXT_MAX, &text, NULL) < 0) {
+        root_read_head(s->root, s->a, path, LAUNCH_START_TEXT_MAX, &text, NULL) < 0) {
         return false;
     }
     while (str_line(&text, &line)) {
@@ -344,8 +347,8 @@ static bool has_own_requirements(struct mend_start *s, const mend_words *w)
 }
 
 /* Why uv runs the words in an environment that it makes for them, a clause; NULL: it does not. */
-static const char *uv_makes_its_own(struct mend_start *s, const char *name, const given_list *given,
-                                    const mend_words *w)
+static const char *uv_makes_its_own(struct launch_start *s, const char *name,
+                                    const given_list *given, const launch_words *w)
 {
     static const char own[] = "with with-editable with-requirements w isolated script s";
     for (size_t i = 0; i < given->n; i++) {
@@ -358,13 +361,14 @@ static const char *uv_makes_its_own(struct mend_start *s, const char *name, cons
                                         "own requirements" : NULL;
 }
 
-static int start_uv(struct mend_start *s, const char *name, const given_list *given, mend_words *w)
+static int start_uv(struct launch_start *s, const char *name, const given_list *given,
+                    launch_words *w)
 {
     const char *folder = given_value(given, "directory", "directory");
-    s->cwd = folder && mend_start_path(s, folder) ? mend_start_path(s, folder) : s->cwd;
+    s->cwd = folder && launch_start_path(s, folder) ? launch_start_path(s, folder) : s->cwd;
     const char *own = uv_makes_its_own(s, name, given, w);
     if (own) {
-        return mend_start_unseen(s, own);
+        return launch_start_unseen(s, own);
     }
     const char *prefix = uv_environment(s, given);
     if (!prefix || !is_folder(s, prefix)) {
@@ -372,10 +376,10 @@ static int start_uv(struct mend_start *s, const char *name, const given_list *gi
                                               : "neither pyproject.toml nor .venv is here or above");
     }
     if (given_value(given, "m", "module") && w->n) {
-        s->out->kind = MEND_PYTHON;
+        s->out->kind = LAUNCH_PYTHON;
         s->out->python = path_join(s->a, prefix, "bin/python");
         s->out->module = w->items[0];
-        mend_start_enter(s, prefix);
+        launch_start_enter(s, prefix);
         return 0;
     }
     return start_in(s, prefix, w);
@@ -383,32 +387,32 @@ static int start_uv(struct mend_start *s, const char *name, const given_list *gi
 
 /* A tool's environment in the project's own folder. One that it keeps elsewhere is found by its
  * own rules, and is not known. */
-static int start_project(struct mend_start *s, const char *name, const given_list *given,
-                         mend_words *w)
+static int start_project(struct launch_start *s, const char *name, const given_list *given,
+                         launch_words *w)
 {
     static const char *const files[] = {"pyproject.toml", "Pipfile", "pdm.toml", "hatch.toml",
                                         ".venv", NULL};
     const char *asked = given_value(given, "C", "directory");
     asked = asked ? asked : given_value(given, "p", "project");
-    const char *dir = project_of(s, mend_start_path(s, asked ? asked : "."), files);
+    const char *dir = project_of(s, launch_start_path(s, asked ? asked : "."), files);
     const char *active = set_variable(s, "VIRTUAL_ENV");
     const char *prefix = dir ? path_join(s->a, dir, ".venv") : NULL;
     bool hatch = strcmp(name, "hatch") == 0, own = prefix && !hatch && is_folder(s, prefix);
-    if (active && !hatch && mend_start_path(s, active)) {
-        return start_in(s, mend_start_path(s, active), w);
+    if (active && !hatch && launch_start_path(s, active)) {
+        return start_in(s, launch_start_path(s, active), w);
     }
     return own ? start_in(s, prefix, w)
                : no_environment(s, name, "it keeps it outside the project's folder");
 }
 
-static int start_pixi(struct mend_start *s, const char *name, const given_list *given,
-                      mend_words *w)
+static int start_pixi(struct launch_start *s, const char *name, const given_list *given,
+                      launch_words *w)
 {
     static const char *const files[] = {"pixi.toml", ".pixi", NULL};
     const char *asked = given_value(given, "manifest-path", "manifest-path");
     const char *env = given_value(given, "e", "environment");
     const char *dir = asked ? path_dir(s->a, asked) : NULL;
-    dir = dir ? mend_start_path(s, dir) : project_of(s, mend_start_path(s, "."), files);
+    dir = dir ? launch_start_path(s, dir) : project_of(s, launch_start_path(s, "."), files);
     const char *prefix = dir ? arena_printf(s->a, "%s/.pixi/envs/%s", dir, env ? env : "default")
                              : NULL;
     return prefix && is_folder(s, prefix)
@@ -419,13 +423,13 @@ static int start_pixi(struct mend_start *s, const char *name, const given_list *
 
 /* The folder of a conda environment by its name: below the installation that the program belongs to,
  * or the user's own folders. */
-static const char *conda_prefix(struct mend_start *s, const char *name)
+static const char *conda_prefix(struct launch_start *s, const char *name)
 {
     static const char *const homes[] = {".conda", "miniconda3", "miniforge3", "anaconda3",
                                         "mambaforge", "micromamba"};
     const char *exe = set_variable(s, "CONDA_EXE"), *home = set_variable(s, "HOME"), *found = NULL;
-    mend_words roots = {0};
-    if (mend_start_find(s, "conda", &found) == 0 || (found = exe)) {
+    launch_words roots = {0};
+    if (launch_start_find(s, "conda", &found) == 0 || (found = exe)) {
         VEC_PUSH(s->a, &roots, path_dir(s->a, path_dir(s->a, found)));
     }
     if (set_variable(s, "MAMBA_ROOT_PREFIX")) {
@@ -446,17 +450,17 @@ static const char *conda_prefix(struct mend_start *s, const char *name)
     return NULL;
 }
 
-static int start_conda(struct mend_start *s, const char *name, const given_list *given,
-                       mend_words *w)
+static int start_conda(struct launch_start *s, const char *name, const given_list *given,
+                       launch_words *w)
 {
     const char *prefix = given_value(given, "p", "prefix"), *env = given_value(given, "n", "name");
     const char *folder = given_value(given, "cwd", "cwd");
-    if (env == mend_unknown || prefix == mend_unknown) {
-        return mend_start_unseen(s, "the name of the environment is known only by running it");
+    if (env == launch_unknown || prefix == launch_unknown) {
+        return launch_start_unseen(s, "the name of the environment is known only by running it");
     }
-    s->cwd = folder && mend_start_path(s, folder) ? mend_start_path(s, folder) : s->cwd;
-    prefix = prefix ? mend_start_path(s, prefix)
-             : env && strchr(env, '/') ? mend_start_path(s, env)
+    s->cwd = folder && launch_start_path(s, folder) ? launch_start_path(s, folder) : s->cwd;
+    prefix = prefix ? launch_start_path(s, prefix)
+             : env && strchr(env, '/') ? launch_start_path(s, env)
              : env ? conda_prefix(s, env) : set_variable(s, "CONDA_PREFIX");
     return prefix && is_folder(s, prefix)
                ? start_in(s, prefix, w)
@@ -466,19 +470,21 @@ static int start_conda(struct mend_start *s, const char *name, const given_list 
 
 /* ------------------------------------------------------------------ the others */
 
-static int start_elsewhere(struct mend_start *s, const char *name, const given_list *given,
-                           mend_words *w)
+static int start_elsewhere(struct launch_start *s, const char *name, const given_list *given,
+                           launch_words *w)
 {
     (void)given, (void)w;
-    return mend_start_unseen(
-        s, arena_printf(s->a, "%s starts its program where variables set here do not count; gpumend "
-                              "container says what a container needs", name));
+    return launch_start_unseen(
+        s, arena_printf(s->a,
+                        "%s starts its program where variables set here do not count; gpumend "
+                        "container says what a container needs",
+                        name));
 }
 
 /* s6-overlay keeps the container's variables in /run/s6/container_environment, since its processes
  * start with none. */
-static int start_contenv(struct mend_start *s, const char *name, const given_list *given,
-                         mend_words *w)
+static int start_contenv(struct launch_start *s, const char *name, const given_list *given,
+                         launch_words *w)
 {
     (void)given;
     s->out->clears = arena_printf(s->a, "%s starts the program with the variables of "
@@ -486,62 +492,65 @@ static int start_contenv(struct mend_start *s, const char *name, const given_lis
     return start_words(s, w);
 }
 
-static int start_by_files(struct mend_start *s, const char *name, const given_list *given,
-                          mend_words *w)
+static int start_by_files(struct launch_start *s, const char *name, const given_list *given,
+                          launch_words *w)
 {
     (void)given, (void)w;
-    return mend_start_unseen(s, arena_printf(s->a, "what %s starts is in files of its own", name));
+    return launch_start_unseen(s,
+                               arena_printf(s->a, "what %s starts is in files of its own", name));
 }
 
 /* Programs with many options of their own: the first word that is a Python program is taken. */
-static int start_first_python(struct mend_start *s, const char *name, const given_list *given,
-                              mend_words *w)
+static int start_first_python(struct launch_start *s, const char *name, const given_list *given,
+                              launch_words *w)
 {
     (void)given;
     for (; w->n; cut(w, 1)) {
-        struct mend_program out = *s->out, *kept = s->out;
+        struct launch_program out = *s->out, *kept = s->out;
         const char *path = NULL;
-        if (w->items[0] == mend_unknown || mend_start_find(s, w->items[0], &path) < 0) {
+        if (w->items[0] == launch_unknown || launch_start_find(s, w->items[0], &path) < 0) {
             continue;
         }
         s->out = &out;
         unsigned hops = s->hops;
-        int rc = mend_start_words(s, w);
+        int rc = launch_start_words(s, w);
         s->out = kept;
         s->hops = hops;
-        if (rc == 0 && out.kind == MEND_PYTHON) {
+        if (rc == 0 && out.kind == LAUNCH_PYTHON) {
             *s->out = out;
             return 0;
         }
     }
-    return mend_start_unseen(s, arena_printf(s->a, "what %s starts is not among its words", name));
+    return launch_start_unseen(s,
+                               arena_printf(s->a, "what %s starts is not among its words", name));
 }
 
-static int start_busybox(struct mend_start *s, const char *name, const given_list *given,
-                         mend_words *w)
+static int start_busybox(struct launch_start *s, const char *name, const given_list *given,
+                         launch_words *w)
 {
     (void)given;
     int rc = 0;
     if (!w->n || strcmp(w->items[0], "busybox") == 0) {
-        return mend_start_unseen(s, NULL);
+        return launch_start_unseen(s, NULL);
     }
     name = w->items[0];
     cut(w, 1);
-    return mend_start_launcher(s, name, w, &rc) ? rc : mend_start_unseen(s, NULL);
+    return launch_start_launcher(s, name, w, &rc) ? rc : launch_start_unseen(s, NULL);
 }
 
-static int start_shell(struct mend_start *s, const char *name, const given_list *given,
-                       mend_words *w)
+static int start_shell(struct launch_start *s, const char *name, const given_list *given,
+                       launch_words *w)
 {
     (void)given;
-    return mend_start_shell(s, name, w);
+    return launch_start_shell(s, name, w);
 }
 
-static int start_own_environment(struct mend_start *s, const char *name, const given_list *given,
-                                 mend_words *w)
+static int start_own_environment(struct launch_start *s, const char *name, const given_list *given,
+                                 launch_words *w)
 {
     (void)given, (void)w;
-    return mend_start_unseen(s, arena_printf(s->a, "%s makes an environment for each command", name));
+    return launch_start_unseen(
+        s, arena_printf(s->a, "%s makes an environment for each command", name));
 }
 
 #define NO_OPTIONS "", ""
@@ -640,31 +649,34 @@ static const struct launcher launchers[] = {
 };
 
 /* Reads options and operands, and goes on with what is left. */
-static int start_row(struct mend_start *s, const char *name, const struct launcher *row,
-                     const given_list *before, const mend_words *w)
+static int start_row(struct launch_start *s, const char *name, const struct launcher *row,
+                     const given_list *before, const launch_words *w)
 {
     struct parser p = {.s = s, .row = row, .w = w, .given = *before};
     if (row->shorts && !take_options(&p)) {
         const char *word = p.at < w->n ? w->items[p.at] : "";
-        return mend_start_unseen(s, word == mend_unknown || !*word
-                                        ? arena_printf(s->a, "the words of %s are known only by running "
-                                                             "it", name)
-                                        : arena_printf(s->a, "the option %s of %s is not known here",
-                                                       word, name));
+        return launch_start_unseen(
+            s, word == launch_unknown || !*word
+                   ? arena_printf(s->a,
+                                  "the words of %s are known only by running "
+                                  "it",
+                                  name)
+                   : arena_printf(s->a, "the option %s of %s is not known here", word, name));
     }
-    mend_words rest = *w;
+    launch_words rest = *w;
     cut(&rest, p.at);
     if (row->run) {
         bool runs = rest.n && strcmp(rest.items[0], "run") == 0;
         cut(&rest, 1);
         return runs ? start_row(s, name, row->run, &p.given, &rest)
-                    : mend_start_unseen(s, NULL);
+                    : launch_start_unseen(s, NULL);
     }
     cut(&rest, row->operands);
     return row->start ? row->start(s, name, &p.given, &rest) : start_words(s, &rest);
 }
 
-bool mend_start_launcher(struct mend_start *s, const char *name, const mend_words *w, int *ret)
+bool launch_start_launcher(struct launch_start *s, const char *name, const launch_words *w,
+                           int *ret)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         if (is_listed(launchers[i].names, name)) {
@@ -691,7 +703,7 @@ static const struct {
     {"streamlit streamlit.web.cli", "streamlit", "run"},
 };
 
-static bool is_python_launcher(const struct mend_program *p, const mend_words *w)
+static bool is_python_launcher(const struct launch_program *p, const launch_words *w)
 {
     const char *script = p->script ? path_base(p->script) : "", *module = p->module ? p->module : "";
     for (size_t i = 0; i < sizeof python_launchers / sizeof *python_launchers; i++) {
@@ -707,9 +719,9 @@ static bool is_python_launcher(const struct mend_program *p, const mend_words *w
 
 /* Their own options are many: the program is the first word that is a Python file, or the module
  * behind -m. Where neither is there, what is run is not known. */
-void mend_start_python_launcher(struct mend_start *s, const mend_words *w)
+void launch_start_python_launcher(struct launch_start *s, const launch_words *w)
 {
-    struct mend_program *p = s->out;
+    struct launch_program *p = s->out;
     if (!is_python_launcher(p, w)) {
         return;
     }
@@ -717,10 +729,10 @@ void mend_start_python_launcher(struct mend_start *s, const mend_words *w)
     for (size_t i = 0; i < w->n && !p->script && !p->module; i++) {
         const char *word = w->items[i];
         bool module = strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0;
-        if (module && i + 1 < w->n && w->items[i + 1] != mend_unknown) {
+        if (module && i + 1 < w->n && w->items[i + 1] != launch_unknown) {
             p->module = w->items[i + 1];
-        } else if (word != mend_unknown && word[0] != '-' && ends_with(word, ".py")) {
-            p->script = mend_start_path(s, word);
+        } else if (word != launch_unknown && word[0] != '-' && ends_with(word, ".py")) {
+            p->script = launch_start_path(s, word);
         }
     }
 }

@@ -8,23 +8,23 @@
 
 enum { HEAD_BYTES = 4096, LINE_BYTES_MAX = 255, LINES_MAX = 5, WORDS_MAX = 4096 };
 
-const char mend_unknown[] = "";
+const char launch_unknown[] = "";
 
-const char *mend_program_kind_name(enum mend_program_kind kind)
+const char *launch_program_kind_name(enum launch_program_kind kind)
 {
     static const char *const names[] = {
-        [MEND_PYTHON] = "python", [MEND_ELF] = "elf", [MEND_STARTER] = "starter"};
+        [LAUNCH_PYTHON] = "python", [LAUNCH_ELF] = "elf", [LAUNCH_STARTER] = "starter"};
     return names[kind];
 }
 
-const char *mend_program_target(const struct mend_program *p)
+const char *launch_program_target(const struct launch_program *p)
 {
-    return p->kind == MEND_ELF ? p->elf : p->python;
+    return p->kind == LAUNCH_ELF ? p->elf : p->python;
 }
 
-int mend_start_unseen(struct mend_start *s, const char *why)
+int launch_start_unseen(struct launch_start *s, const char *why)
 {
-    s->out->kind = MEND_STARTER;
+    s->out->kind = LAUNCH_STARTER;
     s->out->unseen = why;
     return 0;
 }
@@ -46,7 +46,7 @@ static const char *value_in(const char *const *list, size_t n, const char *name,
     return NULL;
 }
 
-const char *mend_start_variable(const struct mend_start *s, const char *name)
+const char *launch_start_variable(const struct launch_start *s, const char *name)
 {
     bool removed = false;
     if (strcmp(name, "PATH") == 0) {
@@ -56,11 +56,11 @@ const char *mend_start_variable(const struct mend_start *s, const char *name)
     if (!value && !removed) {
         return value_in(s->command->env, s->command->n_env, name, &removed);
     }
-    return value && strcmp(value, unknown_value) == 0 ? mend_unknown : value;
+    return value && strcmp(value, unknown_value) == 0 ? launch_unknown : value;
 }
 
-void mend_start_set(struct mend_start *s, const char *by, const char *name, const char *value,
-                    bool keeps)
+void launch_start_set(struct launch_start *s, const char *by, const char *name, const char *value,
+                      bool keeps)
 {
     if (starts_with(name, "LD_") && !keeps && !s->out->clears) {
         s->out->clears = arena_printf(s->a, "%s sets %s itself, so that what is set before its start "
@@ -70,22 +70,24 @@ void mend_start_set(struct mend_start *s, const char *by, const char *name, cons
     if (strcmp(name, "PATH") == 0 && value) {
         s->path = value;
     }
-    VEC_PUSH(s->a, &s->sets,
-             value ? arena_printf(s->a, "%s=%s", name, value == mend_unknown ? unknown_value : value)
-                   : arena_strdup(s->a, name));
+    VEC_PUSH(
+        s->a, &s->sets,
+        value ? arena_printf(s->a, "%s=%s", name, value == launch_unknown ? unknown_value : value)
+              : arena_strdup(s->a, name));
 }
 
-void mend_start_enter(struct mend_start *s, const char *prefix)
+void launch_start_enter(struct launch_start *s, const char *prefix)
 {
     const char *bin = path_join(s->a, prefix, "bin");
-    mend_start_set(s, "", "VIRTUAL_ENV", prefix, true);
-    mend_start_set(s, "", "PATH", s->path ? arena_printf(s->a, "%s:%s", bin, s->path) : bin, true);
+    launch_start_set(s, "", "VIRTUAL_ENV", prefix, true);
+    launch_start_set(s, "", "PATH", s->path ? arena_printf(s->a, "%s:%s", bin, s->path) : bin,
+                     true);
 }
 
-void mend_program_env(struct arena *a, const struct mend_program *p, const char *const *env,
-                      size_t n_env, const char *const **ret, size_t *ret_n)
+void launch_program_env(struct arena *a, const struct launch_program *p, const char *const *env,
+                        size_t n_env, const char *const **ret, size_t *ret_n)
 {
-    mend_words out = {0};
+    launch_words out = {0};
     for (size_t i = 0; i < n_env + p->n_sets; i++) {
         const char *entry = i < n_env ? env[i] : p->sets[i - n_env];
         const char *name = arena_strndup(a, entry, strcspn(entry, "="));
@@ -103,16 +105,16 @@ void mend_program_env(struct arena *a, const struct mend_program *p, const char 
 
 /* ------------------------------------------------------------------ files */
 
-const char *mend_start_path(const struct mend_start *s, const char *path)
+const char *launch_start_path(const struct launch_start *s, const char *path)
 {
-    if (path == mend_unknown || (path[0] != '/' && s->cwd == mend_unknown)) {
+    if (path == launch_unknown || (path[0] != '/' && s->cwd == launch_unknown)) {
         return NULL;
     }
     return path[0] == '/' ? path : path_join(s->a, s->cwd, path);
 }
 
 /* 0 if execve() would try the file, else -EACCES or what stat() says. */
-static int may_execute(const struct mend_start *s, const char *path)
+static int may_execute(const struct launch_start *s, const char *path)
 {
     struct stat st;
     int rc = root_stat(s->root, path, &st);
@@ -122,14 +124,14 @@ static int may_execute(const struct mend_start *s, const char *path)
     return rc < 0 ? rc : root_access(s->root, path, X_OK);
 }
 
-static int find_in(const struct mend_start *s, const char *search, const char *name,
+static int find_in(const struct launch_start *s, const char *search, const char *name,
                    const char **ret)
 {
     int worst = -ENOENT;
     struct str rest = str_of(search);
     while (rest.s) {
         struct str part = str_cut(&rest, ':');
-        const char *dir = mend_start_path(s, part.n ? str_dup(s->a, part) : ".");
+        const char *dir = launch_start_path(s, part.n ? str_dup(s->a, part) : ".");
         const char *path = dir ? path_join(s->a, dir, name) : NULL;
         int rc = path ? may_execute(s, path) : -ENOENT;
         if (rc == 0) {
@@ -141,13 +143,13 @@ static int find_in(const struct mend_start *s, const char *search, const char *n
     return worst;
 }
 
-int mend_start_find(struct mend_start *s, const char *name, const char **ret)
+int launch_start_find(struct launch_start *s, const char *name, const char **ret)
 {
     if (!*name) {
         return -ENOENT;
     }
     if (strchr(name, '/')) {
-        *ret = mend_start_path(s, name);
+        *ret = launch_start_path(s, name);
         return *ret ? may_execute(s, *ret) : -ENOENT;
     }
     return find_in(s, s->path ? s->path : "/bin:/usr/bin", name, ret);
@@ -164,7 +166,7 @@ static bool is_python_name(const char *name)
     return !*name || strcmp(name, "t") == 0;
 }
 
-static bool is_python(const struct mend_start *s, const char *path)
+static bool is_python(const struct launch_start *s, const char *path)
 {
     char *real = NULL;
     return is_python_name(path_base(path)) ||
@@ -174,19 +176,19 @@ static bool is_python(const struct mend_start *s, const char *path)
 /* ------------------------------------------------------------------ the words of Python */
 
 /* An option's value: the rest of its word, else the next word. */
-static const char *value_of(const mend_words *w, size_t *i, const char *rest)
+static const char *value_of(const launch_words *w, size_t *i, const char *rest)
 {
     if (*rest) {
         return rest;
     }
     const char *next = *i + 1 < w->n ? w->items[++*i] : NULL;
-    return next == mend_unknown ? NULL : next;
+    return next == launch_unknown ? NULL : next;
 }
 
 /* One word of short options. True when it says what is run, so that no option follows. */
-static bool take_python_options(struct mend_start *s, const mend_words *w, size_t *i)
+static bool take_python_options(struct launch_start *s, const launch_words *w, size_t *i)
 {
-    struct mend_program *p = s->out;
+    struct launch_program *p = s->out;
     for (const char *c = w->items[*i] + 1; *c; c++) {
         switch (*c) {
         case 'c': p->code = value_of(w, i, c + 1); return true;
@@ -203,21 +205,21 @@ static bool take_python_options(struct mend_start *s, const mend_words *w, size_
 }
 
 /* Reads the options; returns the index of the first word behind what is run. */
-static size_t take_python_words(struct mend_start *s, const mend_words *w)
+static size_t take_python_words(struct launch_start *s, const launch_words *w)
 {
     size_t i = 0;
     for (; i < w->n; i++) {
         const char *word = w->items[i];
-        if (strcmp(word, "-") == 0 || word == mend_unknown) {
+        if (strcmp(word, "-") == 0 || word == launch_unknown) {
             break; // standard input; or what is run is known only by running it
         }
         if (strcmp(word, "--check-hash-based-pycs") == 0) {
             i++;
         } else if (strcmp(word, "--") == 0 && i + 1 < w->n) {
-            s->out->script = mend_start_path(s, w->items[++i]);
+            s->out->script = launch_start_path(s, w->items[++i]);
             break;
         } else if (word[0] != '-') {
-            s->out->script = mend_start_path(s, word);
+            s->out->script = launch_start_path(s, word);
             break;
         } else if (word[1] != '-' && take_python_options(s, w, &i)) {
             break;
@@ -226,20 +228,20 @@ static size_t take_python_words(struct mend_start *s, const mend_words *w)
     return i < w->n ? i + 1 : w->n;
 }
 
-static int use_python(struct mend_start *s, const char *python, const mend_words *w)
+static int use_python(struct launch_start *s, const char *python, const launch_words *w)
 {
-    s->out->kind = MEND_PYTHON;
+    s->out->kind = LAUNCH_PYTHON;
     s->out->python = python;
     size_t at = take_python_words(s, w);
-    mend_words rest = {.items = w->items + at, .n = w->n - at, .cap = w->n - at};
-    mend_start_python_launcher(s, &rest);
+    launch_words rest = {.items = w->items + at, .n = w->n - at, .cap = w->n - at};
+    launch_start_python_launcher(s, &rest);
     return 0;
 }
 
 /* ------------------------------------------------------------------ interpreter lines */
 
 /* The path behind `'''exec' ` in the second line: plain, in quotes, or beside the script. */
-static const char *trampoline(const struct mend_start *s, const char *path, struct str head)
+static const char *trampoline(const struct launch_start *s, const char *path, struct str head)
 {
     static const char mark[] = "'''exec' ";
     static const char beside[] = "\"$(dirname -- \"$(realpath -- \"$0\")\")\"/";
@@ -270,7 +272,8 @@ static const char *trampoline(const struct mend_start *s, const char *path, stru
 }
 
 /* "#!PROGRAM [ARGUMENT]" in front of the script's own words. */
-static int use_line(struct mend_start *s, const char *path, struct str head, const mend_words *w)
+static int use_line(struct launch_start *s, const char *path, struct str head,
+                    const launch_words *w)
 {
     struct str line = {head.s + 2, head.n - 2};
     line.n = line.n > LINE_BYTES_MAX - 2 ? LINE_BYTES_MAX - 2 : line.n;
@@ -282,8 +285,8 @@ static int use_line(struct mend_start *s, const char *path, struct str head, con
     }
     const char *program = str_dup(s->a, (struct str){line.s, n});
     struct str argument = str_trim((struct str){line.s + n, line.n - n});
-    const char *interpreter = mend_start_path(s, program);
-    mend_words all = {0};
+    const char *interpreter = launch_start_path(s, program);
+    launch_words all = {0};
     if (argument.n) {
         VEC_PUSH(s->a, &all, str_dup(s->a, argument));
     }
@@ -294,13 +297,14 @@ static int use_line(struct mend_start *s, const char *path, struct str head, con
     if (!*program || !interpreter || may_execute(s, interpreter) < 0) {
         return -ENOENT; // what execve() says of a missing interpreter
     }
-    return mend_start_file(s, interpreter, &all, true);
+    return launch_start_file(s, interpreter, &all, true);
 }
 
-static int use_script(struct mend_start *s, const char *path, struct str head, const mend_words *w)
+static int use_script(struct launch_start *s, const char *path, struct str head,
+                      const launch_words *w)
 {
     const char *python = trampoline(s, path, head);
-    mend_words all = {0};
+    launch_words all = {0};
     VEC_PUSH(s->a, &all, path);
     if (python) {
         for (size_t i = 0; i < w->n; i++) {
@@ -319,7 +323,7 @@ static int use_script(struct mend_start *s, const char *path, struct str head, c
 /* Launchers are known by their names, where programs lie: not a file of the same name elsewhere.
  * Images have them in "/" (tini's own instructions: ENTRYPOINT ["/tini", "--"]) and, of s6-overlay, in
  * /command; a script there is the image's own. */
-static bool is_installed(struct mend_start *s, const char *path, struct str head)
+static bool is_installed(struct launch_start *s, const char *path, struct str head)
 {
     static const char *const folders[] = {"bin", "sbin", "condabin", "shims", "command"};
     const char *dir = path_dir(s->a, path), *folder = path_base(dir);
@@ -334,12 +338,13 @@ static bool is_installed(struct mend_start *s, const char *path, struct str head
     return false;
 }
 
-int mend_start_file(struct mend_start *s, const char *path, const mend_words *w, bool by_script)
+int launch_start_file(struct launch_start *s, const char *path, const launch_words *w,
+                      bool by_script)
 {
     struct str head;
     int rc = 0;
-    if (++s->hops > MEND_START_HOPS_MAX) {
-        return mend_start_unseen(s, "too many programs start one another");
+    if (++s->hops > LAUNCH_START_HOPS_MAX) {
+        return launch_start_unseen(s, "too many programs start one another");
     }
     if (root_read_head(s->root, s->a, path, HEAD_BYTES, &head, NULL) < 0) {
         head = (struct str){"", 0}; // it may be executed and not read
@@ -347,52 +352,53 @@ int mend_start_file(struct mend_start *s, const char *path, const mend_words *w,
     if (!s->out->first && str_starts(head, "\177ELF")) {
         s->out->first = path;
     }
-    if (is_installed(s, path, head) && mend_start_launcher(s, path_base(path), w, &rc)) {
+    if (is_installed(s, path, head) && launch_start_launcher(s, path_base(path), w, &rc)) {
         return rc;
     }
     if (str_starts(head, "#!")) {
         return use_script(s, path, head, w);
     }
     if (head.n && !str_starts(head, "\177ELF")) {
-        return mend_start_script(s, path, w); // execvp() gives it to /bin/sh
+        return launch_start_script(s, path, w); // execvp() gives it to /bin/sh
     }
     if (is_python(s, path)) {
         return use_python(s, path, w);
     }
     if (by_script) {
-        return mend_start_unseen(s, arena_printf(s->a, "it is a script of %s", path_base(path)));
+        return launch_start_unseen(s, arena_printf(s->a, "it is a script of %s", path_base(path)));
     }
-    s->out->kind = MEND_ELF;
+    s->out->kind = LAUNCH_ELF;
     s->out->elf = path;
     return 0;
 }
 
-int mend_start_words(struct mend_start *s, const mend_words *w)
+int launch_start_words(struct launch_start *s, const launch_words *w)
 {
     const char *path = NULL, *other = NULL;
-    mend_words rest = {.items = w->items + 1, .n = w->n - 1, .cap = w->n - 1};
-    if (w->items[0] == mend_unknown) {
-        return mend_start_unseen(s, "the name of what it starts is known only by running it");
+    launch_words rest = {.items = w->items + 1, .n = w->n - 1, .cap = w->n - 1};
+    if (w->items[0] == launch_unknown) {
+        return launch_start_unseen(s, "the name of what it starts is known only by running it");
     }
-    int rc = mend_start_find(s, w->items[0], &path);
+    int rc = launch_start_find(s, w->items[0], &path);
     if (s->other_path && !strchr(w->items[0], '/') &&
         (rc < 0 || find_in(s, s->other_path, w->items[0], &other) < 0 ||
          strcmp(path, other) != 0)) {
-        return mend_start_unseen(s, arena_printf(s->a, "%s, so that which %s it starts is not known "
-                                                       "(write its whole path)",
-                                                 s->other_why, w->items[0]));
+        return launch_start_unseen(s, arena_printf(s->a,
+                                                   "%s, so that which %s it starts is not known "
+                                                   "(write its whole path)",
+                                                   s->other_why, w->items[0]));
     }
-    return rc < 0 ? rc : mend_start_file(s, path, &rest, false);
+    return rc < 0 ? rc : launch_start_file(s, path, &rest, false);
 }
 
 /* The environment that lies beside a program of which it is not known what it starts, where none is
  * active: in the working directory, or in the program's own folder. */
-static void assume_environment(struct mend_start *s)
+static void assume_environment(struct launch_start *s)
 {
     static const char *const names[] = {".venv", "venv"};
     const char *const dirs[] = {s->command->cwd, path_dir(s->a, s->out->file)};
-    const char *active = mend_start_variable(s, "VIRTUAL_ENV");
-    active = active ? active : mend_start_variable(s, "CONDA_PREFIX");
+    const char *active = launch_start_variable(s, "VIRTUAL_ENV");
+    active = active ? active : launch_start_variable(s, "CONDA_PREFIX");
     for (size_t i = 0; i < 4 && !active && !s->out->python; i++) {
         struct stat st;
         const char *prefix = path_join(s->a, dirs[i / 2], names[i % 2]);
@@ -402,25 +408,25 @@ static void assume_environment(struct mend_start *s)
     }
 }
 
-int mend_program_find(struct root *r, struct arena *a, const struct mend_command *c,
-                      struct mend_program *ret)
+int launch_program_find(struct root *r, struct arena *a, const struct launch_command *c,
+                        struct launch_program *ret)
 {
-    struct mend_program out = {0};
-    struct mend_start s = {.root = r, .a = a, .command = c, .out = &out, .path = c->path,
+    struct launch_program out = {0};
+    struct launch_start s = {.root = r, .a = a, .command = c, .out = &out, .path = c->path,
                            .cwd = c->cwd};
-    mend_words words = {0};
-    int rc = c->n ? mend_start_find(&s, c->words[0], &out.file) : -ENOENT;
+    launch_words words = {0};
+    int rc = c->n ? launch_start_find(&s, c->words[0], &out.file) : -ENOENT;
     if (rc < 0) {
         return rc;
     }
     for (size_t i = 1; i < c->n && i < WORDS_MAX; i++) {
         VEC_PUSH(a, &words, c->words[i]);
     }
-    rc = mend_start_file(&s, out.file, &words, false);
-    if (rc == 0 && out.kind == MEND_STARTER && out.unseen && !out.clears) {
+    rc = launch_start_file(&s, out.file, &words, false);
+    if (rc == 0 && out.kind == LAUNCH_STARTER && out.unseen && !out.clears) {
         assume_environment(&s);
     }
-    out.cwd = s.cwd != c->cwd && s.cwd != mend_unknown ? s.cwd : NULL;
+    out.cwd = s.cwd != c->cwd && s.cwd != launch_unknown ? s.cwd : NULL;
     out.sets = s.sets.items;
     out.n_sets = s.sets.n;
     if (rc == 0) {

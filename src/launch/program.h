@@ -6,7 +6,7 @@
  * Programs whose work is to start others are followed: launchers (timeout, nice, uv run, conda run,
  * torchrun, ...) by a table of their options, scripts of a shell by their text, of which nothing is
  * executed. What such a program starts is known only by running it where its words do not say: it
- * is a MEND_STARTER then, and `unseen` says what was not known.
+ * is a LAUNCH_STARTER then, and `unseen` says what was not known.
  *
  * Sources: execvp(3); binfmt_script.c of Linux (the first line counts up to 255 bytes, one argument
  * at most); CPython 3.13, Python/getopt.c; pip's vendored distlib/scripts.py and uv's
@@ -18,23 +18,23 @@
 
 #include "base/root.h"
 
-enum mend_program_kind {
-    MEND_PYTHON,  // a Python interpreter, with what it is told to run
-    MEND_ELF,     // any other ELF file
-    MEND_STARTER, // it starts other programs, and no Python among them is known
+enum launch_program_kind {
+    LAUNCH_PYTHON,  // a Python interpreter, with what it is told to run
+    LAUNCH_ELF,     // any other ELF file
+    LAUNCH_STARTER, // it starts other programs, and no Python among them is known
 };
 
-struct mend_program {
+struct launch_program {
     const char *file; // what will be executed, absolute
     const char *first; // the ELF file that the kernel executes for it; NULL: not known
-    enum mend_program_kind kind;
-    /* With MEND_PYTHON: the interpreter as it is started, and one of these; all NULL for standard
+    enum launch_program_kind kind;
+    /* With LAUNCH_PYTHON: the interpreter as it is started, and one of these; all NULL for standard
      * input, for a prompt, and where a launcher's words do not say. */
     const char *python;
     const char *script; // a file or a folder, absolute
     const char *module; // python -m
     const char *code;   // python -c
-    const char *elf;    // with MEND_ELF: the program itself, behind launchers
+    const char *elf;    // with LAUNCH_ELF: the program itself, behind launchers
     bool ignores_python_variables; // -E, -I
     bool no_user_site;             // -s, -I
     const char *clears; // why variables would not reach the program, a clause; or NULL
@@ -43,13 +43,13 @@ struct mend_program {
     const char *cwd;
     const char *const *sets;
     size_t n_sets;
-    /* With MEND_STARTER: why what it starts is not known, a clause; NULL: all of it was read, and
+    /* With LAUNCH_STARTER: why what it starts is not known, a clause; NULL: all of it was read, and
      * it starts no Python. Where it is not known and no environment is active, `python` is that of
      * the environment beside it (./.venv, ./venv), if there is one: an assumption. */
     const char *unseen;
 };
 
-struct mend_command {
+struct launch_command {
     const char *const *words;
     size_t n;
     const char *path; // value of PATH, NULL: unset
@@ -59,16 +59,16 @@ struct mend_command {
 };
 
 /* 0, or a negative errno when the command cannot be started: -ENOENT, -EACCES, ... */
-int mend_program_find(struct root *r, struct arena *a, const struct mend_command *c,
-                      struct mend_program *ret) GM_CHECK;
+int launch_program_find(struct root *r, struct arena *a, const struct launch_command *c,
+                        struct launch_program *ret) GM_CHECK;
 
 /* The environment of the program: `env` with what is changed on the way. */
-void mend_program_env(struct arena *a, const struct mend_program *p, const char *const *env,
-                      size_t n_env, const char *const **ret, size_t *ret_n);
+void launch_program_env(struct arena *a, const struct launch_program *p, const char *const *env,
+                        size_t n_env, const char *const **ret, size_t *ret_n);
 
 /* What there is to look at: the interpreter, or the ELF file; NULL: neither is known. */
-const char *mend_program_target(const struct mend_program *p);
+const char *launch_program_target(const struct launch_program *p);
 
-const char *mend_program_kind_name(enum mend_program_kind kind); // "python", "elf", "starter"
+const char *launch_program_kind_name(enum launch_program_kind kind); // "python", "elf", "starter"
 
 #endif

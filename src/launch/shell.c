@@ -9,18 +9,18 @@ enum { POSITIONALS_MAX = 1024, WORDS_MAX = 4096, UNSURE_MAX = 64 };
 
 /* One text, and what reading it has found so far. */
 struct shell {
-    struct mend_start *s;
+    struct launch_start *s;
     const char *name;       // of the shell or script, for messages
     const char *file;       // $0: the script; NULL: not known
-    mend_words positionals; // $1 and further
+    launch_words positionals; // $1 and further
     struct str rest;
     unsigned depth; // of conditions and functions
     bool ended;     // an exec or exit that no condition stands before
 
     /* The Python that was found last, and whether another command starts another interpreter. */
-    struct mend_program found;
+    struct launch_program found;
     const char *found_cwd, *elf; // elf: another program that takes the shell's place
-    mend_words found_sets;
+    launch_words found_sets;
     bool has_found, found_sure, differs, several;
     const char *unseen; // the first command that is not known
 };
@@ -36,9 +36,9 @@ struct word {
 static void push(struct shell *h, struct word *w, const char *text, size_t n)
 {
     if (!w->text) {
-        w->text = arena_alloc(h->s->a, MEND_START_WORD_MAX + 1);
+        w->text = arena_alloc(h->s->a, LAUNCH_START_WORD_MAX + 1);
     }
-    if (w->n + n > MEND_START_WORD_MAX) {
+    if (w->n + n > LAUNCH_START_WORD_MAX) {
         w->known = false;
         return;
     }
@@ -81,7 +81,7 @@ static const char *output_of(struct shell *h, struct str command)
     char *real = NULL;
     size_t at = str_find(command, "dirname");
     if (!own || !file) {
-        return str_is(trimmed, "pwd") && h->s->cwd != mend_unknown ? h->s->cwd : NULL;
+        return str_is(trimmed, "pwd") && h->s->cwd != launch_unknown ? h->s->cwd : NULL;
     }
     if (str_find(command, "realpath") < command.n || str_find(command, "readlink") < command.n) {
         file = root_realpath(h->s->root, h->s->a, file, &real) == 0 ? real : file;
@@ -98,16 +98,16 @@ static const char *variable(struct shell *h, struct str name)
 {
     uint64_t number = 0;
     if (str_u64(name, &number)) {
-        return number == 0                        ? h->file ? h->file : mend_unknown
+        return number == 0                        ? h->file ? h->file : launch_unknown
                : number <= h->positionals.n ? h->positionals.items[number - 1] : "";
     }
     if (str_is(name, "PWD")) {
         return h->s->cwd;
     }
     if (str_starts(name, "BASH_SOURCE")) {
-        return h->file ? h->file : mend_unknown;
+        return h->file ? h->file : launch_unknown;
     }
-    return mend_start_variable(h->s, str_dup(h->s->a, name));
+    return launch_start_variable(h->s, str_dup(h->s->a, name));
 }
 
 static void expand(struct shell *h, struct word *w, struct str text, unsigned depth);
@@ -115,7 +115,7 @@ static void expand(struct shell *h, struct word *w, struct str text, unsigned de
 /* A value in a word, if it is known. */
 static void push_value(struct shell *h, struct word *w, const char *value)
 {
-    if (!value || value == mend_unknown) {
+    if (!value || value == launch_unknown) {
         w->known = false;
     } else {
         push(h, w, value, strlen(value));
@@ -137,9 +137,9 @@ static void push_default(struct shell *h, struct word *w, const char *value, str
     bool colon = rest.s[0] == ':';
     rest.s += colon, rest.n -= colon;
     char form = rest.n ? rest.s[0] : '\0';
-    bool set = value && (!colon || value == mend_unknown || *value);
+    bool set = value && (!colon || value == launch_unknown || *value);
     struct str other = {rest.s + 1, rest.n ? rest.n - 1 : 0};
-    if (form == '+' ? value == mend_unknown : !strchr("-=?", form) || !form) {
+    if (form == '+' ? value == launch_unknown : !strchr("-=?", form) || !form) {
         w->known = false; // parts of a value, or whether there is one
     } else if (form != '+' && set) {
         push_value(h, w, value);
@@ -251,7 +251,7 @@ static struct str take_double_quoted(struct str *text)
 }
 
 /* "$@" alone stands for all the words of the script. */
-static bool take_all_words(struct shell *h, struct str *text, mend_words *out)
+static bool take_all_words(struct shell *h, struct str *text, launch_words *out)
 {
     static const char *const forms[] = {"\"$@\"", "$@", "$*", "\"${@}\"", "${@}"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -292,7 +292,7 @@ static const char *take_word(struct shell *h, struct str *text)
             text->s += 1 + escaped, text->n -= 1u + escaped;
         }
     }
-    return w.known ? w.text : mend_unknown;
+    return w.known ? w.text : launch_unknown;
 }
 
 /* The text of a here-document is no command: it ends at a line that is its word. */
@@ -307,8 +307,8 @@ static void skip_document(struct shell *h, const char *end)
 }
 
 struct command {
-    mend_words words;
-    mend_words raws;      // of assignments: their text before it was expanded, else NULL
+    launch_words words;
+    launch_words raws;      // of assignments: their text before it was expanded, else NULL
     const char *document; // the word that ends its here-document, or NULL
     char end;             // what ended it
 };
@@ -344,7 +344,7 @@ static void take_words(struct shell *h, struct command *c)
     }
     const char *raw = h->rest.s;
     const char *word = take_word(h, &h->rest);
-    if (word == mend_unknown || !is_descriptor(word, h->rest)) {
+    if (word == launch_unknown || !is_descriptor(word, h->rest)) {
         size_t n = (size_t)(h->rest.s - raw);
         VEC_PUSH(h->s->a, &c->raws, arena_strndup(h->s->a, raw, n < 512 ? n : 512));
         VEC_PUSH(h->s->a, &c->words, word);
@@ -411,7 +411,7 @@ static bool same(const char *a, const char *b)
 
 /* Of several commands that start Python the last counts. Where they start the same interpreter and
  * which of them runs is not known, what it runs is left open. */
-static void note_python(struct shell *h, const struct mend_program *p)
+static void note_python(struct shell *h, const struct launch_program *p)
 {
     bool other = h->has_found && !same(h->found.python, p->python);
     bool sure = h->depth == 0;
@@ -424,26 +424,26 @@ static void note_python(struct shell *h, const struct mend_program *p)
 
 /* Reads a command that the shell starts as a program of its own: what that changes for itself does
  * not hold for the commands behind it. */
-static void start_program(struct shell *h, const mend_words *w, bool replaced)
+static void start_program(struct shell *h, const launch_words *w, bool replaced)
 {
-    struct mend_start *s = h->s;
-    struct mend_program out = *s->out;
-    struct mend_start inner = *s;
+    struct launch_start *s = h->s;
+    struct launch_program out = *s->out;
+    struct launch_start inner = *s;
     out.unseen = NULL;
     inner.out = &out;
-    inner.sets = (mend_words){0};
+    inner.sets = (launch_words){0};
     for (size_t i = 0; i < s->sets.n; i++) {
         VEC_PUSH(s->a, &inner.sets, s->sets.items[i]);
     }
-    int rc = mend_start_words(&inner, w);
+    int rc = launch_start_words(&inner, w);
     s->commands = inner.commands;
-    if (rc == 0 && out.kind == MEND_PYTHON) {
+    if (rc == 0 && out.kind == LAUNCH_PYTHON) {
         note_python(h, &out);
         h->found_cwd = inner.cwd;
         h->found_sets = inner.sets;
-    } else if (rc == 0 && out.kind == MEND_STARTER && out.unseen && !h->unseen) {
+    } else if (rc == 0 && out.kind == LAUNCH_STARTER && out.unseen && !h->unseen) {
         h->unseen = out.unseen;
-    } else if (rc == 0 && out.kind == MEND_ELF && replaced && h->depth == 0) {
+    } else if (rc == 0 && out.kind == LAUNCH_ELF && replaced && h->depth == 0) {
         h->elf = out.elf;
     }
 }
@@ -475,7 +475,7 @@ static bool assign(struct shell *h, const char *word, const char *raw)
         return false;
     }
     const char *name = arena_strndup(h->s->a, raw, n);
-    bool known = word != mend_unknown && starts_with(word, name) && word[n] == '=';
+    bool known = word != launch_unknown && starts_with(word, name) && word[n] == '=';
     if (!known && starts_with(name, "LD_") && !h->unseen) {
         h->unseen = arena_printf(h->s->a, "%s sets %s to what is known only by running it", h->name,
                                  name);
@@ -486,43 +486,43 @@ static bool assign(struct shell *h, const char *word, const char *raw)
                                        h->name);
         return true;
     }
-    mend_start_set(h->s, h->name, name, known ? word + n + 1 : mend_unknown,
-                   keeps_value(h->s->a, name, raw + n + 1));
+    launch_start_set(h->s, h->name, name, known ? word + n + 1 : launch_unknown,
+                     keeps_value(h->s->a, name, raw + n + 1));
     return true;
 }
 
-static void change_folder(struct shell *h, const mend_words *w)
+static void change_folder(struct shell *h, const launch_words *w)
 {
     size_t i = 1;
-    while (i < w->n && w->items[i] != mend_unknown && w->items[i][0] == '-') {
+    while (i < w->n && w->items[i] != launch_unknown && w->items[i][0] == '-') {
         i++;
     }
-    const char *home = mend_start_variable(h->s, "HOME");
-    const char *to = i < w->n ? mend_start_path(h->s, w->items[i]) : home;
-    h->s->cwd = to ? to : mend_unknown;
+    const char *home = launch_start_variable(h->s, "HOME");
+    const char *to = i < w->n ? launch_start_path(h->s, w->items[i]) : home;
+    h->s->cwd = to ? to : launch_unknown;
 }
 
 static void read_text(struct shell *h, struct str text);
 
 /* The environment that the activation script at `path` enters: of venv, or of conda with a name. */
-static void enter_of(struct mend_start *s, const char *path, const mend_words *w)
+static void enter_of(struct launch_start *s, const char *path, const launch_words *w)
 {
     struct stat st;
     const char *prefix = path_dir(s->a, path_dir(s->a, path));
     const char *meta = path_join(s->a, prefix, "conda-meta");
     const char *name = w->n > 2 ? w->items[2] : "base";
     if (root_stat(s->root, path_join(s->a, prefix, "pyvenv.cfg"), &st) == 0) {
-        mend_start_enter(s, prefix);
+        launch_start_enter(s, prefix);
     } else if (root_stat(s->root, meta, &st) == 0) {
-        mend_start_enter(s, strcmp(name, "base") == 0
-                                ? prefix : arena_printf(s->a, "%s/envs/%s", prefix, name));
+        launch_start_enter(
+            s, strcmp(name, "base") == 0 ? prefix : arena_printf(s->a, "%s/envs/%s", prefix, name));
     }
 }
 
 /* `. FILE`: an activation script is known by its name, any other is read. */
-static void source(struct shell *h, const mend_words *w)
+static void source(struct shell *h, const launch_words *w)
 {
-    const char *path = w->n > 1 ? mend_start_path(h->s, w->items[1]) : NULL;
+    const char *path = w->n > 1 ? launch_start_path(h->s, w->items[1]) : NULL;
     struct str text;
     if (!path) {
         return;
@@ -531,8 +531,8 @@ static void source(struct shell *h, const mend_words *w)
         enter_of(h->s, path, w);
         return;
     }
-    if (++h->s->hops <= MEND_START_HOPS_MAX &&
-        root_read_head(h->s->root, h->s->a, path, MEND_START_TEXT_MAX, &text, NULL) == 0) {
+    if (++h->s->hops <= LAUNCH_START_HOPS_MAX &&
+        root_read_head(h->s->root, h->s->a, path, LAUNCH_START_TEXT_MAX, &text, NULL) == 0) {
         struct str rest = h->rest;
         read_text(h, text);
         h->rest = rest;
@@ -542,10 +542,10 @@ static void source(struct shell *h, const mend_words *w)
 }
 
 /* `conda activate NAME` is what `conda run` enters. */
-static void activate(struct shell *h, const mend_words *w)
+static void activate(struct shell *h, const launch_words *w)
 {
-    mend_words words = {0};
-    struct mend_program out = {0}, *kept = h->s->out;
+    launch_words words = {0};
+    struct launch_program out = {0}, *kept = h->s->out;
     int rc = 0;
     if (w->n < 3 || strcmp(w->items[1], "activate") != 0) {
         return;
@@ -555,7 +555,7 @@ static void activate(struct shell *h, const mend_words *w)
         VEC_PUSH(h->s->a, &words, run[i]);
     }
     h->s->out = &out;
-    (void)mend_start_launcher(h->s, w->items[0], &words, &rc); // a conda: that is its row
+    (void)launch_start_launcher(h->s, w->items[0], &words, &rc); // a conda: that is its row
     h->s->out = kept;
     h->unseen = out.unseen && !h->unseen ? out.unseen : h->unseen;
 }
@@ -571,19 +571,19 @@ static bool is_one_of(const char *word, const char *list)
 }
 
 /* `set -- WORDS`: they are the script's words from now on. */
-static void set_words(struct shell *h, const mend_words *w)
+static void set_words(struct shell *h, const launch_words *w)
 {
     if (w->n < 2 || strcmp(w->items[1], "--") != 0 || h->depth) {
         return;
     }
-    mend_words all = {0};
+    launch_words all = {0};
     for (size_t i = 2; i < w->n && i < POSITIONALS_MAX; i++) {
         VEC_PUSH(h->s->a, &all, w->items[i]);
     }
     h->positionals = all;
 }
 
-static void shift(struct shell *h, const mend_words *w)
+static void shift(struct shell *h, const launch_words *w)
 {
     uint64_t n = 1;
     if (w->n > 1 && !str_u64(str_of(w->items[1]), &n)) {
@@ -593,21 +593,21 @@ static void shift(struct shell *h, const mend_words *w)
     h->positionals.items += n, h->positionals.n -= n;
 }
 
-static void unset(struct shell *h, const mend_words *w)
+static void unset(struct shell *h, const launch_words *w)
 {
     for (size_t i = 1; i < w->n; i++) {
-        mend_start_set(h->s, h->name, w->items[i], NULL, false);
+        launch_start_set(h->s, h->name, w->items[i], NULL, false);
     }
 }
 
 static void read_text(struct shell *h, struct str text);
 
 /* Its words, joined by blanks, are read as the next commands. */
-static void eval(struct shell *h, const mend_words *w)
+static void eval(struct shell *h, const launch_words *w)
 {
-    struct word text = {.known = ++h->s->hops <= MEND_START_HOPS_MAX};
+    struct word text = {.known = ++h->s->hops <= LAUNCH_START_HOPS_MAX};
     for (size_t i = 1; i < w->n && text.known; i++) {
-        bool known = w->items[i] != mend_unknown;
+        bool known = w->items[i] != launch_unknown;
         push(h, &text, known ? w->items[i] : "", known ? strlen(w->items[i]) : 0);
         push(h, &text, " ", 1);
         text.known &= known;
@@ -622,7 +622,7 @@ static void eval(struct shell *h, const mend_words *w)
 }
 
 /* Commands of the shell itself that matter here; false: it is another. */
-static bool run_builtin(struct shell *h, const mend_words *w)
+static bool run_builtin(struct shell *h, const launch_words *w)
 {
     const char *name = w->items[0];
     if (strcmp(name, "cd") == 0 || strcmp(name, "pushd") == 0) {
@@ -685,7 +685,7 @@ static void take_assignments(struct shell *h, struct command *c)
 
 static void run_command(struct shell *h, struct command *c)
 {
-    mend_words *w = &c->words;
+    launch_words *w = &c->words;
     skip_reserved(h, c);
     take_assignments(h, c);
     while (w->n && is_one_of(w->items[0], "command builtin")) {
@@ -699,7 +699,7 @@ static void run_command(struct shell *h, struct command *c)
     if (!w->n) {
         return;
     }
-    if (w->items[0] == mend_unknown) {
+    if (w->items[0] == launch_unknown) {
         h->unseen = h->unseen ? h->unseen
                               : arena_printf(h->s->a, "the name of a program that %s starts is known "
                                                       "only by running it", h->name);
@@ -714,7 +714,7 @@ static void read_text(struct shell *h, struct str text)
     struct command c;
     h->rest = text;
     while (!h->ended && take_command(h, &c)) {
-        if (++h->s->commands > MEND_START_COMMANDS_MAX) {
+        if (++h->s->commands > LAUNCH_START_COMMANDS_MAX) {
             h->unseen = "it has more commands than are read";
             return;
         }
@@ -733,7 +733,7 @@ static void read_text(struct shell *h, struct str text)
 /* The Python that was found is what the text starts. */
 static void take_found(struct shell *h)
 {
-    struct mend_program *out = h->s->out;
+    struct launch_program *out = h->s->out;
     const char *file = out->file, *clears = out->clears;
     *out = h->found;
     out->file = file;
@@ -747,46 +747,49 @@ static void take_found(struct shell *h)
 
 static int finish(struct shell *h)
 {
-    struct mend_start *s = h->s;
+    struct launch_start *s = h->s;
     if (!h->has_found && h->elf && !h->unseen) {
-        s->out->kind = MEND_ELF;
+        s->out->kind = LAUNCH_ELF;
         s->out->elf = h->elf;
         return 0;
     }
     if (!h->has_found) {
-        return mend_start_unseen(s, h->unseen);
+        return launch_start_unseen(s, h->unseen);
     }
     if (h->differs) {
-        return mend_start_unseen(s, arena_printf(s->a, "%s starts more than one Python, and which of "
-                                                       "them is known only by running it", h->name));
+        return launch_start_unseen(s, arena_printf(s->a,
+                                                   "%s starts more than one Python, and which of "
+                                                   "them is known only by running it",
+                                                   h->name));
     }
     if (h->unseen && strstr(h->unseen, " sets LD_")) {
-        return mend_start_unseen(s, h->unseen);
+        return launch_start_unseen(s, h->unseen);
     }
     take_found(h);
     return 0;
 }
 
-static int read_all(struct mend_start *s, const char *name, const char *file, struct str text,
-                    const mend_words *positionals)
+static int read_all(struct launch_start *s, const char *name, const char *file, struct str text,
+                    const launch_words *positionals)
 {
     struct shell h = {.s = s, .name = name, .file = file};
     for (size_t i = 0; i < positionals->n && i < POSITIONALS_MAX; i++) {
         VEC_PUSH(s->a, &h.positionals, positionals->items[i]);
     }
     if (memchr(text.s, '\0', text.n)) {
-        return mend_start_unseen(s, arena_printf(s->a, "%s is no text", name));
+        return launch_start_unseen(s, arena_printf(s->a, "%s is no text", name));
     }
     read_text(&h, text);
     return finish(&h);
 }
 
-int mend_start_script(struct mend_start *s, const char *path, const mend_words *w)
+int launch_start_script(struct launch_start *s, const char *path, const launch_words *w)
 {
     struct str text;
     bool all = false;
-    if (root_read_head(s->root, s->a, path, MEND_START_TEXT_MAX, &text, &all) < 0 || !all) {
-        return mend_start_unseen(s, arena_printf(s->a, "%s cannot be read, or not to its end", path));
+    if (root_read_head(s->root, s->a, path, LAUNCH_START_TEXT_MAX, &text, &all) < 0 || !all) {
+        return launch_start_unseen(
+            s, arena_printf(s->a, "%s cannot be read, or not to its end", path));
     }
     return read_all(s, path_base(path), path, text, w);
 }
@@ -797,10 +800,11 @@ struct shell_options {
 };
 
 /* The shell's own options; returns how many words they are. */
-static size_t take_shell_options(const mend_words *w, struct shell_options *ret)
+static size_t take_shell_options(const launch_words *w, struct shell_options *ret)
 {
     size_t i = 0;
-    for (; i < w->n && w->items[i] != mend_unknown && strchr("-+", w->items[i][0]) && w->items[i][0];
+    for (; i < w->n && w->items[i] != launch_unknown && strchr("-+", w->items[i][0]) &&
+           w->items[i][0];
          i++) {
         const char *word = w->items[i];
         if (strcmp(word, "--") == 0) {
@@ -815,10 +819,10 @@ static size_t take_shell_options(const mend_words *w, struct shell_options *ret)
 }
 
 /* -c TEXT, and the words behind it: $0 and further. */
-static int read_command_text(struct mend_start *s, const char *name, const char *text,
-                             mend_words *words)
+static int read_command_text(struct launch_start *s, const char *name, const char *text,
+                             launch_words *words)
 {
-    const char *zero = words->n && words->items[0] != mend_unknown ? words->items[0] : NULL;
+    const char *zero = words->n && words->items[0] != launch_unknown ? words->items[0] : NULL;
     if (words->n) {
         words->items++, words->n--;
     }
@@ -826,18 +830,18 @@ static int read_command_text(struct mend_start *s, const char *name, const char 
 }
 
 /* The words of the shell itself: options, then -c with a text, a script, or standard input. */
-int mend_start_shell(struct mend_start *s, const char *name, const mend_words *w)
+int launch_start_shell(struct launch_start *s, const char *name, const launch_words *w)
 {
     struct shell_options options = {0};
     size_t at = take_shell_options(w, &options);
     if (at == w->n) {
-        return mend_start_unseen(s, arena_printf(s->a, "%s reads its commands from standard input",
-                                                 name));
+        return launch_start_unseen(
+            s, arena_printf(s->a, "%s reads its commands from standard input", name));
     }
     const char *first = w->items[at];
-    mend_words words = {.items = w->items + at + 1, .n = w->n - at - 1};
-    if (first == mend_unknown) {
-        return mend_start_unseen(s, "what a shell is to do is known only by running it");
+    launch_words words = {.items = w->items + at + 1, .n = w->n - at - 1};
+    if (first == launch_unknown) {
+        return launch_start_unseen(s, "what a shell is to do is known only by running it");
     }
     if (options.login && !s->other_path) {
         s->other_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -846,7 +850,7 @@ int mend_start_shell(struct mend_start *s, const char *name, const mend_words *w
     if (options.text) {
         return read_command_text(s, name, first, &words);
     }
-    const char *path = mend_start_path(s, first);
-    return path ? mend_start_script(s, path, &words)
-                : mend_start_unseen(s, "the folder in which it starts is not known");
+    const char *path = launch_start_path(s, first);
+    return path ? launch_start_script(s, path, &words)
+                : launch_start_unseen(s, "the folder in which it starts is not known");
 }

@@ -1,5 +1,5 @@
 /*
- * The reader behind mend_program_find(), for the files that share it: from the words of a command
+ * The reader behind launch_program_find(), for the files that share it: from the words of a command
  * to the Python that they start in the end, through launchers (launcher.c) and through scripts of a
  * shell (shell.c). Not for other rooms.
  *
@@ -13,69 +13,71 @@
 #include "launch/program.h"
 
 enum {
-    MEND_START_HOPS_MAX = 12,      // launchers and scripts inside one another
-    MEND_START_COMMANDS_MAX = 4096, // of all scripts together
-    MEND_START_TEXT_MAX = 64 << 10, // bytes of one script
-    MEND_START_WORD_MAX = 8 << 10,  // bytes of one word
+    LAUNCH_START_HOPS_MAX = 12,      // launchers and scripts inside one another
+    LAUNCH_START_COMMANDS_MAX = 4096, // of all scripts together
+    LAUNCH_START_TEXT_MAX = 64 << 10, // bytes of one script
+    LAUNCH_START_WORD_MAX = 8 << 10,  // bytes of one word
 };
 
-typedef VEC(const char *) mend_words;
+typedef VEC(const char *) launch_words;
 
 /* A word of a script that is known only by running it; compared by its address. */
-extern const char mend_unknown[];
+extern const char launch_unknown[];
 
-struct mend_start {
+struct launch_start {
     struct root *root;
     struct arena *a;
-    const struct mend_command *command;
-    struct mend_program *out;
+    const struct launch_command *command;
+    struct launch_program *out;
     const char *path; // value of PATH at this place
     /* Another PATH that may count instead (sudo's secure_path, a login shell's), or NULL: a name
      * has to lead to the same file in both. */
     const char *other_path, *other_why;
-    const char *cwd;    // at this place; mend_unknown: not known
-    mend_words sets;    // "K=V": set on the way, "K": removed; the last one counts
+    const char *cwd;    // at this place; launch_unknown: not known
+    launch_words sets;    // "K=V": set on the way, "K": removed; the last one counts
     unsigned hops;
     unsigned lines;     // interpreter lines followed
     unsigned commands;  // of scripts, read so far
 };
 
 /* What the words start. 0, or a negative errno when the first cannot be executed. */
-int mend_start_words(struct mend_start *s, const mend_words *w);
+int launch_start_words(struct launch_start *s, const launch_words *w);
 
 /* What a file starts with these words behind it; by_script: it is the interpreter of a script. */
-int mend_start_file(struct mend_start *s, const char *path, const mend_words *w, bool by_script);
+int launch_start_file(struct launch_start *s, const char *path, const launch_words *w,
+                      bool by_script);
 
 /* As execvp(3): a name with a slash is a path; otherwise the first of PATH that may be executed. */
-int mend_start_find(struct mend_start *s, const char *name, const char **ret);
+int launch_start_find(struct launch_start *s, const char *name, const char **ret);
 
 /* The program starts others, and what they are is not known: `why`, a clause. Returns 0. */
-int mend_start_unseen(struct mend_start *s, const char *why);
+int launch_start_unseen(struct launch_start *s, const char *why);
 
 /* The absolute path of `path`; NULL if it or the folder that it counts from is not known. */
-const char *mend_start_path(const struct mend_start *s, const char *path);
+const char *launch_start_path(const struct launch_start *s, const char *path);
 
-/* A variable's value at this place, mend_unknown, or NULL: not set. */
-const char *mend_start_variable(const struct mend_start *s, const char *name);
+/* A variable's value at this place, launch_unknown, or NULL: not set. */
+const char *launch_start_variable(const struct launch_start *s, const char *name);
 
 /* Sets a variable (value NULL: removes it); `by` names who does. Whoever sets a variable of the
  * loader hides what is set before the start: unless `keeps`, that is noted. */
-void mend_start_set(struct mend_start *s, const char *by, const char *name, const char *value,
-                    bool keeps);
+void launch_start_set(struct launch_start *s, const char *by, const char *name, const char *value,
+                      bool keeps);
 
 /* As an activation script does: VIRTUAL_ENV and PATH. */
-void mend_start_enter(struct mend_start *s, const char *prefix);
+void launch_start_enter(struct launch_start *s, const char *prefix);
 
 /* A launcher of the table in launcher.c: true if `name` is one; *ret is what reading it gave. */
-bool mend_start_launcher(struct mend_start *s, const char *name, const mend_words *w, int *ret);
+bool launch_start_launcher(struct launch_start *s, const char *name, const launch_words *w,
+                           int *ret);
 
 /* A shell with the words behind its name. */
-int mend_start_shell(struct mend_start *s, const char *name, const mend_words *w);
+int launch_start_shell(struct launch_start *s, const char *name, const launch_words *w);
 
 /* The script of a shell, with the words behind it. */
-int mend_start_script(struct mend_start *s, const char *path, const mend_words *w);
+int launch_start_script(struct launch_start *s, const char *path, const launch_words *w);
 
 /* The launchers that are Python programs themselves: what they are told to run in place of them. */
-void mend_start_python_launcher(struct mend_start *s, const mend_words *w);
+void launch_start_python_launcher(struct launch_start *s, const launch_words *w);
 
 #endif

@@ -6,35 +6,35 @@
 
 /* The first that fits counts. Each was read on 2026-11-21; that of
  * CTranslate2's handles was open then, so that every release has the fault. */
-static const struct mend_teardown known[] = {
-    {"libctranslate2", MEND_AT_THREAD_END, true, "OpenNMT/CTranslate2#1201",
+static const struct launch_teardown known[] = {
+    {"libctranslate2", LAUNCH_AT_THREAD_END, true, "OpenNMT/CTranslate2#1201",
      "cuBLAS and cuDNN handles are destroyed when a thread has ended"},
-    {"libctranslate2", MEND_AT_END, false, "OpenNMT/CTranslate2#1782",
+    {"libctranslate2", LAUNCH_AT_END, false, "OpenNMT/CTranslate2#1782",
      "Python crashes at its end after CUDA was used"},
-    {"libtorch libtorch_cpu libtorch_cuda libtorch_hip", MEND_AT_THREAD_END | MEND_AT_END, false,
-     "pytorch/pytorch#36408", "libtorch crashes at the end: handle pools of threads"},
+    {"libtorch libtorch_cpu libtorch_cuda libtorch_hip", LAUNCH_AT_THREAD_END | LAUNCH_AT_END,
+     false, "pytorch/pytorch#36408", "libtorch crashes at the end: handle pools of threads"},
     {"libcudnn libcudnn_adv libcudnn_adv_infer libcudnn_cnn libcudnn_cnn_infer libcudnn_graph "
      "libcudnn_ops libcudnn_ops_infer",
-     MEND_AT_THREAD_END | MEND_AT_END, false, "pytorch/pytorch#17658",
+     LAUNCH_AT_THREAD_END | LAUNCH_AT_END, false, "pytorch/pytorch#17658",
      "cudnnDestroy() crashes in a destructor at the end"},
-    {"libonnxruntime libonnxruntime_providers_cuda libonnxruntime_providers_tensorrt", MEND_AT_END,
-     false, "microsoft/onnxruntime#15174",
+    {"libonnxruntime libonnxruntime_providers_cuda libonnxruntime_providers_tensorrt",
+     LAUNCH_AT_END, false, "microsoft/onnxruntime#15174",
      "an error that the driver is shutting down is thrown when the program ends"},
-    {"libcublas libcublasLt", MEND_AT_END, false, "microsoft/onnxruntime#21207",
+    {"libcublas libcublasLt", LAUNCH_AT_END, false, "microsoft/onnxruntime#21207",
      "a crash in cuBLAS's own destructors at the end"},
-    {"libnvinfer libnvinfer_plugin", MEND_AT_END, false, "NVIDIA/TensorRT#4617",
+    {"libnvinfer libnvinfer_plugin", LAUNCH_AT_END, false, "NVIDIA/TensorRT#4617",
      "a library is closed by a destructor at the end"},
-    {"libamdhip64", MEND_AT_END, false, "ROCm/AMDMIGraphX#4792",
+    {"libamdhip64", LAUNCH_AT_END, false, "ROCm/AMDMIGraphX#4792",
      "the HIP runtime frees what its destructors still use"},
-    {"libhsa-runtime64", MEND_AT_END, false, "ROCm/AMDMIGraphX#4792",
+    {"libhsa-runtime64", LAUNCH_AT_END, false, "ROCm/AMDMIGraphX#4792",
      "the HIP runtime frees what its destructors still use"},
-    {"libcudart", MEND_AT_THREAD_END, false, "rapidsai/rmm#1371",
+    {"libcudart", LAUNCH_AT_THREAD_END, false, "rapidsai/rmm#1371",
      "thread-local objects are destroyed after the CUDA runtime's state"},
-    {"libcudart", MEND_AT_END, false, "NVIDIA/cccl#7063",
+    {"libcudart", LAUNCH_AT_END, false, "NVIDIA/cccl#7063",
      "CUDA is called after it has been unloaded at the end"},
-    {"libcuda", MEND_AT_THREAD_END, false, "rapidsai/rmm#1371",
+    {"libcuda", LAUNCH_AT_THREAD_END, false, "rapidsai/rmm#1371",
      "thread-local objects are destroyed after the CUDA runtime's state"},
-    {"libcuda", MEND_AT_END, false, "NVIDIA/cccl#7063",
+    {"libcuda", LAUNCH_AT_END, false, "NVIDIA/cccl#7063",
      "CUDA is called after it has been unloaded at the end"},
 };
 
@@ -51,7 +51,7 @@ static bool is_named(const char *base, struct str name)
     return starts_with(base + (hash ? hash + 1 : 0), ".so");
 }
 
-bool mend_library_is(const char *path, const char *names)
+bool launch_library_is(const char *path, const char *names)
 {
     struct str rest = str_of(names);
     while (rest.s) {
@@ -63,10 +63,10 @@ bool mend_library_is(const char *path, const char *names)
     return false;
 }
 
-const struct mend_teardown *mend_teardown_known(const char *path, unsigned when)
+const struct launch_teardown *launch_teardown_known(const char *path, unsigned when)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (known[i].when & when && mend_library_is(path, known[i].libraries)) {
+        if (known[i].when & when && launch_library_is(path, known[i].libraries)) {
             return &known[i];
         }
     }
@@ -95,11 +95,11 @@ static bool registers_destructors(const struct elf_image *e)
 }
 
 static const struct ldso_object *guarded_in(const struct ldso_process *p,
-                                            const struct mend_teardown **ret_known)
+                                            const struct launch_teardown **ret_known)
 {
     for (size_t i = 0; i < p->objects.n; i++) {
         const struct ldso_object *o = p->objects.items[i];
-        const struct mend_teardown *k = mend_teardown_known(o->path, MEND_AT_THREAD_END);
+        const struct launch_teardown *k = launch_teardown_known(o->path, LAUNCH_AT_THREAD_END);
         if (k && k->guarded && o->file && has_gpu_code(&o->file->image) &&
             registers_destructors(&o->file->image)) {
             *ret_known = k;
@@ -109,8 +109,8 @@ static const struct ldso_object *guarded_in(const struct ldso_process *p,
     return NULL;
 }
 
-const struct ldso_object *mend_teardown_guard(const struct model *m,
-                                              const struct mend_teardown **ret_known)
+const struct ldso_object *launch_teardown_guard(const struct model *m,
+                                                const struct launch_teardown **ret_known)
 {
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct ldso_process *p = m->processes.items[i]->ldso;

@@ -24,10 +24,10 @@ static const char *evaluated_word(struct arena *a, const char *value)
     return arena_printf(a, "%s')\"'%s'", out, value + shown);
 }
 
-void report_run_shell(FILE *file, struct arena *a, const struct mend_launch *launch)
+void report_run_shell(FILE *file, struct arena *a, const struct launch *launch)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
-        const struct mend_change *c = &launch->changes.items[i];
+        const struct launch_change *c = &launch->changes.items[i];
         if (c->value) {
             fprintf(file, "export %s=%s\n", c->name, evaluated_word(a, c->value));
         } else {
@@ -45,7 +45,7 @@ static void set(json_t *object, const char *key, json_t *value)
     (void)json_object_set_new_nocheck(object, key, value);
 }
 
-static json_t *changes_json(struct arena *a, const struct mend_launch *l)
+static json_t *changes_json(struct arena *a, const struct launch *l)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < l->changes.n; i++) {
@@ -54,7 +54,7 @@ static json_t *changes_json(struct arena *a, const struct mend_launch *l)
     return object;
 }
 
-static json_t *links_json(struct arena *a, const struct mend_launch *l)
+static json_t *links_json(struct arena *a, const struct launch *l)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < l->links.n; i++) {
@@ -66,7 +66,7 @@ static json_t *links_json(struct arena *a, const struct mend_launch *l)
     return list;
 }
 
-static json_t *told_json(struct arena *a, const struct mend_told *items, size_t n)
+static json_t *told_json(struct arena *a, const struct launch_told *items, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
@@ -78,11 +78,11 @@ static json_t *told_json(struct arena *a, const struct mend_told *items, size_t 
     return list;
 }
 
-static json_t *program_json(struct arena *a, const struct mend_program *p)
+static json_t *program_json(struct arena *a, const struct launch_program *p)
 {
     json_t *object = json_object();
     set(object, "file", out_json_text(a, p->file));
-    set(object, "kind", json_string_nocheck(mend_program_kind_name(p->kind)));
+    set(object, "kind", json_string_nocheck(launch_program_kind_name(p->kind)));
     set(object, "python", out_json_text(a, p->python));
     set(object, "script", out_json_text(a, p->script));
     set(object, "module", out_json_text(a, p->module));

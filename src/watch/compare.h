@@ -54,7 +54,7 @@ struct watch_comparison {
 void watch_compare(const struct watch_trace *t, struct arena *a, struct root *root,
                    struct watch_comparison *ret);
 
-/* Compares with what `check` foresees: `m` has the processes of the program (mend_launch_model()). After
+/* Compares with what `check` foresees: `m` has the processes of the program (launch_model()). After
  * watch_compare(), whose answers say whether what was loaded before explains a difference. */
 void watch_compare_foreseen(const struct watch_trace *t, struct arena *a, const struct model *m,
                             struct watch_comparison *ret);

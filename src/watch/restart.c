@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------------ whose library */
 
-/* Libraries of GPUs, as mend_library_is() takes them. */
+/* Libraries of GPUs, as launch_library_is() takes them. */
 static const char gpu_libraries[] =
     "libcuda libcudart libcudadebugger libcublas libcublasLt libcudnn libcudnn_adv "
     "libcudnn_adv_infer libcudnn_adv_train libcudnn_cnn libcudnn_cnn_infer "
@@ -31,7 +31,7 @@ static const char gpu_libraries[] =
 
 static bool is_gpu(const char *object)
 {
-    return mend_library_is(object, gpu_libraries);
+    return launch_library_is(object, gpu_libraries);
 }
 
 /* ------------------------------------------------------------------ the judgement */
@@ -117,8 +117,8 @@ static void attribute(struct arena *a, const struct seen *seen, const struct end
     ret->object = ret->object ? ret->object : seen->destructor;
     ret->gpu_object = gpu;
     ret->gpu = gpu ? 1 : all ? 0 : -1;
-    const struct mend_teardown *k = ret->object ? mend_teardown_known(ret->object, when) : NULL;
-    k = !k && seen->destructor ? mend_teardown_known(seen->destructor, when) : k;
+    const struct launch_teardown *k = ret->object ? launch_teardown_known(ret->object, when) : NULL;
+    k = !k && seen->destructor ? launch_teardown_known(seen->destructor, when) : k;
     if (k) {
         ret->upstream = arena_printf(a, "%s: %s", k->thread, k->about);
     }
@@ -208,8 +208,8 @@ void ending_judge(struct arena *a, const struct watch_end *end, const struct end
     if (page && page->crashed && page->signal == end->signal) {
         see(a, page, &seen);
         attribute(a, &seen, page,
-                  (page->where & END_IN_DESTRUCTOR ? MEND_AT_THREAD_END : 0u) |
-                      (ret->kind == ENDING_TEARDOWN ? MEND_AT_END : 0u),
+                  (page->where & END_IN_DESTRUCTOR ? LAUNCH_AT_THREAD_END : 0u) |
+                      (ret->kind == ENDING_TEARDOWN ? LAUNCH_AT_END : 0u),
                   ret);
     }
     ret->gpu_loaded = page && page->gpu_loaded;

@@ -11,7 +11,7 @@
 #include "base/out.h"
 #include "choose/choose.h"
 
-static json_t *changes_json(struct arena *a, const struct mend_launch *l, size_t from, size_t to)
+static json_t *changes_json(struct arena *a, const struct launch *l, size_t from, size_t to)
 {
     json_t *object = json_object();
     for (size_t i = from; i < to; i++) {
@@ -21,7 +21,7 @@ static json_t *changes_json(struct arena *a, const struct mend_launch *l, size_t
     return object;
 }
 
-static json_t *remarks_json(struct arena *a, const struct mend_launch *l)
+static json_t *remarks_json(struct arena *a, const struct launch *l)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < l->remarks.n; i++) {
@@ -33,10 +33,10 @@ static json_t *remarks_json(struct arena *a, const struct mend_launch *l)
 static int answer(struct arena *a, const struct mend_device_question *q)
 {
     struct model_target target;
-    struct mend_launch launch;
-    const struct mend_launch_options how = {.keep_env = false};
+    struct launch launch;
+    const struct launch_options how = {.keep_env = false};
     const char *why = NULL;
-    mend_launch_plan(&target, a, q->start, q->program, &how, &launch);
+    launch_plan(&target, a, q->start, q->program, &how, &launch);
     size_t mended = launch.changes.n;
     enum host_state usable = mend_device_set(a, q, &launch, &why);
     json_t *doc = json_object();
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
                                                .env = (const char *const *)argv + 5,
                                                .n_env = (size_t)argc - 5,
                                                .cwd = "/"};
-    const struct mend_program program = {.kind = is_python ? MEND_PYTHON : MEND_STARTER,
+    const struct launch_program program = {.kind = is_python ? LAUNCH_PYTHON : LAUNCH_STARTER,
                                          .file = argv[3],
                                          .python = is_python ? argv[3] : NULL,
                                          .code = arena_printf(&a, "import %s", argv[4])};

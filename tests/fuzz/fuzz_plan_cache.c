@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void judge(const struct mend_cached *c)
+static void judge(const struct launch_cached *c)
 {
     for (size_t i = 0; i < c->seen.n; i++) {
         if (c->seen.items[i].path[0] != '/') {
@@ -35,9 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena a;
     struct gm_err err;
-    struct mend_cached cached;
+    struct launch_cached cached;
     arena_init(&a, 0, NULL, NULL);
-    if (mend_cache_parse(&a, (struct str){(const char *)data, size}, &cached, &err) == 0) {
+    if (launch_cache_parse(&a, (struct str){(const char *)data, size}, &cached, &err) == 0) {
         judge(&cached);
     }
     char sum[32], tail[64];
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(bytes, data, size);
     }
     memcpy(bytes + size, tail, (size_t)m);
-    if (mend_cache_parse(&a, (struct str){bytes, size + (size_t)m}, &cached, &err) == 0) {
+    if (launch_cache_parse(&a, (struct str){bytes, size + (size_t)m}, &cached, &err) == 0) {
         judge(&cached);
     }
     arena_release(&a);

@@ -50,27 +50,27 @@ static int stop(void **state)
     return 0;
 }
 
-static struct mend_launch sample(struct arena *a)
+static struct launch sample(struct arena *a)
 {
-    struct mend_launch l = {0};
-    VEC_PUSH(a, &l.changes, (struct mend_change){"LD_LIBRARY_PATH", "/a:/b\n\xff"});
-    VEC_PUSH(a, &l.changes, (struct mend_change){"LD_PRELOAD", NULL});
-    VEC_PUSH(a, &l.changes, (struct mend_change){"EMPTY", ""});
+    struct launch l = {0};
+    VEC_PUSH(a, &l.changes, (struct launch_change){"LD_LIBRARY_PATH", "/a:/b\n\xff"});
+    VEC_PUSH(a, &l.changes, (struct launch_change){"LD_PRELOAD", NULL});
+    VEC_PUSH(a, &l.changes, (struct launch_change){"EMPTY", ""});
     VEC_PUSH(a, &l.links, (struct plan_link){"/s/libx.so.1.2.3", "/a/libx.so.1"});
-    VEC_PUSH(a, &l.mends, (struct mend_told){"library-not-on-path", "libx.so.1 is there", true});
-    VEC_PUSH(a, &l.left, (struct mend_told){"library-missing", "liby.so.1", false});
+    VEC_PUSH(a, &l.mends, (struct launch_told){"library-not-on-path", "libx.so.1 is there", true});
+    VEC_PUSH(a, &l.left, (struct launch_told){"library-missing", "liby.so.1", false});
     VEC_PUSH(a, &l.remarks, "a remark");
     return l;
 }
 
 /* What was looked at, long before now. */
-static struct mend_seen_set seen_by(struct world *w)
+static struct launch_seen_set seen_by(struct world *w)
 {
-    struct mend_seen_set seen = {.a = &w->a, .root = &w->host, .began = {.tv_sec = INT32_MAX}};
-    mend_seen_add(&seen, w->file);
-    mend_seen_add(&seen, path_join(&w->a, w->top, "absent"));
-    mend_seen_add(&seen, "/proc/self/maps");
-    mend_seen_add(&seen, w->file);
+    struct launch_seen_set seen = {.a = &w->a, .root = &w->host, .began = {.tv_sec = INT32_MAX}};
+    launch_seen_add(&seen, w->file);
+    launch_seen_add(&seen, path_join(&w->a, w->top, "absent"));
+    launch_seen_add(&seen, "/proc/self/maps");
+    launch_seen_add(&seen, w->file);
     assert_int_equal(seen.n, 2);
     assert_null(seen.young);
     return seen;
@@ -78,24 +78,24 @@ static struct mend_seen_set seen_by(struct world *w)
 
 static bool is_kept(struct world *w, const char *question)
 {
-    struct mend_launch got;
-    return mend_cache_read(&w->host, &w->a, w->plans, question, &got);
+    struct launch got;
+    return launch_cache_read(&w->host, &w->a, w->plans, question, &got);
 }
 
 static void write_sample(struct world *w, const char *question)
 {
     struct gm_err err;
-    struct mend_launch l = sample(&w->a);
-    struct mend_seen_set seen = seen_by(w);
-    assert_int_equal(mend_cache_write(&w->host, w->plans, question, &seen, &l, &err), 0);
+    struct launch l = sample(&w->a);
+    struct launch_seen_set seen = seen_by(w);
+    assert_int_equal(launch_cache_write(&w->host, w->plans, question, &seen, &l, &err), 0);
 }
 
 static void comes_back_as_it_was(void **state)
 {
     struct world *w = *state;
-    struct mend_launch got;
+    struct launch got;
     write_sample(w, "one");
-    assert_true(mend_cache_read(&w->host, &w->a, w->plans, "one", &got));
+    assert_true(launch_cache_read(&w->host, &w->a, w->plans, "one", &got));
     assert_int_equal(got.changes.n, 3);
     assert_string_equal(got.changes.items[0].name, "LD_LIBRARY_PATH");
     assert_string_equal(got.changes.items[0].value, "/a:/b\n\xff");
@@ -148,13 +148,14 @@ static void too_young(void **state)
 {
     struct world *w = *state;
     struct gm_err err;
-    struct mend_launch l = sample(&w->a);
-    struct mend_seen_set seen = {.a = &w->a, .root = &w->host};
+    struct launch l = sample(&w->a);
+    struct launch_seen_set seen = {.a = &w->a, .root = &w->host};
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &seen.began), 0);
     assert_int_equal(chmod(w->file, 0640), 0);
-    mend_seen_add(&seen, w->file);
+    launch_seen_add(&seen, w->file);
     assert_string_equal(seen.young, w->file);
-    assert_int_equal(mend_cache_write(&w->host, w->plans, "young", &seen, &l, &err), GM_ERR_LIMIT);
+    assert_int_equal(launch_cache_write(&w->host, w->plans, "young", &seen, &l, &err),
+                     GM_ERR_LIMIT);
     assert_false(is_kept(w, "young"));
 }
 
@@ -165,19 +166,19 @@ static void spoilt(void **state)
     struct root_dir list;
     struct str bytes;
     struct gm_err err;
-    struct mend_cached cached;
+    struct launch_cached cached;
     write_sample(w, "one");
     assert_int_equal(root_list(&w->host, &w->a, w->plans, 10, NULL, NULL, &list), 0);
     assert_true(list.n > 0);
     assert_int_equal(root_read(&w->host, &w->a, path_join(&w->a, w->plans, list.names[0]), 1 << 20,
                                &bytes), 0);
-    assert_int_equal(mend_cache_parse(&w->a, bytes, &cached, &err), 0);
+    assert_int_equal(launch_cache_parse(&w->a, bytes, &cached, &err), 0);
     for (size_t i = 0; i < bytes.n; i++) {
         char *other = arena_strndup(&w->a, bytes.s, bytes.n);
         other[i] ^= 1;
-        assert_int_equal(mend_cache_parse(&w->a, (struct str){bytes.s, i}, &cached, &err),
+        assert_int_equal(launch_cache_parse(&w->a, (struct str){bytes.s, i}, &cached, &err),
                          GM_ERR_FORMAT);
-        assert_int_equal(mend_cache_parse(&w->a, (struct str){other, bytes.n}, &cached, &err),
+        assert_int_equal(launch_cache_parse(&w->a, (struct str){other, bytes.n}, &cached, &err),
                          GM_ERR_FORMAT);
     }
 }

@@ -12,11 +12,11 @@
 /* The names in order; those inside functions and classes end with a "*". */
 static const char *read_all(struct arena *a, const char *text)
 {
-    struct mend_imports imports;
+    struct launch_imports imports;
     const char *out = "";
-    mend_imports_read(a, str_of(text), &imports);
+    launch_imports_read(a, str_of(text), &imports);
     for (size_t i = 0; i < imports.items.n; i++) {
-        const struct mend_import *import = &imports.items.items[i];
+        const struct launch_import *import = &imports.items.items[i];
         out = arena_printf(a, "%s%s%s%s", out, i ? " " : "", str_dup(a, import->name),
                            import->inside ? "*" : "");
     }
@@ -67,14 +67,14 @@ static void many(void **state)
 {
     (void)state;
     struct arena a;
-    struct mend_imports imports;
+    struct launch_imports imports;
     arena_init(&a, 0, NULL, NULL);
     size_t n = 5000, size = strlen("import a\n");
     char *text = arena_alloc(&a, n * size);
     for (size_t i = 0; i < n; i++) {
         memcpy(text + i * size, "import a\n", size);
     }
-    mend_imports_read(&a, (struct str){text, n * size}, &imports);
+    launch_imports_read(&a, (struct str){text, n * size}, &imports);
     assert_int_equal(imports.items.n, 1024);
     arena_release(&a);
 }

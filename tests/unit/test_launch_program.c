@@ -87,9 +87,9 @@ static int stop(void **state)
     return 0;
 }
 
-static const char *shown(struct arena *a, const struct mend_program *p)
+static const char *shown(struct arena *a, const struct launch_program *p)
 {
-    return arena_printf(a, "%s %s %s%s%s%s%s%s%s%s%s%s", mend_program_kind_name(p->kind), p->file,
+    return arena_printf(a, "%s %s %s%s%s%s%s%s%s%s%s%s", launch_program_kind_name(p->kind), p->file,
                         p->python ? p->python : "-", p->script ? " script=" : "",
                         p->script ? p->script : "", p->module ? " module=" : "",
                         p->module ? p->module : "", p->code ? " code=" : "", p->code ? p->code : "",
@@ -155,14 +155,14 @@ static void commands(void **state)
         {{"loop"}, NULL, -ELOOP},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct mend_program p;
+        struct launch_program p;
         size_t n = 0;
         while (n < 8 && cases[i].words[n]) {
             n++;
         }
-        struct mend_command c = {cases[i].words, n, "/venv/bin:/usr/bin:/bin", "/home",
+        struct launch_command c = {cases[i].words, n, "/venv/bin:/usr/bin:/bin", "/home",
                                  NULL, 0};
-        int rc = mend_program_find(&w->root, &w->a, &c, &p);
+        int rc = launch_program_find(&w->root, &w->a, &c, &p);
         const char *got = rc < 0 ? strerror(-rc) : shown(&w->a, &p);
         if (rc != cases[i].status || (rc == 0 && strcmp(got, cases[i].wanted) != 0)) {
             print_error("%s %s: got \"%s\", wanted \"%s\"\n", cases[i].words[0],
@@ -178,17 +178,17 @@ static void search_path(void **state)
 {
     struct world *w = *state;
     static const char *const words[] = {"sh"};
-    struct mend_program p;
-    struct mend_command c = {words, 1, NULL, "/", NULL, 0};
-    assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), 0);
+    struct launch_program p;
+    struct launch_command c = {words, 1, NULL, "/", NULL, 0};
+    assert_int_equal(launch_program_find(&w->root, &w->a, &c, &p), 0);
     assert_string_equal(p.file, "/bin/sh");
-    c = (struct mend_command){words, 1, ":/usr/bin", "/bin", NULL, 0};
-    assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), 0);
+    c = (struct launch_command){words, 1, ":/usr/bin", "/bin", NULL, 0};
+    assert_int_equal(launch_program_find(&w->root, &w->a, &c, &p), 0);
     assert_string_equal(path_normal(&w->a, p.file), "/bin/sh");
-    c = (struct mend_command){words, 1, "/nowhere", "/bin", NULL, 0};
-    assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), -ENOENT);
-    c = (struct mend_command){words, 0, "/bin", "/", NULL, 0};
-    assert_int_equal(mend_program_find(&w->root, &w->a, &c, &p), -ENOENT);
+    c = (struct launch_command){words, 1, "/nowhere", "/bin", NULL, 0};
+    assert_int_equal(launch_program_find(&w->root, &w->a, &c, &p), -ENOENT);
+    c = (struct launch_command){words, 0, "/bin", "/", NULL, 0};
+    assert_int_equal(launch_program_find(&w->root, &w->a, &c, &p), -ENOENT);
 }
 
 int main(void)

@@ -124,14 +124,14 @@ static void show_passed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof shows / sizeof *shows; i++) {
         struct arena a;
-        struct mend_launch launch = {0};
+        struct launch launch = {0};
         arena_init(&a, 0, NULL, NULL);
         const char *const env[] = {shows[i].start};
         const struct model_target_options start = {.env = env, .n_env = shows[i].start != NULL};
         const struct mend_device_question q = {.start = &start, .keep_env = shows[i].keep};
         if (shows[i].launch) {
             VEC_PUSH(&a, &launch.changes,
-                     (struct mend_change){"CUDA_VISIBLE_DEVICES", shows[i].launch});
+                     (struct launch_change){"CUDA_VISIBLE_DEVICES", shows[i].launch});
         }
         bool shown = mend_device_show_passed(&a, &q, shows[i].ran, shows[i].n, &launch);
         size_t n = launch.changes.n;
@@ -145,7 +145,7 @@ static void show_passed(void **state)
     }
 }
 
-static const char *value_of(const struct mend_launch *launch, const char *name)
+static const char *value_of(const struct launch *launch, const char *name)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
         if (strcmp(launch->changes.items[i].name, name) == 0) {
@@ -165,14 +165,14 @@ static void hip_and_cudas_variable(void **state)
     const char *const env[] = {"CUDA_VISIBLE_DEVICES=4,6"};
     const struct model_target_options set = {.env = env, .n_env = 1}, unset = {0};
     struct mend_device_question q = {.start = &set};
-    struct mend_launch launch = {0};
+    struct launch launch = {0};
     struct arena a;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
     assert_true(mend_device_show_passed(&a, &q, rocm, 2, &launch));
     assert_string_equal(value_of(&launch, "HIP_VISIBLE_DEVICES"), "6");
     assert_string_equal(value_of(&launch, "CUDA_VISIBLE_DEVICES"), "unset");
-    launch = (struct mend_launch){0};
+    launch = (struct launch){0};
     q.start = &unset;
     assert_true(mend_device_show_passed(&a, &q, both, 2, &launch));
     assert_string_equal(value_of(&launch, "CUDA_VISIBLE_DEVICES"), "-1");

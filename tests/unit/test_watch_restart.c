@@ -184,18 +184,19 @@ static void blamed(void **state)
 static void upstream(void **state)
 {
     (void)state;
-    const struct mend_teardown *k = mend_teardown_known("/e/libctranslate2-64.so.4", MEND_AT_THREAD_END);
+    const struct launch_teardown *k =
+        launch_teardown_known("/e/libctranslate2-64.so.4", LAUNCH_AT_THREAD_END);
     assert_non_null(k);
     assert_true(k->guarded);
     assert_string_equal(k->thread, "OpenNMT/CTranslate2#1201");
-    k = mend_teardown_known("libctranslate2.so.4", MEND_AT_END);
+    k = launch_teardown_known("libctranslate2.so.4", LAUNCH_AT_END);
     assert_string_equal(k->thread, "OpenNMT/CTranslate2#1782");
-    assert_null(mend_teardown_known("/l/libcurl.so.4", MEND_AT_END | MEND_AT_THREAD_END));
-    assert_null(mend_teardown_known("/l/libcudnn.so.9", 0));
+    assert_null(launch_teardown_known("/l/libcurl.so.4", LAUNCH_AT_END | LAUNCH_AT_THREAD_END));
+    assert_null(launch_teardown_known("/l/libcudnn.so.9", 0));
     static const char *const own[] = {"libtorch_mine.so", "libtorchvision.so", "libcudnn_wrap.so.9",
                                       "libctranslate2x.so", "libctranslate2-mine.so", "libcublas"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        assert_null(mend_teardown_known(own[i], MEND_AT_END | MEND_AT_THREAD_END));
+        assert_null(launch_teardown_known(own[i], LAUNCH_AT_END | LAUNCH_AT_THREAD_END));
     }
 }
 
