@@ -182,18 +182,18 @@ struct choose {
 };
 
 static int take_wish(struct gm_context *gm, const struct gm_wish *given,
-                     struct mend_choose_options *ret)
+                     struct choose_options *ret)
 {
     struct gm_wish w;
     int rc = api_take(gm, &w, sizeof w, given);
     if (rc < 0) {
         return rc;
     }
-    *ret = (struct mend_choose_options){
+    *ret = (struct choose_options){
         .model = w.model, .memory_bytes = w.memory_bytes, .require_gpu = w.require_gpu != 0};
-    for (int i = 0; w.app && i < MEND_APPS && !ret->app_given; i++) {
-        ret->app_given = strcmp(w.app, mend_app_name((enum mend_app)i)) == 0;
-        ret->app = (enum mend_app)i;
+    for (int i = 0; w.app && i < CHOOSE_APPS && !ret->app_given; i++) {
+        ret->app_given = strcmp(w.app, choose_app_name((enum choose_app)i)) == 0;
+        ret->app = (enum choose_app)i;
     }
     if (w.app && !ret->app_given) {
         return gm_err_set(&gm->err, GM_ERR_USAGE, "%s is no application that is known", w.app);
@@ -201,20 +201,20 @@ static int take_wish(struct gm_context *gm, const struct gm_wish *given,
     return GM_OK;
 }
 
-static void fill_choice(struct gm_context *gm, const struct mend_choice *c, struct gm_choice *ret)
+static void fill_choice(struct gm_context *gm, const struct choose_result *c, struct gm_choice *ret)
 {
-    const struct mend_candidate *d = c->chosen;
+    const struct choose_candidate *d = c->chosen;
     const char **exports = arena_array(&gm->results, c->exports.n + 1, sizeof *exports);
     for (size_t i = 0; i < c->exports.n; i++) {
         exports[i] = arena_printf(&gm->results, "%s=%s", c->exports.items[i].name,
                                   c->exports.items[i].value);
     }
     *ret = (struct gm_choice){
-        .device = d ? mend_device_name(d->device) : NULL,
+        .device = d ? choose_device_name(d->device) : NULL,
         .index = d && d->gpu ? (int)d->index : -1,
         .name = api_text(gm, d ? d->name : NULL),
         .argument = api_text(gm, c->argument),
-        .compute_type = d ? mend_compute_name(d->compute) : NULL,
+        .compute_type = d ? choose_compute_name(d->compute) : NULL,
         .threads = c->threads,
         .fallback = c->fallback,
         .cause = api_text(gm, c->cause),
@@ -230,10 +230,10 @@ static void fill_choice(struct gm_context *gm, const struct mend_choice *c, stru
 static int choose(struct gm_context *gm, const void *question, void *answer)
 {
     const struct choose *q = question;
-    struct mend_choose_options wish;
-    struct mend_choice choice;
+    struct choose_options wish;
+    struct choose_result choice;
     struct diag_report report = {0};
-    enum mend_app app;
+    enum choose_app app;
     int rc = take_wish(gm, q->wish, &wish);
     rc = rc < 0 ? rc : api_open(gm, q->target, true);
     if (rc < 0) {
@@ -242,12 +242,12 @@ static int choose(struct gm_context *gm, const void *question, void *answer)
     struct model *m = &gm->target.model;
     wish.variables.env = m->config.env;
     wish.variables.n_env = m->config.n_env;
-    if (mend_choose_app(m, &wish, &app)) {
-        const char *module = mend_app_module(app);
+    if (choose_app_of(m, &wish, &app)) {
+        const char *module = choose_app_module(app);
         model_add_default_scripts(m, &module, 1);
         diag_run(m, &report);
     }
-    rc = mend_choose(m, &report, &wish, &choice, &gm->err);
+    rc = choose_best(m, &report, &wish, &choice, &gm->err);
     if (rc == 0) {
         fill_choice(gm, &choice, answer);
     }

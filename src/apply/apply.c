@@ -122,7 +122,7 @@ static const char *elf_objection(const struct doing *d)
     struct gm_err err;
     const char *path = variable(d->o, "PATH");
     const char *patchelf = path ? child_find(d->m->arena, path, "patchelf") : NULL;
-    return patchelf && mend_safe_program(d->m->arena, patchelf, &err) < 0
+    return patchelf && folder_safe_program(d->m->arena, patchelf, &err) < 0
                ? arena_strdup(d->m->arena, err.text)
                : NULL;
 }
@@ -290,8 +290,8 @@ static const char *packages_objection(const struct doing *d)
     if (!words.n) {
         return "the environment has no pip, and uv is not installed";
     }
-    return mend_safe_program(d->m->arena, words.items[0], &err) < 0 ||
-                   mend_safe_program(d->m->arena, d->m->env->executable, &err) < 0
+    return folder_safe_program(d->m->arena, words.items[0], &err) < 0 ||
+                   folder_safe_program(d->m->arena, d->m->env->executable, &err) < 0
                ? arena_strdup(d->m->arena, err.text)
                : NULL;
 }

@@ -42,7 +42,7 @@ int apply_place_open(struct apply_place *p, struct arena *a, struct root *root, 
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", prefix, strerror(-rc));
     }
     p->base_path = root->is_host ? real : path_normal(a, path_join(a, root->path, real + 1));
-    p->swap = mend_path_objection(a, path_dir(a, p->base_path));
+    p->swap = folder_path_objection(a, path_dir(a, p->base_path));
     p->base = open(p->base_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (p->base < 0) {
         return said(err, p->base_path);
@@ -120,7 +120,7 @@ int apply_place_relative(struct apply_place *p, struct root *root, const char *p
 /* Why this user must not change anything in the folder; NULL if there is no reason. */
 static const char *objection(const struct apply_place *p, int fd, const struct stat *st)
 {
-    const char *others = mend_other_writers(p->arena, fd, st);
+    const char *others = folder_other_writers(p->arena, fd, st);
     uid_t me = geteuid();
     if (p->swap) {
         return arena_printf(p->arena, "another user could put another folder in its place (%s)",

@@ -11,7 +11,7 @@
 #include "base/root.h"
 #include "base/str.h"
 
-const char *mend_cache_folder(struct arena *a, const char *xdg_cache_home, const char *home)
+const char *folder_of_cache(struct arena *a, const char *xdg_cache_home, const char *home)
 {
     if (xdg_cache_home && xdg_cache_home[0] == '/') {
         return path_join(a, xdg_cache_home, "gpumend");
@@ -154,7 +154,7 @@ static const char *list_objection(struct arena *a, const struct acl_entry *e, si
     return NULL;
 }
 
-const char *mend_other_writers(struct arena *a, int fd, const struct stat *st)
+const char *folder_other_writers(struct arena *a, int fd, const struct stat *st)
 {
     unsigned char list[ACL_BYTES_MAX];
     struct acl_entry entries[ACL_BYTES_MAX / sizeof(struct acl_entry)];
@@ -191,7 +191,7 @@ static const char *folder_objection(struct arena *a, const char *path)
     } else if (st.st_uid != 0 && st.st_uid != geteuid()) {
         why = arena_printf(a, "it belongs to user %u", (unsigned)st.st_uid);
     } else if (!(st.st_mode & S_ISVTX)) {
-        why = mend_other_writers(a, fd, &st);
+        why = folder_other_writers(a, fd, &st);
     }
     if (fd >= 0) {
         (void)close(fd); // a folder: nothing can be lost
@@ -201,7 +201,7 @@ static const char *folder_objection(struct arena *a, const char *path)
 
 /* From the root folder down, so that each one checked is in one that was: nobody can swap it behind
  * our back. */
-const char *mend_path_objection(struct arena *a, const char *real)
+const char *folder_path_objection(struct arena *a, const char *real)
 {
     for (size_t i = 0; i == 0 || real[i - 1]; i++) {
         if (real[i] && real[i] != '/') {
@@ -216,7 +216,7 @@ const char *mend_path_objection(struct arena *a, const char *real)
     return NULL;
 }
 
-const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err)
+const char *folder_safe_path(struct arena *a, const char *path, struct gm_err *err)
 {
     const char *there = path;
     char *real = realpath(path, NULL);
@@ -232,7 +232,7 @@ const char *mend_safe_path(struct arena *a, const char *path, struct gm_err *err
     const char *found = strcmp(there, path) == 0
                             ? arena_strdup(a, real)
                             : path_join(a, arena_strdup(a, real), rest + strspn(rest, "/"));
-    const char *why = mend_path_objection(a, real);
+    const char *why = folder_path_objection(a, real);
     free(real);
     if (why) {
         (void)gm_err_set(err, GM_ERR_UNSUPPORTED,
@@ -256,7 +256,7 @@ static const char *file_objection(struct arena *a, const char *path, const struc
     }
     if (st->st_mode & (S_IWGRP | S_IWOTH)) {
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        why = mend_other_writers(a, fd, st);
+        why = folder_other_writers(a, fd, st);
         if (fd >= 0) {
             (void)close(fd); // only read
         }
@@ -292,7 +292,7 @@ static const char *step_objection(struct arena *a, const char **at, const char *
     return NULL;
 }
 
-int mend_safe_program(struct arena *a, const char *path, struct gm_err *err)
+int folder_safe_program(struct arena *a, const char *path, struct gm_err *err)
 {
     const char *at = "/", *rest = path, *why = path[0] == '/' ? folder_objection(a, "/")
                                                               : "its path is not absolute";
@@ -318,12 +318,12 @@ int mend_safe_program(struct arena *a, const char *path, struct gm_err *err)
 
 /* ------------------------------------------------------------------ our own folders */
 
-/* Whether the folder is in a place of mend_safe_path(). */
+/* Whether the folder is in a place of folder_safe_path(). */
 static int check_place(const char *path, struct gm_err *err)
 {
     struct arena scratch;
     arena_init(&scratch, 0, NULL, NULL);
-    const char *above = path_dir(&scratch, path), *safe = mend_safe_path(&scratch, above, err);
+    const char *above = path_dir(&scratch, path), *safe = folder_safe_path(&scratch, above, err);
     int rc = safe ? 0 : GM_ERR_LOOK;
     if (safe && strcmp(safe, above) != 0) {
         rc = gm_err_set(err, GM_ERR_LOOK, "%s is not used: a link leads from there to %s", path, safe);
@@ -332,7 +332,7 @@ static int check_place(const char *path, struct gm_err *err)
     return rc;
 }
 
-int mend_own_folder(const char *path, struct gm_err *err)
+int folder_own(const char *path, struct gm_err *err)
 {
     int fd = check_place(path, err) < 0 ? GM_ERR_LOOK : open_own(path, err);
     /* Again, since what was missing above it may have been made by others meanwhile. */

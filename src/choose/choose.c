@@ -18,8 +18,8 @@ struct chooser {
     struct arena *a;
     const struct host *h;
     const struct diag_report *report;
-    const struct mend_choose_options *o;
-    struct mend_choice *choice;
+    const struct choose_options *o;
+    struct choose_result *choice;
     struct kb_models models;
     struct kb_gpus gpus;
     struct kb_rocms rocms;
@@ -27,7 +27,7 @@ struct chooser {
     const struct kb_model *model; // or NULL
     const struct py_dist *dist;   // of the application, or NULL
     enum build build;
-    struct mend_visible cuda, rocm;
+    struct choose_visible cuda, rocm;
 };
 
 /* ------------------------------------------------------------------ the application */
@@ -35,27 +35,27 @@ struct chooser {
 /* Distributions that give an application, the best first, and what their plain wheels are built
  * for. Sources: kb/builds.json; for ONNX Runtime the names of its packages. */
 static const struct {
-    enum mend_app app;
+    enum choose_app app;
     const char *package, *provider;
     enum build build;
 } packages[] = {
-    {MEND_APP_CTRANSLATE2, "ctranslate2", NULL, BUILD_CUDA},
-    {MEND_APP_TORCH, "torch", NULL, BUILD_CUDA},
-    {MEND_APP_ONNXRUNTIME, "onnxruntime-gpu", "CUDAExecutionProvider", BUILD_CUDA},
-    {MEND_APP_ONNXRUNTIME, "onnxruntime-migraphx", "MIGraphXExecutionProvider", BUILD_ROCM},
-    {MEND_APP_ONNXRUNTIME, "onnxruntime-rocm", "ROCMExecutionProvider", BUILD_ROCM},
-    {MEND_APP_ONNXRUNTIME, "onnxruntime", NULL, BUILD_CPU},
+    {CHOOSE_APP_CTRANSLATE2, "ctranslate2", NULL, BUILD_CUDA},
+    {CHOOSE_APP_TORCH, "torch", NULL, BUILD_CUDA},
+    {CHOOSE_APP_ONNXRUNTIME, "onnxruntime-gpu", "CUDAExecutionProvider", BUILD_CUDA},
+    {CHOOSE_APP_ONNXRUNTIME, "onnxruntime-migraphx", "MIGraphXExecutionProvider", BUILD_ROCM},
+    {CHOOSE_APP_ONNXRUNTIME, "onnxruntime-rocm", "ROCMExecutionProvider", BUILD_ROCM},
+    {CHOOSE_APP_ONNXRUNTIME, "onnxruntime", NULL, BUILD_CPU},
 };
 
-const char *mend_app_module(enum mend_app app)
+const char *choose_app_module(enum choose_app app)
 {
-    return mend_app_name(app);
+    return choose_app_name(app);
 }
 
-const struct py_dist *mend_choose_app(struct model *m, const struct mend_choose_options *o,
-                                      enum mend_app *ret_app)
+const struct py_dist *choose_app_of(struct model *m, const struct choose_options *o,
+                                    enum choose_app *ret_app)
 {
-    *ret_app = o->app_given ? o->app : MEND_APP_CTRANSLATE2;
+    *ret_app = o->app_given ? o->app : CHOOSE_APP_CTRANSLATE2;
     for (size_t i = 0; m->env && i < sizeof packages / sizeof *packages; i++) {
         const struct py_dist *d = !o->app_given || packages[i].app == o->app
                                       ? py_env_by_dist(m->env, packages[i].package)
@@ -109,13 +109,14 @@ static enum build build_of(const struct chooser *c)
         return BUILD_UNKNOWN;
     }
     if (on_arm(c)) {
-        return c->choice->app == MEND_APP_CTRANSLATE2 ? BUILD_CPU : BUILD_UNKNOWN;
+        return c->choice->app == CHOOSE_APP_CTRANSLATE2 ? BUILD_CPU : BUILD_UNKNOWN;
     }
     for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
         bool is = c->dist ? strcmp(c->dist->name_normal, packages[i].package) == 0
                           : packages[i].app == c->choice->app;
         if (is) { // torch has builds for both: without one installed, either may be meant
-            return !c->dist && c->choice->app == MEND_APP_TORCH ? BUILD_UNKNOWN : packages[i].build;
+            return !c->dist && c->choice->app == CHOOSE_APP_TORCH ? BUILD_UNKNOWN
+                                                                  : packages[i].build;
         }
     }
     return BUILD_UNKNOWN;
@@ -125,12 +126,13 @@ static const char *app_text(const struct chooser *c)
 {
     return c->dist && c->dist->version
                ? arena_printf(c->a, "%s %s", c->dist->name_normal, c->dist->version)
-               : mend_app_name(c->choice->app);
+               : choose_app_name(c->choice->app);
 }
 
 /* ------------------------------------------------------------------ questions to a GPU */
 
-static bool against(struct mend_candidate *x, const char *cause, const char *why, const char *step)
+static bool against(struct choose_candidate *x, const char *cause, const char *why,
+                    const char *step)
 {
     x->cause = cause;
     x->why = why;
@@ -139,10 +141,10 @@ static bool against(struct mend_candidate *x, const char *cause, const char *why
 }
 
 /* What was run on it, by its address where that was told; NULL: nothing. */
-static const struct mend_ran *ran_on(const struct chooser *c, const struct mend_candidate *x)
+static const struct choose_ran *ran_on(const struct chooser *c, const struct choose_candidate *x)
 {
     for (size_t i = 0; i < c->o->n_ran; i++) {
-        const struct mend_ran *r = &c->o->ran[i];
+        const struct choose_ran *r = &c->o->ran[i];
         bool told = r->bdf && x->gpu && x->gpu->bdf;
         bool same = told ? strcasecmp(r->bdf, x->gpu->bdf) == 0 : r->index == x->index;
         if (r->device == x->device && same) {
@@ -152,17 +154,17 @@ static const struct mend_ran *ran_on(const struct chooser *c, const struct mend_
     return NULL;
 }
 
-static bool has_passed(const struct chooser *c, const struct mend_candidate *x)
+static bool has_passed(const struct chooser *c, const struct choose_candidate *x)
 {
-    const struct mend_ran *r = ran_on(c, x);
+    const struct choose_ran *r = ran_on(c, x);
     return r && r->passed;
 }
 
 /* What files cannot tell counts no more where it has run. */
-static bool ask_state(struct chooser *c, struct mend_candidate *x)
+static bool ask_state(struct chooser *c, struct choose_candidate *x)
 {
     const struct host_problem *p;
-    enum host_state state = mend_gpu_state(x->gpu, &p);
+    enum host_state state = choose_gpu_state(x->gpu, &p);
     if (state == HOST_YES || (state == HOST_UNKNOWN && has_passed(c, x))) {
         return false;
     }
@@ -173,21 +175,21 @@ static bool ask_state(struct chooser *c, struct mend_candidate *x)
                    p->step);
 }
 
-static bool ask_vendor(struct chooser *c, struct mend_candidate *x)
+static bool ask_vendor(struct chooser *c, struct choose_candidate *x)
 {
     if (x->gpu->vendor == HOST_NVIDIA || x->gpu->vendor == HOST_AMD) {
         return false;
     }
     return against(x, "vendor-not-served",
                    arena_printf(c->a, "%s has no build for this kind of GPU that gpumend knows",
-                                mend_app_name(c->choice->app)),
+                                choose_app_name(c->choice->app)),
                    NULL);
 }
 
-static bool ask_hidden(struct chooser *c, struct mend_candidate *x)
+static bool ask_hidden(struct chooser *c, struct choose_candidate *x)
 {
     bool nvidia = x->gpu->vendor == HOST_NVIDIA;
-    const struct mend_visible *list = nvidia ? &c->cuda : &c->rocm;
+    const struct choose_visible *list = nvidia ? &c->cuda : &c->rocm;
     if (x->index >= 0) {
         return false;
     }
@@ -196,20 +198,20 @@ static bool ask_hidden(struct chooser *c, struct mend_candidate *x)
                    arena_printf(c->a, "unset %.*s", (int)strcspn(what, "="), what));
 }
 
-static bool ask_build(struct chooser *c, struct mend_candidate *x)
+static bool ask_build(struct chooser *c, struct choose_candidate *x)
 {
     bool nvidia = x->gpu->vendor == HOST_NVIDIA;
     if (c->build == BUILD_UNKNOWN || c->build == (nvidia ? BUILD_CUDA : BUILD_ROCM)) {
         return false;
     }
     const char *needs = nvidia ? "CUDA" : "ROCm";
-    bool ctranslate2 = c->choice->app == MEND_APP_CTRANSLATE2;
+    bool ctranslate2 = c->choice->app == CHOOSE_APP_CTRANSLATE2;
     const char *step = arena_printf(
         c->a, ctranslate2 && on_arm(c) ? "build %s for %s from its source" :
         ctranslate2 && !nvidia
             ? "install a build of %s for %s: a wheel from its releases on GitHub (since 4.7.0)"
             : "install a build of %s for %s",
-        mend_app_name(c->choice->app), needs);
+        choose_app_name(c->choice->app), needs);
     if (c->build == BUILD_CPU) {
         return against(x, "cpu-only-build",
                        arena_printf(c->a, "%s is built for the CPU alone%s", app_text(c),
@@ -286,7 +288,7 @@ static const struct kb_rocm *override_row(const struct chooser *c, const char *g
 }
 
 /* What HSA_OVERRIDE_GFX_VERSION that is set already makes of it. */
-static bool ask_set_override(struct chooser *c, struct mend_candidate *x, const char *gfx,
+static bool ask_set_override(struct chooser *c, struct choose_candidate *x, const char *gfx,
                              const char *set, const struct kb_strs *has)
 {
     const char *as = gfx_of(c->a, set);
@@ -303,7 +305,7 @@ static bool ask_set_override(struct chooser *c, struct mend_candidate *x, const 
                    "unset HSA_OVERRIDE_GFX_VERSION");
 }
 
-static bool ask_gfx(struct chooser *c, struct mend_candidate *x)
+static bool ask_gfx(struct chooser *c, struct choose_candidate *x)
 {
     const struct kb_strs *has = targets(c);
     if (x->gpu->vendor != HOST_AMD || !has) {
@@ -313,7 +315,7 @@ static bool ask_gfx(struct chooser *c, struct mend_candidate *x)
         return against(x, "gfx-unknown", "its gfx target is not known", NULL);
     }
     const char *gfx = x->gpu->gfx.value;
-    const char *set = mend_variable(&c->o->variables, "HSA_OVERRIDE_GFX_VERSION");
+    const char *set = choose_variable(&c->o->variables, "HSA_OVERRIDE_GFX_VERSION");
     if (set) {
         return ask_set_override(c, x, gfx, set, has);
     }
@@ -379,7 +381,7 @@ static const char *step_of(const struct chooser *c, const struct diag_finding *f
                : f->repairs.items[0].text;
 }
 
-static bool ask_findings(struct chooser *c, struct mend_candidate *x)
+static bool ask_findings(struct chooser *c, struct choose_candidate *x)
 {
     const struct diag_finding *f = first_error(c);
     if (c->o->standing) {
@@ -389,10 +391,10 @@ static bool ask_findings(struct chooser *c, struct mend_candidate *x)
 }
 
 /* Why the runtime counted no device, or not this one. */
-static const char *not_reached(const struct chooser *c, const struct mend_candidate *x)
+static const char *not_reached(const struct chooser *c, const struct choose_candidate *x)
 {
     for (size_t i = 0; i < c->o->n_ran; i++) {
-        const struct mend_ran *r = &c->o->ran[i];
+        const struct choose_ran *r = &c->o->ran[i];
         if (r->device == x->device && r->index < 0 && r->why) {
             return arena_printf(c->a, "the probe did not come as far as this GPU: %s", r->why);
         }
@@ -400,9 +402,9 @@ static const char *not_reached(const struct chooser *c, const struct mend_candid
     return "the probe did not come as far as this GPU";
 }
 
-static bool ask_ran(struct chooser *c, struct mend_candidate *x)
+static bool ask_ran(struct chooser *c, struct choose_candidate *x)
 {
-    const struct mend_ran *r = ran_on(c, x);
+    const struct choose_ran *r = ran_on(c, x);
     if (!c->o->was_run || (r && r->passed && r->formats)) {
         return false;
     }
@@ -427,10 +429,10 @@ static unsigned table_gib(const struct chooser *c, const struct host_gpu *g)
     return 0;
 }
 
-static void gpu_memory(struct chooser *c, struct mend_candidate *x)
+static void gpu_memory(struct chooser *c, struct choose_candidate *x)
 {
     const struct host_gpu *g = x->gpu;
-    const struct mend_ran *r = ran_on(c, x);
+    const struct choose_ran *r = ran_on(c, x);
     unsigned gib = g->vendor == HOST_NVIDIA ? table_gib(c, g) : 0;
     if (r && r->free_bytes) {
         x->available_bytes = r->free_bytes;
@@ -452,7 +454,7 @@ static void gpu_memory(struct chooser *c, struct mend_candidate *x)
     }
 }
 
-static void cpu_memory(struct chooser *c, struct mend_candidate *x)
+static void cpu_memory(struct chooser *c, struct choose_candidate *x)
 {
     const struct host_cpu *cpu = &c->h->cpu;
     const struct host_fact *total = &cpu->memory_total, *limit = &cpu->memory_limit;
@@ -466,40 +468,41 @@ static void cpu_memory(struct chooser *c, struct mend_candidate *x)
     }
 }
 
-static struct mend_memory required(const struct chooser *c, const struct kb_model *model,
-                                   enum mend_device_kind device, enum mend_compute compute)
+static struct choose_memory required(const struct chooser *c, const struct kb_model *model,
+                                     enum choose_device_kind device, enum choose_compute compute)
 {
     if (c->o->memory_bytes) {
-        return (struct mend_memory){MEND_MEMORY_GIVEN, c->o->memory_bytes, NULL};
+        return (struct choose_memory){CHOOSE_MEMORY_GIVEN, c->o->memory_bytes, NULL};
     }
-    return model ? mend_model_memory(&c->models, model, c->choice->app, device, compute)
-                 : (struct mend_memory){MEND_MEMORY_UNKNOWN, 0, NULL};
+    return model ? choose_model_memory(&c->models, model, c->choice->app, device, compute)
+                 : (struct choose_memory){CHOOSE_MEMORY_UNKNOWN, 0, NULL};
 }
 
-static enum host_state fits(const struct mend_candidate *x, const struct mend_memory *need)
+static enum host_state fits(const struct choose_candidate *x, const struct choose_memory *need)
 {
-    return !x->available_bytes || need->how == MEND_MEMORY_UNKNOWN ? HOST_UNKNOWN
+    return !x->available_bytes || need->how == CHOOSE_MEMORY_UNKNOWN ? HOST_UNKNOWN
            : need->bytes <= x->available_bytes                     ? HOST_YES
                                                                    : HOST_NO;
 }
 
 /* The best type that fits. Of a model whose need is known on a device whose memory is not, the
  * smallest; of an unknown need, the best. */
-static bool take_compute(struct chooser *c, struct mend_candidate *x, const struct kb_model *model)
+static bool take_compute(struct chooser *c, struct choose_candidate *x,
+                         const struct kb_model *model)
 {
-    enum mend_compute list[MEND_COMPUTES];
+    enum choose_compute list[CHOOSE_COMPUTES];
     const char *capability = x->gpu && x->gpu->compute_capability.state == HOST_YES
                                  ? x->gpu->compute_capability.value
                                  : NULL;
-    const struct mend_ran *r = x->gpu && c->o->was_run ? ran_on(c, x) : NULL;
-    const struct mend_computes_for f = {.app = c->choice->app,
+    const struct choose_ran *r = x->gpu && c->o->was_run ? ran_on(c, x) : NULL;
+    const struct choose_computes_for f = {.app = c->choice->app,
                                         .device = x->device,
                                         .capability = capability,
                                         .machine = on_arm(c) ? "aarch64" : "x86_64",
-                                        .formats = r ? r->formats : MEND_FORMATS_ALL};
-    size_t n = mend_computes(&c->models, c->a, &f, list);
+                                        .formats = r ? r->formats : CHOOSE_FORMATS_ALL};
+    size_t n = choose_computes(&c->models, c->a, &f, list);
     for (size_t i = 0; i < n; i++) {
-        struct mend_memory need = required(c, model, x->device, list[i]);
+        struct choose_memory need = required(c, model, x->device, list[i]);
         enum host_state state = fits(x, &need);
         bool smaller = i == 0 || need.bytes < x->required.bytes;
         if (smaller || state == HOST_YES) {
@@ -507,25 +510,25 @@ static bool take_compute(struct chooser *c, struct mend_candidate *x, const stru
             x->required = need;
             x->fits = state;
         }
-        if (state == HOST_YES || need.how == MEND_MEMORY_UNKNOWN) {
+        if (state == HOST_YES || need.how == CHOOSE_MEMORY_UNKNOWN) {
             break;
         }
     }
     return n > 0;
 }
 
-static const char *need_text(struct chooser *c, const struct mend_candidate *x)
+static const char *need_text(struct chooser *c, const struct choose_candidate *x)
 {
     const char *name = c->model ? c->choice->model : "the model";
-    if (x->required.how == MEND_MEMORY_GIVEN) {
-        return arena_printf(c->a, "%s needs %s", name, mend_gib(c->a, x->required.bytes));
+    if (x->required.how == CHOOSE_MEMORY_GIVEN) {
+        return arena_printf(c->a, "%s needs %s", name, choose_gib(c->a, x->required.bytes));
     }
     return arena_printf(c->a, "%s needs about %s in %s (%s)", name,
-                        mend_gib(c->a, x->required.bytes), mend_compute_name(x->compute),
-                        mend_memory_name(x->required.how));
+                        choose_gib(c->a, x->required.bytes), choose_compute_name(x->compute),
+                        choose_memory_name(x->required.how));
 }
 
-static bool ask_memory(struct chooser *c, struct mend_candidate *x)
+static bool ask_memory(struct chooser *c, struct choose_candidate *x)
 {
     if (!take_compute(c, x, c->model)) {
         return against(x, "no-compute-type", "no compute type is known to run on it", NULL);
@@ -535,15 +538,15 @@ static bool ask_memory(struct chooser *c, struct mend_candidate *x)
     }
     return against(x, "too-small",
                    arena_printf(c->a, "%s, and it has %s", need_text(c, x),
-                                mend_gib(c->a, x->available_bytes)),
+                                choose_gib(c->a, x->available_bytes)),
                    NULL);
 }
 
 /* ------------------------------------------------------------------ candidates */
 
-typedef bool question(struct chooser *c, struct mend_candidate *x);
+typedef bool question(struct chooser *c, struct choose_candidate *x);
 
-static void judge(struct chooser *c, struct mend_candidate *x)
+static void judge(struct chooser *c, struct choose_candidate *x)
 {
     static question *const questions[] = {ask_state, ask_vendor, ask_hidden,
                                           ask_build, ask_gfx,    ask_findings, ask_ran};
@@ -555,23 +558,24 @@ static void judge(struct chooser *c, struct mend_candidate *x)
     x->usable = !ask_memory(c, x);
 }
 
-static void add_candidate(struct chooser *c, const struct host_gpu *g, enum mend_device_kind device,
-                          long index)
+static void add_candidate(struct chooser *c, const struct host_gpu *g,
+                          enum choose_device_kind device, long index)
 {
-    struct mend_candidate x = {.device = device, .gpu = g, .index = index, .name = g->name};
+    struct choose_candidate x = {.device = device, .gpu = g, .index = index, .name = g->name};
     gpu_memory(c, &x);
     judge(c, &x);
     VEC_PUSH(c->a, &c->choice->candidates, x);
 }
 
-static void add_visible(struct chooser *c, const struct mend_visible *list, enum mend_device_kind device)
+static void add_visible(struct chooser *c, const struct choose_visible *list,
+                        enum choose_device_kind device)
 {
     for (size_t i = 0; i < list->gpus.n; i++) {
         add_candidate(c, list->gpus.items[i], device, list->sure ? (long)i : 0);
     }
 }
 
-static bool counted(const struct mend_visible *list, const struct host_gpu *g)
+static bool counted(const struct choose_visible *list, const struct host_gpu *g)
 {
     for (size_t i = 0; i < list->gpus.n; i++) {
         if (list->gpus.items[i] == g) {
@@ -583,19 +587,19 @@ static bool counted(const struct mend_visible *list, const struct host_gpu *g)
 
 static void add_all(struct chooser *c)
 {
-    add_visible(c, &c->cuda, MEND_DEVICE_CUDA);
-    add_visible(c, &c->rocm, MEND_DEVICE_ROCM);
+    add_visible(c, &c->cuda, CHOOSE_DEVICE_CUDA);
+    add_visible(c, &c->rocm, CHOOSE_DEVICE_ROCM);
     for (size_t i = 0; i < c->h->gpus.n; i++) {
         const struct host_gpu *g = &c->h->gpus.items[i];
         if (!counted(&c->cuda, g) && !counted(&c->rocm, g)) {
             add_candidate(c, g,
-                          g->vendor == HOST_NVIDIA ? MEND_DEVICE_CUDA
-                          : g->vendor == HOST_AMD  ? MEND_DEVICE_ROCM
-                                                   : MEND_DEVICE_NONE,
+                          g->vendor == HOST_NVIDIA ? CHOOSE_DEVICE_CUDA
+                          : g->vendor == HOST_AMD  ? CHOOSE_DEVICE_ROCM
+                                                   : CHOOSE_DEVICE_NONE,
                           -1);
         }
     }
-    struct mend_candidate cpu = {.device = MEND_DEVICE_CPU, .index = -1, .name = "the CPU"};
+    struct choose_candidate cpu = {.device = CHOOSE_DEVICE_CPU, .index = -1, .name = "the CPU"};
     cpu_memory(c, &cpu);
     judge(c, &cpu);
     VEC_PUSH(c->a, &c->choice->candidates, cpu);
@@ -603,7 +607,7 @@ static void add_all(struct chooser *c)
 
 /* Positive when x is the better one. What fits comes before what may fit; then the more precise
  * type, the larger memory, the newer device; at last the lower index. */
-static int compare(const struct mend_candidate *x, const struct mend_candidate *y)
+static int compare(const struct choose_candidate *x, const struct choose_candidate *y)
 {
     if (x->fits != y->fits) {
         return x->fits == HOST_YES ? 1 : -1;
@@ -619,19 +623,19 @@ static int compare(const struct mend_candidate *x, const struct mend_candidate *
 
 static bool is_explicit(const struct chooser *c)
 {
-    return c->o->device.kind == MEND_DEVICE_CUDA || c->o->device.kind == MEND_DEVICE_ROCM;
+    return c->o->device.kind == CHOOSE_DEVICE_CUDA || c->o->device.kind == CHOOSE_DEVICE_ROCM;
 }
 
-static bool is_sure(const struct chooser *c, enum mend_device_kind device)
+static bool is_sure(const struct chooser *c, enum choose_device_kind device)
 {
-    return device == MEND_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
+    return device == CHOOSE_DEVICE_ROCM ? c->rocm.sure : c->cuda.sure;
 }
 
 /* Which card a number means is not known where the list is not sure; then all of them count. */
-static bool is_asked_for(const struct chooser *c, const struct mend_candidate *x)
+static bool is_asked_for(const struct chooser *c, const struct choose_candidate *x)
 {
-    const struct mend_device *d = &c->o->device;
-    const struct mend_visible *list = d->kind == MEND_DEVICE_ROCM ? &c->rocm : &c->cuda;
+    const struct choose_device *d = &c->o->device;
+    const struct choose_visible *list = d->kind == CHOOSE_DEVICE_ROCM ? &c->rocm : &c->cuda;
     return !is_explicit(c) ||
            (x->device == d->kind &&
             (d->index < 0 || x->index == d->index ||
@@ -639,11 +643,11 @@ static bool is_asked_for(const struct chooser *c, const struct mend_candidate *x
 }
 
 /* Of cards of which any may be the device 0, the least counts: what it can do, all can. */
-static struct mend_candidate *least(struct mend_choice *choice, enum mend_device_kind device)
+static struct choose_candidate *least(struct choose_result *choice, enum choose_device_kind device)
 {
-    struct mend_candidate *worst = NULL;
+    struct choose_candidate *worst = NULL;
     for (size_t i = 0; i < choice->candidates.n; i++) {
-        struct mend_candidate *x = &choice->candidates.items[i];
+        struct choose_candidate *x = &choice->candidates.items[i];
         if (x->device != device || x->index < 0) {
             continue;
         }
@@ -655,11 +659,11 @@ static struct mend_candidate *least(struct mend_choice *choice, enum mend_device
     return worst;
 }
 
-static struct mend_candidate *best_gpu(struct chooser *c)
+static struct choose_candidate *best_gpu(struct chooser *c)
 {
-    struct mend_candidate *best = NULL;
+    struct choose_candidate *best = NULL;
     for (size_t i = 0; i < c->choice->candidates.n; i++) {
-        struct mend_candidate *x = &c->choice->candidates.items[i];
+        struct choose_candidate *x = &c->choice->candidates.items[i];
         if (!x->gpu || !x->usable || !is_asked_for(c, x) ||
             (!is_sure(c, x->device) && x != least(c->choice, x->device))) {
             continue;
@@ -671,11 +675,11 @@ static struct mend_candidate *best_gpu(struct chooser *c)
 
 /* What is said of the GPU when none is taken: of a card that the user has and lost rather than of
  * integrated graphics; of the first. */
-static const struct mend_candidate *spokesman(const struct chooser *c)
+static const struct choose_candidate *spokesman(const struct chooser *c)
 {
-    const struct mend_candidate *found = NULL;
+    const struct choose_candidate *found = NULL;
     for (size_t i = 0; i < c->choice->candidates.n; i++) {
-        const struct mend_candidate *x = &c->choice->candidates.items[i];
+        const struct choose_candidate *x = &c->choice->candidates.items[i];
         if (x->gpu && !x->usable && is_asked_for(c, x) &&
             (!found || (found->gpu->integrated && !x->gpu->integrated) ||
              (strcmp(found->cause, "vendor-not-served") == 0 &&
@@ -695,7 +699,7 @@ enum { THREADS_BESIDE_GPU = 4 };
 static void take_threads(struct chooser *c, bool gpu)
 {
     const struct host_cpu *cpu = &c->h->cpu;
-    struct mend_choice *r = c->choice;
+    struct choose_result *r = c->choice;
     if (cpu->cores.state != HOST_YES || cpu->cores.number == 0) {
         r->threads = THREADS_BESIDE_GPU;
         r->threads_why = arena_printf(c->a, "the number of cores is not known (%s)",
@@ -715,22 +719,22 @@ static void take_threads(struct chooser *c, bool gpu)
 
 /* ------------------------------------------------------------------ the answer */
 
-static const char *argument(const struct chooser *c, const struct mend_candidate *x)
+static const char *argument(const struct chooser *c, const struct choose_candidate *x)
 {
     bool gpu = x->gpu != NULL;
     switch (c->choice->app) {
-    case MEND_APP_CTRANSLATE2:
+    case CHOOSE_APP_CTRANSLATE2:
         return gpu ? "cuda" : "cpu";
-    case MEND_APP_TORCH: // torch calls ROCm's devices cuda as well
+    case CHOOSE_APP_TORCH: // torch calls ROCm's devices cuda as well
         return gpu ? arena_printf(c->a, "cuda:%ld", x->index) : "cpu";
-    case MEND_APP_ONNXRUNTIME:
-    case MEND_APPS:
+    case CHOOSE_APP_ONNXRUNTIME:
+    case CHOOSE_APPS:
         break;
     }
     for (size_t i = 0; gpu && i < sizeof packages / sizeof *packages; i++) {
         bool is = c->dist ? strcmp(c->dist->name_normal, packages[i].package) == 0
                           : packages[i].build ==
-                                (x->device == MEND_DEVICE_ROCM ? BUILD_ROCM : BUILD_CUDA);
+                                (x->device == CHOOSE_DEVICE_ROCM ? BUILD_ROCM : BUILD_CUDA);
         if (is && packages[i].provider) {
             return packages[i].provider;
         }
@@ -740,21 +744,21 @@ static const char *argument(const struct chooser *c, const struct mend_candidate
 
 static void export(struct chooser *c, const char *name, const char *value)
 {
-    VEC_PUSH(c->a, &c->choice->exports, (struct mend_export){name, value});
+    VEC_PUSH(c->a, &c->choice->exports, (struct choose_export){name, value});
 }
 
-static void take_exports(struct chooser *c, const struct mend_candidate *x)
+static void take_exports(struct chooser *c, const struct choose_candidate *x)
 {
-    struct mend_choice *r = c->choice;
+    struct choose_result *r = c->choice;
     const char *threads = arena_printf(c->a, "%u", r->threads);
-    export(c, "GPUMEND_DEVICE", mend_device_name(x->device));
+    export(c, "GPUMEND_DEVICE", choose_device_name(x->device));
     export(c, "GPUMEND_DEVICE_INDEX", arena_printf(c->a, "%ld", x->gpu ? x->index : 0));
     export(c, "GPUMEND_APP_DEVICE", r->argument);
-    export(c, "GPUMEND_COMPUTE_TYPE", mend_compute_name(x->compute));
+    export(c, "GPUMEND_COMPUTE_TYPE", choose_compute_name(x->compute));
     export(c, "GPUMEND_THREADS", threads);
     export(c, "GPUMEND_REASON", r->reason);
     export(c, "OMP_NUM_THREADS", threads);
-    if (x->device == MEND_DEVICE_CUDA && c->cuda.set_order) {
+    if (x->device == CHOOSE_DEVICE_CUDA && c->cuda.set_order) {
         export(c, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     }
     if (x->override) {
@@ -762,11 +766,11 @@ static void take_exports(struct chooser *c, const struct mend_candidate *x)
     }
 }
 
-static const char *memory_text(struct chooser *c, const struct mend_candidate *x)
+static const char *memory_text(struct chooser *c, const struct choose_candidate *x)
 {
-    if (x->required.how == MEND_MEMORY_UNKNOWN) {
+    if (x->required.how == CHOOSE_MEMORY_UNKNOWN) {
         return c->model ? arena_printf(c->a, "how much memory %s takes with %s is not known",
-                                       c->choice->model, mend_app_name(c->choice->app))
+                                       c->choice->model, choose_app_name(c->choice->app))
                         : "no model was named, so nothing is said of memory";
     }
     if (x->fits == HOST_UNKNOWN) {
@@ -774,21 +778,21 @@ static const char *memory_text(struct chooser *c, const struct mend_candidate *x
                             x->available_why);
     }
     return arena_printf(c->a, "%s, and it has %s", need_text(c, x),
-                        mend_gib(c->a, x->available_bytes));
+                        choose_gib(c->a, x->available_bytes));
 }
 
-static const char *gpu_sentence(struct chooser *c, const struct mend_candidate *x)
+static const char *gpu_sentence(struct chooser *c, const struct choose_candidate *x)
 {
     const char *which =
         is_sure(c, x->device)
             ? x->name
             : arena_printf(c->a, "One of several GPUs, taken for the least of them (%s),", x->name);
-    return arena_printf(c->a, "%s is used as %s %ld: %s.", which, mend_device_name(x->device),
+    return arena_printf(c->a, "%s is used as %s %ld: %s.", which, choose_device_name(x->device),
                         x->index, memory_text(c, x));
 }
 
 static const char *counted_text(struct chooser *c, const char *runtime,
-                                const struct mend_visible *list)
+                                const struct choose_visible *list)
 {
     size_t n = list->gpus.n;
     return arena_printf(c->a, "%s counts %s here", runtime,
@@ -798,9 +802,9 @@ static const char *counted_text(struct chooser *c, const char *runtime,
 }
 
 /* Why there is no GPU to use. */
-static const char *no_gpu_why(struct chooser *c, const struct mend_candidate *x)
+static const char *no_gpu_why(struct chooser *c, const struct choose_candidate *x)
 {
-    struct mend_choice *r = c->choice;
+    struct choose_result *r = c->choice;
     if (x) {
         r->cause = x->cause;
         r->step = x->step;
@@ -817,7 +821,7 @@ static const char *no_gpu_why(struct chooser *c, const struct mend_candidate *x)
     }
     r->cause = "no-gpu";
     return !is_explicit(c) ? "there is no supported GPU"
-           : c->o->device.kind == MEND_DEVICE_CUDA
+           : c->o->device.kind == CHOOSE_DEVICE_CUDA
                ? counted_text(c, "CUDA", &c->cuda)
                : counted_text(c, "ROCm", &c->rocm);
 }
@@ -825,8 +829,8 @@ static const char *no_gpu_why(struct chooser *c, const struct mend_candidate *x)
 /* What was asked for and cannot be had. */
 static const char *refusal(struct chooser *c, const char *why)
 {
-    const struct mend_device *d = &c->o->device;
-    const char *name = mend_device_name(d->kind);
+    const struct choose_device *d = &c->o->device;
+    const char *name = choose_device_name(d->kind);
     return !is_explicit(c) ? arena_printf(c->a, "A GPU is required, and none can be used: %s.", why)
            : d->index < 0 ? arena_printf(c->a, "No %s device can be used: %s.", name, why)
                           : arena_printf(c->a, "%s:%d cannot be used: %s.", name, d->index, why);
@@ -842,14 +846,14 @@ static void suggest_smaller(struct chooser *c)
                       (!best || m->parameters_m > best->parameters_m) &&
                       strcmp(m->engine, "openai-whisper") == 0;
         for (size_t k = 0; larger && k < c->choice->candidates.n; k++) {
-            struct mend_candidate x = c->choice->candidates.items[k];
+            struct choose_candidate x = c->choice->candidates.items[k];
             bool small =
                 x.cause && strcmp(x.cause, "too-small") == 0 && (x.gpu || !c->o->require_gpu);
             if (small && take_compute(c, &x, m) && x.fits == HOST_YES) {
                 best = m;
                 c->choice->smaller = arena_printf(
                     c->a, "%s would fit (%s, %s, %s)", m->model, x.gpu ? x.name : "on the CPU",
-                    mend_compute_name(x.compute), mend_gib(c->a, x.required.bytes));
+                    choose_compute_name(x.compute), choose_gib(c->a, x.required.bytes));
                 break;
             }
         }
@@ -863,9 +867,9 @@ static void nothing_works(struct chooser *c, const char *reason)
     suggest_smaller(c);
 }
 
-static void settle(struct chooser *c, struct mend_candidate *x, const char *reason)
+static void settle(struct chooser *c, struct choose_candidate *x, const char *reason)
 {
-    struct mend_choice *r = c->choice;
+    struct choose_result *r = c->choice;
     x->chosen = true;
     r->chosen = x;
     r->reason = reason;
@@ -876,10 +880,10 @@ static void settle(struct chooser *c, struct mend_candidate *x, const char *reas
     take_exports(c, x);
 }
 
-static void say_not_chosen(struct chooser *c, const struct mend_candidate *best)
+static void say_not_chosen(struct chooser *c, const struct choose_candidate *best)
 {
     for (size_t i = 0; i < c->choice->candidates.n; i++) {
-        struct mend_candidate *x = &c->choice->candidates.items[i];
+        struct choose_candidate *x = &c->choice->candidates.items[i];
         if (x == best || x->why || !x->gpu || !is_sure(c, x->device)) {
             continue;
         }
@@ -887,16 +891,16 @@ static void say_not_chosen(struct chooser *c, const struct mend_candidate *best)
         x->why = alike                   ? "it is of the same kind"
                  : best->fits != x->fits ? "whether the model fits is not known of it"
                  : best->compute != x->compute
-                     ? arena_printf(c->a, "it would run in %s", mend_compute_name(x->compute))
+                     ? arena_printf(c->a, "it would run in %s", choose_compute_name(x->compute))
                      : "it has less memory";
     }
 }
 
 static void decide(struct chooser *c)
 {
-    struct mend_choice *r = c->choice;
-    struct mend_candidate *cpu = &r->candidates.items[r->candidates.n - 1];
-    struct mend_candidate *gpu = best_gpu(c);
+    struct choose_result *r = c->choice;
+    struct choose_candidate *cpu = &r->candidates.items[r->candidates.n - 1];
+    struct choose_candidate *gpu = best_gpu(c);
     const struct diag_finding *f = first_error(c);
     if (import_fails(c) && f) {
         r->cause = diag_causes[f->cause].id;
@@ -923,13 +927,13 @@ static void decide(struct chooser *c)
 
 static void say_notes(struct chooser *c)
 {
-    struct mend_choice *r = c->choice;
-    if (r->chosen && r->chosen->device == MEND_DEVICE_CUDA && c->cuda.set_order) {
+    struct choose_result *r = c->choice;
+    if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && c->cuda.set_order) {
         VEC_PUSH(c->a, &r->notes,
                  "the GPUs differ: the index is right only with CUDA_DEVICE_ORDER=PCI_BUS_ID, "
                  "because CUDA otherwise orders the fastest first");
     }
-    if (r->chosen && r->chosen->device == MEND_DEVICE_CUDA && !c->cuda.sure) {
+    if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && !c->cuda.sure) {
         VEC_PUSH(c->a, &r->notes,
                  arena_printf(c->a,
                               "which card %s names stands in no file; the UUID of a card says it, "
@@ -946,8 +950,8 @@ static void say_notes(struct chooser *c)
                  arena_printf(c->a, "whether %s was built for this GPU its version does not say",
                               app_text(c)));
     }
-    const struct mend_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
-    if (c->o->was_run && ran && !(ran->formats & MEND_FORMAT_FLOAT16)) {
+    const struct choose_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
+    if (c->o->was_run && ran && !(ran->formats & CHOOSE_FORMAT_FLOAT16)) {
         VEC_PUSH(c->a, &r->notes, "float16 is not offered: the probe has not seen a product in it "
                                   "that was right");
     }
@@ -957,7 +961,7 @@ static void say_notes(struct chooser *c)
                  arena_printf(c->a,
                               "%s is not installed %s: whether a build of it works was not "
                               "judged",
-                              mend_app_name(r->app), where));
+                              choose_app_name(r->app), where));
     }
 }
 
@@ -972,16 +976,16 @@ static int load(struct chooser *c, struct gm_err *err)
 
 static int unknown_model(struct chooser *c, const char *name, struct gm_err *err)
 {
-    const char *meant = mend_model_near(&c->models, name);
+    const char *meant = choose_model_near(&c->models, name);
     return gm_err_set(err, GM_ERR_USAGE, "no model %s is known; %s%s%s: %s", name,
                       meant ? "did you mean " : "these are", meant ? meant : "",
-                      meant ? "? These are" : "", mend_model_names(&c->models, c->a));
+                      meant ? "? These are" : "", choose_model_names(&c->models, c->a));
 }
 
-int mend_choose(struct model *m, const struct diag_report *report,
-                const struct mend_choose_options *o, struct mend_choice *ret, struct gm_err *err)
+int choose_best(struct model *m, const struct diag_report *report,
+                const struct choose_options *o, struct choose_result *ret, struct gm_err *err)
 {
-    struct mend_choice choice = {0};
+    struct choose_result choice = {0};
     struct chooser c = {
         .m = m, .a = m->arena, .h = m->host, .report = report, .o = o, .choice = &choice};
     if (!m->host) {
@@ -991,16 +995,16 @@ int mend_choose(struct model *m, const struct diag_report *report,
     if (rc < 0) {
         return rc;
     }
-    c.model = o->model ? mend_model_find(&c.models, o->model) : NULL;
+    c.model = o->model ? choose_model_find(&c.models, o->model) : NULL;
     if (o->model && !c.model) {
         return unknown_model(&c, o->model, err);
     }
     choice.model = c.model ? o->model : NULL;
-    c.dist = mend_choose_app(m, o, &choice.app);
+    c.dist = choose_app_of(m, o, &choice.app);
     choice.app_version = c.dist ? c.dist->version : NULL;
     c.build = build_of(&c);
-    mend_visible_cuda(m->host, &o->variables, c.a, &c.cuda);
-    mend_visible_rocm(m->host, &o->variables, c.a, &c.rocm);
+    choose_visible_cuda(m->host, &o->variables, c.a, &c.cuda);
+    choose_visible_rocm(m->host, &o->variables, c.a, &c.rocm);
     add_all(&c);
     decide(&c);
     say_notes(&c);

@@ -2,7 +2,7 @@
  * What an application should ask for at its start: the device, the compute type and the number of
  * threads that will work here and fit into memory, with the reason in one sentence.
  *
- *   model_target_open() -> diag_run() -> mend_choose() -> struct mend_choice
+ *   model_target_open() -> diag_run() -> choose_best() -> struct choose_result
  *
  * The GPU with the most room that the application's build can use is taken; where none can be, the
  * CPU, and `cause` says why. Four things must hold for a GPU: host_judge() has nothing against it,
@@ -26,8 +26,8 @@
 #include "choose/visible.h"
 
 /* One device on which something was run (probe/choice.h). */
-struct mend_ran {
-    enum mend_device_kind device; // CUDA or ROCM
+struct choose_ran {
+    enum choose_device_kind device; // CUDA or ROCM
     long index;                   // as the runtime counted it; -1: it counted none, `why` says why
     const char *bdf;              // its address as host_gpu has it, or NULL: not told
     bool passed;
@@ -36,34 +36,34 @@ struct mend_ran {
     const char *why;              // a clause: what failed, or NULL
 };
 
-struct mend_choose_options {
+struct choose_options {
     bool app_given;
-    enum mend_app app;     // else the first that is installed, else ctranslate2
+    enum choose_app app;     // else the first that is installed, else ctranslate2
     const char *model;     // "whisper:large-v3", or NULL
     uint64_t memory_bytes; // what the model takes, instead of the table's figure; 0: not given
     bool require_gpu;      // no GPU is an error, not a reason for the CPU
-    struct mend_device device; // CUDA, ROCM: no other is taken, and no GPU is an error
+    struct choose_device device; // CUDA, ROCM: no other is taken, and no GPU is an error
     /* An error that stands in the application's process, where that was not run: cause and
      * sentence, or NULL. */
     const char *standing_cause, *standing;
-    struct mend_variables variables;
+    struct choose_variables variables;
     /* Where the devices were run: no GPU is taken that is not here and passed, and no compute type
      * whose products were not right. */
     bool was_run;
-    const struct mend_ran *ran;
+    const struct choose_ran *ran;
     size_t n_ran;
 };
 
 /* One device that was looked at, the CPU last. */
-struct mend_candidate {
-    enum mend_device_kind device;    // MEND_DEVICE_NONE: a GPU that neither CUDA nor ROCm counts
+struct choose_candidate {
+    enum choose_device_kind device; // CHOOSE_DEVICE_NONE: a GPU that neither CUDA nor ROCm counts
     const struct host_gpu *gpu; // NULL: the CPU
     long index;                 // as the runtime counts; -1: it does not count it
     const char *name;
     bool usable;                // everything but memory
     bool chosen;
-    enum mend_compute compute;  // if usable
-    struct mend_memory required;
+    enum choose_compute compute;  // if usable
+    struct choose_memory required;
     uint64_t available_bytes; // 0: not known
     const char *available_why; // how it is known, or why not
     enum host_state fits;      // unknown also where nothing was asked for
@@ -73,15 +73,15 @@ struct mend_candidate {
     const char *step;          // what to do about that, or NULL
 };
 
-struct mend_export {
+struct choose_export {
     const char *name, *value;
 };
 
-struct mend_choice {
-    enum mend_app app;
+struct choose_result {
+    enum choose_app app;
     const char *app_version; // NULL: not installed here, or no environment was looked at
     const char *model;       // the row's name, or NULL
-    const struct mend_candidate *chosen; // NULL: nothing works
+    const struct choose_candidate *chosen; // NULL: nothing works
     unsigned threads;
     const char *threads_why;
     const char *argument; // the device in the words of the application: "cuda:0"
@@ -90,24 +90,24 @@ struct mend_choice {
     const char *cause;    // of the fallback, or of nothing working: "no-driver", or NULL
     const char *step;     // what would give the GPU back, or NULL
     const char *smaller;  // the largest Whisper model that would fit, or NULL
-    VEC(struct mend_candidate) candidates;
-    VEC(struct mend_export) exports;
+    VEC(struct choose_candidate) candidates;
+    VEC(struct choose_export) exports;
     VEC(const char *) notes;
     enum diag_verdict verdict; // unknown: chosen, and whether it fits cannot be told
 };
 
 /* GM_ERR_USAGE: there is no such model. GM_ERR_LOOK: the host cannot be seen. Others: a replacement
  * knowledge base that is wrong. */
-int mend_choose(struct model *m, const struct diag_report *report,
-                const struct mend_choose_options *o, struct mend_choice *ret,
+int choose_best(struct model *m, const struct diag_report *report,
+                const struct choose_options *o, struct choose_result *ret,
                 struct gm_err *err) GM_CHECK;
 
 /* The distribution whose import stands for the application in this environment, by the order above;
  * NULL if none is installed. `ret_app` is set in any case. */
-const struct py_dist *mend_choose_app(struct model *m, const struct mend_choose_options *o,
-                                      enum mend_app *ret_app);
+const struct py_dist *choose_app_of(struct model *m, const struct choose_options *o,
+                                    enum choose_app *ret_app);
 
 /* What is imported for it: "ctranslate2". */
-const char *mend_app_module(enum mend_app app);
+const char *choose_app_module(enum choose_app app);
 
 #endif

@@ -4,14 +4,14 @@
 
 #include "choose/choose.h"
 
-bool mend_device_parse(const char *text, struct mend_device *ret)
+bool choose_device_parse(const char *text, struct choose_device *ret)
 {
     static const struct {
         const char *name;
-        enum mend_device_kind kind;
+        enum choose_device_kind kind;
         bool numbered;
-    } kinds[] = {{"auto", MEND_DEVICE_AUTO, false}, {"cuda", MEND_DEVICE_CUDA, true},
-                 {"rocm", MEND_DEVICE_ROCM, true}, {"cpu", MEND_DEVICE_CPU, false}};
+    } kinds[] = {{"auto", CHOOSE_DEVICE_AUTO, false}, {"cuda", CHOOSE_DEVICE_CUDA, true},
+                 {"rocm", CHOOSE_DEVICE_ROCM, true}, {"cpu", CHOOSE_DEVICE_CPU, false}};
     struct str rest = str_of(text);
     struct str name = str_cut(&rest, ':');
     uint64_t index = 0;
@@ -20,7 +20,7 @@ bool mend_device_parse(const char *text, struct mend_device *ret)
             if (rest.s && (!kinds[i].numbered || !str_u64(rest, &index) || index > 1023)) {
                 return false;
             }
-            *ret = (struct mend_device){kinds[i].kind, rest.s ? (int)index : -1};
+            *ret = (struct choose_device){kinds[i].kind, rest.s ? (int)index : -1};
             return true;
         }
     }
@@ -31,8 +31,8 @@ bool mend_device_parse(const char *text, struct mend_device *ret)
 
 struct setter {
     struct arena *a;
-    const struct mend_device_question *q;
-    struct mend_variables variables;
+    const struct choose_device_question *q;
+    struct choose_variables variables;
     struct launch *launch;
 };
 
@@ -52,7 +52,7 @@ static void set_cpu(struct setter *s)
 
 /* How the device is written in the variable: the entry there where that holds a list already. One
  * that is not there is none. */
-static const char *entry(struct setter *s, const struct mend_visible *visible, const char *list,
+static const char *entry(struct setter *s, const struct choose_visible *visible, const char *list,
                          long index)
 {
     struct str rest = str_of(list), name = {"-1", 2};
@@ -65,23 +65,22 @@ static const char *entry(struct setter *s, const struct mend_visible *visible, c
     return str_dup(s->a, name);
 }
 
-static void set_gpu(struct setter *s, const struct host *h, enum mend_device_kind kind, long index,
-                    const char *override)
+static void set_gpu(struct setter *s, const struct host *h, enum choose_device_kind kind,
+                    long index, const char *override)
 {
-    struct mend_visible visible;
-    const char *list = mend_variable(&s->variables, kind == MEND_DEVICE_ROCM
-                                                        ? "HIP_VISIBLE_DEVICES"
-                                                        : "CUDA_VISIBLE_DEVICES");
-    if (kind == MEND_DEVICE_ROCM) {
-        mend_visible_rocm(h, &s->variables, s->a, &visible);
-        list = list ? list : mend_variable(&s->variables, "CUDA_VISIBLE_DEVICES");
+    struct choose_visible visible;
+    const char *list = choose_variable(
+        &s->variables, kind == CHOOSE_DEVICE_ROCM ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
+    if (kind == CHOOSE_DEVICE_ROCM) {
+        choose_visible_rocm(h, &s->variables, s->a, &visible);
+        list = list ? list : choose_variable(&s->variables, "CUDA_VISIBLE_DEVICES");
         set(s, "HIP_VISIBLE_DEVICES", entry(s, &visible, list, index));
         if (override) {
             set(s, "HSA_OVERRIDE_GFX_VERSION", override);
         }
         return;
     }
-    mend_visible_cuda(h, &s->variables, s->a, &visible);
+    choose_visible_cuda(h, &s->variables, s->a, &visible);
     if (visible.set_order) {
         set(s, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     }
@@ -90,39 +89,38 @@ static void set_gpu(struct setter *s, const struct host *h, enum mend_device_kin
 
 /* ------------------------------------------------------------------ the choice */
 
-static bool is_of_kind(const struct mend_device *d, const struct mend_candidate *x)
+static bool is_of_kind(const struct choose_device *d, const struct choose_candidate *x)
 {
-    bool any = d->kind == MEND_DEVICE_NONE || d->kind == MEND_DEVICE_AUTO;
+    bool any = d->kind == CHOOSE_DEVICE_NONE || d->kind == CHOOSE_DEVICE_AUTO;
     return x->gpu && (any || (x->device == d->kind && (d->index < 0 || x->index == d->index)));
 }
 
 /* No GPU was chosen: whether that is for what is known. */
-static enum host_state no_or_unknown(const struct mend_device *d, const struct host *h,
-                                     const struct mend_choice *choice)
+static enum host_state no_or_unknown(const struct choose_device *d, const struct host *h,
+                                     const struct choose_result *choice)
 {
     bool unknown = h->pci.state == HOST_UNKNOWN ||
                    (choice->cause && strcmp(choice->cause, "device-unknown") == 0);
     for (size_t i = 0; i < choice->candidates.n && !unknown; i++) {
-        const struct mend_candidate *x = &choice->candidates.items[i];
-        unknown = is_of_kind(d, x) &&
-                  (mend_gpu_state(x->gpu, NULL) == HOST_UNKNOWN ||
-                   (x->cause && strcmp(x->cause, "gfx-unknown") == 0));
+        const struct choose_candidate *x = &choice->candidates.items[i];
+        unknown = is_of_kind(d, x) && (choose_gpu_state(x->gpu, NULL) == HOST_UNKNOWN ||
+                                       (x->cause && strcmp(x->cause, "gfx-unknown") == 0));
     }
     return unknown ? HOST_UNKNOWN : HOST_NO;
 }
 
-/* mend_choose() for the program with what the launch makes of it. */
-static int choose(const struct setter *s, struct model *m, struct mend_choice *ret,
+/* choose_best() for the program with what the launch makes of it. */
+static int choose(const struct setter *s, struct model *m, struct choose_result *ret,
                   struct gm_err *err)
 {
-    const struct mend_device_question *q = s->q;
+    const struct choose_device_question *q = s->q;
     struct diag_report report = {0};
-    struct mend_choose_options o = {.variables = s->variables,
+    struct choose_options o = {.variables = s->variables,
                                     .device = q->device,
                                     .require_gpu = q->require_gpu};
-    if (!mend_choose_app(m, &o, &o.app)) {
+    if (!choose_app_of(m, &o, &o.app)) {
         o.app_given = true;
-        o.app = MEND_APP_TORCH; // which has builds for either vendor
+        o.app = CHOOSE_APP_TORCH; // which has builds for either vendor
     }
     for (size_t i = 0; i < s->launch->left.n && !o.standing; i++) {
         const struct launch_told *left = &s->launch->left.items[i];
@@ -131,14 +129,14 @@ static int choose(const struct setter *s, struct model *m, struct mend_choice *r
             o.standing_cause = left->cause;
         }
     }
-    return mend_choose(m, &report, &o, ret, err);
+    return choose_best(m, &report, &o, ret, err);
 }
 
-static void set_chosen(struct setter *s, const struct host *h, const struct mend_choice *choice)
+static void set_chosen(struct setter *s, const struct host *h, const struct choose_result *choice)
 {
-    const struct mend_device *d = &s->q->device;
-    const struct mend_candidate *x = choice->chosen;
-    bool numbered = d->kind != MEND_DEVICE_AUTO && d->index >= 0;
+    const struct choose_device *d = &s->q->device;
+    const struct choose_candidate *x = choice->chosen;
+    bool numbered = d->kind != CHOOSE_DEVICE_AUTO && d->index >= 0;
     if (x && x->gpu) {
         set_gpu(s, h, x->device, numbered ? d->index : x->index, x->override);
         return;
@@ -155,9 +153,9 @@ static void set_chosen(struct setter *s, const struct host *h, const struct mend
 
 static enum host_state decide(struct setter *s, struct model_target *t, const char **ret_why)
 {
-    struct mend_choice choice;
+    struct choose_result choice;
     struct gm_err err;
-    bool sets = s->q->device.kind != MEND_DEVICE_NONE;
+    bool sets = s->q->device.kind != CHOOSE_DEVICE_NONE;
     int rc = model_target_open(t, s->a, s->q->start, &err);
     s->variables.host = s->q->start->root_path ? &t->host : NULL;
     rc = rc < 0 ? rc : choose(s, &t->model, &choice, &err);
@@ -179,12 +177,12 @@ static enum host_state decide(struct setter *s, struct model_target *t, const ch
     return no_or_unknown(&s->q->device, t->model.host, &choice);
 }
 
-enum host_state mend_device_set(struct arena *a, const struct mend_device_question *q,
-                                struct launch *launch, const char **ret_why)
+enum host_state choose_device_set(struct arena *a, const struct choose_device_question *q,
+                                  struct launch *launch, const char **ret_why)
 {
     const struct launch_program *p = q->program;
     struct model_target_options asked = *q->start;
-    struct mend_device_question opened = *q;
+    struct choose_device_question opened = *q;
     struct model_target t = {.root = ROOT_EMPTY};
     struct setter s = {.a = a, .q = &opened, .launch = launch,
                        .variables = {.env = asked.env, .n_env = asked.n_env}};
@@ -192,11 +190,11 @@ enum host_state mend_device_set(struct arena *a, const struct mend_device_questi
     asked.only_open = true;
     asked.target = launch_program_target(p);
     *ret_why = "nothing was asked";
-    if (q->device.kind == MEND_DEVICE_CPU) {
+    if (q->device.kind == CHOOSE_DEVICE_CPU) {
         set_cpu(&s);
     }
-    if (q->device.kind == MEND_DEVICE_CPU ||
-        (q->device.kind == MEND_DEVICE_NONE && !q->require_gpu)) {
+    if (q->device.kind == CHOOSE_DEVICE_CPU ||
+        (q->device.kind == CHOOSE_DEVICE_NONE && !q->require_gpu)) {
         return HOST_UNKNOWN;
     }
     enum host_state state = decide(&s, &t, ret_why);
@@ -207,7 +205,7 @@ enum host_state mend_device_set(struct arena *a, const struct mend_device_questi
 /* ------------------------------------------------------------------ after a run */
 
 /* What the program will find in the variable; NULL: it is not set. */
-static const char *launched(const struct mend_device_question *q, const struct launch *launch,
+static const char *launched(const struct choose_device_question *q, const struct launch *launch,
                             const char *name)
 {
     for (size_t i = 0; i < launch->changes.n; i++) {
@@ -244,8 +242,8 @@ static const char *entry_of(struct arena *a, const char *list, long index)
 
 /* The variable's new value: those of the kind that passed; "-1": none. NULL: it stays as it is, as
  * nothing of the kind failed, and it is not `needed` anew or nothing of the kind was counted. */
-static const char *passed_list(struct arena *a, enum mend_device_kind kind, const char *list,
-                               const struct mend_ran *ran, size_t n, bool needed)
+static const char *passed_list(struct arena *a, enum choose_device_kind kind, const char *list,
+                               const struct choose_ran *ran, size_t n, bool needed)
 {
     const char *text = NULL;
     bool failed = false;
@@ -260,21 +258,22 @@ static const char *passed_list(struct arena *a, enum mend_device_kind kind, cons
 }
 
 /* HIP takes CUDA's variable where its own is not set. */
-static const char *list_of(const struct mend_device_question *q, const struct launch *launch,
-                           enum mend_device_kind kind)
+static const char *list_of(const struct choose_device_question *q, const struct launch *launch,
+                           enum choose_device_kind kind)
 {
     const char *cuda = launched(q, launch, "CUDA_VISIBLE_DEVICES");
     const char *hip = launched(q, launch, "HIP_VISIBLE_DEVICES");
-    return kind == MEND_DEVICE_ROCM && hip ? hip : cuda;
+    return kind == CHOOSE_DEVICE_ROCM && hip ? hip : cuda;
 }
 
-bool mend_device_show_passed(struct arena *a, const struct mend_device_question *q,
-                             const struct mend_ran *ran, size_t n, struct launch *launch)
+bool choose_device_show_passed(struct arena *a, const struct choose_device_question *q,
+                               const struct choose_ran *ran, size_t n, struct launch *launch)
 {
     static const struct {
-        enum mend_device_kind kind;
+        enum choose_device_kind kind;
         const char *name;
-    } rows[] = {{MEND_DEVICE_CUDA, "CUDA_VISIBLE_DEVICES"}, {MEND_DEVICE_ROCM, "HIP_VISIBLE_DEVICES"}};
+    } rows[] = {{CHOOSE_DEVICE_CUDA, "CUDA_VISIBLE_DEVICES"},
+                {CHOOSE_DEVICE_ROCM, "HIP_VISIBLE_DEVICES"}};
     enum { ROWS = sizeof rows / sizeof *rows };
     const char *values[ROWS] = {NULL};
     for (size_t i = 0; i < ROWS; i++) {

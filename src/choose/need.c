@@ -11,54 +11,54 @@
 static const struct {
     const char *name;
     unsigned weight, rest;
-} computes[MEND_COMPUTES] = {
-    [MEND_FLOAT16] = {"float16", 2, 2},
-    [MEND_FLOAT32] = {"float32", 4, 4},
-    [MEND_INT8_FLOAT16] = {"int8_float16", 1, 2},
-    [MEND_INT8_FLOAT32] = {"int8_float32", 1, 4},
-    [MEND_INT8] = {"int8", 1, 4},
+} computes[CHOOSE_COMPUTES] = {
+    [CHOOSE_FLOAT16] = {"float16", 2, 2},
+    [CHOOSE_FLOAT32] = {"float32", 4, 4},
+    [CHOOSE_INT8_FLOAT16] = {"int8_float16", 1, 2},
+    [CHOOSE_INT8_FLOAT32] = {"int8_float32", 1, 4},
+    [CHOOSE_INT8] = {"int8", 1, 4},
 };
 
 /* The engine whose measurements are an application's. ONNX Runtime has none. */
 static const struct {
     const char *name, *engine;
-} apps[MEND_APPS] = {
-    [MEND_APP_CTRANSLATE2] = {"ctranslate2", "faster-whisper"},
-    [MEND_APP_TORCH] = {"torch", "openai-whisper"},
-    [MEND_APP_ONNXRUNTIME] = {"onnxruntime", NULL},
+} apps[CHOOSE_APPS] = {
+    [CHOOSE_APP_CTRANSLATE2] = {"ctranslate2", "faster-whisper"},
+    [CHOOSE_APP_TORCH] = {"torch", "openai-whisper"},
+    [CHOOSE_APP_ONNXRUNTIME] = {"onnxruntime", NULL},
 };
 
-const char *mend_app_name(enum mend_app app)
+const char *choose_app_name(enum choose_app app)
 {
     return apps[app].name;
 }
 
-const char *mend_device_name(enum mend_device_kind device)
+const char *choose_device_name(enum choose_device_kind device)
 {
-    static const char *const names[] = {[MEND_DEVICE_NONE] = NULL,
-                                        [MEND_DEVICE_AUTO] = NULL,
-                                        [MEND_DEVICE_CUDA] = "cuda",
-                                        [MEND_DEVICE_ROCM] = "rocm",
-                                        [MEND_DEVICE_CPU] = "cpu"};
+    static const char *const names[] = {[CHOOSE_DEVICE_NONE] = NULL,
+                                        [CHOOSE_DEVICE_AUTO] = NULL,
+                                        [CHOOSE_DEVICE_CUDA] = "cuda",
+                                        [CHOOSE_DEVICE_ROCM] = "rocm",
+                                        [CHOOSE_DEVICE_CPU] = "cpu"};
     return names[device];
 }
 
-const char *mend_compute_name(enum mend_compute compute)
+const char *choose_compute_name(enum choose_compute compute)
 {
     return computes[compute].name;
 }
 
-const char *mend_memory_name(enum mend_memory_how how)
+const char *choose_memory_name(enum choose_memory_how how)
 {
-    static const char *const names[] = {[MEND_MEMORY_UNKNOWN] = "unknown",
-                                        [MEND_MEMORY_GIVEN] = "given",
-                                        [MEND_MEMORY_STATED] = "stated",
-                                        [MEND_MEMORY_MEASURED] = "measured",
-                                        [MEND_MEMORY_ESTIMATED] = "estimated"};
+    static const char *const names[] = {[CHOOSE_MEMORY_UNKNOWN] = "unknown",
+                                        [CHOOSE_MEMORY_GIVEN] = "given",
+                                        [CHOOSE_MEMORY_STATED] = "stated",
+                                        [CHOOSE_MEMORY_MEASURED] = "measured",
+                                        [CHOOSE_MEMORY_ESTIMATED] = "estimated"};
     return names[how];
 }
 
-const char *mend_gib(struct arena *a, uint64_t bytes)
+const char *choose_gib(struct arena *a, uint64_t bytes)
 {
     return arena_printf(a, "%.1f GiB", (double)bytes / (1024.0 * 1024 * 1024));
 }
@@ -110,7 +110,7 @@ static const char *without_family(const char *name)
     return name + (starts_with(name, "whisper:") || starts_with(name, "whisper-") ? 8 : 0);
 }
 
-const struct kb_model *mend_model_find(const struct kb_models *models, const char *name)
+const struct kb_model *choose_model_find(const struct kb_models *models, const char *name)
 {
     name = without_family(name);
     const struct kb_model *m = by_name(models, size_of(name));
@@ -118,7 +118,7 @@ const struct kb_model *mend_model_find(const struct kb_models *models, const cha
     return other ? by_name(models, size_of(other)) : m;
 }
 
-const char *mend_model_near(const struct kb_models *models, const char *name)
+const char *choose_model_near(const struct kb_models *models, const char *name)
 {
     struct nearest n;
     nearest_init(&n, without_family(name));
@@ -144,7 +144,7 @@ static int by_size(const void *x, const void *y)
                : strcmp(a->id, b->id);
 }
 
-const char *mend_model_names(const struct kb_models *models, struct arena *a)
+const char *choose_model_names(const struct kb_models *models, struct arena *a)
 {
     VEC(const struct kb_model *) sizes = {0};
     for (size_t i = 0; i < models->n; i++) {
@@ -167,26 +167,26 @@ const char *mend_model_names(const struct kb_models *models, struct arena *a)
 /* On the CPU the peak is at the loading: the weights are read as they are stored, in 16 bits,
  * before they are made smaller (row measured-ctranslate2-large-v3-cpu-int8: 3012 MiB, of which the
  * stored weights are 2956). */
-static uint64_t weights(const struct kb_model *model, enum mend_device_kind device,
-                        enum mend_compute compute)
+static uint64_t weights(const struct kb_model *model, enum choose_device_kind device,
+                        enum choose_compute compute)
 {
     unsigned size = computes[compute].weight;
-    size = device == MEND_DEVICE_CPU && size < 2 ? 2 : size;
+    size = device == CHOOSE_DEVICE_CPU && size < 2 ? 2 : size;
     return (uint64_t)model->parameters_m * 1000000 * size;
 }
 
 /* The type that a row of a measurement names. faster-whisper's models are stored in float16, so
  * that int8 on a GPU computes the rest in float16 (docs/quantization.md of CTranslate2). */
-static bool compute_of(const struct kb_model *row, enum mend_device_kind device,
-                       enum mend_compute *ret)
+static bool compute_of(const struct kb_model *row, enum choose_device_kind device,
+                       enum choose_compute *ret)
 {
     if (row->compute && strcmp(row->compute, "int8") == 0) {
-        *ret = device == MEND_DEVICE_CPU ? MEND_INT8 : MEND_INT8_FLOAT16;
+        *ret = device == CHOOSE_DEVICE_CPU ? CHOOSE_INT8 : CHOOSE_INT8_FLOAT16;
         return true;
     }
-    for (size_t i = 0; row->compute && i < MEND_COMPUTES; i++) {
+    for (size_t i = 0; row->compute && i < CHOOSE_COMPUTES; i++) {
         if (strcmp(row->compute, computes[i].name) == 0) {
-            *ret = (enum mend_compute)i;
+            *ret = (enum choose_compute)i;
             return true;
         }
     }
@@ -195,9 +195,9 @@ static bool compute_of(const struct kb_model *row, enum mend_device_kind device,
 
 /* Whether the row tells the memory of a run of this engine on this kind of device. What the authors
  * of a model give is for GPUs. */
-static bool tells(const struct kb_model *row, const char *engine, enum mend_device_kind device)
+static bool tells(const struct kb_model *row, const char *engine, enum choose_device_kind device)
 {
-    bool gpu = device != MEND_DEVICE_CPU;
+    bool gpu = device != CHOOSE_DEVICE_CPU;
     if (!engine || strcmp(row->engine, engine) != 0 || row->memory_mib <= 0) {
         return false;
     }
@@ -220,25 +220,26 @@ static void keep_largest(struct rest *r, uint64_t bytes, unsigned size, const ch
     }
 }
 
-static struct mend_memory from_rest(const struct rest *r, const struct kb_model *model,
-                                    enum mend_device_kind device, enum mend_compute compute)
+static struct choose_memory from_rest(const struct rest *r, const struct kb_model *model,
+                                      enum choose_device_kind device, enum choose_compute compute)
 {
     unsigned factor = computes[compute].rest > r->size ? computes[compute].rest / r->size : 1;
-    return (struct mend_memory){MEND_MEMORY_ESTIMATED,
+    return (struct choose_memory){CHOOSE_MEMORY_ESTIMATED,
                                 weights(model, device, compute) + r->bytes * factor, r->row};
 }
 
-struct mend_memory mend_model_memory(const struct kb_models *models, const struct kb_model *model,
-                                     enum mend_app app, enum mend_device_kind device,
-                                     enum mend_compute compute)
+struct choose_memory choose_model_memory(const struct kb_models *models,
+                                         const struct kb_model *model, enum choose_app app,
+                                         enum choose_device_kind device,
+                                         enum choose_compute compute)
 {
-    struct mend_memory measured = {MEND_MEMORY_UNKNOWN, 0, NULL};
+    struct choose_memory measured = {CHOOSE_MEMORY_UNKNOWN, 0, NULL};
     struct rest own = {0}, any = {0};
     for (size_t i = 0; i < models->n; i++) {
         const struct kb_model *row = &models->rows[i];
         const struct kb_model *of =
-            tells(row, apps[app].engine, device) ? mend_model_find(models, row->model) : NULL;
-        enum mend_compute as;
+            tells(row, apps[app].engine, device) ? choose_model_find(models, row->model) : NULL;
+        enum choose_compute as;
         if (!of || !compute_of(row, device, &as)) {
             continue;
         }
@@ -246,8 +247,8 @@ struct mend_memory mend_model_memory(const struct kb_models *models, const struc
         uint64_t rest = bytes > weights(of, device, as) ? bytes - weights(of, device, as) : 0;
         if (of == model && as == compute && bytes > measured.bytes) {
             bool run = row->kind == KB_MODEL_MEASURED;
-            measured = (struct mend_memory){run ? MEND_MEMORY_MEASURED : MEND_MEMORY_STATED, bytes,
-                                            row->id};
+            measured = (struct choose_memory){run ? CHOOSE_MEMORY_MEASURED : CHOOSE_MEMORY_STATED,
+                                              bytes, row->id};
         }
         if (of == model) {
             keep_largest(&own, rest, computes[as].rest, row->id);
@@ -267,19 +268,19 @@ struct mend_memory mend_model_memory(const struct kb_models *models, const struc
 /* The row that says what compute types run as there, or NULL. The types that hardware executes
  * well do not depend on who asks: CTranslate2's table serves for the others too. */
 static const struct kb_model *row_of(const struct kb_models *models, struct arena *a,
-                                     enum mend_device_kind device, const char *capability,
+                                     enum choose_device_kind device, const char *capability,
                                      const char *machine)
 {
-    const char *name = mend_device_name(device);
+    const char *name = choose_device_name(device);
     for (size_t i = 0; i < models->n; i++) {
         const struct kb_model *m = &models->rows[i];
         if (m->kind != KB_MODEL_COMPUTE || !m->device || strcmp(m->device, name) != 0 ||
-            m->n_runs < 1 || !m->applies || (device == MEND_DEVICE_CUDA && m->n_runs < 2)) {
+            m->n_runs < 1 || !m->applies || (device == CHOOSE_DEVICE_CUDA && m->n_runs < 2)) {
             continue;
         }
-        bool fits = device == MEND_DEVICE_CUDA
+        bool fits = device == CHOOSE_DEVICE_CUDA
                         ? capability && model_version_fits(a, m->applies, capability)
-                    : device == MEND_DEVICE_CPU ? starts_with(m->applies, machine)
+                    : device == CHOOSE_DEVICE_CPU ? starts_with(m->applies, machine)
                                                 : true;
         if (fits) {
             return m;
@@ -289,25 +290,25 @@ static const struct kb_model *row_of(const struct kb_models *models, struct aren
 }
 
 /* 32 bits run everywhere. int8 of a CPU is the row's int8_float32. */
-static bool runs_well(const struct kb_model *row, enum mend_compute compute)
+static bool runs_well(const struct kb_model *row, enum choose_compute compute)
 {
-    const char *name = compute == MEND_INT8 ? "int8_float32" : computes[compute].name;
+    const char *name = compute == CHOOSE_INT8 ? "int8_float32" : computes[compute].name;
     for (size_t i = 0; row && i < row->n_runs; i++) {
         if (strcmp(row->runs[i].asked, name) == 0) {
             return strcmp(row->runs[i].runs_as, name) == 0;
         }
     }
-    return compute == MEND_FLOAT32;
+    return compute == CHOOSE_FLOAT32;
 }
 
-static bool is_enough(unsigned formats, enum mend_compute compute)
+static bool is_enough(unsigned formats, enum choose_compute compute)
 {
-    static const unsigned needs[MEND_COMPUTES] = {
-        [MEND_FLOAT16] = MEND_FORMAT_FLOAT16,
-        [MEND_FLOAT32] = MEND_FORMAT_FLOAT32,
-        [MEND_INT8_FLOAT16] = MEND_FORMAT_INT8 | MEND_FORMAT_FLOAT16,
-        [MEND_INT8_FLOAT32] = MEND_FORMAT_INT8 | MEND_FORMAT_FLOAT32,
-        [MEND_INT8] = MEND_FORMAT_INT8 | MEND_FORMAT_FLOAT32,
+    static const unsigned needs[CHOOSE_COMPUTES] = {
+        [CHOOSE_FLOAT16] = CHOOSE_FORMAT_FLOAT16,
+        [CHOOSE_FLOAT32] = CHOOSE_FORMAT_FLOAT32,
+        [CHOOSE_INT8_FLOAT16] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_FLOAT16,
+        [CHOOSE_INT8_FLOAT32] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_FLOAT32,
+        [CHOOSE_INT8] = CHOOSE_FORMAT_INT8 | CHOOSE_FORMAT_FLOAT32,
     };
     return (formats & needs[compute]) == needs[compute];
 }
@@ -315,23 +316,25 @@ static bool is_enough(unsigned formats, enum mend_compute compute)
 /* What each application can be asked for. CTranslate2's own advice for the CPU is int8
  * (docs/performance.md); torch and ONNX Runtime compute in the type of the model that they are
  * given, on the CPU usually 32 bits. */
-size_t mend_computes(const struct kb_models *models, struct arena *a,
-                     const struct mend_computes_for *f, enum mend_compute ret[MEND_COMPUTES])
+size_t choose_computes(const struct kb_models *models, struct arena *a,
+                       const struct choose_computes_for *f,
+                       enum choose_compute ret[CHOOSE_COMPUTES])
 {
-    static const enum mend_compute ct2_gpu[] = {MEND_FLOAT16, MEND_FLOAT32, MEND_INT8_FLOAT16,
-                                                MEND_INT8_FLOAT32},
-                                   gpu[] = {MEND_FLOAT16, MEND_FLOAT32},
-                                   ct2_cpu[] = {MEND_INT8, MEND_FLOAT32}, cpu[] = {MEND_FLOAT32};
-    bool ct2 = f->app == MEND_APP_CTRANSLATE2, is_cpu = f->device == MEND_DEVICE_CPU;
-    const enum mend_compute *list = is_cpu ? (ct2 ? ct2_cpu : cpu) : (ct2 ? ct2_gpu : gpu);
+    static const enum choose_compute ct2_gpu[] = {CHOOSE_FLOAT16, CHOOSE_FLOAT32,
+                                                  CHOOSE_INT8_FLOAT16, CHOOSE_INT8_FLOAT32},
+                                     gpu[] = {CHOOSE_FLOAT16, CHOOSE_FLOAT32},
+                                     ct2_cpu[] = {CHOOSE_INT8, CHOOSE_FLOAT32},
+                                     cpu[] = {CHOOSE_FLOAT32};
+    bool ct2 = f->app == CHOOSE_APP_CTRANSLATE2, is_cpu = f->device == CHOOSE_DEVICE_CPU;
+    const enum choose_compute *list = is_cpu ? (ct2 ? ct2_cpu : cpu) : (ct2 ? ct2_gpu : gpu);
     size_t n_list = is_cpu ? (ct2 ? 2 : 1) : (ct2 ? 4 : 2), n = 0;
     const char *kind = f->machine && strcmp(f->machine, "aarch64") == 0 ? "aarch64" : "x86-64";
     const struct kb_model *row = row_of(models, a, f->device, f->capability, kind);
-    bool half = row && runs_well(row, MEND_FLOAT16) && is_enough(f->formats, MEND_FLOAT16);
+    bool half = row && runs_well(row, CHOOSE_FLOAT16) && is_enough(f->formats, CHOOSE_FLOAT16);
     for (size_t i = 0; i < n_list; i++) {
         // Where 16 bits run well, 32 would only take more memory.
         if (runs_well(row, list[i]) && is_enough(f->formats, list[i]) &&
-            !(half && list[i] == MEND_FLOAT32)) {
+            !(half && list[i] == CHOOSE_FLOAT32)) {
             ret[n++] = list[i];
         }
     }

@@ -20,68 +20,70 @@
 #include "model/model.h"
 
 /* The programming interface that an application computes with. */
-enum mend_app { MEND_APP_CTRANSLATE2, MEND_APP_TORCH, MEND_APP_ONNXRUNTIME, MEND_APPS };
-const char *mend_app_name(enum mend_app app); // "ctranslate2"
+enum choose_app { CHOOSE_APP_CTRANSLATE2, CHOOSE_APP_TORCH, CHOOSE_APP_ONNXRUNTIME, CHOOSE_APPS };
+const char *choose_app_name(enum choose_app app); // "ctranslate2"
 
 /* "cuda", "rocm", "cpu"; NULL for the others. */
-const char *mend_device_name(enum mend_device_kind device);
+const char *choose_device_name(enum choose_device_kind device);
 
 /* In the order of preference on a GPU: 16 bits as the weights of Whisper are published in, then
  * more bits than needed, then fewer. */
-enum mend_compute {
-    MEND_FLOAT16,
-    MEND_FLOAT32,
-    MEND_INT8_FLOAT16,
-    MEND_INT8_FLOAT32,
-    MEND_INT8, // on the CPU: 8-bit weights, the rest in 32 bits
-    MEND_COMPUTES,
+enum choose_compute {
+    CHOOSE_FLOAT16,
+    CHOOSE_FLOAT32,
+    CHOOSE_INT8_FLOAT16,
+    CHOOSE_INT8_FLOAT32,
+    CHOOSE_INT8, // on the CPU: 8-bit weights, the rest in 32 bits
+    CHOOSE_COMPUTES,
 };
-const char *mend_compute_name(enum mend_compute compute); // "int8_float16"
+const char *choose_compute_name(enum choose_compute compute); // "int8_float16"
 
-struct mend_memory {
-    enum mend_memory_how {
-        MEND_MEMORY_UNKNOWN,
-        MEND_MEMORY_GIVEN, // by the caller
-        MEND_MEMORY_STATED, // by the authors of the model
-        MEND_MEMORY_MEASURED,
-        MEND_MEMORY_ESTIMATED,
+struct choose_memory {
+    enum choose_memory_how {
+        CHOOSE_MEMORY_UNKNOWN,
+        CHOOSE_MEMORY_GIVEN, // by the caller
+        CHOOSE_MEMORY_STATED, // by the authors of the model
+        CHOOSE_MEMORY_MEASURED,
+        CHOOSE_MEMORY_ESTIMATED,
     } how;
     uint64_t bytes;  // 0 when unknown
     const char *row; // of the knowledge base, or NULL
 };
-const char *mend_memory_name(enum mend_memory_how how); // "measured"
+const char *choose_memory_name(enum choose_memory_how how); // "measured"
 
 /* The model with this name ("whisper:large-v3", "turbo", "distil-large-v3", "small.en"), or NULL.
  * Sizes that share one architecture share one row. */
-const struct kb_model *mend_model_find(const struct kb_models *models, const char *name);
+const struct kb_model *choose_model_find(const struct kb_models *models, const char *name);
 
 /* The known name that was most likely meant ("large-v4": "large-v3"), without "whisper:"; or NULL. */
-const char *mend_model_near(const struct kb_models *models, const char *name);
+const char *choose_model_near(const struct kb_models *models, const char *name);
 
-/* The names that mend_model_find() takes, "tiny, base, ...", by size. */
-const char *mend_model_names(const struct kb_models *models, struct arena *a);
+/* The names that choose_model_find() takes, "tiny, base, ...", by size. */
+const char *choose_model_names(const struct kb_models *models, struct arena *a);
 
-struct mend_memory mend_model_memory(const struct kb_models *models, const struct kb_model *model,
-                                     enum mend_app app, enum mend_device_kind device,
-                                     enum mend_compute compute);
+struct choose_memory choose_model_memory(const struct kb_models *models,
+                                         const struct kb_model *model, enum choose_app app,
+                                         enum choose_device_kind device,
+                                         enum choose_compute compute);
 
 /* Number formats in which a device has shown that it multiplies right. */
-enum { MEND_FORMAT_FLOAT32 = 1, MEND_FORMAT_FLOAT16 = 2, MEND_FORMAT_INT8 = 4,
-       MEND_FORMATS_ALL = 7 };
+enum { CHOOSE_FORMAT_FLOAT32 = 1, CHOOSE_FORMAT_FLOAT16 = 2, CHOOSE_FORMAT_INT8 = 4,
+       CHOOSE_FORMATS_ALL = 7 };
 
-struct mend_computes_for {
-    enum mend_app app;
-    enum mend_device_kind device;
+struct choose_computes_for {
+    enum choose_app app;
+    enum choose_device_kind device;
     const char *capability; // of a CUDA device; NULL when not known: then only 32 bits
     const char *machine;    // of a CPU: "aarch64", else x86-64
-    unsigned formats;       // only what these are enough for; MEND_FORMATS_ALL where nothing ran
+    unsigned formats;       // only what these are enough for; CHOOSE_FORMATS_ALL where nothing ran
 };
 
-/* The types to try on a device, best first; returns their number (at most MEND_COMPUTES). */
-size_t mend_computes(const struct kb_models *models, struct arena *a,
-                     const struct mend_computes_for *f, enum mend_compute ret[MEND_COMPUTES]);
+/* The types to try on a device, best first; returns their number (at most CHOOSE_COMPUTES). */
+size_t choose_computes(const struct kb_models *models, struct arena *a,
+                       const struct choose_computes_for *f,
+                       enum choose_compute ret[CHOOSE_COMPUTES]);
 
 /* "4.4 GiB" */
-const char *mend_gib(struct arena *a, uint64_t bytes);
+const char *choose_gib(struct arena *a, uint64_t bytes);
 
 #endif

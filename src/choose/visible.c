@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-const char *mend_variable(const struct mend_variables *v, const char *name)
+const char *choose_variable(const struct choose_variables *v, const char *name)
 {
     size_t n = strlen(name);
     for (size_t i = 0; i < v->n_env; i++) {
@@ -15,7 +15,7 @@ const char *mend_variable(const struct mend_variables *v, const char *name)
     return v->host ? host_variable(v->host, name) : NULL;
 }
 
-enum host_state mend_gpu_state(const struct host_gpu *g, const struct host_problem **ret_problem)
+enum host_state choose_gpu_state(const struct host_gpu *g, const struct host_problem **ret_problem)
 {
     const struct host_problem *worst = NULL;
     for (size_t i = 0; i < g->problems.n; i++) {
@@ -35,11 +35,11 @@ enum host_state mend_gpu_state(const struct host_gpu *g, const struct host_probl
 
 /* All devices of a vendor that a runtime counts, by PCI address. */
 static void count(const struct host *h, enum host_vendor vendor, struct arena *a,
-                  struct mend_visible *ret)
+                  struct choose_visible *ret)
 {
     for (size_t i = 0; i < h->gpus.n; i++) {
         const struct host_gpu *g = &h->gpus.items[i];
-        if (g->vendor != vendor || mend_gpu_state(g, NULL) == HOST_NO) {
+        if (g->vendor != vendor || choose_gpu_state(g, NULL) == HOST_NO) {
             continue;
         }
         uint64_t parts =
@@ -53,7 +53,7 @@ static void count(const struct host *h, enum host_vendor vendor, struct arena *a
     ret->shown = ret->gpus.n;
 }
 
-static bool all_alike(const struct mend_visible *list)
+static bool all_alike(const struct choose_visible *list)
 {
     for (size_t i = 1; i < list->gpus.n; i++) {
         if (strcmp(list->gpus.items[i]->name, list->gpus.items[0]->name) != 0) {
@@ -68,7 +68,7 @@ static bool all_alike(const struct mend_visible *list)
 enum entry { ENTRY_INVALID, ENTRY_INDEX, ENTRY_UUID, ENTRY_UNKNOWN };
 
 /* What one entry of a list names; ENTRY_UNKNOWN: a device that files do not tell. */
-static enum entry entry_of(const struct mend_visible *all, struct str text, size_t *ret)
+static enum entry entry_of(const struct choose_visible *all, struct str text, size_t *ret)
 {
     uint64_t index;
     if (str_u64(text, &index)) {
@@ -95,10 +95,10 @@ static enum entry entry_of(const struct mend_visible *all, struct str text, size
 }
 
 /* Applies one list. With `indices_known` false, a number may mean any device. */
-static void filter(struct mend_visible *list, struct arena *a, const char *value,
+static void filter(struct choose_visible *list, struct arena *a, const char *value,
                    bool indices_known)
 {
-    struct mend_visible all = *list;
+    struct choose_visible all = *list;
     list->gpus.items = NULL;
     list->gpus.n = list->gpus.cap = 0;
     list->shown = 0;
@@ -125,10 +125,10 @@ static const char *shown(struct arena *a, const char *name, const char *value)
     return arena_printf(a, "%s=%s", name, *value ? value : "\"\"");
 }
 
-static void apply(struct mend_visible *list, struct arena *a, const struct mend_variables *v,
+static void apply(struct choose_visible *list, struct arena *a, const struct choose_variables *v,
                   const char *name, bool indices_known)
 {
-    const char *value = mend_variable(v, name);
+    const char *value = choose_variable(v, name);
     if (!value) {
         return;
     }
@@ -140,12 +140,12 @@ static void apply(struct mend_visible *list, struct arena *a, const struct mend_
     }
 }
 
-void mend_visible_cuda(const struct host *h, const struct mend_variables *v, struct arena *a,
-                       struct mend_visible *ret)
+void choose_visible_cuda(const struct host *h, const struct choose_variables *v, struct arena *a,
+                         struct choose_visible *ret)
 {
-    const char *order = mend_variable(v, "CUDA_DEVICE_ORDER");
+    const char *order = choose_variable(v, "CUDA_DEVICE_ORDER");
     bool by_address = order && strcmp(order, "PCI_BUS_ID") == 0;
-    *ret = (struct mend_visible){.sure = true};
+    *ret = (struct choose_visible){.sure = true};
     count(h, HOST_NVIDIA, a, ret);
     bool alike = all_alike(ret);
     apply(ret, a, v, "CUDA_VISIBLE_DEVICES", alike || by_address);
@@ -153,12 +153,12 @@ void mend_visible_cuda(const struct host *h, const struct mend_variables *v, str
     ret->set_order = !alike && !by_address && !ret->filter;
 }
 
-void mend_visible_rocm(const struct host *h, const struct mend_variables *v, struct arena *a,
-                       struct mend_visible *ret)
+void choose_visible_rocm(const struct host *h, const struct choose_variables *v, struct arena *a,
+                         struct choose_visible *ret)
 {
-    *ret = (struct mend_visible){.sure = true};
+    *ret = (struct choose_visible){.sure = true};
     count(h, HOST_AMD, a, ret);
     apply(ret, a, v, "ROCR_VISIBLE_DEVICES", true);
-    bool hip = mend_variable(v, "HIP_VISIBLE_DEVICES") != NULL;
+    bool hip = choose_variable(v, "HIP_VISIBLE_DEVICES") != NULL;
     apply(ret, a, v, hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", true);
 }

@@ -23,16 +23,16 @@
 
 /* The variables that count: of the start environment, and where `host` is set and that does not
  * have it, those of who captured the tree. */
-struct mend_variables {
+struct choose_variables {
     const char *const *env; // "K=V"
     size_t n_env;
     const struct host *host; // or NULL
 };
 
 /* Its value, or NULL. */
-const char *mend_variable(const struct mend_variables *v, const char *name);
+const char *choose_variable(const struct choose_variables *v, const char *name);
 
-struct mend_visible {
+struct choose_visible {
     VEC(const struct host_gpu *) gpus; // the index is the position; a partitioned GPU stands in it
                                        // once for each partition
     bool sure;              // false: any of `gpus` may be the device 0
@@ -42,13 +42,13 @@ struct mend_visible {
     const char *filter;     // what chooses among them, as above, or NULL
 };
 
-void mend_visible_cuda(const struct host *h, const struct mend_variables *v, struct arena *a,
-                       struct mend_visible *ret);
-void mend_visible_rocm(const struct host *h, const struct mend_variables *v, struct arena *a,
-                       struct mend_visible *ret);
+void choose_visible_cuda(const struct host *h, const struct choose_variables *v, struct arena *a,
+                         struct choose_visible *ret);
+void choose_visible_rocm(const struct host *h, const struct choose_variables *v, struct arena *a,
+                         struct choose_visible *ret);
 
 /* Whether programs could use the GPU if no variable hid it; `ret_problem` (may be NULL) is what
  * stands in the way, NULL where nothing does. After host_judge(). */
-enum host_state mend_gpu_state(const struct host_gpu *g, const struct host_problem **ret_problem);
+enum host_state choose_gpu_state(const struct host_gpu *g, const struct host_problem **ret_problem);
 
 #endif

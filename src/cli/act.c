@@ -324,7 +324,7 @@ static struct trial try_out(const struct act *act, const struct plan_way *way,
         return (struct trial){.result = PROBE_FAILED, .why = wrong};
     }
     if (m->root->is_host && m->env && m->env->executable &&
-        mend_safe_program(act->arena, m->env->executable, &err) < 0) {
+        folder_safe_program(act->arena, m->env->executable, &err) < 0) {
         return cannot(arena_strdup(act->arena, err.text));
     }
     return !m->root->is_host     ? cannot("its files belong to another system than this one")

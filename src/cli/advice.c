@@ -8,8 +8,8 @@
 
 const char *cli_shadow_folder(struct cli_target *t, const struct model *m)
 {
-    const char *cache = mend_cache_folder(&t->arena, cli_env_get(&t->env, "XDG_CACHE_HOME"),
-                                          cli_env_get(&t->env, "HOME"));
+    const char *cache = folder_of_cache(&t->arena, cli_env_get(&t->env, "XDG_CACHE_HOME"),
+                                        cli_env_get(&t->env, "HOME"));
     const char *key = m->env && m->env->prefix ? m->env->prefix : m->target_file;
     return cache && key
                ? arena_printf(&t->arena, "%s/shadow/%016lx", cache,

@@ -30,7 +30,7 @@ static const struct cli_option options[] = {
 struct choose {
     struct cli_target t;
     struct model_target target;
-    struct mend_choose_options wanted;
+    struct choose_options wanted;
     bool shell, probe;
 };
 
@@ -52,11 +52,11 @@ static bool parse_gib(const char *text, uint64_t *ret)
     return *ret > 0;
 }
 
-static bool parse_app(const char *text, enum mend_app *ret)
+static bool parse_app(const char *text, enum choose_app *ret)
 {
-    for (int i = 0; i < MEND_APPS; i++) {
-        if (strcmp(text, mend_app_name((enum mend_app)i)) == 0) {
-            *ret = (enum mend_app)i;
+    for (int i = 0; i < CHOOSE_APPS; i++) {
+        if (strcmp(text, choose_app_name((enum choose_app)i)) == 0) {
+            *ret = (enum choose_app)i;
             return true;
         }
     }
@@ -96,7 +96,7 @@ static int take_option(void *command, int id, const char *value)
     }
 }
 
-static int print(struct choose *c, const struct mend_choice *choice)
+static int print(struct choose *c, const struct choose_result *choice)
 {
     static const enum cli_status status[] = {
         [DIAG_OK] = CLI_OK, [DIAG_BROKEN] = CLI_FINDINGS, [DIAG_CANNOT_TELL] = CLI_OK};
@@ -135,10 +135,10 @@ static int run_gpus(struct choose *c, struct gm_err *err)
 }
 
 /* Runs the application's script in the model, and judges it. */
-static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
+static int look(struct choose *c, struct choose_result *ret, struct gm_err *err)
 {
     struct diag_report report = {0};
-    enum mend_app app;
+    enum choose_app app;
     struct model *m = &c->target.model;
     int rc = model_target_open(&c->target, &c->t.arena, &c->t.asked, err);
     if (rc < 0) {
@@ -147,19 +147,19 @@ static int look(struct choose *c, struct mend_choice *ret, struct gm_err *err)
     if (!m->env && c->t.asked.target) {
         return gm_err_set(err, GM_ERR_USAGE, "%s is not a Python environment", c->t.asked.target);
     }
-    if (mend_choose_app(m, &c->wanted, &app)) {
-        const char *module = mend_app_module(app);
+    if (choose_app_of(m, &c->wanted, &app)) {
+        const char *module = choose_app_module(app);
         model_add_default_scripts(m, &module, 1);
         diag_run(m, &report);
     }
     rc = c->probe ? run_gpus(c, err) : 0;
-    return rc < 0 ? rc : mend_choose(m, &report, &c->wanted, ret, err);
+    return rc < 0 ? rc : choose_best(m, &report, &c->wanted, ret, err);
 }
 
 static int run_with(void *command)
 {
     struct choose *c = command;
-    struct mend_choice choice;
+    struct choose_result choice;
     struct gm_err err;
     if (c->probe && c->t.asked.root_path) {
         return cli_fail(CLI_USAGE, "choose: --probe runs on this machine: not with --root");

@@ -108,11 +108,11 @@ static int take_option(void *command, int id, const char *value)
 static int pick_best(struct container *c, struct container_seen *seen, struct gm_err *err)
 {
     struct model *m = &seen->target.model;
-    struct mend_choice choice;
-    const struct mend_choose_options wanted = {
+    struct choose_result choice;
+    const struct choose_options wanted = {
         .model = c->model,
         .variables = {.env = seen->t->asked.env, .n_env = seen->t->asked.n_env}};
-    int rc = mend_choose(m, &seen->report, &wanted, &choice, err);
+    int rc = choose_best(m, &seen->report, &wanted, &choice, err);
     if (rc == 0) {
         ctr_pick_one(m->host, m->arena, choice.chosen ? choice.chosen->gpu : NULL,
                      arena_printf(m->arena, "Chosen as gpumend choose does: %s", choice.reason),

@@ -50,7 +50,7 @@ struct runner {
     struct launch_program program;
     int not_startable; // negative errno
     struct launch_options how;
-    struct mend_device device;
+    struct choose_device device;
     struct launch launch;
     struct run_watch watch;
     const char *cwd, *cache; // cache: folder, or NULL
@@ -69,7 +69,7 @@ static int take_option(struct runner *c, int id, const char *value)
     case O_VERIFY: c->verify = true; return CLI_OK;
     case O_JSON: c->json = c->print = true; return CLI_OK;
     case O_DEVICE:
-        return mend_device_parse(value, &c->device)
+        return choose_device_parse(value, &c->device)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE, "run: --device expects auto, cuda, cuda:N, rocm, rocm:N "
                                          "or "
@@ -86,10 +86,10 @@ static int check_options(const struct runner *c)
     if (c->how.preload_only && c->how.no_preload) {
         return cli_fail(CLI_USAGE, "run: --preload-only and --no-preload exclude one another");
     }
-    if (c->require_gpu && c->device.kind == MEND_DEVICE_CPU) {
+    if (c->require_gpu && c->device.kind == CHOOSE_DEVICE_CPU) {
         return cli_fail(CLI_USAGE, "run: --require-gpu and --device cpu exclude one another");
     }
-    if (c->verify && c->device.kind == MEND_DEVICE_CPU) {
+    if (c->verify && c->device.kind == CHOOSE_DEVICE_CPU) {
         return cli_fail(CLI_USAGE, "run: --verify and --device cpu exclude one another");
     }
     return run_watch_check(&c->watch);
@@ -275,13 +275,13 @@ static int choose_device(struct runner *c)
 {
     const struct model_target_options start = {.env = c->env.vars.items, .n_env = c->env.vars.n,
                                                .cwd = c->cwd, .uid = getuid()};
-    const struct mend_device_question q = {.device = c->device,
+    const struct choose_device_question q = {.device = c->device,
                                            .require_gpu = c->require_gpu,
                                            .keep_env = c->how.keep_env,
                                            .program = &c->program,
                                            .start = &start};
     const char *why = NULL;
-    enum host_state state = mend_device_set(&c->arena, &q, &c->launch, &why);
+    enum host_state state = choose_device_set(&c->arena, &q, &c->launch, &why);
     if (!c->require_gpu || state == HOST_YES) {
         return CLI_OK;
     }
@@ -328,10 +328,10 @@ static int take_verdict(struct runner *c, const struct probe_report *r,
                         const struct probe_choice *ran)
 {
     const struct model_target_options start = {.env = c->env.vars.items, .n_env = c->env.vars.n};
-    const struct mend_device_question q = {.keep_env = c->how.keep_env, .start = &start};
+    const struct choose_device_question q = {.keep_env = c->how.keep_env, .start = &start};
     const char *says = str_printable(&c->arena, probe_sentence(&c->arena, r));
-    bool wanted = c->require_gpu || c->device.kind == MEND_DEVICE_CUDA ||
-                  c->device.kind == MEND_DEVICE_ROCM;
+    bool wanted = c->require_gpu || c->device.kind == CHOOSE_DEVICE_CUDA ||
+                  c->device.kind == CHOOSE_DEVICE_ROCM;
     bool cannot = r->verdict == PROBE_CANNOT_TELL || r->verdict == PROBE_NO_DRIVER;
     size_t passed = count_passed(ran);
     if (r->verdict == PROBE_WORKS && passed) {
@@ -346,7 +346,7 @@ static int take_verdict(struct runner *c, const struct probe_report *r,
         return cli_fail(cannot ? CLI_CANNOT : CLI_FINDINGS,
                         "run: not started: no GPU passed the probe: %s", says);
     }
-    if (!mend_device_show_passed(&c->arena, &q, ran->items.items, ran->items.n, &c->launch)) {
+    if (!choose_device_show_passed(&c->arena, &q, ran->items.items, ran->items.n, &c->launch)) {
         return cli_fail(CLI_FINDINGS, "run: not started: the variables that are kept show CMD a "
                                       "GPU "
                                       "that did not pass the probe: %s", says);
@@ -454,9 +454,9 @@ static int find_program(struct runner *c)
 static void take_cache(struct runner *c)
 {
     struct gm_err err;
-    const char *folder = mend_cache_folder(&c->arena, cli_env_get(&c->env, "XDG_CACHE_HOME"),
-                                           cli_env_get(&c->env, "HOME"));
-    c->cache = folder ? mend_safe_path(&c->arena, folder, &err) : NULL;
+    const char *folder = folder_of_cache(&c->arena, cli_env_get(&c->env, "XDG_CACHE_HOME"),
+                                         cli_env_get(&c->env, "HOME"));
+    c->cache = folder ? folder_safe_path(&c->arena, folder, &err) : NULL;
     if (folder && !c->cache && err.code == GM_ERR_UNSUPPORTED) {
         c->cache_why = arena_strdup(&c->arena, err.text);
     }

@@ -289,7 +289,7 @@ int launch_cache_write(struct root *r, const char *folder, const char *question,
     if (seen->n == LAUNCH_SEEN_MAX) {
         return gm_err_set(err, GM_ERR_LIMIT, "%d paths were looked at", LAUNCH_SEEN_MAX);
     }
-    int fd = mend_own_folder(folder, err);
+    int fd = folder_own(folder, err);
     if (fd < 0) {
         return fd;
     }

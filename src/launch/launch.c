@@ -412,7 +412,7 @@ static int make_link(int fd, const char *folder, const struct plan_link *link, s
 
 int launch_folder(const char *folder, const struct plan_link *links, size_t n, struct gm_err *err)
 {
-    int fd = mend_own_folder(folder, err);
+    int fd = folder_own(folder, err);
     if (fd < 0) {
         return fd;
     }

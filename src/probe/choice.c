@@ -7,10 +7,10 @@
 /* A matrix product shows one format; those that no application is offered are listed too. */
 static const struct {
     const char *format;
-    unsigned bit; // 0: mend_choose() does not ask for it
-} formats[] = {{"-float32", MEND_FORMAT_FLOAT32},
-               {"-float16", MEND_FORMAT_FLOAT16},
-               {"-int8", MEND_FORMAT_INT8},
+    unsigned bit; // 0: choose_best() does not ask for it
+} formats[] = {{"-float32", CHOOSE_FORMAT_FLOAT32},
+               {"-float16", CHOOSE_FORMAT_FLOAT16},
+               {"-int8", CHOOSE_FORMAT_INT8},
                {"-bfloat16", 0},
                {"-tf32", 0}};
 
@@ -50,7 +50,7 @@ static void take_product(const struct probe_run *run, unsigned bit, unsigned *pa
 
 /* Where it is, as the runtime counts it with the start environment, and how much of it is free. */
 static void take_facts(struct arena *a, const struct probe_run *run, int device,
-                       struct mend_ran *ran)
+                       struct choose_ran *ran)
 {
     uint64_t mib = 0;
     const char *pci = probe_fact(&run->facts, arena_printf(a, "device.%d.pci", device));
@@ -64,12 +64,13 @@ static void take_facts(struct arena *a, const struct probe_run *run, int device,
     }
 }
 
-static struct mend_ran device_of(struct arena *a, const struct probe_report *r,
-                                 enum probe_vendor vendor, int device)
+static struct choose_ran device_of(struct arena *a, const struct probe_report *r,
+                                   enum probe_vendor vendor, int device)
 {
-    struct mend_ran ran = {.device = vendor == PROBE_AMD ? MEND_DEVICE_ROCM : MEND_DEVICE_CUDA,
-                           .index = device,
-                           .passed = true};
+    struct choose_ran ran = {.device =
+                                 vendor == PROBE_AMD ? CHOOSE_DEVICE_ROCM : CHOOSE_DEVICE_CUDA,
+                             .index = device,
+                             .passed = true};
     unsigned bit = 0, right = 0, wrong = 0;
     for (size_t i = 0; i < r->runs.n; i++) {
         const struct probe_run *run = &r->runs.items[i];

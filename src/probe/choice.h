@@ -1,4 +1,4 @@
-/* What a probe has seen of each device, for mend_choose(). */
+/* What a probe has seen of each device, for choose_best(). */
 #ifndef GPUMEND_PROBE_CHOICE_H
 #define GPUMEND_PROBE_CHOICE_H
 
@@ -6,7 +6,7 @@
 #include "probe/probe.h"
 
 struct probe_choice {
-    VEC(struct mend_ran) items;
+    VEC(struct choose_ran) items;
 };
 
 /* A device has passed where every stage that was run for it or for all has, but for the matrix

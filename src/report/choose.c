@@ -15,29 +15,30 @@ static void paragraph(const struct out *o, struct arena *a, enum out_style style
     out_wrap(o, *label ? (unsigned)strlen(label) + 6 : 0, str_printable(a, text));
 }
 
-static const char *device_text(struct arena *a, const struct mend_candidate *x)
+static const char *device_text(struct arena *a, const struct choose_candidate *x)
 {
-    return !x->gpu ? "cpu" : arena_printf(a, "%s %ld", mend_device_name(x->device), x->index);
+    return !x->gpu ? "cpu" : arena_printf(a, "%s %ld", choose_device_name(x->device), x->index);
 }
 
-static void chosen_text(const struct out *o, struct arena *a, const struct mend_choice *c)
+static void chosen_text(const struct out *o, struct arena *a, const struct choose_result *c)
 {
-    const struct mend_candidate *x = c->chosen;
+    const struct choose_candidate *x = c->chosen;
     out_print(o, x->gpu ? OUT_GREEN : OUT_YELLOW, "%s, %s, %u thread%s\n", device_text(a, x),
-              mend_compute_name(x->compute), c->threads, c->threads == 1 ? "" : "s");
+              choose_compute_name(x->compute), c->threads, c->threads == 1 ? "" : "s");
 }
 
 /* Whether two devices are told in one line. */
-static bool alike(const struct mend_candidate *x, const struct mend_candidate *y)
+static bool alike(const struct choose_candidate *x, const struct choose_candidate *y)
 {
     return x->gpu && y->gpu && x->why && y->why && strcmp(x->name, y->name) == 0 &&
            strcmp(x->why, y->why) == 0;
 }
 
 /* The devices that were not taken; what the reason says already is not said again. */
-static void other_text(const struct out *o, struct arena *a, const struct mend_choice *c, size_t i)
+static void other_text(const struct out *o, struct arena *a, const struct choose_result *c,
+                       size_t i)
 {
-    const struct mend_candidate *x = &c->candidates.items[i];
+    const struct choose_candidate *x = &c->candidates.items[i];
     if (x == c->chosen || !x->gpu || !x->why ||
         strstr(c->reason, arena_printf(a, "%s: %s", x->name, x->why)) ||
         (i > 0 && alike(x, x - 1))) {
@@ -51,21 +52,21 @@ static void other_text(const struct out *o, struct arena *a, const struct mend_c
     paragraph(o, a, OUT_DIM, "not", arena_printf(a, "%s%s: %s", x->name, where, x->why));
 }
 
-static void memory_text(const struct out *o, struct arena *a, const struct mend_choice *c)
+static void memory_text(const struct out *o, struct arena *a, const struct choose_result *c)
 {
-    const struct mend_candidate *x = c->chosen;
-    const char *need = x->required.how == MEND_MEMORY_UNKNOWN
+    const struct choose_candidate *x = c->chosen;
+    const char *need = x->required.how == CHOOSE_MEMORY_UNKNOWN
                            ? c->model ? "the amount needed is unknown, " : ""
-                           : arena_printf(a, "%s needed (%s), ", mend_gib(a, x->required.bytes),
-                                          mend_memory_name(x->required.how));
+                           : arena_printf(a, "%s needed (%s), ", choose_gib(a, x->required.bytes),
+                                          choose_memory_name(x->required.how));
     paragraph(o, a, OUT_DIM, "memory",
               x->available_bytes ? arena_printf(a, "%s%s available (%s)", need,
-                                                mend_gib(a, x->available_bytes), x->available_why)
+                                                choose_gib(a, x->available_bytes), x->available_why)
                                  : arena_printf(a, "%sthe amount available is unknown (%s)", need,
                                                 x->available_why));
 }
 
-void report_choose_text(const struct out *o, struct arena *a, const struct mend_choice *c)
+void report_choose_text(const struct out *o, struct arena *a, const struct choose_result *c)
 {
     if (c->chosen) {
         chosen_text(o, a, c);
@@ -105,7 +106,7 @@ static const char *quoted(struct arena *a, const char *text)
     return out;
 }
 
-void report_choose_shell(const struct out *o, struct arena *a, const struct mend_choice *c)
+void report_choose_shell(const struct out *o, struct arena *a, const struct choose_result *c)
 {
     for (size_t i = 0; i < c->exports.n; i++) {
         out_print(o, OUT_PLAIN, "export %s=%s\n", c->exports.items[i].name,
@@ -125,18 +126,18 @@ static json_t *bytes_json(uint64_t bytes)
     return bytes && bytes <= INT64_MAX ? json_integer((json_int_t)bytes) : json_null();
 }
 
-static json_t *candidate_json(struct arena *a, const struct mend_candidate *x)
+static json_t *candidate_json(struct arena *a, const struct choose_candidate *x)
 {
     json_t *o = json_object();
     bool told = x->usable || (x->cause && strcmp(x->cause, "too-small") == 0);
-    set(o, "device", out_json_text(a, mend_device_name(x->device)));
+    set(o, "device", out_json_text(a, choose_device_name(x->device)));
     set(o, "index", x->index < 0 ? json_null() : json_integer(x->index));
     set(o, "name", out_json_text(a, x->name));
     set(o, "address", out_json_text(a, x->gpu ? x->gpu->bdf : NULL));
     set(o, "chosen", json_boolean(x->chosen));
-    set(o, "compute_type", out_json_text(a, told ? mend_compute_name(x->compute) : NULL));
+    set(o, "compute_type", out_json_text(a, told ? choose_compute_name(x->compute) : NULL));
     set(o, "required_bytes", told ? bytes_json(x->required.bytes) : json_null());
-    set(o, "required_how", out_json_text(a, told ? mend_memory_name(x->required.how) : NULL));
+    set(o, "required_how", out_json_text(a, told ? choose_memory_name(x->required.how) : NULL));
     set(o, "required_row", out_json_text(a, told ? x->required.row : NULL));
     set(o, "available_bytes", bytes_json(x->available_bytes));
     set(o, "available_why", out_json_text(a, x->available_why));
@@ -147,22 +148,22 @@ static json_t *candidate_json(struct arena *a, const struct mend_candidate *x)
     return o;
 }
 
-json_t *report_choose_json(struct arena *a, const struct mend_choice *c, const char *root)
+json_t *report_choose_json(struct arena *a, const struct choose_result *c, const char *root)
 {
-    const struct mend_candidate *x = c->chosen;
+    const struct choose_candidate *x = c->chosen;
     json_t *doc = json_object(), *list = json_array(), *exports = json_object();
     json_t *notes = json_array();
     set(doc, "schema", json_integer(1));
     set(doc, "root", out_json_text(a, root));
     set(doc, "verdict", out_json_text(a, diag_verdict_name(c->verdict)));
-    set(doc, "app", out_json_text(a, mend_app_name(c->app)));
+    set(doc, "app", out_json_text(a, choose_app_name(c->app)));
     set(doc, "app_version", out_json_text(a, c->app_version));
     set(doc, "model", out_json_text(a, c->model));
-    set(doc, "device", out_json_text(a, x ? mend_device_name(x->device) : NULL));
+    set(doc, "device", out_json_text(a, x ? choose_device_name(x->device) : NULL));
     set(doc, "index", x && x->gpu ? json_integer(x->index) : json_null());
     set(doc, "name", out_json_text(a, x ? x->name : NULL));
     set(doc, "argument", out_json_text(a, c->argument));
-    set(doc, "compute_type", out_json_text(a, x ? mend_compute_name(x->compute) : NULL));
+    set(doc, "compute_type", out_json_text(a, x ? choose_compute_name(x->compute) : NULL));
     set(doc, "threads", x ? json_integer(c->threads) : json_null());
     set(doc, "threads_why", out_json_text(a, c->threads_why));
     set(doc, "required_bytes", x ? bytes_json(x->required.bytes) : json_null());

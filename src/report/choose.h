@@ -8,12 +8,12 @@
 #include "base/out.h"
 #include "choose/choose.h"
 
-void report_choose_text(const struct out *o, struct arena *a, const struct mend_choice *choice);
+void report_choose_text(const struct out *o, struct arena *a, const struct choose_result *choice);
 
 /* "export NAME=VALUE" lines; none when nothing was chosen. */
-void report_choose_shell(const struct out *o, struct arena *a, const struct mend_choice *choice);
+void report_choose_shell(const struct out *o, struct arena *a, const struct choose_result *choice);
 
 /* A new reference. */
-json_t *report_choose_json(struct arena *a, const struct mend_choice *choice, const char *root);
+json_t *report_choose_json(struct arena *a, const struct choose_result *choice, const char *root);
 
 #endif

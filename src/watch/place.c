@@ -30,7 +30,7 @@ static void places(struct arena *a, const char *cache, const char *ret[PLACES])
     ret[0] = cache;
     for (size_t i = 1; i < PLACES; i++) {
         const char *base = bases[i - 1];
-        base = base && base[0] == '/' ? mend_safe_path(a, base, NULL) : NULL;
+        base = base && base[0] == '/' ? folder_safe_path(a, base, NULL) : NULL;
         ret[i] = base ? arena_printf(a, "%s/gpumend-%u", base, (unsigned)geteuid()) : NULL;
     }
 }
@@ -38,12 +38,12 @@ static void places(struct arena *a, const char *cache, const char *ret[PLACES])
 /* Opens FOLDER/PART, making what is missing, each of them this user's own. */
 static int open_folder(struct arena *a, const char *folder, const char *part, struct gm_err *err)
 {
-    int fd = mend_own_folder(folder, err);
+    int fd = folder_own(folder, err);
     if (fd < 0) {
         return fd;
     }
     (void)close(fd); // a folder: nothing can be lost
-    return mend_own_folder(path_join(a, folder, part), err);
+    return folder_own(path_join(a, folder, part), err);
 }
 
 static bool write_all(int fd, const unsigned char *bytes, size_t n)

@@ -11,7 +11,7 @@
 /*
  * Puts the library into CACHE/helpers/HASH/NAME, HASH being that of its bytes, and returns the
  * path, which lives in the arena. What is there already is believed only if it is a file of this
- * user's with these very bytes. `cache` is what mend_cache_folder() names; where it is NULL or
+ * user's with these very bytes. `cache` is what folder_of_cache() names; where it is NULL or
  * cannot be written, $XDG_RUNTIME_DIR, $TMPDIR, /dev/shm and /tmp are tried, in a folder
  * gpumend-UID of this user's own.
  *

@@ -30,7 +30,7 @@ static json_t *remarks_json(struct arena *a, const struct launch *l)
     return list;
 }
 
-static int answer(struct arena *a, const struct mend_device_question *q)
+static int answer(struct arena *a, const struct choose_device_question *q)
 {
     struct model_target target;
     struct launch launch;
@@ -38,7 +38,7 @@ static int answer(struct arena *a, const struct mend_device_question *q)
     const char *why = NULL;
     launch_plan(&target, a, q->start, q->program, &how, &launch);
     size_t mended = launch.changes.n;
-    enum host_state usable = mend_device_set(a, q, &launch, &why);
+    enum host_state usable = choose_device_set(a, q, &launch, &why);
     json_t *doc = json_object();
     (void)json_object_set_new(doc, "mended", changes_json(a, &launch, 0, mended));
     (void)json_object_set_new(doc, "changes",
@@ -66,8 +66,8 @@ int main(int argc, char **argv)
                                          .file = argv[3],
                                          .python = is_python ? argv[3] : NULL,
                                          .code = arena_printf(&a, "import %s", argv[4])};
-    struct mend_device_question q = {.program = &program, .start = &start, .require_gpu = true};
-    if (strcmp(argv[2], "-") != 0 && !mend_device_parse(argv[2], &q.device)) {
+    struct choose_device_question q = {.program = &program, .start = &start, .require_gpu = true};
+    if (strcmp(argv[2], "-") != 0 && !choose_device_parse(argv[2], &q.device)) {
         return 2;
     }
     int rc = answer(&a, &q);

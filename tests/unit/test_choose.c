@@ -124,7 +124,7 @@ static const struct {
     const char *what;
     struct card cards[4]; // the last has no vendor
     unsigned cores, gib;
-    enum mend_app app;
+    enum choose_app app;
     const char *model;
     double memory_gib;
     bool require_gpu;
@@ -140,7 +140,7 @@ static const struct {
      {{0}},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large-v3",
      0,
      false,
@@ -155,7 +155,7 @@ static const struct {
      {{0}},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large-v3",
      0,
      true,
@@ -170,7 +170,7 @@ static const struct {
      {RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large-v3",
      0,
      false,
@@ -185,7 +185,7 @@ static const struct {
      {RTX4090},
      2,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large-v3",
      0,
      false,
@@ -200,7 +200,7 @@ static const struct {
      {GTX1080},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "base",
      0,
      false,
@@ -215,7 +215,7 @@ static const struct {
      {GTX1080},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large-v2",
      0,
      false,
@@ -230,7 +230,7 @@ static const struct {
      {GTX1080},
      8,
      32,
-     MEND_APP_TORCH,
+     CHOOSE_APP_TORCH,
      "large-v2",
      0,
      false,
@@ -245,7 +245,7 @@ static const struct {
      {UNTOLD},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -260,7 +260,7 @@ static const struct {
      {UNTOLD, RTX3060},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -275,7 +275,7 @@ static const struct {
      {RTX3060, RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -290,7 +290,7 @@ static const struct {
      {RTX3060, RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      NULL,
      20,
      false,
@@ -305,7 +305,7 @@ static const struct {
      {RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      NULL,
      23,
      false,
@@ -320,7 +320,7 @@ static const struct {
      {RTX4090},
      8,
      16,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      NULL,
      23,
      false,
@@ -335,7 +335,7 @@ static const struct {
      {LOST},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -350,7 +350,7 @@ static const struct {
      {LOST, RTX3060},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -365,7 +365,7 @@ static const struct {
      {RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -380,7 +380,7 @@ static const struct {
      {GTX1080, RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "turbo",
      0,
      false,
@@ -395,7 +395,7 @@ static const struct {
      {GTX1080, RTX4090},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large",
      0,
      false,
@@ -410,7 +410,7 @@ static const struct {
      {RX7900},
      8,
      32,
-     MEND_APP_TORCH,
+     CHOOSE_APP_TORCH,
      "large-v3",
      0,
      false,
@@ -425,7 +425,7 @@ static const struct {
      {RX7900},
      8,
      32,
-     MEND_APP_CTRANSLATE2,
+     CHOOSE_APP_CTRANSLATE2,
      "large-v3",
      0,
      false,
@@ -440,7 +440,7 @@ static const struct {
      {RX5700},
      8,
      32,
-     MEND_APP_TORCH,
+     CHOOSE_APP_TORCH,
      "tiny",
      0,
      false,
@@ -455,7 +455,7 @@ static const struct {
      {RX6700},
      8,
      32,
-     MEND_APP_TORCH,
+     CHOOSE_APP_TORCH,
      "tiny",
      0,
      false,
@@ -470,7 +470,7 @@ static const struct {
      {RX6700, RX7900},
      8,
      32,
-     MEND_APP_TORCH,
+     CHOOSE_APP_TORCH,
      "tiny",
      0,
      false,
@@ -485,7 +485,7 @@ static const struct {
      {RTX4090},
      8,
      32,
-     MEND_APP_ONNXRUNTIME,
+     CHOOSE_APP_ONNXRUNTIME,
      "turbo",
      0,
      false,
@@ -498,16 +498,16 @@ static const struct {
      NULL},
 };
 
-static const char *differs(size_t i, const struct mend_choice *c)
+static const char *differs(size_t i, const struct choose_result *c)
 {
-    const struct mend_candidate *x = c->chosen;
-    const char *device = x ? mend_device_name(x->device) : NULL;
+    const struct choose_candidate *x = c->chosen;
+    const char *device = x ? choose_device_name(x->device) : NULL;
     if (!device || !cases[i].device) {
         return device != cases[i].device ? "device" : NULL;
     }
     return strcmp(device, cases[i].device) != 0                           ? "device"
            : x->index != cases[i].index                                   ? "index"
-           : strcmp(mend_compute_name(x->compute), cases[i].compute) != 0 ? "compute type"
+           : strcmp(choose_compute_name(x->compute), cases[i].compute) != 0 ? "compute type"
            : c->threads != cases[i].threads                               ? "threads"
            : x->fits != cases[i].fits                                     ? "fits"
                                                                           : NULL;
@@ -520,7 +520,7 @@ static void choices(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct host host = host_of(cases[i].cards, cases[i].cores, cases[i].gib);
         struct model m = {.arena = &arena, .kb = &kb, .root = &root, .host = &host};
-        struct mend_choose_options o = {
+        struct choose_options o = {
             .app_given = true,
             .app = cases[i].app,
             .model = cases[i].model,
@@ -531,9 +531,9 @@ static void choices(void **state)
         while (cases[i].env[o.variables.n_env]) {
             o.variables.n_env++;
         }
-        struct mend_choice choice;
+        struct choose_result choice;
         struct gm_err err;
-        assert_int_equal(mend_choose(&m, &report, &o, &choice, &err), 0);
+        assert_int_equal(choose_best(&m, &report, &o, &choice, &err), 0);
         const char *what = differs(i, &choice);
         if (what) {
             fail_msg("%s: another %s: %s", cases[i].what, what, choice.reason);
@@ -559,14 +559,14 @@ static void names(void **state)
         {"large-v3-turbo", "large-v3-turbo"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const struct kb_model *m = mend_model_find(&models, known[i][0]);
+        const struct kb_model *m = choose_model_find(&models, known[i][0]);
         assert_non_null(m);
         assert_string_equal(m->model, known[i][1]);
     }
-    assert_null(mend_model_find(&models, "huge"));
-    assert_null(mend_model_find(&models, ""));
-    assert_null(mend_model_find(&models, "whisper:"));
-    assert_null(mend_model_find(&models, "turbo.en"));
+    assert_null(choose_model_find(&models, "huge"));
+    assert_null(choose_model_find(&models, ""));
+    assert_null(choose_model_find(&models, "whisper:"));
+    assert_null(choose_model_find(&models, "turbo.en"));
 }
 
 /* Fewer bits never take more, a measurement is at least its weights, and what the rows say of one
@@ -574,21 +574,22 @@ static void names(void **state)
 static void memory(void **state)
 {
     (void)state;
-    static const enum mend_compute order[] = {MEND_FLOAT32, MEND_FLOAT16, MEND_INT8_FLOAT16};
+    static const enum choose_compute order[] = {CHOOSE_FLOAT32, CHOOSE_FLOAT16,
+                                                CHOOSE_INT8_FLOAT16};
     for (size_t i = 0; i < models.n; i++) {
         const struct kb_model *m = &models.rows[i];
         uint64_t before = UINT64_MAX;
         for (size_t k = 0; m->kind == KB_MODEL_MODEL && k < 3; k++) {
-            struct mend_memory need =
-                mend_model_memory(&models, m, MEND_APP_CTRANSLATE2, MEND_DEVICE_CUDA, order[k]);
+            struct choose_memory need = choose_model_memory(&models, m, CHOOSE_APP_CTRANSLATE2,
+                                                            CHOOSE_DEVICE_CUDA, order[k]);
             assert_true(need.bytes > (uint64_t)m->parameters_m * 1000000 && need.bytes < before);
             before = need.bytes;
         }
     }
-    const struct kb_model *small = mend_model_find(&models, "small");
-    struct mend_memory need =
-        mend_model_memory(&models, small, MEND_APP_CTRANSLATE2, MEND_DEVICE_CPU, MEND_INT8);
-    assert_int_equal(need.how, MEND_MEMORY_MEASURED);
+    const struct kb_model *small = choose_model_find(&models, "small");
+    struct choose_memory need =
+        choose_model_memory(&models, small, CHOOSE_APP_CTRANSLATE2, CHOOSE_DEVICE_CPU, CHOOSE_INT8);
+    assert_int_equal(need.how, CHOOSE_MEMORY_MEASURED);
     assert_int_equal(need.bytes, (uint64_t)1477 << 20);
 }
 

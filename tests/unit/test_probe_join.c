@@ -40,8 +40,8 @@ static void fact(struct made *m, struct probe_run *run, const char *key, const c
 
 /* ------------------------------------------------------------------ devices */
 
-static const struct mend_ran *find(const struct probe_choice *c, enum mend_device_kind kind,
-                                   long index)
+static const struct choose_ran *find(const struct probe_choice *c, enum choose_device_kind kind,
+                                     long index)
 {
     for (size_t i = 0; i < c->items.n; i++) {
         if (c->items.items[i].device == kind && c->items.items[i].index == index) {
@@ -68,13 +68,14 @@ static void products_are_formats(void **state)
     add(&m, "cublas-int8", 1, PROBE_NOT_RUN, "nothing to run");
     add(&m, "cublas-bfloat16", 1, PROBE_CRASHED, "signal");
     probe_choice(&m.a, &m.r, &c);
-    const struct mend_ran *bad = find(&c, MEND_DEVICE_CUDA, 0), *good = find(&c, MEND_DEVICE_CUDA, 1);
+    const struct choose_ran *bad = find(&c, CHOOSE_DEVICE_CUDA, 0),
+                            *good = find(&c, CHOOSE_DEVICE_CUDA, 1);
     assert_true(bad && !bad->passed && strcmp(bad->why, "wrong") == 0);
     assert_true(good && good->passed);
-    assert_int_equal(good->formats, MEND_FORMAT_FLOAT32);
+    assert_int_equal(good->formats, CHOOSE_FORMAT_FLOAT32);
     assert_int_equal(good->free_bytes, 1024u << 20);
     assert_string_equal(good->bdf, "0000:65:00.0"); // as programs count, not as all are counted
-    assert_non_null(find(&c, MEND_DEVICE_ROCM, -1));
+    assert_non_null(find(&c, CHOOSE_DEVICE_ROCM, -1));
     arena_release(&m.a);
 }
 
@@ -87,23 +88,23 @@ static void runtime_that_counts_none(void **state)
     add(&m, "kfd", -1, PROBE_FAIL, "closed");
     add(&m, "hsa", -1, PROBE_NOT_RUN, "because of kfd")->because = "kfd";
     probe_choice(&m.a, &m.r, &c);
-    const struct mend_ran *none = find(&c, MEND_DEVICE_ROCM, -1);
+    const struct choose_ran *none = find(&c, CHOOSE_DEVICE_ROCM, -1);
     assert_true(none && !none->passed && strcmp(none->why, "closed") == 0);
     arena_release(&m.a);
 }
 
 /* ------------------------------------------------------------------ variables of a start */
 
-static const struct mend_ran two[] = {{.device = MEND_DEVICE_CUDA, .index = 0},
-                                      {.device = MEND_DEVICE_CUDA, .index = 1, .passed = true}};
-static const struct mend_ran none[] = {{.device = MEND_DEVICE_CUDA, .index = 0},
-                                       {.device = MEND_DEVICE_ROCM, .index = -1, .passed = true}};
-static const struct mend_ran all[] = {{.device = MEND_DEVICE_CUDA, .index = 0, .passed = true}};
+static const struct choose_ran two[] = {{.device = CHOOSE_DEVICE_CUDA, .index = 0},
+                                      {.device = CHOOSE_DEVICE_CUDA, .index = 1, .passed = true}};
+static const struct choose_ran none[] = {{.device = CHOOSE_DEVICE_CUDA, .index = 0},
+                                       {.device = CHOOSE_DEVICE_ROCM, .index = -1, .passed = true}};
+static const struct choose_ran all[] = {{.device = CHOOSE_DEVICE_CUDA, .index = 0, .passed = true}};
 
 /* What was run, the variable at the start and in the launch, keep_env; the variable after it. */
 static const struct {
     const char *name;
-    const struct mend_ran *ran;
+    const struct choose_ran *ran;
     size_t n;
     const char *start, *launch;
     bool keep, shown;
@@ -128,12 +129,12 @@ static void show_passed(void **state)
         arena_init(&a, 0, NULL, NULL);
         const char *const env[] = {shows[i].start};
         const struct model_target_options start = {.env = env, .n_env = shows[i].start != NULL};
-        const struct mend_device_question q = {.start = &start, .keep_env = shows[i].keep};
+        const struct choose_device_question q = {.start = &start, .keep_env = shows[i].keep};
         if (shows[i].launch) {
             VEC_PUSH(&a, &launch.changes,
                      (struct launch_change){"CUDA_VISIBLE_DEVICES", shows[i].launch});
         }
-        bool shown = mend_device_show_passed(&a, &q, shows[i].ran, shows[i].n, &launch);
+        bool shown = choose_device_show_passed(&a, &q, shows[i].ran, shows[i].n, &launch);
         size_t n = launch.changes.n;
         const char *after = n ? launch.changes.items[0].value : NULL;
         bool same = after && shows[i].after ? strcmp(after, shows[i].after) == 0
@@ -158,23 +159,25 @@ static const char *value_of(const struct launch *launch, const char *name)
 /* HIP takes CUDA's variable where its own is not set: to count by, and to be hidden by. */
 static void hip_and_cudas_variable(void **state)
 {
-    static const struct mend_ran rocm[] = {{.device = MEND_DEVICE_ROCM, .index = 0},
-                                           {.device = MEND_DEVICE_ROCM, .index = 1, .passed = true}};
-    static const struct mend_ran both[] = {{.device = MEND_DEVICE_CUDA, .index = 0},
-                                           {.device = MEND_DEVICE_ROCM, .index = 0, .passed = true}};
+    static const struct choose_ran rocm[] = {
+        {.device = CHOOSE_DEVICE_ROCM, .index = 0},
+        {.device = CHOOSE_DEVICE_ROCM, .index = 1, .passed = true}};
+    static const struct choose_ran both[] = {
+        {.device = CHOOSE_DEVICE_CUDA, .index = 0},
+        {.device = CHOOSE_DEVICE_ROCM, .index = 0, .passed = true}};
     const char *const env[] = {"CUDA_VISIBLE_DEVICES=4,6"};
     const struct model_target_options set = {.env = env, .n_env = 1}, unset = {0};
-    struct mend_device_question q = {.start = &set};
+    struct choose_device_question q = {.start = &set};
     struct launch launch = {0};
     struct arena a;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
-    assert_true(mend_device_show_passed(&a, &q, rocm, 2, &launch));
+    assert_true(choose_device_show_passed(&a, &q, rocm, 2, &launch));
     assert_string_equal(value_of(&launch, "HIP_VISIBLE_DEVICES"), "6");
     assert_string_equal(value_of(&launch, "CUDA_VISIBLE_DEVICES"), "unset");
     launch = (struct launch){0};
     q.start = &unset;
-    assert_true(mend_device_show_passed(&a, &q, both, 2, &launch));
+    assert_true(choose_device_show_passed(&a, &q, both, 2, &launch));
     assert_string_equal(value_of(&launch, "CUDA_VISIBLE_DEVICES"), "-1");
     assert_string_equal(value_of(&launch, "HIP_VISIBLE_DEVICES"), "0");
     arena_release(&a);
