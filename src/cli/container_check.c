@@ -258,14 +258,14 @@ static int look_once(struct work *w, struct image *im, struct progress *p, bool 
     int status = CLI_CANNOT;
     cli_arena_init(&a);
     int rc = look(w, &a, &err);
-    *ret_more = layers_want_more(&im->layers);
+    *ret_more = image_layers_want_more(&im->layers);
     if (!*ret_more) {
         end_progress(p);
         status = rc == 0 ? w->use->print(w->arg, &w->seen) : fail(&a, &err);
     }
     model_target_close(&w->seen.target);
     pages_stop();
-    if (*ret_more && layers_fetch(&im->layers, &err) < 0) {
+    if (*ret_more && image_layers_fetch(&im->layers, &err) < 0) {
         end_progress(p);
         status = fail(&a, &err);
         *ret_more = false;

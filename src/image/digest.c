@@ -10,12 +10,12 @@ static const struct kind {
     size_t bytes;
 } kinds[] = {{"sha256", SHA256_DIGEST_SIZE}, {"sha512", SHA512_DIGEST_SIZE}};
 
-static bool is_sha512(const struct digest *d)
+static bool is_sha512(const struct image_digest *d)
 {
     return d->algorithm == kinds[1].name;
 }
 
-int digest_parse(const char *text, struct digest *ret, struct gm_err *err)
+int image_digest_parse(const char *text, struct image_digest *ret, struct gm_err *err)
 {
     enum { ALGORITHM_MAX = 32 };
     size_t n = text ? strcspn(text, ":") : 0;
@@ -32,7 +32,7 @@ int digest_parse(const char *text, struct digest *ret, struct gm_err *err)
                 return gm_err_set(err, GM_ERR_FORMAT, "\"%.150s\" is no digest of %s", text,
                                   kinds[i].name);
             }
-            *ret = (struct digest){.algorithm = kinds[i].name, .text = text};
+            *ret = (struct image_digest){.algorithm = kinds[i].name, .text = text};
             return 0;
         }
     }
@@ -43,7 +43,7 @@ int digest_parse(const char *text, struct digest *ret, struct gm_err *err)
                       text);
 }
 
-void digest_begin(struct digest_run *r, const struct digest *wanted)
+void image_digest_begin(struct image_digest_run *r, const struct image_digest *wanted)
 {
     r->wanted = wanted && wanted->algorithm ? wanted : NULL;
     if (r->wanted && is_sha512(r->wanted)) {
@@ -53,7 +53,7 @@ void digest_begin(struct digest_run *r, const struct digest *wanted)
     }
 }
 
-void digest_take(struct digest_run *r, const void *bytes, size_t n)
+void image_digest_take(struct image_digest_run *r, const void *bytes, size_t n)
 {
     if (r->wanted && is_sha512(r->wanted)) {
         sha512_update(&r->sha512, n, bytes);
@@ -62,11 +62,12 @@ void digest_take(struct digest_run *r, const void *bytes, size_t n)
     }
 }
 
-int digest_end(struct digest_run *r, struct arena *a, const char *name, struct gm_err *err)
+int image_digest_end(struct image_digest_run *r, struct arena *a, const char *name,
+                     struct gm_err *err)
 {
-    uint8_t got[DIGEST_MAX];
+    uint8_t got[IMAGE_DIGEST_MAX];
     size_t n = r->wanted && is_sha512(r->wanted) ? SHA512_DIGEST_SIZE : SHA256_DIGEST_SIZE;
-    char hex[2 * DIGEST_MAX + 1];
+    char hex[2 * IMAGE_DIGEST_MAX + 1];
     if (!r->wanted) {
         return 0;
     }

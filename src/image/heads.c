@@ -19,21 +19,21 @@ static uint64_t aligned(uint64_t at)
 
 /* ------------------------------------------------------------------ records */
 
-static void pack(struct heads *h)
+static void pack(struct image_heads *h)
 {
-    unsigned char packed[HEADS_BLOCK + 1024]; // ZSTD_compressBound() of a block
+    unsigned char packed[IMAGE_HEADS_BLOCK + 1024]; // ZSTD_compressBound() of a block
     if (h->n_block == 0) {
         return;
     }
     size_t n = ZSTD_compressCCtx(h->packer, packed, sizeof packed, h->block, h->n_block, LEVEL);
-    if (ZSTD_isError(n) || n + sizeof(struct heads_block) > *h->room) {
+    if (ZSTD_isError(n) || n + sizeof(struct image_heads_block) > *h->room) {
         h->lost = true;
     } else {
         unsigned char *copy = arena_alloc(h->arena, n);
         memcpy(copy, packed, n);
-        *h->room -= n + sizeof(struct heads_block);
+        *h->room -= n + sizeof(struct image_heads_block);
         VEC_PUSH(h->scratch, &h->blocks,
-                 (struct heads_block){h->block_from, h->block_to, copy, (uint32_t)n,
+                 (struct image_heads_block){h->block_from, h->block_to, copy, (uint32_t)n,
                                       (uint32_t)h->n_block});
     }
     h->n_block = 0;
@@ -47,7 +47,7 @@ static void put_u64(unsigned char *p, uint64_t v)
 }
 
 /* At most RECORD_MAX bytes. */
-static void record(struct heads *h, uint64_t offset, const unsigned char *bytes, size_t n)
+static void record(struct image_heads *h, uint64_t offset, const unsigned char *bytes, size_t n)
 {
     if (h->n_block + RECORD_HEAD + n > sizeof h->block) {
         pack(h);
@@ -61,8 +61,8 @@ static void record(struct heads *h, uint64_t offset, const unsigned char *bytes,
     h->n_block += RECORD_HEAD + n;
 }
 
-void heads_copy(const unsigned char *records, size_t size, uint64_t offset, size_t n,
-                unsigned char *to)
+void image_heads_copy(const unsigned char *records, size_t size, uint64_t offset, size_t n,
+                      unsigned char *to)
 {
     for (size_t at = 0; size - at >= RECORD_HEAD;) {
         uint64_t from = gpu_u64(records + at), length = gpu_u64(records + at + 8);
@@ -78,7 +78,7 @@ void heads_copy(const unsigned char *records, size_t size, uint64_t offset, size
 
 /* ------------------------------------------------------------------ containers */
 
-static void go(struct heads *h, enum heads_state state, uint64_t at)
+static void go(struct image_heads *h, enum image_heads_state state, uint64_t at)
 {
     h->state = state;
     h->at = at;
@@ -93,7 +93,7 @@ static bool fits(const unsigned char *entry, uint64_t at, uint64_t end)
 }
 
 /* What a search accepts, and what the compiler writes. */
-static bool looks_whole(const struct heads *h)
+static bool looks_whole(const struct image_heads *h)
 {
     const unsigned char *p = h->buffer, *entry = p + FATBIN_HEADER;
     uint64_t size = gpu_u64(p + 8), room = h->size - h->at;
@@ -106,10 +106,10 @@ static bool looks_whole(const struct heads *h)
 
 /* No container begins at `at`: the search goes on in what is held already, and behind it. What
  * stands there is recorded, so that bytes which belong to no container are seen. */
-static void search_on(struct heads *h)
+static void search_on(struct image_heads *h)
 {
     record(h, h->at, h->buffer, h->have < FATBIN_HEADER ? h->have : FATBIN_HEADER);
-    if (h->have == HEADS_NEED && memcmp(h->buffer, magic, sizeof magic) == 0) {
+    if (h->have == IMAGE_HEADS_NEED && memcmp(h->buffer, magic, sizeof magic) == 0) {
         record(h, h->at + FATBIN_HEADER, h->buffer + FATBIN_HEADER, FATBIN_ENTRY);
     }
     for (size_t i = FATBIN_ALIGN; i + sizeof magic <= h->have; i += FATBIN_ALIGN) {
@@ -120,15 +120,15 @@ static void search_on(struct heads *h)
             return;
         }
     }
-    go(h, HEADS_SEARCH, h->at + h->have / FATBIN_ALIGN * FATBIN_ALIGN);
+    go(h, IMAGE_HEADS_SEARCH, h->at + h->have / FATBIN_ALIGN * FATBIN_ALIGN);
 }
 
-static void end_container(struct heads *h)
+static void end_container(struct image_heads *h)
 {
-    go(h, HEADS_CONTAINER, aligned(h->end));
+    go(h, IMAGE_HEADS_CONTAINER, aligned(h->end));
 }
 
-static void take_container(struct heads *h)
+static void take_container(struct image_heads *h)
 {
     if (!looks_whole(h)) {
         search_on(h);
@@ -138,12 +138,12 @@ static void take_container(struct heads *h)
     record(h, h->at, h->buffer, FATBIN_HEADER);
     memcpy(entry, h->buffer + FATBIN_HEADER, sizeof entry);
     h->end = h->at + FATBIN_HEADER + gpu_u64(h->buffer + 8);
-    go(h, HEADS_ENTRY, h->at + FATBIN_HEADER);
+    go(h, IMAGE_HEADS_ENTRY, h->at + FATBIN_HEADER);
     memcpy(h->buffer, entry, sizeof entry); // it has come already
     h->have = sizeof entry;
 }
 
-static void take_entry(struct heads *h)
+static void take_entry(struct image_heads *h)
 {
     const unsigned char *p = h->buffer;
     uint64_t header = gpu_u32(p + 4), payload = gpu_u64(p + 8);
@@ -154,25 +154,25 @@ static void take_entry(struct heads *h)
     }
     uint64_t next = h->at + header + payload;
     if (gpu_u16(p) == FATBIN_LIST && header > FATBIN_ENTRY) {
-        h->lost |= header > HEADS_LIST_MAX;
+        h->lost |= header > IMAGE_HEADS_LIST_MAX;
         h->list = header - FATBIN_ENTRY;
-        go(h, HEADS_LIST, h->at + FATBIN_ENTRY);
+        go(h, IMAGE_HEADS_LIST, h->at + FATBIN_ENTRY);
         put_u64(h->buffer, next);
         return;
     }
-    go(h, HEADS_ENTRY, next);
+    go(h, IMAGE_HEADS_ENTRY, next);
 }
 
 /* The bytes that the state needs at `at`; 0: there can be none. */
-static size_t need(struct heads *h)
+static size_t need(struct image_heads *h)
 {
-    if (h->state == HEADS_ENTRY && h->end - h->at < FATBIN_ENTRY) {
+    if (h->state == IMAGE_HEADS_ENTRY && h->end - h->at < FATBIN_ENTRY) {
         return 0;
     }
-    return h->state == HEADS_ENTRY ? (size_t)FATBIN_ENTRY : (size_t)HEADS_NEED;
+    return h->state == IMAGE_HEADS_ENTRY ? (size_t)FATBIN_ENTRY : (size_t)IMAGE_HEADS_NEED;
 }
 
-static void take_list(struct heads *h, const unsigned char *bytes, size_t n)
+static void take_list(struct image_heads *h, const unsigned char *bytes, size_t n)
 {
     size_t step = n < RECORD_MAX ? n : RECORD_MAX;
     step = h->list < step ? (size_t)h->list : step;
@@ -180,7 +180,7 @@ static void take_list(struct heads *h, const unsigned char *bytes, size_t n)
     h->at += step;
     h->list -= step;
     if (h->list == 0) {
-        go(h, HEADS_ENTRY, gpu_u64(h->buffer));
+        go(h, IMAGE_HEADS_ENTRY, gpu_u64(h->buffer));
     }
 }
 
@@ -197,7 +197,7 @@ static bool in_batch(const unsigned char *p)
     return found;
 }
 
-static void search(struct heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
+static void search(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
 {
     size_t i = (size_t)(h->at - offset);
     while (i + BATCH * FATBIN_ALIGN <= n && !in_batch(bytes + i)) {
@@ -208,10 +208,10 @@ static void search(struct heads *h, const unsigned char *bytes, size_t n, uint64
             break;
         }
     }
-    go(h, i < n ? HEADS_CONTAINER : HEADS_SEARCH, offset + i);
+    go(h, i < n ? IMAGE_HEADS_CONTAINER : IMAGE_HEADS_SEARCH, offset + i);
 }
 
-static void collect(struct heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
+static void collect(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
 {
     size_t wanted = need(h);
     if (wanted == 0) {
@@ -226,7 +226,7 @@ static void collect(struct heads *h, const unsigned char *bytes, size_t n, uint6
         h->have += here;
     }
     if (h->have >= wanted) {
-        if (h->state == HEADS_ENTRY) {
+        if (h->state == IMAGE_HEADS_ENTRY) {
             take_entry(h);
         } else {
             take_container(h);
@@ -235,21 +235,21 @@ static void collect(struct heads *h, const unsigned char *bytes, size_t n, uint6
 }
 
 /* Whether there is something to do with the bytes up to `end`. */
-static bool goes_on(struct heads *h, uint64_t end)
+static bool goes_on(struct image_heads *h, uint64_t end)
 {
-    if (h->state == HEADS_SEARCH || h->state == HEADS_LIST) {
+    if (h->state == IMAGE_HEADS_SEARCH || h->state == IMAGE_HEADS_LIST) {
         return h->at < end;
     }
     size_t wanted = need(h);
     return h->have >= wanted || h->at + h->have < end;
 }
 
-void heads_take(struct heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
+void image_heads_take(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset)
 {
     while (goes_on(h, offset + n)) {
-        if (h->state == HEADS_SEARCH) {
+        if (h->state == IMAGE_HEADS_SEARCH) {
             search(h, bytes, n, offset);
-        } else if (h->state == HEADS_LIST) {
+        } else if (h->state == IMAGE_HEADS_LIST) {
             take_list(h, bytes + (h->at - offset), (size_t)(offset + n - h->at));
         } else {
             collect(h, bytes, n, offset);
@@ -257,9 +257,9 @@ void heads_take(struct heads *h, const unsigned char *bytes, size_t n, uint64_t 
     }
 }
 
-void heads_end(struct heads *h)
+void image_heads_end(struct image_heads *h)
 {
-    if (h->state != HEADS_SEARCH && h->state != HEADS_LIST && h->have) {
+    if (h->state != IMAGE_HEADS_SEARCH && h->state != IMAGE_HEADS_LIST && h->have) {
         record(h, h->at, h->buffer, h->have); // the file ends in it
     }
     pack(h);

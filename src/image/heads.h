@@ -15,29 +15,34 @@
 #include "base/arena.h"
 
 enum {
-    HEADS_NEED = 80,        // a container's header and the first entry's
-    HEADS_BLOCK = 16 << 10, // records are packed so many bytes at a time
-    HEADS_LIST_MAX = 64 << 10,
+    IMAGE_HEADS_NEED = 80,        // a container's header and the first entry's
+    IMAGE_HEADS_BLOCK = 16 << 10, // records are packed so many bytes at a time
+    IMAGE_HEADS_LIST_MAX = 64 << 10,
 };
 
 /* Records behind each other: u64 offset, u64 size, bytes. */
-struct heads_block {
+struct image_heads_block {
     uint64_t from, to; // what of the file they lie in
     const unsigned char *packed;
     uint32_t n, size; // packed and unpacked
 };
 
-enum heads_state { HEADS_SEARCH, HEADS_CONTAINER, HEADS_ENTRY, HEADS_LIST };
+enum image_heads_state {
+    IMAGE_HEADS_SEARCH,
+    IMAGE_HEADS_CONTAINER,
+    IMAGE_HEADS_ENTRY,
+    IMAGE_HEADS_LIST
+};
 
-struct heads {
+struct image_heads {
     uint64_t size; // of the file
     uint64_t at;   // the next byte of interest
     uint64_t end;  // of the container that `at` is in
     uint64_t list; // bytes of a list's members that are still to come
-    enum heads_state state;
+    enum image_heads_state state;
     size_t have; // bytes of `buffer`, which begins at `at`
-    unsigned char buffer[HEADS_NEED];
-    unsigned char block[HEADS_BLOCK]; // records that are not packed yet
+    unsigned char buffer[IMAGE_HEADS_NEED];
+    unsigned char block[IMAGE_HEADS_BLOCK]; // records that are not packed yet
     size_t n_block;
     uint64_t block_from, block_to;
     bool lost; // not everything that is read could be taken
@@ -45,17 +50,17 @@ struct heads {
     struct arena *arena;   // takes the packed blocks ...
     struct arena *scratch; // ... and their list
     uint64_t *room;        // bytes that they may still take
-    VEC(struct heads_block) blocks;
+    VEC(struct image_heads_block) blocks;
 };
 
 /* The next bytes, without a gap. */
-void heads_take(struct heads *h, const unsigned char *bytes, size_t n, uint64_t offset);
+void image_heads_take(struct image_heads *h, const unsigned char *bytes, size_t n, uint64_t offset);
 
 /* After the last: packs what is left. */
-void heads_end(struct heads *h);
+void image_heads_end(struct image_heads *h);
 
 /* Copies what of a block's records, unpacked, lies in [offset, offset + n) to its place in `to`. */
-void heads_copy(const unsigned char *records, size_t size, uint64_t offset, size_t n,
-                unsigned char *to);
+void image_heads_copy(const unsigned char *records, size_t size, uint64_t offset, size_t n,
+                      unsigned char *to);
 
 #endif

@@ -20,7 +20,7 @@ enum {
 struct member {
     const char *name, *link; // link: of a member that is a link to another
     const char *text;        // of a document in an archive that is compressed as a whole, or NULL
-    struct layer_place place;
+    struct image_layer_place place;
 };
 
 struct opening {
@@ -82,7 +82,7 @@ static int pass_over(struct opening *o, struct archive *ar, uint64_t size)
     int rc = 0, step = ARCHIVE_OK;
     while (rc == 0 && (step = archive_read_data_block(ar, &block, &n, &offset)) == ARCHIVE_OK) {
         uint64_t at = (uint64_t)archive_filter_bytes(ar, 0);
-        rc = outer_bound(at, at, size, o->err);
+        rc = image_outer_bound(at, at, size, o->err);
         if (o->im->layers.progress) {
             o->im->layers.progress(o->im->layers.progress_arg,
                                    (uint64_t)archive_filter_bytes(ar, -1), size);
@@ -171,7 +171,7 @@ static const struct member *member_named(struct opening *o, const char *name, in
 }
 
 /* A regular file of a layout; no link is followed. */
-static bool blob_of_layout(struct opening *o, const char *name, struct layer_place *ret)
+static bool blob_of_layout(struct opening *o, const char *name, struct image_layer_place *ret)
 {
     struct stat st;
     int fd = openat(o->im->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -182,12 +182,12 @@ static bool blob_of_layout(struct opening *o, const char *name, struct layer_pla
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         return false;
     }
-    *ret = (struct layer_place){.fd = fd, .size = (uint64_t)st.st_size, .ino = st.st_ino};
+    *ret = (struct image_layer_place){.fd = fd, .size = (uint64_t)st.st_size, .ino = st.st_ino};
     return true;
 }
 
 /* *ret_text: its text, where it has been read already. */
-static bool find_place(struct opening *o, const char *name, struct layer_place *ret,
+static bool find_place(struct opening *o, const char *name, struct image_layer_place *ret,
                        const char **ret_text)
 {
     const char *cleaned = clean(name);
@@ -208,7 +208,8 @@ static bool find_place(struct opening *o, const char *name, struct layer_place *
 
 /* ------------------------------------------------------------------ documents */
 
-static const char *text_of(struct opening *o, const struct layer_place *place, const char *name)
+static const char *text_of(struct opening *o, const struct image_layer_place *place,
+                           const char *name)
 {
     if (place->outer) {
         (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is no JSON",
@@ -225,12 +226,12 @@ static const char *text_of(struct opening *o, const struct layer_place *place, c
 
 /* The path of what a descriptor names, "sha256:HEX" -> "blobs/sha256/HEX", and its digest; NULL
  * with an error: it has none, or one that cannot be checked. */
-static const char *blob_of(struct opening *o, const json_t *descriptor, struct digest *ret)
+static const char *blob_of(struct opening *o, const json_t *descriptor, struct image_digest *ret)
 {
     const char *text = json_string_value(json_object_get(descriptor, "digest"));
     const char *colon = text ? strchr(text, ':') : NULL;
-    *ret = (struct digest){0};
-    if ((!o->wish->no_verify || !colon) && digest_parse(text, ret, o->err) < 0) {
+    *ret = (struct image_digest){0};
+    if ((!o->wish->no_verify || !colon) && image_digest_parse(text, ret, o->err) < 0) {
         return NULL;
     }
     ret->text = ret->text ? arena_strdup(o->a, ret->text) : NULL; // the document goes
@@ -239,11 +240,11 @@ static const char *blob_of(struct opening *o, const json_t *descriptor, struct d
 
 /* The digest that the name of a file promises: "blobs/sha256/HEX", and "HEX.json" and "HEX.tar" as
  * docker and podman save them. */
-static struct digest digest_of_name(struct opening *o, const char *name)
+static struct image_digest digest_of_name(struct opening *o, const char *name)
 {
     enum { HEX = 2 * SHA256_DIGEST_SIZE };
     static const char blobs[] = "blobs/";
-    struct digest d = {0};
+    struct image_digest d = {0};
     struct gm_err err; // what is no digest promises none
     struct str rest = str_of(starts_with(name, blobs) ? name + strlen(blobs) : ""),
                algorithm = str_cut(&rest, '/');
@@ -253,27 +254,27 @@ static struct digest digest_of_name(struct opening *o, const char *name)
     } else if (strspn(name, "0123456789abcdef") == HEX && name[HEX] == '.') {
         text = arena_printf(o->a, "sha256:%.*s", HEX, name);
     }
-    if (!text || o->wish->no_verify || digest_parse(text, &d, &err) < 0) {
-        return (struct digest){0};
+    if (!text || o->wish->no_verify || image_digest_parse(text, &d, &err) < 0) {
+        return (struct image_digest){0};
     }
     d.of_unpacked = !rest.n; // HEX.tar: layers are saved as they are unpacked
     return d;
 }
 
 static int check_text(struct opening *o, const char *text, size_t size, const char *name,
-                      const struct digest *digest)
+                      const struct image_digest *digest)
 {
-    struct digest_run run;
-    digest_begin(&run, digest);
-    digest_take(&run, text, size);
-    return digest_end(&run, o->a, name, o->err);
+    struct image_digest_run run;
+    image_digest_begin(&run, digest);
+    image_digest_take(&run, text, size);
+    return image_digest_end(&run, o->a, name, o->err);
 }
 
 /* The document of a member; NULL with an error: it is absent, too large, no JSON or not the one
  * that the digest is of. */
-static json_t *document(struct opening *o, const char *name, const struct digest *digest)
+static json_t *document(struct opening *o, const char *name, const struct image_digest *digest)
 {
-    struct layer_place place;
+    struct image_layer_place place;
     const char *text;
     json_error_t why;
     bool found = find_place(o, name, &place, &text);
@@ -296,7 +297,7 @@ static json_t *document(struct opening *o, const char *name, const struct digest
     return doc;
 }
 
-static const struct digest UNCHECKED = {0};
+static const struct image_digest UNCHECKED = {0};
 
 static void take_texts(struct arena *a, const json_t *list, image_texts *ret)
 {
@@ -337,7 +338,7 @@ int image_check_platform(const struct image *im, const struct image_wish *wish, 
                             str_printable(a, image_platform_text(a, &wish->platform)));
 }
 
-static int take_config(struct opening *o, const char *name, const struct digest *digest)
+static int take_config(struct opening *o, const char *name, const struct image_digest *digest)
 {
     json_t *doc = document(o, name, digest);
     if (!doc) {
@@ -349,9 +350,9 @@ static int take_config(struct opening *o, const char *name, const struct digest 
     return image_check_platform(o->im, o->wish, o->err);
 }
 
-static int take_layer(struct opening *o, const char *name, const struct digest *digest)
+static int take_layer(struct opening *o, const char *name, const struct image_digest *digest)
 {
-    struct layer_place place;
+    struct image_layer_place place;
     const char *text;
     if (o->im->layers.places.n >= LAYERS_MAX) {
         return gm_err_set(o->err, GM_ERR_LIMIT, "it has more than %d layers", LAYERS_MAX);
@@ -362,19 +363,20 @@ static int take_layer(struct opening *o, const char *name, const struct digest *
     }
     place.name = arena_strdup(o->a, name);
     place.digest = *digest;
-    return layers_add(&o->im->layers, &place, o->err);
+    return image_layers_add(&o->im->layers, &place, o->err);
 }
 
 /* ------------------------------------------------------------------ the two formats */
 
 /* Of a layer without a digest in its name the configuration has that of its content. */
-static int digest_of_saved(struct opening *o, const char *name, size_t number, struct digest *ret)
+static int digest_of_saved(struct opening *o, const char *name, size_t number,
+                           struct image_digest *ret)
 {
     *ret = digest_of_name(o, name);
     if (ret->algorithm || o->wish->no_verify || number >= o->diff_ids.n) {
         return 0;
     }
-    int rc = digest_parse(o->diff_ids.items[number], ret, o->err);
+    int rc = image_digest_parse(o->diff_ids.items[number], ret, o->err);
     ret->of_unpacked = true;
     return rc;
 }
@@ -390,7 +392,7 @@ static int read_saved_layers(struct opening *o, const json_t *layers)
     }
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const char *name = json_string_value(json_array_get(layers, i));
-        struct digest digest = {0};
+        struct image_digest digest = {0};
         name = name ? name : "(none)";
         rc = digest_of_saved(o, name, i, &digest);
         rc = rc < 0 ? rc : take_layer(o, name, &digest);
@@ -435,7 +437,7 @@ static int read_saved(struct opening *o, const json_t *manifest)
     if (!config) {
         return gm_err_set(o->err, GM_ERR_FORMAT, "its manifest names no configuration");
     }
-    struct digest digest = digest_of_name(o, config);
+    struct image_digest digest = digest_of_name(o, config);
     rc = take_config(o, config, &digest);
     return rc < 0 ? rc : read_saved_layers(o, json_object_get(entry, "Layers"));
 }
@@ -443,7 +445,7 @@ static int read_saved(struct opening *o, const json_t *manifest)
 static int read_manifest(struct opening *o, const json_t *doc)
 {
     const json_t *layers = json_object_get(doc, "layers");
-    struct digest digest;
+    struct image_digest digest;
     const char *name = blob_of(o, json_object_get(doc, "config"), &digest);
     int rc = name ? take_config(o, name, &digest) : o->err->code;
     for (size_t i = 0; o->im->layout && i < json_array_size(layers); i++) {
@@ -463,7 +465,7 @@ static int read_descriptors(struct opening *o, const json_t *const *list, size_t
 {
     VEC(const json_t *) inner = {0};
     const json_t *next = NULL;
-    struct digest digest;
+    struct image_digest digest;
     o->im->n_platforms = n > o->im->n_platforms ? n : o->im->n_platforms;
     int rc = image_manifest_choose(o->a, list, n, &o->wish->platform, &next, o->err);
     const char *name = rc == 0 ? blob_of(o, next, &digest) : NULL;
@@ -501,7 +503,7 @@ static int check_members(struct opening *o)
 
 static int read_image(struct opening *o)
 {
-    struct layer_place place;
+    struct image_layer_place place;
     const char *text;
     bool saved = find_place(o, "manifest.json", &place, &text);
     const char *name = saved ? "manifest.json" : "index.json";
@@ -607,7 +609,7 @@ int image_open(struct image *im, struct arena *a, const struct image_wish *wish,
     struct stat st;
     *im = (struct image){
         .arena = a, .path = wish->path, .fd = open(wish->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
-    layers_init(&im->layers, a);
+    image_layers_init(&im->layers, a);
     im->layers.progress = wish->progress;
     im->layers.progress_arg = wish->progress_arg;
     if (im->fd < 0 || fstat(im->fd, &st) < 0) {
@@ -619,21 +621,21 @@ int image_open(struct image *im, struct arena *a, const struct image_wish *wish,
     }
     if (!im->layout) {
         im->layers.to_read = (uint64_t)st.st_size;
-        im->outer = (struct outer){.fd = im->fd,
+        im->outer = (struct image_outer){.fd = im->fd,
                                    .size = (uint64_t)st.st_size,
                                    .progress = wish->progress,
                                    .progress_arg = wish->progress_arg};
     }
     int rc = im->layout ? 0 : list_members(&o);
     rc = rc < 0 ? rc : read_image(&o);
-    layers_added(&im->layers);
+    image_layers_added(&im->layers);
     return rc;
 }
 
 void image_close(struct image *im)
 {
-    layers_release(&im->layers);
-    outer_release(&im->outer);
+    image_layers_release(&im->layers);
+    image_outer_release(&im->outer);
     for (size_t i = 0; i < im->blobs.n; i++) {
         (void)close(im->blobs.items[i]); // nothing was written
     }

@@ -21,9 +21,9 @@ struct image {
     struct arena *arena;
     int fd;             // of the archive or layout, or -1
     bool layout;        // a folder
-    struct outer outer; // of an archive that is compressed as a whole
+    struct image_outer outer; // of an archive that is compressed as a whole
     VEC(int) blobs;     // open files of a layout
-    struct layers layers;
+    struct image_layers layers;
     const char *path;         // of the archive or layout
     size_t number, n_images;  // which of how many in it
     size_t n_platforms;       // for how many there is a manifest, as far as it was asked

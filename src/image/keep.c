@@ -24,21 +24,21 @@ enum {
 
 /* ------------------------------------------------------------------ pieces */
 
-void keep_init(struct keep *k, struct arena *a)
+void image_keep_init(struct image_keep *k, struct arena *a)
 {
-    *k = (struct keep){.arena = a, .heads_room = KEEP_HEADS_MAX};
+    *k = (struct image_keep){.arena = a, .image_heads_room = IMAGE_KEEP_HEADS_MAX};
 }
 
-static bool make_ready(struct keep *k)
+static bool make_ready(struct image_keep *k)
 {
     k->head = k->head ? k->head : malloc(HEAD_MAX);
     k->packer = k->packer ? k->packer : ZSTD_createCCtx();
     k->unpacker = k->unpacker ? k->unpacker : ZSTD_createDCtx();
-    k->piece = k->piece ? k->piece : malloc(KEEP_PIECE);
+    k->piece = k->piece ? k->piece : malloc(IMAGE_KEEP_PIECE);
     return k->head && k->packer && k->unpacker && k->piece;
 }
 
-void keep_end(struct keep *k)
+void image_keep_end(struct image_keep *k)
 {
     free(k->head);
     (void)ZSTD_freeCCtx(k->packer); // always 0
@@ -46,9 +46,9 @@ void keep_end(struct keep *k)
     k->packer = NULL;
 }
 
-void keep_release(struct keep *k)
+void image_keep_release(struct image_keep *k)
 {
-    keep_end(k);
+    image_keep_end(k);
     (void)ZSTD_freeDCtx(k->unpacker); // always 0
     free(k->piece);
     k->unpacker = NULL;
@@ -65,12 +65,12 @@ static bool all_zero(const unsigned char *p, size_t n)
 
 struct wanted {
     uint64_t from, to;
-    bool more; // counts as KEEP_MORE_MAX
+    bool more; // counts as IMAGE_KEEP_MORE_MAX
 };
 
 struct stream {
-    struct keep *k;
-    VEC(struct keep_piece) pieces;
+    struct image_keep *k;
+    VEC(struct image_keep_piece) pieces;
     struct arena scratch;
     uint64_t size;
     size_t head; // bytes in k->head
@@ -78,13 +78,13 @@ struct stream {
     size_t n_wanted;
     bool is_elf, dynamic_done;
     bool dropped; // something that is wanted found no room
-    struct heads heads;
+    struct image_heads heads;
     unsigned search;
     struct elf_image image; // of the beginning; its segments
     uint64_t dynamic_at;
     size_t dynamic_size, dynamic_n; // dynamic_n: so many bytes of it have come
     unsigned char *dynamic;
-    unsigned char piece[KEEP_PIECE]; // behind the beginning: the piece that comes
+    unsigned char piece[IMAGE_KEEP_PIECE]; // behind the beginning: the piece that comes
 };
 
 static void want(struct stream *s, uint64_t from, uint64_t n, bool more)
@@ -110,24 +110,27 @@ static const struct wanted *wants(const struct stream *s, uint64_t from, uint64_
 static void store(struct stream *s, uint64_t number, const unsigned char *bytes, size_t n,
                   bool more)
 {
-    struct keep *k = s->k;
-    unsigned char packed[KEEP_PIECE + 1024]; // ZSTD_compressBound() of a piece
+    struct image_keep *k = s->k;
+    unsigned char packed[IMAGE_KEEP_PIECE + 1024]; // ZSTD_compressBound() of a piece
     size_t size = 0;
     if (!all_zero(bytes, n)) {
         size = ZSTD_compressCCtx(k->packer, packed, sizeof packed, bytes, n, LEVEL);
     }
     uint64_t *held = more ? &k->more : &k->tables;
-    uint64_t room = (more ? (uint64_t)KEEP_MORE_MAX : (uint64_t)KEEP_TABLES_MAX) - *held;
-    if (ZSTD_isError(size) || size + sizeof(struct keep_piece) > room || number > UINT32_MAX) {
+    uint64_t room =
+        (more ? (uint64_t)IMAGE_KEEP_MORE_MAX : (uint64_t)IMAGE_KEEP_TABLES_MAX) - *held;
+    if (ZSTD_isError(size) || size + sizeof(struct image_keep_piece) > room ||
+        number > UINT32_MAX) {
         s->dropped = true; // it is then read again where it is wanted
         return;
     }
-    *held += size + sizeof(struct keep_piece);
+    *held += size + sizeof(struct image_keep_piece);
     unsigned char *copy = size ? arena_alloc(k->arena, size) : NULL;
     if (copy) {
         memcpy(copy, packed, size);
     }
-    VEC_PUSH(&s->scratch, &s->pieces, (struct keep_piece){(uint32_t)number, (uint32_t)size, copy});
+    VEC_PUSH(&s->scratch, &s->pieces,
+             (struct image_keep_piece){(uint32_t)number, (uint32_t)size, copy});
 }
 
 /* ------------------------------------------------------------------ what is wanted */
@@ -388,8 +391,8 @@ static void take_dynamic(struct stream *s, const unsigned char *bytes, size_t n,
 /* Bytes behind the beginning, which end with a piece at the latest. */
 static void take_behind(struct stream *s, const unsigned char *bytes, size_t n, uint64_t offset)
 {
-    uint64_t start = offset / KEEP_PIECE * KEEP_PIECE;
-    uint64_t end = start + KEEP_PIECE < s->size ? start + KEEP_PIECE : s->size;
+    uint64_t start = offset / IMAGE_KEEP_PIECE * IMAGE_KEEP_PIECE;
+    uint64_t end = start + IMAGE_KEEP_PIECE < s->size ? start + IMAGE_KEEP_PIECE : s->size;
     take_dynamic(s, bytes, n, offset);
     const struct wanted *w = wants(s, start, end);
     if (!w) {
@@ -397,7 +400,7 @@ static void take_behind(struct stream *s, const unsigned char *bytes, size_t n, 
     }
     memcpy(s->piece + (offset - start), bytes, n);
     if (offset + n == end) {
-        store(s, start / KEEP_PIECE, s->piece, (size_t)(end - start), w->more);
+        store(s, start / IMAGE_KEEP_PIECE, s->piece, (size_t)(end - start), w->more);
     }
 }
 
@@ -405,11 +408,11 @@ static void take_behind(struct stream *s, const unsigned char *bytes, size_t n, 
 static void store_head(struct stream *s)
 {
     size_t end = s->head;
-    for (size_t at = 0; at < end; at += KEEP_PIECE) {
-        size_t n = end - at < KEEP_PIECE ? end - at : KEEP_PIECE;
+    for (size_t at = 0; at < end; at += IMAGE_KEEP_PIECE) {
+        size_t n = end - at < IMAGE_KEEP_PIECE ? end - at : IMAGE_KEEP_PIECE;
         const struct wanted *w = wants(s, at, at + n);
         if (w) {
-            store(s, at / KEEP_PIECE, s->k->head + at, n, w->more);
+            store(s, at / IMAGE_KEEP_PIECE, s->k->head + at, n, w->more);
         }
     }
 }
@@ -457,12 +460,12 @@ static bool take_block(struct stream *s, const unsigned char *bytes, size_t n, u
             if (s->is_elf && s->head >= look) {
                 size_t from = s->head == look ? 0 : (size_t)offset; // what came before judging
                 take_dynamic(s, s->k->head + from, s->head - from, from);
-                heads_take(&s->heads, s->k->head + from, s->head - from, from);
+                image_heads_take(&s->heads, s->k->head + from, s->head - from, from);
             }
         } else {
-            step = least(n, KEEP_PIECE - offset % KEEP_PIECE);
+            step = least(n, IMAGE_KEEP_PIECE - offset % IMAGE_KEEP_PIECE);
             take_behind(s, bytes, step, offset);
-            heads_take(&s->heads, bytes, step, offset);
+            image_heads_take(&s->heads, bytes, step, offset);
         }
         bytes += step;
         offset += step;
@@ -472,7 +475,7 @@ static bool take_block(struct stream *s, const unsigned char *bytes, size_t n, u
 }
 
 /* 1: all of the file came; 0: it is not wanted. */
-static int read_all(struct stream *s, const char *path, const struct keep_source *from,
+static int read_all(struct stream *s, const char *path, const struct image_keep_source *from,
                     struct gm_err *err)
 {
     const void *bytes;
@@ -493,7 +496,7 @@ static int read_all(struct stream *s, const char *path, const struct keep_source
 
 /* ------------------------------------------------------------------ reading what is held */
 
-static const struct keep_piece *piece_at(const struct kept *f, uint64_t number)
+static const struct image_keep_piece *piece_at(const struct image_kept *f, uint64_t number)
 {
     size_t low = 0, high = f->n_pieces;
     while (low < high) {
@@ -508,7 +511,7 @@ static const struct keep_piece *piece_at(const struct kept *f, uint64_t number)
 }
 
 /* The bytes of a piece, in k->piece. */
-static bool unpack(struct keep *k, const struct keep_piece *piece, size_t n)
+static bool unpack(struct image_keep *k, const struct image_keep_piece *piece, size_t n)
 {
     if (k->last == piece) {
         return true;
@@ -516,23 +519,23 @@ static bool unpack(struct keep *k, const struct keep_piece *piece, size_t n)
     k->last = NULL;
     if (piece->n == 0) {
         memset(k->piece, 0, n);
-    } else if (ZSTD_decompressDCtx(k->unpacker, k->piece, KEEP_PIECE, piece->packed, piece->n) !=
-               n) {
+    } else if (ZSTD_decompressDCtx(k->unpacker, k->piece, IMAGE_KEEP_PIECE, piece->packed,
+                                   piece->n) != n) {
         return false;
     }
     k->last = piece;
     return true;
 }
 
-bool kept_read(const struct kept *f, uint64_t offset, size_t n, unsigned char *to)
+bool image_kept_read(const struct image_kept *f, uint64_t offset, size_t n, unsigned char *to)
 {
     if (offset > f->size || n > f->size - offset) {
         return false;
     }
     for (size_t done = 0, step; done < n; done += step) {
-        uint64_t at = offset + done, start = at / KEEP_PIECE * KEEP_PIECE;
-        const struct keep_piece *piece = piece_at(f, at / KEEP_PIECE);
-        size_t size = least(KEEP_PIECE, f->size - start);
+        uint64_t at = offset + done, start = at / IMAGE_KEEP_PIECE * IMAGE_KEEP_PIECE;
+        const struct image_keep_piece *piece = piece_at(f, at / IMAGE_KEEP_PIECE);
+        size_t size = least(IMAGE_KEEP_PIECE, f->size - start);
         step = least(n - done, start + size - at);
         if (!piece || (to && !unpack(f->by, piece, size))) {
             return false;
@@ -545,12 +548,12 @@ bool kept_read(const struct kept *f, uint64_t offset, size_t n, unsigned char *t
 }
 
 /* Headers of GPU code, over zeros. */
-static bool heads_of(const struct kept *f, uint64_t offset, size_t n, unsigned char *to)
+static bool heads_of(const struct image_kept *f, uint64_t offset, size_t n, unsigned char *to)
 {
-    struct keep *k = f->by;
+    struct image_keep *k = f->by;
     bool any = false;
     for (size_t i = 0; i < f->n_heads; i++) {
-        const struct heads_block *b = &f->heads[i];
+        const struct image_heads_block *b = &f->heads[i];
         if (b->from >= offset + n || b->to <= offset) {
             continue;
         }
@@ -563,24 +566,24 @@ static bool heads_of(const struct kept *f, uint64_t offset, size_t n, unsigned c
         any = true;
         if (k->last != b) {
             k->last = b;
-            if (ZSTD_decompressDCtx(k->unpacker, k->piece, KEEP_PIECE, b->packed, b->n) !=
+            if (ZSTD_decompressDCtx(k->unpacker, k->piece, IMAGE_KEEP_PIECE, b->packed, b->n) !=
                 b->size) {
                 k->last = NULL;
                 return false;
             }
         }
-        heads_copy(k->piece, b->size, offset, n, to);
+        image_heads_copy(k->piece, b->size, offset, n, to);
     }
     return any;
 }
 
-bool kept_gpu_code(const struct kept *f, uint64_t offset, size_t n, unsigned char *to)
+bool image_kept_gpu_code(const struct image_kept *f, uint64_t offset, size_t n, unsigned char *to)
 {
     bool any = false;
     for (size_t done = 0, step; done < n; done += step) {
-        uint64_t at = offset + done, next = (at / KEEP_PIECE + 1) * KEEP_PIECE;
+        uint64_t at = offset + done, next = (at / IMAGE_KEEP_PIECE + 1) * IMAGE_KEEP_PIECE;
         step = least(n - done, next - at);
-        any |= kept_read(f, at, step, to ? to + done : NULL) ||
+        any |= image_kept_read(f, at, step, to ? to + done : NULL) ||
                heads_of(f, at, step, to ? to + done : NULL);
     }
     return any;
@@ -590,22 +593,23 @@ bool kept_gpu_code(const struct kept *f, uint64_t offset, size_t n, unsigned cha
 
 static int by_number(const void *x, const void *y)
 {
-    const struct keep_piece *a = x, *b = y;
+    const struct image_keep_piece *a = x, *b = y;
     return (a->number > b->number) - (a->number < b->number);
 }
 
 /* The bytes of a file that are held, NULL: not all of them. */
-static const unsigned char *held(struct stream *s, const struct kept *f, uint64_t at, uint64_t n)
+static const unsigned char *held(struct stream *s, const struct image_kept *f, uint64_t at,
+                                 uint64_t n)
 {
     unsigned char *copy = n <= TABLE_MAX ? arena_alloc(&s->scratch, (size_t)n + 1) : NULL;
-    return copy && kept_read(f, at, (size_t)n, copy) ? copy : NULL;
+    return copy && image_kept_read(f, at, (size_t)n, copy) ? copy : NULL;
 }
 
 /*
  * Whether the reader of GPU code finds the sections in what is held, and no offload bundles for
  * AMD's devices among them, of which nothing is taken.
  */
-static bool tells_sections(struct stream *s, const struct kept *f)
+static bool tells_sections(struct stream *s, const struct image_kept *f)
 {
     static const char bundles[] = ".hip_fatbin";
     const struct elf_image *e = &s->image;
@@ -628,11 +632,11 @@ static bool tells_sections(struct stream *s, const struct kept *f)
     return text && !memmem(text, (size_t)size, bundles, sizeof bundles);
 }
 
-static void finish_heads(struct stream *s, struct kept *f)
+static void finish_heads(struct stream *s, struct image_kept *f)
 {
     enum { CUDA = 190, AMDGPU = 224 }; // e_machine of code for devices
-    heads_end(&s->heads);
-    struct heads_block *blocks = arena_array(s->k->arena, s->heads.blocks.n, sizeof *blocks);
+    image_heads_end(&s->heads);
+    struct image_heads_block *blocks = arena_array(s->k->arena, s->heads.blocks.n, sizeof *blocks);
     if (s->heads.blocks.n) {
         memcpy(blocks, s->heads.blocks.items, s->heads.blocks.n * sizeof *blocks);
     }
@@ -642,24 +646,25 @@ static void finish_heads(struct stream *s, struct kept *f)
                   s->image.machine != AMDGPU && tells_sections(s, f);
 }
 
-static struct kept *finished(struct stream *s)
+static struct image_kept *finished(struct stream *s)
 {
     if (s->pieces.n == 0) {
         return NULL;
     }
-    struct kept *f = arena_alloc(s->k->arena, sizeof *f);
-    struct keep_piece *pieces = arena_array(s->k->arena, s->pieces.n, sizeof *pieces);
+    struct image_kept *f = arena_alloc(s->k->arena, sizeof *f);
+    struct image_keep_piece *pieces = arena_array(s->k->arena, s->pieces.n, sizeof *pieces);
     memcpy(pieces, s->pieces.items, s->pieces.n * sizeof *pieces);
     qsort(pieces, s->pieces.n, sizeof *pieces, by_number);
-    *f = (struct kept){.by = s->k, .size = s->size, .pieces = pieces, .n_pieces = s->pieces.n};
+    *f = (struct image_kept){.by = s->k, .size = s->size, .pieces = pieces, .n_pieces = s->pieces.n};
     if (s->is_elf) {
         finish_heads(s, f);
     }
     return f;
 }
 
-int keep_file(struct keep *k, const char *path, uint64_t size, const struct keep_source *from,
-              struct kept **ret, struct gm_err *err)
+int image_keep_file(struct image_keep *k, const char *path, uint64_t size,
+                    const struct image_keep_source *from, struct image_kept **ret,
+                    struct gm_err *err)
 {
     *ret = NULL;
     if (size == 0) {
@@ -671,11 +676,11 @@ int keep_file(struct keep *k, const char *path, uint64_t size, const struct keep
     }
     *s = (struct stream){.k = k, .size = size};
     arena_init(&s->scratch, 0, NULL, NULL);
-    s->heads = (struct heads){.size = size,
+    s->heads = (struct image_heads){.size = size,
                               .packer = k->packer,
                               .arena = k->arena,
                               .scratch = &s->scratch,
-                              .room = &k->heads_room};
+                              .room = &k->image_heads_room};
     int rc = read_all(s, path, from, err);
     if (rc > 0) {
         store_head(s);

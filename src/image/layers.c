@@ -25,42 +25,43 @@ enum {
 
 /* ------------------------------------------------------------------ the index */
 
-static size_t slot_of(const struct layers *l, const struct layer_node *up, const char *name)
+static size_t slot_of(const struct image_layers *l, const struct image_layer_node *up,
+                      const char *name)
 {
     uint64_t h = str_hash(name, strlen(name)) ^ ((uint64_t)(uintptr_t)up * 0x9e3779b97f4a7c15u);
     return (h ^ h >> 29) & (l->cap - 1);
 }
 
 /* The child of this name, which may be a whiteout; NULL: there is none. */
-static struct layer_node *child(const struct layers *l, const struct layer_node *up,
-                                const char *name)
+static struct image_layer_node *child(const struct image_layers *l,
+                                      const struct image_layer_node *up, const char *name)
 {
-    struct layer_node *n = l->table[slot_of(l, up, name)];
+    struct image_layer_node *n = l->table[slot_of(l, up, name)];
     while (n && (n->up != up || strcmp(n->name, name) != 0)) {
         n = n->chain;
     }
     return n && !n->gone ? n : NULL;
 }
 
-struct layer_node *layers_child(const struct layers *l, const struct layer_node *up,
-                                const char *name)
+struct image_layer_node *layers_child(const struct image_layers *l,
+                                      const struct image_layer_node *up, const char *name)
 {
     return child(l, up, name);
 }
 
-static bool is_seen(const struct layer_node *n)
+static bool is_seen(const struct image_layer_node *n)
 {
     return !n->gone && !n->whiteout;
 }
 
-static void grow(struct layers *l)
+static void grow(struct image_layers *l)
 {
-    struct layer_node **old = l->table;
+    struct image_layer_node **old = l->table;
     size_t n = l->cap;
     l->cap = n ? n * 2 : 4096;
-    l->table = arena_array(l->arena, l->cap, sizeof(struct layer_node *));
+    l->table = arena_array(l->arena, l->cap, sizeof(struct image_layer_node *));
     for (size_t i = 0; i < n; i++) {
-        for (struct layer_node *k = old[i], *next; k; k = next) {
+        for (struct image_layer_node *k = old[i], *next; k; k = next) {
             size_t at = slot_of(l, k->up, k->name);
             next = k->chain;
             k->chain = l->table[at];
@@ -70,7 +71,7 @@ static void grow(struct layers *l)
 }
 
 /* Makes a node the first child of `up`. */
-static void hang(struct layers *l, struct layer_node *up, struct layer_node *n)
+static void hang(struct image_layers *l, struct image_layer_node *up, struct image_layer_node *n)
 {
     size_t at = slot_of(l, up, n->name);
     n->up = up;
@@ -81,9 +82,10 @@ static void hang(struct layers *l, struct layer_node *up, struct layer_node *n)
 }
 
 /* The child of this name, a new folder if there is none; what was removed comes back empty. */
-static struct layer_node *put(struct layers *l, struct layer_node *up, const char *name)
+static struct image_layer_node *put(struct image_layers *l, struct image_layer_node *up,
+                                    const char *name)
 {
-    struct layer_node *n = child(l, up, name);
+    struct image_layer_node *n = child(l, up, name);
     if (n) {
         return n;
     }
@@ -91,16 +93,16 @@ static struct layer_node *put(struct layers *l, struct layer_node *up, const cha
         grow(l);
     }
     n = arena_alloc(l->arena, sizeof *n);
-    *n = (struct layer_node){.name = arena_strdup(l->arena, name), .type = SNAP_DIR, .mode = 0755};
+    *n = (struct image_layer_node){.name = arena_strdup(l->arena, name), .type = SNAP_DIR, .mode = 0755};
     hang(l, up, n);
     l->n++;
     return n;
 }
 
 /* Takes a node out of the table of names; its parent's list is the caller's. */
-static void unchain(struct layers *l, const struct layer_node *n)
+static void unchain(struct image_layers *l, const struct image_layer_node *n)
 {
-    struct layer_node **at = &l->table[slot_of(l, n->up, n->name)];
+    struct image_layer_node **at = &l->table[slot_of(l, n->up, n->name)];
     while (*at != n) {
         at = &(*at)->chain;
     }
@@ -110,7 +112,7 @@ static void unchain(struct layers *l, const struct layer_node *n)
 /* ------------------------------------------------------------------ one layer over the others */
 
 /* Two folders become one, with what the upper one says of itself. */
-static void take_folder(struct layer_node *lower, const struct layer_node *upper)
+static void take_folder(struct image_layer_node *lower, const struct image_layer_node *upper)
 {
     lower->mode = upper->mode;
     lower->uid = upper->uid;
@@ -119,15 +121,16 @@ static void take_folder(struct layer_node *lower, const struct layer_node *upper
 
 /* Lays the content of the folder `upper` over `lower`. Nodes that are new move; their children
  * stay theirs, and whiteouts among them are not seen (is_seen()). */
-static void lay_over(struct layers *l, struct layer_node *lower, struct layer_node *upper)
+static void lay_over(struct image_layers *l, struct image_layer_node *lower,
+                     struct image_layer_node *upper)
 {
-    for (struct layer_node *n = upper->down, *next; n; n = next) {
+    for (struct image_layer_node *n = upper->down, *next; n; n = next) {
         next = n->next;
         unchain(l, n);
         if (n->gone) {
             continue;
         }
-        struct layer_node *old = child(l, lower, n->name);
+        struct image_layer_node *old = child(l, lower, n->name);
         if (old && old->type == SNAP_DIR && n->type == SNAP_DIR && !n->opaque) {
             l->n--;
             take_folder(old, n);
@@ -147,20 +150,21 @@ static void lay_over(struct layers *l, struct layer_node *lower, struct layer_no
 
 /* One entry's way through the layer that is read. */
 struct walk {
-    struct layers *l;
+    struct image_layers *l;
     struct arena scratch; // of one entry
-    struct layer_node *top;
+    struct image_layer_node *top;
     uint16_t layer;
     int links;     // that were followed
     bool dangling; // one led nowhere
     VEC(const char *) replaced; // folders with an entry, below one that a later entry replaced
 };
 
-static struct layer_node *descend(struct walk *w, struct layer_node *at, struct str path, bool make,
-                                  unsigned depth);
+static struct image_layer_node *descend(struct walk *w, struct image_layer_node *at,
+                                        struct str path, bool make, unsigned depth);
 
 /* Where a link leads to; NULL: nowhere, or to no folder. */
-static struct layer_node *follow(struct walk *w, struct layer_node *link, unsigned depth)
+static struct image_layer_node *follow(struct walk *w, struct image_layer_node *link,
+                                       unsigned depth)
 {
     struct str target = str_of(link->link);
     bool from_top = target.n && target.s[0] == '/';
@@ -170,8 +174,8 @@ static struct layer_node *follow(struct walk *w, struct layer_node *link, unsign
 
 /* The folder that a path leads to inside the layer, with `make` made where it is not there; NULL:
  * there is none, it leads through something that is no folder, or it is too deep. */
-static struct layer_node *descend(struct walk *w, struct layer_node *at, struct str path, bool make,
-                                  unsigned depth)
+static struct image_layer_node *descend(struct walk *w, struct image_layer_node *at,
+                                        struct str path, bool make, unsigned depth)
 {
     struct str rest = path;
     while (at && rest.n) {
@@ -187,7 +191,7 @@ static struct layer_node *descend(struct walk *w, struct layer_node *at, struct 
             continue;
         }
         const char *name = str_dup(&w->scratch, part);
-        struct layer_node *next = make ? put(w->l, at, name) : child(w->l, at, name);
+        struct image_layer_node *next = make ? put(w->l, at, name) : child(w->l, at, name);
         w->dangling |= !next;
         next = next && next->type == SNAP_LINK ? follow(w, next, depth) : next;
         at = next && next->type == SNAP_DIR ? next : NULL;
@@ -234,8 +238,8 @@ static struct clean_name clean_name(struct arena *a, const char *raw)
     return c;
 }
 
-static struct layer_node *find_below(const struct layers *l, struct layer_node *at,
-                                     const char *path)
+static struct image_layer_node *find_below(const struct image_layers *l,
+                                           struct image_layer_node *at, const char *path)
 {
     struct arena scratch;
     struct str rest = str_of(path);
@@ -248,7 +252,7 @@ static struct layer_node *find_below(const struct layers *l, struct layer_node *
     return at && is_seen(at) ? at : NULL;
 }
 
-struct layer_node *layers_find(const struct layers *l, const char *path)
+struct image_layer_node *image_layers_find(const struct image_layers *l, const char *path)
 {
     return find_below(l, l->root, path);
 }
@@ -288,7 +292,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct walk *w, const c
 
 static const char opaque_name[] = ".wh..wh..opq";
 
-static void take_whiteout(struct walk *w, struct layer_node *folder, const char *name)
+static void take_whiteout(struct walk *w, struct image_layer_node *folder, const char *name)
 {
     static const char prefix[] = ".wh.";
     if (strcmp(name, opaque_name) == 0) {
@@ -300,22 +304,22 @@ static void take_whiteout(struct walk *w, struct layer_node *folder, const char 
         refuse(w, "removes %s, which it has itself", str_printable(&w->scratch, hidden));
         return;
     }
-    struct layer_node *n = put(w->l, folder, hidden);
+    struct image_layer_node *n = put(w->l, folder, hidden);
     n->type = SNAP_CHAR;
     n->whiteout = true;
 }
 
 /* A hard link names an entry before it, of this layer. */
-static const struct layer_node *linked(struct walk *w, const char *raw)
+static const struct image_layer_node *linked(struct walk *w, const char *raw)
 {
     struct clean_name c = clean_name(&w->scratch, raw);
-    struct layer_node *up = *c.last ? descend(w, w->top, c.folder, false, 0) : NULL;
-    const struct layer_node *n = up ? child(w->l, up, c.last) : NULL;
+    struct image_layer_node *up = *c.last ? descend(w, w->top, c.folder, false, 0) : NULL;
+    const struct image_layer_node *n = up ? child(w->l, up, c.last) : NULL;
     return n && n->type != SNAP_DIR ? n : NULL;
 }
 
-static void take_content(struct walk *w, struct layer_node *n, struct archive_entry *e,
-                         struct layer_file *content)
+static void take_content(struct walk *w, struct image_layer_node *n, struct archive_entry *e,
+                         struct image_layer_file *content)
 {
     const char *link = archive_entry_symlink(e);
     n->type = (uint8_t)type_of(e);
@@ -333,9 +337,9 @@ static void take_content(struct walk *w, struct layer_node *n, struct archive_en
     n->gid = (gid_t)archive_entry_gid(e);
 }
 
-static void note_folders(struct walk *w, const struct layer_node *folder, const char *path)
+static void note_folders(struct walk *w, const struct image_layer_node *folder, const char *path)
 {
-    for (const struct layer_node *n = folder->down; n; n = n->next) {
+    for (const struct image_layer_node *n = folder->down; n; n = n->next) {
         const char *own = n->type == SNAP_DIR && !n->gone ? path_join(w->l->arena, path, n->name)
                                                           : NULL;
         if (own && n->named) {
@@ -353,7 +357,7 @@ static void check_replaced(struct walk *w)
     arena_init(&w->scratch, 0, NULL, NULL);
     for (size_t i = 0; i < w->replaced.n; i++) {
         struct clean_name c = clean_name(&w->scratch, w->replaced.items[i]);
-        const struct layer_node *up = descend(w, w->top, c.folder, false, 0);
+        const struct image_layer_node *up = descend(w, w->top, c.folder, false, 0);
         if (!up || !child(w->l, up, c.last)) {
             refuse(w, "has the folder %s, and then something else in its place",
                    str_printable(&w->scratch, w->replaced.items[i]));
@@ -365,17 +369,17 @@ static void check_replaced(struct walk *w)
 /* An entry on its way into the index. */
 struct entry {
     struct archive_entry *e;
-    struct layer_file *file; // NULL: it is no regular file
+    struct image_layer_file *file; // NULL: it is no regular file
     const char *shown;
     struct clean_name name;
-    struct layer_node *up; // where it comes
+    struct image_layer_node *up; // where it comes
     bool plain;            // its name is the place itself: no link led there, nothing climbs
 };
 
 /* Removes what an earlier entry has put there, unless both are folders. */
 static void make_way(struct walk *w, const struct entry *n, bool is_folder)
 {
-    struct layer_node *old = child(w->l, n->up, n->name.last);
+    struct image_layer_node *old = child(w->l, n->up, n->name.last);
     if (!old || (old->type == SNAP_DIR && is_folder)) {
         return;
     }
@@ -389,13 +393,13 @@ static void make_way(struct walk *w, const struct entry *n, bool is_folder)
 static void take_hard_link(struct walk *w, const struct entry *entry, const char *to)
 {
     make_way(w, entry, false);
-    const struct layer_node *from = linked(w, to);
+    const struct image_layer_node *from = linked(w, to);
     if (!from) {
         refuse(w, "has the hard link %s to %s, which is not in the same layer", entry->shown,
                str_printable(&w->scratch, to));
         return;
     }
-    struct layer_node *n = put(w->l, entry->up, entry->name.last), copy = *from;
+    struct image_layer_node *n = put(w->l, entry->up, entry->name.last), copy = *from;
     copy.up = n->up;
     copy.next = n->next;
     copy.chain = n->chain;
@@ -408,7 +412,7 @@ static void take_hard_link(struct walk *w, const struct entry *entry, const char
  * tar/storage: ErrDuplicatePath). A name that a link leads to is another name. */
 static bool is_second(struct walk *w, const struct entry *n)
 {
-    const struct layer_node *old = child(w->l, n->up, n->name.last);
+    const struct image_layer_node *old = child(w->l, n->up, n->name.last);
     return old && old->named && n->plain;
 }
 
@@ -423,7 +427,7 @@ static void place_entry(struct walk *w, const struct entry *entry)
         take_hard_link(w, entry, hard);
     } else {
         make_way(w, entry, type_of(entry->e) == SNAP_DIR);
-        struct layer_node *n = put(w->l, entry->up, entry->name.last);
+        struct image_layer_node *n = put(w->l, entry->up, entry->name.last);
         take_content(w, n, entry->e, entry->file);
         n->named = entry->plain;
     }
@@ -437,12 +441,12 @@ static bool is_idle(struct walk *w, const struct entry *n)
         return starts_with(n->name.last, ".wh.") && !w->dangling;
     }
     struct clean_name folder = clean_name(&w->scratch, str_dup(&w->scratch, n->name.folder));
-    const struct layer_node *up = descend(w, w->top, folder.folder, false, 0);
-    const struct layer_node *file = up ? child(w->l, up, folder.last) : NULL;
+    const struct image_layer_node *up = descend(w, w->top, folder.folder, false, 0);
+    const struct image_layer_node *file = up ? child(w->l, up, folder.last) : NULL;
     return file && file->type != SNAP_LINK;
 }
 
-static void take_entry(struct walk *w, struct archive_entry *e, struct layer_file *file)
+static void take_entry(struct walk *w, struct archive_entry *e, struct image_layer_file *file)
 {
     const char *raw = archive_entry_pathname(e) ? archive_entry_pathname(e) : "";
     struct entry n = {
@@ -467,11 +471,11 @@ static void take_entry(struct walk *w, struct archive_entry *e, struct layer_fil
 /* ------------------------------------------------------------------ reading a layer */
 
 struct source {
-    struct layers *l;
-    const struct layer_place *place;
+    struct image_layers *l;
+    const struct image_layer_place *place;
     uint64_t at;
     unsigned char *block;
-    struct digest_run digest; // where it is checked, nothing is skipped
+    struct image_digest_run digest; // where it is checked, nothing is skipped
 };
 
 /* The same where the archive is compressed as a whole. */
@@ -479,13 +483,13 @@ static la_ssize_t read_outer(struct archive *ar, struct source *s, uint64_t left
 {
     struct gm_err err;
     size_t n = 0;
-    if (left && outer_read(s->place->outer, s->place->offset + s->at, ret, &n, &err) < 0) {
+    if (left && image_outer_read(s->place->outer, s->place->offset + s->at, ret, &n, &err) < 0) {
         archive_set_error(ar, EIO, "%s", err.text);
         return -1;
     }
     n = n < left ? n : (size_t)left;
     s->at += n;
-    digest_take(&s->digest, *ret, n);
+    image_digest_take(&s->digest, *ret, n);
     return (la_ssize_t)n;
 }
 
@@ -500,7 +504,7 @@ static la_ssize_t read_feed(struct archive *ar, struct source *s, const void **r
     return (la_ssize_t)n;
 }
 
-static void tell_progress(struct layers *l, uint64_t n)
+static void tell_progress(struct image_layers *l, uint64_t n)
 {
     l->done += n;
     if (l->progress && l->to_read) {
@@ -529,7 +533,7 @@ static la_ssize_t read_block(struct archive *ar, void *arg, const void **ret)
     }
     s->at += (uint64_t)n;
     tell_progress(s->l, (uint64_t)n);
-    digest_take(&s->digest, s->block, (size_t)n);
+    image_digest_take(&s->digest, s->block, (size_t)n);
     *ret = s->block;
     return n;
 }
@@ -588,9 +592,9 @@ struct pass {
 
 static int account(struct pass *p, struct archive *ar, struct gm_err *err)
 {
-    struct layers *l = p->walk.l;
+    struct image_layers *l = p->walk.l;
     l->unpacked = p->before + (uint64_t)archive_filter_bytes(ar, 0);
-    return outer_bound(l->unpacked - l->pass_from, l->unpacked, l->packed, err);
+    return image_outer_bound(l->unpacked - l->pass_from, l->unpacked, l->packed, err);
 }
 
 /* The next bytes of an entry: 1; 0 at its end; an error. */
@@ -622,7 +626,7 @@ static int pass_over(struct pass *p, struct archive *ar, struct gm_err *err)
 
 static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
 {
-    struct layers *l = p->walk.l;
+    struct image_layers *l = p->walk.l;
     struct archive_entry *e;
     int rc = 0, step;
     p->before = l->unpacked;
@@ -646,7 +650,7 @@ static int run_pass(struct pass *p, struct archive *ar, struct gm_err *err)
 /* What lies behind the end of the archive counts as well; then the digest is known. */
 static int check_digest(struct source *s, struct archive *ar, struct gm_err *err)
 {
-    const struct digest *d = s->digest.wanted;
+    const struct image_digest *d = s->digest.wanted;
     const void *bytes;
     la_ssize_t n = 1;
     if (!d || (d->of_unpacked && archive_filter_code(ar, 0) != ARCHIVE_FILTER_NONE)) {
@@ -655,14 +659,14 @@ static int check_digest(struct source *s, struct archive *ar, struct gm_err *err
     while (n > 0) {
         n = read_block(ar, s, &bytes);
     }
-    return n < 0 ? broken(err, ar) : digest_end(&s->digest, s->l->arena, s->place->name, err);
+    return n < 0 ? broken(err, ar) : image_digest_end(&s->digest, s->l->arena, s->place->name, err);
 }
 
-static int read_layer(struct pass *p, const struct layer_place *place, const struct digest *digest,
-                      struct gm_err *err)
+static int read_layer(struct pass *p, const struct image_layer_place *place,
+                      const struct image_digest *digest, struct gm_err *err)
 {
     struct source s = {.l = p->walk.l, .place = place, .block = malloc(BLOCK)};
-    digest_begin(&s.digest, digest);
+    image_digest_begin(&s.digest, digest);
     struct archive *ar = s.block ? open_layer(&s, err) : NULL;
     int rc = ar ? 0 : s.block ? err->code : gm_err_set(err, GM_ERR_LIMIT, "out of memory");
     if (ar) {
@@ -679,7 +683,7 @@ static int read_layer(struct pass *p, const struct layer_place *place, const str
 
 /* ------------------------------------------------------------------ the first pass */
 
-static int keep_whole(struct layers *l, struct layer_file *f, struct archive *ar,
+static int keep_whole(struct image_layers *l, struct image_layer_file *f, struct archive *ar,
                       struct gm_err *err)
 {
     char *data = arena_alloc(l->snap.arena, (size_t)f->size + 1);
@@ -694,15 +698,15 @@ static int keep_whole(struct layers *l, struct layer_file *f, struct archive *ar
 
 static bool more_of_kept(const void *arg, uint64_t offset, size_t n, unsigned char *to)
 {
-    return kept_read(arg, offset, n, to);
+    return image_kept_read(arg, offset, n, to);
 }
 
 static bool gpu_code_of_kept(const void *arg, uint64_t offset, size_t n, unsigned char *to)
 {
-    return kept_gpu_code(arg, offset, n, to);
+    return image_kept_gpu_code(arg, offset, n, to);
 }
 
-static struct pages *pages_of(struct layers *l, const struct layer_file *f)
+static struct pages *pages_of(struct image_layers *l, const struct image_layer_file *f)
 {
     struct pages *p = arena_alloc(l->snap.arena, sizeof *p);
     p->size = (size_t)f->size;
@@ -741,7 +745,7 @@ static int read_ranges(struct pass *p, struct archive *ar, const struct pages *w
     return rc;
 }
 
-/* A file's bytes, for keep_file(). */
+/* A file's bytes, for image_keep_file(). */
 struct entry_source {
     struct pass *pass;
     struct archive *ar;
@@ -755,14 +759,14 @@ static int next_block(void *arg, const void **ret, size_t *ret_n, uint64_t *ret_
 }
 
 /* Of a compressed layer what nearly every check wants is kept at once. */
-static int keep_early(struct pass *p, struct layer_file *f, const char *path, struct archive *ar,
-                      struct gm_err *err)
+static int keep_early(struct pass *p, struct image_layer_file *f, const char *path,
+                      struct archive *ar, struct gm_err *err)
 {
-    struct layers *l = p->walk.l;
+    struct image_layers *l = p->walk.l;
     struct entry_source entry = {p, ar};
-    struct keep_source from = {next_block, &entry};
-    struct kept *kept = NULL;
-    int rc = keep_file(&l->keep, path, f->size, &from, &kept, err);
+    struct image_keep_source from = {next_block, &entry};
+    struct image_kept *kept = NULL;
+    int rc = image_keep_file(&l->keep, path, f->size, &from, &kept, err);
     if (kept) {
         f->held = arena_alloc(l->arena, sizeof *f->held);
         f->held->kept = kept;
@@ -773,15 +777,15 @@ static int keep_early(struct pass *p, struct layer_file *f, const char *path, st
 static int index_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
                        struct gm_err *err)
 {
-    struct layers *l = p->walk.l;
+    struct image_layers *l = p->walk.l;
     const char *path = archive_entry_pathname(e);
-    struct layer_file *file = NULL;
+    struct image_layer_file *file = NULL;
     int rc = 0;
     if (type_of(e) == SNAP_FILE && !archive_entry_hardlink(e)) {
-        const struct layer_place *place = &l->places.items[p->walk.layer];
+        const struct image_layer_place *place = &l->places.items[p->walk.layer];
         int64_t size = archive_entry_size(e);
         file = arena_alloc(l->arena, sizeof *file);
-        *file = (struct layer_file){
+        *file = (struct image_layer_file){
             .size = size > 0 ? (uint64_t)size : 0, .layer = p->walk.layer, .number = p->number};
         int64_t at = archive_filter_bytes(ar, 0);
         bool plain = !p->compressed && archive_entry_sparse_count(e) == 0 && at >= 0 &&
@@ -795,16 +799,16 @@ static int index_entry(struct pass *p, struct archive *ar, struct archive_entry 
     return rc;
 }
 
-void layers_added(struct layers *l)
+void image_layers_added(struct image_layers *l)
 {
-    keep_end(&l->keep);
+    image_keep_end(&l->keep);
 }
 
 /* The bytes of the archive that a layer brings: none where another layer is the same. */
-static uint64_t packed_bytes(const struct layers *l, const struct layer_place *place)
+static uint64_t packed_bytes(const struct image_layers *l, const struct image_layer_place *place)
 {
     for (size_t i = 0; i < l->places.n; i++) {
-        const struct layer_place *other = &l->places.items[i];
+        const struct image_layer_place *other = &l->places.items[i];
         if (place->outer || (other->ino == place->ino && other->offset == place->offset)) {
             return 0;
         }
@@ -812,12 +816,12 @@ static uint64_t packed_bytes(const struct layers *l, const struct layer_place *p
     return place->outer ? place->outer->size : place->size;
 }
 
-int layers_read(struct layers *l, const struct layer_place *place, struct layer_node *ret_top,
-                struct gm_err *err)
+int layers_read(struct image_layers *l, const struct image_layer_place *place,
+                struct image_layer_node *ret_top, struct gm_err *err)
 {
     l->packed += packed_bytes(l, place);
     VEC_PUSH(l->arena, &l->places, *place);
-    *ret_top = (struct layer_node){.name = "", .type = SNAP_DIR};
+    *ret_top = (struct image_layer_node){.name = "", .type = SNAP_DIR};
     struct pass p = {.walk = {.l = l, .top = ret_top, .layer = (uint16_t)(l->places.n - 1)},
                      .each = index_entry};
     int rc = read_layer(&p, place, &place->digest, err);
@@ -827,9 +831,10 @@ int layers_read(struct layers *l, const struct layer_place *place, struct layer_
     return rc;
 }
 
-int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err)
+int image_layers_add(struct image_layers *l, const struct image_layer_place *place,
+                     struct gm_err *err)
 {
-    struct layer_node top;
+    struct image_layer_node top;
     int rc = layers_read(l, place, &top, err);
     if (rc == 0) {
         lay_over(l, l->root, &top);
@@ -841,7 +846,8 @@ int layers_add(struct layers *l, const struct layer_place *place, struct gm_err 
 
 /* Whether the folder hides what earlier layers have in it. Where attributes cannot be read it
  * counts as not hiding, as it does for an engine without the right to. */
-static bool is_opaque(const struct layer_place *place, const char *path, struct arena *scratch)
+static bool is_opaque(const struct image_layer_place *place, const char *path,
+                      struct arena *scratch)
 {
     static const char *const names[] = {"trusted.overlay.opaque", "user.overlay.opaque"};
     const char *top = place->root->is_host ? "" : place->root->path;
@@ -855,17 +861,17 @@ static bool is_opaque(const struct layer_place *place, const char *path, struct 
     return false;
 }
 
-static struct layer_file *file_of_folder(struct walk *w, const char *path, uint64_t size)
+static struct image_layer_file *file_of_folder(struct walk *w, const char *path, uint64_t size)
 {
-    struct layer_file *f = arena_alloc(w->l->arena, sizeof *f);
-    *f = (struct layer_file){
+    struct image_layer_file *f = arena_alloc(w->l->arena, sizeof *f);
+    *f = (struct image_layer_file){
         .size = size, .layer = w->layer, .in_place = true, .path = arena_strdup(w->l->arena, path)};
     return f;
 }
 
 /* One name of a layer's folder as the entry of an archive would be. Its whiteouts come as what they
  * are: character devices without a number. */
-static void take_name(struct walk *w, const struct layer_place *place, const char *path,
+static void take_name(struct walk *w, const struct image_layer_place *place, const char *path,
                       const struct stat *st, struct archive_entry *e)
 {
     char *link = NULL;
@@ -878,7 +884,7 @@ static void take_name(struct walk *w, const struct layer_place *place, const cha
         archive_entry_set_symlink(e, link);
     }
     take_entry(w, e, S_ISREG(st->st_mode) ? file_of_folder(w, path, (uint64_t)st->st_size) : NULL);
-    struct layer_node *n = S_ISDIR(st->st_mode) ? find_below(w->l, w->top, path) : NULL;
+    struct image_layer_node *n = S_ISDIR(st->st_mode) ? find_below(w->l, w->top, path) : NULL;
     if (n) {
         n->opaque = is_opaque(place, path, &w->scratch);
     }
@@ -886,7 +892,7 @@ static void take_name(struct walk *w, const struct layer_place *place, const cha
 
 struct folder_walk {
     struct walk walk;
-    const struct layer_place *place;
+    const struct image_layer_place *place;
     struct archive_entry *entry;
     uint32_t n;
     struct gm_err *err;
@@ -894,7 +900,7 @@ struct folder_walk {
 
 static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
 {
-    struct layers *l = f->walk.l;
+    struct image_layers *l = f->walk.l;
     struct arena names_arena;
     struct root_dir names;
     int rc = 0;
@@ -922,11 +928,12 @@ static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
     return rc;
 }
 
-int layers_read_folder(struct layers *l, struct root *r, const char *folder,
-                       struct layer_node *ret_top, struct gm_err *err)
+int layers_read_folder(struct image_layers *l, struct root *r, const char *folder,
+                       struct image_layer_node *ret_top, struct gm_err *err)
 {
-    VEC_PUSH(l->arena, &l->places, (struct layer_place){.root = r, .folder = folder, .fd = -1});
-    *ret_top = (struct layer_node){.name = "", .type = SNAP_DIR};
+    VEC_PUSH(l->arena, &l->places,
+             (struct image_layer_place){.root = r, .folder = folder, .fd = -1});
+    *ret_top = (struct image_layer_node){.name = "", .type = SNAP_DIR};
     struct folder_walk f = {.walk = {.l = l, .top = ret_top, .layer = (uint16_t)(l->places.n - 1)},
                             .place = &l->places.items[l->places.n - 1],
                             .entry = archive_entry_new(),
@@ -939,9 +946,10 @@ int layers_read_folder(struct layers *l, struct root *r, const char *folder,
     return rc;
 }
 
-int layers_add_folder(struct layers *l, struct root *r, const char *folder, struct gm_err *err)
+int image_layers_add_folder(struct image_layers *l, struct root *r, const char *folder,
+                            struct gm_err *err)
 {
-    struct layer_node top;
+    struct image_layer_node top;
     int rc = layers_read_folder(l, r, folder, &top, err);
     if (rc == 0) {
         lay_over(l, l->root, &top);
@@ -953,7 +961,7 @@ int layers_add_folder(struct layers *l, struct root *r, const char *folder, stru
 
 typedef VEC(struct pages_range) layer_ranges;
 
-static void drop_ranges(struct layer_file *f)
+static void drop_ranges(struct image_layer_file *f)
 {
     struct pages *p = f->held->pages;
     for (size_t i = 0; i < p->n_ranges; i++) {
@@ -963,8 +971,8 @@ static void drop_ranges(struct layer_file *f)
 }
 
 /* Appends the range of the pages from `first` to `end`, which holds nothing yet. */
-static bool add_range(struct layers *l, struct layer_file *f, layer_ranges *ranges, uint64_t first,
-                      uint64_t end)
+static bool add_range(struct image_layers *l, struct image_layer_file *f, layer_ranges *ranges,
+                      uint64_t first, uint64_t end)
 {
     size_t unit = pages_unit();
     uint64_t last = end * unit < f->size ? end * unit : f->size;
@@ -977,18 +985,19 @@ static bool add_range(struct layers *l, struct layer_file *f, layer_ranges *rang
     return bytes != NULL;
 }
 
-static bool is_kept(const struct layer_file *f, uint64_t page)
+static bool is_kept(const struct image_layer_file *f, uint64_t page)
 {
     uint64_t at = page * pages_unit(), left = f->size - at;
     return f->held->kept &&
-           kept_read(f->held->kept, at, left < pages_unit() ? (size_t)left : pages_unit(), NULL);
+           image_kept_read(f->held->kept, at, left < pages_unit() ? (size_t)left : pages_unit(),
+                           NULL);
 }
 
 /* The wanted pages of a large file, and a window behind each, become ranges. */
-static int keep_pages(struct pass *pass, struct layer_file *f, struct archive *ar,
+static int keep_pages(struct pass *pass, struct image_layer_file *f, struct archive *ar,
                       struct gm_err *err)
 {
-    struct layers *l = pass->walk.l;
+    struct image_layers *l = pass->walk.l;
     struct pages *p = f->held->pages;
     layer_ranges ranges = {0};
     size_t unit = pages_unit(), left = 0; // left: of the window
@@ -1014,29 +1023,29 @@ static int keep_pages(struct pass *pass, struct layer_file *f, struct archive *a
 static int fetch_entry(struct pass *p, struct archive *ar, struct archive_entry *e,
                        struct gm_err *err)
 {
-    struct layers *l = p->walk.l;
+    struct image_layers *l = p->walk.l;
     (void)e;
     if (p->next >= l->wanted.n || l->wanted.items[p->next]->layer != p->walk.layer ||
         l->wanted.items[p->next]->number != p->number) {
         return 0;
     }
-    struct layer_file *f = l->wanted.items[p->next++];
+    struct image_layer_file *f = l->wanted.items[p->next++];
     p->done = p->next >= l->wanted.n || l->wanted.items[p->next]->layer != p->walk.layer;
     return f->held->all_wanted ? keep_whole(l, f, ar, err) : keep_pages(p, f, ar, err);
 }
 
 static int by_place(const void *x, const void *y)
 {
-    const struct layer_file *const *a = x, *const *b = y;
+    const struct image_layer_file *const *a = x, *const *b = y;
     return (*a)->layer != (*b)->layer     ? ((*a)->layer < (*b)->layer ? -1 : 1)
            : (*a)->number != (*b)->number ? ((*a)->number < (*b)->number ? -1 : 1)
                                           : 0;
 }
 
-bool layers_want_more(struct layers *l)
+bool image_layers_want_more(struct image_layers *l)
 {
     for (size_t i = 0; i < l->paged.n; i++) {
-        struct layer_file *f = l->paged.items[i];
+        struct image_layer_file *f = l->paged.items[i];
         if (f->held->pages->missing && !f->wanted) {
             f->wanted = true;
             VEC_PUSH(l->arena, &l->wanted, f);
@@ -1046,7 +1055,7 @@ bool layers_want_more(struct layers *l)
 }
 
 /* The next pass begins. */
-static void begin_pass(struct layers *l)
+static void begin_pass(struct image_layers *l)
 {
     l->pass_from = l->unpacked;
     l->done = l->to_read = 0;
@@ -1057,7 +1066,7 @@ static void begin_pass(struct layers *l)
     }
 }
 
-int layers_fetch(struct layers *l, struct gm_err *err)
+int image_layers_fetch(struct image_layers *l, struct gm_err *err)
 {
     int rc = 0;
     qsort(l->wanted.items, l->wanted.n, sizeof *l->wanted.items, by_place);
@@ -1086,9 +1095,10 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const struct snap_name *)x)->name, ((const struct snap_name *)y)->name);
 }
 
-static void fill_folder(struct layers *l, struct snap_node *n, const struct layer_node *dir)
+static void fill_folder(struct image_layers *l, struct snap_node *n,
+                        const struct image_layer_node *dir)
 {
-    for (const struct layer_node *k = dir->down; k; k = k->next) {
+    for (const struct image_layer_node *k = dir->down; k; k = k->next) {
         if (is_seen(k)) {
             VEC_PUSH(l->snap.arena, &n->names, (struct snap_name){.name = k->name});
         }
@@ -1111,7 +1121,8 @@ static void fill_answers(struct snap_node *n)
     n->capabilities = 0;
 }
 
-static void fill_by_type(struct layers *l, struct snap_node *n, const struct layer_node *from)
+static void fill_by_type(struct image_layers *l, struct snap_node *n,
+                         const struct image_layer_node *from)
 {
     switch (n->type) {
     case SNAP_DIR:
@@ -1138,8 +1149,8 @@ static void fill_by_type(struct layers *l, struct snap_node *n, const struct lay
 
 static bool fill(void *arg, struct snap *s, const char *path)
 {
-    struct layers *l = arg;
-    const struct layer_node *from = layers_find(l, path);
+    struct image_layers *l = arg;
+    const struct image_layer_node *from = image_layers_find(l, path);
     struct snap_node *n = snap_put(s, arena_strdup(s->arena, path));
     n->error = from ? 0 : -ENOENT;
     if (!from) {
@@ -1157,11 +1168,11 @@ static bool fill(void *arg, struct snap *s, const char *path)
 }
 
 /* The bytes of a file in a layer that is not compressed; NULL: they cannot be had. */
-static const char *in_place(struct layers *l, const struct layer_file *f)
+static const char *in_place(struct image_layers *l, const struct image_layer_file *f)
 {
-    struct layer_place *place = &l->places.items[f->layer];
+    struct image_layer_place *place = &l->places.items[f->layer];
     if (place->root) {
-        struct layer_map m = {NULL, 0};
+        struct image_layer_map m = {NULL, 0};
         struct stat st;
         const char *path = path_join(l->arena, place->folder, f->path);
         if (root_map(place->root, path, &m.data, &m.size, &st) < 0 || m.size != f->size) {
@@ -1182,7 +1193,7 @@ static const char *in_place(struct layers *l, const struct layer_file *f)
     return place->base + (f->offset - place->offset);
 }
 
-static void want(struct layers *l, struct layer_file *f)
+static void want(struct image_layers *l, struct image_layer_file *f)
 {
     if (!f->wanted) {
         f->wanted = true;
@@ -1192,17 +1203,18 @@ static void want(struct layers *l, struct layer_file *f)
 
 /* The first bytes of a file, or all, if they are held; copied, because a further pass holds others.
  */
-static bool give_head(struct layers *l, struct layer_file *f, struct snap_node *n, size_t first)
+static bool give_head(struct image_layers *l, struct image_layer_file *f, struct snap_node *n,
+                      size_t first)
 {
     const struct pages *p = f->held->pages;
     const struct pages_range *head = p && p->n_ranges ? &p->ranges[0] : NULL;
     size_t size = f->size < first ? (size_t)f->size : first;
-    bool kept = f->held->kept && kept_read(f->held->kept, 0, size, NULL);
+    bool kept = f->held->kept && image_kept_read(f->held->kept, 0, size, NULL);
     if (!kept && (!head || head->offset != 0 || head->n < size)) {
         return false;
     }
     unsigned char *copy = arena_alloc(l->snap.arena, size + 1);
-    if (!kept || !kept_read(f->held->kept, 0, size, copy)) {
+    if (!kept || !image_kept_read(f->held->kept, 0, size, copy)) {
         memcpy(copy, head->bytes, size);
     }
     n->data = (struct str){(const char *)copy, size};
@@ -1212,7 +1224,7 @@ static bool give_head(struct layers *l, struct layer_file *f, struct snap_node *
 }
 
 /* What gpu_code_read() looks at in a file of a compressed layer, if that is held. */
-static bool give_gpu_code(struct layers *l, struct layer_file *f, struct snap_node *n)
+static bool give_gpu_code(struct image_layers *l, struct image_layer_file *f, struct snap_node *n)
 {
     if (!f->held->kept || !f->held->kept->gpu_code) {
         return false;
@@ -1232,9 +1244,9 @@ static void content(void *arg, struct snap *s, struct snap_node *n, size_t first
                     enum snap_content what)
 {
     bool map = what != SNAP_FIRST;
-    struct layers *l = arg;
-    const struct layer_node *from = layers_find(l, n->path);
-    struct layer_file *f = from && from->type == SNAP_FILE ? from->file : NULL;
+    struct image_layers *l = arg;
+    const struct image_layer_node *from = image_layers_find(l, n->path);
+    struct image_layer_file *f = from && from->type == SNAP_FILE ? from->file : NULL;
     const char *bytes = f && f->in_place && f->size ? in_place(l, f) : NULL;
     if (!f || (f->size && f->in_place && !bytes)) {
         return;
@@ -1263,20 +1275,20 @@ static void content(void *arg, struct snap *s, struct snap_node *n, size_t first
     (void)s;
 }
 
-void layers_init(struct layers *l, struct arena *a)
+void image_layers_init(struct image_layers *l, struct arena *a)
 {
-    *l = (struct layers){.arena = a};
+    *l = (struct image_layers){.arena = a};
     grow(l);
     l->root = arena_alloc(a, sizeof *l->root);
-    *l->root = (struct layer_node){.name = "", .type = SNAP_DIR, .mode = 0755};
+    *l->root = (struct image_layer_node){.name = "", .type = SNAP_DIR, .mode = 0755};
     snap_init(&l->snap, a);
-    keep_init(&l->keep, a);
+    image_keep_init(&l->keep, a);
     l->snap.source = (struct snap_source){fill, content, l};
 }
 
-void layers_release(struct layers *l)
+void image_layers_release(struct image_layers *l)
 {
-    keep_release(&l->keep);
+    image_keep_release(&l->keep);
     for (size_t i = 0; i < l->maps.n; i++) {
         (void)munmap((void *)(uintptr_t)l->maps.items[i].data, l->maps.items[i].size); // our own
     }
@@ -1284,7 +1296,7 @@ void layers_release(struct layers *l)
         drop_ranges(l->paged.items[i]);
     }
     for (size_t i = 0; i < l->places.n; i++) {
-        struct layer_place *p = &l->places.items[i];
+        struct image_layer_place *p = &l->places.items[i];
         size_t skip = (size_t)(p->offset % pages_unit());
         if (p->base) {
             (void)munmap((void *)(uintptr_t)(p->base - skip), (size_t)p->size + skip); // our own

@@ -29,30 +29,30 @@ struct layer_feed {
 };
 
 /* Where a layer lies: a part of a file, or a folder of an engine's storage. */
-struct layer_place {
+struct image_layer_place {
     struct root *root; // NULL: a part of the file `fd`; else `folder` below it
     const char *folder;
     int fd;
-    struct outer *outer;   // the part is one of this archive's, and not of the file
+    struct image_outer *outer;   // the part is one of this archive's, and not of the file
     uint64_t offset, size; // bytes
     const struct layer_feed *feed; // NULL, or where the bytes come from instead of `fd`
     ino_t ino;             // of a file of its own, else 0
     const char *base;      // its mapping, once something in it was read
     const char *name;      // of the file that a wrong digest is reported of
-    struct digest digest;  // checked in the first pass
+    struct image_digest digest;  // checked in the first pass
 };
 
-struct layer_file;
+struct image_layer_file;
 
 /* One entry of a layer, or a folder that none names. Images have some hundred thousand. While a
  * layer is read its nodes hang on a top of their own. */
-struct layer_node {
-    struct layer_node *up, *down, *next; // first child, next sibling
-    struct layer_node *chain;            // of the table of names
+struct image_layer_node {
+    struct image_layer_node *up, *down, *next; // first child, next sibling
+    struct image_layer_node *chain;            // of the table of names
     const char *name;
     union {
         const char *link;        // SNAP_LINK
-        struct layer_file *file; // SNAP_FILE; shared by hard links
+        struct image_layer_file *file; // SNAP_FILE; shared by hard links
         struct {
             unsigned major, minor; // SNAP_CHAR, SNAP_BLOCK
         };
@@ -68,43 +68,43 @@ struct layer_node {
 };
 
 /* What is held of a file in a compressed layer. */
-struct layer_held {
+struct image_layer_held {
     bool read;       // `data` holds all of it
     bool all_wanted; // not only pages
     struct str data;
-    struct kept *kept;   // from the first pass, or NULL
+    struct image_kept *kept;   // from the first pass, or NULL
     struct pages *pages; // what was asked of it, and the parts that are held
 };
 
 /* The content of a regular file. */
-struct layer_file {
+struct image_layer_file {
     uint64_t size;
     union {
         uint64_t offset;  // of its content in the archive, in a layer that is not compressed
         const char *path; // in the layer's folder
     };
-    struct layer_held *held;
+    struct image_layer_held *held;
     uint32_t number; // of its entry in the layer: how a further pass finds it
     uint16_t layer;
     bool in_place; // `offset` or `path` is known
     bool wanted;   // in a further pass
 };
 
-struct layer_map {
+struct image_layer_map {
     const void *data;
     size_t size;
 };
 
-struct layers {
+struct image_layers {
     struct arena *arena;
-    struct layer_node *root;
-    struct layer_node **table;
+    struct image_layer_node *root;
+    struct image_layer_node **table;
     size_t n, cap;
-    VEC(struct layer_place) places;
-    VEC(struct layer_file *) wanted; // in a further pass
-    VEC(struct layer_file *) paged;  // of which parts are held
-    VEC(struct layer_map) maps;      // of files of folders
-    struct keep keep;                // of compressed layers
+    VEC(struct image_layer_place) places;
+    VEC(struct image_layer_file *) wanted; // in a further pass
+    VEC(struct image_layer_file *) paged;  // of which parts are held
+    VEC(struct image_layer_map) maps;      // of files of folders
+    struct image_keep keep;                // of compressed layers
     size_t n_outside;                // entries that name a place outside the file system ...
     size_t n_refused;                // ... and those that engines cannot unpack
     size_t n_unnamed;                // entries whose name cannot be read in this locale
@@ -119,40 +119,41 @@ struct layers {
 };
 
 /* Both the index and what is held live in the arena. */
-void layers_init(struct layers *l, struct arena *a);
-void layers_release(struct layers *l);
+void image_layers_init(struct image_layers *l, struct arena *a);
+void image_layers_release(struct image_layers *l);
 
 /* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one, or has
  * another digest;
  * GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image does. */
-int layers_add(struct layers *l, const struct layer_place *place, struct gm_err *err) GM_CHECK;
+int image_layers_add(struct image_layers *l, const struct image_layer_place *place,
+                     struct gm_err *err) GM_CHECK;
 
 /* After the last layer: gives back what only reading them needs. */
-void layers_added(struct layers *l);
+void image_layers_added(struct image_layers *l);
 
 /* The same of the folder with a layer's files, as overlay file systems keep it (Documentation/
  * filesystems/overlayfs.rst of the kernel: "whiteouts and opaque directories"). `r` and `folder`
  * must outlive the layers. GM_ERR_LOOK: it cannot be read. */
-int layers_add_folder(struct layers *l, struct root *r, const char *folder,
-                      struct gm_err *err) GM_CHECK;
+int image_layers_add_folder(struct image_layers *l, struct root *r, const char *folder,
+                            struct gm_err *err) GM_CHECK;
 
 /* The same two without the layers before: *ret_top becomes the top of what the layer alone comes to,
  * whiteouts included. It must not move while the layers are in use. */
-int layers_read(struct layers *l, const struct layer_place *place, struct layer_node *ret_top,
-                struct gm_err *err) GM_CHECK;
-int layers_read_folder(struct layers *l, struct root *r, const char *folder,
-                       struct layer_node *ret_top, struct gm_err *err) GM_CHECK;
+int layers_read(struct image_layers *l, const struct image_layer_place *place,
+                struct image_layer_node *ret_top, struct gm_err *err) GM_CHECK;
+int layers_read_folder(struct image_layers *l, struct root *r, const char *folder,
+                       struct image_layer_node *ret_top, struct gm_err *err) GM_CHECK;
 
 /* A child of a node of such a top, or NULL. */
-struct layer_node *layers_child(const struct layers *l, const struct layer_node *up,
-                                const char *name);
+struct image_layer_node *layers_child(const struct image_layers *l,
+                                      const struct image_layer_node *up, const char *name);
 
 /* After something has read through `snap`: whether it lacked content, so that its answers do not
- * count. Then layers_fetch() reads the layers again in which it lies, and keeps it. */
-bool layers_want_more(struct layers *l);
-int layers_fetch(struct layers *l, struct gm_err *err) GM_CHECK;
+ * count. Then image_layers_fetch() reads the layers again in which it lies, and keeps it. */
+bool image_layers_want_more(struct image_layers *l);
+int image_layers_fetch(struct image_layers *l, struct gm_err *err) GM_CHECK;
 
 /* The entry of a path, links in its folder part not followed; NULL: there is none. */
-struct layer_node *layers_find(const struct layers *l, const char *path);
+struct image_layer_node *image_layers_find(const struct image_layers *l, const char *path);
 
 #endif

@@ -10,7 +10,7 @@ static const uint64_t UNPACKED_MAX = (uint64_t)256 << 30;
 static const uint64_t FREE_BYTES = (uint64_t)4 << 30;
 enum { BLOCK = 256 << 10, TIMES = 50 };
 
-int outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed, struct gm_err *err)
+int image_outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed, struct gm_err *err)
 {
     if (in_all > UNPACKED_MAX) {
         return gm_err_set(err, GM_ERR_LIMIT, "it unpacks to more than %u GiB",
@@ -24,13 +24,13 @@ int outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed, struct gm_e
                : 0;
 }
 
-static int broken(const struct outer *o, struct gm_err *err)
+static int broken(const struct image_outer *o, struct gm_err *err)
 {
     const char *why = o->ar ? archive_error_string(o->ar) : NULL;
     return gm_err_set(err, GM_ERR_FORMAT, "the archive is damaged: %s", why ? why : "no memory");
 }
 
-void outer_release(struct outer *o)
+void image_outer_release(struct image_outer *o)
 {
     if (o->ar) {
         (void)archive_read_free(o->ar); // what it says after reading does not matter
@@ -40,10 +40,10 @@ void outer_release(struct outer *o)
     o->n = 0;
 }
 
-static int begin(struct outer *o, struct gm_err *err)
+static int begin(struct image_outer *o, struct gm_err *err)
 {
     struct archive_entry *e;
-    outer_release(o);
+    image_outer_release(o);
     if (lseek(o->fd, 0, SEEK_SET) < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "the image: %s", strerror(errno));
     }
@@ -62,7 +62,7 @@ static int begin(struct outer *o, struct gm_err *err)
 }
 
 /* The block behind the last; n is 0 at the end. */
-static int step(struct outer *o, struct gm_err *err)
+static int step(struct image_outer *o, struct gm_err *err)
 {
     const void *block = NULL;
     size_t n = 0;
@@ -78,11 +78,11 @@ static int step(struct outer *o, struct gm_err *err)
     if (o->progress) {
         o->progress(o->progress_arg, (uint64_t)archive_filter_bytes(o->ar, -1), o->size);
     }
-    return outer_bound(o->at + o->n, o->unpacked, o->size, err);
+    return image_outer_bound(o->at + o->n, o->unpacked, o->size, err);
 }
 
-int outer_read(struct outer *o, uint64_t offset, const void **ret, size_t *ret_n,
-               struct gm_err *err)
+int image_outer_read(struct image_outer *o, uint64_t offset, const void **ret, size_t *ret_n,
+                     struct gm_err *err)
 {
     int rc = 0;
     if (!o->ar || offset < o->at) {

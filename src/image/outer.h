@@ -14,7 +14,7 @@
 
 struct archive;
 
-struct outer {
+struct image_outer {
     int fd;             // of the archive; belongs to the caller
     uint64_t size;      // of the file
     struct archive *ar; // NULL: not begun
@@ -29,13 +29,14 @@ struct outer {
 /* What unpacking may come to: GM_ERR_LIMIT for more than 256 GiB `in_all`, and for more than 4 GiB
  * and 50 times the `packed` bytes that `unpacked` came from. Programs and libraries come nowhere
  * near; zeros come to 1000 times their size from gzip, and to 30000 times from zstd. */
-int outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed, struct gm_err *err) GM_CHECK;
+int image_outer_bound(uint64_t unpacked, uint64_t in_all, uint64_t packed,
+                      struct gm_err *err) GM_CHECK;
 
 /* The next bytes from `offset` on: *ret_n of them (0: the archive ends there), which are valid
  * until the next call. GM_ERR_FORMAT: it is damaged. GM_ERR_LIMIT: it unpacks to more than any
  * image. */
-int outer_read(struct outer *o, uint64_t offset, const void **ret, size_t *ret_n,
-               struct gm_err *err) GM_CHECK;
-void outer_release(struct outer *o);
+int image_outer_read(struct image_outer *o, uint64_t offset, const void **ret, size_t *ret_n,
+                     struct gm_err *err) GM_CHECK;
+void image_outer_release(struct image_outer *o);
 
 #endif

@@ -28,8 +28,8 @@ struct split {
     struct arena *arena;  // of the layer
     const char *folder;
     struct arena scratch; // of one line
-    struct digest digest;
-    struct digest_run run;
+    struct image_digest digest;
+    struct image_digest_run run;
     gzFile from;
     char *line;
     unsigned char *block;
@@ -202,7 +202,7 @@ static bool next_bytes(void *arg, const void **ret, size_t *ret_n)
     if (!goes_on(s) || !spend(s, n)) {
         return false;
     }
-    digest_take(&s->run, *ret, n);
+    image_digest_take(&s->run, *ret, n);
     s->at += n;
     *ret_n = n;
     return true;
@@ -212,7 +212,7 @@ static bool next_bytes(void *arg, const void **ret, size_t *ret_n)
 
 struct comparison {
     struct split *split;
-    struct layers archive, own; // a layer each, by itself
+    struct image_layers archive, own; // a layer each, by itself
     struct arena scratch;       // of one node
 };
 
@@ -252,7 +252,8 @@ static int by_offset(const void *key, const void *item)
 }
 
 /* Whether the content that the archive has there is that of the folder's file. */
-static bool comes_from_file(struct comparison *c, const struct layer_file *f, const char *path)
+static bool comes_from_file(struct comparison *c, const struct image_layer_file *f,
+                            const char *path)
 {
     const struct split *s = c->split;
     const struct split_part *part =
@@ -262,8 +263,8 @@ static bool comes_from_file(struct comparison *c, const struct layer_file *f, co
     return part && part->size == f->size && is_same_file(c, part->name, path);
 }
 
-static void compare_files(struct comparison *c, const struct layer_file *archive,
-                          const struct layer_file *own, const char *path)
+static void compare_files(struct comparison *c, const struct image_layer_file *archive,
+                          const struct image_layer_file *own, const char *path)
 {
     if (archive->size != own->size) {
         set_changed(c->split, path, "has another size");
@@ -275,8 +276,8 @@ static void compare_files(struct comparison *c, const struct layer_file *archive
 }
 
 /* Two nodes of a name; *path* is below the folder. */
-static void compare_nodes(struct comparison *c, const struct layer_node *archive,
-                          const struct layer_node *own, const char *path)
+static void compare_nodes(struct comparison *c, const struct image_layer_node *archive,
+                          const struct image_layer_node *own, const char *path)
 {
     bool is_content = archive->type == SNAP_FILE || archive->type == SNAP_LINK ||
                       own->type == SNAP_FILE || own->type == SNAP_LINK;
@@ -299,10 +300,10 @@ static void compare_nodes(struct comparison *c, const struct layer_node *archive
 }
 
 /* What the folder has and the archive does not. */
-static void find_added(struct comparison *c, const struct layer_node *archive,
-                       const struct layer_node *own, const char *path)
+static void find_added(struct comparison *c, const struct image_layer_node *archive,
+                       const struct image_layer_node *own, const char *path)
 {
-    for (const struct layer_node *n = own->down; n && goes_on(c->split); n = n->next) {
+    for (const struct image_layer_node *n = own->down; n && goes_on(c->split); n = n->next) {
         if (!n->gone && !layers_child(&c->archive, archive, n->name)) {
             const char *name = *path ? path_join(&c->scratch, path, n->name) : n->name;
             if (n->type == SNAP_FILE || n->type == SNAP_LINK) {
@@ -314,14 +315,14 @@ static void find_added(struct comparison *c, const struct layer_node *archive,
     }
 }
 
-static void compare_folders(struct comparison *c, const struct layer_node *archive,
-                            const struct layer_node *own, const char *path)
+static void compare_folders(struct comparison *c, const struct image_layer_node *archive,
+                            const struct image_layer_node *own, const char *path)
 {
     struct arena names;
     arena_init(&names, 0, NULL, NULL);
-    for (const struct layer_node *n = archive->down; n && goes_on(c->split); n = n->next) {
+    for (const struct image_layer_node *n = archive->down; n && goes_on(c->split); n = n->next) {
         const char *name = *path ? path_join(&names, path, n->name) : n->name;
-        const struct layer_node *same = layers_child(&c->own, own, n->name);
+        const struct image_layer_node *same = layers_child(&c->own, own, n->name);
         arena_init(&c->scratch, 0, NULL, NULL);
         if (!n->gone && !same) {
             set_doubt(c, name, "is not in the layer's folder");
@@ -349,7 +350,7 @@ static void finish_archive(struct split *s)
     if (goes_on(s)) {
         struct arena a;
         arena_init(&a, 0, NULL, NULL);
-        s->rc = digest_end(&s->run, &a, s->folder, s->err);
+        s->rc = image_digest_end(&s->run, &a, s->folder, s->err);
         arena_release(&a);
     }
 }
@@ -357,12 +358,12 @@ static void finish_archive(struct split *s)
 static void compare_layer(struct split *s)
 {
     struct comparison c = {.split = s};
-    struct layer_node archive, own;
+    struct image_layer_node archive, own;
     struct gm_err err;
     const struct layer_feed feed = {next_bytes, s};
-    const struct layer_place place = {.fd = -1, .size = SPLIT_BYTES_MAX, .feed = &feed};
-    layers_init(&c.archive, s->arena);
-    layers_init(&c.own, s->arena);
+    const struct image_layer_place place = {.fd = -1, .size = IMAGE_SPLIT_BYTES_MAX, .feed = &feed};
+    image_layers_init(&c.archive, s->arena);
+    image_layers_init(&c.own, s->arena);
     int rc = layers_read(&c.archive, &place, &archive, &err);
     finish_archive(s);
     if (goes_on(s) && (rc < 0 || c.archive.n_refused || c.archive.n_unnamed)) {
@@ -374,8 +375,8 @@ static void compare_layer(struct split *s)
     if (goes_on(s)) {
         compare_folders(&c, &archive, &own, "");
     }
-    layers_release(&c.archive);
-    layers_release(&c.own);
+    image_layers_release(&c.archive);
+    image_layers_release(&c.own);
 }
 
 static int check_record(struct split *s)
@@ -383,7 +384,7 @@ static int check_record(struct split *s)
     s->line = malloc(LINE_MAX_BYTES);
     s->block = malloc(BLOCK);
     arena_init(&s->scratch, 0, NULL, NULL);
-    digest_begin(&s->run, &s->digest);
+    image_digest_begin(&s->run, &s->digest);
     if (s->line && s->block) {
         compare_layer(s);
     } else {
@@ -396,13 +397,13 @@ static int check_record(struct split *s)
     return s->rc;
 }
 
-int split_check(struct root *r, struct arena *a, const struct split_layer *layer, uint64_t *left,
-                const char **ret_why, struct gm_err *err)
+int image_split_check(struct root *r, struct arena *a, const struct image_split_layer *layer,
+                      uint64_t *left, const char **ret_why, struct gm_err *err)
 {
     struct arena own; // two trees, which nobody needs afterwards
     struct split s = {
         .root = r, .arena = &own, .folder = layer->folder, .fd = -1, .left = left, .err = err};
-    int rc = digest_parse(layer->digest, &s.digest, err);
+    int rc = image_digest_parse(layer->digest, &s.digest, err);
     *ret_why = NULL;
     if (rc < 0) {
         return rc;

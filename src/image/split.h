@@ -19,16 +19,16 @@
 
 /* A layer: its files, what the engine keeps of its archive (compressed), and the archive's digest
  * ("sha256:HEX"). */
-struct split_layer {
+struct image_split_layer {
     const char *folder, *record, *digest;
 };
 
-#define SPLIT_BYTES_MAX ((uint64_t)64 << 30) // of all layers of an image
+#define IMAGE_SPLIT_BYTES_MAX ((uint64_t)64 << 30) // of all layers of an image
 
 /* `left`: how many bytes may still be read, which is lessened. *ret_why: why the layer could not be
  * checked, or NULL; it lives in `a`. GM_ERR_FORMAT: its files do not come to the digest, one is
  * missing or of another size, or it has a file or link that the archive does not have. */
-int split_check(struct root *r, struct arena *a, const struct split_layer *layer, uint64_t *left,
-                const char **ret_why, struct gm_err *err) GM_CHECK;
+int image_split_check(struct root *r, struct arena *a, const struct image_split_layer *layer,
+                      uint64_t *left, const char **ret_why, struct gm_err *err) GM_CHECK;
 
 #endif

@@ -48,10 +48,10 @@ static const char *text_at(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-static int check_layer(struct search *s, size_t number, const struct split_layer *x)
+static int check_layer(struct search *s, size_t number, const struct image_split_layer *x)
 {
     const char *why = "its digest is not known";
-    int rc = x->digest ? split_check(s->root, s->a, x, &s->left, &why, s->err) : 0;
+    int rc = x->digest ? image_split_check(s->root, s->a, x, &s->left, &why, s->err) : 0;
     if (rc == 0 && why) {
         struct image_unverified one = {number, why};
         VEC_PUSH(s->a, &s->im->unverified, one);
@@ -59,13 +59,13 @@ static int check_layer(struct search *s, size_t number, const struct split_layer
     return rc;
 }
 
-static int add_folders(struct search *s, const struct split_layer *layers, size_t n)
+static int add_folders(struct search *s, const struct image_split_layer *layers, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = s->no_verify ? 0 : check_layer(s, i + 1, &layers[i]);
         rc = rc < 0 ? rc
-                    : layers_add_folder(&s->im->layers, s->root, layers[i].folder, s->err);
+                    : image_layers_add_folder(&s->im->layers, s->root, layers[i].folder, s->err);
     }
     return rc;
 }
@@ -75,16 +75,16 @@ static int add_folders(struct search *s, const struct split_layer *layers, size_
 static int take_config(struct search *s, const char *path, const char *id, json_t **ret)
 {
     const char *wanted = arena_printf(s->a, "sha256:%s", id);
-    struct digest digest;
-    struct digest_run run;
+    struct image_digest digest;
+    struct image_digest_run run;
     struct str text = {0};
     int rc = root_read(s->root, s->a, path, JSON_MAX, &text) == 0 && !s->no_verify
-                 ? digest_parse(wanted, &digest, s->err)
+                 ? image_digest_parse(wanted, &digest, s->err)
                  : 1;
     if (rc == 0) {
-        digest_begin(&run, &digest);
-        digest_take(&run, text.s, text.n);
-        rc = digest_end(&run, s->a, path, s->err);
+        image_digest_begin(&run, &digest);
+        image_digest_take(&run, text.s, text.n);
+        rc = image_digest_end(&run, s->a, path, s->err);
     }
     *ret = rc >= 0 && text.n ? json_loadb(text.s, text.n, 0, NULL) : NULL;
     image_take_config(s->im, *ret);
@@ -142,16 +142,16 @@ static const json_t *layer_of(const json_t *layers, const char *id)
     return NULL;
 }
 
-static struct split_layer podman_layer(struct search *s, const char *storage, const char *id)
+static struct image_split_layer podman_layer(struct search *s, const char *storage, const char *id)
 {
-    return (struct split_layer){
+    return (struct image_split_layer){
         .folder = arena_printf(s->a, "%s/overlay/%s/diff", storage, id),
         .record = arena_printf(s->a, "%s/overlay-layers/%s.tar-split.gz", storage, id),
     };
 }
 
 /* Only the digests of the configuration count, which the image's id stands for. */
-static void take_diff_ids(struct search *s, struct split_layer *layers, size_t n,
+static void take_diff_ids(struct search *s, struct image_split_layer *layers, size_t n,
                           const json_t *config)
 {
     const json_t *diffs = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
@@ -164,7 +164,7 @@ static void take_diff_ids(struct search *s, struct split_layer *layers, size_t n
 static int open_podman(struct search *s, const char *storage, const json_t *image)
 {
     const char *id = text_at(image, "id") ? text_at(image, "id") : "";
-    struct split_layer stored[CHAIN_MAX];
+    struct image_split_layer stored[CHAIN_MAX];
     json_t *layers = read_json(s, arena_printf(s->a, "%s/overlay-layers/layers.json", storage));
     json_t *config;
     size_t n = CHAIN_MAX;
@@ -236,7 +236,7 @@ static const char *docker_layer(struct search *s, const char *top, const struct 
 
 static int open_docker(struct search *s, const char *storage, const char *top, const char *id)
 {
-    struct split_layer stored[CHAIN_MAX];
+    struct image_split_layer stored[CHAIN_MAX];
     const char *parent = NULL;
     struct root_dir names = {0};
     json_t *config;
@@ -253,7 +253,7 @@ static int open_docker(struct search *s, const char *storage, const char *top, c
         const char *entry = arena_printf(s->a, "%s/layerdb/sha256/%s", top, parent ? parent : "");
         const char *cache = parent ? read_word(s, path_join(s->a, entry, "cache-id")) : NULL;
         whole = cache != NULL;
-        stored[n++] = (struct split_layer){
+        stored[n++] = (struct image_split_layer){
             .folder = arena_printf(s->a, "%s/overlay2/%s/diff", storage, cache ? cache : ""),
             .record = path_join(s->a, entry, "tar-split.json.gz"),
             .digest = diff ? arena_strdup(s->a, diff) : NULL,
@@ -311,9 +311,9 @@ static const char *containerd_words(struct search *s)
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
                       const char *name, bool no_verify, struct gm_err *err)
 {
-    struct search s = {im, a, r, name, no_verify, err, SPLIT_BYTES_MAX};
+    struct search s = {im, a, r, name, no_verify, err, IMAGE_SPLIT_BYTES_MAX};
     *im = (struct image){.arena = a, .fd = -1};
-    layers_init(&im->layers, a);
+    image_layers_init(&im->layers, a);
     im->engine = "podman";
     int found = try_podman(&s, "/var/lib/containers/storage");
     if (found == 0 && home) {

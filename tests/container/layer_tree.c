@@ -51,26 +51,27 @@ static void print_folder(struct root *r, struct arena *a, const char *folder)
     }
 }
 
-static int add(struct layers *l, struct root *host, const char *path, struct gm_err *err)
+static int add(struct image_layers *l, struct root *host, const char *path, struct gm_err *err)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s cannot be opened", path);
     }
-    struct layer_place place = {.fd = fd, .size = (uint64_t)st.st_size, .ino = st.st_ino};
-    return S_ISDIR(st.st_mode) ? layers_add_folder(l, host, path, err) : layers_add(l, &place, err);
+    struct image_layer_place place = {.fd = fd, .size = (uint64_t)st.st_size, .ino = st.st_ino};
+    return S_ISDIR(st.st_mode) ? image_layers_add_folder(l, host, path, err)
+                               : image_layers_add(l, &place, err);
 }
 
 int main(int argc, char **argv)
 {
     struct arena a;
     struct gm_err err;
-    struct layers layers;
+    struct image_layers layers;
     struct root host = ROOT_EMPTY, root = ROOT_EMPTY;
     arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
     int rc = root_open(&host, "/", &err);
-    layers_init(&layers, &a);
+    image_layers_init(&layers, &a);
     for (int i = 1; rc == 0 && i < argc; i++) {
         rc = add(&layers, &host, argv[i], &err);
     }
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
     }
     root_replay(&root, &layers.snap, "image");
     print_folder(&root, &a, "/");
-    layers_release(&layers);
+    image_layers_release(&layers);
     root_close(&host);
     arena_release(&a);
     return 0;

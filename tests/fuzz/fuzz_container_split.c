@@ -53,7 +53,7 @@ static bool make_world(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct split_layer layer = {
+    static const struct image_split_layer layer = {
         "/diff", "/record",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"};
     struct root root = ROOT_EMPTY;
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *why;
     arena_init(&a, 0, NULL, NULL);
     if (make_world() && write_file("record", data, size) && root_open(&root, folder, &err) == 0) {
-        (void)!split_check(&root, &a, &layer, &left, &why, &err);
+        (void)!image_split_check(&root, &a, &layer, &left, &why, &err);
     }
     root_close(&root);
     arena_release(&a);
