@@ -15,12 +15,12 @@ static bool is_plain(const char *text, bool slashes)
     return starts && !text[n] && n <= LENGTH_MAX && (slashes || !strchr(text, '/'));
 }
 
-bool ctr_is_plain_path(const char *path)
+bool cdi_is_plain_path(const char *path)
 {
     return is_plain(path, true);
 }
 
-bool ctr_is_plain_name(const char *name)
+bool cdi_is_plain_name(const char *name)
 {
     return is_plain(name, false);
 }
@@ -63,7 +63,7 @@ static void add_node(json_t *edits, const struct host_node *n, bool with_group)
 static void add_mount(json_t *edits, const char *from, const char *to, json_t *options)
 {
     json_t *mount = json_object();
-    if (!ctr_is_plain_path(from) || !ctr_is_plain_path(to)) {
+    if (!cdi_is_plain_path(from) || !cdi_is_plain_path(to)) {
         json_decref(mount);
         json_decref(options);
         return;

@@ -69,10 +69,10 @@ char *cdi_text(struct arena *a, const struct cdi_spec *s);
 bool cdi_is_ours(struct str text);
 
 /* Where the forms of `container` mount what an image lacks. */
-#define CTR_LIBRARY_FOLDER "/opt/gpumend/lib"
+#define CDI_LIBRARY_FOLDER "/opt/gpumend/lib"
 
 /* An absolute path, or a name, that no engine, shell or document takes apart. */
-bool ctr_is_plain_path(const char *path);
-bool ctr_is_plain_name(const char *name);
+bool cdi_is_plain_path(const char *path);
+bool cdi_is_plain_name(const char *name);
 
 #endif

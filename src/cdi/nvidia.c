@@ -350,7 +350,7 @@ static void add_gpu(struct nvidia *n, const struct host_gpu *g, size_t index)
 {
     const char *names[] = {arena_printf(n->b->arena, "%zu", index),
                            g->uuid.state == HOST_YES && str_glob("GPU-*", g->uuid.value) &&
-                                   ctr_is_plain_path(arena_printf(n->b->arena, "/%s", g->uuid.value))
+                                   cdi_is_plain_path(arena_printf(n->b->arena, "/%s", g->uuid.value))
                                ? g->uuid.value
                                : NULL};
     for (size_t k = 0; k < 2 && names[k]; k++) {

@@ -6,7 +6,7 @@
 /* Nothing of an image lies there; the other is where `container` forms mount what an image
  * lacks, and comes behind it so that those commands still work with LD_LIBRARY_PATH replaced. */
 static const char driver_folder[] = HOST_DRIVER_FOLDER;
-static const char lacks_folder[] = CTR_LIBRARY_FOLDER;
+static const char lacks_folder[] = CDI_LIBRARY_FOLDER;
 
 /* The folders that the loaders of both families of distributions search without ld.so.cache. */
 static const char *usual_folder(const struct host *h, size_t i)
@@ -129,7 +129,7 @@ void cdi_place_link(struct cdi_place *p, const char *real, const char *name, con
 
 void cdi_place_symlink(struct cdi_place *p, const char *real, const char *target, const char *link)
 {
-    if (!ctr_is_plain_path(link) || !str_is_seen(target)) {
+    if (!cdi_is_plain_path(link) || !str_is_seen(target)) {
         return;
     }
     if (p->hook) {

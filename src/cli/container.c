@@ -43,14 +43,14 @@ struct container {
     const char *words[2]; // IMAGE and TARGET, or one of them
     size_t n_words;
     bool report;
-    struct container_cdi cdi;
-    enum ctr_format format;
-    struct container_image image;
+    struct cli_container_cdi cdi;
+    enum container_format format;
+    struct cli_container_image image;
     const char *gpus, *model; // as given, or NULL
     struct root host;
-    struct ctr_pick pick;
+    struct container_pick pick;
     struct gm_err err; // of the last judge(); code 0: none
-    struct ctr_settings settings;
+    struct container_settings settings;
 };
 
 static int take_option(void *command, int id, const char *value)
@@ -114,9 +114,9 @@ static int pick_best(struct container *c, struct container_seen *seen, struct gm
         .variables = {.env = seen->t->asked.env, .n_env = seen->t->asked.n_env}};
     int rc = choose_best(m, &seen->report, &wanted, &choice, err);
     if (rc == 0) {
-        ctr_pick_one(m->host, m->arena, choice.chosen ? choice.chosen->gpu : NULL,
-                     arena_printf(m->arena, "Chosen as gpumend choose does: %s", choice.reason),
-                     &c->pick);
+        container_pick_one(
+            m->host, m->arena, choice.chosen ? choice.chosen->gpu : NULL,
+            arena_printf(m->arena, "Chosen as gpumend choose does: %s", choice.reason), &c->pick);
     }
     return rc;
 }
@@ -127,7 +127,8 @@ static int pick(struct container *c, struct container_seen *seen, struct gm_err 
     if (c->gpus && strcmp(c->gpus, "best") == 0) {
         return pick_best(c, seen, err);
     }
-    return ctr_pick_parse(m->host, m->arena, c->format, c->gpus ? c->gpus : "all", &c->pick, err);
+    return container_pick_parse(m->host, m->arena, c->format, c->gpus ? c->gpus : "all", &c->pick,
+                                err);
 }
 
 /* The path of this executable, or NULL. */
@@ -149,7 +150,7 @@ static void judge(void *arg, struct container_seen *seen)
     if (!seen->target.model.host || pick(c, seen, &c->err) < 0) {
         return;
     }
-    struct ctr_question q = {.model = &seen->target.model,
+    struct container_question q = {.model = &seen->target.model,
                              .report = &seen->report,
                              .host_root = &c->host,
                              .host = seen->target.model.host,
@@ -159,7 +160,7 @@ static void judge(void *arg, struct container_seen *seen)
                              .image_path = c->image.given,
                              .pick = &c->pick,
                              .program = own_program(seen->target.model.arena)};
-    ctr_settings(&q, &c->settings);
+    container_settings(&q, &c->settings);
 }
 
 static int print(void *arg, struct container_seen *seen)
@@ -180,7 +181,8 @@ static int print(void *arg, struct container_seen *seen)
     }
     struct out out, remarks;
     out_init(&out, stdout);
-    out_init(&remarks, c->format == CTR_DEVCONTAINER ? stderr : stdout); // JSON has no remarks
+    out_init(&remarks,
+             c->format == CONTAINER_DEVCONTAINER ? stderr : stdout); // JSON has no remarks
     report_container_text(&out, &remarks, m->arena, &c->settings, c->format);
     return CLI_OK;
 }
@@ -212,7 +214,7 @@ static int settings(struct container *c)
     if (root_open(&c->host, c->t.asked.host_path, &err) < 0) {
         return cli_fail(CLI_CANNOT, "container: %s", str_printable(&c->t.arena, err.text));
     }
-    status = container_look(&c->t, &c->image, &use, c);
+    status = cli_container_look(&c->t, &c->image, &use, c);
     root_close(&c->host);
     return status;
 }
@@ -221,7 +223,7 @@ static int settings(struct container *c)
 
 static int cdi(struct container *c)
 {
-    struct container_cdi *q = &c->cdi;
+    struct cli_container_cdi *q = &c->cdi;
     q->host = c->t.asked.host_path ? c->t.asked.host_path : "/";
     q->folder = q->folder ? q->folder : cdi_folders[0];
     if (*q->folder != '/') { // of this machine's, or of the host's root
@@ -248,7 +250,7 @@ static int cdi(struct container *c)
     if (!q->refresh && !q->write) {
         cli_only_look((struct sandbox){0});
     }
-    return container_cdi(&c->t.arena, q);
+    return cli_container_cdi(&c->t.arena, q);
 }
 
 /* Nothing that this command does: NULL where no word was given. */
@@ -258,15 +260,15 @@ static int unknown_form(struct arena *a, const char *word)
     nearest_init(&n, word ? word : "");
     nearest_try(&n, "check");
     nearest_try(&n, "cdi");
-    for (enum ctr_format i = 0; i < CTR_FORMATS; i++) {
-        nearest_try(&n, ctr_format_name(i));
+    for (enum container_format i = 0; i < CONTAINER_FORMATS; i++) {
+        nearest_try(&n, container_format_name(i));
     }
     const char *best = word ? nearest_best(&n) : NULL;
     if (best) {
         return cli_fail(CLI_USAGE, "container: unknown form %s; did you mean %s?", word, best);
     }
     return cli_fail(CLI_USAGE, "container: %s%sexpected check, cdi, or a FORM (%s)",
-                    word ? word : "", word ? " is not a form: " : "", ctr_format_names(a));
+                    word ? word : "", word ? " is not a form: " : "", container_format_names(a));
 }
 
 static int carry_out(void *command)
@@ -275,7 +277,8 @@ static int carry_out(void *command)
     if (c->what && strcmp(c->what, "cdi") == 0) {
         return cdi(c);
     }
-    if (!c->what || (strcmp(c->what, "check") != 0 && !ctr_format_find(c->what, &c->format))) {
+    if (!c->what ||
+        (strcmp(c->what, "check") != 0 && !container_format_find(c->what, &c->format))) {
         return unknown_form(&c->t.arena, c->what);
     }
     if (c->model && (!c->gpus || strcmp(c->gpus, "best") != 0)) {
@@ -303,7 +306,7 @@ static int carry_out(void *command)
     c->t.asked.target = c->words[1];
     c->image.given = c->words[0];
     cli_only_look((struct sandbox){0});
-    return container_check(&c->t, &c->image, c->report);
+    return cli_container_check(&c->t, &c->image, c->report);
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)

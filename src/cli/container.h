@@ -9,14 +9,14 @@
 #include "diag/finding.h"
 #include "report/check.h"
 
-struct container_cdi {
+struct cli_container_cdi {
     const char *host, *folder;
     bool is_folder; // it was stated
     bool json, check, refresh, write;
 };
 
 /* Returns the exit status. */
-int container_cdi(struct arena *a, const struct container_cdi *q);
+int cli_container_cdi(struct arena *a, const struct cli_container_cdi *q);
 
 /* What a look at an image, or at what is to be packed into one, saw. */
 struct container_seen {
@@ -35,18 +35,18 @@ struct container_use {
 };
 
 /* The image that is looked at. */
-struct container_image {
+struct cli_container_image {
     const char *given;    // an archive, a layout, a folder, a name of an engine's storage; NULL: none
     const char *platform; // "linux/arm64"; NULL: the host's
     bool no_verify;       // digests are not checked
 };
 
 /* Looks at TARGET in the image, or at TARGET itself. Returns the exit status. */
-int container_look(struct cli_target *t, const struct container_image *image,
-                   const struct container_use *use, void *arg);
+int cli_container_look(struct cli_target *t, const struct cli_container_image *image,
+                       const struct container_use *use, void *arg);
 
 /* `container check IMAGE [TARGET]`, on the host in t->asked; with `report`, as a report to paste. Returns
  * the exit status. */
-int container_check(struct cli_target *t, const struct container_image *image, bool report);
+int cli_container_check(struct cli_target *t, const struct cli_container_image *image, bool report);
 
 #endif

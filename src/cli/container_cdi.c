@@ -65,7 +65,7 @@ static int put(struct arena *a, int folder, const char *name, const char *text, 
 }
 
 /* `wrote`: takes the paths that were written, or is NULL where they are said. */
-static int write_one(struct arena *a, const struct container_cdi *q, int folder,
+static int write_one(struct arena *a, const struct cli_container_cdi *q, int folder,
                      const struct cdi_spec *spec, json_t *wrote)
 {
     bool there = false, theirs = false;
@@ -92,7 +92,7 @@ static int write_one(struct arena *a, const struct container_cdi *q, int folder,
 }
 
 /* Whether another file of the folder defines the kind already: engines would resolve neither. */
-static const char *other_of_kind(struct arena *a, const struct container_cdi *q,
+static const char *other_of_kind(struct arena *a, const struct cli_container_cdi *q,
                                  const struct cdi_files *files, const struct cdi_spec *spec)
 {
     for (size_t i = 0; i < files->files.n; i++) {
@@ -105,8 +105,8 @@ static const char *other_of_kind(struct arena *a, const struct container_cdi *q,
     return NULL;
 }
 
-static int write_all(struct arena *a, const struct container_cdi *q, const struct cdi_specs *specs,
-                     const struct cdi_files *files, json_t *wrote)
+static int write_all(struct arena *a, const struct cli_container_cdi *q,
+                     const struct cdi_specs *specs, const struct cdi_files *files, json_t *wrote)
 {
     int status = CLI_OK;
     int folder = open(q->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -142,7 +142,7 @@ static int print_specs(struct arena *a, const struct cdi_specs *specs)
     return CLI_OK;
 }
 
-static int check(struct arena *a, const struct container_cdi *q, const struct cdi_files *files)
+static int check(struct arena *a, const struct cli_container_cdi *q, const struct cdi_files *files)
 {
     struct out out;
     if (q->json) {
@@ -167,7 +167,7 @@ static void say_rest(const struct cdi_specs *specs)
     }
 }
 
-static int build(struct arena *a, const struct container_cdi *q, struct root *root,
+static int build(struct arena *a, const struct cli_container_cdi *q, struct root *root,
                  const struct host *h, const struct cdi_files *files)
 {
     struct cdi_specs specs;
@@ -197,7 +197,7 @@ static int build(struct arena *a, const struct container_cdi *q, struct root *ro
     return status;
 }
 
-int container_cdi(struct arena *a, const struct container_cdi *q)
+int cli_container_cdi(struct arena *a, const struct cli_container_cdi *q)
 {
     struct root root = ROOT_EMPTY;
     struct gm_err err;

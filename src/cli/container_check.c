@@ -156,7 +156,7 @@ static void print_image(const struct out *o, struct arena *a, const struct image
 
 struct work {
     struct container_seen seen;
-    const struct container_image *asked;
+    const struct cli_container_image *asked;
     const char *assumed; // about the platform, or NULL
     const struct container_use *use;
     void *arg;
@@ -402,8 +402,8 @@ static int look_into_folder(struct work *w)
     return status;
 }
 
-int container_look(struct cli_target *t, const struct container_image *image,
-                   const struct container_use *use, void *arg)
+int cli_container_look(struct cli_target *t, const struct cli_container_image *image,
+                       const struct container_use *use, void *arg)
 {
     struct work *w = arena_alloc(&t->arena, sizeof *w);
     w->asked = image;
@@ -468,8 +468,8 @@ static int print(void *arg, struct container_seen *s)
     return status[s->report.verdict];
 }
 
-int container_check(struct cli_target *t, const struct container_image *image, bool report)
+int cli_container_check(struct cli_target *t, const struct cli_container_image *image, bool report)
 {
     static const struct container_use use = {.judge = judge, .print = print};
-    return container_look(t, image, &use, &report);
+    return cli_container_look(t, image, &use, &report);
 }

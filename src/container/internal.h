@@ -8,33 +8,36 @@
 
 #include "container/settings.h"
 
-struct ctr_work {
-    const struct ctr_question *q;
+struct container_work {
+    const struct container_question *q;
     struct arena *a;
-    struct ctr_settings *s;
-    ctr_items path; // folders of LD_LIBRARY_PATH
+    struct container_settings *s;
+    container_items path; // folders of LD_LIBRARY_PATH
 };
 
 /* Add what the list does not have. */
-void ctr_add(struct ctr_work *w, ctr_items *list, const char *value, const char *reason);
-void ctr_note(struct ctr_work *w, const char *text);
+void container_add(struct container_work *w, container_items *list, const char *value,
+                   const char *reason);
+void container_note(struct container_work *w, const char *text);
 
 /* What the image's own environment sets it to, or NULL: nothing, or no text (a note says so). */
-const char *ctr_own_value(struct ctr_work *w, const char *name);
+const char *container_own_value(struct container_work *w, const char *name);
 
 /* Sets a variable. What is no text (control characters, bytes that are not UTF-8) is a note. */
-void ctr_set(struct ctr_work *w, const char *name, const char *value, const char *reason);
+void container_set(struct container_work *w, const char *name, const char *value,
+                   const char *reason);
 
 /* Whether one of the distributions is in the environment; *ret: which. */
-bool ctr_uses_package(const struct model *m, const char *const *names, size_t n, const char **ret);
+bool container_uses_package(const struct model *m, const char *const *names, size_t n,
+                            const char **ret);
 
 /* Everything about the GPU and the driver (ask.c). */
-void ctr_ask(struct ctr_work *w);
+void container_ask(struct container_work *w);
 
 /* How to try it, and which CUDA meets which driver (proof.c). */
-void ctr_prove(struct ctr_work *w);
+void container_prove(struct container_work *w);
 
 /* Mounts the libraries that the image lacks and the host has (libraries.c). */
-void ctr_mount_lacks(struct ctr_work *w);
+void container_mount_lacks(struct container_work *w);
 
 #endif

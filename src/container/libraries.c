@@ -8,7 +8,7 @@
 #include "elf/image.h"
 #include "kb/libver.h"
 
-static const char library_folder[] = CTR_LIBRARY_FOLDER;
+static const char library_folder[] = CDI_LIBRARY_FOLDER;
 
 /* ------------------------------------------------------------------ what may be mounted */
 
@@ -28,7 +28,7 @@ static bool is_library_folder(const char *path)
 }
 
 /* The machine that the application's own file is for; EM_NONE: not known. */
-static uint16_t machine_of(const struct ctr_work *w)
+static uint16_t machine_of(const struct container_work *w)
 {
     const struct model *m = w->q->model;
     for (size_t i = 0; i < m->processes.n; i++) {
@@ -57,12 +57,12 @@ static void close_library(struct opened *l)
 
 /* False: the path, without links, is no shared library for the image's processor that may be
  * mounted. */
-static bool open_library(struct ctr_work *w, const char *real, struct opened *ret)
+static bool open_library(struct container_work *w, const char *real, struct opened *ret)
 {
     const void *data = NULL;
     struct stat st;
     *ret = (struct opened){0};
-    if (!ctr_is_plain_path(real) || !is_library_folder(real) ||
+    if (!cdi_is_plain_path(real) || !is_library_folder(real) ||
         root_map(w->q->host_root, real, &data, &ret->size, &st) < 0 || !ret->size) {
         return false;
     }
@@ -77,7 +77,7 @@ static bool open_library(struct ctr_work *w, const char *real, struct opened *re
     return is;
 }
 
-static bool is_library(struct ctr_work *w, const char *real)
+static bool is_library(struct container_work *w, const char *real)
 {
     struct opened l;
     bool is = open_library(w, real, &l);
@@ -88,7 +88,7 @@ static bool is_library(struct ctr_work *w, const char *real)
 /* ------------------------------------------------------------------ where it lies */
 
 /* Where the host has a library for the image's processor; NULL: nowhere. */
-static const char *on_host(struct ctr_work *w, const char *name)
+static const char *on_host(struct container_work *w, const char *name)
 {
     static const char *const folders[] = {
         "/usr/local/cuda/lib64",
@@ -99,7 +99,7 @@ static const char *on_host(struct ctr_work *w, const char *name)
     };
     VEC(const char *) all = {0};
     struct root_dir toolkits;
-    if (!ctr_is_plain_name(name)) {
+    if (!cdi_is_plain_name(name)) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -131,7 +131,7 @@ static bool is_driver_library(const char *name)
 
 /* Whether the image's own copy answers the name: it is loaded, or one of the system's. With
  * `anywhere` a copy that the loader does not find counts too. */
-static bool image_has(struct ctr_work *w, const char *name, bool anywhere)
+static bool image_has(struct container_work *w, const char *name, bool anywhere)
 {
     struct model *m = w->q->model;
     struct model_library *list = NULL;
@@ -158,17 +158,17 @@ struct mounted {
     unsigned depth;
 };
 
-static void mount_library(struct ctr_work *w, const char *path, const char *name, const char *why,
-                          unsigned depth);
+static void mount_library(struct container_work *w, const char *path, const char *name,
+                          const char *why, unsigned depth);
 
 /* One that lies beside it on the host, where the image has none. False: there is none. */
-static bool mount_beside(struct ctr_work *w, const struct mounted *by, const char *name,
+static bool mount_beside(struct container_work *w, const struct mounted *by, const char *name,
                          const char *verb)
 {
     enum { DEPTH = 6 };
     const char *path = path_join(w->a, by->folder, name);
     char *real;
-    if (!ctr_is_plain_name(name) || by->depth > DEPTH || is_driver_library(name) ||
+    if (!cdi_is_plain_name(name) || by->depth > DEPTH || is_driver_library(name) ||
         root_realpath(w->q->host_root, w->a, path, &real) < 0) {
         return false;
     }
@@ -179,7 +179,7 @@ static bool mount_beside(struct ctr_work *w, const struct mounted *by, const cha
 }
 
 /* "12.8" or "9.1.0", as the file itself says it, or NULL. */
-static const char *version_of(struct ctr_work *w, const struct mounted *by,
+static const char *version_of(struct container_work *w, const struct mounted *by,
                               enum kb_version_from from)
 {
     struct kb_libver v;
@@ -191,7 +191,7 @@ static const char *version_of(struct ctr_work *w, const struct mounted *by,
 }
 
 /* Whether the row is of this library, whoever brought it. */
-static bool is_of(struct ctr_work *w, const struct kb_dlopen *row, const struct mounted *by,
+static bool is_of(struct container_work *w, const struct kb_dlopen *row, const struct mounted *by,
                   const char *version)
 {
     bool named = false;
@@ -203,7 +203,7 @@ static bool is_of(struct ctr_work *w, const struct kb_dlopen *row, const struct 
 }
 
 /* What it cannot do without, of what the knowledge base says that it opens. */
-static void mount_opened(struct ctr_work *w, const struct mounted *by)
+static void mount_opened(struct container_work *w, const struct mounted *by)
 {
     const struct kb_dlopens *rows = &w->q->model->dlopens;
     for (size_t i = 0; i < rows->n; i++) {
@@ -219,8 +219,8 @@ static void mount_opened(struct ctr_work *w, const struct mounted *by)
     }
 }
 
-static void mount_library(struct ctr_work *w, const char *path, const char *name, const char *why,
-                          unsigned depth)
+static void mount_library(struct container_work *w, const char *path, const char *name,
+                          const char *why, unsigned depth)
 {
     const char *end = arena_printf(w->a, ":%s/%s", library_folder, name);
     struct opened l;
@@ -230,12 +230,12 @@ static void mount_library(struct ctr_work *w, const char *path, const char *name
             return;
         }
     }
-    if (!ctr_is_plain_name(name) || root_realpath(w->q->host_root, w->a, path, &real) < 0 ||
+    if (!cdi_is_plain_name(name) || root_realpath(w->q->host_root, w->a, path, &real) < 0 ||
         !open_library(w, real, &l)) {
         return;
     }
     struct mounted by = {path_dir(w->a, path), name, &l.elf, depth};
-    ctr_add(w, &w->s->mounts, arena_printf(w->a, "%s%s", real, end), why);
+    container_add(w, &w->s->mounts, arena_printf(w->a, "%s%s", real, end), why);
     for (size_t i = 0; i < l.elf.n_needs; i++) {
         (void)mount_beside(w, &by, l.elf.needs[i].name, "needs"); // elsewhere: not of its release
     }
@@ -254,7 +254,7 @@ static bool is_named(const struct diag_finding *f, const char *name)
 
 /* Whether the host has all that the finding of this name asks for: a part of it alone would be
  * mounted and be in the line for the Dockerfile too. */
-static bool host_has_all(struct ctr_work *w, const char *name)
+static bool host_has_all(struct container_work *w, const char *name)
 {
     const struct diag_report *r = w->q->report;
     for (size_t i = 0; i < r->findings.n; i++) {
@@ -270,7 +270,7 @@ static bool host_has_all(struct ctr_work *w, const char *name)
     return true;
 }
 
-void ctr_mount_lacks(struct ctr_work *w)
+void container_mount_lacks(struct container_work *w)
 {
     struct model *m = w->q->model;
     size_t before = w->s->mounts.n;
@@ -289,6 +289,6 @@ void ctr_mount_lacks(struct ctr_work *w)
         }
     }
     if (w->s->mounts.n > before) {
-        ctr_add(w, &w->path, library_folder, "the mounted libraries are found there");
+        container_add(w, &w->path, library_folder, "the mounted libraries are found there");
     }
 }

@@ -53,8 +53,8 @@ struct parsing {
     const struct host *h;
     struct arena *a;
     enum host_vendor vendor;
-    enum ctr_format format;
-    struct ctr_pick *pick;
+    enum container_format format;
+    struct container_pick *pick;
     struct gm_err *err;
 };
 
@@ -76,7 +76,7 @@ static void take(struct parsing *p, const char *id, const struct host_gpu *gpu, 
             return;
         }
     }
-    VEC_PUSH(p->a, &p->pick->devices, (struct ctr_device){id, gpu, instance});
+    VEC_PUSH(p->a, &p->pick->devices, (struct container_device){id, gpu, instance});
 }
 
 /* "1", or "0:2" for a MIG instance. */
@@ -119,9 +119,10 @@ static int take_uuid(struct parsing *p, struct str word)
     return 0;
 }
 
-static bool is_kubernetes(enum ctr_format format)
+static bool is_kubernetes(enum container_format format)
 {
-    return ctr_format_way(format) == CTR_BY_PLUGIN || ctr_format_way(format) == CTR_BY_CLAIM;
+    return container_format_way(format) == CONTAINER_BY_PLUGIN ||
+           container_format_way(format) == CONTAINER_BY_CLAIM;
 }
 
 static int take_word(struct parsing *p, struct str word)
@@ -140,13 +141,13 @@ static int take_word(struct parsing *p, struct str word)
                      : gm_err_set(p->err, GM_ERR_USAGE, "%.*s is not a MIG profile such as mig-1g.10gb",
                                   (int)word.n, word.s);
     }
-    bool claimed = ctr_format_way(p->format) == CTR_BY_CLAIM && mig;
+    bool claimed = container_format_way(p->format) == CONTAINER_BY_CLAIM && mig;
     if (is_kubernetes(p->format) && !claimed && (mig || str_find_char(word, ':') < word.n)) {
         return gm_err_set(p->err, GM_ERR_USAGE,
                           "%s selects MIG instances by their profile%s, which no file of the driver "
                           "names: --gpus mig-PROFILE, as nvidia-smi -L shows it",
-                          ctr_format_name(p->format),
-                          ctr_format_way(p->format) == CTR_BY_CLAIM ? " or UUID" : "");
+                          container_format_name(p->format),
+                          container_format_way(p->format) == CONTAINER_BY_CLAIM ? " or UUID" : "");
     }
     return mig || str_starts(word, "GPU-") ? take_uuid(p, word) : take_number(p, word);
 }
@@ -171,12 +172,12 @@ static void take_all(struct parsing *p)
     }
 }
 
-int ctr_pick_parse(const struct host *h, struct arena *a, enum ctr_format format, const char *text,
-                   struct ctr_pick *ret, struct gm_err *err)
+int container_pick_parse(const struct host *h, struct arena *a, enum container_format format,
+                         const char *text, struct container_pick *ret, struct gm_err *err)
 {
     struct parsing p = {h, a, vendor_of(h), format, ret, err};
     int rc = 0;
-    *ret = (struct ctr_pick){0};
+    *ret = (struct container_pick){0};
     if (strcmp(text, "all") == 0) {
         take_all(&p);
         return 0;
@@ -188,7 +189,8 @@ int ctr_pick_parse(const struct host *h, struct arena *a, enum ctr_format format
     for (size_t i = 0; i < ret->devices.n; i++) {
         n_mig += starts_with(ret->devices.items[i].id, "MIG-");
     }
-    if (rc == 0 && ctr_format_way(format) == CTR_BY_CLAIM && n_mig && n_mig < ret->devices.n) {
+    if (rc == 0 && container_format_way(format) == CONTAINER_BY_CLAIM && n_mig &&
+        n_mig < ret->devices.n) {
         rc = gm_err_set(err, GM_ERR_USAGE, "a claim asks for GPUs or for MIG instances, not for both");
     }
     if (rc == 0 && ret->profile && ret->devices.n) {
@@ -197,14 +199,14 @@ int ctr_pick_parse(const struct host *h, struct arena *a, enum ctr_format format
     return rc;
 }
 
-void ctr_pick_one(const struct host *h, struct arena *a, const struct host_gpu *gpu,
-                  const char *reason, struct ctr_pick *ret)
+void container_pick_one(const struct host *h, struct arena *a, const struct host_gpu *gpu,
+                        const char *reason, struct container_pick *ret)
 {
-    *ret = (struct ctr_pick){.reason = reason, .none = !gpu};
+    *ret = (struct container_pick){.reason = reason, .none = !gpu};
     if (gpu) {
         bool uuid = gpu->uuid.state == HOST_YES && gpu->vendor == HOST_NVIDIA &&
                     gpu->uuid.value && is_word(str_of(gpu->uuid.value), "-");
         const char *id = uuid ? gpu->uuid.value : arena_printf(a, "%zu", index_of(h, gpu));
-        VEC_PUSH(a, &ret->devices, (struct ctr_device){id, gpu, -1});
+        VEC_PUSH(a, &ret->devices, (struct container_device){id, gpu, -1});
     }
 }

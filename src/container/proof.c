@@ -11,13 +11,13 @@
 
 /* ------------------------------------------------------------------ the protocol */
 
-static struct ctr_trial *add_trial(struct ctr_work *w, const char *expected)
+static struct container_trial *add_trial(struct container_work *w, const char *expected)
 {
-    VEC_PUSH(w->a, &w->s->trials, (struct ctr_trial){.expected = expected});
+    VEC_PUSH(w->a, &w->s->trials, (struct container_trial){.expected = expected});
     return &w->s->trials.items[w->s->trials.n - 1];
 }
 
-static void add_word(struct ctr_work *w, struct ctr_trial *t, const char *word)
+static void add_word(struct container_work *w, struct container_trial *t, const char *word)
 {
     VEC_PUSH(w->a, &t->words, word);
 }
@@ -35,7 +35,7 @@ static const struct {
     {"onnxruntime-gpu", "import onnxruntime as o; print(o.get_available_providers())"},
 };
 
-static void add_framework(struct ctr_work *w)
+static void add_framework(struct container_work *w)
 {
     struct py_env *env = w->q->model->env;
     for (size_t i = 0; env && env->executable && i < sizeof frameworks / sizeof *frameworks; i++) {
@@ -43,7 +43,7 @@ static void add_framework(struct ctr_work *w)
             continue;
         }
         bool offers = strcmp(frameworks[i].package, "onnxruntime-gpu") == 0;
-        struct ctr_trial *t = add_trial(
+        struct container_trial *t = add_trial(
             w, offers ? "onnxruntime lists its CUDA provider (only a session shows that it works)"
                       : arena_printf(w->a, "%s uses the GPU: no error and no empty list",
                                      frameworks[i].package));
@@ -54,19 +54,19 @@ static void add_framework(struct ctr_work *w)
     }
 }
 
-static void add_trials(struct ctr_work *w)
+static void add_trials(struct container_work *w)
 {
-    if (w->s->gpu == CTR_NO_GPU || w->s->gpu == CTR_UNKNOWN_GPU) {
+    if (w->s->gpu == CONTAINER_NO_GPU || w->s->gpu == CONTAINER_UNKNOWN_GPU) {
         return;
     }
-    if (w->s->gpu == CTR_NVIDIA || w->s->gpu == CTR_WSL) {
+    if (w->s->gpu == CONTAINER_NVIDIA || w->s->gpu == CONTAINER_WSL) {
         add_word(w, add_trial(w, "lists each GPU that the container has"), "nvidia-smi");
     }
     if (w->s->program) {
-        struct ctr_trial *t =
+        struct container_trial *t =
             add_trial(w, "tests each GPU in stages and names the first stage that fails");
         t->needs_gpumend = true;
-        add_word(w, t, CTR_PROGRAM);
+        add_word(w, t, CONTAINER_PROGRAM);
         add_word(w, t, "probe");
     }
     add_framework(w);
@@ -97,7 +97,7 @@ static const char *release_of(struct arena *a, const char *version)
                    : str_dup(a, major);
 }
 
-static void judge_fit(struct ctr_work *w, const struct kb_drivers *d, struct ctr_fit *f)
+static void judge_fit(struct container_work *w, const struct kb_drivers *d, struct container_fit *f)
 {
     struct str rest = str_of(f->cuda);
     const char *major = str_dup(w->a, str_cut(&rest, '.')), *driver = w->s->driver;
@@ -127,13 +127,13 @@ static void judge_fit(struct ctr_work *w, const struct kb_drivers *d, struct ctr
     }
 }
 
-static void add_cuda(struct ctr_work *w, const struct kb_drivers *d, const char *version,
+static void add_cuda(struct container_work *w, const struct kb_drivers *d, const char *version,
                      const char *from)
 {
     if (!version || strspn(version, "0123456789.") != strlen(version) || !*version) {
         return;
     }
-    struct ctr_fit f = {.cuda = release_of(w->a, version), .from = from};
+    struct container_fit f = {.cuda = release_of(w->a, version), .from = from};
     for (size_t i = 0; i < w->s->fits.n; i++) {
         if (strcmp(w->s->fits.items[i].cuda, f.cuda) == 0) {
             return;
@@ -144,7 +144,7 @@ static void add_cuda(struct ctr_work *w, const struct kb_drivers *d, const char 
 }
 
 /* What a process loads, as far as a name tells: libcudart.so.12. */
-static void add_loaded(struct ctr_work *w, const struct kb_drivers *d)
+static void add_loaded(struct container_work *w, const struct kb_drivers *d)
 {
     static const char prefix[] = "libcudart.so.";
     const struct model *m = w->q->model;
@@ -174,7 +174,7 @@ static bool is_built_for_cuda(const char *package)
     return false;
 }
 
-static void add_builds(struct ctr_work *w, const struct kb_drivers *d)
+static void add_builds(struct container_work *w, const struct kb_drivers *d)
 {
     const struct model *m = w->q->model;
     struct kb_compats compats;
@@ -193,7 +193,7 @@ static void add_builds(struct ctr_work *w, const struct kb_drivers *d)
     }
 }
 
-static void add_inventory(struct ctr_work *w)
+static void add_inventory(struct container_work *w)
 {
     static const char *const runtimes[] = {"nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12",
                                            "nvidia-cuda-runtime"};
@@ -217,24 +217,26 @@ static void add_inventory(struct ctr_work *w)
                  arena_printf(w->a, "%s is installed", runtimes[i]));
     }
     add_builds(w, &drivers);
-    add_cuda(w, &drivers, ctr_own_value(w, "CUDA_VERSION"), "the image sets CUDA_VERSION");
+    add_cuda(w, &drivers, container_own_value(w, "CUDA_VERSION"), "the image sets CUDA_VERSION");
     add_loaded(w, &drivers);
 }
 
-void ctr_prove(struct ctr_work *w)
+void container_prove(struct container_work *w)
 {
     const char *program = w->q->program;
-    w->s->program = program && ctr_is_plain_path(program) ? program : NULL;
-    if (program && !w->s->program && w->s->gpu != CTR_NO_GPU && w->s->gpu != CTR_UNKNOWN_GPU) {
-        ctr_note(w, arena_printf(w->a,
-                                 "The test with gpumend probe is left out: %s, where gpumend is, has "
-                                 "characters that not every form can mount. Copy it to "
-                                 "/usr/local/bin, and start it from there.",
-                                 str_printable(w->a, program)));
+    w->s->program = program && cdi_is_plain_path(program) ? program : NULL;
+    if (program && !w->s->program && w->s->gpu != CONTAINER_NO_GPU &&
+        w->s->gpu != CONTAINER_UNKNOWN_GPU) {
+        container_note(
+            w, arena_printf(w->a,
+                            "The test with gpumend probe is left out: %s, where gpumend is, has "
+                            "characters that not every form can mount. Copy it to "
+                            "/usr/local/bin, and start it from there.",
+                            str_printable(w->a, program)));
     }
     w->s->user = w->q->image ? w->q->image->user : NULL;
     add_trials(w);
-    if (w->s->gpu == CTR_NVIDIA) {
+    if (w->s->gpu == CONTAINER_NVIDIA) {
         add_inventory(w);
     }
 }

@@ -10,53 +10,53 @@
 
 static const struct {
     const char *name;
-    enum ctr_way way;
+    enum container_way way;
     const char *engine;
-} formats[CTR_FORMATS] = {
-    [CTR_DOCKER] = {"docker", CTR_BY_TOOLKIT, "docker"},
-    [CTR_PODMAN] = {"podman", CTR_BY_NAME, "podman"},
-    [CTR_COMPOSE] = {"compose", CTR_BY_TOOLKIT, "docker"},
-    [CTR_KUBERNETES] = {"kubernetes", CTR_BY_PLUGIN, NULL},
-    [CTR_APPTAINER] = {"apptainer", CTR_BY_FLAG, NULL},
-    [CTR_DEPLOYMENT] = {"kubernetes-deployment", CTR_BY_PLUGIN, NULL},
-    [CTR_CLAIM] = {"kubernetes-claim", CTR_BY_CLAIM, NULL},
-    [CTR_QUADLET] = {"quadlet", CTR_BY_NAME, "podman"},
-    [CTR_DEVCONTAINER] = {"devcontainer", CTR_BY_TOOLKIT, "docker"},
-    [CTR_ENROOT] = {"enroot", CTR_BY_HOOK, "docker"},
-    [CTR_PYXIS] = {"pyxis", CTR_BY_HOOK, "docker"},
-    [CTR_INCUS] = {"incus", CTR_BY_DEVICE, NULL},
-    [CTR_LXC] = {"lxc", CTR_BY_PARTS, NULL},
-    [CTR_NSPAWN] = {"nspawn", CTR_BY_PARTS, NULL},
-    [CTR_DOCKERFILE] = {"dockerfile", CTR_BY_NONE, "docker"},
+} formats[CONTAINER_FORMATS] = {
+    [CONTAINER_DOCKER] = {"docker", CONTAINER_BY_TOOLKIT, "docker"},
+    [CONTAINER_PODMAN] = {"podman", CONTAINER_BY_NAME, "podman"},
+    [CONTAINER_COMPOSE] = {"compose", CONTAINER_BY_TOOLKIT, "docker"},
+    [CONTAINER_KUBERNETES] = {"kubernetes", CONTAINER_BY_PLUGIN, NULL},
+    [CONTAINER_APPTAINER] = {"apptainer", CONTAINER_BY_FLAG, NULL},
+    [CONTAINER_DEPLOYMENT] = {"kubernetes-deployment", CONTAINER_BY_PLUGIN, NULL},
+    [CONTAINER_CLAIM] = {"kubernetes-claim", CONTAINER_BY_CLAIM, NULL},
+    [CONTAINER_QUADLET] = {"quadlet", CONTAINER_BY_NAME, "podman"},
+    [CONTAINER_DEVCONTAINER] = {"devcontainer", CONTAINER_BY_TOOLKIT, "docker"},
+    [CONTAINER_ENROOT] = {"enroot", CONTAINER_BY_HOOK, "docker"},
+    [CONTAINER_PYXIS] = {"pyxis", CONTAINER_BY_HOOK, "docker"},
+    [CONTAINER_INCUS] = {"incus", CONTAINER_BY_DEVICE, NULL},
+    [CONTAINER_LXC] = {"lxc", CONTAINER_BY_PARTS, NULL},
+    [CONTAINER_NSPAWN] = {"nspawn", CONTAINER_BY_PARTS, NULL},
+    [CONTAINER_DOCKERFILE] = {"dockerfile", CONTAINER_BY_NONE, "docker"},
 };
 
-const char *ctr_format_name(enum ctr_format format)
+const char *container_format_name(enum container_format format)
 {
     return formats[format].name;
 }
 
-enum ctr_way ctr_format_way(enum ctr_format format)
+enum container_way container_format_way(enum container_format format)
 {
     return formats[format].way;
 }
 
-const char *ctr_format_engine(enum ctr_format format)
+const char *container_format_engine(enum container_format format)
 {
     return formats[format].engine;
 }
 
-const char *ctr_format_names(struct arena *a)
+const char *container_format_names(struct arena *a)
 {
     const char *list = formats[0].name;
-    for (enum ctr_format i = 1; i < CTR_FORMATS; i++) {
+    for (enum container_format i = 1; i < CONTAINER_FORMATS; i++) {
         list = arena_printf(a, "%s, %s", list, formats[i].name);
     }
     return list;
 }
 
-bool ctr_format_find(const char *name, enum ctr_format *ret)
+bool container_format_find(const char *name, enum container_format *ret)
 {
-    for (enum ctr_format i = 0; i < CTR_FORMATS; i++) {
+    for (enum container_format i = 0; i < CONTAINER_FORMATS; i++) {
         if (strcmp(formats[i].name, name) == 0) {
             *ret = i;
             return true;
@@ -65,17 +65,18 @@ bool ctr_format_find(const char *name, enum ctr_format *ret)
     return false;
 }
 
-void ctr_add(struct ctr_work *w, ctr_items *list, const char *value, const char *reason)
+void container_add(struct container_work *w, container_items *list, const char *value,
+                   const char *reason)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (strcmp(list->items[i].value, value) == 0) {
             return;
         }
     }
-    VEC_PUSH(w->a, list, (struct ctr_item){value, reason});
+    VEC_PUSH(w->a, list, (struct container_item){value, reason});
 }
 
-void ctr_note(struct ctr_work *w, const char *text)
+void container_note(struct container_work *w, const char *text)
 {
     for (size_t i = 0; i < w->s->notes.n; i++) {
         if (strcmp(w->s->notes.items[i], text) == 0) {
@@ -85,7 +86,7 @@ void ctr_note(struct ctr_work *w, const char *text)
     VEC_PUSH(w->a, &w->s->notes, text);
 }
 
-bool ctr_is_user(const char *user)
+bool container_is_user(const char *user)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
     return *user && *user != '-' && strspn(user, plain) == strlen(user);
@@ -93,12 +94,12 @@ bool ctr_is_user(const char *user)
 
 /* What a form can hold as a value: devcontainer.json replaces variables and knows no way to write
  * "${" itself. */
-static bool can_hold(const struct ctr_work *w, const char *value)
+static bool can_hold(const struct container_work *w, const char *value)
 {
-    return str_is_seen(value) && !(w->q->format == CTR_DEVCONTAINER && strstr(value, "${"));
+    return str_is_seen(value) && !(w->q->format == CONTAINER_DEVCONTAINER && strstr(value, "${"));
 }
 
-const char *ctr_own_value(struct ctr_work *w, const char *name)
+const char *container_own_value(struct container_work *w, const char *name)
 {
     const struct model *m = w->q->model;
     size_t n = strlen(name);
@@ -108,9 +109,10 @@ const char *ctr_own_value(struct ctr_work *w, const char *name)
             continue;
         }
         if (!can_hold(w, value)) {
-            ctr_note(w, arena_printf(w->a, "The image sets %s to a value that %s cannot hold: the "
+            container_note(w, arena_printf(w->a,
+                                           "The image sets %s to a value that %s cannot hold: the "
                                            "value is left out.",
-                                     name, ctr_format_name(w->q->format)));
+                                           name, container_format_name(w->q->format)));
             return NULL;
         }
         return value;
@@ -118,21 +120,24 @@ const char *ctr_own_value(struct ctr_work *w, const char *name)
     return NULL;
 }
 
-void ctr_set(struct ctr_work *w, const char *name, const char *value, const char *reason)
+void container_set(struct container_work *w, const char *name, const char *value,
+                   const char *reason)
 {
     if (!can_hold(w, value)) {
-        ctr_note(w, arena_printf(w->a,
-                                 "%s is left out: a path in the image has characters that %s cannot "
-                                 "hold.",
-                                 name, ctr_format_name(w->q->format)));
+        container_note(
+            w, arena_printf(w->a,
+                            "%s is left out: a path in the image has characters that %s cannot "
+                            "hold.",
+                            name, container_format_name(w->q->format)));
         return;
     }
-    ctr_add(w, &w->s->env, arena_printf(w->a, "%s=%s", name, value), reason);
+    container_add(w, &w->s->env, arena_printf(w->a, "%s=%s", name, value), reason);
 }
 
 /* ------------------------------------------------------------------ the application */
 
-bool ctr_uses_package(const struct model *m, const char *const *names, size_t n, const char **ret)
+bool container_uses_package(const struct model *m, const char *const *names, size_t n,
+                            const char **ret)
 {
     for (size_t i = 0; m->env && i < m->env->dists_n; i++) {
         for (size_t k = 0; k < n; k++) {
@@ -145,37 +150,40 @@ bool ctr_uses_package(const struct model *m, const char *const *names, size_t n,
     return false;
 }
 
-static void add_shared_memory(struct ctr_work *w)
+static void add_shared_memory(struct container_work *w)
 {
     static const char *const many[] = {"vllm", "deepspeed", "sglang"};
     static const char *const some[] = {"torch"};
     const char *who = NULL;
-    if (ctr_uses_package(w->q->model, many, sizeof many / sizeof *many, &who)) {
-        w->s->shm = (struct ctr_item){"8g", arena_printf(w->a,
-                                                         "%s passes tensors between processes "
-                                                         "through /dev/shm, which has 64 MiB by "
-                                                         "default",
-                                                         who)};
-    } else if (ctr_uses_package(w->q->model, some, sizeof some / sizeof *some, &who)) {
+    if (container_uses_package(w->q->model, many, sizeof many / sizeof *many, &who)) {
         w->s->shm =
-            (struct ctr_item){"1g", "torch's DataLoader passes batches through /dev/shm, "
+            (struct container_item){"8g", arena_printf(w->a,
+                                                       "%s passes tensors between processes "
+                                                       "through /dev/shm, which has 64 MiB by "
+                                                       "default",
+                                                       who)};
+    } else if (container_uses_package(w->q->model, some, sizeof some / sizeof *some, &who)) {
+        w->s->shm =
+            (struct container_item){"1g", "torch's DataLoader passes batches through /dev/shm, "
                                     "which has 64 MiB by default (\"bus error\" when full)"};
     }
 }
 
-static void add_variable(struct ctr_work *w, const struct diag_variable *v, const char *reason)
+static void add_variable(struct container_work *w, const struct diag_variable *v,
+                         const char *reason)
 {
     if (strcmp(v->name, "LD_LIBRARY_PATH") == 0) {
-        ctr_add(w, &w->path, v->value, reason);
+        container_add(w, &w->path, v->value, reason);
         return;
     }
-    const char *old = v->prepend ? ctr_own_value(w, v->name) : NULL;
-    ctr_set(w, v->name, old && *old ? arena_printf(w->a, "%s:%s", v->value, old) : v->value, reason);
+    const char *old = v->prepend ? container_own_value(w, v->name) : NULL;
+    container_set(w, v->name, old && *old ? arena_printf(w->a, "%s:%s", v->value, old) : v->value,
+                  reason);
 }
 
 /* The LD_LIBRARY_PATH of the specification that the engine reads, or of the one that is to be
  * written first; NULL: it sets none. */
-static const char *path_of_specification(const struct ctr_work *w)
+static const char *path_of_specification(const struct container_work *w)
 {
     const struct host_engines *x = &w->q->host->engines;
     for (size_t i = 0; i < x->injections.n; i++) {
@@ -184,7 +192,7 @@ static const char *path_of_specification(const struct ctr_work *w)
         }
     }
     bool other = x->injections.n || x->specification.state == HOST_YES;
-    return other || x->toolkit.hook ? NULL : HOST_DRIVER_FOLDER ":" CTR_LIBRARY_FOLDER;
+    return other || x->toolkit.hook ? NULL : HOST_DRIVER_FOLDER ":" CDI_LIBRARY_FOLDER;
 }
 
 static bool has_folder(const char *list, struct str folder)
@@ -198,9 +206,10 @@ static bool has_folder(const char *list, struct str folder)
 }
 
 /* Engines put the variable of a specification in the place of the command's and of the image's. */
-static void note_replaced(struct ctr_work *w, const char *value)
+static void note_replaced(struct container_work *w, const char *value)
 {
-    bool by_name = ctr_format_way(w->q->format) == CTR_BY_NAME && w->s->gpu == CTR_NVIDIA;
+    bool by_name =
+        container_format_way(w->q->format) == CONTAINER_BY_NAME && w->s->gpu == CONTAINER_NVIDIA;
     const char *instead = by_name ? path_of_specification(w) : NULL, *lost = NULL;
     for (struct str rest = str_of(instead ? value : NULL); rest.s;) {
         struct str folder = str_cut(&rest, ':');
@@ -210,27 +219,28 @@ static void note_replaced(struct ctr_work *w, const char *value)
         }
     }
     if (lost) {
-        ctr_note(w, arena_printf(
-                        w->a,
-                        "The CDI specification sets LD_LIBRARY_PATH=%s, which replaces this one: "
-                        "%s is not searched. With the hooks of NVIDIA's package "
-                        "nvidia-container-toolkit-base on the host it sets none (gpumend "
-                        "container cdi --refresh).",
-                        str_printable(w->a, instead), str_printable(w->a, lost)));
+        container_note(
+            w,
+            arena_printf(w->a,
+                         "The CDI specification sets LD_LIBRARY_PATH=%s, which replaces this one: "
+                         "%s is not searched. With the hooks of NVIDIA's package "
+                         "nvidia-container-toolkit-base on the host it sets none (gpumend "
+                         "container cdi --refresh).",
+                         str_printable(w->a, instead), str_printable(w->a, lost)));
     }
 }
 
 /* One LD_LIBRARY_PATH of all folders, before what the image sets itself. */
-static void set_path(struct ctr_work *w)
+static void set_path(struct container_work *w)
 {
-    const char *value = "", *reason = "", *own = ctr_own_value(w, "LD_LIBRARY_PATH");
+    const char *value = "", *reason = "", *own = container_own_value(w, "LD_LIBRARY_PATH");
     for (size_t i = 0; i < w->path.n; i++) {
         value = arena_printf(w->a, "%s%s%s", value, i ? ":" : "", w->path.items[i].value);
         reason = arena_printf(w->a, "%s%s%s", reason, i ? "; " : "", w->path.items[i].reason);
     }
     if (w->path.n) {
         value = own && *own ? arena_printf(w->a, "%s:%s", value, own) : value;
-        ctr_set(w, "LD_LIBRARY_PATH", value, reason);
+        container_set(w, "LD_LIBRARY_PATH", value, reason);
     }
     note_replaced(w, w->path.n ? value : own);
 }
@@ -294,32 +304,33 @@ static const char *env_line(struct arena *a, const char *name, const char *value
 }
 
 /* Lines of a Dockerfile for a command of a shell: what it exports is a variable of the image. */
-static void add_lines(struct ctr_work *w, const char *command, const char *reason)
+static void add_lines(struct container_work *w, const char *command, const char *reason)
 {
     struct str rest = str_of(command);
     size_t at = str_find(rest, " && export ");
     struct diag_variable v;
     if (!str_is_seen(command) || strstr(command, "$'")) { // the latter quotes what is no text
-        ctr_note(
+        container_note(
             w, "A repair names bytes that are not text, which a Dockerfile cannot hold: it is left "
                "out.");
         return;
     }
-    ctr_add(w, &w->s->image,
-            arena_printf(w->a, "RUN %s", for_build(w->a, (struct str){command, at})), reason);
+    container_add(w, &w->s->image,
+                  arena_printf(w->a, "RUN %s", for_build(w->a, (struct str){command, at})), reason);
     if (at < rest.n) {
         struct diag_repair tail = {.kind = DIAG_REPAIR_ENV, .command = command + at + 4};
         if (diag_repair_variable(w->a, &tail, &v) && v.value) {
-            const char *own = v.prepend ? ctr_own_value(w, v.name) : NULL;
-            ctr_add(w, &w->s->image,
-                    env_line(w->a, v.name,
-                             own && *own ? arena_printf(w->a, "%s:%s", v.value, own) : v.value),
-                    "the loader does not look there by itself");
+            const char *own = v.prepend ? container_own_value(w, v.name) : NULL;
+            container_add(
+                w, &w->s->image,
+                env_line(w->a, v.name,
+                         own && *own ? arena_printf(w->a, "%s:%s", v.value, own) : v.value),
+                "the loader does not look there by itself");
         }
     }
 }
 
-static bool is_mounted(const struct ctr_work *w, const char *library)
+static bool is_mounted(const struct container_work *w, const char *library)
 {
     for (size_t i = 0; library && i < w->s->mounts.n; i++) {
         if (strcmp(path_base(w->s->mounts.items[i].value), path_base(library)) == 0) {
@@ -330,7 +341,7 @@ static bool is_mounted(const struct ctr_work *w, const char *library)
 }
 
 /* Whether all libraries at fault are mounted now. */
-static bool is_settled(const struct ctr_work *w, const struct diag_finding *f)
+static bool is_settled(const struct container_work *w, const struct diag_finding *f)
 {
     bool settled = is_mounted(w, f->culprit);
     for (size_t i = 0; i < f->likewise.n; i++) {
@@ -340,33 +351,34 @@ static bool is_settled(const struct ctr_work *w, const struct diag_finding *f)
 }
 
 /* What a Dockerfile leaves as it is, and what keeps its lines from being executed. */
-static void note_build(struct ctr_work *w)
+static void note_build(struct container_work *w)
 {
     const struct diag_report *r = w->q->report;
     struct stat st;
     bool run = false;
     for (size_t i = 0; i < r->findings.n; i++) {
         if (r->findings.items[i]->severity == DIAG_WARNING) {
-            ctr_note(w, arena_printf(w->a, "A warning, which these lines do not repair: %s",
-                                     r->findings.items[i]->summary));
+            container_note(w, arena_printf(w->a, "A warning, which these lines do not repair: %s",
+                                           r->findings.items[i]->summary));
         }
     }
     for (size_t i = 0; i < w->s->image.n; i++) {
         run |= starts_with(w->s->image.items[i].value, "RUN ");
     }
     if (run && root_stat(w->q->model->root, "/bin/sh", &st) < 0) {
-        ctr_note(w, "The image has no /bin/sh, which RUN lines need: run these commands where the "
-                    "image is built.");
+        container_note(
+            w, "The image has no /bin/sh, which RUN lines need: run these commands where the "
+               "image is built.");
     }
 }
 
 /* The repairs of what is wrong with the image itself. */
-static void mend_image(struct ctr_work *w)
+static void mend_image(struct container_work *w)
 {
     const struct diag_report *r = w->q->report;
-    bool build = w->q->format == CTR_DOCKERFILE; // of an image that runs on other hosts too
+    bool build = w->q->format == CONTAINER_DOCKERFILE; // of an image that runs on other hosts too
     if (!build) {
-        ctr_mount_lacks(w);
+        container_mount_lacks(w);
     }
     for (size_t i = 0; i < r->findings.n; i++) {
         const struct diag_finding *f = r->findings.items[i];
@@ -387,10 +399,10 @@ static void mend_image(struct ctr_work *w)
             }
         }
         if (!done) {
-            ctr_note(w, arena_printf(w->a,
-                                     build ? "These lines do not repair: %s"
-                                           : "The settings do not repair: %s",
-                                     f->summary));
+            container_note(w, arena_printf(w->a,
+                                           build ? "These lines do not repair: %s"
+                                                 : "The settings do not repair: %s",
+                                           f->summary));
         }
     }
     if (build) {
@@ -399,10 +411,10 @@ static void mend_image(struct ctr_work *w)
 }
 
 /* A folder keeps no variables: forms that start one set those of the image. */
-static void keep_environment(struct ctr_work *w)
+static void keep_environment(struct container_work *w)
 {
     const struct image *im = w->q->image;
-    bool folder = ctr_format_way(w->q->format) == CTR_BY_PARTS;
+    bool folder = container_format_way(w->q->format) == CONTAINER_BY_PARTS;
     for (size_t i = 0; im && folder && i < im->env.n; i++) {
         struct str value = str_of(im->env.items[i]), name = str_cut(&value, '=');
         bool set = false;
@@ -411,12 +423,12 @@ static void keep_environment(struct ctr_work *w)
             set |= str_eq(str_cut(&other, '='), name);
         }
         if (value.s && !set && diag_is_variable_name(name)) {
-            ctr_set(w, str_dup(w->a, name), str_dup(w->a, value), "the image sets it");
+            container_set(w, str_dup(w->a, name), str_dup(w->a, value), "the image sets it");
         }
     }
 }
 
-static const char *starts_of(struct ctr_work *w)
+static const char *starts_of(struct container_work *w)
 {
     const struct image *im = w->q->image;
     const char *text = NULL;
@@ -429,39 +441,41 @@ static const char *starts_of(struct ctr_work *w)
     return text && *text != '-' ? text : "COMMAND"; // an option is not a program
 }
 
-static void name_subject(struct ctr_work *w)
+static void name_subject(struct container_work *w)
 {
-    struct ctr_subject subject;
-    ctr_subject(w->q, &subject);
+    struct container_subject subject;
+    container_subject(w->q, &subject);
     w->s->subject = subject.name;
     w->s->starts = starts_of(w);
     w->s->made = w->q->image_path != NULL;
     if (subject.first.value) {
-        ctr_add(w, &w->s->first, subject.first.value, subject.first.reason);
+        container_add(w, &w->s->first, subject.first.value, subject.first.reason);
     }
     if (subject.undo.value) {
-        ctr_add(w, &w->s->undo, subject.undo.value, subject.undo.reason);
+        container_add(w, &w->s->undo, subject.undo.value, subject.undo.reason);
     }
-    enum ctr_way way = ctr_format_way(w->q->format);
-    if (w->q->image_path && (way == CTR_BY_PLUGIN || way == CTR_BY_CLAIM || way == CTR_BY_DEVICE)) {
-        ctr_note(w, "The image must be in a registry that the machine that starts it can reach.");
+    enum container_way way = container_format_way(w->q->format);
+    if (w->q->image_path &&
+        (way == CONTAINER_BY_PLUGIN || way == CONTAINER_BY_CLAIM || way == CONTAINER_BY_DEVICE)) {
+        container_note(
+            w, "The image must be in a registry that the machine that starts it can reach.");
     }
 }
 
-void ctr_settings(const struct ctr_question *q, struct ctr_settings *ret)
+void container_settings(const struct container_question *q, struct container_settings *ret)
 {
-    struct ctr_work w = {.q = q, .a = q->model->arena, .s = ret};
-    *ret = (struct ctr_settings){0};
+    struct container_work w = {.q = q, .a = q->model->arena, .s = ret};
+    *ret = (struct container_settings){0};
     name_subject(&w);
-    ctr_ask(&w);
+    container_ask(&w);
     add_shared_memory(&w);
     mend_image(&w);
     set_path(&w);
     keep_environment(&w);
-    for (size_t i = 0; i < ret->env.n && q->format == CTR_DOCKERFILE; i++) {
+    for (size_t i = 0; i < ret->env.n && q->format == CONTAINER_DOCKERFILE; i++) {
         struct str value = str_of(ret->env.items[i].value), name = str_cut(&value, '=');
-        ctr_add(&w, &ret->image, env_line(w.a, str_dup(w.a, name), str_dup(w.a, value)),
-                ret->env.items[i].reason);
+        container_add(&w, &ret->image, env_line(w.a, str_dup(w.a, name), str_dup(w.a, value)),
+                      ret->env.items[i].reason);
     }
-    ctr_prove(&w);
+    container_prove(&w);
 }

@@ -35,7 +35,7 @@ static const char *own_name(struct arena *a, const char *path)
 
 enum source { STORED, ARCHIVE, UNNAMED, LAYOUT, FOLDER, SOURCES };
 
-static enum source source_of(const struct ctr_question *q)
+static enum source source_of(const struct container_question *q)
 {
     const struct image *im = q->image;
     if (!im) {
@@ -48,14 +48,14 @@ static enum source source_of(const struct ctr_question *q)
 }
 
 /* Whether the engine takes its images from podman's storage; else from docker's. */
-static bool by_podman(const struct ctr_question *q)
+static bool by_podman(const struct container_question *q)
 {
-    const char *engine = ctr_format_engine(q->format);
+    const char *engine = container_format_engine(q->format);
     return engine && strcmp(engine, "podman") == 0;
 }
 
 /* How skopeo is told which image of the file is meant (containers-transports(5)). */
-static const char *place_of(const struct ctr_question *q)
+static const char *place_of(const struct container_question *q)
 {
     struct arena *a = q->model->arena;
     const struct image *im = q->image;
@@ -70,7 +70,7 @@ static const char *place_of(const struct ctr_question *q)
 }
 
 /* What makes the engine know what it does not have. */
-static const char *loading(const struct ctr_question *q, enum source source, const char *name)
+static const char *loading(const struct container_question *q, enum source source, const char *name)
 {
     struct arena *a = q->model->arena;
     const char *path = place_of(q);
@@ -100,7 +100,7 @@ static const char *loading(const struct ctr_question *q, enum source source, con
     return NULL;
 }
 
-static const char *why(struct arena *a, const struct ctr_question *q, enum source source)
+static const char *why(struct arena *a, const struct container_question *q, enum source source)
 {
     const char *engine = by_podman(q) ? "podman" : "docker";
     switch (source) {
@@ -126,21 +126,22 @@ static const char *why(struct arena *a, const struct ctr_question *q, enum sourc
 
 /* ------------------------------------------------------------------ forms without such a storage */
 
-static void set_first(struct ctr_subject *ret, const char *value, const char *reason,
+static void set_first(struct container_subject *ret, const char *value, const char *reason,
                       const char *undo)
 {
-    ret->first = (struct ctr_item){value, reason};
-    ret->undo = (struct ctr_item){undo, "removes what was made for this"};
+    ret->first = (struct container_item){value, reason};
+    ret->undo = (struct container_item){undo, "removes what was made for this"};
 }
 
 /* enroot makes its own images out of docker's and podman's. */
-static void for_enroot(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+static void for_enroot(struct arena *a, const struct container_question *q,
+                       struct container_subject *ret)
 {
     bool podman = q->image && q->image->engine && strcmp(q->image->engine, "podman") == 0;
     const char *load = ret->first.value && !podman
                            ? arena_printf(a, "%s && ", ret->first.value)
                            : "";
-    bool pyxis = q->format == CTR_PYXIS;
+    bool pyxis = q->format == CONTAINER_PYXIS;
     set_first(ret,
               arena_printf(a, "%senroot import -o app.sqsh %s://%s%s", load,
                            podman ? "podman" : "dockerd", ret->name,
@@ -151,10 +152,11 @@ static void for_enroot(struct arena *a, const struct ctr_question *q, struct ctr
 }
 
 /* A folder with the image's file system; lxc looks for it in a place of its own. */
-static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+static void for_folder(struct arena *a, const struct container_question *q,
+                       struct container_subject *ret)
 {
-    bool lxc = q->format == CTR_LXC;
-    const char *folder = lxc ? CTR_LXC_ROOTFS : "app";
+    bool lxc = q->format == CONTAINER_LXC;
+    const char *folder = lxc ? CONTAINER_LXC_ROOTFS : "app";
     if (!q->image && lxc) {
         set_first(ret,
                   arena_printf(a, "sudo mkdir -p %s && sudo cp -a %s %s", path_dir(a, folder),
@@ -165,7 +167,7 @@ static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr
         return;
     }
     if (!q->image) {
-        *ret = (struct ctr_subject){.name = q->image_path};
+        *ret = (struct container_subject){.name = q->image_path};
         return;
     }
     bool podman = q->image->engine && strcmp(q->image->engine, "podman") == 0;
@@ -185,10 +187,10 @@ static void for_folder(struct arena *a, const struct ctr_question *q, struct ctr
     ret->name = folder;
 }
 
-static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
+static void name_it(const struct container_question *q, struct container_subject *ret)
 {
     struct arena *a = q->model->arena;
-    *ret = (struct ctr_subject){.name = "IMAGE"};
+    *ret = (struct container_subject){.name = "IMAGE"};
     if (!q->image_path) {
         return;
     }
@@ -212,30 +214,33 @@ static void name_it(const struct ctr_question *q, struct ctr_subject *ret)
 }
 
 /* They pull from a registry. */
-static void for_registry(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+static void for_registry(struct arena *a, const struct container_question *q,
+                         struct container_subject *ret)
 {
     (void)a, (void)q;
-    *ret = (struct ctr_subject){.name = ret->name};
+    *ret = (struct container_subject){.name = ret->name};
 }
 
-static void for_apptainer(struct arena *a, const struct ctr_question *q, struct ctr_subject *ret)
+static void for_apptainer(struct arena *a, const struct container_question *q,
+                          struct container_subject *ret)
 {
     (void)q;
     ret->name = arena_printf(a, "docker-daemon:%s%s", ret->name,
                              strpbrk(path_base(ret->name), ":@") ? "" : ":latest");
 }
 
-void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret)
+void container_subject(const struct container_question *q, struct container_subject *ret)
 {
-    static void (*const others[])(struct arena *, const struct ctr_question *,
-                                  struct ctr_subject *) = {[CTR_BY_HOOK] = for_enroot,
-                                                           [CTR_BY_PARTS] = for_folder,
-                                                           [CTR_BY_PLUGIN] = for_registry,
-                                                           [CTR_BY_CLAIM] = for_registry,
-                                                           [CTR_BY_DEVICE] = for_registry,
-                                                           [CTR_BY_FLAG] = for_apptainer,
-                                                           [CTR_BY_NONE] = NULL};
-    enum ctr_way way = ctr_format_way(q->format);
+    static void (*const others[])(struct arena *, const struct container_question *,
+                                  struct container_subject *) = {
+        [CONTAINER_BY_HOOK] = for_enroot,
+        [CONTAINER_BY_PARTS] = for_folder,
+        [CONTAINER_BY_PLUGIN] = for_registry,
+        [CONTAINER_BY_CLAIM] = for_registry,
+        [CONTAINER_BY_DEVICE] = for_registry,
+        [CONTAINER_BY_FLAG] = for_apptainer,
+        [CONTAINER_BY_NONE] = NULL};
+    enum container_way way = container_format_way(q->format);
     name_it(q, ret);
     if (q->image_path && others[way]) {
         others[way](q->model->arena, q, ret);

@@ -11,12 +11,12 @@
 
 #include "container/settings.h"
 
-struct ctr_subject {
+struct container_subject {
     const char *name;      // for the engine's command; "IMAGE" where no image was looked at
-    struct ctr_item first; // makes the engine know it; value NULL: it does
-    struct ctr_item undo;  // takes that back, or value NULL
+    struct container_item first; // makes the engine know it; value NULL: it does
+    struct container_item undo;  // takes that back, or value NULL
 };
 
-void ctr_subject(const struct ctr_question *q, struct ctr_subject *ret);
+void container_subject(const struct container_question *q, struct container_subject *ret);
 
 #endif

@@ -26,8 +26,8 @@ static void print_reasons(const struct out *o, struct arena *a, const report_opt
     }
 }
 
-static void print_command(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                          enum ctr_format format, const report_options *list)
+static void print_command(const struct out *o, struct arena *a, const struct container_settings *s,
+                          enum container_format format, const report_options *list)
 {
     out_print(o, OUT_BOLD, "%s%s", report_form_before(a, s, format), report_form_start(format));
     for (size_t i = 0; i < list->n; i++) {
@@ -36,17 +36,17 @@ static void print_command(const struct out *o, struct arena *a, const struct ctr
     out_print(o, OUT_BOLD, "%s%s\n", list->n ? " \\\n    " : " ", report_form_end(a, s, format));
 }
 
-static void print_form(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                       enum ctr_format format, const report_options *list)
+static void print_form(const struct out *o, struct arena *a, const struct container_settings *s,
+                       enum container_format format, const report_options *list)
 {
     json_t *documents = report_form_documents(a, s, format);
     const char *lines = report_form_lines(a, s, format);
-    if (documents && format == CTR_DEVCONTAINER) {
+    if (documents && format == CONTAINER_DEVCONTAINER) {
         if (out_json_write(o->file, json_array_get(documents, 0), JSON_INDENT(4)) == 0) {
             out_print(o, OUT_PLAIN, "\n");
         }
     } else if (documents) {
-        const char *text = ctr_yaml_text(a, documents);
+        const char *text = report_yaml_text(a, documents);
         out_print(o, OUT_PLAIN, "%s", text ? text : "");
     } else if (lines) {
         out_print(o, OUT_PLAIN, "%s", lines);
@@ -56,7 +56,7 @@ static void print_form(const struct out *o, struct arena *a, const struct ctr_se
     json_decref(documents);
 }
 
-static void print_steps(const struct out *o, struct arena *a, const ctr_items *items)
+static void print_steps(const struct out *o, struct arena *a, const container_items *items)
 {
     for (size_t i = 0; i < items->n; i++) {
         remark(o, a, OUT_DIM, "   ", items->items[i].reason);
@@ -64,14 +64,14 @@ static void print_steps(const struct out *o, struct arena *a, const ctr_items *i
     }
 }
 
-static void print_before(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                         enum ctr_format format)
+static void print_before(const struct out *o, struct arena *a, const struct container_settings *s,
+                         enum container_format format)
 {
-    if (s->gpu == CTR_UNKNOWN_GPU && format != CTR_DOCKERFILE) {
+    if (s->gpu == CONTAINER_UNKNOWN_GPU && format != CONTAINER_DOCKERFILE) {
         remark(o, a, OUT_DIM, " ", "Whether this host has a GPU cannot be told: the bus could not be "
                                    "read, so no GPU is requested.");
     }
-    if (s->gpu == CTR_NO_GPU) {
+    if (s->gpu == CONTAINER_NO_GPU) {
         remark(o, a, OUT_DIM, " ",
                s->pick->none ? "The CPU was chosen, so no GPU is requested."
                              : "This host has no GPU that a container could use: it runs on the CPU.");
@@ -83,12 +83,12 @@ static void print_before(const struct out *o, struct arena *a, const struct ctr_
     }
 }
 
-static void print_trials(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                         enum ctr_format format)
+static void print_trials(const struct out *o, struct arena *a, const struct container_settings *s,
+                         enum container_format format)
 {
     bool any = false;
     for (size_t i = 0; i < s->trials.n; i++) {
-        const struct ctr_trial *t = &s->trials.items[i];
+        const struct container_trial *t = &s->trials.items[i];
         const char *line = report_form_trial(a, s, format, t);
         if (line && !any) {
             out_print(o, OUT_PLAIN, "\n");
@@ -102,10 +102,11 @@ static void print_trials(const struct out *o, struct arena *a, const struct ctr_
     }
 }
 
-static void print_inventory(const struct out *o, struct arena *a, const struct ctr_settings *s)
+static void print_inventory(const struct out *o, struct arena *a,
+                            const struct container_settings *s)
 {
     static const char *const words[] = {"cannot tell", "does not fit", "fits"};
-    if (s->gpu != CTR_NVIDIA) {
+    if (s->gpu != CONTAINER_NVIDIA) {
         return;
     }
     out_print(o, OUT_PLAIN, "\n");
@@ -117,7 +118,7 @@ static void print_inventory(const struct out *o, struct arena *a, const struct c
                      : arena_printf(a, "Driver of the host: unknown (%s)",
                                     s->driver_from ? s->driver_from : "no file names it"));
     for (size_t i = 0; i < s->fits.n; i++) {
-        const struct ctr_fit *f = &s->fits.items[i];
+        const struct container_fit *f = &s->fits.items[i];
         remark(o, a, OUT_DIM, " ",
                arena_printf(a, "CUDA of the image: %s (%s): %s: %s", f->cuda, f->from,
                             words[f->fits], f->rule));
@@ -127,10 +128,10 @@ static void print_inventory(const struct out *o, struct arena *a, const struct c
     }
 }
 
-static void print_undo(const struct out *o, struct arena *a, const struct ctr_settings *s,
-                       enum ctr_format format)
+static void print_undo(const struct out *o, struct arena *a, const struct container_settings *s,
+                       enum container_format format)
 {
-    struct ctr_item use, undo;
+    struct container_item use, undo;
     report_form_use(a, s, format, &use, &undo);
     out_print(o, OUT_PLAIN, "\n");
     if (use.value) {
@@ -146,19 +147,19 @@ static void print_undo(const struct out *o, struct arena *a, const struct ctr_se
 }
 
 void report_container_text(const struct out *o, const struct out *r, struct arena *a,
-                           const struct ctr_settings *s, enum ctr_format format)
+                           const struct container_settings *s, enum container_format format)
 {
     report_options list = report_form_options(a, s, format);
     print_before(r, a, s, format);
     print_reasons(r, a, &list);
-    if (format == CTR_DOCKERFILE && s->image.n) {
+    if (format == CONTAINER_DOCKERFILE && s->image.n) {
         print_steps(r, a, &s->image);
         out_print(r, OUT_PLAIN, "\n");
-    } else if (format == CTR_DOCKERFILE) {
+    } else if (format == CONTAINER_DOCKERFILE) {
         remark(r, a, OUT_DIM, " ", "The image has no error that a Dockerfile can repair.");
     }
     print_form(o, a, s, format, &list);
-    if (s->image.n && format != CTR_DOCKERFILE) {
+    if (s->image.n && format != CONTAINER_DOCKERFILE) {
         out_print(r, OUT_PLAIN, "\n");
         remark(r, a, OUT_DIM, " ", "Lines for the Dockerfile, for what neither the image nor this "
                                    "host has:");
@@ -175,7 +176,7 @@ void report_container_text(const struct out *o, const struct out *r, struct aren
 
 /* ------------------------------------------------------------------ JSON */
 
-static json_t *items_json(struct arena *a, const ctr_items *items)
+static json_t *items_json(struct arena *a, const container_items *items)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < items->n; i++) {
@@ -186,9 +187,9 @@ static json_t *items_json(struct arena *a, const ctr_items *items)
     return list;
 }
 
-static json_t *item_json(struct arena *a, const struct ctr_item *item)
+static json_t *item_json(struct arena *a, const struct container_item *item)
 {
-    ctr_items one = {0};
+    container_items one = {0};
     if (item->value) {
         VEC_PUSH(a, &one, *item);
     }
@@ -196,8 +197,8 @@ static json_t *item_json(struct arena *a, const struct ctr_item *item)
 }
 
 /* The documents, the protocol and the inventory. */
-static void set_proof(json_t *doc, struct arena *a, const struct ctr_settings *s,
-                      enum ctr_format format)
+static void set_proof(json_t *doc, struct arena *a, const struct container_settings *s,
+                      enum container_format format)
 {
     static const char *const states[] = {"unknown", "no", "yes"};
     json_t *trials = json_array(), *fits = json_array();
@@ -212,7 +213,7 @@ static void set_proof(json_t *doc, struct arena *a, const struct ctr_settings *s
         }
     }
     for (size_t i = 0; i < s->fits.n; i++) {
-        const struct ctr_fit *f = &s->fits.items[i];
+        const struct container_fit *f = &s->fits.items[i];
         (void)json_array_append_new(
             fits, json_pack("{s:o, s:o, s:s, s:o}", "cuda", out_json_text(a, f->cuda), "from",
                             out_json_text(a, f->from), "fits", states[f->fits], "rule",
@@ -227,15 +228,16 @@ static void set_proof(json_t *doc, struct arena *a, const struct ctr_settings *s
                   out_json_text(a, s->driver_cuda), "image", fits));
 }
 
-json_t *report_container_json(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+json_t *report_container_json(struct arena *a, const struct container_settings *s,
+                              enum container_format format)
 {
-    static const char *const gpus[] = {[CTR_UNKNOWN_GPU] = "unknown", [CTR_NO_GPU] = "none",
-                                       [CTR_NVIDIA] = "nvidia",
-                                       [CTR_AMD] = "amd",
-                                       [CTR_INTEL] = "intel",
-                                       [CTR_WSL] = "wsl"};
-    json_t *doc = json_pack("{s:i, s:s, s:o, s:s}", "schema", 1, "format", ctr_format_name(format),
-                            "name", out_json_text(a, s->subject), "gpu", gpus[s->gpu]);
+    static const char *const gpus[] = {
+        [CONTAINER_UNKNOWN_GPU] = "unknown", [CONTAINER_NO_GPU] = "none",
+        [CONTAINER_NVIDIA] = "nvidia",       [CONTAINER_AMD] = "amd",
+        [CONTAINER_INTEL] = "intel",         [CONTAINER_WSL] = "wsl"};
+    json_t *doc =
+        json_pack("{s:i, s:s, s:o, s:s}", "schema", 1, "format", container_format_name(format),
+                  "name", out_json_text(a, s->subject), "gpu", gpus[s->gpu]);
     const struct {
         const char *key;
         json_t *value;

@@ -8,10 +8,10 @@
 /* The settings in their form: a command line, a document or a unit on `o`; on `r`, which may be the
  * same, the reasons, how to try it, what fits, and the way back, as lines that begin with "#". */
 void report_container_text(const struct out *o, const struct out *r, struct arena *a,
-                           const struct ctr_settings *s, enum ctr_format format);
+                           const struct container_settings *s, enum container_format format);
 
 /* The reference belongs to the caller. docs/json.md, "container". */
-json_t *report_container_json(struct arena *a, const struct ctr_settings *s,
-                              enum ctr_format format);
+json_t *report_container_json(struct arena *a, const struct container_settings *s,
+                              enum container_format format);
 
 #endif

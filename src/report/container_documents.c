@@ -39,13 +39,13 @@ static const char *literal(struct arena *a, const char *value, const char *from,
     return out;
 }
 
-static const char *name_of(struct arena *a, const struct ctr_item *item)
+static const char *name_of(struct arena *a, const struct container_item *item)
 {
     struct str rest = str_of(item->value);
     return str_dup(a, str_cut(&rest, '='));
 }
 
-static const char *value_of(struct arena *a, const struct ctr_item *item)
+static const char *value_of(struct arena *a, const struct container_item *item)
 {
     struct str rest = str_of(item->value);
     (void)str_cut(&rest, '=');
@@ -53,7 +53,7 @@ static const char *value_of(struct arena *a, const struct ctr_item *item)
 }
 
 /* "FROM:TO" */
-static const char *half(struct arena *a, const struct ctr_item *item, bool second)
+static const char *half(struct arena *a, const struct container_item *item, bool second)
 {
     struct str rest = str_of(item->value), first = str_cut(&rest, ':');
     return str_dup(a, second ? rest : first);
@@ -61,7 +61,7 @@ static const char *half(struct arena *a, const struct ctr_item *item, bool secon
 
 /* ------------------------------------------------------------------ compose */
 
-static void set_list(json_t *object, struct arena *a, const char *key, const ctr_items *items,
+static void set_list(json_t *object, struct arena *a, const char *key, const container_items *items,
                      const char *suffix)
 {
     json_t *list = json_array();
@@ -76,7 +76,7 @@ static void set_list(json_t *object, struct arena *a, const char *key, const ctr
     }
 }
 
-static json_t *reservation(const struct ctr_settings *s)
+static json_t *reservation(const struct container_settings *s)
 {
     json_t *device = json_object();
     set(device, "driver", text("nvidia"));
@@ -93,7 +93,7 @@ static json_t *reservation(const struct ctr_settings *s)
     return json_pack("{s:{s:{s:[o]}}}", "resources", "reservations", "devices", device);
 }
 
-static json_t *compose(struct arena *a, const struct ctr_settings *s)
+static json_t *compose(struct arena *a, const struct container_settings *s)
 {
     json_t *app = json_object();
     set(app, "image", text(s->subject));
@@ -116,23 +116,23 @@ static json_t *compose(struct arena *a, const struct ctr_settings *s)
 
 /* ------------------------------------------------------------------ Kubernetes */
 
-static size_t wanted(const struct ctr_settings *s)
+static size_t wanted(const struct container_settings *s)
 {
     return s->pick->all || s->pick->devices.n == 0 ? 1 : s->pick->devices.n;
 }
 
-static json_t *env_of(struct arena *a, const struct ctr_settings *s)
+static json_t *env_of(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < s->env.n; i++) {
-        const struct ctr_item *item = &s->env.items[i];
+        const struct container_item *item = &s->env.items[i];
         append(list, json_pack("{s:o, s:o}", "name", text(name_of(a, item)), "value",
                                text(literal(a, value_of(a, item), "$(", "$$("))));
     }
     return list;
 }
 
-static json_t *mounts_of(struct arena *a, const struct ctr_settings *s)
+static json_t *mounts_of(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     if (s->shm.value) {
@@ -145,7 +145,7 @@ static json_t *mounts_of(struct arena *a, const struct ctr_settings *s)
     return list;
 }
 
-static json_t *volumes_of(struct arena *a, const struct ctr_settings *s)
+static json_t *volumes_of(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     if (s->shm.value) { // "1g"
@@ -170,12 +170,13 @@ static void set_unless_empty(json_t *object, const char *key, json_t *list)
     }
 }
 
-static json_t *container_of(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+static json_t *container_of(struct arena *a, const struct container_settings *s,
+                            enum container_format format)
 {
     json_t *c = json_object();
     set(c, "name", text("app"));
     set(c, "image", text(s->subject));
-    if (s->resource.value && format == CTR_CLAIM) {
+    if (s->resource.value && format == CONTAINER_CLAIM) {
         set(c, "resources", json_pack("{s:[{s:s}]}", "claims", "name", "gpu"));
     } else if (s->resource.value) {
         set(c, "resources",
@@ -186,10 +187,11 @@ static json_t *container_of(struct arena *a, const struct ctr_settings *s, enum 
     return c;
 }
 
-static json_t *pod_spec(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+static json_t *pod_spec(struct arena *a, const struct container_settings *s,
+                        enum container_format format)
 {
     json_t *spec = json_object(), *groups = json_array();
-    if (format != CTR_DEPLOYMENT) {
+    if (format != CONTAINER_DEPLOYMENT) {
         set(spec, "restartPolicy", text("Never"));
     }
     if (s->runtime_class.value) {
@@ -202,7 +204,7 @@ static json_t *pod_spec(struct arena *a, const struct ctr_settings *s, enum ctr_
         set(spec, "securityContext", json_pack("{s:O}", "supplementalGroups", groups));
     }
     json_decref(groups);
-    if (format == CTR_CLAIM && s->resource.value) {
+    if (format == CONTAINER_CLAIM && s->resource.value) {
         set(spec, "resourceClaims",
             json_pack("[{s:s, s:s}]", "name", "gpu", "resourceClaimTemplateName", "app-gpu"));
     }
@@ -211,23 +213,24 @@ static json_t *pod_spec(struct arena *a, const struct ctr_settings *s, enum ctr_
     return spec;
 }
 
-static json_t *pod(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+static json_t *pod(struct arena *a, const struct container_settings *s,
+                   enum container_format format)
 {
     return json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata",
                      "name", "app", "spec", pod_spec(a, s, format));
 }
 
-static json_t *deployment(struct arena *a, const struct ctr_settings *s)
+static json_t *deployment(struct arena *a, const struct container_settings *s)
 {
     json_t *spec = json_pack("{s:i, s:{s:{s:s}}, s:{s:{s:{s:s}}, s:o}}", "replicas", 1, "selector",
                              "matchLabels", "app", "app", "template", "metadata", "labels", "app",
-                             "app", "spec", pod_spec(a, s, CTR_DEPLOYMENT));
+                             "app", "spec", pod_spec(a, s, CONTAINER_DEPLOYMENT));
     return json_pack("[{s:s, s:s, s:{s:s}, s:o}]", "apiVersion", "apps/v1", "kind", "Deployment",
                      "metadata", "name", "app", "spec", spec);
 }
 
 /* resource.k8s.io/v1 */
-static json_t *claim(const struct ctr_settings *s)
+static json_t *claim(const struct container_settings *s)
 {
     json_t *exactly = json_object();
     set(exactly, "deviceClassName", text(s->resource.value));
@@ -244,19 +247,19 @@ static json_t *claim(const struct ctr_settings *s)
                      exactly);
 }
 
-static json_t *claimed(struct arena *a, const struct ctr_settings *s)
+static json_t *claimed(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     if (s->resource.value) {
         append(list, claim(s));
     }
-    append(list, pod(a, s, CTR_CLAIM));
+    append(list, pod(a, s, CONTAINER_CLAIM));
     return list;
 }
 
 /* ------------------------------------------------------------------ Incus */
 
-static json_t *incus_gpu(const struct ctr_device *d)
+static json_t *incus_gpu(const struct container_device *d)
 {
     json_t *device = json_pack("{s:s}", "type", "gpu");
     bool mig = starts_with(d->id, "MIG-");
@@ -270,10 +273,11 @@ static json_t *incus_gpu(const struct ctr_device *d)
     return device;
 }
 
-static json_t *incus_devices(struct arena *a, const struct ctr_settings *s)
+static json_t *incus_devices(struct arena *a, const struct container_settings *s)
 {
     json_t *devices = json_object();
-    for (size_t i = 0; i < s->pick->devices.n && s->gpu != CTR_NO_GPU && s->gpu != CTR_WSL; i++) {
+    for (size_t i = 0;
+         i < s->pick->devices.n && s->gpu != CONTAINER_NO_GPU && s->gpu != CONTAINER_WSL; i++) {
         set(devices, arena_printf(a, "gpu%zu", i), incus_gpu(&s->pick->devices.items[i]));
     }
     for (size_t i = 0; i < s->devices.n; i++) { // /dev/kfd, /dev/dxg
@@ -289,7 +293,7 @@ static json_t *incus_devices(struct arena *a, const struct ctr_settings *s)
     return devices;
 }
 
-static json_t *incus(struct arena *a, const struct ctr_settings *s)
+static json_t *incus(struct arena *a, const struct container_settings *s)
 {
     static const char capabilities[] = "NVIDIA_DRIVER_CAPABILITIES";
     json_t *config = json_object();
@@ -308,11 +312,11 @@ static json_t *incus(struct arena *a, const struct ctr_settings *s)
 
 /* ------------------------------------------------------------------ devcontainer.json */
 
-static json_t *devcontainer(struct arena *a, const struct ctr_settings *s)
+static json_t *devcontainer(struct arena *a, const struct container_settings *s)
 {
     json_t *doc = json_pack("{s:s, s:o}", "name", "app", "image", text(s->subject));
     json_t *arguments = json_array(), *env = json_object(), *mounts = json_array();
-    report_options list = report_form_options(a, s, CTR_DOCKER);
+    report_options list = report_form_options(a, s, CONTAINER_DOCKER);
     for (size_t i = 0; i < list.n; i++) {
         const char *flag = list.items[i].flag;
         if (strcmp(flag, "-e") != 0 && strcmp(flag, "-v") != 0) {
@@ -328,7 +332,7 @@ static json_t *devcontainer(struct arena *a, const struct ctr_settings *s)
                                          half(a, &s->mounts.items[i], false),
                                          half(a, &s->mounts.items[i], true))));
     }
-    if (s->gpu != CTR_NO_GPU && s->gpu != CTR_UNKNOWN_GPU) {
+    if (s->gpu != CONTAINER_NO_GPU && s->gpu != CONTAINER_UNKNOWN_GPU) {
         set(doc, "hostRequirements", json_pack("{s:b}", "gpu", 1));
     }
     set_unless_empty(doc, "runArgs", arguments);
@@ -337,13 +341,14 @@ static json_t *devcontainer(struct arena *a, const struct ctr_settings *s)
     return json_pack("[o]", doc);
 }
 
-json_t *report_form_documents(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+json_t *report_form_documents(struct arena *a, const struct container_settings *s,
+                              enum container_format format)
 {
-    return format == CTR_COMPOSE        ? compose(a, s)
-           : format == CTR_KUBERNETES   ? json_pack("[o]", pod(a, s, format))
-           : format == CTR_DEPLOYMENT   ? deployment(a, s)
-           : format == CTR_CLAIM        ? claimed(a, s)
-           : format == CTR_INCUS        ? incus(a, s)
-           : format == CTR_DEVCONTAINER ? devcontainer(a, s)
+    return format == CONTAINER_COMPOSE        ? compose(a, s)
+           : format == CONTAINER_KUBERNETES   ? json_pack("[o]", pod(a, s, format))
+           : format == CONTAINER_DEPLOYMENT   ? deployment(a, s)
+           : format == CONTAINER_CLAIM        ? claimed(a, s)
+           : format == CONTAINER_INCUS        ? incus(a, s)
+           : format == CONTAINER_DEVCONTAINER ? devcontainer(a, s)
                                         : NULL;
 }

@@ -14,48 +14,53 @@ static const struct form {
     const char *use, *undo;   // of a document
     const char *inside;       // before the words of a trial; NULL: as the command itself
     const char *copy;         // how gpumend comes in, where it is not mounted
-} forms[CTR_FORMATS] = {
-    [CTR_DOCKER] = {.start = "docker run --rm"},
-    [CTR_PODMAN] = {.start = "podman run --rm"},
-    [CTR_APPTAINER] = {.start = "apptainer run", .trial = "apptainer exec"},
-    [CTR_ENROOT] = {.start = "enroot start"},
-    [CTR_PYXIS] = {.start = "srun", .last = "--container-image=", .needs_program = true},
-    [CTR_NSPAWN] = {.start = "sudo systemd-nspawn", .last = "--directory=", .needs_program = true},
-    [CTR_COMPOSE] = {.use = "docker compose -f compose.yaml up",
-                     .undo = "docker compose -f compose.yaml down",
-                     .inside = "docker compose",
-                     .copy = "-v"},
-    [CTR_KUBERNETES] = {.use = "kubectl apply -f app.yaml",
-                        .undo = "kubectl delete -f app.yaml",
-                        .inside = "kubectl exec pod/app --",
-                        .copy = "kubectl cp %s app:/tmp/gpumend"},
-    [CTR_DEPLOYMENT] = {.use = "kubectl apply -f app.yaml",
-                        .undo = "kubectl delete -f app.yaml",
-                        .inside = "kubectl exec deployment/app --"},
-    [CTR_CLAIM] = {.use = "kubectl apply -f app.yaml",
-                   .undo = "kubectl delete -f app.yaml",
-                   .inside = "kubectl exec pod/app --",
-                   .copy = "kubectl cp %s app:/tmp/gpumend"},
-    [CTR_QUADLET] = {.use = "cp app.container ~/.config/containers/systemd/ && systemctl --user "
-                            "daemon-reload && systemctl --user start app",
-                     .undo = "systemctl --user stop app; rm ~/.config/containers/systemd/app.container "
-                             "&& systemctl --user daemon-reload",
-                     .inside = "podman exec systemd-app",
-                     .copy = "podman cp %s systemd-app:/tmp/gpumend"},
-    [CTR_DEVCONTAINER] = {.use = "devcontainer up --workspace-folder .",
-                          .undo = "rm .devcontainer/devcontainer.json",
-                          .inside = "devcontainer exec --workspace-folder ."},
-    [CTR_INCUS] = {.use = "incus profile create gpumend < gpumend.yaml && incus launch REMOTE:IMAGE "
-                          "app --profile default --profile gpumend",
-                   .undo = "incus delete --force app && incus profile delete gpumend",
-                   .inside = "incus exec app --",
-                   .copy = "incus file push %s app/tmp/gpumend"},
-    [CTR_LXC] = {.use = "sudo cp app.conf /var/lib/lxc/app/config && sudo lxc-execute -n app --",
-                 .undo = "sudo lxc-stop -n app",
-                 .inside = "sudo lxc-execute -n app --",
-                 .copy = "sudo cp %s " CTR_LXC_ROOTFS "/tmp/gpumend"},
-    [CTR_DOCKERFILE] = {.use = "docker build -t app:gpumend -f Dockerfile .",
-                        .undo = "docker rmi app:gpumend"},
+} forms[CONTAINER_FORMATS] = {
+    [CONTAINER_DOCKER] = {.start = "docker run --rm"},
+    [CONTAINER_PODMAN] = {.start = "podman run --rm"},
+    [CONTAINER_APPTAINER] = {.start = "apptainer run", .trial = "apptainer exec"},
+    [CONTAINER_ENROOT] = {.start = "enroot start"},
+    [CONTAINER_PYXIS] = {.start = "srun", .last = "--container-image=", .needs_program = true},
+    [CONTAINER_NSPAWN] = {.start = "sudo systemd-nspawn",
+                          .last = "--directory=",
+                          .needs_program = true},
+    [CONTAINER_COMPOSE] = {.use = "docker compose -f compose.yaml up",
+                           .undo = "docker compose -f compose.yaml down",
+                           .inside = "docker compose",
+                           .copy = "-v"},
+    [CONTAINER_KUBERNETES] = {.use = "kubectl apply -f app.yaml",
+                              .undo = "kubectl delete -f app.yaml",
+                              .inside = "kubectl exec pod/app --",
+                              .copy = "kubectl cp %s app:/tmp/gpumend"},
+    [CONTAINER_DEPLOYMENT] = {.use = "kubectl apply -f app.yaml",
+                              .undo = "kubectl delete -f app.yaml",
+                              .inside = "kubectl exec deployment/app --"},
+    [CONTAINER_CLAIM] = {.use = "kubectl apply -f app.yaml",
+                         .undo = "kubectl delete -f app.yaml",
+                         .inside = "kubectl exec pod/app --",
+                         .copy = "kubectl cp %s app:/tmp/gpumend"},
+    [CONTAINER_QUADLET] =
+        {.use = "cp app.container ~/.config/containers/systemd/ && systemctl --user "
+                "daemon-reload && systemctl --user start app",
+         .undo = "systemctl --user stop app; rm ~/.config/containers/systemd/app.container "
+                 "&& systemctl --user daemon-reload",
+         .inside = "podman exec systemd-app",
+         .copy = "podman cp %s systemd-app:/tmp/gpumend"},
+    [CONTAINER_DEVCONTAINER] = {.use = "devcontainer up --workspace-folder .",
+                                .undo = "rm .devcontainer/devcontainer.json",
+                                .inside = "devcontainer exec --workspace-folder ."},
+    [CONTAINER_INCUS] =
+        {.use = "incus profile create gpumend < gpumend.yaml && incus launch REMOTE:IMAGE "
+                "app --profile default --profile gpumend",
+         .undo = "incus delete --force app && incus profile delete gpumend",
+         .inside = "incus exec app --",
+         .copy = "incus file push %s app/tmp/gpumend"},
+    [CONTAINER_LXC] = {.use =
+                           "sudo cp app.conf /var/lib/lxc/app/config && sudo lxc-execute -n app --",
+                       .undo = "sudo lxc-stop -n app",
+                       .inside = "sudo lxc-execute -n app --",
+                       .copy = "sudo cp %s " CONTAINER_LXC_ROOTFS "/tmp/gpumend"},
+    [CONTAINER_DOCKERFILE] = {.use = "docker build -t app:gpumend -f Dockerfile .",
+                              .undo = "docker rmi app:gpumend"},
 };
 
 /* Of a container that is there already, whose configuration gets further lines. */
@@ -64,47 +69,50 @@ static const struct form lxc_there = {
     .undo = "sudo lxc-stop -n app, and remove the lines from /var/lib/lxc/app/config",
     .inside = "sudo lxc-attach -n app --"};
 
-static const struct form *form_of(const struct ctr_settings *s, enum ctr_format format)
+static const struct form *form_of(const struct container_settings *s, enum container_format format)
 {
-    return format == CTR_LXC && !s->made ? &lxc_there : &forms[format];
+    return format == CONTAINER_LXC && !s->made ? &lxc_there : &forms[format];
 }
 
-const char *report_form_start(enum ctr_format format)
+const char *report_form_start(enum container_format format)
 {
     return forms[format].start;
 }
 
-const char *report_form_before(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+const char *report_form_before(struct arena *a, const struct container_settings *s,
+                               enum container_format format)
 {
     const char *text = "";
-    for (size_t i = 0; i < s->env.n && format == CTR_PYXIS; i++) {
+    for (size_t i = 0; i < s->env.n && format == CONTAINER_PYXIS; i++) {
         text = arena_printf(a, "%s%s%s ", text, i ? "" : "env ",
                             diag_shell_word(a, s->env.items[i].value));
     }
     return text;
 }
 
-const char *report_form_end(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+const char *report_form_end(struct arena *a, const struct container_settings *s,
+                            enum container_format format)
 {
     const struct form *f = &forms[format];
     return arena_printf(a, "%s%s%s%s", f->last ? f->last : "", diag_shell_word(a, s->subject),
                         f->needs_program ? " " : "", f->needs_program ? s->starts : "");
 }
 
-void report_form_use(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
-                     struct ctr_item *ret_start, struct ctr_item *ret_undo)
+void report_form_use(struct arena *a, const struct container_settings *s,
+                     enum container_format format, struct container_item *ret_start,
+                     struct container_item *ret_undo)
 {
     const struct form *f = form_of(s, format);
     const char *use = f->use && ends_with(f->use, " --") ? arena_printf(a, "%s %s", f->use, s->starts)
                                                          : f->use;
-    *ret_start = (struct ctr_item){use, "puts it into force"};
-    *ret_undo = (struct ctr_item){f->undo, "takes it back"};
+    *ret_start = (struct container_item){use, "puts it into force"};
+    *ret_undo = (struct container_item){f->undo, "takes it back"};
 }
 
 /* ------------------------------------------------------------------ options */
 
-static void add(struct arena *a, report_options *list, const char *flag, const struct ctr_item *item,
-                const char *suffix)
+static void add(struct arena *a, report_options *list, const char *flag,
+                const struct container_item *item, const char *suffix)
 {
     if (item->value) {
         VEC_PUSH(a, list,
@@ -116,16 +124,16 @@ static void add(struct arena *a, report_options *list, const char *flag, const s
 /* A list of the settings that every item of which becomes an option. */
 struct row {
     const char *flag;
-    size_t list; // offset of its ctr_items
+    size_t list; // offset of its container_items
     const char *suffix;
 };
-#define LIST(name) offsetof(struct ctr_settings, name)
+#define LIST(name) offsetof(struct container_settings, name)
 
-static void add_rows(struct arena *a, report_options *list, const struct ctr_settings *s,
+static void add_rows(struct arena *a, report_options *list, const struct container_settings *s,
                      const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const ctr_items *items = (const ctr_items *)((const char *)s + rows[i].list);
+        const container_items *items = (const container_items *)((const char *)s + rows[i].list);
         for (size_t k = 0; k < items->n; k++) {
             add(a, list, rows[i].flag, &items->items[k], rows[i].suffix);
         }
@@ -153,10 +161,10 @@ static const struct row pod_rows[] = {{NULL, LIST(groups), ""},
                                       {NULL, LIST(mounts), ""}};
 
 /* docker reads the value of --gpus as a line of CSV: a list of devices is one field of it. */
-static void add_gpus(struct arena *a, report_options *list, const struct ctr_settings *s)
+static void add_gpus(struct arena *a, report_options *list, const struct container_settings *s)
 {
     for (size_t i = 0; i < s->gpus.n; i++) {
-        struct ctr_item item = s->gpus.items[i];
+        struct container_item item = s->gpus.items[i];
         if (s->by_toolkit && strchr(item.value, ',')) {
             item.value = arena_printf(a, "\"%s\"", item.value);
         }
@@ -164,7 +172,7 @@ static void add_gpus(struct arena *a, report_options *list, const struct ctr_set
     }
 }
 
-static report_options run_options(struct arena *a, const struct ctr_settings *s)
+static report_options run_options(struct arena *a, const struct container_settings *s)
 {
     report_options list = {0};
     add(a, &list, "--runtime", &s->runtime, "");
@@ -174,7 +182,7 @@ static report_options run_options(struct arena *a, const struct ctr_settings *s)
     return list;
 }
 
-static report_options pod_options(struct arena *a, const struct ctr_settings *s)
+static report_options pod_options(struct arena *a, const struct container_settings *s)
 {
     report_options list = {0};
     add(a, &list, NULL, &s->runtime_class, "");
@@ -186,7 +194,7 @@ static report_options pod_options(struct arena *a, const struct ctr_settings *s)
 }
 
 /* Slurm chooses the GPUs; what the image sets wins over this shell's variables unless named. */
-static report_options pyxis_options(struct arena *a, const struct ctr_settings *s)
+static report_options pyxis_options(struct arena *a, const struct container_settings *s)
 {
     report_options list = {0};
     const char *names = NULL, *mounts = NULL;
@@ -200,16 +208,16 @@ static report_options pyxis_options(struct arena *a, const struct ctr_settings *
                               s->mounts.items[i].value);
     }
     add(a, &list, "--gpus=",
-        &(struct ctr_item){s->gpu == CTR_NO_GPU ? NULL : arena_printf(a, "%zu", n),
+        &(struct container_item){s->gpu == CONTAINER_NO_GPU ? NULL : arena_printf(a, "%zu", n),
                            "the number of GPUs; Slurm chooses which ones"}, "");
     add(a, &list, "--container-env=",
-        &(struct ctr_item){names, "these take precedence over what the image sets"}, "");
+        &(struct container_item){names, "these take precedence over what the image sets"}, "");
     add(a, &list, "--container-mounts=",
-        &(struct ctr_item){mounts, "libraries that the image lacks and the host has"}, "");
+        &(struct container_item){mounts, "libraries that the image lacks and the host has"}, "");
     return list;
 }
 
-static report_options nspawn_options(struct arena *a, const struct ctr_settings *s)
+static report_options nspawn_options(struct arena *a, const struct container_settings *s)
 {
     report_options list = {0};
     static const struct row devices[] = {{"--bind=", LIST(devices), ""}};
@@ -217,42 +225,44 @@ static report_options nspawn_options(struct arena *a, const struct ctr_settings 
     add_rows(a, &list, s, devices, 1);
     for (size_t i = 0; i < s->devices.n; i++) {
         add(a, &list, "--property=",
-            &(struct ctr_item){arena_printf(a, "DeviceAllow=%s rw", s->devices.items[i].value),
-                               "the container's cgroup forbids every device that is not listed"}, "");
+            &(struct container_item){
+                arena_printf(a, "DeviceAllow=%s rw", s->devices.items[i].value),
+                "the container's cgroup forbids every device that is not listed"},
+            "");
     }
     add_rows(a, &list, s, others, sizeof others / sizeof *others);
     return list;
 }
 
-report_options report_form_options(struct arena *a, const struct ctr_settings *s,
-                                   enum ctr_format format)
+report_options report_form_options(struct arena *a, const struct container_settings *s,
+                                   enum container_format format)
 {
     report_options list = {0};
     switch (format) {
-    case CTR_APPTAINER:
+    case CONTAINER_APPTAINER:
         add_rows(a, &list, s, exec_rows, sizeof exec_rows / sizeof *exec_rows);
         return list;
-    case CTR_ENROOT:
+    case CONTAINER_ENROOT:
         add_rows(a, &list, s, enroot_rows, sizeof enroot_rows / sizeof *enroot_rows);
         return list;
-    case CTR_PYXIS:
+    case CONTAINER_PYXIS:
         return pyxis_options(a, s);
-    case CTR_NSPAWN:
+    case CONTAINER_NSPAWN:
         return nspawn_options(a, s);
-    case CTR_KUBERNETES:
-    case CTR_DEPLOYMENT:
-    case CTR_CLAIM:
+    case CONTAINER_KUBERNETES:
+    case CONTAINER_DEPLOYMENT:
+    case CONTAINER_CLAIM:
         return pod_options(a, s);
-    case CTR_DOCKERFILE:
+    case CONTAINER_DOCKERFILE:
         return list;
-    case CTR_DOCKER:
-    case CTR_PODMAN:
-    case CTR_COMPOSE:
-    case CTR_QUADLET:
-    case CTR_DEVCONTAINER:
-    case CTR_INCUS:
-    case CTR_LXC:
-    case CTR_FORMATS:
+    case CONTAINER_DOCKER:
+    case CONTAINER_PODMAN:
+    case CONTAINER_COMPOSE:
+    case CONTAINER_QUADLET:
+    case CONTAINER_DEVCONTAINER:
+    case CONTAINER_INCUS:
+    case CONTAINER_LXC:
+    case CONTAINER_FORMATS:
         break;
     }
     list = run_options(a, s);
@@ -272,7 +282,7 @@ const char *report_option_text(struct arena *a, const struct report_option *o)
 
 /* ------------------------------------------------------------------ trials */
 
-static const char *words_text(struct arena *a, const struct ctr_trial *t, size_t from)
+static const char *words_text(struct arena *a, const struct container_trial *t, size_t from)
 {
     const char *text = "";
     for (size_t i = from; i < t->words.n; i++) {
@@ -282,14 +292,14 @@ static const char *words_text(struct arena *a, const struct ctr_trial *t, size_t
 }
 
 /* The command itself with another program. */
-static const char *command_trial(struct arena *a, const struct ctr_settings *s,
-                                 enum ctr_format format, const struct ctr_trial *t)
+static const char *command_trial(struct arena *a, const struct container_settings *s,
+                                 enum container_format format, const struct container_trial *t)
 {
-    static const char *const mounts[CTR_FORMATS] = {
-        [CTR_DOCKER] = "-v %s:%s:ro", [CTR_PODMAN] = "-v %s:%s:ro",
-        [CTR_APPTAINER] = "--bind %s:%s:ro",
-        [CTR_ENROOT] = "--mount %s:%s:none:x-create=auto,bind,ro",
-        [CTR_PYXIS] = "--container-mounts=%s:%s:ro", [CTR_NSPAWN] = "--bind-ro=%s:%s"};
+    static const char *const mounts[CONTAINER_FORMATS] = {
+        [CONTAINER_DOCKER] = "-v %s:%s:ro", [CONTAINER_PODMAN] = "-v %s:%s:ro",
+        [CONTAINER_APPTAINER] = "--bind %s:%s:ro",
+        [CONTAINER_ENROOT] = "--mount %s:%s:none:x-create=auto,bind,ro",
+        [CONTAINER_PYXIS] = "--container-mounts=%s:%s:ro", [CONTAINER_NSPAWN] = "--bind-ro=%s:%s"};
     report_options list = report_form_options(a, s, format);
     const struct form *f = &forms[format];
     const char *text = f->trial ? f->trial : f->start, *name = diag_shell_word(a, s->subject);
@@ -300,18 +310,18 @@ static const char *command_trial(struct arena *a, const struct ctr_settings *s,
     if (t->needs_gpumend && mounts[format]) {
         struct str rest = str_of(mounts[format]);
         struct str head = {rest.s, str_find(rest, "%s:%s")};
-        text = arena_printf(a, "%s %.*s%s:%s%s", text, (int)head.n, head.s, s->program, CTR_PROGRAM,
-                            rest.s + head.n + strlen("%s:%s"));
+        text = arena_printf(a, "%s %.*s%s:%s%s", text, (int)head.n, head.s, s->program,
+                            CONTAINER_PROGRAM, rest.s + head.n + strlen("%s:%s"));
     }
-    if (format == CTR_DOCKER || format == CTR_PODMAN) {
+    if (format == CONTAINER_DOCKER || format == CONTAINER_PODMAN) {
         return arena_printf(a, "%s --entrypoint %s %s%s", text,
                             diag_shell_word(a, t->words.items[0]), name, words_text(a, t, 1));
     }
     return arena_printf(a, "%s %s%s%s", text, f->last ? f->last : "", name, words_text(a, t, 0));
 }
 
-const char *report_form_trial(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
-                              const struct ctr_trial *t)
+const char *report_form_trial(struct arena *a, const struct container_settings *s,
+                              enum container_format format, const struct container_trial *t)
 {
     const struct form *f = form_of(s, format);
     if (f->start) {
@@ -320,9 +330,9 @@ const char *report_form_trial(struct arena *a, const struct ctr_settings *s, enu
     if (!f->inside || (t->needs_gpumend && !f->copy)) {
         return NULL;
     }
-    if (format == CTR_COMPOSE) {
+    if (format == CONTAINER_COMPOSE) {
         const char *mount = t->needs_gpumend
-                                ? arena_printf(a, "-v %s:%s:ro ", s->program, CTR_PROGRAM)
+                                ? arena_printf(a, "-v %s:%s:ro ", s->program, CONTAINER_PROGRAM)
                                 : "";
         return arena_printf(a, "docker compose -f compose.yaml run --rm %s--entrypoint %s app%s",
                             mount, diag_shell_word(a, t->words.items[0]), words_text(a, t, 1));
@@ -353,7 +363,7 @@ static const char *unit_word(struct arena *a, const char *value)
 }
 
 static const char *add_lines(struct arena *a, const char *text, const char *key,
-                             const ctr_items *items, const char *suffix, bool quoted)
+                             const container_items *items, const char *suffix, bool quoted)
 {
     for (size_t i = 0; i < items->n; i++) {
         const char *value = items->items[i].value;
@@ -363,7 +373,7 @@ static const char *add_lines(struct arena *a, const char *text, const char *key,
 }
 
 /* podman-systemd.unit(5) */
-static const char *quadlet(struct arena *a, const struct ctr_settings *s)
+static const char *quadlet(struct arena *a, const struct container_settings *s)
 {
     const char *text = arena_printf(a, "[Container]\nImage=%s\n", s->subject);
     text = add_lines(a, text, "AddDevice=", &s->gpus, "", false);
@@ -377,9 +387,10 @@ static const char *quadlet(struct arena *a, const struct ctr_settings *s)
 }
 
 /* lxc.container.conf(5); lxc.mount.entry is a line of fstab(5) with a target below the root. */
-static const char *lxc(struct arena *a, const struct ctr_settings *s)
+static const char *lxc(struct arena *a, const struct container_settings *s)
 {
-    const char *text = s->made ? "lxc.uts.name = app\nlxc.rootfs.path = dir:" CTR_LXC_ROOTFS "\n" : "";
+    const char *text =
+        s->made ? "lxc.uts.name = app\nlxc.rootfs.path = dir:" CONTAINER_LXC_ROOTFS "\n" : "";
     text = add_lines(a, text, "lxc.cgroup2.devices.allow = ", &s->allow, "", false);
     for (size_t i = 0; i < s->devices.n; i++) {
         const char *node = s->devices.items[i].value;
@@ -395,19 +406,20 @@ static const char *lxc(struct arena *a, const struct ctr_settings *s)
 }
 
 /* What the user of the image cannot do, root does; then it is the user's image again. */
-static const char *dockerfile(struct arena *a, const struct ctr_settings *s)
+static const char *dockerfile(struct arena *a, const struct container_settings *s)
 {
     const char *text = arena_printf(a, "FROM %s\n", s->subject);
-    bool user = s->user && ctr_is_user(s->user) && s->image.n;
+    bool user = s->user && container_is_user(s->user) && s->image.n;
     text = user ? arena_printf(a, "%sUSER root\n", text) : text;
     text = add_lines(a, text, "", &s->image, "", false);
     return user ? arena_printf(a, "%sUSER %s\n", text, s->user) : text;
 }
 
-const char *report_form_lines(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+const char *report_form_lines(struct arena *a, const struct container_settings *s,
+                              enum container_format format)
 {
-    return format == CTR_QUADLET      ? quadlet(a, s)
-           : format == CTR_LXC        ? lxc(a, s)
-           : format == CTR_DOCKERFILE ? dockerfile(a, s)
+    return format == CONTAINER_QUADLET      ? quadlet(a, s)
+           : format == CONTAINER_LXC        ? lxc(a, s)
+           : format == CONTAINER_DOCKERFILE ? dockerfile(a, s)
                                       : NULL;
 }

@@ -114,7 +114,7 @@ static int emit_document(struct writer *w, const json_t *document, bool first)
            yaml_document_end_event_initialize(&e, 1) && yaml_emitter_emit(&w->emitter, &e);
 }
 
-const char *ctr_yaml_text(struct arena *a, const json_t *documents)
+const char *report_yaml_text(struct arena *a, const json_t *documents)
 {
     struct writer w = {.arena = a};
     yaml_event_t e;

@@ -8,6 +8,6 @@
 
 /* The documents of an array, one after the other, with "---" between them. Strings that YAML could
  * take for anything else are quoted. The text lives in the arena; NULL: there is no memory. */
-const char *ctr_yaml_text(struct arena *a, const json_t *documents);
+const char *report_yaml_text(struct arena *a, const json_t *documents);
 
 #endif

@@ -65,8 +65,8 @@ static char *body_of(struct arena *a, const char *text, bool command)
     return body;
 }
 
-static void expect_command(struct arena *a, const struct ctr_settings *s, enum ctr_format format,
-                           const char *body)
+static void expect_command(struct arena *a, const struct container_settings *s,
+                           enum container_format format, const char *body)
 {
     words wanted = {0}, found = {0};
     report_options list = report_form_options(a, s, format);
@@ -88,7 +88,7 @@ static void expect_command(struct arena *a, const struct ctr_settings *s, enum c
     }
 }
 
-static void expect_documents(struct arena *a, enum ctr_format format, const char *text,
+static void expect_documents(struct arena *a, enum container_format format, const char *text,
                              const json_t *documents)
 {
     const char *why = NULL;
@@ -96,7 +96,7 @@ static void expect_documents(struct arena *a, enum ctr_format format, const char
     for (size_t i = 0; i < json_array_size(documents); i++) {
         size_t end = str_find(rest, "\n---\n");
         struct str part = {rest.s, end};
-        json_t *read = format == CTR_DEVCONTAINER ? json_loadb(part.s, part.n, 0, NULL)
+        json_t *read = format == CONTAINER_DEVCONTAINER ? json_loadb(part.s, part.n, 0, NULL)
                                                   : cdi_parse(a, part, &why);
         assert(json_equal(read, json_array_get(documents, i)));
         json_decref(read);
@@ -129,14 +129,15 @@ static void expect_lines(struct arena *a, const char *body)
 
 /* ------------------------------------------------------------------ printing */
 
-static void print_form(struct arena *a, const struct ctr_settings *s, enum ctr_format format)
+static void print_form(struct arena *a, const struct container_settings *s,
+                       enum container_format format)
 {
     char *text = NULL;
     size_t n = 0;
     struct out out = {.file = open_memstream(&text, &n), .width = 80}, remarks = out;
     FILE *nowhere = fopen("/dev/null", "w");
     assert(out.file && nowhere);
-    remarks.file = format == CTR_DEVCONTAINER ? nowhere : out.file; // as the command has it
+    remarks.file = format == CONTAINER_DEVCONTAINER ? nowhere : out.file; // as the command has it
     report_container_text(&out, &remarks, a, s, format);
     int rc = out_json_dump(nowhere, report_container_json(a, s, format));
     assert(rc == 0);
@@ -155,7 +156,7 @@ static void print_form(struct arena *a, const struct ctr_settings *s, enum ctr_f
     free(text);
 }
 
-static void expect_mounts(const struct ctr_settings *s)
+static void expect_mounts(const struct container_settings *s)
 {
     for (size_t i = 0; i < s->mounts.n; i++) {
         const char *mount = s->mounts.items[i].value;
@@ -183,15 +184,15 @@ static void use(void *arg, struct model *m)
     }
     m->host = &host;
     diag_run(m, &report);
-    for (enum ctr_format format = 0; format < CTR_FORMATS; format++) {
-        struct ctr_settings s;
-        struct ctr_pick pick;
-        ctr_pick_one(&host, m->arena, &host.gpus.items[0], NULL, &pick);
-        const struct ctr_question q = {.model = m, .report = &report, .host_root = m->root,
+    for (enum container_format format = 0; format < CONTAINER_FORMATS; format++) {
+        struct container_settings s;
+        struct container_pick pick;
+        container_pick_one(&host, m->arena, &host.gpus.items[0], NULL, &pick);
+        const struct container_question q = {.model = m, .report = &report, .host_root = m->root,
                                        .host = &host, .format = format, .pick = &pick,
                                        .program = "/usr/bin/gpumend", .image = &image,
                                        .image_path = fields[PATH]};
-        ctr_settings(&q, &s);
+        container_settings(&q, &s);
         expect_mounts(&s);
         print_form(m->arena, &s, format);
     }
