@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -431,6 +432,17 @@ def pip_install(w):
     expect(left, [], "after pip uninstall")
 
 
+def licenses_in(wheel):
+    """The wheel has the licence of gpumend and every notice of LICENSES/, as license files (PEP 639)."""
+    with zipfile.ZipFile(wheel) as archive:
+        info = "gpumend-%s.dist-info/" % version()
+        stated = re.findall("^License-File: (.*)$", archive.read(info + "METADATA").decode(), re.MULTILINE)
+        wanted = ["LICENSE", *sorted("LICENSES/" + p.name for p in (TOP / "LICENSES").glob("*.txt"))]
+        expect(sorted(stated), wanted, "License-File of METADATA")
+        for name in wanted:
+            expect(archive.read(info + "licenses/" + name) == (TOP / name).read_bytes(), True, name)
+
+
 def pip_wheel(w):
     """scripts/wheel, and its wheel in a new environment that has no tool on PATH."""
     tools(w)
@@ -443,6 +455,7 @@ def pip_wheel(w):
     found = re.match(r"gpumend-%s-py3-none-([.\w]+)\.whl$" % re.escape(version()), wheel.name)
     expect(bool(found), True, wheel.name)
     expect_in("manylinux_2_17_" + os.uname().machine, found.group(1).split("."), "platform tags")
+    licenses_in(wheel)
     e = Env(w, laid=False)
     before = state.state(e.dir)
     own = store.site_packages(w.top / "tools") / "pip"     # run by the interpreter that it is to serve
