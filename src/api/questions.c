@@ -196,7 +196,7 @@ static int take_wish(struct gm_context *gm, const struct gm_wish *given,
         ret->app = (enum choose_app)i;
     }
     if (w.app && !ret->app_given) {
-        return gm_err_set(&gm->err, GM_ERR_USAGE, "%s is no application that is known", w.app);
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "unknown application: %s", w.app);
     }
     return GM_OK;
 }

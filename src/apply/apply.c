@@ -105,7 +105,8 @@ static int put_hook(const struct doing *d, struct gm_err *err)
                           m->env->prefix);
     }
     if (model_hook_read(m->root, m->arena, site, NULL)) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "the environment has a hook already (%s takes it "
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "the environment has a hook already (%s takes "
+                                                   "it "
                           "away)", model_command(m, "disable", ""));
     }
     struct str module =
@@ -280,7 +281,7 @@ static int install(const struct doing *d, struct gm_err *err)
 static const char *packages_objection(const struct doing *d)
 {
     if (!d->o->packages) {
-        return "it changes packages, which wants --packages";
+        return "it changes packages, which needs --packages";
     }
     if (!d->m->env || d->o->is_system || !d->m->root->is_host) {
         return "packages are changed in an environment of this machine only";
@@ -298,7 +299,7 @@ static const char *packages_objection(const struct doing *d)
 
 static const char *hook_objection(const struct doing *d)
 {
-    return !d->m->env          ? "a start-up hook wants a Python environment"
+    return !d->m->env          ? "a start-up hook needs a Python environment"
            : d->o->is_system   ? "a start-up hook belongs to an environment, not to the system"
                                : NULL;
 }
@@ -508,7 +509,8 @@ int apply_remove_hook(struct model *m, const char **ret_site, struct gm_err *err
     }
     const char *pth = path_join(m->arena, site, MODEL_HOOK_PTH);
     if (root_read(m->root, m->arena, pth, HOOK_LINE_BYTES_MAX, &line) < 0 || !str_eq(line, own)) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is not as gpumend writes it: remove it by hand",
+        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is not as gpumend writes it: remove it by "
+                                                   "hand",
                           pth);
     }
     int rc = open_place(m, false, &place, err);

@@ -283,7 +283,7 @@ void container_mount_lacks(struct container_work *w)
             const char *path = ours && host_has_all(w, name) ? on_host(w, name) : NULL;
             if (path) {
                 mount_library(w, path, name,
-                              arena_printf(w->a, "the image lacks %s, and the host has it", name),
+                              arena_printf(w->a, "the image lacks %s, but the host has it", name),
                               0);
             }
         }

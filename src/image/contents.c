@@ -38,7 +38,7 @@ int image_platform_parse(struct arena *a, const char *text, struct image_platfor
 {
     struct str rest = str_of(text), os = str_cut(&rest, '/'), arch = str_cut(&rest, '/');
     if (!os.n || !arch.n || str_find_char(rest, '/') < rest.n) {
-        return gm_err_set(err, GM_ERR_USAGE, "%s is no platform (linux/amd64, linux/arm64/v8)",
+        return gm_err_set(err, GM_ERR_USAGE, "%s is not a platform (linux/amd64, linux/arm64/v8)",
                           str_printable(a, text));
     }
     const char *name = str_dup(a, arch);

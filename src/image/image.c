@@ -101,10 +101,10 @@ static int read_members(struct opening *o, struct archive *ar, uint64_t size)
     while ((step = archive_read_next_header(ar, &e)) != ARCHIVE_EOF) {
         const char *name = step >= ARCHIVE_WARN ? archive_entry_pathname(e) : NULL;
         if (!name || o->members.n >= MEMBERS_MAX) {
-            return gm_err_set(o->err, GM_ERR_FORMAT, "it is no image: %s",
+            return gm_err_set(o->err, GM_ERR_FORMAT, "it is not an image: %s",
                               name                ? "its archive has too many members"
                               : archive_errno(ar) ? archive_error_string(ar)
-                                                  : "it is no tar archive");
+                                                  : "it is not a tar archive");
         }
         const char *link =
             archive_entry_symlink(e) ? archive_entry_symlink(e) : archive_entry_hardlink(e);
@@ -146,7 +146,7 @@ static int list_members(struct opening *o)
     (void)archive_read_support_filter_zstd(ar);
     (void)archive_read_support_filter_xz(ar);
     int rc = archive_read_open_fd(ar, o->im->fd, 64 << 10) != ARCHIVE_OK
-                 ? gm_err_set(o->err, GM_ERR_FORMAT, "it is no image: %s", archive_error_string(ar))
+                 ? gm_err_set(o->err, GM_ERR_FORMAT, "it is not an image: %s", archive_error_string(ar))
                  : read_members(o, ar, (uint64_t)st.st_size);
     (void)archive_read_free(ar); // what it says after reading does not matter
     return rc;
@@ -212,7 +212,7 @@ static const char *text_of(struct opening *o, const struct image_layer_place *pl
                            const char *name)
 {
     if (place->outer) {
-        (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is no JSON",
+        (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is not JSON",
                          str_printable(o->a, name));
         return NULL;
     }
@@ -291,7 +291,7 @@ static json_t *document(struct opening *o, const char *name, const struct image_
     }
     json_t *doc = json_loadb(text, (size_t)place.size, 0, &why);
     if (!doc) {
-        (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is no JSON: %s",
+        (void)gm_err_set(o->err, GM_ERR_FORMAT, "%s of the image is not JSON: %s",
                          str_printable(o->a, name), why.text);
     }
     return doc;
@@ -509,7 +509,7 @@ static int read_image(struct opening *o)
     const char *name = saved ? "manifest.json" : "index.json";
     if (!saved && !find_place(o, name, &place, &text)) {
         return gm_err_set(o->err, GM_ERR_FORMAT,
-                          "it is no image: it has neither manifest.json nor "
+                          "it is not an image: it has neither manifest.json nor "
                           "index.json");
     }
     o->im->oci = !saved;

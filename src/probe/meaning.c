@@ -24,8 +24,10 @@ static const char *mismatch(struct arena *a, const struct probe_driver *d)
     const char *which = versions ? arena_printf(a, " (%s and %s)", d->library_version,
                                                 d->module_version) : "";
     return arena_printf(
-        a, "%s is not of the version of the kernel module that is loaded%s, so the GPU cannot be used "
-           "until it is. After an update of the driver, restart the machine. In a container, use the "
+        a, "%s is not of the version of the kernel module that is loaded%s, so the GPU cannot be "
+           "used "
+           "until it is. After an update of the driver, restart the machine. In a container, use "
+           "the "
            "driver's libraries of the host: take a libcuda of the image's own (a package of the "
            "driver, /usr/local/cuda/compat) out of the search path. Nothing is said of the GPU.",
         library, which);
@@ -41,7 +43,8 @@ static const char *no_compat(struct arena *a, const struct probe_driver *d)
     return arena_printf(
         a, "%s %s a library of forward compatibility (package cuda-compat), and this GPU or driver "
            "does not support that. Take its folder out of the search path (LD_LIBRARY_PATH, "
-           "ld.so.conf.d) or remove the package: the driver's own library%s then serves every program "
+           "ld.so.conf.d) or remove the package: the driver's own library%s then serves every "
+           "program "
            "for the CUDA version of the driver. Nothing is broken by that.",
         library, is, own);
 }
@@ -57,12 +60,15 @@ static const struct {
      "This libcuda is a stub to link with, from a toolkit's folder \"stubs\": that folder does not "
      "belong into the search path. Nothing is said of driver and GPU."},
     {NO_DEVICE, NO_DEVICE,
-     "The driver answers and has no GPU to offer: none was given to this container or virtual machine, "
+     "The driver answers and has no GPU to offer: none was given to this container or virtual "
+     "machine, "
      "its device nodes are missing, or MIG is on and has no instance."},
     {NOT_READY, NOT_READY,
-     "Kernel module and GPU answer, and the machine is not ready yet: with NVSwitch the fabric manager "
-     "has to run, and on some machines confidential computing has to be set ready. No package of the "
-     "environment can mend that."},
+     "Kernel module and GPU answer, and the machine is not ready yet: with NVSwitch the fabric "
+     "manager "
+     "has to run, and on some machines confidential computing has to be set ready. No package of "
+     "the "
+     "environment can repair that."},
     {MPS_FIRST, MPS_LAST,
      "Programs here go through the MPS daemon (CUDA_MPS_PIPE_DIRECTORY), and that is what fails. "
      "Nothing is said of driver and GPU."},
@@ -89,13 +95,15 @@ static const char *by_code(struct arena *a, long code, const struct probe_driver
 static const char *crashed(struct arena *a, const struct probe_run *run)
 {
     static const char *const logs[PROBE_VENDORS] = {
-        [PROBE_NVIDIA] = "; the kernel's log (dmesg: NVRM, Xid) may tell",
-        [PROBE_AMD] = "; the kernel's log (dmesg: amdgpu, kfd) may tell"};
+        [PROBE_NVIDIA] = "; the kernel's log (dmesg: NVRM, Xid) may say why",
+        [PROBE_AMD] = "; the kernel's log (dmesg: amdgpu, kfd) may say why"};
     const char *log = logs[run->stage->vendor] ? logs[run->stage->vendor] : "";
     const char *where = run->last_call ? run->last_call : "the stage";
     if (run->signal) {
-        return arena_printf(a, "What ended the process is code that ran during %s: the library's or "
-                               "that of what it loads and calls. Which of them is at fault, or what "
+        return arena_printf(a, "What ended the process is code that ran during %s: the library's "
+                               "or "
+                               "that of what it loads and calls. Which of them is at fault, or "
+                               "what "
                                "below them, is not known%s.", where, log);
     }
     return arena_printf(a, "The library, or what it loads, ended the process by itself during %s. "
@@ -145,7 +153,8 @@ const char *probe_meaning(struct arena *a, const struct probe_run *run,
     }
     return is_of_the_row(run, driver)
                ? s->means
-               : "The driver's library answers with an error, and the code alone does not say whose "
+               : "The driver's library answers with an error, and the code alone does not say "
+                 "whose "
                  "fault it is: kernel module, device nodes, GPU, or what this process may do. The "
                  "kernel's log (dmesg: NVRM, Xid) may tell.";
 }

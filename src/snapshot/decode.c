@@ -612,7 +612,7 @@ static int read_document(struct decoder *d, const json_t *doc)
     const char *kind;
     json_int_t schema;
     if (!text_of(d, json_object_get(doc, "kind"), &kind) || !kind || strcmp(kind, "snapshot") != 0) {
-        return bad(d, "the document", "it is no snapshot");
+        return bad(d, "the document", "it is not a snapshot");
     }
     if (!integer_in(doc, "schema", 1, 1, &schema)) {
         return gm_err_set(d->err, GM_ERR_UNSUPPORTED, "its schema is not 1: another gpumend made it");

@@ -230,15 +230,16 @@ static bool by_interposer(struct compared *c, const struct watch_process *p,
         return false;
     }
     d->cause = "dlopen-interposed";
-    d->summary = arena_printf(c->a, "%s stands in front of the loader's dlopen: %s is looked for "
-                                    "from there and not from %s, where %s.",
+    d->summary = arena_printf(c->a, "%s intercepts dlopen: the loader searches for %s on its "
+                                    "behalf, not on behalf of %s, where %s.",
                               path_base(l->loader_caller), l->name, path_base(l->caller),
                               ends_at(c, &d->model));
-    SAY(c, d, "the loader takes %s for the caller, by the address that dlopen returns to",
+    SAY(c, d, "the loader treats %s as the caller, by the return address of dlopen",
         l->loader_caller);
-    SAY(c, d, "asked by %s, the model finds what was seen: %s", path_base(l->loader_caller),
+    SAY(c, d, "with %s as the caller, the model finds what was seen: %s", path_base(l->loader_caller),
         ends_at(c, &d->seen));
-    d->to_do = arena_printf(c->a, "Start the program without %s, or set LD_LIBRARY_PATH to what the "
+    d->to_do = arena_printf(c->a, "Start the program without %s, or set LD_LIBRARY_PATH to what "
+                                  "the "
                                   "RUNPATH of %s names.",
                             path_base(l->loader_caller), path_base(l->caller));
     return true;
@@ -274,7 +275,8 @@ static bool by_late_folder(struct compared *c, const struct watch_process *p,
         return false;
     }
     d->cause = "folder-created-late";
-    d->summary = arena_printf(c->a, "%s was made when the program was running already, and the loader "
+    d->summary = arena_printf(c->a, "%s was made when the program was running already, and the "
+                                    "loader "
                                     "does not look there any more: %s is not seen.",
                               folder, path_base(d->model.path));
     SAY(c, d, "the folder was made %s after the start", seconds_after(c, p, made));
@@ -408,7 +410,8 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
                                  .cause = "variable-set-too-late"};
     d.summary = arena_printf(c->a, "The program set LD_LIBRARY_PATH itself; the loader had read it "
                                    "before, so %s was looked for without it.", l->name);
-    SAY(c, &d, "set by %s %s after the start to %s", e->caller ? path_base(e->caller) : "the program",
+    SAY(c, &d, "set by %s %s after the start to %s", e->caller ? path_base(e->caller) : "the "
+                                                                                        "program",
         seconds_after(c, p, e->time_us), e->value ? e->value : "nothing");
     SAY(c, &d, "seen: %s; with the variable set before the start, the model says: %s",
         ends_at(c, &seen), ends_at(c, &again->answers[i]));
@@ -600,7 +603,8 @@ static void compare_processes(struct compared *c, const struct watch_trace *t)
         compare_process(c, t->processes.items[i]);
     }
     if (t->full) {
-        VEC_PUSH(c->a, &c->ret->notes, "the trace is longer than what is kept of it; its end is neither shown nor compared");
+        VEC_PUSH(c->a, &c->ret->notes, "the trace is longer than what is kept of it; its end is "
+                                       "neither shown nor compared");
     }
 }
 
@@ -713,7 +717,8 @@ static void tell_order(struct compared *c, const struct watch_process *p, const 
                                  .seen = seen_of(l), .model = *model};
     d.only_told = d.seen.found;
     d.cause = d.seen.found && !model->found ? "import-order" : NULL;
-    d.summary = arena_printf(c->a, "check foresees of %s that %s; %s, because of what this program had "
+    d.summary = arena_printf(c->a, "check foresees of %s that %s; %s, because of what this "
+                                   "program had "
                                    "loaded before.", l->name, ends_at(c, model), ends_at(c, &d.seen));
     SAY(c, &d, "the dlopens in the order that was seen end in the model as they did");
     add_difference(c, &d);

@@ -209,7 +209,7 @@ def of_platforms(exe, folder, parts):
                   and "linux/arm64/v8, linux/amd64" in error, (status, error))
     for text in ("arm64", "linux/", "/arm64", "linux/arm64/v8/x", ""):
         status, _, error = command(exe, "check", path, "/app", "--platform", text)
-        check(f"no platform: {text!r}", status == 2 and "is no platform" in error, (status, error))
+        check(f"no platform: {text!r}", status == 2 and "is not a platform" in error, (status, error))
     alone = Layout(folder / "alone")
     path = alone.done(alone.image(good, "arm64"), alone.attestation(alone.image(good, "arm64")))
     status, out, _ = command(exe, "check", path, "/app", "--json", "--host", mine)

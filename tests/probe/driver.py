@@ -166,7 +166,7 @@ def means(lab, row):
     says = stage(answer.document, "driver-init")["says"]
     if page.count(says) != 1:
         yield f"the failure is said {page.count(says)} times: {page[-800:]}"
-    for wrong in ("kernel side refuses", "No package of the environment can mend that, and none",
+    for wrong in ("kernel side refuses", "No package of the environment can repair that, and none",
                   "fits its kernel module"):
         if wrong in page:
             yield f"it says \"{wrong}\""

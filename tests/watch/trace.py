@@ -461,7 +461,7 @@ def an_interposed_dlopen(lab):
     require(found["model"] == {"found": True, "path": str(lab.here / "libthing.so")}
             and found["seen"] == {"found": False, "path": None}, f"{found}")
     done = lab.text(asker, "libthing.so", LD_PRELOAD=hook)
-    require("which stands in front of dlopen; asked by " in done.stderr
+    require("which intercepts dlopen; requested by " in done.stderr
             and "gpumend explain dlopen-interposed" in done.stderr, done.stderr)
     # Where it changes nothing it is no difference.
     same_story(lab.trace(asker, "libthing.so", LD_PRELOAD=hook, LD_LIBRARY_PATH=lab.here), 2)
