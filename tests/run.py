@@ -58,7 +58,7 @@ SUITES = [
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "kb-failures", 120, "{py} tests/kb/failures.py {exe}"),
-    Suite("test", "licenses", 120, "{py} tests/licenses.py {build}", "build"),
+    Suite("test", "licenses", 300, "{py} tests/licenses.py {build}", "build"),
     Suite("test", "documents", 120, "{py} tests/documents.py {exe}"),
     Suite("test", "commits", 60, "{py} tests/commits.py"),
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
