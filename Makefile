@@ -2,6 +2,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
+N ?= 60
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) gpumend
@@ -21,7 +22,7 @@ run:
 	*) exit $$status ;; \
 	esac
 
-test test-scenarios test-stacks differential bench:
+test test-long test-scenarios test-stacks differential bench:
 	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
@@ -32,6 +33,11 @@ test-explain:
 	@$(MAKE) --no-print-directory all
 	@python3 tests/explain/generality.py
 	@python3 tests/explain/run.py $(BUILD)/gpumend --misses
+
+# One changed operator or constant at a time: which suite notices?
+mutants:
+	@scripts/setup test
+	@python3 tests/mutants.py --count $(N)
 
 fuzz:
 	@scripts/setup test
@@ -57,4 +63,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-explain test-scenarios test-stacks differential bench fuzz install wheel release clean
+.PHONY: all run test test-long test-explain test-scenarios test-stacks differential bench mutants fuzz install wheel release clean

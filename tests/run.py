@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs the suites of one or more groups and prints the sum of their counts.
 
-    tests/run.py [--build DIR] [--jobs N] [--only SUITE]... GROUP...
+    tests/run.py [--build DIR] [--jobs N] [--only SUITE]... [GROUP]...
+
+`test` is what a change is tried with while it is made: minutes on two cores. `test-long` is the rest
+that needs no large downloads: other compilers, sanitizers, valgrind, fuzzing, long differentials.
 
 Suites run side by side, two at once unless --jobs says otherwise, but never two that need the same
 thing (NEEDS); one that needs the machine for itself runs when all others are done.
@@ -48,12 +51,12 @@ SUITES = [
     Suite("test", "unit", 600,
           "tests/meson-suite {build}-gcc --werror"),
     # Without --werror: gcc's warnings are not reliable with sanitizers (its manual says so).
-    Suite("test", "unit-sanitized", 900,
+    Suite("test-long", "unit-sanitized", 900,
           "tests/meson-suite {build}-asan -Dbuildtype=debugoptimized "
           "-Db_sanitize=address,undefined"),
-    Suite("test", "unit-clang", 900,
+    Suite("test-long", "unit-clang", 900,
           "CC=clang tests/meson-suite {build}-clang --werror"),
-    Suite("test", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
+    Suite("test-long", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py"),
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
@@ -71,7 +74,7 @@ SUITES = [
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
-    Suite("test", "portable", 900, "{py} tests/portable.py {exe}"),
+    Suite("test-long", "portable", 900, "{py} tests/portable.py {exe}"),
     Suite("test", "cpu", 60, "{py} tests/cpu.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
@@ -79,8 +82,8 @@ SUITES = [
     Suite("test", "mend-apply", 300, "{py} tests/mend/apply.py {exe}"),
     Suite("test", "commands", 120, "{py} tests/mend/commands.py {exe}"),
     Suite("test", "killed", 300, "{py} tests/mend/killed.py {exe}"),
-    Suite("test", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
-    Suite("test", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
+    Suite("test-long", "mend-faults", 600, "{py} tests/mend/faults.py {exe}"),
+    Suite("test-long", "python", 1200, "{py} tests/python/run.py {exe}", "wheels"),
     Suite("test", "looking-only", 300, "{py} tests/safety/looking_only.py {exe}"),
     Suite("test", "sandbox", 120, "{py} tests/safety/sandbox.py {exe}"),
     Suite("test", "hardening", 60, "{py} tests/safety/hardening.py {build}", "build"),
@@ -91,14 +94,14 @@ SUITES = [
     Suite("test", "bounded", 120, "{py} tests/safety/bounded.py {exe}"),
     Suite("test", "container", 300, "tests/container/alone.sh {exe}"),
     Suite("test", "cdi", 300, "{py} tests/container/cdi.py {exe}"),
-    Suite("test", "cdi-engines", 300, "{py} tests/container/cdi_engines.py {exe}"),
+    Suite("test-long", "cdi-engines", 300, "{py} tests/container/cdi_engines.py {exe}"),
     Suite("test", "image-layers", 300, "{py} tests/container/layers.py {build}"),
-    Suite("test", "images", 600, "{py} tests/container/image.py {exe}"),
-    Suite("test", "hostile-images", 600, "{py} tests/container/hostile.py {exe}"),
+    Suite("test-long", "images", 600, "{py} tests/container/image.py {exe}"),
+    Suite("test-long", "hostile-images", 600, "{py} tests/container/hostile.py {exe}"),
     Suite("test", "hostile-forms", 300, "{py} tests/safety/forms.py {exe}"),
     Suite("test", "image-findings", 300, "{py} tests/container/findings.py {exe}"),
-    Suite("test", "slim-image", 600, "{py} tests/container/slim.py {exe}", "wheels"),
-    Suite("test", "built-image", 600, "{py} tests/container/built.py {exe}", "wheels"),
+    Suite("test-long", "slim-image", 600, "{py} tests/container/slim.py {exe}", "wheels"),
+    Suite("test-long", "built-image", 600, "{py} tests/container/built.py {exe}", "wheels"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
@@ -110,10 +113,12 @@ SUITES = [
     Suite("test", "snapshot", 600, "{py} tests/snapshot/run.py {exe}"),
     Suite("test", "watch-trace", 600, "{py} tests/watch/trace.py {exe}"),
     Suite("test", "trees-check", 300, "{py} tests/trees/check.py {exe}"),
-    Suite("test", "machine", 600,
+    Suite("test-long", "machine", 600,
           "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
-    Suite("test", "worlds", 900,
+    Suite("test-long", "worlds", 900,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
+    Suite("test", "worlds-few", 300,
+          "{py} tests/differential/worlds.py --gpumend {exe} --count 200"),
     Suite("test-scenarios", "scenarios", 1800,
           "{py} tests/scenarios/run.py --gpumend {exe}", "wheels"),
     # After the scenarios, whose wheels it reads.
@@ -139,8 +144,10 @@ SUITES = [
           "{py} tests/differential/machine.py --gpumend {exe}"),
     Suite("differential", "worlds-all", 3600,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 5000"),
-    Suite("test", "fuzz", 900, "tests/fuzz/run --seconds 5"),
+    Suite("test-long", "fuzz", 900, "tests/fuzz/run --seconds 5"),
 ]
+
+GROUPS = sorted({s.group for s in SUITES})
 
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\.?$")
 MESON = re.compile(r"^(Ok|Expected Fail|Fail|Unexpected Pass|Skipped|Timeout):\s+(\d+)\s*$")
@@ -183,7 +190,7 @@ class Running:
 
     def __init__(self, suite, args, done):
         self.suite, self.done = suite, done
-        self.loud = suite.group != "test"
+        self.loud = suite.group not in ("test", "test-long")
         self.log_path = args.build / "test-logs" / f"{suite.name}.log"
         self.command = suite.command.format(exe=shlex.quote(f"{args.build}/gpumend"), py=PY,
                                             build=shlex.quote(str(args.build)))
@@ -275,17 +282,22 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     parser.add_argument("--only", action="append", metavar="SUITE",
                         choices=sorted(s.name for s in SUITES))
-    parser.add_argument("groups", nargs="+", metavar="GROUP",
-                        choices=sorted({s.group for s in SUITES}))
+    parser.add_argument("groups", nargs="*", metavar="GROUP",
+                        help="one or more of " + ", ".join(GROUPS) + "; none: --only from them all")
     # In the background of a shell it is ignored, and so would be what suites start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args = parser.parse_args()
+    for group in args.groups:
+        if group not in GROUPS:
+            parser.error(f"no group {group}; there are {', '.join(GROUPS)}")
+    if not args.groups and not args.only:
+        parser.error("name a GROUP, or a suite with --only")
     args.build = args.build.resolve()
     args.jobs = max(args.jobs, 1)
     (args.build / "test-logs").mkdir(parents=True, exist_ok=True)
 
     total = run_all([s for s in SUITES
-                     if s.group in args.groups and (not args.only or s.name in args.only)], args)
+                     if s.group in (args.groups or GROUPS) and (not args.only or s.name in args.only)], args)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed or not sum(total) else 0
 

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Would the tests notice? Changes one operator or constant at a time and runs the suites.
+
+    tests/mutants.py [--count N] [--seed S] [--rooms A,B,...] [--folder DIR] [--keep FILE]
+
+A copy of the sources is made in DIR (build-mutants) and built once. Each mutant is one change of one
+line of C: an operator (< <=, == !=, && ||, + -), a negated condition, a number one larger, or a
+`return` of success that fails. It is built; what does not compile, or compiles to the same bytes, is
+no mutant and another one is drawn. Then the suites run, the quickest first, until one fails: the
+mutant is killed by it. One that no suite notices has survived: it is printed as a diff, to be judged.
+
+The last line is `N passed, N failed`: killed and survived. The status is 0 when nine in ten were
+killed. A seed gives the same mutants for the same sources.
+"""
+
+import argparse
+import difflib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+PY = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+LEFT_OUT = shutil.ignore_patterns("build", "build-*", ".git", "dist", "__pycache__", ".*_cache")
+WANTED = 0.9
+LIMIT_S = 900
+
+ROOMS = ["ldso", "elf", "diag", "plan", "apply", "log", "image"]
+
+# Each room's suites, the one that most likely notices first; all of them are part of `make test`.
+LOADER = ["why", "worlds-few", "trees-check", "causes", "cpu"]
+VERDICT = ["causes", "trees-check", "tree-causes", "report", "plan", "commands"]
+SUITES = {
+    "elf": LOADER,
+    "ldso": LOADER,
+    "diag": [*VERDICT, "image-findings", "cli"],
+    "plan": ["plan", "commands", "launcher", "causes", "choose"],
+    "apply": ["mend-apply", "acting", "killed", "mend-faults"],
+    "log": ["explain-command", "explain-generality", "explain"],
+    "image": ["image-layers", "images", "image-findings", "container-settings"],
+}
+
+OPERATORS = [
+    (r"(?<![<>=!+\-*/&|^%-])<(?![<=])(?=\s)", "<="),
+    (r"(?<![<>-])>(?![>=])(?=\s)", ">="),
+    (r"<=", "<"),
+    (r"(?<!>)>=", ">"),
+    (r"==", "!="),
+    (r"!=", "=="),
+    (r"&&", "||"),
+    (r"\|\|", "&&"),
+    (r"(?<=\s)\+(?=\s)", "-"),
+    (r"(?<=\s)-(?=\s)", "+"),
+    (r"(?<=\bif \()(?=[^;]*\) \{$)", "!("),   # closed below
+    (r"\b\d+\b(?!\w)", None),                 # one larger
+    (r"(?<=\breturn )(true|false|0)(?=;)", None),
+]
+
+
+def is_code(line):
+    text = line.strip()
+    return bool(text) and not text.startswith(("#", "//", "/*", "*"))
+
+
+def masked(line):
+    """The line with texts, characters and comments blanked, so that nothing in them is changed."""
+    blank = lambda m: "\0" * len(m.group(0))
+    return re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//.*|/\*.*?(\*/|$)', blank, line)
+
+
+def changed(line, pattern, new, at):
+    """The line with one change at a place, or None."""
+    old = at.group(0)
+    before, after = line[:at.start()], line[at.end():]
+    if new == "!(":
+        if not after.endswith(") {"):
+            return None
+        return f"{before}!({after[:-3]})) {{"
+    if new is not None:
+        return before + new + after
+    other = {"true": "false", "false": "true"}.get(old)
+    if other is None:
+        other = "-1" if before.endswith("return ") else str(int(old, 10) + 1)
+    return before + other + after
+
+
+def bodies(lines):
+    """Which lines lie in a function: from a line that ends with `{` at the margin to its `}`."""
+    inside, comment, found = False, False, []
+    for number, line in enumerate(lines):
+        if comment or line.lstrip().startswith("/*"):
+            comment = "*/" not in line
+            continue
+        if re.match(r"^\w.*\)\s*\{$|^\{$|^\s+.*\)\s*\{$", line) and not inside:
+            inside = True
+        elif line.startswith("}"):
+            inside = False
+        elif inside and is_code(line):
+            found.append(number)
+    return found
+
+
+def candidates(folder, rooms):
+    """(path, line, new text) of every change that could be made, sorted."""
+    found = []
+    for room in rooms:
+        for path in sorted((folder / "src" / room).rglob("*.c")):
+            lines = path.read_text(encoding="utf-8").split("\n")
+            for number in bodies(lines):
+                hidden = masked(lines[number])
+                for pattern, new in OPERATORS:
+                    for at in re.finditer(pattern, hidden):
+                        text = changed(lines[number], pattern, new, at)
+                        if text is not None and text != lines[number]:
+                            found.append((path.relative_to(folder), number, text))
+    return found
+
+
+def run(command, folder, limit_s=LIMIT_S):
+    """Whether it succeeds. A mutant that never ends is noticed as well."""
+    child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             start_new_session=True)
+    try:
+        output, _ = child.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, 9)
+        child.communicate()
+        return False, b"took longer than its limit"
+    return child.returncode == 0, output
+
+
+def suite_command(suite):
+    if suite == "unit":
+        return ["meson", "test", "-C", "build", "--no-rebuild", "--no-stdsplit", "-t", "0.5"]
+    return [PY, "tests/run.py", "--build", "build", "--jobs", "1", "--only", suite]
+
+
+def killer(folder, room):
+    """The suite that notices, or None."""
+    for suite in ["unit", *SUITES.get(room, VERDICT)]:
+        passed, _ = run(suite_command(suite), folder)
+        if not passed:
+            return suite
+    return None
+
+
+def prepared(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(TOP, folder, symlinks=True, ignore=LEFT_OUT)
+    for command in (["meson", "setup", "build"], ["ninja", "-C", "build"]):
+        passed, output = run(command, folder)
+        if not passed:
+            sys.exit(f"{' '.join(command)} failed:\n{output.decode(errors='replace')[-2000:]}")
+
+
+def unmutated_pass(folder, rooms):
+    """Suites that fail without any change would kill every mutant."""
+    wrong = [s for s in dict.fromkeys(["unit", *(s for r in rooms for s in SUITES.get(r, VERDICT))])
+             if not run(suite_command(s), folder)[0]]
+    if wrong:
+        sys.exit("these fail without any change: " + ", ".join(wrong))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Mutation run over the rooms that judge.")
+    parser.add_argument("--count", type=int, default=60, metavar="N")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--rooms", default=",".join(ROOMS))
+    parser.add_argument("--folder", type=Path, default=TOP / "build-mutants")
+    parser.add_argument("--skip-check", action="store_true",
+                        help="the suites are known to pass without a change")
+    args = parser.parse_args()
+    rooms = args.rooms.split(",")
+    seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}", flush=True)
+    folder = args.folder.resolve()
+    prepared(folder)
+    if not args.skip_check:
+        unmutated_pass(folder, rooms)
+    exe = folder / "build/gpumend"
+    original = exe.read_bytes()
+    drawn = random.Random(seed)
+    by_room = {room: candidates(folder, [room]) for room in rooms}
+    empty = [room for room, found in by_room.items() if not found]
+    if empty:
+        sys.exit("nothing can be changed in: " + ", ".join(empty))
+    killed = survived = 0
+    while killed + survived < args.count:
+        room = rooms[(killed + survived) % len(rooms)]   # rooms in turn, whatever their size
+        path, number, text = drawn.choice(by_room[room])
+        source = (folder / path).read_text(encoding="utf-8")
+        lines = source.split("\n")
+        mutant = [*lines[:number], text, *lines[number + 1:]]
+        (folder / path).write_text("\n".join(mutant), encoding="utf-8")
+        try:
+            built, _ = run(["ninja", "-C", "build"], folder)
+            if not built or exe.read_bytes() == original:
+                continue
+            started = time.monotonic()
+            suite = killer(folder, room)
+            what = f"{path}:{number + 1}: {lines[number].strip()}  ->  {text.strip()}"
+            if suite:
+                killed += 1
+                print(f"killed by {suite} ({time.monotonic() - started:.0f} s): {what}", flush=True)
+            else:
+                survived += 1
+                print(f"SURVIVED ({time.monotonic() - started:.0f} s): {what}\n"
+                      + "\n".join(difflib.unified_diff(lines, mutant, str(path), str(path), n=4,
+                                                       lineterm="")), flush=True)
+        finally:
+            (folder / path).write_text(source, encoding="utf-8")
+    print(f"{killed} passed, {survived} failed")
+    return 0 if killed >= WANTED * args.count else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
