@@ -84,6 +84,13 @@ static int memory_file(void)
     return fd;
 }
 
+static bool is_same_file(int a, int b)
+{
+    struct stat one, other;
+    return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
 /* A file that has no name any more once it is open. The kernel runs nothing that is open for
  * writing, so it is opened twice. */
 static int named_file(struct arena *a, const char *folder)
@@ -94,7 +101,12 @@ static int named_file(struct arena *a, const char *folder)
         return -1;
     }
     if (write_all(out, probe_helper_image, probe_helper_image_n) && fchmod(out, 0700) == 0) {
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    }
+    /* Where others may write, another file can have taken its name meanwhile. */
+    if (fd >= 0 && !is_same_file(out, fd)) {
+        (void)close(fd);
+        fd = -1;
     }
     (void)unlink(path);
     (void)close(out);
