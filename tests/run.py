@@ -88,6 +88,7 @@ SUITES = [
     Suite("test", "sandbox", 120, "{py} tests/safety/sandbox.py {exe}"),
     Suite("test", "hardening", 60, "{py} tests/safety/hardening.py {build}", "build"),
     Suite("test", "acting", 120, "{py} tests/safety/acting.py {exe}"),
+    Suite("test", "swapped", 120, "{py} tests/safety/swapped.py {exe}"),
     Suite("test", "unseen", 300, "{py} tests/safety/unseen.py {exe}"),
     Suite("test", "explain-commands", 300, "{py} tests/safety/explain_commands.py {exe}"),
     Suite("test", "hostile-files", 600, "{py} tests/safety/hostile.py {exe}"),

@@ -11,7 +11,7 @@
 
 /*
  * Nodes come sorted, so that a folder is there before what it holds, and their paths hold no link:
- * nothing is ever written through one. All is opened relative to the top, exclusively.
+ * nothing is ever written through one. All is made exclusively, from the top down folder by folder.
  */
 struct tree {
     const struct snapshot *s;
@@ -27,9 +27,64 @@ static int failed(const struct tree *t, const char *path)
     return gm_err_set(t->err, GM_ERR_LOOK, "%s%s: %s", t->dir, path, strerror(errno));
 }
 
-static const char *relative(const char *path)
+/* The folder that holds the path, folder by folder and through no link: where others may write,
+ * they can put one in the place of what was just made. -1 with errno. */
+static int open_parent(const struct tree *t, const char *path)
 {
-    return path[1] ? path + 1 : ".";
+    int fd = dup(t->top);
+    struct str rest = str_of(path + 1);
+    size_t name = strlen(path_base(path));
+    rest.n -= rest.n > name ? name + 1 : rest.n;
+    while (fd >= 0 && rest.n) {
+        const char *part = str_dup(t->arena, str_cut(&rest, '/'));
+        int next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int why = errno;
+        (void)close(fd); // a folder
+        fd = next;
+        errno = why;
+    }
+    return fd;
+}
+
+/* What `make` returns for the folder that holds the path, and its name there; < 0 with errno. */
+static int in_parent(const struct tree *t, const struct snap_node *n, const char *path,
+                     int (*make)(int folder, const char *name, const struct snap_node *n))
+{
+    int folder = open_parent(t, path);
+    int rc = folder < 0 ? -1 : make(folder, path_base(path), n), why = errno;
+    if (folder >= 0) {
+        (void)close(folder); // a folder
+    }
+    errno = why;
+    return rc;
+}
+
+static int make_file(int folder, const char *name, const struct snap_node *n)
+{
+    (void)n;
+    return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static int make_empty(int folder, const char *name, const struct snap_node *n)
+{
+    (void)n;
+    return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
+static int make_folder(int folder, const char *name, const struct snap_node *n)
+{
+    (void)n;
+    return mkdirat(folder, name, 0700);
+}
+
+static int make_link(int folder, const char *name, const struct snap_node *n)
+{
+    return symlinkat(n->link, folder, name);
+}
+
+static int make_fifo(int folder, const char *name, const struct snap_node *n)
+{
+    return mkfifoat(folder, name, n->mode & 0777);
 }
 
 /* ------------------------------------------------------------------ files */
@@ -72,8 +127,7 @@ static int fill_file(int fd, const struct snap_node *n)
 
 static int write_file(struct tree *t, const struct snap_node *n)
 {
-    int fd = openat(t->top, relative(n->path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                    0600);
+    int fd = in_parent(t, n, n->path, make_file);
     if (fd < 0) {
         return failed(t, n->path);
     }
@@ -91,8 +145,7 @@ static int write_name(struct tree *t, const struct snap_node *dir, const char *n
     if (snap_find(&t->s->files, path)) {
         return 0; // written by itself, or said to be absent meanwhile
     }
-    int fd = openat(t->top, relative(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                    0644);
+    int fd = in_parent(t, NULL, path, make_empty);
     if (fd < 0 || close(fd) != 0) {
         return failed(t, path);
     }
@@ -101,7 +154,7 @@ static int write_name(struct tree *t, const struct snap_node *dir, const char *n
 
 static int write_folder(struct tree *t, const struct snap_node *n)
 {
-    if (n->path[1] && mkdirat(t->top, relative(n->path), 0700) != 0) {
+    if (n->path[1] && in_parent(t, n, n->path, make_folder) != 0) {
         return failed(t, n->path);
     }
     int rc = 0;
@@ -149,7 +202,7 @@ static int write_node(struct tree *t, const struct snap_node *n)
         // A list of nodes that was recorded is written with those that are added to it.
         return strcmp(n->path, "/.gpumend-nodes") == 0 ? 0 : write_file(t, n);
     case SNAP_LINK:
-        return n->link && symlinkat(n->link, t->top, relative(n->path)) != 0 ? failed(t, n->path) : 0;
+        return n->link && in_parent(t, n, n->path, make_link) != 0 ? failed(t, n->path) : 0;
     case SNAP_CHAR:
     case SNAP_BLOCK:
         t->nodes = arena_printf(t->arena, "%s%s %c %u %u %o %u %u %s\n", t->nodes, n->path,
@@ -157,7 +210,7 @@ static int write_node(struct tree *t, const struct snap_node *n)
                                 n->uid, n->gid, access_word(n));
         return 0;
     case SNAP_OTHER:
-        return mkfifoat(t->top, relative(n->path), n->mode & 0777) != 0 ? failed(t, n->path) : 0;
+        return in_parent(t, n, n->path, make_fifo) != 0 ? failed(t, n->path) : 0;
     case SNAP_ERROR: break;
     }
     return 0;
@@ -181,31 +234,66 @@ static mode_t folder_mode(const struct snap_node *n)
     return ((n->mode & 0777) | 0700) & (n->list_rc == -EACCES ? 0333 : 0777);
 }
 
-/* A folder in which nothing could be looked up is closed in the tree as well. */
-static int close_folder_of(struct tree *t, const struct snap_node *denied)
+/* By a descriptor: fchmodat() follows a link. */
+static int set_folder_mode(const struct tree *t, const char *path, mode_t mode)
 {
-    const struct snap_node *dir = snap_find(&t->s->files, path_dir(t->arena, denied->path));
-    if (!dir || dir->type != SNAP_DIR || !dir->path[1]) {
-        return 0;
+    int parent = open_parent(t, path);
+    int fd = parent < 0 ? -1
+                        : openat(parent, path_base(path),
+                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int rc = fd < 0 ? -1 : fchmod(fd, mode), why = errno;
+    if (parent >= 0) {
+        (void)close(parent); // a folder
     }
-    return fchmodat(t->top, relative(dir->path), folder_mode(dir) & 0666, 0) != 0
-               ? failed(t, dir->path) : 0;
+    if (fd >= 0) {
+        (void)close(fd); // a folder
+    }
+    errno = why;
+    return rc < 0 ? failed(t, path) : 0;
 }
 
-/* Modes of folders come last: one that may not be written could not be filled. */
+/* Whether nothing could be looked up in the folder: it is closed in the tree as well. */
+static bool is_closed(const struct tree *t, const struct snap_node *dir,
+                      struct snap_node *const *all, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (all[i]->type == SNAP_ERROR && all[i]->error == -EACCES &&
+            snap_find(&t->s->files, path_dir(t->arena, all[i]->path)) == dir) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Modes of folders come last, those of the deepest first: one that may not be written or entered
+ * could not be filled. */
 static int set_folder_modes(struct tree *t, struct snap_node *const *all, size_t n)
 {
     int rc = 0;
     for (size_t i = n; rc == 0 && i-- > 0;) {
-        if (all[i]->type == SNAP_DIR && all[i]->path[1] &&
-            fchmodat(t->top, relative(all[i]->path), folder_mode(all[i]), 0) != 0) {
-            rc = failed(t, all[i]->path);
+        if (all[i]->type == SNAP_DIR && all[i]->path[1]) {
+            mode_t may = is_closed(t, all[i], all, n) ? 0666 : 0777;
+            rc = set_folder_mode(t, all[i]->path, folder_mode(all[i]) & may);
         }
     }
-    for (size_t i = n; rc == 0 && i-- > 0;) {
-        bool is_denied = all[i]->type == SNAP_ERROR && all[i]->error == -EACCES;
-        rc = is_denied ? close_folder_of(t, all[i]) : 0;
+    return rc;
+}
+
+/* `path` becomes another name of the file at `first`; < 0 with errno. */
+static int link_again(const struct tree *t, const char *first, const char *path)
+{
+    int from = open_parent(t, first), to = open_parent(t, path), rc = -1;
+    if (from >= 0 && to >= 0 && unlinkat(to, path_base(path), 0) == 0) {
+        rc = linkat(from, path_base(first), to, path_base(path), 0);
     }
+    int why = errno;
+    if (from >= 0) {
+        (void)close(from); // a folder
+    }
+    if (to >= 0) {
+        (void)close(to); // a folder
+    }
+    errno = why;
     return rc;
 }
 
@@ -218,8 +306,7 @@ static int link_same(struct tree *t, struct snap_node *const *all, size_t n)
                 all[k]->ino != all[i]->ino) {
                 continue;
             }
-            if (unlinkat(t->top, relative(all[i]->path), 0) != 0 ||
-                linkat(t->top, relative(all[k]->path), t->top, relative(all[i]->path), 0) != 0) {
+            if (link_again(t, all[k]->path, all[i]->path) != 0) {
                 return failed(t, all[i]->path);
             }
             break;
