@@ -36,12 +36,17 @@ def executable() -> str:
     """The path of the executable that was installed with this package.
 
     PATH is not asked: what lies there could be of another version. Installers put a package into
-    `lib/python3.X/site-packages` and its programs into `bin` beside `lib`; with `pip --target` and
-    `--home` the two are nearer to each other.
+    `lib/python3.X/site-packages` and its programs into `bin` beside `lib`; with `pip --home` into
+    `lib/python`; with `pip --target` the programs are in a `bin` beside the package. No other folder
+    above the package is searched: it can be anybody's, such as /tmp.
     """
     site = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    places = [os.path.normpath(os.path.join(site, up, "bin", "gpumend"))
-              for up in ("", "../..", "../../..")]
+    parts = site.split(os.sep)
+    places = [os.path.join(site, "bin", "gpumend")]
+    if parts[-2:] in (["lib", "python"], ["lib64", "python"]):
+        places.append(os.path.join(os.sep.join(parts[:-2]), "bin", "gpumend"))
+    if parts[-1] in ("site-packages", "dist-packages") and parts[-3:-2] in (["lib"], ["lib64"]):
+        places.append(os.path.join(os.sep.join(parts[:-3]), "bin", "gpumend"))
     for place in places:
         if os.access(place, os.X_OK) and os.path.isfile(place):
             return place

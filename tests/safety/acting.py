@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent / "mend"), str(HERE.parent / "causes")]
 import tree                                                                           # noqa: E402
 from apply import PYTHON, World                                                       # noqa: E402
@@ -274,6 +275,27 @@ def interpreter_faults(exe, w, top):
         yield f"status {done.returncode}: {done.stdout}{done.stderr}"
 
 
+def package_faults(exe, w, top):
+    """The Python package starts what was installed with it, and nothing of a folder above."""
+    above = top / "package"
+    for name, site, there in (("lib/python3.11", "env/lib/python3.11/site-packages", "env/bin"),
+                              ("--home", "home/lib/python", "home/bin"),
+                              ("--target", "target", "target/bin"),
+                              ("a folder", "a/vendor", None), ("deeper", "a/b/vendor", None),
+                              ("a checkout", "source/python", None)):
+        shutil.rmtree(above, ignore_errors=True)
+        shutil.copytree(TOP / "python/gpumend", above / site / "gpumend")
+        (above / site / "gpumend/_version.py").write_text('__version__ = "0"\n')
+        for folder in (".", "a", "source", "env", "home", "target", "env/lib", "home/lib"):
+            put_tool(above / folder / "bin", "gpumend", top / "package-mark")
+        done = subprocess.run([PYTHON, "-c", "import gpumend; print(gpumend.executable())"], cwd="/",
+                              env={"PYTHONPATH": str(above / site), "PYTHONDONTWRITEBYTECODE": "1"},
+                              capture_output=True, text=True, timeout=60, check=False)
+        wanted = str(above / there / "gpumend") if there else "the executable gpumend is not there"
+        if wanted not in (done.stdout if there else done.stderr):
+            yield f"{name}: {done.stdout}{done.stderr.splitlines()[-1:]}"
+
+
 def above_faults(exe, w, top):
     """An environment below a folder that others may write is not changed: they could swap it."""
     for mode, owner, group in ((0o777, -1, -1), (0o775, -1, 12345), (0o2775, -1, 12345),
@@ -340,7 +362,7 @@ def main():
         for name, check in (("secrets", secret_faults), ("words", word_faults),
                             ("patchelf", editor_faults), ("uv", installer_faults),
                             ("interpreter", interpreter_faults), ("above", above_faults),
-                            ("groups", group_faults)):
+                            ("groups", group_faults), ("package", package_faults)):
             faults = list(check(w.exe, w, Path(top)))
             for fault in faults:
                 print(f"FAIL {name}: {fault}")
