@@ -9,7 +9,9 @@ has stack protectors, checked string functions, and on x86-64 landing pads; the 
 library, can have neither of the former two. Prints the table it checks. What the wheel is built with
 is named by version and hash.
 """
+import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -34,11 +36,28 @@ def properties(path):
     yield "read-only after relocation", "GNU_RELRO" in segments
     yield "bound at start", "BIND_NOW" in dynamic
     yield "no text relocations", "TEXTREL" not in dynamic
+    if path.name == "gpumend":
+        yield "static", "INTERP" not in segments and "(NEEDED)" not in dynamic
     if "inject" not in path.parts:
         yield "stack protector", "__stack_chk_fail" in symbols
         yield "checked string functions", bool(re.search(r"__(mem|str|sn|vsn|f|vf)\w+_chk", symbols))
         if "X86-64" in head:
             yield "landing pads", read("objdump", "-d", "--no-show-raw-insn", path).count("endbr64") > 500
+
+
+def flags_of(build):
+    """Name: holds, of how each source of the executable, the library and the helpers is compiled. What
+    a compiler does not have is not asked of it."""
+    rows = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    commands = [shlex.split(r["command"]) for r in rows if re.search(r"\bsrc/.*\.c$", r["file"])]
+    compiler = next(c for c in commands[0] if re.search(r"(^|/)(cc|gcc|clang)(-\d+)?$", c))
+    yield "sources are compiled", len(commands) > 100
+    for flag in ("-fstack-protector-strong", "-fstack-clash-protection", "-fcf-protection",
+                 "-ftrivial-auto-var-init=zero"):
+        has = subprocess.run([compiler, "-Werror", flag, "-x", "c", "-c", "-", "-o", "/dev/null"],
+                             input="", capture_output=True, text=True, check=False).returncode == 0
+        yield flag, not has or all(flag in c for c in commands)
+    yield "-D_FORTIFY_SOURCE=2", all("-D_FORTIFY_SOURCE=2" in c for c in commands)
 
 
 def tools():
@@ -75,10 +94,11 @@ def main():
         for name in held:
             if not held[name]:
                 print(f"FAIL {path.name}: {name}")
-    for name, good in tools():
-        passed, failed = passed + good, failed + (not good)
-        if not good:
-            print(f"FAIL wheel: {name}")
+    for kind, rows in (("flags", flags_of(build)), ("wheel", tools())):
+        for name, good in rows:
+            passed, failed = passed + good, failed + (not good)
+            if not good:
+                print(f"FAIL {kind}: {name}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
