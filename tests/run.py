@@ -104,6 +104,7 @@ SUITES = [
     Suite("test-long", "slim-image", 600, "{py} tests/container/slim.py {exe}", "wheels"),
     Suite("test-long", "built-image", 600, "{py} tests/container/built.py {exe}", "wheels"),
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),
+    Suite("test", "managers", 600, "{py} tests/container/managers.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
     Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}", "wheels"),
