@@ -168,6 +168,7 @@ struct kb_step {
     const char *path;        // when path-loaded: part of a mapped path
     const char *caller;      // dlopen: "ctypes", "interpreter" or a glob on the calling object
     const char *group;       // dlopen: one that fails ends all later steps of this group
+    const char *within;      // use: the module of the application that it imports then, or NULL
     const char *feature;     // extension, dlopen: what it is for, or NULL
     const char *says;        // extension, dlopen: what the user sees when it fails, or NULL
     struct kb_strs names;    // dlopen: candidates in order; {site} is the site folder

@@ -139,6 +139,7 @@ static const struct field step_fields[] = {
     TEXT_OPT(struct kb_step, "path", path),
     TEXT_OPT(struct kb_step, "caller", caller),
     TEXT_OPT(struct kb_step, "group", group),
+    TEXT_OPT(struct kb_step, "within", within),
     TEXT_OPT(struct kb_step, "feature", feature),
     TEXT_OPT(struct kb_step, "says", says),
     TEXTS_OPT(struct kb_step, "names", names),

@@ -268,21 +268,34 @@ static void learn(struct orders *o, const struct model_process *p)
 
 /* ------------------------------------------------------------------ the orders that differ */
 
-/* " whisperx" of "import whisperx", "use whisperx" and "use torch in whisperx". */
+/* " whisperx" of "import whisperx" and "use whisperx", " whisperx.asr" of "use torch in whisperx.asr". */
 static const char *package_of(const char *step)
 {
     const char *in = strstr(step, " in ");
     return in ? in + strlen(" in") : strchr(step, ' ');
 }
 
+static bool is_part(const char *step)
+{
+    return strstr(step, " in ");
+}
+
+/* Whether a step is of the package that is imported or used as a whole in another. */
+static bool is_of(const char *step, const char *whole)
+{
+    const char *name = package_of(whole), *own = package_of(step);
+    size_t n = strlen(name);
+    return strncmp(own, name, n) == 0 && (own[n] == '\0' || (own[n] == '.' && is_part(step)));
+}
+
 /* Whether b has to come after a: an import after those before it, a use after its import, and what is
  * left of the use of an application after its parts. */
 static bool is_before(const struct orders *o, unsigned a, unsigned b)
 {
-    bool same = strcmp(package_of(o->steps[a]), package_of(o->steps[b])) == 0;
-    return a < o->n_imports ? (b < o->n_imports ? a < b : same)
-                            : same && strstr(o->steps[a], " in ") && !strstr(o->steps[b], " in ") &&
-                                  b >= o->n_imports;
+    const char *first = o->steps[a], *then = o->steps[b];
+    return a < o->n_imports ? (b < o->n_imports ? a < b : is_of(then, first))
+                            : b >= o->n_imports && is_part(first) && !is_part(then) &&
+                                  is_of(first, then);
 }
 
 static void keep_steps_in_order(struct orders *o)
@@ -414,8 +427,19 @@ static bool add_missing(struct orders *o, uint64_t done, uint64_t sleep, size_t 
     return false;
 }
 
-/* Each use first, with the others behind it in turn and in reverse; what is left of the use of an
- * application comes last. */
+/* Whether the program can choose this order. */
+static bool is_possible(const struct orders *o, const unsigned *order)
+{
+    uint64_t done = 0;
+    bool possible = true;
+    for (size_t i = 0; i < o->n && possible; i++) {
+        possible = is_enabled(o, done, order[i]);
+        done |= bit(order[i]);
+    }
+    return possible;
+}
+
+/* Each of the first n uses first, with the others behind it in turn and in reverse. */
 static void add_rotations(struct orders *o, size_t n)
 {
     for (size_t i = 0; i < 2 * n; i++) {
@@ -426,27 +450,30 @@ static void add_rotations(struct orders *o, size_t n)
             size_t at = (i / 2 + (i % 2 ? n - k : k)) % n;
             o->order[o->n_imports + k] = (unsigned)(o->n_imports + at);
         }
-        if (!is_modelled(o, o->order)) {
+        if (is_possible(o, o->order) && !is_modelled(o, o->order)) {
             add_order(o, o->order);
         }
     }
 }
 
+/* Uses that may come in any order: of one application its parts, since what is left of its use comes
+ * last; else all. */
+static size_t n_free(const struct orders *o)
+{
+    return o->n - o->n_imports - (o->n_imports == 1 ? 1 : 0);
+}
+
 /* Returns whether all of them are modelled. */
 static bool add_orders(struct orders *o)
 {
-    bool few = o->n - o->n_imports <= ALL_ORDERS_OF;
-    if (o->n_imports == 1) {
-        add_rotations(o, o->n - 2); // the last step is what is left of it
-        return true;
-    }
+    bool few = n_free(o) <= ALL_ORDERS_OF;
     for (;;) {
         o->nodes = 0;
         if (n_processes(o) >= (o->broken ? BROKEN_MAX : ORDERS_MAX)) {
             return false;
         }
         if (o->broken && !few) {
-            add_rotations(o, o->n - o->n_imports);
+            add_rotations(o, n_free(o));
             return false;
         }
         if (!add_missing(o, 0, 0, 0)) {

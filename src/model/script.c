@@ -22,7 +22,8 @@ struct imported {
     const struct py_dist *dist;
     const struct kb_import *row;
     VEC(struct ldso_object *) roots;
-    bool prepared; // the steps of its first use are done, what it uses may not be
+    bool begun, prepared;      // some, all of the steps of its first use are done
+    VEC(const char *) within; // ... those of these modules of it
     bool used;
     bool acts;  // its own first use opens something, apart from the driver, or imports
     bool opens; // ... opens something
@@ -682,8 +683,24 @@ static bool retry_follows(const struct kb_import *row, size_t i)
     return false;
 }
 
+static bool is_within(const struct imported *by, const char *module)
+{
+    bool found = false;
+    for (size_t i = 0; module && i < by->within.n && !found; i++) {
+        found = strcmp(by->within.items[i], module) == 0;
+    }
+    return found;
+}
+
+/* Whether a step of the first use is still to be done, or that of one module of the application. */
+static bool is_due(const struct imported *by, const struct kb_step *s, const char *module)
+{
+    return s->within ? !is_within(by, s->within) && (!module || strcmp(s->within, module) == 0)
+                     : !by->begun;
+}
+
 /* Runs the steps of one phase; false if the import fails. Uses do not depend on each other. */
-static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
+static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase, const char *module)
 {
     struct cdll state = {0};
     const char *stopped = NULL; // group that was given up
@@ -691,6 +708,7 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase)
         const struct kb_step *s = &by->row->steps[i];
         bool is_use = s->phase == KB_PHASE_USE;
         if (is_use != (phase == KB_PHASE_USE) || s->when == KB_WHEN_NO_GPU ||
+            (is_use && !is_due(by, s, module)) ||
             (stopped && s->group && strcmp(s->group, stopped) == 0)) {
             continue;
         }
@@ -1014,11 +1032,23 @@ static bool do_import(struct run *r, const char *name)
     VEC_PUSH(r->m->arena, &r->imports, by);
     VEC_PUSH(r->m->arena, &r->out->imported, dist->name);
     r->depth++;
-    bool ok = run_steps(r, by, KB_PHASE_IMPORT);
+    bool ok = run_steps(r, by, KB_PHASE_IMPORT, NULL);
     if (ok) {
         run_rows(r, by, false);
     }
     r->depth--;
+    return ok;
+}
+
+/* What a first use does before it uses anything: of the whole package, or of one module of it. */
+static bool prepare_use(struct run *r, struct imported *by, const char *module)
+{
+    bool ok = run_steps(r, by, KB_PHASE_USE, module);
+    by->begun = true;
+    by->prepared |= !module;
+    if (module) {
+        VEC_PUSH(r->m->arena, &by->within, module);
+    }
     return ok;
 }
 
@@ -1036,8 +1066,7 @@ static void do_use(struct run *r, const char *name)
     }
     by->used = true;
     r->depth++;
-    bool ok = by->prepared || run_steps(r, by, KB_PHASE_USE);
-    by->prepared = true;
+    bool ok = by->prepared || prepare_use(r, by, NULL);
     for (size_t i = 0; i < by->row->n_steps && ok; i++) {
         const struct kb_step *s = &by->row->steps[i];
         /* What may be imported beside it is not used by it, unless using it imports that. */
@@ -1051,8 +1080,15 @@ static void do_use(struct run *r, const char *name)
     r->depth--;
 }
 
-/* "use PART in APPLICATION": what the application does in each case, and then of its parts this one
- * first. */
+/* The part of a name below a row's module, "asr" of "whisperx.asr"; or NULL. */
+static const char *module_below(const struct kb_import *row, const char *name)
+{
+    size_t n = strlen(row->module);
+    return strncmp(name, row->module, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
+}
+
+/* "use PART in APPLICATION", or in a module of it: what this does in each case, and then of its parts
+ * this one first. */
 static void do_use_part(struct run *r, const char *part, const char *application)
 {
     const struct kb_import *row = NULL;
@@ -1061,10 +1097,13 @@ static void do_use_part(struct run *r, const char *part, const char *application
     if (!by) {
         return;
     }
-    VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, true, !by->prepared});
-    if (!by->prepared) {
-        by->prepared = true;
-        (void)run_steps(r, by, KB_PHASE_USE); // uses do not depend on each other
+    const char *module = module_below(row, application);
+    bool due = !by->prepared && !is_within(by, module);
+    VEC_PUSH(r->m->arena, &r->out->touches, (struct model_touch){dist, true, due});
+    if (due) {
+        r->depth++;
+        (void)prepare_use(r, by, module); // uses do not depend on each other
+        r->depth--;
     }
     do_use(r, part);
 }
@@ -1101,26 +1140,69 @@ static bool same_parts(const use_parts *a, const use_parts *b)
     return a->n == b->n && (a->n == 0 || memcmp(a->items, b->items, a->n * sizeof *a->items) == 0);
 }
 
-/* The steps that a use is made of: the parts of an application that is imported alone are used in the
- * order that its options and the program choose. */
-static void add_choice(struct run *r, const char *use, const use_parts *parts)
+static size_t n_opening(const struct kb_import *row, const use_parts *parts)
 {
-    struct model_process *out = r->out;
-    const struct kb_import *row = NULL;
-    (void)find_import(r->m, use, &row); // known: it has parts
-    bool alone = row && row->role == KB_ROLE_APPLICATION &&
-                 model_n_imports(out) == 1;
     size_t n = 0;
     for (size_t i = 0; i < parts->n; i++) {
         n += parts->items[i]->row != row && parts->items[i]->opens;
     }
-    for (size_t i = 0; i < parts->n && n > 1 && alone; i++) {
+    return n;
+}
+
+/* "use torch in whisperx.asr" for what one module of an application uses, or (NULL) the whole. */
+static void add_parts(struct run *r, const struct kb_import *row, const use_parts *parts,
+                      const char *module)
+{
+    struct arena *a = r->m->arena;
+    for (size_t i = 0; i < parts->n; i++) {
         if (parts->items[i]->row != row && parts->items[i]->opens) {
-            VEC_PUSH(r->m->arena, &out->choices,
-                     arena_printf(r->m->arena, "use %s in %s", parts->items[i]->row->module, use));
+            VEC_PUSH(a, &r->out->choices,
+                     arena_printf(a, "use %s in %s%s%s", parts->items[i]->row->module, row->module,
+                                  module ? "." : "", module ? module : ""));
         }
     }
-    VEC_PUSH(r->m->arena, &out->choices, arena_printf(r->m->arena, "use %s", use));
+}
+
+static void add_parts_within(struct run *r, const struct kb_import *row, const char *module)
+{
+    use_parts seen = {0}, mine = {0};
+    for (size_t i = 0; i < row->n_steps; i++) {
+        const struct kb_step *s = &row->steps[i];
+        if (s->kind == KB_STEP_IMPORT && s->within && strcmp(s->within, module) == 0) {
+            parts_of_use(r, s->package, &seen, &mine);
+        }
+    }
+    add_parts(r, row, &mine, module);
+}
+
+static bool is_first_within(const struct kb_import *row, size_t step)
+{
+    const char *module = row->steps[step].within;
+    bool first = module;
+    for (size_t i = 0; i < step && first; i++) {
+        first = !row->steps[i].within || strcmp(row->steps[i].within, module) != 0;
+    }
+    return first;
+}
+
+/* The steps that a use is made of: the parts of an application are used in the order that its options
+ * and the program choose, and so are its modules that it imports at their first use. */
+static void add_choice(struct run *r, const char *use, const use_parts *parts)
+{
+    const struct kb_import *row = NULL;
+    (void)find_import(r->m, use, &row); // known: it has parts
+    if (row && row->role == KB_ROLE_APPLICATION && n_opening(row, parts) > 1) {
+        size_t n = r->out->choices.n;
+        for (size_t i = 0; i < row->n_steps; i++) {
+            if (is_first_within(row, i)) {
+                add_parts_within(r, row, row->steps[i].within);
+            }
+        }
+        if (r->out->choices.n == n) {
+            add_parts(r, row, parts, NULL);
+        }
+    }
+    VEC_PUSH(r->m->arena, &r->out->choices, arena_printf(r->m->arena, "use %s", use));
 }
 
 /* The uses of a script that has run which can make a difference: those that open something, the first

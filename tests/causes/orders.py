@@ -8,7 +8,7 @@ import json
 
 import imports
 from live import answer, expect, run
-from tree import Tree
+from tree import TAG, Tree
 
 CUDNN = {"needed": ["libcudnn.so.9"], "runpath": "$ORIGIN/../nvidia/cudnn/lib"}
 
@@ -125,13 +125,92 @@ def parts_of_an_application_in_any_order(exe, folder, show):
         tree.dist(name.replace("_", "-"), version, [])
     status, document = check(exe, tree, "--import", "whisperx")
     first = {next(s for s in p["script"] if s.startswith("use ")) for p in document["processes"]}
-    if not {"use torch in whisperx", "use ctranslate2 in whisperx"} <= first:
+    if not {"use torch in whisperx.alignment", "use torch in whisperx.asr",
+            "use ctranslate2 in whisperx.asr"} <= first:
         yield "used first: %s" % sorted(first)
     said = [e for f in document["findings"] if f["severity"] == "error" for e in f["evidence"]]
     if show:
         print("\n".join(said))
     if status != 1 or not any("used first" in e and "use torch in whisperx" in e for e in said):
         yield "status %d, not said that the order of uses decides: %s" % (status, said)
+
+
+def whisperx(folder):
+    tree = both(folder)
+    for name, version in (("whisperx", "3.8.6"), ("faster_whisper", "1.2.1")):
+        tree.put(tree.site + "/%s/__init__.py" % name, "")
+        tree.dist(name.replace("_", "-"), version, [])
+    return tree
+
+
+@answer
+def modules_of_an_application_in_any_order(exe, folder, show):
+    """whisperx imports its modules at their first use: after load_align_model() torch has been used
+    before ctranslate2 is imported, after load_model() both are imported before either is used."""
+    tree = whisperx(folder)
+    seen = set()
+    for process in check(exe, tree, "--import", "whisperx")[1]["processes"]:
+        names = [o["path"].rsplit("/", 1)[1] for o in process["objects"]]
+        if "libcudnn_graph.so.9" in names and "libctranslate2-01234567.so.4" in names:
+            seen.add((process["script"][1], names.index("libcudnn_graph.so.9") <
+                      names.index("libctranslate2-01234567.so.4")))
+    if show:
+        print(seen)
+    for want in (("use torch in whisperx.alignment", True), ("use torch in whisperx.asr", False)):
+        if want not in seen:
+            yield "not modelled: %s, %s" % want
+
+
+@answer
+def parts_in_a_list_of_imports(exe, folder, show):
+    """A list of imports does not keep the parts of an application in the order of its row."""
+    tree = whisperx(folder)
+    scripts = [p["script"] for p in check(exe, tree, "--import", "torch,whisperx")[1]["processes"]]
+    if show:
+        print("\n".join(map(str, scripts)))
+    for first in ("torch in whisperx.alignment", "ctranslate2 in whisperx.asr", "torch"):
+        if not any(uses_of(s)[:1] == [first] for s in scripts):
+            yield "never first: %s" % first
+
+
+def uses_of(script):
+    return [s[4:] for s in script if s.startswith("use ")]
+
+
+@answer
+def too_many_orders_are_not_ok(exe, folder, show):
+    """Where more orders differ than are modelled, and none of those fails, nothing is called ok."""
+    tree = Tree(folder / "root")
+    imports.cupy(tree, "13.6.0")
+    folders = imports.toolkit(tree)
+    tree.pip_cudnn()
+    own = {name: "$ORIGIN" + "/.." * up + "/%s/own" % name for name, up in
+           (("torch", 1), ("ctranslate2", 1), ("onnxruntime", 2), ("cupy", 4))}
+    tree.torch(**{**CUDNN, "needed": ["libcudnn.so.9", "libcublas.so.12"],
+                  "runpath": own["torch"] + ":$ORIGIN/../nvidia/cudnn/lib"})
+    tree.ctranslate2("4.8.5", rpath=own["ctranslate2"])
+    tree.onnxruntime(rpath=own["onnxruntime"])
+    tree.lib(tree.site + "/cupy_backends/cuda/libs/cublas.%s.so" % TAG, soname=None,
+             needed=["libcublas.so.12"], rpath=own["cupy"])
+    tree.cudart()
+    for name in own:  # each finds a cuBLAS of its own, and all of them serve
+        for library in ("libcublas.so.12", "libcublasLt.so.12"):
+            tree.lib("%s/%s/own/%s" % (tree.site, name, library))
+    for name, version in (("whisperx", "3.8.6"), ("faster_whisper", "1.2.1"), ("av", "15.1.0"),
+                          ("tokenizers", "0.22.1"), ("transformers", "4.57.6")):
+        tree.put(tree.site + "/%s/__init__.py" % name, "")
+        tree.dist(name.replace("_", "-"), version, [])
+    args = ["--import", "onnxruntime,cupy,whisperx", "--env",
+            "LD_LIBRARY_PATH=" + ":".join([tree.cudnn, *folders.values()])]
+    status, document = check(exe, tree, *args)
+    if show:
+        print(status, len(document["processes"]), document["notes"])
+        print([f["summary"] for f in document["findings"]])
+    if (status, document["verdict"]) != (3, "unknown"):
+        yield "status %d, %s, %d orders" % (status, document["verdict"],
+                                            len(document["processes"]))
+    if not any("more orders" in n for n in document["notes"]):
+        yield "not said why: %s" % document["notes"]
 
 
 def interleavings(names):

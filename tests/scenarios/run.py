@@ -9,7 +9,7 @@ run the script (truth.py), ask `gpumend check ENV --import ... --json`, and comp
   * the verdict: gpumend's, the one expected, and what happened;
   * every script that gpumend models, up to ORDERS_MAX of them: in a child of its own, against its
     process in the model, as a whole and its first use alone;
-  * RANDOM_ORDERS more of the orders in which the imports may be used, between the imports as well:
+  * every other order in which the imports may be used, between the imports as well, each in a child:
     none fails where gpumend says ok;
   * the files: the GPU libraries predicted for the process are those in /proc/self/maps;
   * the findings: every error is expected, every expected one is there, its repairs say what to do.
@@ -23,7 +23,6 @@ import fnmatch
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
@@ -42,7 +41,6 @@ from truth import FAMILY                                                        
 TRUTH_LIMIT_S = 300
 CHECK_LIMIT_S = 60
 ORDERS_MAX = 8
-RANDOM_ORDERS = 2
 
 
 def fill(text, env):
@@ -169,13 +167,16 @@ def modelled_orders(scenario, document):
     return sorted(scripts, key=lambda s: s != scenario.script())[:ORDERS_MAX]
 
 
-def random_order(scenario, chance):
-    """The imports in their order, each use somewhere behind its import."""
-    script = ["import " + n for n in scenario.imports]
-    for name in scenario.imports if scenario.uses is None else scenario.uses:
-        after = script.index("import " + name) + 1
-        script.insert(chance.randint(after, len(script)), "use " + name)
-    return script
+def every_order(names, uses):
+    """Every script with the imports in their order and each use somewhere behind its import."""
+    if not names:
+        return [[]]
+    first, out = names[0], []
+    for rest in every_order(names[1:], uses):
+        spots = range(len(rest) + 1) if first in uses else [None]
+        out += [["import " + first, *rest] if at is None else
+                ["import " + first, *rest[:at], "use " + first, *rest[at:]] for at in spots]
+    return out
 
 
 def follow(scenario, script, env, truth):
@@ -201,10 +202,13 @@ def compare_orders(scenario, env, document, truth):
             yield "%s: its first use %s, and in the model fails: %s" % (
                 name, first["outcome"], ", ".join(sorted(failing)) or "nothing")
         worst = "broken" if really.verdict == "broken" else worst
-    chance = random.Random(scenario.name)
-    for script in [random_order(scenario, chance) for _ in range(RANDOM_ORDERS)]:
-        broken = follow(scenario, script, env, truth).verdict == "broken"
-        if broken and document["verdict"] != "broken":
+    uses = scenario.imports if scenario.uses is None else scenario.uses
+    seen = modelled_orders(scenario, document)
+    for script in every_order(list(scenario.imports), uses):
+        if script in seen or follow(scenario, script, env, truth).verdict != "broken":
+            continue
+        worst = "broken"
+        if document["verdict"] != "broken":
             yield "%s: it is broken, and gpumend says %s" % (", ".join(script), document["verdict"])
     if document["verdict"] != worst:
         yield "gpumend says %s, really it is %s" % (document["verdict"], worst)

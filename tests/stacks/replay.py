@@ -2,8 +2,8 @@
 
     python replay.py REPORT < PROCESS        PROCESS: one of the processes of `gpumend check --json`
 
-The imports of its script are done for real, with the first calls of FIRST, as far as they go without
-a GPU. Then each attempt of the process is made, in order, by dlopen in the name of the object that
+The imports of its script are done for real, with the first calls of FIRST and the modules that an
+application imports at their first use, as far as they go without a GPU. Then each attempt of the process is made, in order, by dlopen in the name of the object that
 makes it (tests/scenarios/truth.py), candidate by candidate until one opens. REPORT receives one JSON
 line an import: {"import", "error"}, and one an attempt: {"attempt", "error"}, error null where it
 worked, else the words of the last candidate; "unasked" where the object that asks is not mapped.
@@ -22,7 +22,6 @@ from truth import dlopen_as, mapped  # noqa: E402
 FIRST = {
     "jax": lambda m: m.devices(),
     "tensorflow": lambda m: m.config.list_physical_devices("GPU"),
-    "whisperx": lambda m: importlib.import_module("whisperx.asr"),
 }
 
 
@@ -68,8 +67,10 @@ def main(report):
     process = json.load(sys.stdin)
     with open(report, "w", encoding="utf-8", errors="surrogateescape") as file:
         for step in process["script"]:
-            if step.startswith("import "):
-                file.write(json.dumps({"import": step[7:], "error": do_import(step[7:])}) + "\n")
+            # "use torch in whisperx.asr": the application imports that module then
+            name = step[7:] if step.startswith("import ") else step.partition(" in ")[2]
+            if name:
+                file.write(json.dumps({"import": name, "error": do_import(name)}) + "\n")
                 file.flush()
         for index, attempt in enumerate(process["attempts"]):
             file.write(json.dumps({"attempt": index, "error": do_attempt(attempt)}) + "\n")
