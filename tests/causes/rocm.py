@@ -102,6 +102,15 @@ def onnxruntime_for_rocm(t, bad):
         t.lib("/opt/rocm/lib/" + name)
 
 
+@case("library-missing", "lib-missing", "libopenvino.so.2541",
+      evidence="OpenVINOExecutionProvider", repair="provides libopenvino")
+def onnxruntime_for_openvino(t, bad):
+    """No library of CUDA or ROCm is asked for."""
+    onnxruntime(t, "openvino", "onnxruntime-openvino", "1.24.1", ["libopenvino.so.2541"])
+    if not bad:
+        t.lib("/opt/rocm/lib/libopenvino.so.2541")
+
+
 MIGRAPHX_NEEDS = ["libmigraphx_c.so.3", "libamdhip64.so.7"]
 
 
