@@ -75,7 +75,7 @@ struct model_process {
     VEC(struct model_touch) touches;
     const char **order; // what is used, first to last: uses that open something, each different
     size_t n_order;     // 0 or 1: their order makes no difference
-    VEC(const char *) choices; // the same as steps; of an application "use torch in whisperx" before
+    VEC(const char *) choices; // the same as steps; first "use torch in whisperx.asr"
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
     const char *error;
     VEC(struct model_attempt) attempts;
