@@ -42,6 +42,14 @@ static int base_write(struct arena *a, const char *path, const struct node_files
     return fclose(out) == 0 && !failed ? 0 : -1;
 }
 
+static void path_write(FILE *out, const char *path)
+{
+    (void)fputc(' ', out);
+    for (; *path; path++) {
+        (void)fprintf(out, "%s%c", *path == ' ' ? "\\" : "", *path);
+    }
+}
+
 /* The folder too: a file that is added or removed changes it. */
 static int depfile_write(const char *path, const char *out_path, const char *folder,
                          const struct node_files *files)
@@ -50,9 +58,10 @@ static int depfile_write(const char *path, const char *out_path, const char *fol
     if (!out) {
         return -1;
     }
-    (void)fprintf(out, "%s: %s", out_path, folder);
+    (void)fprintf(out, "%s:", out_path);
+    path_write(out, folder);
     for (size_t i = 0; i < files->n; i++) {
-        (void)fprintf(out, " %s", files->items[i].name);
+        path_write(out, files->items[i].name);
     }
     (void)fputc('\n', out);
     bool failed = ferror(out);

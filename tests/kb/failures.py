@@ -41,6 +41,14 @@ failures:
   - {log: 'cannot open frobnicator', format: frob.c}
 """
 
+ENGINE = """\
+lines:
+- id: frob-engine
+  fact: frob-engine
+  literal: 'run by engine'
+  regex: 'run by engine (?P<engine>\\w+)'
+"""
+
 # What is spoiled: (what stands there, what takes its place, how the message begins and what it says).
 SPOILED = [
     ("confidence: likely", "confidence: sure", 8, "not a value"),
@@ -147,6 +155,13 @@ def added_faults(exe):
         said = [r["text"] for r in answer.get("repairs", ())]
         if said != ["With podman.", "With any engine."]:
             yield f"repairs without a named engine: {said}"
+        file.write_text(ENTRY.replace("failures:", ENGINE + "failures:"), encoding="utf-8")
+        for engine, wanted in (("Podman", ["With podman.", "With any engine."]),
+                               ("docker", ["With any engine."])):
+            answer = explained(exe, f"{LOG}run by engine {engine}\n", "--kb", top)
+            said = [r["text"] for r in answer.get("repairs", ())]
+            if said != wanted:
+                yield f"repairs where the log names {engine}: {said}"
         other = "CUDA driver version is insufficient for CUDA runtime version\n"
         mine, theirs = explained(exe, other, "--kb", top), explained(exe, other)
         if mine != theirs or not theirs.get("entry"):
