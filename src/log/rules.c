@@ -155,7 +155,9 @@ static int row_compare(const void *x, const void *y)
 static int rows_unite(struct log_row *rows, size_t *n, struct gm_err *err)
 {
     size_t kept = 0;
-    qsort(rows, *n, sizeof *rows, row_compare);
+    if (*n) { // no rows have no address, which qsort() must not get
+        qsort(rows, *n, sizeof *rows, row_compare);
+    }
     for (size_t i = 0; i < *n; i++) {
         const struct log_row *before = kept ? &rows[kept - 1] : NULL;
         if (!before || strcmp(before->id, rows[i].id) != 0) {
