@@ -1,6 +1,7 @@
 #include "base/node.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct node *node_get(const struct node *map, const char *key)
