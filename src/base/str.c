@@ -286,9 +286,22 @@ static size_t utf8_len(const unsigned char *s, size_t n)
     return len;
 }
 
+/* Bytes of ASCII at the beginning, eight at a time. */
+static size_t ascii_prefix(const char *s, size_t n)
+{
+    size_t i = 0;
+    for (uint64_t eight; i + sizeof eight <= n; i += sizeof eight) {
+        memcpy(&eight, s + i, sizeof eight);
+        if (eight & 0x8080808080808080u) {
+            break;
+        }
+    }
+    return i;
+}
+
 bool str_is_utf8(const char *s, size_t n)
 {
-    for (size_t i = 0; i < n;) {
+    for (size_t i = ascii_prefix(s, n); i < n;) {
         size_t len = utf8_len((const unsigned char *)s + i, n - i);
         if (len == 0) {
             return false;

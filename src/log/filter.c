@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "log/grams.h"
+
 enum { GRAM = 4, AT_ONCE = 4, WORDS_LOG2 = 14 };
 
 /* How a literal is found: by four bytes of it, and by four others, which are compared next. */
@@ -48,103 +50,76 @@ static inline uint32_t bit_of(const struct filter *f, uint32_t gram)
 
 /* ------------------------------------------------------------------ building */
 
-/* Words of ordinary logs, whose pieces are not to be searched for where a literal has others. */
-static const char ordinary[] =
-    "to of in on at is it as by an or if be we no so up do me my he am us go to the of the in the "
-    "is not on the it is as a or the if the be a large larger largest small the and for are but "
-    "not you all any can had her was one our out day get has him his how "
-    "man new now old see two way who its did yes let put say she too use that with have this "
-    "will your from they know want been good much some time very when come here just like long "
-    "make many more only over such take than them well were into also back after other which "
-    "their there would about could first these those where being every great think still "
-    "through before should because between under while again never same another against without "
-    "within during until above below since each both found using used uses based given "
-    "following currently already please instead either possible supported support information "
-    "info debug warning warnings error errors failed failure fail success successful "
-    "successfully completed complete loading load loaded loads saving save saved model models "
-    "checkpoint checkpoints weights shard shards layer layers attention encoder decoder "
-    "embedding hidden heads config configuration config.json default defaults setting settings "
-    "option options argument arguments parameter parameters value values type types size sizes "
-    "length number numbers count counter total index key keys name names file files filename "
-    "folder directory path paths read reading write writing open opened close closed create "
-    "created update updated delete deleted remove removed add added install installed "
-    "installing download downloaded downloading upload url https http www.com .org github "
-    "huggingface.co resolve main server servers client clients request requests response "
-    "responses connection connections connect connected host hostname port address listening "
-    "listen started starting start stopped stopping stop running run runs ran exit exited "
-    "finished finish end ended begin waiting wait ready done status code state process "
-    "processes thread threads worker workers pool queue task tasks job jobs node nodes rank "
-    "world service container image version versions release build built builder python3 site- "
-    "packages module modules import imported package packages library function functions method "
-    "methods class object objects attribute string integer float float32 tensor tensors shape "
-    "shapes batch batches step steps epoch epochs loss train training trainer eval evaluation "
-    "evaluate test tests testing accuracy score metric metrics learning rate gradient norm "
-    "optimizer scheduler dataset datasets data sample samples sampling token tokens tokenizer "
-    "text texts audio video image images input inputs output outputs result results prompt "
-    "generate generated generation sequence language transcribe transcription segment segments "
-    "duration seconds second minutes minute hours hour days date memory cache cached caching "
-    "buffer bytes usage used free available allocated device devices cpu cpus core cores speed "
-    "throughput latency average mean median min max minimum maximum per progress percent "
-    "remaining elapsed user users password login session message messages event events level "
-    "logger logging log logs trace traceback most recent call last line stack frame exception "
-    "raise raised return returned returns self assert expected actual true false none null "
-    "undefined unknown invalid valid validation check checked checking compare match matched "
-    "missing different mismatch cannot can't don't isn't couldn't unable try trying retry "
-    "retrying timeout deprecated future removed computing compiled compile compiling component "
-    "components conditional compatible [info] [debug] info: debug: warning: error: info - ] [ "
-    "2024-10-11-12-2025-10-11-12-2026-10-11-12-2026-01-02 00:00:10: 12:34:56,789 .000 0.00 "
-    "1.00e-05 GET POST /api/ /v1/ 200 OK "
-    "100% ---- ==== #### .... **** |||| __main__ __init__ /home/ /usr/lib/ /opt/ x86_64-linux- "
-    "gnu .py\", line 127.0.0.1 10.0. it/s ms/step kb/s mb/s ";
-
-/* How often pieces stand in ordinary text: those of four bytes, by hash, and those of two. */
-struct counts {
-    uint8_t of[1u << 17];
-    uint16_t pairs[1u << 7][1u << 7];
-    uint16_t bytes[1u << 7];
-};
-
-static uint8_t *count_of(struct counts *c, const char *gram)
+/* A byte of the table of grams: letters in either case, and digits, are one. */
+static unsigned char common_form(char c)
 {
-    return &c->of[hash(gram_at(gram)) >> 15];
+    return c >= '0' && c <= '9' ? '0' : (unsigned char)c | 0x20;
 }
 
-static unsigned folded(char c)
+/* These digits among all that the table has as one; in dates and times some are more frequent. */
+static double digits_share(const char *text, size_t n)
 {
-    return ((unsigned char)c | 0x20u) & 0x7f;
-}
-
-static void count_ordinary(struct counts *c)
-{
-    for (size_t i = 0; i + GRAM < sizeof ordinary; i++) {
-        uint8_t *count = count_of(c, ordinary + i);
-        *count = (uint8_t)(*count + (*count < UINT8_MAX));
-        c->pairs[folded(ordinary[i])][folded(ordinary[i + 1])]++;
-        c->bytes[folded(ordinary[i])]++;
+    double share = 1;
+    for (size_t i = 0; i < n; i++) {
+        share *= common_form(text[i]) == '0' ? 0.25 : 1;
     }
+    return share;
 }
 
-/* How often it may be expected in as much text by its pairs of bytes: for other words than those of
- * the list, and where two words meet that the list has apart. */
-static double expected(const struct counts *c, const char *gram)
+static uint32_t row_key(const char *row)
 {
-    const double unseen = 0.02;
-    double n = unseen + c->pairs[folded(gram[0])][folded(gram[1])];
-    for (size_t k = 1; k + 1 < GRAM; k++) {
-        unsigned first = folded(gram[k]), second = folded(gram[k + 1]);
-        n *= (unseen + c->pairs[first][second]) / (1.0 + c->bytes[first]);
+    uint32_t key = 0;
+    for (size_t i = 0; i < GRAM; i++) {
+        key = key << 8 | (unsigned char)row[i];
     }
-    return n;
+    return key;
+}
+
+/* How often four bytes may be expected in a MiB of ordinary text. */
+static double gram_frequency(const char *gram)
+{
+    enum { ROW = GRAM + 1 };
+    const double unseen = 32; // fewer than any row has
+    const char form[GRAM] = {(char)common_form(gram[0]), (char)common_form(gram[1]),
+                             (char)common_form(gram[2]), (char)common_form(gram[3])};
+    uint32_t key = row_key(form);
+    size_t low = 0, high = sizeof grams / ROW;
+    while (low + 1 < high) {
+        size_t middle = (low + high) / 2;
+        bool below = key < row_key(grams + middle * ROW);
+        low = below ? low : middle;
+        high = below ? middle : high;
+    }
+    double frequency = row_key(grams + low * ROW) == key
+                           ? (double)(1u << (grams[low * ROW + GRAM] - 'A'))
+                           : unseen;
+    return digits_share(gram, GRAM) * frequency;
+}
+
+/* The longer of two literals that are alike in this is rarer still, if only a little. */
+double filter_frequency(const char *literal)
+{
+    const double frequent = 65536; // what is too short to be told
+    size_t n = strlen(literal);
+    if (n < GRAM) {
+        return frequent * digits_share(literal, n);
+    }
+    double least = gram_frequency(literal);
+    for (size_t i = 1; i + GRAM <= n; i++) {
+        double one = gram_frequency(literal + i);
+        least = one < least ? one : least;
+    }
+    return least / (1 + 0.05 * (double)n);
 }
 
 /* One that another literal is found by already costs little more. */
-static size_t rarest_gram(const struct filter *f, struct counts *c, const char *literal, size_t n)
+static size_t rarest_gram(const struct filter *f, const char *literal, size_t n)
 {
-    const double shared = 0.1, least = 0.001;
+    const double shared = 0.3;
     size_t best = 0;
     double lowest = 0;
     for (size_t i = 0; i + GRAM <= n; i++) {
-        double weight = *count_of(c, literal + i) + expected(c, literal + i) + least;
+        double weight = gram_frequency(literal + i);
         weight *= bit_of(f, gram_at(literal + i)) & 1 ? shared : 1;
         if (i == 0 || weight < lowest) {
             lowest = weight;
@@ -155,10 +130,10 @@ static size_t rarest_gram(const struct filter *f, struct counts *c, const char *
 }
 
 /* `near` are the last four bytes, or the first ones where the last are the gram. */
-static struct piece piece_of(struct filter *f, struct counts *c, size_t literal)
+static struct piece piece_of(struct filter *f, size_t literal)
 {
     const char *text = f->literals[literal];
-    size_t n = strlen(text), at = rarest_gram(f, c, text, n), near = at + GRAM < n ? n - GRAM : 0;
+    size_t n = strlen(text), at = rarest_gram(f, text, n), near = at + GRAM < n ? n - GRAM : 0;
     uint32_t gram = gram_at(text + at);
     f->bits[word_of(gram)] |= 1u << (gram % 32);
     return (struct piece){gram,        gram_at(text + near), (uint32_t)literal,
@@ -186,11 +161,9 @@ static void sort_pieces(struct filter *f, const struct piece *pieces, size_t n)
 
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n)
 {
-    struct counts *common = arena_alloc(a, sizeof *common);
     struct filter *f = arena_alloc(a, sizeof *f);
     struct piece *pieces = arena_array(a, n + 1, sizeof *pieces);
     size_t slots = 1024;
-    count_ordinary(common);
     while (slots < 2 * n && slots < 1 << 16) {
         slots *= 2;
     }
@@ -199,7 +172,7 @@ struct filter *filter_build(struct arena *a, const char *const *literals, size_t
     f->slots = arena_array(a, slots + 1, sizeof *f->slots);
     f->pieces = arena_array(a, n + 1, sizeof *f->pieces);
     for (size_t i = 0; i < n; i++) {
-        pieces[i] = piece_of(f, common, i);
+        pieces[i] = piece_of(f, i);
     }
     sort_pieces(f, pieces, n);
     return f;

@@ -1,9 +1,9 @@
 /*
  * Which of many literals stand in a text, nearly as fast as it can be read where none does.
  *
- * Of each literal four bytes in a row are chosen that logs hold least. The four bytes at every place
- * of the text are hashed into a small table of bits; only where the bit is set are literals compared.
- * ASCII letters match in either case.
+ * Of each literal four bytes in a row are chosen that logs hold least (log/grams.h). The four bytes
+ * at every place of the text are hashed into a small table of bits; only where the bit is set are
+ * literals compared. ASCII letters match in either case.
  */
 #ifndef GPUMEND_LOG_FILTER_H
 #define GPUMEND_LOG_FILTER_H
@@ -17,6 +17,9 @@
 enum { FILTER_LITERAL_MIN = 4, FILTER_LITERAL_MAX = 200 };
 
 struct filter;
+
+/* How often a literal may be expected in a MiB of ordinary text, by the rarest four bytes in it. */
+double filter_frequency(const char *literal);
 
 /* A filter for n literals of 4 to 200 bytes; they are not copied, and may stand there twice. */
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n);

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "log/filter.h"
 #include "log/log.h"
+#include "log/sieve.h"
 
 enum { LOG_GROUPS_MAX = 24, LOG_FIELDS_MAX = 16, LOG_ELEMENTS_MAX = 24 };
 
@@ -139,6 +140,7 @@ struct log_rules {
     uint32_t *owners;      // of each literal: signature, n_signatures + table, or + TABLES + screen
     size_t n_literals;
     struct filter *filter;
+    struct sieve *sieves[2]; // for long logs, made when first needed; [1]: watching for subjects
     struct log_subjects subjects;
     const char **interned; // open addressing
     size_t n_interned, cap_interned;
@@ -156,6 +158,9 @@ const char *rules_intern(struct log_rules *r, const char *text, size_t n);
 
 /* The named test of a rule, or NULL. */
 log_test log_test_by_name(const char *name);
+
+/* The sieve for long logs: what is looked for in each line once enough of them were kept. */
+const struct sieve *rules_sieve(struct log_rules *r, bool watching);
 
 /* ------------------------------------------------------------------ the rule base */
 
@@ -246,6 +251,7 @@ struct log_line {
 };
 
 /* Takes what a terminal would not print out of a line; `out` has room for n bytes. */
+bool line_is_clean(const char *in, size_t n); // there is nothing to take out
 size_t line_clean(const char *in, size_t n, char *out);
 
 /* Bytes that are no UTF-8 become the letters that they are in ISO 8859-1; `out` has room for 2 * n. */
@@ -276,6 +282,10 @@ void store_init(struct log_store *s, struct arena *a, size_t n_signatures);
  * n_signatures for tables, one more for screens. Values are copied. */
 bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields);
+
+/* Whether a fact would not be kept, as there are enough that differ in nothing but their line. */
+bool store_has_enough(const struct log_store *s, const char *kind, const struct log_line *line,
+                      const struct log_field *fields, size_t n_fields);
 
 /* Takes a fact back: it gets another kind, which no rule knows. */
 void store_refute(struct log_store *s, size_t index, const char *kind);

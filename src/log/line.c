@@ -52,6 +52,15 @@ static size_t escape_length(const char *in, size_t n)
     return between(in[1], '@', '_') ? 2 : 1;
 }
 
+bool line_is_clean(const char *in, size_t n)
+{
+    bool control = false; // no early end: bytes are looked at sixteen at a time
+    for (size_t i = 0; i < n; i++) {
+        control |= (unsigned char)in[i] < ' ' && in[i] != '\t';
+    }
+    return !control;
+}
+
 size_t line_clean(const char *in, size_t n, char *out)
 {
     size_t to = 0;

@@ -31,7 +31,11 @@ struct log {
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
     uint64_t *hits; // a bit for each signature, table and screen
-    uint64_t *literals; // a bit for each that began a word somewhere
+    uint64_t *literals; // a bit for each that began a word somewhere, until there is a sieve
+    const struct sieve *sieve; // NULL: until enough lines were kept, each literal counts
+    struct sieve_line sifted;
+    bool sifting; // the line is, of which `sifted` tells
+    bool named; // a watched literal of the sieve began a word, or one of `literals` did
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
     size_t n_head;
@@ -51,6 +55,7 @@ struct log {
     size_t n_hit;
     uint64_t *hit_lines; // their numbers
     size_t n_hit_lines;
+    bool hit_is_full;
 };
 
 /* Signatures, tables, screens: those that a literal may belong to. */
@@ -238,11 +243,22 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
     return found;
 }
 
+/* Whether all that a signature finds are the same facts, of which there are enough. */
+static bool says_nothing_new(const struct log *l, const struct log_signature *s,
+                             const struct log_line *line)
+{
+    return s->regex.code && !s->regex.n_groups && !s->refuted_by.text &&
+           store_has_enough(&l->store, s->kind, line, s->fields, s->n_fields);
+}
+
 static void try_signature(struct log *l, size_t index, const struct log_line *line)
 {
     const struct log_signature *s = &l->rules->signatures[index];
     if (l->store.per_signature[index] >= LOG_PER_SIGNATURE_MAX) {
         l->store.dropped = true;
+        return;
+    }
+    if (says_nothing_new(l, s, line)) {
         return;
     }
     if (!s->regex.text) {
@@ -258,6 +274,9 @@ static void try_owner(struct log *l, size_t owner, const struct log_line *line)
 {
     size_t n = l->rules->n_signatures;
     struct str body = {line->text + line->body, line->n - line->body};
+    if (l->sifting && !sieve_fits(l->sieve, &l->sifted, owner, body.n)) {
+        return;
+    }
     if (owner < n) {
         try_signature(l, owner, line);
     } else if (owner >= n + TABLES) {
@@ -320,6 +339,51 @@ static void take_screen(struct log *l, const struct log_line *line)
 
 static const char note_mark[] = "note: ";
 
+static bool any_hit(const struct log *l)
+{
+    uint64_t any = 0;
+    for (size_t word = 0; word <= owners_count(l->rules) / 64; word++) {
+        any |= l->hits[word];
+    }
+    return any != 0;
+}
+
+/* Finds out what a line is worth trying for: sets l->hits. A note goes round the sieve, as its mark is
+ * no longer in the line. */
+static void find_owners(struct log *l, struct str line, bool is_note)
+{
+    l->sifting = l->sieve && !is_note;
+    if (l->sifting) {
+        l->named |= sieve_try(l->sieve, &l->sifted, line.s, line.n, l->hits);
+        return;
+    }
+    filter_all(l->rules->filter, line.s, line.n, on_hit, &(struct hit){l, line.s});
+    l->noted |= is_note && (any_hit(l) || !l->sieve);
+    if (is_note) {
+        filter_all(l->rules->filter, note_mark, sizeof note_mark - 1, on_hit,
+                   &(struct hit){l, note_mark});
+    }
+}
+
+/* Below the head of a table or a screen each line counts, and below a question the next one. */
+static bool reads_on(const struct log *l)
+{
+    return l->table != TABLE_NONE || l->screen.screen != SCREEN_NONE || l->refuted_by;
+}
+
+/* What a line shows, by the signatures, tables and screens that it is worth trying for. */
+static void take_line(struct log *l, struct str s)
+{
+    struct log_line line = {.text = s.s, .n = s.n, .number = l->line, .place = l->line + l->inner};
+    line_prefix(&line);
+    take_answer(l, &line);
+    if (l->table != TABLE_NONE) {
+        take_row(l, &line);
+    }
+    try_hits(l, &line);
+    take_screen(l, &line);
+}
+
 /* One plain line, or a piece of one. A note's mark is left out, and is a literal all the same. */
 static void take_piece(struct log *l, const char *text, size_t n)
 {
@@ -327,7 +391,6 @@ static void take_piece(struct log *l, const char *text, size_t n)
     bool is_note = str_starts(s, "note:");
     if (is_note) {
         s = str_trim((struct str){s.s + 5, s.n - 5});
-        l->noted = true;
     }
     if (!s.n) {
         l->table = l->rows ? TABLE_NONE : l->table;
@@ -336,19 +399,10 @@ static void take_piece(struct log *l, const char *text, size_t n)
     if (!str_is_utf8(s.s, s.n)) {
         s = (struct str){l->utf8, line_as_utf8(s.s, s.n, l->utf8)};
     }
-    struct log_line line = {.text = s.s, .n = s.n, .number = l->line, .place = l->line + l->inner};
-    line_prefix(&line);
-    take_answer(l, &line);
-    if (l->table != TABLE_NONE) {
-        take_row(l, &line);
+    find_owners(l, s, is_note);
+    if (any_hit(l) || reads_on(l)) {
+        take_line(l, s);
     }
-    filter_all(l->rules->filter, s.s, s.n, on_hit, &(struct hit){l, s.s});
-    if (is_note) {
-        filter_all(l->rules->filter, note_mark, sizeof note_mark - 1, on_hit,
-                   &(struct hit){l, note_mark});
-    }
-    try_hits(l, &line);
-    take_screen(l, &line);
 }
 
 static void take_text(struct log *l, const char *text, size_t n)
@@ -379,12 +433,17 @@ static void take_json_text(void *arg, const char *text, size_t n)
 /* The texts of a JSON line go first, as they keep their lines apart. */
 static void take_segment(struct log *l, const char *text, size_t n)
 {
-    size_t clean = line_clean(text, n, l->clean);
-    struct log_line line = {.text = l->clean, .n = clean};
-    line_prefix(&line);
-    struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
-    (void)line_json(body.s, body.n, take_json_text, l); // false: plain text
-    take_text(l, l->clean, clean);
+    if (!line_is_clean(text, n)) {
+        n = line_clean(text, n, l->clean);
+        text = l->clean;
+    }
+    if (memchr(text, '{', n)) {
+        struct log_line line = {.text = text, .n = n};
+        line_prefix(&line);
+        struct str body = str_trim((struct str){line.text + line.body, line.n - line.body});
+        (void)line_json(body.s, body.n, take_json_text, l); // false: plain text
+    }
+    take_text(l, text, n);
 }
 
 /* ------------------------------------------------------------------ many lines */
@@ -424,10 +483,16 @@ static size_t next_byte(const struct places *p, size_t from, char c)
     return found ? (size_t)(found - p->text) : p->end;
 }
 
+/* By which lines are found that are looked at. */
+static const struct filter *lines_filter(const struct log *l)
+{
+    return l->sieve ? sieve_lines(l->sieve) : l->rules->filter;
+}
+
 static size_t next_place(const struct log *l, struct places *p, size_t at)
 {
     if (p->literal < at) {
-        p->literal = filter_find(l->rules->filter, p->text, at, p->end);
+        p->literal = filter_find(lines_filter(l), p->text, at, p->end);
     }
     if (p->escape < at) {
         p->escape = next_byte(p, at, '\033');
@@ -471,12 +536,6 @@ static size_t after_line_end(const char *text, size_t at, size_t end)
     return at + (at < end && is_line_end(text[at]));
 }
 
-/* Below the head of a table or a screen each line counts, and below a question the next one. */
-static bool reads_on(const struct log *l)
-{
-    return l->table != TABLE_NONE || l->screen.screen != SCREEN_NONE || l->refuted_by;
-}
-
 static void keep_whole(struct log *l, const char *text, size_t n)
 {
     l->is_long = l->is_long || n > KEPT_BYTES - l->n_whole;
@@ -488,7 +547,9 @@ static void keep_whole(struct log *l, const char *text, size_t n)
 
 static void keep_hit(struct log *l, const char *text, size_t n)
 {
-    if (n < KEPT_BYTES - l->n_hit && l->n_hit_lines < KEPT_LINES) {
+    l->hit_is_full =
+        l->hit_is_full || n >= KEPT_BYTES - l->n_hit || l->n_hit_lines >= KEPT_LINES;
+    if (!l->hit_is_full) {
         memcpy(l->hit + l->n_hit, text, n);
         l->hit[l->n_hit + n] = '\n';
         l->n_hit += n + 1;
@@ -496,12 +557,30 @@ static void keep_hit(struct log *l, const char *text, size_t n)
     }
 }
 
+static bool names_subject(const struct log *l)
+{
+    const struct log_rules *r = l->rules;
+    bool named = l->noted || l->named;
+    for (size_t i = 0; !named && i < r->n_literals; i++) {
+        named = l->literals[i / 64] >> (i % 64) & 1 && subjects_in(&r->subjects, r->literals[i]);
+    }
+    return named;
+}
+
+/* From here on only lines are looked at that a signature may fit. */
+static void begin_sieve(struct log *l)
+{
+    l->named = names_subject(l);
+    l->sieve = rules_sieve(l->rules, !l->named);
+    sieve_line_init(&l->sifted, l->store.arena, owners_count(l->rules));
+}
+
 /* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long. */
 static void scan(struct log *l, const char *text, size_t end)
 {
     struct places p = {.text = text, .end = end};
     size_t counted = 0, at = 0, start, stop;
-    p.literal = filter_find(l->rules->filter, text, 0, end);
+    p.literal = filter_find(lines_filter(l), text, 0, end);
     p.escape = next_byte(&p, 0, '\033');
     p.backslash = next_byte(&p, 0, '\\');
     while (at < end) {
@@ -517,6 +596,10 @@ static void scan(struct log *l, const char *text, size_t end)
             keep_hit(l, text + start, stop - start);
         }
         at = after_line_end(text, stop, end);
+        if (l->hit_is_full && !l->sieve) {
+            begin_sieve(l);
+            p.literal = 0; // to be found again
+        }
     }
     l->line += count_newlines(text + counted, end - counted);
     keep_whole(l, text, end);
@@ -718,17 +801,6 @@ static void judge_words(struct log *l, struct arena *a, struct log_result *ret)
 static bool stands(const struct log_result *r)
 {
     return r->n && (!r->candidates[0].cause || r->candidates[0].confidence == LOG_CERTAIN);
-}
-
-static bool names_subject(const struct log *l)
-{
-    const struct log_rules *r = l->rules;
-    for (size_t i = 0; !l->noted && i < r->n_literals; i++) {
-        if (l->literals[i / 64] >> (i % 64) & 1 && subjects_in(&r->subjects, r->literals[i])) {
-            return true;
-        }
-    }
-    return l->noted;
 }
 
 static void drop_subjectless(const struct log_subjects *s, struct arena *a, struct log_result *ret)

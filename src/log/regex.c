@@ -5,10 +5,12 @@
 /* What searches may cost, by steps that PCRE2 counts and never by time: a text gets the same answer
  * on every machine. The limits of PCRE2 hold from one start in the text, of which there are as many
  * as bytes; so a search has few steps for each of them first. Where those do not do, it is dear and
- * done again with more, and an expression with too many dear searches in one log is given up. The
- * JIT counts hardly any steps: it searches texts alone that are too short to need many. */
+ * done again with more, and an expression with too many dear searches in one log is given up.
+ *
+ * PCRE2's JIT is not used: it counts hardly any steps, and its code lies in pages that are writable
+ * and executable while text that nobody vouches for is read. Few lines are searched at all (sieve.h),
+ * and compiling an expression for it costs more than most searches. */
 enum {
-    JIT_BYTES_MAX = 256,
     CHEAP_STEPS = 400000, // from all starts together
     MATCH_LIMIT = 50000,
     DEPTH_LIMIT = 2000,
@@ -47,7 +49,6 @@ static int compile(struct log_rules *r, struct log_regex *x, struct gm_err *err)
         return gm_err_set(err, GM_ERR_FORMAT, "expression, at %zu: %s", at, (const char *)words);
     }
     VEC_PUSH(r->arena, &r->compiled, x);
-    (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE); // without it the interpreter is used
     name_groups(r, x);
     return 0;
 }
@@ -70,7 +71,6 @@ bool regex_given_up(const struct log_regex *x)
 static int search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from)
 {
     uint32_t options = from ? PCRE2_NO_UTF_CHECK : 0; // it was checked at the first search
-    options |= n > JIT_BYTES_MAX ? PCRE2_NO_JIT : 0;
     uint32_t cheap = (uint32_t)(CHEAP_STEPS / (n - from + 1));
     (void)pcre2_set_match_limit(r->limits, cheap < MATCH_LIMIT ? cheap : MATCH_LIMIT);
     int rc = pcre2_match(x->code, (PCRE2_SPTR)text, n, from, options, r->groups, r->limits);

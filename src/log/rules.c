@@ -367,6 +367,26 @@ int log_rules_load(struct kb *kb, struct arena *a, const struct node_files *file
     return rc < 0 ? gm_err_set(err, mine.code, "%s", mine.text) : 0;
 }
 
+const struct sieve *rules_sieve(struct log_rules *r, bool watching)
+{
+    if (r->sieves[watching]) {
+        return r->sieves[watching];
+    }
+    size_t n_owners = r->n_signatures + TABLES + SCREENS;
+    const char **expressions = arena_array(r->arena, n_owners, sizeof *expressions);
+    bool *watched = arena_array(r->arena, r->n_literals + 1, sizeof *watched);
+    for (size_t i = 0; i < r->n_signatures; i++) {
+        expressions[i] = r->signatures[i].regex.text;
+    }
+    for (size_t i = 0; watching && i < r->n_literals; i++) {
+        watched[i] = str_starts(str_of(r->literals[i]), "note:") ||
+                     subjects_in(&r->subjects, r->literals[i]);
+    }
+    struct sieve_source source = {expressions, n_owners, r->literals,
+                                  r->owners,   watched,  r->n_literals};
+    return r->sieves[watching] = sieve_build(r->arena, &source);
+}
+
 void log_rules_close(struct log_rules *r)
 {
     for (size_t i = 0; r && i < r->compiled.n; i++) {

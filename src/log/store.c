@@ -62,17 +62,37 @@ static struct log_field *copy_fields(struct log_store *s, const struct log_field
     return copy;
 }
 
+/* Counts the facts that differ in nothing but their line, up to LOG_SAME_MAX; one of this very line is
+ * enough. Its end is where another one belongs. */
+static uint32_t count_same(const struct log_store *s, uint32_t hash, const char *kind,
+                           const struct log_line *line, const struct log_field *fields,
+                           size_t n_fields, uint32_t *ret_slot)
+{
+    uint32_t same = 0, slot = hash & (SLOTS - 1);
+    for (; s->table[slot] && same < LOG_SAME_MAX; slot = (slot + 1) & (SLOTS - 1)) {
+        const struct log_fact *f = s->facts.items[s->table[slot] - 1];
+        if (f->hash == hash && equal(f, kind, line, fields, n_fields)) {
+            same = f->line == line->number ? LOG_SAME_MAX : same + 1;
+        }
+    }
+    *ret_slot = slot;
+    return same;
+}
+
+bool store_has_enough(const struct log_store *s, const char *kind, const struct log_line *line,
+                      const struct log_field *fields, size_t n_fields)
+{
+    uint32_t slot;
+    return count_same(s, hash_of(kind, fields, n_fields), kind, line, fields, n_fields, &slot) >=
+           LOG_SAME_MAX;
+}
+
 bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields)
 {
-    uint32_t hash = hash_of(kind, fields, n_fields), same = 0, slot = hash & (SLOTS - 1);
-    for (; s->table[slot]; slot = (slot + 1) & (SLOTS - 1)) {
-        const struct log_fact *f = s->facts.items[s->table[slot] - 1];
-        if (f->hash == hash && equal(f, kind, line, fields, n_fields)) {
-            if (f->line == line->number || ++same >= LOG_SAME_MAX) {
-                return false;
-            }
-        }
+    uint32_t hash = hash_of(kind, fields, n_fields), slot;
+    if (count_same(s, hash, kind, line, fields, n_fields, &slot) >= LOG_SAME_MAX) {
+        return false;
     }
     if (s->facts.n >= LOG_FACTS_MAX || s->per_signature[signature] >= LOG_PER_SIGNATURE_MAX) {
         s->dropped = true;

@@ -1,0 +1,62 @@
+/*
+ * Which signatures, tables and screens ("owners") a line is worth trying, by the literals in it.
+ *
+ * An owner asks for one of its own literals (of the knowledge base), and for one of each clause that
+ * its expression requires (log/required.h). Lines are found by the rarest of these clauses; only
+ * those that have one are looked at further. A literal that stands in every second line, such as
+ * "error", is therefore never looked for alone where an expression needs more than that.
+ */
+#ifndef GPUMEND_LOG_SIEVE_H
+#define GPUMEND_LOG_SIEVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "log/filter.h"
+
+struct sieve;
+
+/* Of n_owners owners, of which owner i has the expression expressions[i] (NULL: none), and the
+ * literal k belongs to owners[k], in ascending order. Lines with literal k are found whatever is
+ * required if watched[k]. All of it must outlive the sieve. */
+struct sieve_source {
+    const char *const *expressions;
+    size_t n_owners;
+    const char *const *literals;
+    const uint32_t *owners;
+    const bool *watched;
+    size_t n_literals;
+};
+
+struct sieve *sieve_build(struct arena *a, const struct sieve_source *source);
+
+/* Finds lines that may be worth it; see filter_find(). */
+const struct filter *sieve_lines(const struct sieve *s);
+
+enum { SIEVE_PAIRS = 4096 };
+
+/* What one line has. */
+struct sieve_line {
+    const char *text;
+    size_t n;
+    uint8_t *clauses;  // of each owner: a bit for each that was found
+    uint32_t *touched; // owners with such a bit
+    size_t n_touched;
+    bool has_pairs;    // the next is filled
+    uint64_t pairs[SIEVE_PAIRS / 64]; // which two bytes in a row it has
+};
+
+void sieve_line_init(struct sieve_line *line, struct arena *a, size_t n_owners);
+
+/* Begins a line. Sets hits[owner / 64] bit owner % 64 of each owner for which all is there that is
+ * searched for; true if one of the watched literals begins a word. */
+bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text, size_t n,
+               uint64_t *hits);
+
+/* Whether the line that was tried last has all the rest that an owner asks for. `shortest`: bytes of
+ * the line, or of the part of it that is searched as well. */
+bool sieve_fits(const struct sieve *s, struct sieve_line *line, size_t owner, size_t shortest);
+
+#endif

@@ -1,0 +1,104 @@
+/* A line that an expression matches is never passed over; one that lacks what the expression
+ * requires is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "log/required.h"
+#include "log/sieve.h"
+
+struct row {
+    const char *expression, *literal; // the literal by which the knowledge base finds its lines
+    const char *line;
+    bool tried;
+};
+
+/* Lines that are tried match; of the others it is only known that they need not be. */
+static const struct row rows[] = {
+    {"cannot load (?P<library>lib\\w+)", "cannot load", "it CANNOT load libx", true},
+    {"error.{0,20}\\bmemory", "error", "an error of Memory", true},
+    {"error.{0,20}\\bmemory", "error", "an error of storage", false},
+    {"(?:no|any) (?:gpu|device)s? found", "found", "no devices found", true},
+    {"(?:no|any) (?:gpu|device)s? found", "found", "no files found", false},
+    {"a(?:bc|de)?f{2,}gh(?:ij)*k", "ghij", "xx aDEffghijijk", true},
+    {"cuda ?1[0-3]\\b|rocm\\d", "cuda", "with CUDA 12 on", true},
+    {"cuda ?1[0-3]\\b|rocm", "cuda", "with CUDA 9 on", false},
+    {"^(?=.*works)(?!.*never)(?=.*kernel)", "kernel", "kernel 6 works", true},
+    {"^(?=.*works)(?=.*kernel)", "kernel", "kernel 6 fails", false},
+    {"^(?:Out ?\\[\\d+\\]: ?)?(?:False|None)$", "false", "Out[7]: False", true},
+    {"^(?:Out ?\\[\\d+\\]: ?)?(?:False|None)$", "false", "x = False # so", false},
+    {"^is it false\\?$", "false", "and now, is it false?", false},
+    {"(?P<a>\\w+) is not (?P=a)", "is not", "x is not x", true},
+    {"(?i:Warn)ing[\\s:]+\\Qx", "ning", "warning: x", true}, // not understood: nothing is required
+    {"code=?(?P<n>200)\\b|status (?P<s>404)", "code", "the code200 of it", true},
+    {"code=?(?P<n>200)\\b|status (?P<s>404)", "code", "the code 100 of it", false},
+    {"[^a]bcd\\x41f\\u0042[]x]y", "bcda", "zbcdaFb]y", true},
+    {"caf\xc3\xa9s? open", "open", "Caf\xc3\x89 open", true},
+    {NULL, "out of memory", "Out of memory", true},
+    {NULL, "out of memory", "out of luck", false},
+};
+
+static bool is_tried(const struct row *row)
+{
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    const uint32_t owner = 0;
+    const bool watched = false;
+    struct sieve_source source = {&row->expression, 1, &row->literal, &owner, &watched, 1};
+    struct sieve *s = sieve_build(&a, &source);
+    struct sieve_line line;
+    uint64_t hits[1] = {0};
+    size_t n = strlen(row->line);
+    sieve_line_init(&line, &a, 1);
+    bool found = filter_find(sieve_lines(s), row->line, 0, n) < n;
+    assert_false(sieve_try(s, &line, row->line, n, hits));
+    bool tried = found && hits[0] && sieve_fits(s, &line, 0, n);
+    arena_release(&a);
+    return tried;
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (is_tried(&rows[i]) != rows[i].tried) {
+            fail_msg("%s: \"%s\" is%s tried", rows[i].expression ? rows[i].expression : "-",
+                     rows[i].line, rows[i].tried ? " not" : "");
+        }
+    }
+}
+
+/* A literal that is watched for is told at the beginning of a word, whatever else is required. */
+static void test_watched(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    const char *expression = "cuda never matches", *literal = "cuda";
+    const uint32_t owner = 0;
+    const bool watched = true;
+    struct sieve_source source = {&expression, 1, &literal, &owner, &watched, 1};
+    struct sieve *s = sieve_build(&a, &source);
+    struct sieve_line line;
+    uint64_t hits[1] = {0};
+    sieve_line_init(&line, &a, 1);
+    assert_true(filter_find(sieve_lines(s), "on CUDA", 0, 7) < 7);
+    assert_true(sieve_try(s, &line, "on CUDA", 7, hits));
+    assert_false(sieve_try(s, &line, "barracuda", 9, hits));
+    assert_int_equal(hits[0], 0);
+    arena_release(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_watched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
