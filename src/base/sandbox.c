@@ -102,13 +102,6 @@ static const struct row looking[] = {
     {SYS_kill, 1, IS, 0, ALLOW},      // asks whether a process is there
 };
 
-/* For sandbox.machine_code, before the others. */
-static const struct row compiling[] = {
-    {SYS_mmap, 3, HAS, MAP_SHARED, SECCOMP_RET_ERRNO | EACCES},
-    {SYS_mmap, 3, HAS, MAP_ANONYMOUS, ALLOW},
-    {SYS_mprotect, 0, ALWAYS, 0, ALLOW},
-};
-
 /* For sandbox.tree: Landlock says where. */
 static const struct row making[] = {
     {SYS_openat, 0, ALWAYS, 0, ALLOW},    {SYS_pwrite64, 0, ALWAYS, 0, ALLOW},
@@ -226,9 +219,6 @@ static void build(struct filter *f, const struct sandbox *s, bool by_landlock)
     struct rows all = {.n = 0};
     if (s->tree) {
         TAKE_ROWS(&all, making);
-    }
-    if (s->machine_code) {
-        TAKE_ROWS(&all, compiling);
     }
     TAKE_ROWS(&all, looking);
     TAKE_ROWS(&all, own);

@@ -1,6 +1,7 @@
 /*
  * What a command that only looks gives up before it reads anything that others wrote: from then on this
- * process cannot write, execute, connect, start or signal anything, whatever is wrong in a parser.
+ * process cannot write, execute, connect, start or signal anything, whatever is wrong in a parser; no
+ * page becomes executable.
  *
  *   no_new_privs   nothing that is started gains rights
  *   seccomp        only the system calls that looking needs, with arguments that read
@@ -20,8 +21,7 @@
 /* What stays possible beside reading, and writing to standard output and standard error. */
 struct sandbox {
     const char *tree; // files are made below this folder (where it is absent: below its parent), or NULL
-    bool machine_code; // expressions are compiled: anonymous memory may become executable
-    bool processes;    // looks into other processes by /proc, which Landlock does not let through
+    bool processes; // looks into other processes by /proc, which Landlock does not let through
 };
 
 void sandbox_enter(const struct sandbox *s);

@@ -136,7 +136,7 @@ static int run_words(struct explain_words *w)
     if (w->follow && cli_limit_lift("explain --follow") != CLI_OK) {
         return CLI_USAGE;
     }
-    cli_only_look((struct sandbox){.machine_code = true});
+    cli_only_look((struct sandbox){0});
     return w->files.n == 1 ? explain_one_word(w, &asked, &w->arena)
                            : explain_logs(&w->arena, &asked);
 }

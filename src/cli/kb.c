@@ -143,7 +143,7 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
     struct kb_arguments arguments = {.question = NULL};
     cli_arena_init(&arena);
     int rc = read_arguments(&arena, &args, &arguments);
-    cli_only_look((struct sandbox){.machine_code = arguments.lint});
+    cli_only_look((struct sandbox){0});
     if (rc != CLI_END) {
         rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;
     } else if (arguments.forms) {

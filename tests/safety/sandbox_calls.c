@@ -143,8 +143,7 @@ int main(int argc, char **argv)
         return 2;
     }
     path = argv[2];
-    stays.machine_code = argc > 3 && strcmp(argv[3], "machine-code") == 0;
-    stays.tree = argc > 4 ? argv[4] : NULL;
+    stays.tree = argc > 3 ? argv[3] : NULL;
     sandbox_enter(&stays);
     return call(argv[1]) < 0 ? 10 : 0;
 }
