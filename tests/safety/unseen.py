@@ -81,6 +81,8 @@ class Counts:
     def judge(self, name, words, done, path=None):
         wrong = fault(done.stdout) or fault(b"\n" + done.stderr)
         wrong = f"signal {-done.returncode}" if done.returncode < 0 else wrong
+        if b"is not one that looking needs" in done.stderr:
+            wrong = done.stderr.decode(errors="replace")
         wrong = wrong or (path and lost(done.stdout, path) and "the path is another in a command")
         self.passed, self.failed = self.passed + (not wrong), self.failed + bool(wrong)
         if wrong:
