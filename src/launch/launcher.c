@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "launch/start.h"
+#include "launch/uv.h"
 
 /* An option that was given. */
 struct given {
@@ -311,21 +312,39 @@ static const char *set_variable(struct launch_start *s, const char *name)
     return value && value != launch_unknown && *value ? value : NULL;
 }
 
-/* Where uv makes the environment: beside pyproject.toml, unless a variable says otherwise; without
- * a project the active one, or the nearest .venv. */
-static const char *uv_environment(struct launch_start *s, const given_list *given)
+/* As uv reads a flag (uv, EnvVars): what is not one of its words for yes is no. */
+static bool uv_flag(struct launch_start *s, const char *name)
+{
+    const char *value = set_variable(s, name);
+    return value && is_listed("1 y yes t true on Y YES Yes T TRUE True ON On", value);
+}
+
+/* Where uv makes the environment: beside the pyproject.toml of the project or of its workspace, unless a
+ * variable says otherwise; without a project the active one, or the nearest .venv. *ret_why: why it is
+ * not known, a clause. */
+static const char *uv_environment(struct launch_start *s, const given_list *given,
+                                  const char **ret_why)
 {
     static const char *const project[] = {"pyproject.toml", NULL}, *const venv[] = {".venv", NULL};
     const char *asked = given_value(given, "project", "project");
-    const char *from = asked ? launch_start_path(s, asked) : launch_start_path(s, ".");
+    asked = asked ? asked : set_variable(s, "UV_PROJECT");
+    const char *from = launch_start_path(s, asked ? asked : ".");
     const char *active = set_variable(s, "VIRTUAL_ENV");
     const char *named = set_variable(s, "UV_PROJECT_ENVIRONMENT");
-    const char *dir = given_value(given, "no-project", "no-project")
-                          ? NULL : project_of(s, from, project);
+    bool no_project = given_value(given, "no-project", "no-project") || uv_flag(s, "UV_NO_PROJECT");
+    const char *dir = no_project ? NULL : project_of(s, from, project);
+    *ret_why = NULL;
     if (dir && !(active && given_value(given, "active", "active"))) {
-        return named && named[0] == '/' ? named : path_join(s->a, dir, named ? named : ".venv");
+        const char *root = launch_uv_root(s, dir);
+        if (!root && !(named && named[0] == '/')) {
+            *ret_why = arena_printf(s->a, "whether %s is a member of the workspace above it is not known",
+                                    dir);
+            return NULL;
+        }
+        return named && named[0] == '/' ? named : path_join(s->a, root, named ? named : ".venv");
     }
     dir = active ? NULL : project_of(s, from, venv);
+    *ret_why = "neither pyproject.toml nor .venv is here or above";
     return active ? launch_start_path(s, active) : dir ? path_join(s->a, dir, ".venv") : NULL;
 }
 
@@ -357,6 +376,9 @@ static const char *uv_makes_its_own(struct launch_start *s, const char *name,
                                 given->items[i].name);
         }
     }
+    if (uv_flag(s, "UV_ISOLATED")) {
+        return arena_printf(s->a, "%s makes an environment for this command (UV_ISOLATED)", name);
+    }
     return has_own_requirements(s, w) ? "uv makes an environment for this script, which names its "
                                         "own requirements" : NULL;
 }
@@ -364,16 +386,18 @@ static const char *uv_makes_its_own(struct launch_start *s, const char *name,
 static int start_uv(struct launch_start *s, const char *name, const given_list *given,
                     launch_words *w)
 {
-    const char *folder = given_value(given, "directory", "directory");
+    const char *folder = given_value(given, "directory", "directory"), *why = NULL;
+    folder = folder ? folder : set_variable(s, "UV_WORKING_DIR");
+    folder = folder ? folder : set_variable(s, "UV_WORKING_DIRECTORY");
     s->cwd = folder && launch_start_path(s, folder) ? launch_start_path(s, folder) : s->cwd;
     const char *own = uv_makes_its_own(s, name, given, w);
     if (own) {
         return launch_start_unseen(s, own);
     }
-    const char *prefix = uv_environment(s, given);
+    const char *prefix = uv_environment(s, given, &why);
     if (!prefix || !is_folder(s, prefix)) {
         return no_environment(s, name, prefix ? arena_printf(s->a, "%s is not there", prefix)
-                                              : "neither pyproject.toml nor .venv is here or above");
+                                              : why);
     }
     if (given_value(given, "m", "module") && w->n) {
         s->out->kind = LAUNCH_PYTHON;

@@ -567,11 +567,49 @@ def launchers_that_are_not_here(w):
     seen(w.top / "pix", "pixi", "run", "start", python=pixi.python)
     expect(seen(top, torchrun, "--nproc-per-node=2", "app.py", python=e.python)["program"]["script"],
            str(top / "app.py"), "what torchrun runs")
+    uv_workspaces(w, seen)
     for command in (("uv", "run", "app.py"), ("poetry", "run", "x"), ("conda", "run", "-n", "none", "x"),
                     ("docker", "run", "image"), ("uvx", "tool"), ("hatch", "run", "x"),
                     ("sh", "-c", '"$NOBODY_SETS_THIS" app.py'), ("make", "run"), ("sh",),
                     ("timeout", "--no-such-option", "9", e.python), ("sh", "-c", "$(cat command)")):
         seen(w.top, *command)
+
+
+# [tool.uv.workspace] above a project in FOLDER, and whose environment uv uses then: that of the
+# workspace (True), the project's own (False), or not known (None). Each was run with uv 0.13.9.
+WORKSPACES = (
+    ("members", "packages/x", 'members = ["packages/*"]', True),
+    ("excluded", "packages/x", 'members = ["packages/*"]\nexclude = ["packages/x/"]', False),
+    ("lines", "packages/x", "members = [\n  # a comment ]\n  'libs/*', \"./packages/*\",\n]", True),
+    ("deeper", "packages/x/y", 'members = ["packages/*"]', False),
+    ("elsewhere", "other/x", 'members = ["packages/*"]', False),
+    ("no-members", "packages/x", "", False),
+    ("double-stars", "packages/x", 'members = ["packages/**"]', None),
+)
+
+
+def uv_workspaces(w, seen):
+    for name, folder, table, whose in WORKSPACES:
+        root = w.top / "workspaces" / name
+        project = root / folder
+        project.mkdir(parents=True)
+        (root / "pyproject.toml").write_text('[project]\nname = "root"\n[tool.uv.sources]\n'
+                                             f"m = {{ workspace = true }}\n[tool.uv.workspace]\n{table}\n")
+        (project / "pyproject.toml").write_text('[project]\nname = "m"\n')
+        above, own = Env(w, root / ".venv"), Env(w, project / ".venv")
+        if whose is None:
+            told = w.told("uv", "run", "-m", "app", cwd=project,
+                          env={"PATH": "%s/tools/bin:/usr/bin:/bin" % w.top})
+            expect((told["changes"], len(told["remarks"])), ({}, 1), name)
+            continue
+        python = above.python if whose else own.python
+        seen(project, "uv", "run", "python", "-m", "app", python=python)
+        seen(w.top, "uv", "--directory", project, "run", "-m", "app", python=python)
+        seen(w.top, "uv", "run", "-m", "app", python=python, UV_PROJECT=str(project))
+        seen(w.top, "uv", "run", "-m", "app", python=python, UV_WORKING_DIR=str(project))
+    alone = w.told("uv", "run", "-m", "app", cwd=w.top / "workspaces/members",
+                   env={"PATH": "%s/tools/bin:/usr/bin:/bin" % w.top, "UV_ISOLATED": "1"})
+    expect((alone["changes"], ["UV_ISOLATED" in r for r in alone["remarks"]]), ({}, [True]), "UV_ISOLATED")
 
 
 # Words before "python app.py"; an empty program of each name stands where it would.
