@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/env.h"
 #include "base/folder.h"
 #include "elf/image.h"
 #include "apply/hookfile.h"
@@ -60,17 +61,6 @@ static int open_place(struct model *m, bool is_system, struct apply_place *ret, 
     return apply_place_open(ret, m->arena, m->root, folder, is_system, err);
 }
 
-static const char *variable(const struct apply_options *o, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < o->n_env; i++) {
-        if (strncmp(o->env[i], name, n) == 0 && o->env[i][n] == '=') {
-            return o->env[i] + n + 1;
-        }
-    }
-    return NULL;
-}
-
 /* ------------------------------------------------------------------ links and the hook */
 
 static int put_links(const struct doing *d, struct gm_err *err)
@@ -121,7 +111,7 @@ static int put_hook(const struct doing *d, struct gm_err *err)
 static const char *elf_objection(const struct doing *d)
 {
     struct gm_err err;
-    const char *path = variable(d->o, "PATH");
+    const char *path = env_value(d->o->env, d->o->n_env, "PATH");
     const char *patchelf = path ? child_find(d->m->arena, path, "patchelf") : NULL;
     return patchelf && folder_safe_program(d->m->arena, patchelf, &err) < 0
                ? arena_strdup(d->m->arena, err.text)
@@ -156,7 +146,7 @@ static int run_patchelf(const char *copy, void *arg, struct gm_err *err)
     struct arena *a = d->m->arena;
     struct child_end end;
     struct root host;
-    const char *path = variable(d->o, "PATH");
+    const char *path = env_value(d->o->env, d->o->n_env, "PATH");
     const char *patchelf = path ? child_find(a, path, "patchelf") : NULL;
     const struct plan_step *s = d->step;
     if (!patchelf) {
@@ -206,7 +196,7 @@ static texts installer(const struct doing *d)
 {
     struct arena *a = d->m->arena;
     struct py_env *env = d->m->env;
-    const char *path = variable(d->o, "PATH");
+    const char *path = env_value(d->o->env, d->o->n_env, "PATH");
     const char *uv = path ? child_find(a, path, "uv") : NULL;
     texts words = {0};
     static const char *const pip_words[] = {"-m", "pip", "install", "--no-input",

@@ -54,6 +54,11 @@ static inline bool str_is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+static inline bool str_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static inline bool starts_with(const char *s, const char *prefix)
 {
     while (*prefix && *s == *prefix) {

@@ -423,17 +423,12 @@ static void check_object(struct check *c, enum level level, json_t *object)
 
 /* ------------------------------------------------------------------ names */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Letters and digits at both ends, `between` too between them. */
 static bool is_name(struct str s, const char *between)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i && i + 1 < s.n && strchr(between, s.s[i]) && s.s[i];
-        if (!str_is_letter(s.s[i]) && !is_digit(s.s[i]) && !inner) {
+        if (!str_is_letter(s.s[i]) && !str_is_digit(s.s[i]) && !inner) {
             return false;
         }
     }
@@ -444,8 +439,8 @@ static const char *kind_fault(struct check *c, const char *kind)
 {
     struct str class = str_of(kind), vendor = str_cut(&class, '/');
     bool dots = is_from(c, "0.6.0");
-    if (!is_name(vendor, "_-.") || !is_name(class, dots ? "_-." : "_-") || is_digit(*vendor.s) ||
-        is_digit(*class.s)) {
+    if (!is_name(vendor, "_-.") || !is_name(class, dots ? "_-." : "_-") ||
+        str_is_digit(*vendor.s) || str_is_digit(*class.s)) {
         return arena_printf(c->arena, "the kind \"%s\" is not VENDOR/CLASS, such as nvidia.com/gpu",
                             printable(c, kind));
     }
@@ -461,13 +456,13 @@ static const char *kind_fault(struct check *c, const char *kind)
 static void check_name(struct check *c, const char *name)
 {
     bool digits = is_from(c, "0.5.0"); // they may be first
-    if (!is_name(str_of(name), "_-.:") || (is_digit(*name) && !digits)) {
+    if (!is_name(str_of(name), "_-.:") || (str_is_digit(*name) && !digits)) {
         set_fault(c, &c->value,
                   arena_printf(c->arena, "\"%s\" is not a valid device name", printable(c, name)));
     } else if (!name[1] && !digits) {
         set_fault(c, &c->value, "a device has a name of one character, on which engines crash");
     }
-    need_version(c, is_digit(*name) ? "0.5.0" : NULL);
+    need_version(c, str_is_digit(*name) ? "0.5.0" : NULL);
 }
 
 /* The number of edits, as far as a list's entries count. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/env.h"
 #include "choose/choose.h"
 
 bool choose_device_parse(const char *text, struct choose_device *ret)
@@ -38,7 +39,7 @@ struct setter {
 
 static void set(struct setter *s, const char *name, const char *value)
 {
-    const char *old = launch_env_value(s->q->start->env, s->q->start->n_env, name);
+    const char *old = env_value(s->q->start->env, s->q->start->n_env, name);
     if (!old || (!s->q->keep_env && strcmp(old, value) != 0)) {
         VEC_PUSH(s->a, &s->launch->changes, (struct launch_change){name, value});
     }
@@ -213,7 +214,7 @@ static const char *launched(const struct choose_device_question *q, const struct
             return launch->changes.items[i].value;
         }
     }
-    return launch_env_value(q->start->env, q->start->n_env, name);
+    return env_value(q->start->env, q->start->n_env, name);
 }
 
 static void change(struct arena *a, struct launch *launch, const char *name, const char *value)
@@ -277,7 +278,7 @@ bool choose_device_show_passed(struct arena *a, const struct choose_device_quest
     enum { ROWS = sizeof rows / sizeof *rows };
     const char *values[ROWS] = {NULL};
     for (size_t i = 0; i < ROWS; i++) {
-        const char *set = launch_env_value(q->start->env, q->start->n_env, rows[i].name);
+        const char *set = env_value(q->start->env, q->start->n_env, rows[i].name);
         bool cuda_changes = i > 0 && values[0] && !launched(q, launch, rows[i].name);
         values[i] = passed_list(a, rows[i].kind, list_of(q, launch, rows[i].kind), ran, n,
                                 cuda_changes);

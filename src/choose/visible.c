@@ -2,17 +2,13 @@
 
 #include <string.h>
 
+#include "base/env.h"
 #include "base/str.h"
 
 const char *choose_variable(const struct choose_variables *v, const char *name)
 {
-    size_t n = strlen(name);
-    for (size_t i = 0; i < v->n_env; i++) {
-        if (strncmp(v->env[i], name, n) == 0 && v->env[i][n] == '=') {
-            return v->env[i] + n + 1;
-        }
-    }
-    return v->host ? host_variable(v->host, name) : NULL;
+    const char *value = env_value(v->env, v->n_env, name);
+    return value || !v->host ? value : host_variable(v->host, name);
 }
 
 enum host_state choose_gpu_state(const struct host_gpu *g, const struct host_problem **ret_problem)

@@ -1,18 +1,12 @@
 /* Other start environments, tried in the model, and the words of a shell that make them. */
 #include <string.h>
 
+#include "base/env.h"
 #include "diag/internal.h"
 
 const char *diag_getenv(const struct diag *d, const char *name)
 {
-    size_t n = strlen(name);
-    for (size_t i = 0; i < d->m->config.n_env; i++) {
-        const char *entry = d->m->config.env[i];
-        if (strncmp(entry, name, n) == 0 && entry[n] == '=') {
-            return entry + n + 1;
-        }
-    }
-    return NULL;
+    return env_value(d->m->config.env, d->m->config.n_env, name);
 }
 
 const struct model_process *diag_replay(struct diag *d, const struct model_process *p,

@@ -1,4 +1,5 @@
 #include "host/internal.h"
+#include "base/env.h"
 #include "host/names.h"
 
 #include <stdlib.h>
@@ -33,10 +34,10 @@ void host_set_environment(struct host *h, struct arena *a, const char *const *en
         h->environment = host_yes("the start environment", NULL);
     }
     for (const char *const *name = host_variables; *name; name++) {
-        size_t length = strlen(*name);
         for (size_t i = 0; i < n; i++) {
-            if (strncmp(env[i], *name, length) == 0 && env[i][length] == '=') {
-                set_variable(h, a, (struct host_setting){*name, env[i] + length + 1});
+            const char *value = env_value_of(env[i], *name);
+            if (value) {
+                set_variable(h, a, (struct host_setting){*name, value});
             }
         }
     }

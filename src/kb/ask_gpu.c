@@ -34,11 +34,6 @@ static bool listed(const char *list, struct str word)
     return false;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Runs of letters and runs of digits, so that "RTX3060" and "6 GB" are what "RTX 3060" and "6GB"
  * are; words of `without` are left out. */
 static void tokens_add(struct tokens *t, const char *text, const char *without)
@@ -50,7 +45,7 @@ static void tokens_add(struct tokens *t, const char *text, const char *without)
         }
         bool skip = whole == 0 || listed(without, (struct str){text, whole});
         size_t n = skip ? whole + (whole == 0) : 1;
-        while (!skip && n < whole && is_digit(text[n]) == is_digit(text[n - 1])) {
+        while (!skip && n < whole && str_is_digit(text[n]) == str_is_digit(text[n - 1])) {
             n++;
         }
         if (!skip && !listed(without, (struct str){text, n})) {
@@ -84,7 +79,7 @@ static bool has_digit(const struct tokens *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         for (size_t c = 0; c < t->items[i].n; c++) {
-            if (is_digit(t->items[i].s[c])) {
+            if (str_is_digit(t->items[i].s[c])) {
                 return true;
             }
         }

@@ -58,23 +58,18 @@ bool question_has(const struct question *q, const char *words)
     return false;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* "12", "12.4", "550.54.15": digits and single dots. */
 static bool is_number(const char *s)
 {
     size_t n = strlen(s);
-    return n > 0 && n < 32 && is_digit(s[0]) && is_digit(s[n - 1]) &&
+    return n > 0 && n < 32 && str_is_digit(s[0]) && str_is_digit(s[n - 1]) &&
            strspn(s, "0123456789.") == n && !strstr(s, "..");
 }
 
 static bool is_version(const char *s)
 {
     struct py_version v;
-    return is_digit(s[0]) && py_version_parse(str_of(s), &v);
+    return str_is_digit(s[0]) && py_version_parse(str_of(s), &v);
 }
 
 static char lower(char c)
@@ -254,7 +249,7 @@ static bool is_branch(const char *word)
 static bool read_shape(struct arena *a, struct question *q, size_t i)
 {
     const char *word = q->words[i];
-    if (starts_with(word, "gfx") && is_digit(word[3])) {
+    if (starts_with(word, "gfx") && str_is_digit(word[3])) {
         return set(q, &q->gfx, NAMED_GFX, q->gfx ? q->gfx : word);
     }
     if (starts_with(word, "lib") && strstr(word, ".so")) {

@@ -7,20 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/folder.h"
 #include "launch/imports.h"
 #include "launch/teardown.h"
-
-const char *launch_env_value(const char *const *env, size_t n_env, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < n_env; i++) {
-        if (strncmp(env[i], name, n) == 0 && env[i][n] == '=') {
-            return env[i] + n + 1;
-        }
-    }
-    return NULL;
-}
 
 char **launch_env(struct arena *a, const char *const *env, size_t n_env,
                   const struct launch_change *changes, size_t n)
@@ -29,8 +19,7 @@ char **launch_env(struct arena *a, const char *const *env, size_t n_env,
     for (size_t i = 0; i < n_env; i++) {
         bool changed = false;
         for (size_t k = 0; k < n && !changed; k++) {
-            size_t len = strlen(changes[k].name);
-            changed = strncmp(env[i], changes[k].name, len) == 0 && env[i][len] == '=';
+            changed = env_value_of(env[i], changes[k].name) != NULL;
         }
         if (!changed) {
             VEC_PUSH(a, &out, arena_strdup(a, env[i]));
@@ -58,7 +47,7 @@ struct builder {
 /* Sets a variable; a later step replaces what an earlier one has set. */
 static const char *set(struct builder *b, const char *name, const char *value)
 {
-    const char *old = launch_env_value(b->env, b->n_env, name);
+    const char *old = env_value(b->env, b->n_env, name);
     if (old && b->options->keep_env) {
         return arena_printf(b->a, "%s is set, and --keep-env leaves it as it is", name);
     }
@@ -79,7 +68,7 @@ static const char *current(const struct builder *b, const char *name)
             return b->out->changes.items[i].value;
         }
     }
-    return launch_env_value(b->env, b->n_env, name);
+    return env_value(b->env, b->n_env, name);
 }
 
 /* LD_PRELOAD is split at blanks and colons, and has no way to quote them. */
@@ -267,7 +256,7 @@ static void guard_teardown(struct model *m, const struct launch_program *p,
 {
     struct builder b = {m->arena, m->config.env, m->config.n_env, options, ret};
     const struct launch_teardown *known = NULL;
-    const char *preloaded = launch_env_value(b.env, b.n_env, "LD_PRELOAD");
+    const char *preloaded = env_value(b.env, b.n_env, "LD_PRELOAD");
     const struct ldso_object *o = p->kind == LAUNCH_STARTER || options->no_preload ||
                                           (options->keep_env && preloaded)
                                       ? NULL : launch_teardown_guard(m, &known);

@@ -73,7 +73,4 @@ int launch_folder(const char *folder, const struct plan_link *links, size_t n,
 char **launch_env(struct arena *a, const char *const *env, size_t n_env,
                   const struct launch_change *changes, size_t n);
 
-/* A variable's value in "K=V" texts, or NULL. */
-const char *launch_env_value(const char *const *env, size_t n_env, const char *name);
-
 #endif

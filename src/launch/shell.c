@@ -3,6 +3,7 @@
  * needs no running; both branches of a condition are read. */
 #include <string.h>
 
+#include "base/env.h"
 #include "launch/start.h"
 
 enum { POSITIONALS_MAX = 1024, WORDS_MAX = 4096, UNSURE_MAX = 64 };
@@ -475,18 +476,18 @@ static bool assign(struct shell *h, const char *word, const char *raw)
         return false;
     }
     const char *name = arena_strndup(h->s->a, raw, n);
-    bool known = word != launch_unknown && starts_with(word, name) && word[n] == '=';
-    if (!known && starts_with(name, "LD_") && !h->unseen) {
+    const char *value = word == launch_unknown ? NULL : env_value_of(word, name);
+    if (!value && starts_with(name, "LD_") && !h->unseen) {
         h->unseen = arena_printf(h->s->a, "%s sets %s to what is known only by running it", h->name,
                                  name);
     }
-    if (strcmp(name, "PATH") == 0 && !known) {
+    if (strcmp(name, "PATH") == 0 && !value) {
         h->s->other_path = "";
         h->s->other_why = arena_printf(h->s->a, "%s sets PATH to what is known only by running it",
                                        h->name);
         return true;
     }
-    launch_start_set(h->s, h->name, name, known ? word + n + 1 : launch_unknown,
+    launch_start_set(h->s, h->name, name, value ? value : launch_unknown,
                      keeps_value(h->s->a, name, raw + n + 1));
     return true;
 }

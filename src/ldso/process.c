@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "ldso/internal.h"
 
 /* Enough for any real process; a hostile web of libraries ends here. */
@@ -61,13 +62,7 @@ const char *ldso_request_kind_name(enum ldso_request_kind kind)
 
 const char *ldso_getenv(const struct ldso_process *p, const char *name)
 {
-    size_t n = strlen(name);
-    for (size_t i = 0; i < p->config.n_env; i++) {
-        if (strncmp(p->config.env[i], name, n) == 0 && p->config.env[i][n] == '=') {
-            return p->config.env[i] + n + 1;
-        }
-    }
-    return NULL;
+    return env_value(p->config.env, p->config.n_env, name);
 }
 
 struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *arena,

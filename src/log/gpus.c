@@ -1,6 +1,7 @@
 /* The compute capability or gfx target behind a GPU's name, by kb/gpus.json. */
 #include <string.h>
 
+#include "base/str.h"
 #include "log/internal.h"
 
 enum { KEY_MAX = 64 };
@@ -17,14 +18,9 @@ static const char *const noise[] = {
     "engineering", "sample",      "lite",   "hash",       "rate",      "refresh",     "series",
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_alnum(char c)
 {
-    return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+    return str_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
 static struct str next_word(struct str *rest)
@@ -46,7 +42,7 @@ static struct str next_word(struct str *rest)
 static bool is_size(struct str word, struct str rest)
 {
     size_t digits = 0;
-    while (digits < word.n && is_digit(word.s[digits])) {
+    while (digits < word.n && str_is_digit(word.s[digits])) {
         digits++;
     }
     struct str unit = {word.s + digits, word.n - digits};
@@ -104,7 +100,7 @@ static struct str family_of(struct str name)
 {
     struct str rest = name;
     for (struct str word; (word = next_word(&rest)).n;) {
-        if (is_digit(word.s[0])) {
+        if (str_is_digit(word.s[0])) {
             return (struct str){name.s, (size_t)(word.s - name.s)};
         }
     }
@@ -120,7 +116,7 @@ static void each_key(struct str names, bool cut, bool (*take)(void *arg, const s
         struct str name = str_trim(str_cut(&names, '/')), rest = name;
         struct key k = {.n = 0};
         struct str first = next_word(&rest);
-        bool bare = first.n && is_digit(first.s[0]);
+        bool bare = first.n && str_is_digit(first.s[0]);
         family = bare ? family : family_of(name);
         if (key_add(&k, bare ? family : (struct str){name.s, 0}, false) &&
             key_add(&k, name, cut && !names.s) && k.n && !take(arg, &k)) {

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "base/str.h"
 #include "log/internal.h"
 
 /* ------------------------------------------------------------------ escapes */
@@ -106,14 +107,10 @@ size_t line_as_utf8(const char *in, size_t n, char *out)
 
 /* ------------------------------------------------------------------ prefixes */
 
-static bool is_digit(char c)
-{
-    return between(c, '0', '9');
-}
-
 static bool is_name(char c)
 {
-    return is_digit(c) || between((char)(c | 0x20), 'a', 'z') || c == '_' || c == '-' || c == '.';
+    return str_is_digit(c) || between((char)(c | 0x20), 'a', 'z') || c == '_' || c == '-' ||
+           c == '.';
 }
 
 /* Whether the text begins as the pattern says: '9' a digit, 'A' a letter, '#' any byte, else itself. */
@@ -121,7 +118,7 @@ static bool looks_like(struct str s, const char *pattern)
 {
     size_t n = strlen(pattern);
     for (size_t i = 0; i < n && i < s.n; i++) {
-        bool fits = pattern[i] == '9'   ? is_digit(s.s[i])
+        bool fits = pattern[i] == '9'   ? str_is_digit(s.s[i])
                     : pattern[i] == 'A' ? between((char)(s.s[i] | 0x20), 'a', 'z')
                     : pattern[i] == '#' ? true
                                         : s.s[i] == pattern[i];
@@ -213,7 +210,7 @@ static size_t prefix_compose(struct str s, struct str *ret_process)
         n++;
     }
     size_t digits = n;
-    while (digits > 0 && is_digit(s.s[digits - 1])) {
+    while (digits > 0 && str_is_digit(s.s[digits - 1])) {
         digits--;
     }
     bool numbered = digits > 1 && digits < n && (s.s[digits - 1] == '-' || s.s[digits - 1] == '_');

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "log/internal.h"
 
 enum {
@@ -196,11 +197,6 @@ struct reading {
     size_t n;      // words that were seen, numbers aside
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static void see(struct reading *r, const struct word *word)
 {
     bool *seen = &r->seen[word - r->words->rows];
@@ -208,7 +204,7 @@ static void see(struct reading *r, const struct word *word)
         return;
     }
     *seen = true;
-    r->n += !is_digit(word->text[0]);
+    r->n += !str_is_digit(word->text[0]);
     r->length += (double)word->idf * word->idf;
     for (size_t c = 0; c < r->words->n_classes; c++) {
         r->sums[c] += word->weights[c];
@@ -242,7 +238,7 @@ static size_t hexadecimal(struct str s)
     if (s.n < 3 || s.s[0] != '0' || s.s[1] != 'x') {
         return 0;
     }
-    while (n < s.n && (is_digit(s.s[n]) || (s.s[n] >= 'a' && s.s[n] <= 'f'))) {
+    while (n < s.n && (str_is_digit(s.s[n]) || (s.s[n] >= 'a' && s.s[n] <= 'f'))) {
         n++;
     }
     return n > 2 ? n : 0;
@@ -251,7 +247,7 @@ static size_t hexadecimal(struct str s)
 static size_t identifier(struct str s)
 {
     size_t n = 0;
-    while (n < s.n && (is_letter(s.s[n]) || (n && (is_digit(s.s[n]) || s.s[n] == '+'))) &&
+    while (n < s.n && (is_letter(s.s[n]) || (n && (str_is_digit(s.s[n]) || s.s[n] == '+'))) &&
            !hexadecimal((struct str){s.s + n, s.n - n})) {
         n++;
     }
@@ -262,9 +258,10 @@ static size_t identifier(struct str s)
 static size_t number(struct str s)
 {
     size_t n = 0;
-    while (n < s.n && !hexadecimal((struct str){s.s + n, s.n - n}) &&
-           (is_digit(s.s[n]) || (n && s.s[n] == '.' && n + 1 < s.n && is_digit(s.s[n + 1]) &&
-                                 !hexadecimal((struct str){s.s + n + 1, s.n - n - 1})))) {
+    while (
+        n < s.n && !hexadecimal((struct str){s.s + n, s.n - n}) &&
+        (str_is_digit(s.s[n]) || (n && s.s[n] == '.' && n + 1 < s.n && str_is_digit(s.s[n + 1]) &&
+                                  !hexadecimal((struct str){s.s + n + 1, s.n - n - 1})))) {
         n++;
     }
     return n;
@@ -517,7 +514,8 @@ static const char *words_shown(const struct reading *r, const struct line *line,
 
 static bool is_file_char(char c)
 {
-    return is_letter((char)(c | 0x20)) || is_digit(c) || c == '_' || c == '.' || c == '+' || c == '-';
+    return is_letter((char)(c | 0x20)) || str_is_digit(c) || c == '_' || c == '.' || c == '+' ||
+           c == '-';
 }
 
 static bool is_library(struct str word)

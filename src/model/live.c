@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "host/parse.h"
 #include "py/env.h"
 
@@ -188,17 +189,6 @@ static void load_mapped(struct model *m, struct model_process *out)
     model_settle(out);
 }
 
-static const char *start_value(const struct model_live *live, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < live->env.n; i++) {
-        if (strncmp(live->env.items[i], name, n) == 0 && live->env.items[i][n] == '=') {
-            return live->env.items[i] + n + 1;
-        }
-    }
-    return NULL;
-}
-
 static bool is_below(const char *path, const char *dir)
 {
     return dir && starts_with(path, dir) && path[strlen(dir)] == '/';
@@ -236,18 +226,19 @@ static const char *prefix_of(struct arena *a, const char *path)
 
 static struct py_env_hints hints_of(const struct model_live *live)
 {
-    return (struct py_env_hints){.home = start_value(live, "HOME"),
-                                 .pythonpath = start_value(live, "PYTHONPATH"),
-                                 .pythonhome = start_value(live, "PYTHONHOME"),
-                                 .pythonnousersite = start_value(live, "PYTHONNOUSERSITE"),
-                                 .pythonuserbase = start_value(live, "PYTHONUSERBASE"),
-                                 .cwd = live->cwd};
+    return (struct py_env_hints){
+        .home = env_value(live->env.items, live->env.n, "HOME"),
+        .pythonpath = env_value(live->env.items, live->env.n, "PYTHONPATH"),
+        .pythonhome = env_value(live->env.items, live->env.n, "PYTHONHOME"),
+        .pythonnousersite = env_value(live->env.items, live->env.n, "PYTHONNOUSERSITE"),
+        .pythonuserbase = env_value(live->env.items, live->env.n, "PYTHONUSERBASE"),
+        .cwd = live->cwd};
 }
 
 /* The path behind argv[0]: from the working directory, or the first on PATH; NULL: none is there. */
 static const char *started_path(struct model *m, const struct model_live *live)
 {
-    const char *search = start_value(live, "PATH"), *name = live->argv0;
+    const char *search = env_value(live->env.items, live->env.n, "PATH"), *name = live->argv0;
     if (strchr(name, '/')) {
         return path_join(m->arena, live->cwd, name);
     }

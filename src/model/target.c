@@ -5,37 +5,26 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "model/live.h"
 #include "py/dist.h"
 #include "py/places.h"
 #include "py/requirement.h"
 
-/* The value of a variable of the start environment, or NULL. */
-static const char *variable(const struct model_target_options *o, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < o->n_env; i++) {
-        if (strncmp(o->env[i], name, n) == 0 && o->env[i][n] == '=') {
-            return o->env[i] + n + 1;
-        }
-    }
-    return NULL;
-}
-
 static struct py_env_hints hints_of(const struct model_target *t,
                                     const struct model_target_options *o)
 {
     return (struct py_env_hints){
-        .path = variable(o, "PATH"),
-        .home = variable(o, "HOME"),
-        .virtual_env = variable(o, "VIRTUAL_ENV"),
-        .conda_prefix = variable(o, "CONDA_PREFIX"),
-        .pythonpath = variable(o, "PYTHONPATH"),
-        .pythonhome = variable(o, "PYTHONHOME"),
-        .pythonnousersite = variable(o, "PYTHONNOUSERSITE"),
-        .pythonuserbase = variable(o, "PYTHONUSERBASE"),
-        .pyenv_version = variable(o, "PYENV_VERSION"),
-        .pyenv_root = variable(o, "PYENV_ROOT"),
+        .path = env_value(o->env, o->n_env, "PATH"),
+        .home = env_value(o->env, o->n_env, "HOME"),
+        .virtual_env = env_value(o->env, o->n_env, "VIRTUAL_ENV"),
+        .conda_prefix = env_value(o->env, o->n_env, "CONDA_PREFIX"),
+        .pythonpath = env_value(o->env, o->n_env, "PYTHONPATH"),
+        .pythonhome = env_value(o->env, o->n_env, "PYTHONHOME"),
+        .pythonnousersite = env_value(o->env, o->n_env, "PYTHONNOUSERSITE"),
+        .pythonuserbase = env_value(o->env, o->n_env, "PYTHONUSERBASE"),
+        .pyenv_version = env_value(o->env, o->n_env, "PYENV_VERSION"),
+        .pyenv_root = env_value(o->env, o->n_env, "PYENV_ROOT"),
         .cwd = t->model.config.cwd,
         .uid = o->uid,
     };

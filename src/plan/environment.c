@@ -1,24 +1,14 @@
 /* Ways by variables of the start environment. */
 #include <string.h>
 
+#include "base/env.h"
 #include "plan/internal.h"
 
 /* ------------------------------------------------------------------ the environment as a value */
 
-static bool is_variable(const char *entry, const char *name)
-{
-    size_t n = strlen(name);
-    return strncmp(entry, name, n) == 0 && entry[n] == '=';
-}
-
 const char *plan_getenv(const struct plan_work *x, const char *name)
 {
-    for (size_t i = 0; i < x->m->config.n_env; i++) {
-        if (is_variable(x->m->config.env[i], name)) {
-            return x->m->config.env[i] + strlen(name) + 1;
-        }
-    }
-    return NULL;
+    return env_value(x->m->config.env, x->m->config.n_env, name);
 }
 
 plan_texts plan_env(struct plan_work *x)
@@ -35,7 +25,7 @@ void plan_env_with(struct plan_work *x, const plan_texts *from, const char *name
 {
     plan_texts out = {0};
     for (size_t i = 0; i < from->n; i++) {
-        if (!is_variable(from->items[i], name)) {
+        if (!env_value_of(from->items[i], name)) {
             VEC_PUSH(x->a, &out, from->items[i]);
         }
     }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/env.h"
 #include "plan/knowledge.h"
 #include "plan/plan.h"
 #include "py/dist.h"
@@ -463,21 +464,12 @@ static const char *site_folder(const struct planner *p)
     return NULL;
 }
 
-static const char *start_value(const struct model *m, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < m->config.n_env; i++) {
-        if (strncmp(m->config.env[i], name, n) == 0 && m->config.env[i][n] == '=') {
-            return m->config.env[i] + n + 1;
-        }
-    }
-    return NULL;
-}
-
 /* Whether LD_LIBRARY_PATH of the start names the folder. */
 static bool is_on_path(struct planner *p, const char *folder)
 {
-    for (struct str rest = str_of(start_value(p->m, "LD_LIBRARY_PATH")); rest.s;) {
+    for (struct str rest =
+             str_of(env_value(p->m->config.env, p->m->config.n_env, "LD_LIBRARY_PATH"));
+         rest.s;) {
         const char *element = str_dup(p->a, str_cut(&rest, ':'));
         if (*element && strcmp(path_normal(p->a, model_absolute(p->m, element)), folder) == 0) {
             return true;
@@ -713,7 +705,7 @@ static void add_packages(struct planner *p, struct plan_way *way, const struct f
 
 static void add_folders(struct planner *p, struct plan_way *way, const char *folders)
 {
-    const char *old = start_value(p->m, "LD_LIBRARY_PATH");
+    const char *old = env_value(p->m->config.env, p->m->config.n_env, "LD_LIBRARY_PATH");
     const char *command = diag_prepend_folders(p->m, folders);
     VEC_PUSH(p->a, &way->steps,
              (struct plan_step){

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "probe/internal.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
@@ -113,17 +114,6 @@ static int named_file(struct arena *a, const char *folder)
     return fd;
 }
 
-static const char *variable(const char *const *env, size_t n, const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t i = 0; i < n; i++) {
-        if (strncmp(env[i], name, length) == 0 && env[i][length] == '=') {
-            return env[i] + length + 1;
-        }
-    }
-    return NULL;
-}
-
 void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
                        struct probe_helper *ret)
 {
@@ -132,8 +122,8 @@ void probe_helper_open(struct arena *a, const char *const *env, size_t n_env,
         ret->why = "this build of gpumend has no probe helper for this architecture";
         return;
     }
-    const char *folders[] = {variable(env, n_env, "XDG_RUNTIME_DIR"),
-                             variable(env, n_env, "TMPDIR"), "/tmp"};
+    const char *folders[] = {env_value(env, n_env, "XDG_RUNTIME_DIR"),
+                             env_value(env, n_env, "TMPDIR"), "/tmp"};
     int fd = memory_file();
     for (size_t i = 0; fd < 0 && i < sizeof folders / sizeof *folders; i++) {
         if (folders[i] && folders[i][0] == '/') {

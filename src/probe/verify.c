@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "base/json.h"
 #include "base/out.h"
 
 extern const char probe_verify_py[]; // src/probe/verify.py, embedded by the build
@@ -21,7 +22,7 @@ static json_t *script_json(struct arena *a, const char *script)
     while (rest.s) {
         struct str step = str_trim(str_cut(&rest, ';'));
         if (step.n) {
-            (void)json_array_append_new(steps, out_json_text(a, str_dup(a, step)));
+            json_add(steps, out_json_text(a, str_dup(a, step)));
         }
     }
     return steps;
@@ -34,14 +35,14 @@ static const char *wanted_json(struct arena *a, const struct probe_trial *t)
     for (size_t i = 0; i < t->n_requests; i++) {
         const struct probe_request *r = &t->requests[i];
         json_t *one = json_array();
-        (void)json_array_append_new(one, out_json_text(a, r->name));
-        (void)json_array_append_new(one, out_json_text(a, r->caller));
-        (void)json_array_append_new(one, out_json_text(a, r->expected));
-        (void)json_array_append_new(requests, one);
+        json_add(one, out_json_text(a, r->name));
+        json_add(one, out_json_text(a, r->caller));
+        json_add(one, out_json_text(a, r->expected));
+        json_add(requests, one);
     }
     json_t *driver = json_array();
     for (size_t i = 0; i < t->n_driver; i++) {
-        (void)json_array_append_new(driver, out_json_text(a, t->driver[i]));
+        json_add(driver, out_json_text(a, t->driver[i]));
     }
     json_t *all = json_pack("{s:o, s:o, s:o}", "script", script_json(a, t->script), "requests",
                             requests, "driver", driver);

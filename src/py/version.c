@@ -2,10 +2,7 @@
 
 #include <string.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+#include "base/str.h"
 
 static char lower(char c)
 {
@@ -14,7 +11,7 @@ static char lower(char c)
 
 static bool is_word(char c)
 {
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
+    return str_is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
 }
 
 static bool is_separator(char c)
@@ -37,7 +34,7 @@ static bool starts_nocase(struct str s, const char *word)
 static bool take_number(struct str *s, uint64_t *ret)
 {
     size_t n = 0;
-    while (n < s->n && is_digit(s->s[n])) {
+    while (n < s->n && str_is_digit(s->s[n])) {
         n++;
     }
     if (!str_u64((struct str){s->s, n}, ret)) {
@@ -83,7 +80,7 @@ static const struct label *take_label(struct str *s, enum label_kind kind, uint6
             skip(&rest, 1);
         }
         *ret_number = 0;
-        if (rest.n && is_digit(rest.s[0]) && !take_number(&rest, ret_number)) {
+        if (rest.n && str_is_digit(rest.s[0]) && !take_number(&rest, ret_number)) {
             *ret_bad = true;
         }
         *s = rest;
@@ -99,7 +96,7 @@ static bool take_release(struct str *s, struct py_version *v)
             return false;
         }
         v->release_n++;
-        if (s->n < 2 || s->s[0] != '.' || !is_digit(s->s[1])) {
+        if (s->n < 2 || s->s[0] != '.' || !str_is_digit(s->s[1])) {
             return true;
         }
         skip(s, 1);
@@ -110,7 +107,7 @@ static bool take_release(struct str *s, struct py_version *v)
 static bool take_post(struct str *s, struct py_version *v)
 {
     bool bad = false;
-    if (s->n >= 2 && s->s[0] == '-' && is_digit(s->s[1])) {
+    if (s->n >= 2 && s->s[0] == '-' && str_is_digit(s->s[1])) {
         skip(s, 1);
         v->has_post = true;
         return take_number(s, &v->post_number);
@@ -212,7 +209,7 @@ static struct str take_local_part(struct str *s)
 static bool all_digits(struct str s)
 {
     size_t n = 0;
-    while (n < s.n && is_digit(s.s[n])) {
+    while (n < s.n && str_is_digit(s.s[n])) {
         n++;
     }
     return n == s.n;

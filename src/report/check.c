@@ -1,5 +1,6 @@
 #include "report/check.h"
 
+#include "base/json.h"
 #include "model/live.h"
 #include "report/devices.h"
 #include "report/process.h"
@@ -7,11 +8,6 @@
 static json_t *text(const struct model *m, const char *s)
 {
     return out_json_text(m->arena, s);
-}
-
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -23,11 +19,11 @@ static json_t *children_json(const struct model *m)
     for (size_t i = 0; m->live && i < m->live->children.n; i++) {
         const struct model_child *c = &m->live->children.items[i];
         json_t *o = json_object();
-        set(o, "pid", json_integer(c->pid));
-        set(o, "name", text(m, c->name));
-        set(o, "exe", text(m, c->exe));
-        set(o, "gpu", text(m, model_child_sign(m, c)));
-        (void)json_array_append_new(list, o);
+        json_put(o, "pid", json_integer(c->pid));
+        json_put(o, "name", text(m, c->name));
+        json_put(o, "exe", text(m, c->exe));
+        json_put(o, "gpu", text(m, model_child_sign(m, c)));
+        json_add(list, o);
     }
     return list;
 }
@@ -35,21 +31,21 @@ static json_t *children_json(const struct model *m)
 static json_t *target_json(const struct model *m, const struct report_target *t)
 {
     json_t *o = json_object();
-    set(o, "kind", text(m, t->kind));
-    set(o, "path", text(m, t->path));
-    set(o, "root", text(m, t->root));
-    set(o, "pid", m->pid ? json_integer(m->pid) : json_null());
+    json_put(o, "kind", text(m, t->kind));
+    json_put(o, "path", text(m, t->path));
+    json_put(o, "root", text(m, t->root));
+    json_put(o, "pid", m->pid ? json_integer(m->pid) : json_null());
     if (m->pid) {
-        set(o, "container",
-            m->container_id ? json_pack("{s:o, s:o}", "engine", text(m, m->container_engine), "id",
-                                        text(m, m->container_id))
-                            : json_null());
-        set(o, "children", children_json(m));
+        json_put(o, "container",
+                 m->container_id ? json_pack("{s:o, s:o}", "engine", text(m, m->container_engine),
+                                             "id", text(m, m->container_id))
+                                 : json_null());
+        json_put(o, "children", children_json(m));
     }
     if (t->snapshot) {
-        set(o, "snapshot", text(m, t->snapshot));
-        set(o, "made", text(m, t->made));
-        set(o, "made_by", text(m, t->made_by));
+        json_put(o, "snapshot", text(m, t->snapshot));
+        json_put(o, "made", text(m, t->made));
+        json_put(o, "made_by", text(m, t->made_by));
     }
     return o;
 }
@@ -68,13 +64,14 @@ static json_t *host_json(const struct model *m)
 {
     json_t *o = json_object();
     const struct ldso_process *p = first_process(m);
-    set(o, "machine", p ? text(m, p->machine_name) : json_null());
-    set(o, "loader", p ? report_loader_json(p) : json_null());
-    set(o, "cpu_level", p && p->cpu.level ? text(m, arena_printf(m->arena, "x86-64-v%d", p->cpu.level))
-                                          : json_null());
-    set(o, "cpu_level_why", text(m, p ? p->cpu.why : NULL));
-    set(o, "devices", m->host ? report_devices_facts(m->arena, m->host) : json_null());
-    set(o, "devices_why", text(m, m->host ? NULL : m->host_why));
+    json_put(o, "machine", p ? text(m, p->machine_name) : json_null());
+    json_put(o, "loader", p ? report_loader_json(p) : json_null());
+    json_put(o, "cpu_level",
+             p && p->cpu.level ? text(m, arena_printf(m->arena, "x86-64-v%d", p->cpu.level))
+                               : json_null());
+    json_put(o, "cpu_level_why", text(m, p ? p->cpu.why : NULL));
+    json_put(o, "devices", m->host ? report_devices_facts(m->arena, m->host) : json_null());
+    json_put(o, "devices_why", text(m, m->host ? NULL : m->host_why));
     return o;
 }
 
@@ -85,27 +82,28 @@ static json_t *python_json(const struct model *m)
     if (!e) {
         return o;
     }
-    set(o, "kind", text(m, py_env_kind_name(e->kind)));
-    set(o, "chosen_by", text(m, e->chosen_by));
-    set(o, "prefix", text(m, e->prefix));
-    set(o, "base_prefix", text(m, e->base_prefix));
-    set(o, "executable", text(m, e->executable));
-    set(o, "version", e->major < 0 ? json_null()
-                      : e->micro < 0
-                          ? text(m, arena_printf(m->arena, "%d.%d", e->major, e->minor))
-                          : text(m, arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro)));
+    json_put(o, "kind", text(m, py_env_kind_name(e->kind)));
+    json_put(o, "chosen_by", text(m, e->chosen_by));
+    json_put(o, "prefix", text(m, e->prefix));
+    json_put(o, "base_prefix", text(m, e->base_prefix));
+    json_put(o, "executable", text(m, e->executable));
+    json_put(o, "version",
+             e->major < 0 ? json_null()
+             : e->micro < 0
+                 ? text(m, arena_printf(m->arena, "%d.%d", e->major, e->minor))
+                 : text(m, arena_printf(m->arena, "%d.%d.%d", e->major, e->minor, e->micro)));
     json_t *packages = json_array();
     for (size_t i = 0; i < e->dists_n; i++) {
         if (e->dists[i].shadowed_by) {
             continue;
         }
         json_t *item = json_object();
-        set(item, "name", text(m, e->dists[i].name));
-        set(item, "version", text(m, e->dists[i].version));
-        set(item, "site", text(m, e->dists[i].site));
-        (void)json_array_append_new(packages, item);
+        json_put(item, "name", text(m, e->dists[i].name));
+        json_put(item, "version", text(m, e->dists[i].version));
+        json_put(item, "site", text(m, e->dists[i].site));
+        json_add(packages, item);
     }
-    set(o, "packages", packages);
+    json_put(o, "packages", packages);
     return o;
 }
 
@@ -117,21 +115,22 @@ static json_t *attempts_json(const struct model *m, const struct model_process *
         json_t *item = json_object();
         json_t *names = json_array();
         for (size_t k = 0; k < at->n_names; k++) {
-            (void)json_array_append_new(names, text(m, at->names[k]));
+            json_add(names, text(m, at->names[k]));
         }
-        set(item, "names", names);
-        set(item, "caller", text(m, at->caller->path));
-        set(item, "source", text(m, model_source_name(at->source)));
-        set(item, "row", text(m, at->row));
-        set(item, "package", text(m, at->package));
-        set(item, "phase", text(m, at->phase == MODEL_USE ? "use" : "import"));
-        set(item, "required", json_boolean(at->required));
-        set(item, "feature", text(m, at->feature));
-        set(item, "family", text(m, at->family));
-        set(item, "outcome", text(m, at->load ? ldso_outcome_name(at->load->outcome) : "not-tried"));
-        set(item, "path", text(m, at->load ? at->load->path : NULL));
-        set(item, "glibc_says", text(m, at->load ? at->load->glibc_says : NULL));
-        (void)json_array_append_new(list, item);
+        json_put(item, "names", names);
+        json_put(item, "caller", text(m, at->caller->path));
+        json_put(item, "source", text(m, model_source_name(at->source)));
+        json_put(item, "row", text(m, at->row));
+        json_put(item, "package", text(m, at->package));
+        json_put(item, "phase", text(m, at->phase == MODEL_USE ? "use" : "import"));
+        json_put(item, "required", json_boolean(at->required));
+        json_put(item, "feature", text(m, at->feature));
+        json_put(item, "family", text(m, at->family));
+        json_put(item, "outcome",
+                 text(m, at->load ? ldso_outcome_name(at->load->outcome) : "not-tried"));
+        json_put(item, "path", text(m, at->load ? at->load->path : NULL));
+        json_put(item, "glibc_says", text(m, at->load ? at->load->glibc_says : NULL));
+        json_add(list, item);
     }
     return list;
 }
@@ -140,7 +139,7 @@ static json_t *texts_json(const struct model *m, const char *const *items, size_
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        (void)json_array_append_new(list, text(m, items[i]));
+        json_add(list, text(m, items[i]));
     }
     return list;
 }
@@ -148,38 +147,38 @@ static json_t *texts_json(const struct model *m, const char *const *items, size_
 static json_t *process_json(const struct model *m, const struct model_process *p)
 {
     json_t *o = json_object();
-    set(o, "script", texts_json(m, (const char *const *)p->script, p->n_script));
-    set(o, "part_of", text(m, p->part_of));
-    set(o, "objects", p->ldso ? report_objects_json(p->ldso) : json_array());
-    set(o, "requests", p->ldso ? report_requests_json(p->ldso) : json_array());
-    set(o, "loads", p->ldso ? report_loads_json(p->ldso) : json_array());
-    set(o, "attempts", attempts_json(m, p));
-    set(o, "defects", p->ldso ? report_defects_json(p->ldso) : json_array());
-    set(o, "unknown_packages", texts_json(m, p->unknown.items, p->unknown.n));
-    set(o, "error", text(m, p->error));
+    json_put(o, "script", texts_json(m, (const char *const *)p->script, p->n_script));
+    json_put(o, "part_of", text(m, p->part_of));
+    json_put(o, "objects", p->ldso ? report_objects_json(p->ldso) : json_array());
+    json_put(o, "requests", p->ldso ? report_requests_json(p->ldso) : json_array());
+    json_put(o, "loads", p->ldso ? report_loads_json(p->ldso) : json_array());
+    json_put(o, "attempts", attempts_json(m, p));
+    json_put(o, "defects", p->ldso ? report_defects_json(p->ldso) : json_array());
+    json_put(o, "unknown_packages", texts_json(m, p->unknown.items, p->unknown.n));
+    json_put(o, "error", text(m, p->error));
     return o;
 }
 
 static json_t *finding_json(const struct model *m, const struct diag_finding *f)
 {
     json_t *o = json_object();
-    set(o, "cause", text(m, diag_causes[f->cause].id));
-    set(o, "class", text(m, f->class));
-    set(o, "severity", text(m, diag_severity_name(f->severity)));
-    set(o, "culprit", text(m, f->culprit));
-    set(o, "summary", text(m, f->summary));
-    set(o, "evidence", texts_json(m, f->evidence.items, f->evidence.n));
-    set(o, "likewise", texts_json(m, f->likewise.items, f->likewise.n));
-    set(o, "scripts", texts_json(m, f->scripts.items, f->scripts.n));
+    json_put(o, "cause", text(m, diag_causes[f->cause].id));
+    json_put(o, "class", text(m, f->class));
+    json_put(o, "severity", text(m, diag_severity_name(f->severity)));
+    json_put(o, "culprit", text(m, f->culprit));
+    json_put(o, "summary", text(m, f->summary));
+    json_put(o, "evidence", texts_json(m, f->evidence.items, f->evidence.n));
+    json_put(o, "likewise", texts_json(m, f->likewise.items, f->likewise.n));
+    json_put(o, "scripts", texts_json(m, f->scripts.items, f->scripts.n));
     json_t *repairs = json_array();
     for (size_t i = 0; i < f->repairs.n; i++) {
         json_t *item = json_object();
-        set(item, "kind", text(m, diag_repair_kind_name(f->repairs.items[i].kind)));
-        set(item, "text", text(m, f->repairs.items[i].text));
-        set(item, "command", text(m, f->repairs.items[i].command));
-        (void)json_array_append_new(repairs, item);
+        json_put(item, "kind", text(m, diag_repair_kind_name(f->repairs.items[i].kind)));
+        json_put(item, "text", text(m, f->repairs.items[i].text));
+        json_put(item, "command", text(m, f->repairs.items[i].command));
+        json_add(repairs, item);
     }
-    set(o, "repairs", repairs);
+    json_put(o, "repairs", repairs);
     return o;
 }
 
@@ -189,10 +188,10 @@ static json_t *entries_json(const struct model *m, const struct diag_report *r)
     for (size_t i = 0; i < r->entries.n; i++) {
         const struct diag_entry *e = &r->entries.items[i];
         json_t *o = json_object();
-        set(o, "module", text(m, e->module));
-        set(o, "part_of", text(m, e->part_of));
-        set(o, "verdict", text(m, diag_verdict_name(e->verdict)));
-        (void)json_array_append_new(list, o);
+        json_put(o, "module", text(m, e->module));
+        json_put(o, "part_of", text(m, e->part_of));
+        json_put(o, "verdict", text(m, diag_verdict_name(e->verdict)));
+        json_add(list, o);
     }
     return list;
 }
@@ -201,24 +200,24 @@ json_t *report_check_json(const struct model *m, const struct diag_report *r,
                           const struct report_target *target)
 {
     json_t *doc = json_object();
-    set(doc, "schema", json_integer(1));
-    set(doc, "target", target_json(m, target));
-    set(doc, "host", host_json(m));
-    set(doc, "python", python_json(m));
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "target", target_json(m, target));
+    json_put(doc, "host", host_json(m));
+    json_put(doc, "python", python_json(m));
     json_t *processes = json_array();
     for (size_t i = 0; i < m->processes.n; i++) {
-        (void)json_array_append_new(processes, process_json(m, m->processes.items[i]));
+        json_add(processes, process_json(m, m->processes.items[i]));
     }
-    set(doc, "processes", processes);
+    json_put(doc, "processes", processes);
     json_t *findings = json_array();
     for (size_t i = 0; i < r->findings.n; i++) {
-        (void)json_array_append_new(findings, finding_json(m, r->findings.items[i]));
+        json_add(findings, finding_json(m, r->findings.items[i]));
     }
-    set(doc, "findings", findings);
-    set(doc, "entries", entries_json(m, r));
-    set(doc, "fine", texts_json(m, r->fine.items, r->fine.n));
-    set(doc, "notes", texts_json(m, r->notes.items, r->notes.n));
-    set(doc, "verdict", text(m, diag_verdict_name(r->verdict)));
+    json_put(doc, "findings", findings);
+    json_put(doc, "entries", entries_json(m, r));
+    json_put(doc, "fine", texts_json(m, r->fine.items, r->fine.n));
+    json_put(doc, "notes", texts_json(m, r->notes.items, r->notes.n));
+    json_put(doc, "verdict", text(m, diag_verdict_name(r->verdict)));
     return doc;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 /* ------------------------------------------------------------------ text */
@@ -116,11 +117,6 @@ void report_choose_shell(const struct out *o, struct arena *a, const struct choo
 
 /* ------------------------------------------------------------------ JSON */
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
-}
-
 static json_t *bytes_json(uint64_t bytes)
 {
     return bytes && bytes <= INT64_MAX ? json_integer((json_int_t)bytes) : json_null();
@@ -130,21 +126,22 @@ static json_t *candidate_json(struct arena *a, const struct choose_candidate *x)
 {
     json_t *o = json_object();
     bool told = x->usable || (x->cause && strcmp(x->cause, "too-small") == 0);
-    set(o, "device", out_json_text(a, choose_device_name(x->device)));
-    set(o, "index", x->index < 0 ? json_null() : json_integer(x->index));
-    set(o, "name", out_json_text(a, x->name));
-    set(o, "address", out_json_text(a, x->gpu ? x->gpu->bdf : NULL));
-    set(o, "chosen", json_boolean(x->chosen));
-    set(o, "compute_type", out_json_text(a, told ? choose_compute_name(x->compute) : NULL));
-    set(o, "required_bytes", told ? bytes_json(x->required.bytes) : json_null());
-    set(o, "required_how", out_json_text(a, told ? choose_memory_name(x->required.how) : NULL));
-    set(o, "required_row", out_json_text(a, told ? x->required.row : NULL));
-    set(o, "available_bytes", bytes_json(x->available_bytes));
-    set(o, "available_why", out_json_text(a, x->available_why));
-    set(o, "fits", out_json_text(a, told ? host_state_name(x->fits) : "unknown"));
-    set(o, "cause", out_json_text(a, x->cause));
-    set(o, "why", out_json_text(a, x->why));
-    set(o, "step", out_json_text(a, x->step));
+    json_put(o, "device", out_json_text(a, choose_device_name(x->device)));
+    json_put(o, "index", x->index < 0 ? json_null() : json_integer(x->index));
+    json_put(o, "name", out_json_text(a, x->name));
+    json_put(o, "address", out_json_text(a, x->gpu ? x->gpu->bdf : NULL));
+    json_put(o, "chosen", json_boolean(x->chosen));
+    json_put(o, "compute_type", out_json_text(a, told ? choose_compute_name(x->compute) : NULL));
+    json_put(o, "required_bytes", told ? bytes_json(x->required.bytes) : json_null());
+    json_put(o, "required_how",
+             out_json_text(a, told ? choose_memory_name(x->required.how) : NULL));
+    json_put(o, "required_row", out_json_text(a, told ? x->required.row : NULL));
+    json_put(o, "available_bytes", bytes_json(x->available_bytes));
+    json_put(o, "available_why", out_json_text(a, x->available_why));
+    json_put(o, "fits", out_json_text(a, told ? host_state_name(x->fits) : "unknown"));
+    json_put(o, "cause", out_json_text(a, x->cause));
+    json_put(o, "why", out_json_text(a, x->why));
+    json_put(o, "step", out_json_text(a, x->step));
     return o;
 }
 
@@ -153,38 +150,38 @@ json_t *report_choose_json(struct arena *a, const struct choose_result *c, const
     const struct choose_candidate *x = c->chosen;
     json_t *doc = json_object(), *list = json_array(), *exports = json_object();
     json_t *notes = json_array();
-    set(doc, "schema", json_integer(1));
-    set(doc, "root", out_json_text(a, root));
-    set(doc, "verdict", out_json_text(a, diag_verdict_name(c->verdict)));
-    set(doc, "app", out_json_text(a, choose_app_name(c->app)));
-    set(doc, "app_version", out_json_text(a, c->app_version));
-    set(doc, "model", out_json_text(a, c->model));
-    set(doc, "device", out_json_text(a, x ? choose_device_name(x->device) : NULL));
-    set(doc, "index", x && x->gpu ? json_integer(x->index) : json_null());
-    set(doc, "name", out_json_text(a, x ? x->name : NULL));
-    set(doc, "argument", out_json_text(a, c->argument));
-    set(doc, "compute_type", out_json_text(a, x ? choose_compute_name(x->compute) : NULL));
-    set(doc, "threads", x ? json_integer(c->threads) : json_null());
-    set(doc, "threads_why", out_json_text(a, c->threads_why));
-    set(doc, "required_bytes", x ? bytes_json(x->required.bytes) : json_null());
-    set(doc, "available_bytes", x ? bytes_json(x->available_bytes) : json_null());
-    set(doc, "fits", out_json_text(a, x ? host_state_name(x->fits) : "no"));
-    set(doc, "reason", out_json_text(a, c->reason));
-    set(doc, "fallback", json_boolean(c->fallback));
-    set(doc, "cause", out_json_text(a, c->cause));
-    set(doc, "step", out_json_text(a, c->step));
-    set(doc, "smaller", out_json_text(a, c->smaller));
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "root", out_json_text(a, root));
+    json_put(doc, "verdict", out_json_text(a, diag_verdict_name(c->verdict)));
+    json_put(doc, "app", out_json_text(a, choose_app_name(c->app)));
+    json_put(doc, "app_version", out_json_text(a, c->app_version));
+    json_put(doc, "model", out_json_text(a, c->model));
+    json_put(doc, "device", out_json_text(a, x ? choose_device_name(x->device) : NULL));
+    json_put(doc, "index", x && x->gpu ? json_integer(x->index) : json_null());
+    json_put(doc, "name", out_json_text(a, x ? x->name : NULL));
+    json_put(doc, "argument", out_json_text(a, c->argument));
+    json_put(doc, "compute_type", out_json_text(a, x ? choose_compute_name(x->compute) : NULL));
+    json_put(doc, "threads", x ? json_integer(c->threads) : json_null());
+    json_put(doc, "threads_why", out_json_text(a, c->threads_why));
+    json_put(doc, "required_bytes", x ? bytes_json(x->required.bytes) : json_null());
+    json_put(doc, "available_bytes", x ? bytes_json(x->available_bytes) : json_null());
+    json_put(doc, "fits", out_json_text(a, x ? host_state_name(x->fits) : "no"));
+    json_put(doc, "reason", out_json_text(a, c->reason));
+    json_put(doc, "fallback", json_boolean(c->fallback));
+    json_put(doc, "cause", out_json_text(a, c->cause));
+    json_put(doc, "step", out_json_text(a, c->step));
+    json_put(doc, "smaller", out_json_text(a, c->smaller));
     for (size_t i = 0; i < c->candidates.n; i++) {
-        (void)json_array_append_new(list, candidate_json(a, &c->candidates.items[i]));
+        json_add(list, candidate_json(a, &c->candidates.items[i]));
     }
     for (size_t i = 0; i < c->exports.n; i++) {
-        set(exports, c->exports.items[i].name, out_json_text(a, c->exports.items[i].value));
+        json_put(exports, c->exports.items[i].name, out_json_text(a, c->exports.items[i].value));
     }
     for (size_t i = 0; i < c->notes.n; i++) {
-        (void)json_array_append_new(notes, out_json_text(a, c->notes.items[i]));
+        json_add(notes, out_json_text(a, c->notes.items[i]));
     }
-    set(doc, "candidates", list);
-    set(doc, "exports", exports);
-    set(doc, "notes", notes);
+    json_put(doc, "candidates", list);
+    json_put(doc, "exports", exports);
+    json_put(doc, "notes", notes);
     return doc;
 }

@@ -5,19 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, value) < 0) {
-        abort(); // out of memory alone
-    }
-}
-
-static void append(json_t *list, json_t *value)
-{
-    if (json_array_append_new(list, value) < 0) {
-        abort();
-    }
-}
+#include "cdi/build.h"
 
 static json_t *text(const char *value)
 {
@@ -67,10 +55,10 @@ static void set_list(json_t *object, struct arena *a, const char *key, const con
     json_t *list = json_array();
     for (size_t i = 0; i < items->n; i++) {
         const char *value = arena_printf(a, "%s%s", items->items[i].value, suffix);
-        append(list, text(literal(a, value, "$", "$$")));
+        cdi_append(list, text(literal(a, value, "$", "$$")));
     }
     if (items->n) {
-        set(object, key, list);
+        cdi_set(object, key, list);
     } else {
         json_decref(list);
     }
@@ -79,29 +67,29 @@ static void set_list(json_t *object, struct arena *a, const char *key, const con
 static json_t *reservation(const struct container_settings *s)
 {
     json_t *device = json_object();
-    set(device, "driver", text("nvidia"));
+    cdi_set(device, "driver", text("nvidia"));
     if (s->pick->all || s->pick->devices.n == 0) {
-        set(device, "count", text("all"));
+        cdi_set(device, "count", text("all"));
     } else {
         json_t *ids = json_array();
         for (size_t i = 0; i < s->pick->devices.n; i++) {
-            append(ids, text(s->pick->devices.items[i].id));
+            cdi_append(ids, text(s->pick->devices.items[i].id));
         }
-        set(device, "device_ids", ids);
+        cdi_set(device, "device_ids", ids);
     }
-    set(device, "capabilities", json_pack("[s]", "gpu"));
+    cdi_set(device, "capabilities", json_pack("[s]", "gpu"));
     return json_pack("{s:{s:{s:[o]}}}", "resources", "reservations", "devices", device);
 }
 
 static json_t *compose(struct arena *a, const struct container_settings *s)
 {
     json_t *app = json_object();
-    set(app, "image", text(s->subject));
+    cdi_set(app, "image", text(s->subject));
     if (s->by_toolkit) {
-        set(app, "deploy", reservation(s));
+        cdi_set(app, "deploy", reservation(s));
     }
     if (s->runtime.value) {
-        set(app, "runtime", text(s->runtime.value));
+        cdi_set(app, "runtime", text(s->runtime.value));
     }
     set_list(app, a, "devices", &s->devices, "");
     set_list(app, a, "group_add", &s->groups, "");
@@ -109,7 +97,7 @@ static json_t *compose(struct arena *a, const struct container_settings *s)
     set_list(app, a, "environment", &s->env, "");
     set_list(app, a, "volumes", &s->mounts, ":ro");
     if (s->shm.value) {
-        set(app, "shm_size", text(s->shm.value));
+        cdi_set(app, "shm_size", text(s->shm.value));
     }
     return json_pack("[{s:{s:o}}]", "services", "app", app);
 }
@@ -126,8 +114,8 @@ static json_t *env_of(struct arena *a, const struct container_settings *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->env.n; i++) {
         const struct container_item *item = &s->env.items[i];
-        append(list, json_pack("{s:o, s:o}", "name", text(name_of(a, item)), "value",
-                               text(literal(a, value_of(a, item), "$(", "$$("))));
+        cdi_append(list, json_pack("{s:o, s:o}", "name", text(name_of(a, item)), "value",
+                                   text(literal(a, value_of(a, item), "$(", "$$("))));
     }
     return list;
 }
@@ -136,11 +124,12 @@ static json_t *mounts_of(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     if (s->shm.value) {
-        append(list, json_pack("{s:s, s:s}", "name", "shm", "mountPath", "/dev/shm"));
+        cdi_append(list, json_pack("{s:s, s:s}", "name", "shm", "mountPath", "/dev/shm"));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
-        append(list, json_pack("{s:s, s:o, s:b}", "name", arena_printf(a, "library-%zu", i),
-                               "mountPath", text(half(a, &s->mounts.items[i], true)), "readOnly", 1));
+        cdi_append(list,
+                   json_pack("{s:s, s:o, s:b}", "name", arena_printf(a, "library-%zu", i),
+                             "mountPath", text(half(a, &s->mounts.items[i], true)), "readOnly", 1));
     }
     return list;
 }
@@ -149,14 +138,15 @@ static json_t *volumes_of(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     if (s->shm.value) { // "1g"
-        append(list, json_pack("{s:s, s:{s:s, s:s}}", "name", "shm", "emptyDir", "medium", "Memory",
-                               "sizeLimit", arena_printf(a, "%cGi", s->shm.value[0])));
+        cdi_append(list,
+                   json_pack("{s:s, s:{s:s, s:s}}", "name", "shm", "emptyDir", "medium", "Memory",
+                             "sizeLimit", arena_printf(a, "%cGi", s->shm.value[0])));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
         const char *from = half(a, &s->mounts.items[i], false);
-        append(list, json_pack("{s:s, s:{s:o, s:s}}", "name", arena_printf(a, "library-%zu", i),
-                               "hostPath", "path", text(from), "type",
-                               ends_with(from, "/wsl") ? "Directory" : "File"));
+        cdi_append(list, json_pack("{s:s, s:{s:o, s:s}}", "name", arena_printf(a, "library-%zu", i),
+                                   "hostPath", "path", text(from), "type",
+                                   ends_with(from, "/wsl") ? "Directory" : "File"));
     }
     return list;
 }
@@ -164,7 +154,7 @@ static json_t *volumes_of(struct arena *a, const struct container_settings *s)
 static void set_unless_empty(json_t *object, const char *key, json_t *list)
 {
     if (json_array_size(list)) {
-        set(object, key, list);
+        cdi_set(object, key, list);
     } else {
         json_decref(list);
     }
@@ -174,13 +164,13 @@ static json_t *container_of(struct arena *a, const struct container_settings *s,
                             enum container_format format)
 {
     json_t *c = json_object();
-    set(c, "name", text("app"));
-    set(c, "image", text(s->subject));
+    cdi_set(c, "name", text("app"));
+    cdi_set(c, "image", text(s->subject));
     if (s->resource.value && format == CONTAINER_CLAIM) {
-        set(c, "resources", json_pack("{s:[{s:s}]}", "claims", "name", "gpu"));
+        cdi_set(c, "resources", json_pack("{s:[{s:s}]}", "claims", "name", "gpu"));
     } else if (s->resource.value) {
-        set(c, "resources",
-            json_pack("{s:{s:I}}", "limits", s->resource.value, (json_int_t)wanted(s)));
+        cdi_set(c, "resources",
+                json_pack("{s:{s:I}}", "limits", s->resource.value, (json_int_t)wanted(s)));
     }
     set_unless_empty(c, "env", env_of(a, s));
     set_unless_empty(c, "volumeMounts", mounts_of(a, s));
@@ -192,23 +182,23 @@ static json_t *pod_spec(struct arena *a, const struct container_settings *s,
 {
     json_t *spec = json_object(), *groups = json_array();
     if (format != CONTAINER_DEPLOYMENT) {
-        set(spec, "restartPolicy", text("Never"));
+        cdi_set(spec, "restartPolicy", text("Never"));
     }
     if (s->runtime_class.value) {
-        set(spec, "runtimeClassName", text(s->runtime_class.value));
+        cdi_set(spec, "runtimeClassName", text(s->runtime_class.value));
     }
     for (size_t i = 0; i < s->groups.n; i++) {
-        append(groups, json_integer(atoll(s->groups.items[i].value)));
+        cdi_append(groups, json_integer(atoll(s->groups.items[i].value)));
     }
     if (s->groups.n) {
-        set(spec, "securityContext", json_pack("{s:O}", "supplementalGroups", groups));
+        cdi_set(spec, "securityContext", json_pack("{s:O}", "supplementalGroups", groups));
     }
     json_decref(groups);
     if (format == CONTAINER_CLAIM && s->resource.value) {
-        set(spec, "resourceClaims",
-            json_pack("[{s:s, s:s}]", "name", "gpu", "resourceClaimTemplateName", "app-gpu"));
+        cdi_set(spec, "resourceClaims",
+                json_pack("[{s:s, s:s}]", "name", "gpu", "resourceClaimTemplateName", "app-gpu"));
     }
-    set(spec, "containers", json_pack("[o]", container_of(a, s, format)));
+    cdi_set(spec, "containers", json_pack("[o]", container_of(a, s, format)));
     set_unless_empty(spec, "volumes", volumes_of(a, s));
     return spec;
 }
@@ -233,13 +223,13 @@ static json_t *deployment(struct arena *a, const struct container_settings *s)
 static json_t *claim(const struct container_settings *s)
 {
     json_t *exactly = json_object();
-    set(exactly, "deviceClassName", text(s->resource.value));
+    cdi_set(exactly, "deviceClassName", text(s->resource.value));
     if (wanted(s) > 1) {
-        set(exactly, "count", json_integer((json_int_t)wanted(s)));
+        cdi_set(exactly, "count", json_integer((json_int_t)wanted(s)));
     }
     if (s->selector.value) {
-        set(exactly, "selectors",
-            json_pack("[{s:{s:o}}]", "cel", "expression", text(s->selector.value)));
+        cdi_set(exactly, "selectors",
+                json_pack("[{s:{s:o}}]", "cel", "expression", text(s->selector.value)));
     }
     return json_pack("{s:s, s:s, s:{s:s}, s:{s:{s:{s:[{s:s, s:o}]}}}}", "apiVersion",
                      "resource.k8s.io/v1", "kind", "ResourceClaimTemplate", "metadata", "name",
@@ -251,9 +241,9 @@ static json_t *claimed(struct arena *a, const struct container_settings *s)
 {
     json_t *list = json_array();
     if (s->resource.value) {
-        append(list, claim(s));
+        cdi_append(list, claim(s));
     }
-    append(list, pod(a, s, CONTAINER_CLAIM));
+    cdi_append(list, pod(a, s, CONTAINER_CLAIM));
     return list;
 }
 
@@ -263,12 +253,12 @@ static json_t *incus_gpu(const struct container_device *d)
 {
     json_t *device = json_pack("{s:s}", "type", "gpu");
     bool mig = starts_with(d->id, "MIG-");
-    set(device, "gputype", text(mig ? "mig" : "physical"));
+    cdi_set(device, "gputype", text(mig ? "mig" : "physical"));
     if (mig) {
-        set(device, "mig.uuid", text(d->id + strlen("MIG-")));
+        cdi_set(device, "mig.uuid", text(d->id + strlen("MIG-")));
     }
     if (d->gpu && d->gpu->bdf) {
-        set(device, "pci", text(d->gpu->bdf));
+        cdi_set(device, "pci", text(d->gpu->bdf));
     }
     return device;
 }
@@ -278,17 +268,18 @@ static json_t *incus_devices(struct arena *a, const struct container_settings *s
     json_t *devices = json_object();
     for (size_t i = 0;
          i < s->pick->devices.n && s->gpu != CONTAINER_NO_GPU && s->gpu != CONTAINER_WSL; i++) {
-        set(devices, arena_printf(a, "gpu%zu", i), incus_gpu(&s->pick->devices.items[i]));
+        cdi_set(devices, arena_printf(a, "gpu%zu", i), incus_gpu(&s->pick->devices.items[i]));
     }
     for (size_t i = 0; i < s->devices.n; i++) { // /dev/kfd, /dev/dxg
         const char *path = s->devices.items[i].value;
-        set(devices, path_base(path), json_pack("{s:s, s:s}", "type", "unix-char", "path", path));
+        cdi_set(devices, path_base(path),
+                json_pack("{s:s, s:s}", "type", "unix-char", "path", path));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
-        set(devices, arena_printf(a, "library%zu", i),
-            json_pack("{s:s, s:o, s:o, s:s}", "type", "disk", "source",
-                      text(half(a, &s->mounts.items[i], false)), "path",
-                      text(half(a, &s->mounts.items[i], true)), "readonly", "true"));
+        cdi_set(devices, arena_printf(a, "library%zu", i),
+                json_pack("{s:s, s:o, s:o, s:s}", "type", "disk", "source",
+                          text(half(a, &s->mounts.items[i], false)), "path",
+                          text(half(a, &s->mounts.items[i], true)), "readonly", "true"));
     }
     return devices;
 }
@@ -298,13 +289,14 @@ static json_t *incus(struct arena *a, const struct container_settings *s)
     static const char capabilities[] = "NVIDIA_DRIVER_CAPABILITIES";
     json_t *config = json_object();
     if (s->runtime.value) {
-        set(config, "nvidia.runtime", text(s->runtime.value));
+        cdi_set(config, "nvidia.runtime", text(s->runtime.value));
     }
     for (size_t i = 0; i < s->env.n; i++) {
         const char *name = name_of(a, &s->env.items[i]);
         bool driver = strcmp(name, capabilities) == 0;
-        set(config, driver ? "nvidia.driver.capabilities" : arena_printf(a, "environment.%s", name),
-            text(value_of(a, &s->env.items[i])));
+        cdi_set(config,
+                driver ? "nvidia.driver.capabilities" : arena_printf(a, "environment.%s", name),
+                text(value_of(a, &s->env.items[i])));
     }
     return json_pack("[{s:o, s:s, s:o}]", "config", config, "description", "the GPUs of this host",
                      "devices", incus_devices(a, s));
@@ -320,23 +312,23 @@ static json_t *devcontainer(struct arena *a, const struct container_settings *s)
     for (size_t i = 0; i < list.n; i++) {
         const char *flag = list.items[i].flag;
         if (strcmp(flag, "-e") != 0 && strcmp(flag, "-v") != 0) {
-            append(arguments, text(flag));
-            append(arguments, text(list.items[i].value));
+            cdi_append(arguments, text(flag));
+            cdi_append(arguments, text(list.items[i].value));
         }
     }
     for (size_t i = 0; i < s->env.n; i++) {
-        set(env, name_of(a, &s->env.items[i]), text(value_of(a, &s->env.items[i])));
+        cdi_set(env, name_of(a, &s->env.items[i]), text(value_of(a, &s->env.items[i])));
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
-        append(mounts, text(arena_printf(a, "type=bind,source=%s,target=%s,readonly",
-                                         half(a, &s->mounts.items[i], false),
-                                         half(a, &s->mounts.items[i], true))));
+        cdi_append(mounts, text(arena_printf(a, "type=bind,source=%s,target=%s,readonly",
+                                             half(a, &s->mounts.items[i], false),
+                                             half(a, &s->mounts.items[i], true))));
     }
     if (s->gpu != CONTAINER_NO_GPU && s->gpu != CONTAINER_UNKNOWN_GPU) {
-        set(doc, "hostRequirements", json_pack("{s:b}", "gpu", 1));
+        cdi_set(doc, "hostRequirements", json_pack("{s:b}", "gpu", 1));
     }
     set_unless_empty(doc, "runArgs", arguments);
-    set(doc, "containerEnv", env);
+    cdi_set(doc, "containerEnv", env);
     set_unless_empty(doc, "mounts", mounts);
     return json_pack("[o]", doc);
 }

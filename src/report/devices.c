@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "diag/finding.h"
 #include "host/names.h"
 
@@ -358,29 +359,25 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
 
 /* ------------------------------------------------------------------ JSON */
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
-}
-
 static json_t *fact_with(struct arena *a, const struct host_fact *f, json_t *value)
 {
     json_t *o = json_object();
-    set(o, "state", out_json_text(a, host_state_name(f->state)));
-    set(o, "value", value);
-    set(o, "where", out_json_text(a, f->where));
-    set(o, "why", out_json_text(a, f->state == HOST_YES ? NULL : f->why));
+    json_put(o, "state", out_json_text(a, host_state_name(f->state)));
+    json_put(o, "value", value);
+    json_put(o, "where", out_json_text(a, f->where));
+    json_put(o, "why", out_json_text(a, f->state == HOST_YES ? NULL : f->why));
     return o;
 }
 
 static void set_fact(struct arena *a, json_t *o, const char *key, const struct host_fact *f)
 {
-    set(o, key, fact_with(a, f, out_json_text(a, f->value)));
+    json_put(o, key, fact_with(a, f, out_json_text(a, f->value)));
 }
 
 static void set_number(struct arena *a, json_t *o, const char *key, const struct host_fact *f)
 {
-    set(o, key,
+    json_put(
+        o, key,
         fact_with(a, f, f->state == HOST_YES ? json_integer((json_int_t)f->number) : json_null()));
 }
 
@@ -410,7 +407,7 @@ static json_t *texts_json(struct arena *a, const host_texts *texts)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < texts->n; i++) {
-        (void)json_array_append_new(list, out_json_text(a, texts->items[i]));
+        json_add(list, out_json_text(a, texts->items[i]));
     }
     return list;
 }
@@ -419,16 +416,16 @@ static json_t *node_json(struct arena *a, const struct host_node *n)
 {
     json_t *o = json_object();
     bool there = n->present.state == HOST_YES;
-    set(o, "path", out_json_text(a, n->path));
+    json_put(o, "path", out_json_text(a, n->path));
     set_fact(a, o, "present", &n->present);
     set_fact(a, o, "usable", &n->usable);
-    set(o, "major", there ? json_integer((json_int_t)n->major) : json_null());
-    set(o, "minor", there ? json_integer((json_int_t)n->minor) : json_null());
-    set(o, "mode",
-        there ? out_json_text(a, arena_printf(a, "%04o", (unsigned)n->mode)) : json_null());
-    set(o, "uid", there ? json_integer((json_int_t)n->uid) : json_null());
-    set(o, "gid", there ? json_integer((json_int_t)n->gid) : json_null());
-    set(o, "group", out_json_text(a, n->group));
+    json_put(o, "major", there ? json_integer((json_int_t)n->major) : json_null());
+    json_put(o, "minor", there ? json_integer((json_int_t)n->minor) : json_null());
+    json_put(o, "mode",
+             there ? out_json_text(a, arena_printf(a, "%04o", (unsigned)n->mode)) : json_null());
+    json_put(o, "uid", there ? json_integer((json_int_t)n->uid) : json_null());
+    json_put(o, "gid", there ? json_integer((json_int_t)n->gid) : json_null());
+    json_put(o, "group", out_json_text(a, n->group));
     return o;
 }
 
@@ -436,7 +433,7 @@ static json_t *nodes_json(struct arena *a, const struct host_node *nodes, size_t
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        (void)json_array_append_new(list, node_json(a, &nodes[i]));
+        json_add(list, node_json(a, &nodes[i]));
     }
     return list;
 }
@@ -446,11 +443,11 @@ static json_t *libraries_json(struct arena *a, const struct host_library *libs, 
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         json_t *o = json_object();
-        set(o, "name", out_json_text(a, libs[i].name));
-        set(o, "path", out_json_text(a, libs[i].path));
-        set(o, "real", out_json_text(a, libs[i].real));
-        set(o, "version", out_json_text(a, libs[i].version));
-        (void)json_array_append_new(list, o);
+        json_put(o, "name", out_json_text(a, libs[i].name));
+        json_put(o, "path", out_json_text(a, libs[i].path));
+        json_put(o, "real", out_json_text(a, libs[i].real));
+        json_put(o, "version", out_json_text(a, libs[i].version));
+        json_add(list, o);
     }
     return list;
 }
@@ -461,11 +458,11 @@ static json_t *problems_json(struct arena *a, const struct host_problem *problem
     for (size_t i = 0; i < n; i++) {
         const struct host_problem *p = &problems[i];
         json_t *o = json_object();
-        set(o, "id", out_json_text(a, p->id));
-        set(o, "usable", out_json_text(a, host_state_name(p->state)));
-        set(o, "text", out_json_text(a, p->text));
-        set(o, "step", out_json_text(a, p->step));
-        (void)json_array_append_new(list, o);
+        json_put(o, "id", out_json_text(a, p->id));
+        json_put(o, "usable", out_json_text(a, host_state_name(p->state)));
+        json_put(o, "text", out_json_text(a, p->text));
+        json_put(o, "step", out_json_text(a, p->step));
+        json_add(list, o);
     }
     return list;
 }
@@ -481,37 +478,37 @@ static json_t *pci_json(struct arena *a, const struct host_gpu *g)
         return json_null();
     }
     json_t *o = json_object();
-    set(o, "address", out_json_text(a, g->bdf));
-    set(o, "vendor_id", hex(a, g->vendor_id, 4));
-    set(o, "device_id", hex(a, g->device_id, 4));
-    set(o, "subsystem_vendor_id", hex(a, g->subsystem_vendor_id, 4));
-    set(o, "subsystem_device_id", hex(a, g->subsystem_device_id, 4));
-    set(o, "revision", g->revision <= 0xff ? hex(a, g->revision, 2) : json_null());
-    set(o, "class", hex(a, g->class_id, 6));
+    json_put(o, "address", out_json_text(a, g->bdf));
+    json_put(o, "vendor_id", hex(a, g->vendor_id, 4));
+    json_put(o, "device_id", hex(a, g->device_id, 4));
+    json_put(o, "subsystem_vendor_id", hex(a, g->subsystem_vendor_id, 4));
+    json_put(o, "subsystem_device_id", hex(a, g->subsystem_device_id, 4));
+    json_put(o, "revision", g->revision <= 0xff ? hex(a, g->revision, 2) : json_null());
+    json_put(o, "class", hex(a, g->class_id, 6));
     return o;
 }
 
 static json_t *gpu_json(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
     json_t *o = json_object();
-    set(o, "vendor", out_json_text(a, host_vendor_name(g->vendor)));
-    set(o, "name", out_json_text(a, g->name));
-    set(o, "chip", out_json_text(a, g->chip));
-    set(o, "kind", out_json_text(a, g->kind));
-    set(o, "integrated", json_boolean(g->integrated));
-    set(o, "usable", out_json_text(a, host_state_name(g->usable)));
-    set(o, "sentence", out_json_text(a, report_device_sentence(a, h, g)));
-    set(o, "problems", problems_json(a, g->problems.items, g->problems.n));
-    set(o, "pci", pci_json(a, g));
+    json_put(o, "vendor", out_json_text(a, host_vendor_name(g->vendor)));
+    json_put(o, "name", out_json_text(a, g->name));
+    json_put(o, "chip", out_json_text(a, g->chip));
+    json_put(o, "kind", out_json_text(a, g->kind));
+    json_put(o, "integrated", json_boolean(g->integrated));
+    json_put(o, "usable", out_json_text(a, host_state_name(g->usable)));
+    json_put(o, "sentence", out_json_text(a, report_device_sentence(a, h, g)));
+    json_put(o, "problems", problems_json(a, g->problems.items, g->problems.n));
+    json_put(o, "pci", pci_json(a, g));
     SET_FACTS(a, o, {"driver", &g->driver, false}, {"architecture", &g->architecture, false},
               {"compute_capability", &g->compute_capability, false}, {"gfx", &g->gfx, false},
               {"compute_units", &g->compute_units, true}, {"memory_bytes", &g->memory, true},
               {"partitions", &g->partitions, true}, {"numa_node", &g->numa_node, true},
               {"minor", &g->minor, true}, {"uuid", &g->uuid, false}, {"model", &g->model, false});
-    set(o, "model_memory_gib",
-        g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
-    set(o, "mig", texts_json(a, &g->mig));
-    set(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
+    json_put(o, "model_memory_gib",
+             g->model_memory_gib ? json_integer(g->model_memory_gib) : json_null());
+    json_put(o, "mig", texts_json(a, &g->mig));
+    json_put(o, "nodes", nodes_json(a, g->nodes.items, g->nodes.n));
     return o;
 }
 
@@ -526,11 +523,11 @@ static json_t *nvidia_json(struct arena *a, const struct host_nvidia *n)
               {"fabric_manager", &n->fabric_manager, false},
               {"fabric_manager_installed", &n->fabric_installed, false},
               {"versions_match", &n->versions_match, false});
-    set(o, "libraries", libraries_json(a, n->libraries.items, n->libraries.n));
-    set(o, "shadowed", libraries_json(a, n->shadowed.items, n->shadowed.n));
-    set(o, "compat", libraries_json(a, n->compat.items, n->compat.n));
-    set(o, "nodes", nodes_json(a, n->nodes.items, n->nodes.n));
-    set(o, "cap_nodes", nodes_json(a, n->cap_nodes.items, n->cap_nodes.n));
+    json_put(o, "libraries", libraries_json(a, n->libraries.items, n->libraries.n));
+    json_put(o, "shadowed", libraries_json(a, n->shadowed.items, n->shadowed.n));
+    json_put(o, "compat", libraries_json(a, n->compat.items, n->compat.n));
+    json_put(o, "nodes", nodes_json(a, n->nodes.items, n->nodes.n));
+    json_put(o, "cap_nodes", nodes_json(a, n->cap_nodes.items, n->cap_nodes.n));
     return o;
 }
 
@@ -538,17 +535,17 @@ static json_t *amd_json(struct arena *a, const struct host_amd *amd)
 {
     json_t *o = json_object(), *rocm = json_array();
     SET_FACTS(a, o, {"module", &amd->module, false}, {"kfd", &amd->kfd, false});
-    set(o, "kfd_node", node_json(a, &amd->kfd_node));
+    json_put(o, "kfd_node", node_json(a, &amd->kfd_node));
     for (size_t i = 0; i < amd->rocm.n; i++) {
         json_t *item = json_object();
-        set(item, "prefix", out_json_text(a, amd->rocm.items[i].prefix));
-        set(item, "version", out_json_text(a, amd->rocm.items[i].version));
-        set(item, "rocblas_targets", texts_json(a, &amd->rocm.items[i].gfx));
-        (void)json_array_append_new(rocm, item);
+        json_put(item, "prefix", out_json_text(a, amd->rocm.items[i].prefix));
+        json_put(item, "version", out_json_text(a, amd->rocm.items[i].version));
+        json_put(item, "rocblas_targets", texts_json(a, &amd->rocm.items[i].gfx));
+        json_add(rocm, item);
     }
-    set(o, "rocm", rocm);
-    set(o, "pip_rocm", texts_json(a, &amd->pip_rocm));
-    set(o, "libraries", libraries_json(a, amd->libraries.items, amd->libraries.n));
+    json_put(o, "rocm", rocm);
+    json_put(o, "pip_rocm", texts_json(a, &amd->pip_rocm));
+    json_put(o, "libraries", libraries_json(a, amd->libraries.items, amd->libraries.n));
     return o;
 }
 
@@ -556,7 +553,7 @@ static json_t *intel_json(struct arena *a, const struct host_intel *intel)
 {
     json_t *o = json_object();
     SET_FACTS(a, o, {"i915", &intel->i915, false}, {"xe", &intel->xe, false});
-    set(o, "libraries", libraries_json(a, intel->libraries.items, intel->libraries.n));
+    json_put(o, "libraries", libraries_json(a, intel->libraries.items, intel->libraries.n));
     return o;
 }
 
@@ -569,8 +566,8 @@ static json_t *platforms_json(struct arena *a, const struct host *h)
               {"wsl_dxg", &w->dxg, false}, {"wsl_driver", &w->driver, false},
               {"tegra", &t->is_tegra, false}, {"tegra_release", &t->release, false},
               {"tegra_soc", &t->soc, false});
-    set(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
-    set(o, "wsl_shadows", texts_json(a, &w->shadows));
+    json_put(o, "wsl_libcuda", out_json_text(a, w->libcuda.path));
+    json_put(o, "wsl_shadows", texts_json(a, &w->shadows));
     return o;
 }
 
@@ -579,8 +576,8 @@ static json_t *container_json(struct arena *a, const struct host_container *c)
     json_t *o = json_object();
     SET_FACTS(a, o, {"inside", &c->inside, false}, {"rootless", &c->rootless, false},
               {"device_cgroup", &c->device_cgroup, false}, {"label", &c->label, false});
-    set(o, "injected_devices", texts_json(a, &c->injected_devices));
-    set(o, "injected_libraries", texts_json(a, &c->injected_libraries));
+    json_put(o, "injected_devices", texts_json(a, &c->injected_devices));
+    json_put(o, "injected_libraries", texts_json(a, &c->injected_libraries));
     return o;
 }
 
@@ -600,9 +597,9 @@ static json_t *user_json(struct arena *a, const struct host_user *u)
     json_t *o = json_object(), *groups = json_array();
     set_number(a, o, "uid", &u->uid);
     for (size_t i = 0; i < u->groups.n; i++) {
-        (void)json_array_append_new(groups, json_integer((json_int_t)u->groups.items[i]));
+        json_add(groups, json_integer((json_int_t)u->groups.items[i]));
     }
-    set(o, "groups", groups);
+    json_put(o, "groups", groups);
     set_fact(a, o, "dac_override", &u->dac_override);
     return o;
 }
@@ -613,16 +610,16 @@ static json_t *engines_json(struct arena *a, const struct host_engines *x)
     for (size_t i = 0; i < x->list.n; i++) {
         const struct host_engine *e = &x->list.items[i];
         json_t *o = json_object(), *runtimes = json_array();
-        set(o, "name", out_json_text(a, e->name));
-        set(o, "kind", out_json_text(a, e->kind));
-        set(o, "program", out_json_text(a, e->program));
-        set(o, "settings", out_json_text(a, e->file));
-        set(o, "default_runtime", out_json_text(a, e->default_runtime));
+        json_put(o, "name", out_json_text(a, e->name));
+        json_put(o, "kind", out_json_text(a, e->kind));
+        json_put(o, "program", out_json_text(a, e->program));
+        json_put(o, "settings", out_json_text(a, e->file));
+        json_put(o, "default_runtime", out_json_text(a, e->default_runtime));
         for (size_t k = 0; k < e->runtimes.n; k++) {
-            (void)json_array_append_new(runtimes, out_json_text(a, e->runtimes.items[k].name));
+            json_add(runtimes, out_json_text(a, e->runtimes.items[k].name));
         }
-        set(o, "runtimes", runtimes);
-        (void)json_array_append_new(list, o);
+        json_put(o, "runtimes", runtimes);
+        json_add(list, o);
     }
     return list;
 }
@@ -632,35 +629,36 @@ static void set_machine(struct arena *a, json_t *doc, const struct host *h)
     static const char *const verdicts[] = {
         [HOST_YES] = "ok", [HOST_NO] = "broken", [HOST_UNKNOWN] = "unknown"};
     json_t *gpus = json_array(), *variables = json_object();
-    set(doc, "verdict", out_json_text(a, verdicts[report_devices_verdict(h)]));
+    json_put(doc, "verdict", out_json_text(a, verdicts[report_devices_verdict(h)]));
     for (size_t i = 0; i < h->gpus.n; i++) {
-        (void)json_array_append_new(gpus, gpu_json(a, h, &h->gpus.items[i]));
+        json_add(gpus, gpu_json(a, h, &h->gpus.items[i]));
     }
-    set(doc, "gpus", gpus);
-    set(doc, "problems", problems_json(a, h->problems.items, h->problems.n));
-    set(doc, "other_displays", texts_json(a, &h->other_displays));
+    json_put(doc, "gpus", gpus);
+    json_put(doc, "problems", problems_json(a, h->problems.items, h->problems.n));
+    json_put(doc, "other_displays", texts_json(a, &h->other_displays));
     set_fact(a, doc, "pci", &h->pci);
-    set(doc, "nvidia", nvidia_json(a, &h->nvidia));
-    set(doc, "amd", amd_json(a, &h->amd));
-    set(doc, "intel", intel_json(a, &h->intel));
-    set(doc, "platform", platforms_json(a, h));
-    set(doc, "container", container_json(a, &h->container));
-    set(doc, "engines", engines_json(a, &h->engines));
-    set(doc, "cpu", cpu_json(a, &h->cpu));
-    set(doc, "user", user_json(a, &h->user));
+    json_put(doc, "nvidia", nvidia_json(a, &h->nvidia));
+    json_put(doc, "amd", amd_json(a, &h->amd));
+    json_put(doc, "intel", intel_json(a, &h->intel));
+    json_put(doc, "platform", platforms_json(a, h));
+    json_put(doc, "container", container_json(a, &h->container));
+    json_put(doc, "engines", engines_json(a, &h->engines));
+    json_put(doc, "cpu", cpu_json(a, &h->cpu));
+    json_put(doc, "user", user_json(a, &h->user));
     set_fact(a, doc, "environment", &h->environment);
     for (size_t i = 0; i < h->variables.n; i++) {
-        set(variables, h->variables.items[i].name, out_json_text(a, h->variables.items[i].value));
+        json_put(variables, h->variables.items[i].name,
+                 out_json_text(a, h->variables.items[i].value));
     }
-    set(doc, "variables", variables);
-    set(doc, "notes", texts_json(a, &h->notes));
+    json_put(doc, "variables", variables);
+    json_put(doc, "notes", texts_json(a, &h->notes));
 }
 
 json_t *report_devices_json(struct arena *a, const struct host *h, const char *root)
 {
     json_t *doc = json_object();
-    set(doc, "schema", json_integer(1));
-    set(doc, "root", out_json_text(a, root));
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "root", out_json_text(a, root));
     set_machine(a, doc, h);
     return doc;
 }

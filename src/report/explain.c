@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 enum { ALSO_MAX = 4, EVIDENCE_LINES_MAX = 8, FACTS_SHOWN_MAX = 1000 };
@@ -101,11 +102,6 @@ const char *report_log_decides(const struct log_candidate *best)
 
 /* ------------------------------------------------------------------ JSON */
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value); // out of memory shows when printed
-}
-
 static json_t *text(const struct report_log *l, const char *value)
 {
     return out_json_text(l->arena, value);
@@ -118,9 +114,9 @@ static json_t *evidence_json(const struct report_log *l, const struct log_candid
         const struct log_fact *f = c->evidence[i];
         if (!report_log_quoted_before(c, i)) {
             json_t *item = json_object();
-            set(item, "line", json_integer((json_int_t)f->line));
-            set(item, "text", text(l, f->text));
-            (void)json_array_append_new(list, item);
+            json_put(item, "line", json_integer((json_int_t)f->line));
+            json_put(item, "text", text(l, f->text));
+            json_add(list, item);
         }
     }
     return list;
@@ -131,12 +127,12 @@ static json_t *repairs_json(const struct report_log *l, const struct log_candida
     json_t *list = json_array();
     for (size_t i = 0; c && i < c->n_repairs; i++) {
         json_t *item = json_object();
-        set(item, "platform", text(l, log_platform_name(c->repairs[i].platform)));
-        set(item, "engine", text(l, c->repairs[i].engine));
-        set(item, "program", text(l, c->repairs[i].program));
-        set(item, "text", text(l, c->repairs[i].text));
-        set(item, "command", text(l, c->repairs[i].command));
-        (void)json_array_append_new(list, item);
+        json_put(item, "platform", text(l, log_platform_name(c->repairs[i].platform)));
+        json_put(item, "engine", text(l, c->repairs[i].engine));
+        json_put(item, "program", text(l, c->repairs[i].program));
+        json_put(item, "text", text(l, c->repairs[i].text));
+        json_put(item, "command", text(l, c->repairs[i].command));
+        json_add(list, item);
     }
     return list;
 }
@@ -144,9 +140,9 @@ static json_t *repairs_json(const struct report_log *l, const struct log_candida
 static json_t *fact_json(const struct report_log *l, const struct log_fact *f)
 {
     json_t *item = json_object();
-    set(item, "line", json_integer((json_int_t)f->line));
+    json_put(item, "line", json_integer((json_int_t)f->line));
     for (size_t i = 0; i < f->n_fields; i++) {
-        set(item, f->fields[i].name, text(l, f->fields[i].value));
+        json_put(item, f->fields[i].name, text(l, f->fields[i].value));
     }
     return item;
 }
@@ -157,9 +153,9 @@ static json_t *facts_json(const struct report_log *l)
     for (size_t i = 0; i < l->result->n_facts && i < FACTS_SHOWN_MAX; i++) {
         const struct log_fact *f = l->result->facts[i];
         if (!json_object_get(kinds, f->kind)) {
-            set(kinds, f->kind, json_array());
+            json_put(kinds, f->kind, json_array());
         }
-        (void)json_array_append_new(json_object_get(kinds, f->kind), fact_json(l, f));
+        json_add(json_object_get(kinds, f->kind), fact_json(l, f));
     }
     return kinds;
 }
@@ -171,12 +167,12 @@ static json_t *also_json(const struct report_log *l, const struct log_candidate 
     size_t n = best ? also(l, best, others) : 0;
     for (size_t i = 0; i < n; i++) {
         json_t *item = json_object();
-        set(item, "cause", text(l, others[i]->cause));
-        set(item, "class", text(l, report_log_class(others[i])));
-        set(item, "culprit", text(l, others[i]->culprit));
-        set(item, "confidence", text(l, log_confidence_name(others[i]->confidence)));
-        set(item, "summary", text(l, others[i]->says));
-        (void)json_array_append_new(list, item);
+        json_put(item, "cause", text(l, others[i]->cause));
+        json_put(item, "class", text(l, report_log_class(others[i])));
+        json_put(item, "culprit", text(l, others[i]->culprit));
+        json_put(item, "confidence", text(l, log_confidence_name(others[i]->confidence)));
+        json_put(item, "summary", text(l, others[i]->says));
+        json_add(list, item);
     }
     return list;
 }
@@ -184,11 +180,11 @@ static json_t *also_json(const struct report_log *l, const struct log_candidate 
 static json_t *finding_json(const struct report_log *l, const struct diag_finding *f)
 {
     json_t *item = json_object();
-    set(item, "cause", text(l, diag_causes[f->cause].id));
-    set(item, "class", text(l, f->class));
-    set(item, "severity", text(l, diag_severity_name(f->severity)));
-    set(item, "culprit", text(l, f->culprit));
-    set(item, "summary", text(l, f->summary));
+    json_put(item, "cause", text(l, diag_causes[f->cause].id));
+    json_put(item, "class", text(l, f->class));
+    json_put(item, "severity", text(l, diag_severity_name(f->severity)));
+    json_put(item, "culprit", text(l, f->culprit));
+    json_put(item, "summary", text(l, f->summary));
     return item;
 }
 
@@ -196,13 +192,13 @@ static json_t *here_json(const struct report_log *l, const struct log_candidate 
 {
     json_t *o = json_object(), *list = json_array();
     const struct diag_finding *f = best ? borne_out(l, best) : NULL;
-    set(o, "verdict", text(l, diag_verdict_name(l->here->verdict)));
-    set(o, "agrees", best && best->cause ? json_boolean(f) : json_null());
-    set(o, "finding", f ? finding_json(l, f) : json_null());
+    json_put(o, "verdict", text(l, diag_verdict_name(l->here->verdict)));
+    json_put(o, "agrees", best && best->cause ? json_boolean(f) : json_null());
+    json_put(o, "finding", f ? finding_json(l, f) : json_null());
     for (size_t i = 0; i < l->here->findings.n; i++) {
-        (void)json_array_append_new(list, finding_json(l, l->here->findings.items[i]));
+        json_add(list, finding_json(l, l->here->findings.items[i]));
     }
-    set(o, "findings", list);
+    json_put(o, "findings", list);
     return o;
 }
 
@@ -210,26 +206,26 @@ json_t *report_log_json(const struct report_log *l)
 {
     const struct log_candidate *best = report_log_best(l);
     json_t *doc = json_object();
-    set(doc, "schema", json_integer(1));
+    json_put(doc, "schema", json_integer(1));
     if (l->file) {
-        set(doc, "file", text(l, l->file));
+        json_put(doc, "file", text(l, l->file));
     }
-    set(doc, "cause", text(l, best ? best->cause : NULL));
-    set(doc, "class", text(l, best ? report_log_class(best) : NULL));
-    set(doc, "culprit", text(l, best && *best->culprit ? best->culprit : NULL));
-    set(doc, "entry", text(l, best ? best->rule : NULL));
-    set(doc, "confidence", text(l, best ? log_confidence_name(best->confidence) : NULL));
-    set(doc, "summary", text(l, report_log_summary(l, best)));
-    set(doc, "evidence", evidence_json(l, best));
-    set(doc, "repairs", repairs_json(l, best));
-    set(doc, "decides", text(l, report_log_decides(best)));
-    set(doc, "platform", l->result->platform == LOG_ANY
-                             ? json_null()
-                             : text(l, log_platform_name(l->result->platform)));
-    set(doc, "facts", facts_json(l));
-    set(doc, "also", also_json(l, best));
+    json_put(doc, "cause", text(l, best ? best->cause : NULL));
+    json_put(doc, "class", text(l, best ? report_log_class(best) : NULL));
+    json_put(doc, "culprit", text(l, best && *best->culprit ? best->culprit : NULL));
+    json_put(doc, "entry", text(l, best ? best->rule : NULL));
+    json_put(doc, "confidence", text(l, best ? log_confidence_name(best->confidence) : NULL));
+    json_put(doc, "summary", text(l, report_log_summary(l, best)));
+    json_put(doc, "evidence", evidence_json(l, best));
+    json_put(doc, "repairs", repairs_json(l, best));
+    json_put(doc, "decides", text(l, report_log_decides(best)));
+    json_put(doc, "platform",
+             l->result->platform == LOG_ANY ? json_null()
+                                            : text(l, log_platform_name(l->result->platform)));
+    json_put(doc, "facts", facts_json(l));
+    json_put(doc, "also", also_json(l, best));
     if (l->here) {
-        set(doc, "here", here_json(l, best));
+        json_put(doc, "here", here_json(l, best));
     }
     return doc;
 }

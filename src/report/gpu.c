@@ -2,18 +2,14 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
-
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value); // running out shows in the dump
-}
 
 static json_t *arches_json(struct arena *a, const struct gpu_cuda_arch *arches, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        (void)json_array_append_new(list, out_json_text(a, arches[i].name));
+        json_add(list, out_json_text(a, arches[i].name));
     }
     return list;
 }
@@ -30,9 +26,9 @@ static json_t *isas_json(struct arena *a, const struct gpu_cuda *cuda)
     for (size_t i = 0; i < cuda->n_ptx; i++) {
         const struct gpu_cuda_arch *x = &cuda->ptx[i];
         json_t *range = json_array();
-        (void)json_array_append_new(range, out_json_text(a, isa_text(a, x->isa_min)));
-        (void)json_array_append_new(range, out_json_text(a, isa_text(a, x->isa_max)));
-        set(o, x->name, range);
+        json_add(range, out_json_text(a, isa_text(a, x->isa_min)));
+        json_add(range, out_json_text(a, isa_text(a, x->isa_max)));
+        json_put(o, x->name, range);
     }
     return o;
 }
@@ -40,10 +36,10 @@ static json_t *isas_json(struct arena *a, const struct gpu_cuda *cuda)
 static json_t *cuda_json(struct arena *a, const struct gpu_cuda *cuda)
 {
     json_t *o = json_object();
-    set(o, "native", arches_json(a, cuda->native, cuda->n_native));
-    set(o, "ptx", arches_json(a, cuda->ptx, cuda->n_ptx));
-    set(o, "ptx_isa", isas_json(a, cuda));
-    set(o, "containers", json_integer((json_int_t)cuda->n_containers));
+    json_put(o, "native", arches_json(a, cuda->native, cuda->n_native));
+    json_put(o, "ptx", arches_json(a, cuda->ptx, cuda->n_ptx));
+    json_put(o, "ptx_isa", isas_json(a, cuda));
+    json_put(o, "containers", json_integer((json_int_t)cuda->n_containers));
     return o;
 }
 
@@ -52,10 +48,10 @@ static json_t *families_json(struct arena *a, const struct gpu_families *familie
     json_t *list = json_array();
     for (size_t i = 0; i < families->n; i++) {
         json_t *item = json_object();
-        set(item, "name", out_json_text(a, families->items[i].name));
-        set(item, "version", out_json_text(a, families->items[i].version));
-        set(item, "source", out_json_text(a, families->items[i].source));
-        (void)json_array_append_new(list, item);
+        json_put(item, "name", out_json_text(a, families->items[i].name));
+        json_put(item, "version", out_json_text(a, families->items[i].version));
+        json_put(item, "source", out_json_text(a, families->items[i].source));
+        json_add(list, item);
     }
     return list;
 }
@@ -65,22 +61,22 @@ static json_t *file_json(struct arena *a, const struct report_gpu_file *f)
     json_t *o = json_object();
     json_t *targets = json_array(), *hip = json_object(), *notes = json_array();
     for (size_t i = 0; i < f->code.n_targets; i++) {
-        (void)json_array_append_new(targets, out_json_text(a, f->code.targets[i].name));
+        json_add(targets, out_json_text(a, f->code.targets[i].name));
     }
     for (size_t i = 0; i < f->code.n_notes; i++) {
-        (void)json_array_append_new(notes, out_json_text(a, f->code.notes[i]));
+        json_add(notes, out_json_text(a, f->code.notes[i]));
     }
-    set(hip, "targets", targets);
-    set(o, "path", out_json_text(a, f->path));
-    set(o, "error", out_json_text(a, f->error));
-    set(o, "cuda", cuda_json(a, &f->code.cuda));
-    set(o, "embedded", cuda_json(a, &f->code.embedded));
-    set(o, "relocatable", cuda_json(a, &f->code.relocatable));
-    set(o, "hip", hip);
-    set(o, "families", families_json(a, &f->families));
-    set(o, "searched", json_boolean(f->code.searched));
-    set(o, "incomplete", json_boolean(f->code.incomplete));
-    set(o, "notes", notes);
+    json_put(hip, "targets", targets);
+    json_put(o, "path", out_json_text(a, f->path));
+    json_put(o, "error", out_json_text(a, f->error));
+    json_put(o, "cuda", cuda_json(a, &f->code.cuda));
+    json_put(o, "embedded", cuda_json(a, &f->code.embedded));
+    json_put(o, "relocatable", cuda_json(a, &f->code.relocatable));
+    json_put(o, "hip", hip);
+    json_put(o, "families", families_json(a, &f->families));
+    json_put(o, "searched", json_boolean(f->code.searched));
+    json_put(o, "incomplete", json_boolean(f->code.incomplete));
+    json_put(o, "notes", notes);
     return o;
 }
 
@@ -88,11 +84,11 @@ json_t *report_gpu_json(struct arena *a, const struct report_gpu_file *files, si
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        (void)json_array_append_new(list, file_json(a, &files[i]));
+        json_add(list, file_json(a, &files[i]));
     }
     json_t *doc = json_object();
-    set(doc, "schema", json_integer(1));
-    set(doc, "files", list);
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "files", list);
     return doc;
 }
 

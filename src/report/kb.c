@@ -3,21 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 /* Sources shown to people; the rest is in the JSON. */
 enum { SOURCES_SHOWN = 4 };
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
-}
-
 static json_t *row_json(const struct kb_hit *hit)
 {
     json_t *item = json_object();
     json_t *row = kb_row_json(hit->area, hit->row);
-    set(item, "area", json_string_nocheck(kb_area_name(hit->area)));
+    json_put(item, "area", json_string_nocheck(kb_area_name(hit->area)));
     (void)json_object_update(item, row);
     json_decref(row);
     return item;
@@ -44,7 +40,7 @@ static json_t *sources_json(const struct kb_answer *answer)
         const struct kb_origin *origin = answer->hits.items[i].origin;
         for (size_t s = 0; origin && s < origin->sources.n; s++) {
             if (!listed(list, origin->sources.items[s])) {
-                (void)json_array_append_new(list, json_string_nocheck(origin->sources.items[s]));
+                json_add(list, json_string_nocheck(origin->sources.items[s]));
             }
         }
     }
@@ -56,13 +52,13 @@ json_t *report_kb_json(const struct kb_answer *answer)
     json_t *doc = json_object();
     json_t *rows = json_array();
     for (size_t i = 0; i < answer->hits.n; i++) {
-        (void)json_array_append_new(rows, row_json(&answer->hits.items[i]));
+        json_add(rows, row_json(&answer->hits.items[i]));
     }
-    set(doc, "schema", json_integer(1));
-    set(doc, "known", json_boolean(answer->known));
-    set(doc, "answer", json_string_nocheck(answer->text));
-    set(doc, "source", sources_json(answer));
-    set(doc, "rows", rows);
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "known", json_boolean(answer->known));
+    json_put(doc, "answer", json_string_nocheck(answer->text));
+    json_put(doc, "source", sources_json(answer));
+    json_put(doc, "rows", rows);
     return doc;
 }
 

@@ -1,6 +1,7 @@
 /* The software in the report for issues: Python, packages, toolkits, libraries, variables. */
 #include <string.h>
 
+#include "base/env.h"
 #include "base/str.h"
 #include "model/family.h"
 #include "model/package.h"
@@ -286,17 +287,6 @@ static size_t variable(struct paste *p, const char *entry)
     return 1;
 }
 
-static bool is_in_start(const struct model *m, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t i = 0; i < m->config.n_env; i++) {
-        if (strncmp(m->config.env[i], name, n) == 0 && m->config.env[i][n] == '=') {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void variables(struct paste *p)
 {
     const struct model *m = p->m;
@@ -307,7 +297,7 @@ static void variables(struct paste *p)
     }
     for (size_t i = 0; m->host && i < m->host->variables.n && n < VARIABLES_MAX; i++) {
         const struct host_setting *s = &m->host->variables.items[i];
-        if (s->value && !is_in_start(m, s->name)) {
+        if (s->value && !env_value(m->config.env, m->config.n_env, s->name)) {
             n += variable(p, arena_printf(p->a, "%s=%s", s->name, s->value));
         }
     }

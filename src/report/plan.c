@@ -2,19 +2,11 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 static json_t *text(const struct model *m, const char *s)
 {
     return out_json_text(m->arena, s);
-}
-
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
-}
-
-static void append(json_t *list, json_t *value)
-{
-    (void)json_array_append_new(list, value);
 }
 
 const char *report_plan_verdict(const struct diag_report *r)
@@ -33,7 +25,7 @@ static json_t *texts_json(const struct model *m, const char *const *items, size_
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        append(list, text(m, items[i]));
+        json_add(list, text(m, items[i]));
     }
     return list;
 }
@@ -43,9 +35,9 @@ static json_t *links_json(const struct model *m, const struct plan_step *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_links; i++) {
         json_t *o = json_object();
-        set(o, "path", text(m, s->links[i].path));
-        set(o, "target", text(m, s->links[i].target));
-        append(list, o);
+        json_put(o, "path", text(m, s->links[i].path));
+        json_put(o, "target", text(m, s->links[i].target));
+        json_add(list, o);
     }
     return list;
 }
@@ -55,11 +47,11 @@ static json_t *packages_json(const struct model *m, const struct plan_step *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_packages; i++) {
         json_t *o = json_object();
-        set(o, "name", text(m, s->packages[i].name));
-        set(o, "from", text(m, s->packages[i].from));
-        set(o, "to", text(m, s->packages[i].to));
-        set(o, "why", text(m, s->packages[i].why));
-        append(list, o);
+        json_put(o, "name", text(m, s->packages[i].name));
+        json_put(o, "from", text(m, s->packages[i].from));
+        json_put(o, "to", text(m, s->packages[i].to));
+        json_put(o, "why", text(m, s->packages[i].why));
+        json_add(list, o);
     }
     return list;
 }
@@ -70,7 +62,7 @@ static json_t *sonames_json(const struct model *m, const struct plan_step *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_paths; i++) {
         const struct ldso_file *f = ldso_store_get(m->store, s->paths[i])->file;
-        append(list, text(m, f ? f->image.soname : NULL));
+        json_add(list, text(m, f ? f->image.soname : NULL));
     }
     return list;
 }
@@ -79,34 +71,34 @@ static json_t *sonames_json(const struct model *m, const struct plan_step *s)
 static json_t *step_json(const struct model *m, const struct plan_step *s)
 {
     json_t *o = json_object();
-    set(o, "kind", text(m, plan_step_name(s->kind)));
-    set(o, "text", text(m, s->text));
-    set(o, "command", text(m, s->command));
+    json_put(o, "kind", text(m, plan_step_name(s->kind)));
+    json_put(o, "text", text(m, s->text));
+    json_put(o, "command", text(m, s->command));
     switch (s->kind) {
     case PLAN_SET_ENV:
-        set(o, "name", text(m, s->name));
-        set(o, "value", text(m, s->value));
+        json_put(o, "name", text(m, s->name));
+        json_put(o, "value", text(m, s->value));
         break;
     case PLAN_HOOK:
-        set(o, "modules", texts_json(m, s->modules, s->n_modules));
-        set(o, "paths", texts_json(m, s->paths, s->n_paths));
+        json_put(o, "modules", texts_json(m, s->modules, s->n_modules));
+        json_put(o, "paths", texts_json(m, s->paths, s->n_paths));
         break;
     case PLAN_PRELOAD:
-        set(o, "paths", texts_json(m, s->paths, s->n_paths));
-        set(o, "sonames", sonames_json(m, s));
+        json_put(o, "paths", texts_json(m, s->paths, s->n_paths));
+        json_put(o, "sonames", sonames_json(m, s));
         break;
     case PLAN_SHADOW:
-        set(o, "folder", text(m, s->folder));
-        set(o, "links", links_json(m, s));
+        json_put(o, "folder", text(m, s->folder));
+        json_put(o, "links", links_json(m, s));
         break;
-    case PLAN_LINK: set(o, "links", links_json(m, s)); break;
+    case PLAN_LINK: json_put(o, "links", links_json(m, s)); break;
     case PLAN_EDIT_ELF:
-        set(o, "file", text(m, s->file));
-        set(o, "tag", text(m, s->runpath ? "RUNPATH" : "RPATH"));
-        set(o, "old_path", text(m, s->old_path));
-        set(o, "new_path", text(m, s->new_path));
+        json_put(o, "file", text(m, s->file));
+        json_put(o, "tag", text(m, s->runpath ? "RUNPATH" : "RPATH"));
+        json_put(o, "old_path", text(m, s->old_path));
+        json_put(o, "new_path", text(m, s->new_path));
         break;
-    case PLAN_PACKAGES: set(o, "packages", packages_json(m, s)); break;
+    case PLAN_PACKAGES: json_put(o, "packages", packages_json(m, s)); break;
     case PLAN_TEXT: break;
     }
     return o;
@@ -120,7 +112,7 @@ static json_t *indexes_json(const struct diag_report *r, const struct diag_findi
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < r->findings.n; k++) {
             if (r->findings.items[k] == items[i]) {
-                append(list, json_integer((json_int_t)k));
+                json_add(list, json_integer((json_int_t)k));
             }
         }
     }
@@ -133,12 +125,12 @@ static json_t *proof_json(const struct model *m, const struct plan_way *way)
     for (size_t i = 0; i < way->proof.n; i++) {
         const struct plan_request *r = &way->proof.items[i];
         json_t *o = json_object();
-        set(o, "script", text(m, r->script));
-        set(o, "name", text(m, r->name));
-        set(o, "caller", text(m, r->caller));
-        set(o, "before", text(m, r->before));
-        set(o, "after", text(m, r->after));
-        append(list, o);
+        json_put(o, "script", text(m, r->script));
+        json_put(o, "name", text(m, r->name));
+        json_put(o, "caller", text(m, r->caller));
+        json_put(o, "before", text(m, r->before));
+        json_put(o, "after", text(m, r->after));
+        json_add(list, o);
     }
     return list;
 }
@@ -147,22 +139,22 @@ static json_t *way_json(const struct model *m, const struct diag_report *r,
                         const struct plan_way *way, size_t number)
 {
     json_t *o = json_object(), *steps = json_array(), *leaves = json_array();
-    set(o, "number", json_integer((json_int_t)number));
-    set(o, "reach", text(m, plan_reach_name(way->reach)));
-    set(o, "title", text(m, way->title));
+    json_put(o, "number", json_integer((json_int_t)number));
+    json_put(o, "reach", text(m, plan_reach_name(way->reach)));
+    json_put(o, "title", text(m, way->title));
     for (size_t i = 0; i < way->steps.n; i++) {
-        append(steps, step_json(m, &way->steps.items[i]));
+        json_add(steps, step_json(m, &way->steps.items[i]));
     }
-    set(o, "steps", steps);
-    set(o, "mends", indexes_json(r, way->mends.items, way->mends.n));
+    json_put(o, "steps", steps);
+    json_put(o, "mends", indexes_json(r, way->mends.items, way->mends.n));
     for (size_t i = 0; i < way->leaves.n; i++) {
-        append(leaves, report_finding_json(m, way->leaves.items[i]));
+        json_add(leaves, report_finding_json(m, way->leaves.items[i]));
     }
-    set(o, "leaves", leaves);
-    set(o, "proof", proof_json(m, way));
-    set(o, "kept", json_integer((json_int_t)way->n_kept));
-    set(o, "moved", json_integer((json_int_t)way->n_moved));
-    set(o, "unproved", text(m, way->unproved));
+    json_put(o, "leaves", leaves);
+    json_put(o, "proof", proof_json(m, way));
+    json_put(o, "kept", json_integer((json_int_t)way->n_kept));
+    json_put(o, "moved", json_integer((json_int_t)way->n_moved));
+    json_put(o, "unproved", text(m, way->unproved));
     return o;
 }
 
@@ -170,19 +162,19 @@ json_t *report_plan_json(const struct model *m, const struct diag_report *r,
                          const struct plan *plan, const struct report_target *target)
 {
     json_t *doc = json_object(), *findings = json_array(), *ways = json_array();
-    set(doc, "schema", json_integer(1));
-    set(doc, "target", report_target_json(m, target));
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "target", report_target_json(m, target));
     for (size_t i = 0; i < r->findings.n; i++) {
-        append(findings, report_finding_json(m, r->findings.items[i]));
+        json_add(findings, report_finding_json(m, r->findings.items[i]));
     }
-    set(doc, "findings", findings);
+    json_put(doc, "findings", findings);
     for (size_t i = 0; i < plan->ways.n; i++) {
-        append(ways, way_json(m, r, &plan->ways.items[i], i + 1));
+        json_add(ways, way_json(m, r, &plan->ways.items[i], i + 1));
     }
-    set(doc, "ways", ways);
-    set(doc, "left", indexes_json(r, plan->left.items, plan->left.n));
-    set(doc, "cannot", texts_json(m, plan->cannot.items, plan->cannot.n));
-    set(doc, "verdict", text(m, report_plan_verdict(r)));
+    json_put(doc, "ways", ways);
+    json_put(doc, "left", indexes_json(r, plan->left.items, plan->left.n));
+    json_put(doc, "cannot", texts_json(m, plan->cannot.items, plan->cannot.n));
+    json_put(doc, "verdict", text(m, report_plan_verdict(r)));
     return doc;
 }
 

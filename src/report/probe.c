@@ -2,10 +2,7 @@
 
 #include <string.h>
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
-}
+#include "base/json.h"
 
 /* ------------------------------------------------------------------ text */
 
@@ -195,7 +192,7 @@ static json_t *facts_json(struct arena *a, const probe_facts *facts)
 {
     json_t *o = json_object();
     for (size_t i = 0; i < facts->n; i++) {
-        set(o, str_printable(a, facts->items[i].key), out_json_text(a, facts->items[i].value));
+        json_put(o, str_printable(a, facts->items[i].key), out_json_text(a, facts->items[i].value));
     }
     return o;
 }
@@ -204,21 +201,21 @@ static json_t *run_json(struct arena *a, const struct probe_run *run)
 {
     json_t *o = json_object();
     bool ran = run->outcome != PROBE_NOT_RUN;
-    set(o, "name", out_json_text(a, run->stage->name));
-    set(o, "device", run->device < 0 ? json_null() : json_integer(run->device));
-    set(o, "outcome", out_json_text(a, probe_outcome_name(run->outcome)));
-    set(o, "code", run->code ? json_integer(run->code) : json_null());
-    set(o, "code_name", out_json_text(a, run->code_name));
-    set(o, "signal", run->signal ? json_integer(run->signal) : json_null());
-    set(o, "because", out_json_text(a, run->because));
-    set(o, "ms", ran ? json_integer(run->ms) : json_null());
-    set(o, "says", out_json_text(a, run->says));
-    set(o, "last_call", out_json_text(a, run->last_call));
-    set(o, "means", out_json_text(a, run->means));
-    set(o, "slow", json_boolean(run->slow));
-    set(o, "facts", facts_json(a, &run->facts));
+    json_put(o, "name", out_json_text(a, run->stage->name));
+    json_put(o, "device", run->device < 0 ? json_null() : json_integer(run->device));
+    json_put(o, "outcome", out_json_text(a, probe_outcome_name(run->outcome)));
+    json_put(o, "code", run->code ? json_integer(run->code) : json_null());
+    json_put(o, "code_name", out_json_text(a, run->code_name));
+    json_put(o, "signal", run->signal ? json_integer(run->signal) : json_null());
+    json_put(o, "because", out_json_text(a, run->because));
+    json_put(o, "ms", ran ? json_integer(run->ms) : json_null());
+    json_put(o, "says", out_json_text(a, run->says));
+    json_put(o, "last_call", out_json_text(a, run->last_call));
+    json_put(o, "means", out_json_text(a, run->means));
+    json_put(o, "slow", json_boolean(run->slow));
+    json_put(o, "facts", facts_json(a, &run->facts));
     bool shown = run->outcome != PROBE_PASSED && run->output.n;
-    set(o, "output", out_json_text(a, shown ? str_dup(a, run->output) : NULL));
+    json_put(o, "output", out_json_text(a, shown ? str_dup(a, run->output) : NULL));
     return o;
 }
 
@@ -228,20 +225,20 @@ json_t *report_probe_json(const struct model *m, const struct probe_report *r,
     struct arena *a = m->arena;
     json_t *doc = json_object(), *stages = json_array(), *findings = json_array();
     for (size_t i = 0; i < r->runs.n; i++) {
-        (void)json_array_append_new(stages, run_json(a, &r->runs.items[i]));
+        json_add(stages, run_json(a, &r->runs.items[i]));
     }
     for (size_t i = 0; i < r->findings.n; i++) {
         json_t *o = json_object();
-        set(o, "id", out_json_text(a, r->findings.items[i].id));
-        set(o, "says", out_json_text(a, r->findings.items[i].says));
-        (void)json_array_append_new(findings, o);
+        json_put(o, "id", out_json_text(a, r->findings.items[i].id));
+        json_put(o, "says", out_json_text(a, r->findings.items[i].says));
+        json_add(findings, o);
     }
-    set(doc, "schema", json_integer(1));
-    set(doc, "target", report_target_json(m, target));
-    set(doc, "stages", stages);
-    set(doc, "findings", findings);
-    set(doc, "first_failure",
-        out_json_text(a, r->first_failure ? r->first_failure->stage->name : NULL));
-    set(doc, "verdict", out_json_text(a, probe_verdict_name(r->verdict)));
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "target", report_target_json(m, target));
+    json_put(doc, "stages", stages);
+    json_put(doc, "findings", findings);
+    json_put(doc, "first_failure",
+             out_json_text(a, r->first_failure ? r->first_failure->stage->name : NULL));
+    json_put(doc, "verdict", out_json_text(a, probe_verdict_name(r->verdict)));
     return doc;
 }

@@ -2,18 +2,12 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 static json_t *text(const struct ldso_process *p, const char *s)
 {
     return out_json_text(p->arena, s);
-}
-
-/* Sets a member and drops the reference; running out of memory shows when the document is
- * written. */
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
 }
 
 json_t *report_objects_json(const struct ldso_process *p)
@@ -22,11 +16,11 @@ json_t *report_objects_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->objects.n; i++) {
         const struct ldso_object *o = p->objects.items[i];
         json_t *item = json_object();
-        set(item, "path", text(p, o->path));
-        set(item, "soname", text(p, o->soname));
-        set(item, "by", text(p, o->by ? o->by->path : NULL));
-        set(item, "via", text(p, ldso_via_name(o->via)));
-        (void)json_array_append_new(list, item);
+        json_put(item, "path", text(p, o->path));
+        json_put(item, "soname", text(p, o->soname));
+        json_put(item, "by", text(p, o->by ? o->by->path : NULL));
+        json_put(item, "via", text(p, ldso_via_name(o->via)));
+        json_add(list, item);
     }
     return list;
 }
@@ -37,12 +31,12 @@ json_t *report_loads_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->loads.n; i++) {
         const struct ldso_load *l = &p->loads.items[i];
         json_t *item = json_object();
-        set(item, "name", text(p, l->name));
-        set(item, "caller", text(p, l->caller->path));
-        set(item, "outcome", text(p, ldso_outcome_name(l->outcome)));
-        set(item, "path", text(p, l->path));
-        set(item, "glibc_says", text(p, l->glibc_says));
-        (void)json_array_append_new(list, item);
+        json_put(item, "name", text(p, l->name));
+        json_put(item, "caller", text(p, l->caller->path));
+        json_put(item, "outcome", text(p, ldso_outcome_name(l->outcome)));
+        json_put(item, "path", text(p, l->path));
+        json_put(item, "glibc_says", text(p, l->glibc_says));
+        json_add(list, item);
     }
     return list;
 }
@@ -53,13 +47,13 @@ static json_t *steps_json(const struct ldso_process *p, const struct ldso_reques
     for (size_t i = 0; i < r->steps.n; i++) {
         const struct ldso_step *s = &r->steps.items[i];
         json_t *item = json_object();
-        set(item, "path", text(p, s->path));
-        set(item, "via", text(p, ldso_via_name(s->via)));
-        set(item, "via_object", text(p, s->via_object ? s->via_object->path : NULL));
-        set(item, "result", text(p, ldso_result_name(s->result)));
-        set(item, "fatal", json_boolean(s->fatal));
-        set(item, "detail", text(p, s->detail));
-        (void)json_array_append_new(list, item);
+        json_put(item, "path", text(p, s->path));
+        json_put(item, "via", text(p, ldso_via_name(s->via)));
+        json_put(item, "via_object", text(p, s->via_object ? s->via_object->path : NULL));
+        json_put(item, "result", text(p, ldso_result_name(s->result)));
+        json_put(item, "fatal", json_boolean(s->fatal));
+        json_put(item, "detail", text(p, s->detail));
+        json_add(list, item);
     }
     return list;
 }
@@ -70,18 +64,18 @@ json_t *report_requests_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->requests.n; i++) {
         const struct ldso_request *r = p->requests.items[i];
         json_t *item = json_object();
-        set(item, "name", text(p, r->name));
-        set(item, "caller", text(p, r->caller ? r->caller->path : NULL));
-        set(item, "kind", text(p, ldso_request_kind_name(r->kind)));
-        set(item, "outcome", text(p, ldso_outcome_name(r->outcome)));
-        set(item, "path", text(p, r->path));
-        set(item, "via", r->object ? text(p, ldso_via_name(r->via)) : json_null());
-        set(item, "via_object", text(p, r->via_object ? r->via_object->path : NULL));
-        set(item, "glibc_says", text(p, r->glibc_says));
-        set(item, "really", text(p, r->really));
-        set(item, "load", r->load < 0 ? json_null() : json_integer(r->load));
-        set(item, "steps", steps_json(p, r));
-        (void)json_array_append_new(list, item);
+        json_put(item, "name", text(p, r->name));
+        json_put(item, "caller", text(p, r->caller ? r->caller->path : NULL));
+        json_put(item, "kind", text(p, ldso_request_kind_name(r->kind)));
+        json_put(item, "outcome", text(p, ldso_outcome_name(r->outcome)));
+        json_put(item, "path", text(p, r->path));
+        json_put(item, "via", r->object ? text(p, ldso_via_name(r->via)) : json_null());
+        json_put(item, "via_object", text(p, r->via_object ? r->via_object->path : NULL));
+        json_put(item, "glibc_says", text(p, r->glibc_says));
+        json_put(item, "really", text(p, r->really));
+        json_put(item, "load", r->load < 0 ? json_null() : json_integer(r->load));
+        json_put(item, "steps", steps_json(p, r));
+        json_add(list, item);
     }
     return list;
 }
@@ -103,15 +97,15 @@ json_t *report_defects_json(const struct ldso_process *p)
     for (size_t i = 0; i < p->defects.n; i++) {
         const struct ldso_defect *d = &p->defects.items[i];
         json_t *item = json_object();
-        set(item, "kind", text(p, defect_names[d->kind]));
-        set(item, "object", text(p, d->object->path));
-        set(item, "provider", text(p, d->provider ? d->provider->path : NULL));
-        set(item, "symbol", text(p, d->symbol));
-        set(item, "version", text(p, d->version));
-        set(item, "glibc_says", text(p, d->text));
-        set(item, "fatal", json_boolean(d->fatal));
-        set(item, "load", d->load < 0 ? json_null() : json_integer(d->load));
-        (void)json_array_append_new(list, item);
+        json_put(item, "kind", text(p, defect_names[d->kind]));
+        json_put(item, "object", text(p, d->object->path));
+        json_put(item, "provider", text(p, d->provider ? d->provider->path : NULL));
+        json_put(item, "symbol", text(p, d->symbol));
+        json_put(item, "version", text(p, d->version));
+        json_put(item, "glibc_says", text(p, d->text));
+        json_put(item, "fatal", json_boolean(d->fatal));
+        json_put(item, "load", d->load < 0 ? json_null() : json_integer(d->load));
+        json_add(list, item);
     }
     return list;
 }
@@ -121,17 +115,17 @@ json_t *report_loader_json(const struct ldso_process *p)
     static const char *const kinds[] = {
         [LDSO_GLIBC] = "glibc", [LDSO_MUSL] = "musl", [LDSO_OTHER] = "other"};
     json_t *item = json_object();
-    set(item, "kind", p->is_static ? text(p, "none") : text(p, kinds[p->loader.kind]));
-    set(item, "path", text(p, p->loader.path));
-    set(item, "version", text(p, p->loader.version));
-    set(item, "cache", text(p, p->loader.kind == LDSO_GLIBC ? p->loader.cache_path : NULL));
+    json_put(item, "kind", p->is_static ? text(p, "none") : text(p, kinds[p->loader.kind]));
+    json_put(item, "path", text(p, p->loader.path));
+    json_put(item, "version", text(p, p->loader.version));
+    json_put(item, "cache", text(p, p->loader.kind == LDSO_GLIBC ? p->loader.cache_path : NULL));
     json_t *dirs = json_array();
     for (size_t i = 0; i < p->loader.n_dirs; i++) {
-        (void)json_array_append_new(dirs, text(p, p->loader.dirs[i]));
+        json_add(dirs, text(p, p->loader.dirs[i]));
     }
-    set(item, "system_dirs", dirs);
-    set(item, "system_dirs_assumed", json_boolean(p->loader.dirs_assumed));
-    set(item, "secure_execution", json_boolean(p->secure));
+    json_put(item, "system_dirs", dirs);
+    json_put(item, "system_dirs_assumed", json_boolean(p->loader.dirs_assumed));
+    json_put(item, "secure_execution", json_boolean(p->secure));
     return item;
 }
 

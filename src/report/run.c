@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 /* The value as a word of any POSIX shell: these lines are for `eval`, and not every sh knows $'...'.
  * What a terminal does not show as it is goes through printf, in octal; `$( )` would drop line ends at
  * the end, which stand behind it. */
@@ -40,16 +42,11 @@ void report_run_shell(FILE *file, struct arena *a, const struct launch *launch)
     }
 }
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value);
-}
-
 static json_t *changes_json(struct arena *a, const struct launch *l)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < l->changes.n; i++) {
-        set(object, l->changes.items[i].name, out_json_text(a, l->changes.items[i].value));
+        json_put(object, l->changes.items[i].name, out_json_text(a, l->changes.items[i].value));
     }
     return object;
 }
@@ -59,9 +56,9 @@ static json_t *links_json(struct arena *a, const struct launch *l)
     json_t *list = json_array();
     for (size_t i = 0; i < l->links.n; i++) {
         json_t *link = json_object();
-        set(link, "path", out_json_text(a, l->links.items[i].path));
-        set(link, "target", out_json_text(a, l->links.items[i].target));
-        (void)json_array_append_new(list, link);
+        json_put(link, "path", out_json_text(a, l->links.items[i].path));
+        json_put(link, "target", out_json_text(a, l->links.items[i].target));
+        json_add(list, link);
     }
     return list;
 }
@@ -71,9 +68,9 @@ static json_t *told_json(struct arena *a, const struct launch_told *items, size_
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         json_t *told = json_object();
-        set(told, "cause", out_json_text(a, items[i].cause));
-        set(told, "summary", out_json_text(a, items[i].text));
-        (void)json_array_append_new(list, told);
+        json_put(told, "cause", out_json_text(a, items[i].cause));
+        json_put(told, "summary", out_json_text(a, items[i].text));
+        json_add(list, told);
     }
     return list;
 }
@@ -81,11 +78,11 @@ static json_t *told_json(struct arena *a, const struct launch_told *items, size_
 static json_t *program_json(struct arena *a, const struct launch_program *p)
 {
     json_t *object = json_object();
-    set(object, "file", out_json_text(a, p->file));
-    set(object, "kind", json_string_nocheck(launch_program_kind_name(p->kind)));
-    set(object, "python", out_json_text(a, p->python));
-    set(object, "script", out_json_text(a, p->script));
-    set(object, "module", out_json_text(a, p->module));
+    json_put(object, "file", out_json_text(a, p->file));
+    json_put(object, "kind", json_string_nocheck(launch_program_kind_name(p->kind)));
+    json_put(object, "python", out_json_text(a, p->python));
+    json_put(object, "script", out_json_text(a, p->script));
+    json_put(object, "module", out_json_text(a, p->module));
     return object;
 }
 
@@ -94,15 +91,15 @@ json_t *report_run_json(struct arena *a, const struct report_run *r)
     json_t *doc = json_object();
     json_t *remarks = json_array();
     for (size_t i = 0; i < r->launch->remarks.n; i++) {
-        (void)json_array_append_new(remarks, out_json_text(a, r->launch->remarks.items[i]));
+        json_add(remarks, out_json_text(a, r->launch->remarks.items[i]));
     }
-    set(doc, "schema", json_integer(1));
-    set(doc, "program", r->program ? program_json(a, r->program) : json_null());
-    set(doc, "changes", changes_json(a, r->launch));
-    set(doc, "links", links_json(a, r->launch));
-    set(doc, "mends", told_json(a, r->launch->mends.items, r->launch->mends.n));
-    set(doc, "left", told_json(a, r->launch->left.items, r->launch->left.n));
-    set(doc, "remarks", remarks);
-    set(doc, "cached", json_boolean(r->cached));
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "program", r->program ? program_json(a, r->program) : json_null());
+    json_put(doc, "changes", changes_json(a, r->launch));
+    json_put(doc, "links", links_json(a, r->launch));
+    json_put(doc, "mends", told_json(a, r->launch->mends.items, r->launch->mends.n));
+    json_put(doc, "left", told_json(a, r->launch->left.items, r->launch->left.n));
+    json_put(doc, "remarks", remarks);
+    json_put(doc, "cached", json_boolean(r->cached));
     return doc;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "diag/cause.h"
 
@@ -284,16 +285,11 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
 
 /* ------------------------------------------------------------------ JSON */
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-    (void)json_object_set_new_nocheck(object, key, value); // shows when the line is written
-}
-
 static json_t *texts(struct arena *a, const char *const *items, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        (void)json_array_append_new(list, out_json_text(a, items[i]));
+        json_add(list, out_json_text(a, items[i]));
     }
     return list;
 }
@@ -301,43 +297,43 @@ static json_t *texts(struct arena *a, const char *const *items, size_t n)
 static json_t *answer_json(struct arena *a, const struct watch_answer *answer)
 {
     json_t *object = json_object();
-    set(object, "found", json_boolean(answer->found));
-    set(object, "path", out_json_text(a, answer->path));
+    json_put(object, "found", json_boolean(answer->found));
+    json_put(object, "path", out_json_text(a, answer->path));
     return object;
 }
 
 static json_t *difference_json(struct arena *a, const struct watch_difference *d)
 {
     json_t *line = json_object();
-    set(line, "event", json_string("difference"));
-    set(line, "pid", json_integer(d->process->pid));
-    set(line, "name", out_json_text(a, d->name));
-    set(line, "caller", out_json_text(a, d->caller));
-    set(line, "seen", answer_json(a, &d->seen));
-    set(line, "model", answer_json(a, &d->model));
-    set(line, "cause", out_json_text(a, d->cause));
-    set(line, "severity", json_string(diag_severity_name(severity_of(d))));
-    set(line, "summary", out_json_text(a, d->summary));
-    set(line, "evidence", texts(a, d->evidence.items, d->evidence.n));
-    set(line, "likewise", texts(a, d->likewise.items, d->likewise.n));
-    set(line, "to_do", out_json_text(a, d->to_do));
+    json_put(line, "event", json_string("difference"));
+    json_put(line, "pid", json_integer(d->process->pid));
+    json_put(line, "name", out_json_text(a, d->name));
+    json_put(line, "caller", out_json_text(a, d->caller));
+    json_put(line, "seen", answer_json(a, &d->seen));
+    json_put(line, "model", answer_json(a, &d->model));
+    json_put(line, "cause", out_json_text(a, d->cause));
+    json_put(line, "severity", json_string(diag_severity_name(severity_of(d))));
+    json_put(line, "summary", out_json_text(a, d->summary));
+    json_put(line, "evidence", texts(a, d->evidence.items, d->evidence.n));
+    json_put(line, "likewise", texts(a, d->likewise.items, d->likewise.n));
+    json_put(line, "to_do", out_json_text(a, d->to_do));
     return line;
 }
 
 static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
 {
     json_t *line = json_object();
-    set(line, "event", json_string("sum"));
-    set(line, "complete", json_boolean(c->complete));
-    set(line, "lost", json_integer((json_int_t)c->n_lost));
-    set(line, "processes", json_integer((json_int_t)c->n_processes));
-    set(line, "requests", json_integer((json_int_t)c->n_requests));
-    set(line, "as_predicted", json_integer((json_int_t)c->n_same));
-    set(line, "not_compared", json_integer((json_int_t)c->n_not_compared));
-    set(line, "foreseen", json_integer((json_int_t)c->n_foreseen));
-    set(line, "as_foreseen", json_integer((json_int_t)c->n_as_foreseen));
-    set(line, "not_made", json_integer((json_int_t)c->n_not_made));
-    set(line, "notes", texts(a, c->notes.items, c->notes.n));
+    json_put(line, "event", json_string("sum"));
+    json_put(line, "complete", json_boolean(c->complete));
+    json_put(line, "lost", json_integer((json_int_t)c->n_lost));
+    json_put(line, "processes", json_integer((json_int_t)c->n_processes));
+    json_put(line, "requests", json_integer((json_int_t)c->n_requests));
+    json_put(line, "as_predicted", json_integer((json_int_t)c->n_same));
+    json_put(line, "not_compared", json_integer((json_int_t)c->n_not_compared));
+    json_put(line, "foreseen", json_integer((json_int_t)c->n_foreseen));
+    json_put(line, "as_foreseen", json_integer((json_int_t)c->n_as_foreseen));
+    json_put(line, "not_made", json_integer((json_int_t)c->n_not_made));
+    json_put(line, "notes", texts(a, c->notes.items, c->notes.n));
     return line;
 }
 

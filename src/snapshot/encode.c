@@ -3,6 +3,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/json.h"
 #include "version.h"
 
 /*
@@ -33,11 +34,6 @@ static uint64_t pool_add(struct pool *p, const void *bytes, size_t n)
     memcpy(p->bytes + p->n, bytes, n);
     p->n += n;
     return at;
-}
-
-static void set(json_t *o, const char *key, json_t *value)
-{
-    (void)json_object_set_new(o, key, value); // fails only without memory; the dump then does too
 }
 
 static const char base64_digits[] =
@@ -79,7 +75,7 @@ static json_t *texts(struct arena *a, const char *const *items, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        (void)json_array_append_new(list, text(a, items[i]));
+        json_add(list, text(a, items[i]));
     }
     return list;
 }
@@ -88,7 +84,7 @@ static json_t *texts(struct arena *a, const char *const *items, size_t n)
 static void set_rc(json_t *o, const char *key, int rc)
 {
     if (rc != SNAP_UNASKED) {
-        set(o, key, json_integer(rc));
+        json_put(o, key, json_integer(rc));
     }
 }
 
@@ -111,20 +107,19 @@ static bool is_readable_text(struct str data)
 static void add_piece(struct encoder *e, json_t *list, uint64_t offset, const void *bytes, size_t n)
 {
     uint64_t at = pool_add(&e->pool, bytes, n);
-    (void)json_array_append_new(list, json_pack("[I, I, I]", (json_int_t)offset, (json_int_t)n,
-                                                (json_int_t)at));
+    json_add(list, json_pack("[I, I, I]", (json_int_t)offset, (json_int_t)n, (json_int_t)at));
 }
 
 static void set_content(struct encoder *e, json_t *o, const struct snap_node *n)
 {
     if (n->has_data) {
-        set(o, "whole", json_boolean(n->whole));
+        json_put(o, "whole", json_boolean(n->whole));
         if (is_readable_text(n->data)) {
-            set(o, "text", json_stringn_nocheck(n->data.s, n->data.n));
+            json_put(o, "text", json_stringn_nocheck(n->data.s, n->data.n));
         } else {
             json_t *head = json_array();
             add_piece(e, head, 0, n->data.s, n->data.n);
-            set(o, "head", head);
+            json_put(o, "head", head);
         }
     }
     if (n->pages) {
@@ -133,13 +128,13 @@ static void set_content(struct encoder *e, json_t *o, const struct snap_node *n)
             const struct pages_range *r = &n->pages->ranges[i];
             add_piece(e, pages, r->offset, r->bytes, r->n);
         }
-        set(o, "pages", pages);
+        json_put(o, "pages", pages);
     }
 }
 
 static void set_file(struct encoder *e, json_t *o, const struct snap_node *n)
 {
-    set(o, "size", json_integer((json_int_t)n->size));
+    json_put(o, "size", json_integer((json_int_t)n->size));
     set_rc(o, "open", n->open_rc);
     set_rc(o, "read", n->read_rc < 0 ? n->read_rc : SNAP_UNASKED);
     set_rc(o, "capabilities", n->capabilities);
@@ -154,11 +149,11 @@ static void set_names(struct encoder *e, json_t *o, const struct snap_node *n)
     }
     json_t *list = json_array();
     for (size_t i = 0; i < n->names.n; i++) {
-        (void)json_array_append_new(list, text(e->arena, n->names.items[i].name));
+        json_add(list, text(e->arena, n->names.items[i].name));
     }
-    set(o, "names", list);
+    json_put(o, "names", list);
     if (n->partly) {
-        set(o, "partly", json_true());
+        json_put(o, "partly", json_true());
     }
 }
 
@@ -176,33 +171,33 @@ static void set_access(json_t *o, const struct snap_node *n)
         set_rc(answers, mode, n->access[i]);
     }
     if (answers) {
-        set(o, "access", answers);
+        json_put(o, "access", answers);
     }
 }
 
 static json_t *node_json(struct encoder *e, const struct snap_node *n)
 {
     json_t *o = json_object();
-    set(o, "path", text(e->arena, n->path));
-    set(o, "type", json_string(snapshot_types[n->type]));
+    json_put(o, "path", text(e->arena, n->path));
+    json_put(o, "type", json_string(snapshot_types[n->type]));
     if (n->type == SNAP_LINK) {
         if (n->link_rc < 0) {
             set_rc(o, "readlink", n->link_rc);
         } else {
-            set(o, "target", text(e->arena, n->link));
+            json_put(o, "target", text(e->arena, n->link));
         }
         return o;
     }
-    set(o, "mode", json_integer(n->mode));
-    set(o, "uid", json_integer(n->uid));
-    set(o, "gid", json_integer(n->gid));
+    json_put(o, "mode", json_integer(n->mode));
+    json_put(o, "uid", json_integer(n->uid));
+    json_put(o, "gid", json_integer(n->gid));
     if (n->type == SNAP_FILE) {
         set_file(e, o, n);
     } else if (n->type == SNAP_DIR) {
         set_names(e, o, n);
     } else if (n->type == SNAP_CHAR || n->type == SNAP_BLOCK) {
-        set(o, "major", json_integer(n->major));
-        set(o, "minor", json_integer(n->minor));
+        json_put(o, "major", json_integer(n->major));
+        json_put(o, "minor", json_integer(n->minor));
     }
     set_access(o, n);
     return o;
@@ -215,13 +210,13 @@ static void add_failure(struct encoder *e, json_t *folder, const struct snap_nod
     json_t *list = json_object_get(folder, key);
     if (!list) {
         list = json_array();
-        set(folder, key, list);
+        json_put(folder, key, list);
     }
     json_t *name = text(e->arena, path_base(n->path));
     if (n->error == -ENOENT) {
-        (void)json_array_append_new(list, name);
+        json_add(list, name);
     } else {
-        (void)json_array_append_new(list, json_pack("[o, i]", name, n->error));
+        json_add(list, json_pack("[o, i]", name, n->error));
     }
 }
 
@@ -247,7 +242,7 @@ static void mark_same_files(struct encoder *e, struct identity *all, size_t n)
     qsort(all, n, sizeof *all, by_identity);
     for (size_t i = 1, first = 0; i < n; i++) {
         if (all[i].dev == all[first].dev && all[i].ino == all[first].ino) {
-            set(all[i].json, "same_as", text(e->arena, all[first].path));
+            json_put(all[i].json, "same_as", text(e->arena, all[first].path));
         } else {
             first = i;
         }
@@ -269,7 +264,7 @@ static void add_files(struct encoder *e)
             continue;
         }
         of_node[i] = node_json(e, n);
-        (void)json_array_append_new(e->files, of_node[i]);
+        json_add(e->files, of_node[i]);
         if (n->type == SNAP_FILE) {
             ids[n_ids++] = (struct identity){n->dev, n->ino, n->path, of_node[i]};
         }
@@ -307,12 +302,11 @@ static json_t *content_json(struct encoder *e, struct gm_err *err)
             (void)gm_err_set(err, GM_ERR_LIMIT, "zstd: %s", ZSTD_getErrorName(got));
             return NULL;
         }
-        (void)json_array_append_new(chunks,
-                                    json_string(snapshot_base64(e->arena, packed, got)));
+        json_add(chunks, json_string(snapshot_base64(e->arena, packed, got)));
     }
     json_t *o = json_object();
-    set(o, "bytes", json_integer((json_int_t)e->pool.n));
-    set(o, "chunks", chunks);
+    json_put(o, "bytes", json_integer((json_int_t)e->pool.n));
+    json_put(o, "chunks", chunks);
     return o;
 }
 
@@ -321,23 +315,23 @@ static json_t *content_json(struct encoder *e, struct gm_err *err)
 static json_t *target_json(const struct snapshot *s)
 {
     json_t *o = json_object();
-    set(o, "kind", text(s->arena, s->kind));
-    set(o, "path", text(s->arena, s->path));
-    set(o, "root", text(s->arena, s->root));
-    set(o, "imports", text(s->arena, s->imports));
-    set(o, "pid", s->live ? json_integer(s->live->pid) : json_null());
-    set(o, "made", text(s->arena, s->made));
-    set(o, "redacted", json_boolean(s->redacted));
+    json_put(o, "kind", text(s->arena, s->kind));
+    json_put(o, "path", text(s->arena, s->path));
+    json_put(o, "root", text(s->arena, s->root));
+    json_put(o, "imports", text(s->arena, s->imports));
+    json_put(o, "pid", s->live ? json_integer(s->live->pid) : json_null());
+    json_put(o, "made", text(s->arena, s->made));
+    json_put(o, "redacted", json_boolean(s->redacted));
     return o;
 }
 
 static json_t *start_json(const struct snapshot *s)
 {
     json_t *o = json_object();
-    set(o, "env", texts(s->arena, s->env.items, s->env.n));
-    set(o, "cwd", text(s->arena, s->cwd));
-    set(o, "uid", json_integer(s->uid));
-    set(o, "glibc_minor", s->glibc_minor ? json_integer(s->glibc_minor) : json_null());
+    json_put(o, "env", texts(s->arena, s->env.items, s->env.n));
+    json_put(o, "cwd", text(s->arena, s->cwd));
+    json_put(o, "uid", json_integer(s->uid));
+    json_put(o, "glibc_minor", s->glibc_minor ? json_integer(s->glibc_minor) : json_null());
     return o;
 }
 
@@ -348,13 +342,13 @@ static json_t *children_json(const struct snapshot *s)
     for (size_t i = 0; i < l->children.n; i++) {
         const struct model_child *c = &l->children.items[i];
         json_t *o = json_object();
-        set(o, "pid", json_integer(c->pid));
-        set(o, "name", text(s->arena, c->name));
-        set(o, "exe", text(s->arena, c->exe));
-        set(o, "modules", texts(s->arena, c->modules.items, c->modules.n));
-        set(o, "driver", text(s->arena, c->driver));
-        set(o, "alike", json_boolean(c->alike));
-        (void)json_array_append_new(list, o);
+        json_put(o, "pid", json_integer(c->pid));
+        json_put(o, "name", text(s->arena, c->name));
+        json_put(o, "exe", text(s->arena, c->exe));
+        json_put(o, "modules", texts(s->arena, c->modules.items, c->modules.n));
+        json_put(o, "driver", text(s->arena, c->driver));
+        json_put(o, "alike", json_boolean(c->alike));
+        json_add(list, o);
     }
     return list;
 }
@@ -367,21 +361,20 @@ static json_t *live_json(const struct snapshot *s)
     }
     json_t *o = json_object(), *mappings = json_array();
     for (size_t i = 0; i < l->mappings.n; i++) {
-        (void)json_array_append_new(mappings,
-                                    json_pack("{s:o, s:b}", "path",
-                                              text(s->arena, l->mappings.items[i].path), "deleted",
-                                              l->mappings.items[i].deleted));
+        json_add(mappings,
+                 json_pack("{s:o, s:b}", "path", text(s->arena, l->mappings.items[i].path),
+                           "deleted", l->mappings.items[i].deleted));
     }
-    set(o, "exe", text(s->arena, l->exe));
-    set(o, "cwd", text(s->arena, l->cwd));
-    set(o, "argv0", text(s->arena, l->argv0));
-    set(o, "env", texts(s->arena, l->env.items, l->env.n));
-    set(o, "mappings", mappings);
-    set(o, "late_folders", texts(s->arena, l->late_folders.items, l->late_folders.n));
-    set(o, "children", children_json(s));
+    json_put(o, "exe", text(s->arena, l->exe));
+    json_put(o, "cwd", text(s->arena, l->cwd));
+    json_put(o, "argv0", text(s->arena, l->argv0));
+    json_put(o, "env", texts(s->arena, l->env.items, l->env.n));
+    json_put(o, "mappings", mappings);
+    json_put(o, "late_folders", texts(s->arena, l->late_folders.items, l->late_folders.n));
+    json_put(o, "children", children_json(s));
     if (l->container_id) {
-        set(o, "container_engine", text(s->arena, l->container_engine));
-        set(o, "container_id", text(s->arena, l->container_id));
+        json_put(o, "container_engine", text(s->arena, l->container_engine));
+        json_put(o, "container_id", text(s->arena, l->container_id));
     }
     return o;
 }
@@ -389,13 +382,13 @@ static json_t *live_json(const struct snapshot *s)
 static json_t *facts_json(const struct snapshot *s)
 {
     json_t *cpu = json_object(), *o = json_object();
-    set(cpu, "machine", json_integer(s->cpu.machine));
-    set(cpu, "level", json_integer(s->cpu.level));
-    set(cpu, "platform", text(s->arena, s->cpu.platform));
-    set(cpu, "avx512_1", json_boolean(s->cpu.avx512_1));
-    set(cpu, "why", text(s->arena, s->cpu.why));
-    set(o, "cpu", cpu);
-    set(o, "process", live_json(s));
+    json_put(cpu, "machine", json_integer(s->cpu.machine));
+    json_put(cpu, "level", json_integer(s->cpu.level));
+    json_put(cpu, "platform", text(s->arena, s->cpu.platform));
+    json_put(cpu, "avx512_1", json_boolean(s->cpu.avx512_1));
+    json_put(cpu, "why", text(s->arena, s->cpu.why));
+    json_put(o, "cpu", cpu);
+    json_put(o, "process", live_json(s));
     return o;
 }
 
@@ -410,13 +403,13 @@ json_t *snapshot_encode(struct snapshot *s, struct gm_err *err)
         return NULL;
     }
     json_t *doc = json_object();
-    set(doc, "schema", json_integer(1));
-    set(doc, "gpumend", json_string(s->gpumend ? s->gpumend : GPUMEND_VERSION));
-    set(doc, "kind", json_string("snapshot"));
-    set(doc, "target", target_json(s));
-    set(doc, "start", start_json(s));
-    set(doc, "host_facts", facts_json(s));
-    set(doc, "files", e.files);
-    set(doc, "content", content);
+    json_put(doc, "schema", json_integer(1));
+    json_put(doc, "gpumend", json_string(s->gpumend ? s->gpumend : GPUMEND_VERSION));
+    json_put(doc, "kind", json_string("snapshot"));
+    json_put(doc, "target", target_json(s));
+    json_put(doc, "start", start_json(s));
+    json_put(doc, "host_facts", facts_json(s));
+    json_put(doc, "files", e.files);
+    json_put(doc, "content", content);
     return doc;
 }

@@ -1,0 +1,11 @@
+#include "base/json.h"
+
+void json_put(json_t *object, const char *key, json_t *value)
+{
+    (void)json_object_set_new_nocheck(object, key, value);
+}
+
+void json_add(json_t *list, json_t *value)
+{
+    (void)json_array_append_new(list, value);
+}

@@ -1,0 +1,15 @@
+/*
+ * JSON values that are put together. A value that could not be made for want of memory (NULL) is
+ * left out; the text of the whole then cannot be made either, or is shorter: whoever writes it asks
+ * json_dumps() for its result.
+ */
+#ifndef GPUMEND_BASE_JSON_H
+#define GPUMEND_BASE_JSON_H
+
+#include <jansson.h>
+
+/* Both take the value over. The key, and texts in the value, are not checked for UTF-8 here. */
+void json_put(json_t *object, const char *key, json_t *value);
+void json_add(json_t *list, json_t *value);
+
+#endif
