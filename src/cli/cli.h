@@ -67,6 +67,9 @@ void cli_help(const struct cli_command *command);
 /* "gpumend: sentence" on stderr; returns status. */
 int cli_fail(enum cli_status status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Called by main() first: takes the signals, and keeps the words of the command line. */
+void cli_begin(char **argv);
+
 /* Gives back the signals as main() found them, for a program that is about to take this process. */
 void cli_restore_signals(void);
 
