@@ -24,30 +24,6 @@ static const char *number(struct apply_work *w, uint64_t n)
 
 /* ------------------------------------------------------------------ the log */
 
-/* A record that did not get onto the disk is cut off again, so that the next one can follow. */
-int apply_work_record(struct apply_work *w, const char *kind, const char *const *fields,
-                      struct gm_err *err)
-{
-    uint64_t chain = w->journal.chain;
-    struct str line = apply_journal_record(w->place->arena, &chain, kind, fields);
-    size_t at = w->journal.valid_bytes;
-    if (w->journal.torn && ftruncate(w->log, (off_t)at) < 0) {
-        return said(err, "the journal");
-    }
-    w->journal.torn = false;
-    ssize_t n = pwrite(w->log, line.s, line.n, (off_t)at);
-    if (n != (ssize_t)line.n || fdatasync(w->log) < 0) {
-        int rc = n >= 0 && n != (ssize_t)line.n
-                     ? gm_err_set(err, GM_ERR_LOOK, "the journal: no space left")
-                     : said(err, "the journal");
-        (void)!ftruncate(w->log, (off_t)at); // else it is seen as torn, which it is
-        return rc;
-    }
-    w->journal.chain = chain;
-    w->journal.valid_bytes += line.n;
-    return 0;
-}
-
 static int open_folder(int dir, const char *name)
 {
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
