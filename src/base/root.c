@@ -14,8 +14,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/snap.h"
-
 enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10, READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
 
 int root_open(struct root *r, const char *path, struct gm_err *err)
@@ -47,29 +45,6 @@ void root_keep_folder(struct root *r, struct root_folder *folder)
 {
     *folder = (struct root_folder){.fd = -1};
     r->folder = folder;
-}
-
-void root_record(struct root *r, struct snap *s)
-{
-    struct root *from = arena_alloc(s->arena, sizeof *from);
-    *from = *r;
-    from->folder = NULL; // it stays with `r`, which closes it
-    s->from = from;
-    r->snap = s;
-}
-
-void root_replay(struct root *r, struct snap *s, const char *path)
-{
-    *r = ROOT_EMPTY;
-    r->path = path;
-    r->is_host = strcmp(path, "/") == 0;
-    r->snap = s;
-    s->from = NULL;
-}
-
-bool root_is_here(const struct root *r)
-{
-    return r->is_host && (!r->snap || r->snap->from);
 }
 
 /* Opens inside the root by the kernel's own resolution. */
@@ -313,7 +288,7 @@ static int open_any(struct root *r, const char *path, int flags)
     return open_by_walk(r, path, flags);
 }
 
-static int stat_any(struct root *r, const char *path, bool follow, struct stat *ret)
+static int real_stat(struct root *r, const char *path, bool follow, struct stat *ret)
 {
     if (r->is_host) {
         tell(r, path);
@@ -327,22 +302,6 @@ static int stat_any(struct root *r, const char *path, bool follow, struct stat *
     int rc = fstat(fd, ret) ? -errno : 0;
     (void)close(fd);
     return rc;
-}
-
-int root_stat(struct root *r, const char *path, struct stat *ret)
-{
-    if (r->snap) {
-        return snap_stat(r->snap, path, true, ret);
-    }
-    return stat_any(r, path, true, ret);
-}
-
-int root_lstat(struct root *r, const char *path, struct stat *ret)
-{
-    if (r->snap) {
-        return snap_stat(r->snap, path, false, ret);
-    }
-    return stat_any(r, path, false, ret);
 }
 
 /* Opens what has just been seen to be a regular file. */
@@ -363,13 +322,10 @@ static int open_regular(struct root *r, const char *path, struct stat *ret_st)
     return fd;
 }
 
-int root_open_file(struct root *r, const char *path, struct stat *ret_st)
+static int real_open_file(struct root *r, const char *path, struct stat *ret_st)
 {
-    if (r->snap) {
-        return -ENOTSUP;
-    }
     struct stat st;
-    int rc = root_stat(r, path, &st);
+    int rc = real_stat(r, path, true, &st);
     if (rc < 0) {
         return rc;
     }
@@ -379,13 +335,11 @@ int root_open_file(struct root *r, const char *path, struct stat *ret_st)
     return S_ISREG(st.st_mode) ? open_regular(r, path, ret_st) : -ENOTSUP;
 }
 
-int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes, struct str *ret)
+static int real_read(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                     struct str *ret)
 {
-    if (r->snap) {
-        return snap_read(r->snap, a, path, max_bytes, ret);
-    }
     struct stat st;
-    int fd = root_open_file(r, path, &st);
+    int fd = real_open_file(r, path, &st);
     if (fd < 0) {
         return fd;
     }
@@ -425,14 +379,11 @@ int root_read(struct root *r, struct arena *a, const char *path, size_t max_byte
     return rc;
 }
 
-int root_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
-                   struct str *ret, bool *ret_all)
+static int real_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                          struct str *ret, bool *ret_all)
 {
-    if (r->snap) {
-        return snap_read_head(r->snap, a, path, max_bytes, ret, ret_all);
-    }
     struct stat st;
-    int fd = root_open_file(r, path, &st);
+    int fd = real_open_file(r, path, &st);
     if (fd < 0) {
         return fd;
     }
@@ -476,13 +427,11 @@ static int map_whole(int fd, const struct stat *st, const void **ret_data, size_
     return 0;
 }
 
-int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
-             struct stat *ret_st)
+static int real_map(struct root *r, const char *path, bool gpu_code, const void **ret_data,
+                    size_t *ret_size, struct stat *ret_st)
 {
-    if (r->snap) {
-        return snap_map(r->snap, path, SNAP_ALL, ret_data, ret_size, ret_st);
-    }
-    int fd = root_open_file(r, path, ret_st);
+    (void)gpu_code; // all of it costs no more
+    int fd = real_open_file(r, path, ret_st);
     if (fd < 0) {
         return fd;
     }
@@ -491,16 +440,9 @@ int root_map(struct root *r, const char *path, const void **ret_data, size_t *re
     return rc;
 }
 
-int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
-                      struct stat *ret_st)
+static int real_open_seen(struct root *r, const char *path)
 {
-    return r->snap ? snap_map(r->snap, path, SNAP_GPU_CODE, ret_data, ret_size, ret_st)
-                   : root_map(r, path, ret_data, ret_size, ret_st);
-}
-
-int root_open_seen(struct root *r, const char *path)
-{
-    return r->snap ? -ENOTSUP : open_any(r, path, READ_FLAGS);
+    return open_any(r, path, READ_FLAGS);
 }
 
 static int by_name(const void *x, const void *y)
@@ -508,12 +450,9 @@ static int by_name(const void *x, const void *y)
     return strcmp(*(char *const *)x, *(char *const *)y);
 }
 
-int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
-              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+static int real_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
+                     bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
 {
-    if (r->snap) {
-        return snap_list(r->snap, a, path, max_entries, keep, arg, ret);
-    }
     int fd = open_any(r, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (fd < 0) {
         return fd;
@@ -552,11 +491,8 @@ int root_list(struct root *r, struct arena *a, const char *path, size_t max_entr
     return 0;
 }
 
-int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
+static int real_readlink(struct root *r, struct arena *a, const char *path, char **ret)
 {
-    if (r->snap) {
-        return snap_readlink(r->snap, a, path, ret);
-    }
     char target[4096];
     ssize_t n;
     if (r->is_host) {
@@ -579,11 +515,8 @@ int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
     return 0;
 }
 
-int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
+static int real_realpath(struct root *r, struct arena *a, const char *path, char **ret)
 {
-    if (r->snap) {
-        return snap_realpath(r->snap, a, path, ret);
-    }
     tell(r, path);
     struct walker w = {.r = r, .a = a};
     int rc = walk(&w, path, true);
@@ -592,13 +525,10 @@ int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
     return rc;
 }
 
-int root_has_capabilities(struct root *r, const char *path)
+static int real_has_capabilities(struct root *r, const char *path)
 {
-    if (r->snap) {
-        return snap_has_capabilities(r->snap, path);
-    }
     struct stat st;
-    int fd = root_open_file(r, path, &st);
+    int fd = real_open_file(r, path, &st);
     if (fd < 0) {
         return fd;
     }
@@ -608,11 +538,8 @@ int root_has_capabilities(struct root *r, const char *path)
     return rc;
 }
 
-int root_access(struct root *r, const char *path, int mode)
+static int real_access(struct root *r, const char *path, int mode)
 {
-    if (r->snap) {
-        return snap_access(r->snap, path, mode);
-    }
     if (r->is_host) {
         tell(r, path);
         return faccessat(AT_FDCWD, path, mode, AT_EACCESS) ? -errno : 0;
@@ -626,4 +553,100 @@ int root_access(struct root *r, const char *path, int mode)
     int rc = faccessat(AT_FDCWD, self, mode, AT_EACCESS) ? -errno : 0;
     (void)close(fd);
     return rc;
+}
+
+/* ------------------------------------------------------------------ operations */
+
+static const struct root_operations real = {
+    .is_here = true,
+    .stat = real_stat,
+    .open_file = real_open_file,
+    .open_seen = real_open_seen,
+    .read = real_read,
+    .read_head = real_read_head,
+    .map = real_map,
+    .list = real_list,
+    .readlink = real_readlink,
+    .realpath = real_realpath,
+    .has_capabilities = real_has_capabilities,
+    .access = real_access,
+};
+
+static const struct root_operations *operations(const struct root *r)
+{
+    return r->operations ? r->operations : &real;
+}
+
+bool root_is_here(const struct root *r)
+{
+    return r->is_host && operations(r)->is_here;
+}
+
+int root_stat(struct root *r, const char *path, struct stat *ret)
+{
+    return operations(r)->stat(r, path, true, ret);
+}
+
+int root_lstat(struct root *r, const char *path, struct stat *ret)
+{
+    return operations(r)->stat(r, path, false, ret);
+}
+
+int root_open_file(struct root *r, const char *path, struct stat *ret_st)
+{
+    return operations(r)->open_file(r, path, ret_st);
+}
+
+int root_open_seen(struct root *r, const char *path)
+{
+    return operations(r)->open_seen(r, path);
+}
+
+int root_read(struct root *r, struct arena *a, const char *path, size_t max_bytes, struct str *ret)
+{
+    return operations(r)->read(r, a, path, max_bytes, ret);
+}
+
+int root_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                   struct str *ret, bool *ret_all)
+{
+    return operations(r)->read_head(r, a, path, max_bytes, ret, ret_all);
+}
+
+int root_map(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+             struct stat *ret_st)
+{
+    return operations(r)->map(r, path, false, ret_data, ret_size, ret_st);
+}
+
+int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, size_t *ret_size,
+                      struct stat *ret_st)
+{
+    return operations(r)->map(r, path, true, ret_data, ret_size, ret_st);
+}
+
+int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
+              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+{
+    return operations(r)->list(r, a, path, max_entries, keep, arg, ret);
+}
+
+int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)
+{
+    return operations(r)->readlink(r, a, path, ret);
+}
+
+int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
+{
+    return operations(r)->realpath(r, a, path, ret);
+}
+
+int root_has_capabilities(struct root *r, const char *path)
+{
+    return operations(r)->has_capabilities(r, path);
+}
+
+int root_access(struct root *r, const char *path, int mode)
+{
+    return operations(r)->access(r, path, mode);
 }

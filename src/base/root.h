@@ -29,11 +29,36 @@ struct root {
      * and wants to know later whether it still holds. */
     void (*on_look)(void *arg, const char *path);
     void *on_look_arg;
-    struct snap *snap; // what answers instead, or NULL (base/snap.h)
+    const struct root_operations *operations; // what answers; NULL: the file system itself
+    struct snap *snap;                        // for what answers out of a record, or NULL
     struct root_folder *folder; // see root_keep_folder(), or NULL
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})
+
+/*
+ * The questions of this header as a table, one for each way in which they are answered: by the file
+ * system (root.c), by one that records it, and out of a record (both snap.c).
+ */
+struct root_dir;
+struct root_operations {
+    bool is_here; // what is answered is so in the file system that gpumend runs in
+    int (*stat)(struct root *r, const char *path, bool follow, struct stat *ret);
+    int (*open_file)(struct root *r, const char *path, struct stat *ret_st);
+    int (*open_seen)(struct root *r, const char *path);
+    int (*read)(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                struct str *ret);
+    int (*read_head)(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                     struct str *ret, bool *ret_all);
+    int (*map)(struct root *r, const char *path, bool gpu_code, const void **ret_data,
+               size_t *ret_size, struct stat *ret_st);
+    int (*list)(struct root *r, struct arena *a, const char *path, size_t max_entries,
+                bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret);
+    int (*readlink)(struct root *r, struct arena *a, const char *path, char **ret);
+    int (*realpath)(struct root *r, struct arena *a, const char *path, char **ret);
+    int (*has_capabilities)(struct root *r, const char *path);
+    int (*access)(struct root *r, const char *path, int mode);
+};
 
 /* The folder that was asked about last. */
 struct root_folder {

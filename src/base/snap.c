@@ -291,8 +291,9 @@ static void give_stat(const struct snap_node *n, struct stat *ret)
                          .st_rdev = makedev(n->major, n->minor)};
 }
 
-int snap_stat(struct snap *s, const char *path, bool follow, struct stat *ret)
+static int snap_stat(struct root *root, const char *path, bool follow, struct stat *ret)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = walk(s, path, follow, &n);
     if (rc == 0) {
@@ -357,8 +358,10 @@ static void give_bytes(struct arena *a, struct str data, struct str *ret)
     *ret = (struct str){copy, data.n};
 }
 
-int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_bytes, struct str *ret)
+static int snap_read(struct root *root, struct arena *a, const char *path, size_t max_bytes,
+                     struct str *ret)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = open_node(s, path, &n);
     if (rc < 0) {
@@ -387,9 +390,10 @@ int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_byte
     return 0;
 }
 
-int snap_read_head(struct snap *s, struct arena *a, const char *path, size_t max_bytes,
-                   struct str *ret, bool *ret_all)
+static int snap_read_head(struct root *root, struct arena *a, const char *path, size_t max_bytes,
+                          struct str *ret, bool *ret_all)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = open_node(s, path, &n);
     if (rc < 0) {
@@ -477,9 +481,11 @@ static int map_node(struct snap *s, struct snap_node *n, enum snap_content what,
     return rc;
 }
 
-int snap_map(struct snap *s, const char *path, enum snap_content what, const void **ret_data, size_t *ret_size,
-             struct stat *ret_st)
+static int snap_map(struct root *root, const char *path, bool gpu_code, const void **ret_data,
+                    size_t *ret_size, struct stat *ret_st)
 {
+    struct snap *s = root->snap;
+    enum snap_content what = gpu_code ? SNAP_GPU_CODE : SNAP_ALL;
     struct snap_node *n;
     const void *data = NULL;
     int rc = open_node(s, path, &n);
@@ -516,9 +522,10 @@ static void record_list(struct snap *s, struct snap_node *n,
     }
 }
 
-int snap_list(struct snap *s, struct arena *a, const char *path, size_t max_entries,
-              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+static int snap_list(struct root *root, struct arena *a, const char *path, size_t max_entries,
+                     bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = walk(s, path, true, &n);
     if (rc < 0) {
@@ -552,8 +559,9 @@ int snap_list(struct snap *s, struct arena *a, const char *path, size_t max_entr
 
 /* ------------------------------------------------------------------ the rest */
 
-int snap_readlink(struct snap *s, struct arena *a, const char *path, char **ret)
+static int snap_readlink(struct root *root, struct arena *a, const char *path, char **ret)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = walk(s, path, false, &n);
     if (rc < 0) {
@@ -576,8 +584,9 @@ int snap_readlink(struct snap *s, struct arena *a, const char *path, char **ret)
     return n->link_rc;
 }
 
-int snap_realpath(struct snap *s, struct arena *a, const char *path, char **ret)
+static int snap_realpath(struct root *root, struct arena *a, const char *path, char **ret)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = walk(s, path, true, &n);
     if (rc == 0) {
@@ -586,8 +595,9 @@ int snap_realpath(struct snap *s, struct arena *a, const char *path, char **ret)
     return rc;
 }
 
-int snap_has_capabilities(struct snap *s, const char *path)
+static int snap_has_capabilities(struct root *root, const char *path)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = open_node(s, path, &n);
     if (rc < 0) {
@@ -600,8 +610,9 @@ int snap_has_capabilities(struct snap *s, const char *path)
                                            : n->capabilities;
 }
 
-int snap_access(struct snap *s, const char *path, int mode)
+static int snap_access(struct root *root, const char *path, int mode)
 {
+    struct snap *s = root->snap;
     struct snap_node *n;
     int rc = walk(s, path, true, &n);
     if (rc < 0) {
@@ -678,6 +689,49 @@ static int finish_node(struct snap *s, struct snap_node *n, struct gm_err *err)
     int rc = same ? read_pages(s, fd, n->pages) : -ESTALE;
     (void)close(fd); // nothing was written
     return rc < 0 ? gm_err_set(err, GM_ERR_LOOK, "%s was changed while it was read", n->path) : 0;
+}
+
+/* ------------------------------------------------------------------ the operations of a root */
+
+/* What is read through a descriptor cannot be seen. */
+static int snap_open_file(struct root *root, const char *path, struct stat *ret_st)
+{
+    (void)root, (void)path, (void)ret_st;
+    return -ENOTSUP;
+}
+
+static int snap_open_seen(struct root *root, const char *path)
+{
+    return snap_open_file(root, path, NULL);
+}
+
+#define SNAP_OPERATIONS                                                                            \
+    .stat = snap_stat, .open_file = snap_open_file, .open_seen = snap_open_seen,                   \
+    .read = snap_read, .read_head = snap_read_head, .map = snap_map, .list = snap_list,            \
+    .readlink = snap_readlink, .realpath = snap_realpath,                                          \
+    .has_capabilities = snap_has_capabilities, .access = snap_access
+
+static const struct root_operations recording = {.is_here = true, SNAP_OPERATIONS};
+static const struct root_operations replaying = {.is_here = false, SNAP_OPERATIONS};
+
+void root_record(struct root *r, struct snap *s)
+{
+    struct root *from = arena_alloc(s->arena, sizeof *from);
+    *from = *r;
+    from->folder = NULL; // it stays with `r`, which closes it
+    s->from = from;
+    r->snap = s;
+    r->operations = &recording;
+}
+
+void root_replay(struct root *r, struct snap *s, const char *path)
+{
+    *r = ROOT_EMPTY;
+    r->path = path;
+    r->is_host = strcmp(path, "/") == 0;
+    r->snap = s;
+    r->operations = &replaying;
+    s->from = NULL;
 }
 
 int snap_finish(struct snap *s, struct gm_err *err)

@@ -130,20 +130,4 @@ int snap_finish(struct snap *s, struct gm_err *err) GM_CHECK;
 /* After a replay: adds to `misses` the files of which pages were read that are not held. */
 void snap_note_pages(struct snap *s);
 
-/* The operations of base/root.h. */
-int snap_stat(struct snap *s, const char *path, bool follow, struct stat *ret) GM_CHECK;
-int snap_read(struct snap *s, struct arena *a, const char *path, size_t max_bytes,
-              struct str *ret) GM_CHECK;
-int snap_read_head(struct snap *s, struct arena *a, const char *path, size_t max_bytes,
-                   struct str *ret, bool *ret_all) GM_CHECK;
-int snap_map(struct snap *s, const char *path, enum snap_content what, const void **ret_data,
-             size_t *ret_size, struct stat *ret_st) GM_CHECK;
-struct root_dir;
-int snap_list(struct snap *s, struct arena *a, const char *path, size_t max_entries,
-              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret) GM_CHECK;
-int snap_readlink(struct snap *s, struct arena *a, const char *path, char **ret) GM_CHECK;
-int snap_realpath(struct snap *s, struct arena *a, const char *path, char **ret) GM_CHECK;
-int snap_has_capabilities(struct snap *s, const char *path) GM_CHECK;
-int snap_access(struct snap *s, const char *path, int mode) GM_CHECK;
-
 #endif
