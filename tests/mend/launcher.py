@@ -600,7 +600,7 @@ def uv_workspaces(w, seen):
         if whose is None:
             told = w.told("uv", "run", "-m", "app", cwd=project,
                           env={"PATH": "%s/tools/bin:/usr/bin:/bin" % w.top})
-            expect((told["changes"], len(told["remarks"])), ({}, 1), name)
+            expect(["is not known" in r for r in told["remarks"]], [True], name)
             continue
         python = above.python if whose else own.python
         seen(project, "uv", "run", "python", "-m", "app", python=python)
@@ -609,7 +609,7 @@ def uv_workspaces(w, seen):
         seen(w.top, "uv", "run", "-m", "app", python=python, UV_WORKING_DIR=str(project))
     alone = w.told("uv", "run", "-m", "app", cwd=w.top / "workspaces/members",
                    env={"PATH": "%s/tools/bin:/usr/bin:/bin" % w.top, "UV_ISOLATED": "1"})
-    expect((alone["changes"], ["UV_ISOLATED" in r for r in alone["remarks"]]), ({}, [True]), "UV_ISOLATED")
+    expect(["UV_ISOLATED" in r for r in alone["remarks"]], [True], "UV_ISOLATED")
 
 
 # Words before "python app.py"; an empty program of each name stands where it would.
