@@ -36,11 +36,6 @@ bool diag_shows_in(struct model *m, const struct diag_finding *f, const struct m
     return false;
 }
 
-const char *diag_shell_word(struct arena *a, const char *text)
-{
-    return str_shell_word(a, text);
-}
-
 /* ------------------------------------------------------------------ commands, read back */
 
 /* The text of $'...' as diag_quote() writes it, with octal numbers alone. Returns what comes after

@@ -105,6 +105,56 @@ bool diag_is_driver_library(struct diag *d, const char *name)
     return diag_is_driver_part(name);
 }
 
+bool diag_is_loaded(struct ldso_process *p, const char *name)
+{
+    for (size_t i = 0; i < p->requests.n; i++) {
+        const struct ldso_request *r = p->requests.items[i];
+        if (strcmp(r->name, name) == 0 &&
+            (r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED)) {
+            return true;
+        }
+    }
+    return ldso_find_object(p, name) != NULL;
+}
+
+/* A library is findable for the asker if a copy lies where the failed search went, or where the
+ * system's own are. */
+bool diag_is_findable(struct diag *d, const struct ldso_request *r, const char *name)
+{
+    struct model_library *list = NULL;
+    size_t n = model_libraries(d->m, name, &list);
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].usable && strcmp(list[i].name, name) == 0 &&
+            (strcmp(list[i].where, "system") == 0 ||
+             diag_searched(d, r, path_dir(d->a, list[i].path)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_failure *x)
+{
+    const struct ldso_request *r = x->request;
+    if (r->kind != LDSO_NEEDED || !r->caller) {
+        return NULL;
+    }
+    const struct elf_image *image = &r->caller->file->image;
+    for (size_t i = 0; i < image->n_needs; i++) {
+        const char *name = image->needs[i].name;
+        if (!strchr(name, '/') && !diag_is_driver_library(d, name) &&
+            !diag_is_loaded(x->process->ldso, name) && !diag_is_findable(d, r, name)) {
+            struct ldso_request *next = arena_alloc(d->a, sizeof *next);
+            *next = *r;
+            next->name = name;
+            next->glibc_says = arena_printf(d->a, "%s: cannot open shared object file: No such "
+                                                  "file or directory", name);
+            return next;
+        }
+    }
+    return NULL;
+}
+
 static void keep_unless_driver(struct diag *d, failure_list *out)
 {
     const struct diag_failure *last = out->n ? &out->items[out->n - 1] : NULL;
@@ -181,64 +231,32 @@ size_t diag_wishes(struct diag *d, const struct model_process *p, struct diag_fa
     return out.n;
 }
 
-/* ------------------------------------------------------------------ words */
-
-const char *diag_caller(const struct diag_failure *x)
+/* A wish that is not granted is one more failure where the wish is what is asked about. */
+bool diag_fails_likewise(struct diag *d, const struct model_process *p,
+                           const struct diag_failure *x)
 {
-    return x->request && x->request->caller ? x->request->caller->path
-           : x->defect                      ? x->defect->object->path
-                                            : x->process->ldso->main->path;
-}
-
-const char *diag_asker(struct diag *d, const struct diag_failure *x)
-{
-    const char *object = path_base(diag_caller(x));
-    const char *package = x->attempt ? x->attempt->package : NULL;
-    return package ? arena_printf(d->a, "%s (%s)", package, object) : object;
-}
-
-const char *diag_via(struct diag *d, enum ldso_via via, const struct ldso_object *via_object)
-{
-    switch (via) {
-    case LDSO_VIA_RPATH:
-    case LDSO_VIA_RUNPATH:
-        return arena_printf(d->a, "the %s of %s", via == LDSO_VIA_RPATH ? "RPATH" : "RUNPATH",
-                            via_object ? path_base(via_object->path) : "the program");
-    case LDSO_VIA_LIBRARY_PATH: return "LD_LIBRARY_PATH";
-    case LDSO_VIA_PRELOAD: return "LD_PRELOAD";
-    case LDSO_VIA_CACHE: return "ld.so.cache";
-    case LDSO_VIA_DEFAULT: return "the system folders";
-    case LDSO_VIA_PATH: return "its path";
-    case LDSO_VIA_LOADED: return "its name, it was loaded before";
-    case LDSO_VIA_NONE:
-    case LDSO_VIA_MAIN:
-    case LDSO_VIA_INTERP: break;
+    struct diag_failure *list = NULL;
+    for (int wishes = 0; wishes <= (x->wish ? 1 : 0); wishes++) {
+        size_t n = wishes ? diag_wishes(d, p, &list) : diag_failures(d, p, &list);
+        for (size_t i = 0; i < n; i++) {
+            if (strcmp(list[i].name, x->name) == 0) {
+                return true;
+            }
+        }
     }
-    return ldso_via_name(via);
+    return false;
 }
 
-void diag_source_evidence(struct diag *d, struct diag_finding *f, const struct model_attempt *at)
+const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x)
 {
-    switch (at->source) {
-    case MODEL_FROM_KB:
-        diag_evidence(d, f, "known from: knowledge base, row %s%s%s", at->row,
-                      at->feature ? ", for " : "", at->feature ? at->feature : "");
-        return;
-    case MODEL_FROM_NOTE:
-        diag_evidence(d, f, "known from: .note.dlopen of %s (%s%s%s)", path_base(at->caller->path),
-                      at->required ? "required" : "recommended", at->feature ? ", for " : "",
-                      at->feature ? at->feature : "");
-        return;
-    case MODEL_FROM_IMPORT:
-        diag_evidence(d, f, "known from: the extension module that is imported, %s%s%s",
-                      path_base(at->names[0]), at->feature ? ", for " : "",
-                      at->feature ? at->feature : "");
-        return;
-    case MODEL_FROM_MAPS:
-        diag_evidence(d, f, "known from: it is mapped in the process");
-        return;
-    case MODEL_FROM_GUESS: return;
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        if (p != x->process && p->ldso && p->group == x->process->group &&
+            !diag_fails_likewise(d, p, x)) {
+            return p;
+        }
     }
+    return NULL;
 }
 
 void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct diag_failure *x)
@@ -269,49 +287,5 @@ void diag_failure_evidence(struct diag *d, struct diag_finding *f, const struct 
     }
     if (x->attempt) {
         diag_source_evidence(d, f, x->attempt);
-    }
-}
-
-bool diag_searched(struct diag *d, const struct ldso_request *r, const char *dir)
-{
-    for (size_t i = 0; r && i < r->steps.n; i++) {
-        const char *path = r->steps.items[i].path;
-        if (path && strcmp(path_normal(d->a, model_absolute(d->m, path_dir(d->a, path))), dir) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ------------------------------------------------------------------ the rule */
-
-static void judge(struct diag *d, const struct diag_failure *x)
-{
-    static bool (*const rules[])(struct diag *, const struct diag_failure *) = {
-        diag_rule_order, diag_rule_bad_file, diag_rule_defect, diag_rule_not_found};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (rules[i](d, x)) {
-            return;
-        }
-    }
-}
-
-void diag_rule_failures(struct diag *d)
-{
-    for (size_t i = 0; i < d->m->processes.n; i++) {
-        const struct model_process *p = d->m->processes.items[i];
-        struct diag_failure *list = NULL;
-        size_t n = diag_failures(d, p, &list);
-        for (size_t k = 0; k < n; k++) {
-            judge(d, &list[k]);
-        }
-        n = diag_wishes(d, p, &list);
-        for (size_t k = 0; k < n; k++) {
-            judge(d, &list[k]);
-        }
-    }
-    for (size_t i = 0; i < d->pending.n; i++) {
-        const struct diag_pending *x = &d->pending.items[i];
-        diag_repair_missing(d, x->finding, &x->failure, x->elsewhere);
     }
 }

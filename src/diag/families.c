@@ -4,111 +4,23 @@
 #include "diag/internal.h"
 #include "model/family.h"
 
-struct member {
-    const struct ldso_object *object;
-    const char *version; // NULL: cannot be told
-    struct str stem;
-    bool sub;
-};
-
-typedef VEC(struct member) member_list;
-
-static member_list cudnn_members(struct diag *d, const struct ldso_process *p)
-{
-    member_list list = {0};
-    for (size_t i = 0; i < p->objects.n; i++) {
-        const struct ldso_object *o = p->objects.items[i];
-        const char *name = path_base(o->path);
-        if (starts_with(name, "libcudnn") && !starts_with(name, "libcudnn_frontend")) {
-            const char *path = model_absolute(d->m, o->path);
-            VEC_PUSH(d->a, &list,
-                     (struct member){o, model_object_version(d->m, o->file, path, KB_VERSION_CUDNN),
-                                     model_stem(name), starts_with(name, "libcudnn_")});
-        }
-    }
-    return list;
-}
-
-static bool differs(const struct member *m, const char *version)
-{
-    return m->version && strcmp(m->version, version) != 0;
-}
-
-/* The version that most sub-libraries have; NULL if none tells. */
-static const char *common_version(const member_list *list)
-{
-    const char *best = NULL;
-    size_t best_n = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        const struct member *m = &list->items[i];
-        size_t n = 0;
-        for (size_t k = 0; m->sub && m->version && k < list->n; k++) {
-            n += list->items[k].sub && list->items[k].version && !differs(&list->items[k], m->version);
-        }
-        if (n > best_n) {
-            best_n = n;
-            best = m->version;
-        }
-    }
-    return best;
-}
-
-/* A member with another version than the rest: a sub-library, or the main library. */
-static const struct member *odd_one(const member_list *list, const char *common, bool sub)
-{
-    for (size_t i = 0; common && i < list->n; i++) {
-        if (list->items[i].sub == sub && differs(&list->items[i], common)) {
-            return &list->items[i];
-        }
-    }
-    return NULL;
-}
-
-/* Two files of one sub-library in a process: the second was asked for by its full version. */
-static bool find_twice(const member_list *list, const struct member **ret_first,
-                       const struct member **ret_second)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        for (size_t k = i + 1; k < list->n; k++) {
-            const struct member *a = &list->items[i], *b = &list->items[k];
-            bool same = a->version && b->version && strcmp(a->version, b->version) == 0;
-            if (a->sub && b->sub && str_eq(a->stem, b->stem) && !same) {
-                *ret_first = a;
-                *ret_second = b;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p)
-{
-    const struct member *a = NULL, *b = NULL;
-    if (!p->ldso) {
-        return false;
-    }
-    member_list list = cudnn_members(d, p->ldso);
-    return find_twice(&list, &a, &b) || odd_one(&list, common_version(&list), true);
-}
-
 /* ------------------------------------------------------------------ findings */
 
-static const char *version_text(const struct member *m)
+static const char *version_text(const struct diag_cudnn_member *m)
 {
     return m->version ? m->version : "of unknown version";
 }
 
 /* The files, those of one folder and version together. */
-static void list_members(struct diag *d, struct diag_finding *f, const member_list *list)
+static void list_members(struct diag *d, struct diag_finding *f, const diag_cudnn_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        const struct member *m = &list->items[i];
+        const struct diag_cudnn_member *m = &list->items[i];
         const char *dir = path_normal(d->a, path_dir(d->a, m->object->path));
         const char *names = "";
         bool told = false;
         for (size_t k = 0; k < list->n && !told; k++) {
-            const struct member *x = &list->items[k];
+            const struct diag_cudnn_member *x = &list->items[k];
             bool same = strcmp(path_normal(d->a, path_dir(d->a, x->object->path)), dir) == 0 &&
                         strcmp(version_text(x), version_text(m)) == 0 &&
                         x->object->via == m->object->via;
@@ -142,8 +54,8 @@ static void repair_mixed(struct diag *d, struct diag_finding *f, const struct mo
                 "Keep one complete cuDNN release where the loader searches, and remove the others.");
 }
 
-static void add_finding(struct diag *d, const struct model_process *p, const member_list *list,
-                        const struct member *odd, enum diag_cause cause, const char *summary)
+static void add_finding(struct diag *d, const struct model_process *p, const diag_cudnn_list *list,
+                        const struct diag_cudnn_member *odd, enum diag_cause cause, const char *summary)
 {
     const char *path = odd->object->path;
     struct diag_finding *f = diag_add(d, cause, path, path_base(path), summary);
@@ -159,21 +71,21 @@ static void add_finding(struct diag *d, const struct model_process *p, const mem
 
 static void rule_cudnn(struct diag *d, const struct model_process *p)
 {
-    member_list list = cudnn_members(d, p->ldso);
-    const char *common = common_version(&list);
-    const struct member *first = NULL, *odd = NULL;
-    if (find_twice(&list, &first, &odd)) {
+    diag_cudnn_list list = diag_cudnn_members(d, p->ldso);
+    const char *common = diag_cudnn_version(&list);
+    const struct diag_cudnn_member *first = NULL, *odd = NULL;
+    if (diag_cudnn_twice(&list, &first, &odd)) {
         add_finding(d, p, &list, odd, DIAG_FULL_VERSION_SHADOW,
                     arena_printf(d->a, "%s (cuDNN %s) is loaded although %s (%s) is already "
                                        "loaded: cuDNN requests the name with the full version "
                                        "first.",
                                  odd->object->path, version_text(odd), first->object->path,
                                  version_text(first)));
-    } else if ((odd = odd_one(&list, common, true)) != NULL) {
+    } else if ((odd = diag_cudnn_odd(&list, common, true)) != NULL) {
         add_finding(d, p, &list, odd, DIAG_CUDNN_MIXED_VERSIONS,
                     arena_printf(d->a, "%s is cuDNN %s, the other sub-libraries are %s.",
                                  odd->object->path, odd->version, common));
-    } else if ((odd = odd_one(&list, common, false)) != NULL) {
+    } else if ((odd = diag_cudnn_odd(&list, common, false)) != NULL) {
         add_finding(d, p, &list, odd, DIAG_CUDNN_OLDER_SHIM,
                     arena_printf(d->a, "%s is of cuDNN %s, but its sub-libraries are of %s.", path_base(odd->object->path), odd->version, common));
     }

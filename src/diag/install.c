@@ -649,3 +649,20 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s.", x->name);
     }
 }
+
+const char *diag_prepend_command(struct diag *d, const char *folders)
+{
+    return diag_prepend_folders(d->m, folders);
+}
+
+const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < d->m->imports.n; i++) {
+        const struct kb_import *row = &d->m->imports.rows[i];
+        if (strcmp(row->package, dist->name_normal) == 0 &&
+            model_version_fits(d->a, row->versions, dist->version)) {
+            return row;
+        }
+    }
+    return NULL;
+}

@@ -33,6 +33,13 @@ struct diag {
 
 /* ---- findings (finding.c) */
 
+/* A finding with what tells it from others of its cause. */
+struct diag_keyed {
+    struct diag_finding finding; // first member: the report points at it
+    const char *key;
+    size_t order; // of discovery
+};
+
 /* A finding with this cause and culprit, new or merged with an earlier one of the same `key`. */
 struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char *key,
                               const char *culprit, const char *summary);
@@ -282,5 +289,29 @@ bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x);
 
 /* Whether cuDNN's libraries in the process come from different releases, in a way that fails. */
 bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p);
+
+/* ---- cudnn.c */
+
+struct diag_cudnn_member {
+    const struct ldso_object *object;
+    const char *version; // NULL: cannot be told
+    struct str stem;
+    bool sub;
+};
+
+typedef VEC(struct diag_cudnn_member) diag_cudnn_list;
+
+diag_cudnn_list diag_cudnn_members(struct diag *d, const struct ldso_process *p);
+const char *diag_cudnn_version(const diag_cudnn_list *list);
+const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, const char *common, bool sub);
+bool diag_cudnn_twice(const diag_cudnn_list *list, const struct diag_cudnn_member **ret_first,
+                       const struct diag_cudnn_member **ret_second);
+
+/* ---- failures.c */
+
+bool diag_is_loaded(struct ldso_process *p, const char *name);
+bool diag_is_findable(struct diag *d, const struct ldso_request *r, const char *name);
+bool diag_fails_likewise(struct diag *d, const struct model_process *p,
+                           const struct diag_failure *x);
 
 #endif

@@ -65,56 +65,6 @@ static bool is_spoilt(struct diag *d, const struct diag_failure *x)
 
 /* ------------------------------------------------------------------ what else is missing */
 
-static bool is_loaded(struct ldso_process *p, const char *name)
-{
-    for (size_t i = 0; i < p->requests.n; i++) {
-        const struct ldso_request *r = p->requests.items[i];
-        if (strcmp(r->name, name) == 0 &&
-            (r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED)) {
-            return true;
-        }
-    }
-    return ldso_find_object(p, name) != NULL;
-}
-
-/* A library is findable for the asker if a copy lies where the failed search went, or where the
- * system's own are. */
-static bool is_findable(struct diag *d, const struct ldso_request *r, const char *name)
-{
-    struct model_library *list = NULL;
-    size_t n = model_libraries(d->m, name, &list);
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].usable && strcmp(list[i].name, name) == 0 &&
-            (strcmp(list[i].where, "system") == 0 ||
-             diag_searched(d, r, path_dir(d->a, list[i].path)))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_failure *x)
-{
-    const struct ldso_request *r = x->request;
-    if (r->kind != LDSO_NEEDED || !r->caller) {
-        return NULL;
-    }
-    const struct elf_image *image = &r->caller->file->image;
-    for (size_t i = 0; i < image->n_needs; i++) {
-        const char *name = image->needs[i].name;
-        if (!strchr(name, '/') && !diag_is_driver_library(d, name) &&
-            !is_loaded(x->process->ldso, name) && !is_findable(d, r, name)) {
-            struct ldso_request *next = arena_alloc(d->a, sizeof *next);
-            *next = *r;
-            next->name = name;
-            next->glibc_says = arena_printf(d->a, "%s: cannot open shared object file: No such "
-                                                  "file or directory", name);
-            return next;
-        }
-    }
-    return NULL;
-}
-
 /* The loader stops at the first library that is missing. The asker's DT_NEEDED names the others:
  * those of which no copy is where the loader looks have the same cause. */
 static void other_needs(struct diag *d, struct diag_finding *f, const struct diag_failure *x,
@@ -127,8 +77,8 @@ static void other_needs(struct diag *d, struct diag_finding *f, const struct dia
     const struct elf_image *image = &r->caller->file->image;
     for (size_t i = 0; i < image->n_needs; i++) {
         const char *name = image->needs[i].name;
-        if (strchr(name, '/') || diag_is_driver_library(d, name) || is_loaded(x->process->ldso, name) ||
-            is_findable(d, r, name) || (find_places(d, name).exact != NULL) != installed) {
+        if (strchr(name, '/') || diag_is_driver_library(d, name) || diag_is_loaded(x->process->ldso, name) ||
+            diag_is_findable(d, r, name) || (find_places(d, name).exact != NULL) != installed) {
             continue;
         }
         diag_likewise(d, f, name);

@@ -33,29 +33,13 @@ const struct model_process *diag_first_of(struct diag *d, size_t group)
     return NULL;
 }
 
-/* A wish that is not granted is one more failure where the wish is what is asked about. */
-static bool fails_likewise(struct diag *d, const struct model_process *p,
-                           const struct diag_failure *x)
-{
-    struct diag_failure *list = NULL;
-    for (int wishes = 0; wishes <= (x->wish ? 1 : 0); wishes++) {
-        size_t n = wishes ? diag_wishes(d, p, &list) : diag_failures(d, p, &list);
-        for (size_t i = 0; i < n; i++) {
-            if (strcmp(list[i].name, x->name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 bool diag_group_works(struct diag *d, size_t group, const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         struct diag_failure *none = NULL;
         if (p->group == group &&
-            (!p->ldso || diag_failures(d, p, &none) || fails_likewise(d, p, x))) {
+            (!p->ldso || diag_failures(d, p, &none) || diag_fails_likewise(d, p, x))) {
             return false;
         }
     }
@@ -80,23 +64,11 @@ static bool fails_alone(struct diag *d, const struct diag_failure *x)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
-        if (model_n_imports(p) == 1 && fails_likewise(d, p, x)) {
+        if (model_n_imports(p) == 1 && diag_fails_likewise(d, p, x)) {
             return true;
         }
     }
     return false;
-}
-
-const struct model_process *diag_works_used_otherwise(struct diag *d, const struct diag_failure *x)
-{
-    for (size_t i = 0; i < d->m->processes.n; i++) {
-        const struct model_process *p = d->m->processes.items[i];
-        if (p != x->process && p->ldso && p->group == x->process->group &&
-            !fails_likewise(d, p, x)) {
-            return p;
-        }
-    }
-    return NULL;
 }
 
 static const struct model_process *named(struct diag *d, const char *script)

@@ -186,3 +186,9 @@ void diag_judge_processors(struct diag *d)
     note_why(d, why, &clauses, common);
     r->verdict = broken ? DIAG_BROKEN : ok ? DIAG_OK : DIAG_CANNOT_TELL;
 }
+
+void diag_run(struct model *m, struct diag_report *ret)
+{
+    diag_judge(m, ret);
+    diag_judge_processors(&(struct diag){.m = m, .a = m->arena, .report = ret});
+}

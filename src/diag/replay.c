@@ -1,13 +1,7 @@
 /* Other start environments, tried in the model, and the words of a shell that make them. */
 #include <string.h>
 
-#include "base/env.h"
 #include "diag/internal.h"
-
-const char *diag_getenv(const struct diag *d, const char *name)
-{
-    return env_value(d->m->config.env, d->m->config.n_env, name);
-}
 
 const struct model_process *diag_replay(struct diag *d, const struct model_process *p,
                                         const char *library_path)
@@ -34,25 +28,6 @@ const char *diag_path_without(struct diag *d, const char *dir)
         }
     }
     return out;
-}
-
-/* ------------------------------------------------------------------ shell */
-
-const char *diag_quote(struct diag *d, const char *text)
-{
-    return str_shell_word(d->a, text);
-}
-
-const char *diag_path_command(struct diag *d, const char *library_path)
-{
-    return *library_path
-               ? arena_printf(d->a, "export LD_LIBRARY_PATH=%s", diag_quote(d, library_path))
-               : "unset LD_LIBRARY_PATH";
-}
-
-const char *diag_prepend_command(struct diag *d, const char *folders)
-{
-    return diag_prepend_folders(d->m, folders);
 }
 
 /* ------------------------------------------------------------------ a folder too many */

@@ -100,18 +100,6 @@ static bool is_there(struct diag *d, const char *package)
     return module.kind != PY_MODULE_NONE;
 }
 
-const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist)
-{
-    for (size_t i = 0; i < d->m->imports.n; i++) {
-        const struct kb_import *row = &d->m->imports.rows[i];
-        if (strcmp(row->package, dist->name_normal) == 0 &&
-            model_version_fits(d->a, row->versions, dist->version)) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
 void diag_seen_where_imported(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {

@@ -133,7 +133,7 @@ static int start_words(struct launch_start *s, const launch_words *w)
     if (!w->n) {
         return launch_start_unseen(s, NULL);
     }
-    int rc = launch_start_words(s, w);
+    int rc = s->readers->words(s, w);
     return rc < 0 ? launch_start_unseen(
                         s, arena_printf(s->a, "%s, which it starts, is not found", w->items[0]))
                   : rc;
@@ -537,7 +537,7 @@ static int start_first_python(struct launch_start *s, const char *name, const gi
         }
         s->out = &out;
         unsigned hops = s->hops;
-        int rc = launch_start_words(s, w);
+        int rc = s->readers->words(s, w);
         s->out = kept;
         s->hops = hops;
         if (rc == 0 && out.kind == LAUNCH_PYTHON) {
@@ -566,7 +566,7 @@ static int start_shell(struct launch_start *s, const char *name, const given_lis
                        launch_words *w)
 {
     (void)given;
-    return launch_start_shell(s, name, w);
+    return s->readers->shell(s, name, w);
 }
 
 static int start_own_environment(struct launch_start *s, const char *name, const given_list *given,

@@ -436,7 +436,7 @@ static void start_program(struct shell *h, const launch_words *w, bool replaced)
     for (size_t i = 0; i < s->sets.n; i++) {
         VEC_PUSH(s->a, &inner.sets, s->sets.items[i]);
     }
-    int rc = launch_start_words(&inner, w);
+    int rc = inner.readers->words(&inner, w);
     s->commands = inner.commands;
     if (rc == 0 && out.kind == LAUNCH_PYTHON) {
         note_python(h, &out);
@@ -556,7 +556,7 @@ static void activate(struct shell *h, const launch_words *w)
         VEC_PUSH(h->s->a, &words, run[i]);
     }
     h->s->out = &out;
-    (void)launch_start_launcher(h->s, w->items[0], &words, &rc); // a conda: that is its row
+    (void)h->s->readers->launcher(h->s, w->items[0], &words, &rc); // a conda: that is its row
     h->s->out = kept;
     h->unseen = out.unseen && !h->unseen ? out.unseen : h->unseen;
 }

@@ -24,7 +24,16 @@ typedef VEC(const char *) launch_words;
 /* A word of a script that is known only by running it; compared by its address. */
 extern const char launch_unknown[];
 
+/* A launcher, a shell and a command lead to one another without end, so each is read by these. */
+struct launch_start;
+struct launch_readers {
+    int (*words)(struct launch_start *s, const launch_words *w);
+    bool (*launcher)(struct launch_start *s, const char *name, const launch_words *w, int *ret);
+    int (*shell)(struct launch_start *s, const char *name, const launch_words *w);
+};
+
 struct launch_start {
+    const struct launch_readers *readers;
     struct root *root;
     struct arena *a;
     const struct launch_command *command;
@@ -46,6 +55,13 @@ int launch_start_words(struct launch_start *s, const launch_words *w);
 /* What a file starts with these words behind it; by_script: it is the interpreter of a script. */
 int launch_start_file(struct launch_start *s, const char *path, const launch_words *w,
                       bool by_script);
+
+/* 0 if execve() would try the file, else -EACCES or what stat() says. */
+int launch_start_may_execute(const struct launch_start *s, const char *path);
+
+/* The first of the folders in `search` that holds `name` and lets it be executed; or a negative errno. */
+int launch_start_find_in(const struct launch_start *s, const char *search, const char *name,
+                         const char **ret);
 
 /* As execvp(3): a name with a slash is a path; otherwise the first of PATH that may be executed. */
 int launch_start_find(struct launch_start *s, const char *name, const char **ret);

@@ -625,3 +625,29 @@ struct ldso_found ldso_search(struct ldso_process *p, struct ldso_request *r, bo
         .errstring = text,
         .says = ldso_error_text(p, r->name, text, s.other_class ? 0 : p->ld_errno)};
 }
+
+/* What is really wrong, where the loader's own text hides it. */
+void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r)
+{
+    for (size_t i = 0; i < r->steps.n; i++) {
+        struct ldso_step *s = &r->steps.items[i];
+        if (s->path && s->result == LDSO_ABSENT && !s->detail &&
+            ldso_entry_is_link(p->store, ldso_store_get(p->store, ldso_absolute(p, s->path)))) {
+            char *target = NULL;
+            s->result = LDSO_DANGLING;
+            if (root_readlink(p->store->root, p->arena, ldso_absolute(p, s->path), &target) == 0) {
+                s->detail = arena_printf(p->arena, "a link to %s, which does not exist", target);
+            }
+        }
+        bool hidden = s->result == LDSO_DENIED || s->result == LDSO_WRONG_MACHINE ||
+                      s->result == LDSO_DANGLING || s->result == LDSO_UNREADABLE ||
+                      s->result == LDSO_WRONG_CLASS || s->fatal;
+        if (hidden && !r->really) {
+            r->really = arena_printf(p->arena, "%s: %s", s->path,
+                                     s->detail ? s->detail
+                                     : s->result == LDSO_DENIED
+                                         ? "permission denied"
+                                         : ldso_result_name(s->result));
+        }
+    }
+}

@@ -193,6 +193,7 @@ void model_add_default_scripts(struct model *m, const char *const *imports, size
 struct model_process *model_add_file(struct model *m);
 
 /* What model_add_file() does, into a process that is not appended. */
+void model_run_script(struct model *m, struct model_process *out, const struct ldso_config *config);
 void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config);
 
 /* The module of the n-th package (by kb/imports) of which the process has loaded a file already; NULL:

@@ -54,15 +54,6 @@ static bool is_import(const char *line)
     return starts_with(line, "import ");
 }
 
-size_t model_n_imports(const struct model_process *p)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_script; i++) {
-        n += is_import(p->script[i]);
-    }
-    return n;
-}
-
 const char *model_import(const struct model_process *p, size_t i)
 {
     const char *found = NULL;

@@ -1,5 +1,7 @@
 #include "model/replay.h"
 
+#include "model/orders.h"
+
 struct model_process *model_try(struct model *m, const struct model_process *p,
                                 const char *const *env, size_t n_env)
 {
@@ -39,4 +41,23 @@ bool model_replay(const struct model *m, const struct model_change *change, cons
         }
     }
     return true;
+}
+
+struct model_process *model_again(struct model *m, const struct model_process *p)
+{
+    if (m->pid || !p->ldso) {
+        return NULL;
+    }
+    struct model_process *out = model_new_process(m, (const char *const *)p->script, p->n_script);
+    out->again_of = p;
+    out->group = p->group;
+    out->order = p->order;
+    out->n_order = p->n_order;
+    out->part_of = p->part_of;
+    if (m->env) {
+        model_run_script(m, out, &m->config);
+    } else {
+        model_run_file(m, out, &m->config);
+    }
+    return out->ldso ? out : NULL;
 }

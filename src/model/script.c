@@ -1248,7 +1248,7 @@ static void push_mark(struct run *r)
                                  .spread = p->global.n + p->defects.n});
 }
 
-static void run_script(struct model *m, struct model_process *out, const struct ldso_config *config)
+void model_run_script(struct model *m, struct model_process *out, const struct ldso_config *config)
 {
     struct gm_err err;
     struct run r = {.m = m, .out = out};
@@ -1395,7 +1395,7 @@ struct model_process *model_new_process(struct model *m, const char *const *scri
 void model_add_process(struct model *m, struct model_process *out)
 {
     VEC_PUSH(m->arena, &m->processes, out);
-    run_script(m, out, &m->config);
+    model_run_script(m, out, &m->config);
 }
 
 struct model_process *model_add_script(struct model *m, const char *const *script, size_t n)
@@ -1406,21 +1406,16 @@ struct model_process *model_add_script(struct model *m, const char *const *scrip
     return out;
 }
 
-struct model_process *model_again(struct model *m, const struct model_process *p)
+static bool is_import(const char *line)
 {
-    if (m->pid || !p->ldso) {
-        return NULL;
+    return starts_with(line, "import ");
+}
+
+size_t model_n_imports(const struct model_process *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_script; i++) {
+        n += is_import(p->script[i]);
     }
-    struct model_process *out = model_new_process(m, (const char *const *)p->script, p->n_script);
-    out->again_of = p;
-    out->group = p->group;
-    out->order = p->order;
-    out->n_order = p->n_order;
-    out->part_of = p->part_of;
-    if (m->env) {
-        run_script(m, out, &m->config);
-    } else {
-        model_run_file(m, out, &m->config);
-    }
-    return out->ldso ? out : NULL;
+    return n;
 }

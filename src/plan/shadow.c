@@ -89,3 +89,47 @@ void plan_shadow_steps(struct plan_work *x, const plan_links *links, struct plan
                  .command = arena_printf(x->a, "export LD_LIBRARY_PATH=%s"
                                                "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", folder)});
 }
+
+/* Whether the link is of the same name as what it leads to, so that ln can name it. */
+static bool keeps_name(const struct plan_link *l)
+{
+    return strcmp(path_base(l->path), path_base(l->target)) == 0;
+}
+
+static bool is_same_folder(struct plan_work *x, const struct plan_link *a,
+                           const struct plan_link *b)
+{
+    return strcmp(path_dir(x->a, a->path), path_dir(x->a, b->path)) == 0;
+}
+
+/* One line for the links of a folder, at the place of the first of them. */
+static const char *folder_command(struct plan_work *x, const plan_links *links, size_t first)
+{
+    const struct plan_link *l = &links->items[first];
+    const char *out = "ln -s";
+    for (size_t i = 0; i < links->n; i++) {
+        const struct plan_link *o = &links->items[i];
+        if (keeps_name(o) && is_same_folder(x, o, l)) {
+            if (i < first) {
+                return "";
+            }
+            out = arena_printf(x->a, "%s %s", out, diag_shell_word(x->a, o->target));
+        }
+    }
+    return arena_printf(x->a, "%s %s", out,
+                        diag_shell_word(x->a, arena_printf(x->a, "%s/", path_dir(x->a, l->path))));
+}
+
+const char *plan_link_command(struct plan_work *x, const plan_links *links)
+{
+    const char *out = "";
+    for (size_t i = 0; i < links->n; i++) {
+        const struct plan_link *l = &links->items[i];
+        const char *line = keeps_name(l) ? folder_command(x, links, i)
+                                         : arena_printf(x->a, "ln -s %s %s",
+                                                        diag_shell_word(x->a, l->target),
+                                                        diag_shell_word(x->a, l->path));
+        out = *line ? arena_printf(x->a, "%s%s%s", out, *out ? "\n" : "", line) : out;
+    }
+    return out;
+}

@@ -1,0 +1,33 @@
+/* Each failure by the rule for its kind. */
+#include "diag/internal.h"
+
+static void judge(struct diag *d, const struct diag_failure *x)
+{
+    static bool (*const rules[])(struct diag *, const struct diag_failure *) = {
+        diag_rule_order, diag_rule_bad_file, diag_rule_defect, diag_rule_not_found};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i](d, x)) {
+            return;
+        }
+    }
+}
+
+void diag_rule_failures(struct diag *d)
+{
+    for (size_t i = 0; i < d->m->processes.n; i++) {
+        const struct model_process *p = d->m->processes.items[i];
+        struct diag_failure *list = NULL;
+        size_t n = diag_failures(d, p, &list);
+        for (size_t k = 0; k < n; k++) {
+            judge(d, &list[k]);
+        }
+        n = diag_wishes(d, p, &list);
+        for (size_t k = 0; k < n; k++) {
+            judge(d, &list[k]);
+        }
+    }
+    for (size_t i = 0; i < d->pending.n; i++) {
+        const struct diag_pending *x = &d->pending.items[i];
+        diag_repair_missing(d, x->finding, &x->failure, x->elsewhere);
+    }
+}
