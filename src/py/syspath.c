@@ -95,7 +95,7 @@ static bool add_pth_line(struct builder *b, const char *site, const char *file, 
     char *dir = path_normal(a, path[0] == '/' ? path : path_join(a, site, path));
     struct stat st;
     if (root_stat(b->env->root, dir, &st) < 0) {
-        py_note(b->env, "%s names %s, which is not there", file, dir);
+        py_note(b->env, "%s names %s, which does not exist", file, dir);
         return true;
     }
     return add(b, dir, PY_PATH_PTH, file);

@@ -388,7 +388,7 @@ static void test_refused(void **state)
         {"/bin/text", "neither an ELF file nor a script", GM_ERR_FORMAT},
         {"/bin/empty", "neither an ELF file nor a script", GM_ERR_FORMAT},
         {"/bin/fifo", "not a regular file", GM_ERR_LOOK},
-        {"/empty", "no Python environment", GM_ERR_LOOK},
+        {"/empty", "not a Python environment", GM_ERR_LOOK},
         {"/absent", "No such file", GM_ERR_LOOK},
         {"/loop", "Too many levels", GM_ERR_LOOK},
         {NULL, "PATH is empty", GM_ERR_LOOK},
