@@ -4,10 +4,11 @@
 Reads every #include "..." line under src/. A quoted include names a file below src/ or include/;
 its first folder is the room. Also: every folder under src/ is a room of the list, headers have
 include guards after their path, no file of the rooms below cli calls exit() or prints to
-stdout, and inject/README.md names the system calls of the code that lives inside other processes.
+stdout, inject/README.md names the system calls of the code that lives inside other processes.
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,6 +61,32 @@ def injected_faults():
                    ("not in the table" if name in used else "in the table and is not called"))
 
 
+def symbol_cycles(build):
+    """Files that use one another's symbols, by nm over the objects of a build: sorted groups."""
+    defined, used = {}, {}
+    objects = [*build.glob("src/*.a.p/*.o"), *build.glob("gpumend.p/*.o")]
+    for path in objects:
+        name = path.name.removesuffix(".o")
+        rows = [row.split() for row in subprocess.run(
+            ["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()]
+        used[name] = {row[1] for row in rows if row[0] == "U"}
+        defined.update({row[2]: name for row in rows if len(row) == 3 and row[1] in "TDRB"})
+    graph = {name: {defined[s] for s in symbols if defined.get(s, name) != name}
+             for name, symbols in used.items()}
+
+    def reached(start):
+        seen, left = set(), [start]
+        while left:
+            for other in graph.get(left.pop(), set()) - seen:
+                seen.add(other)
+                left.append(other)
+        return seen
+
+    reach = {name: reached(name) for name in graph}
+    return len(objects), {tuple(sorted(o for o in reach[n] if n in reach[o]))
+                          for n in graph if n in reach[n]}
+
+
 def main():
     failed = passed = 0
     files = sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h"))
@@ -80,6 +107,14 @@ def main():
         print("FAIL " + fault)
     failed += bool(faults)
     passed += not faults
+    if len(sys.argv) > 1:
+        n_objects, cycles = symbol_cycles(Path(sys.argv[1]).resolve().parent)
+        for cycle in sorted(cycles):
+            print("FAIL files use one another's symbols: " + ", ".join(cycle))
+        if not n_objects:
+            print("FAIL no objects of the build were found")
+        failed += len(cycles) + (not n_objects)
+        passed += not cycles and n_objects > 0
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
