@@ -23,15 +23,13 @@
  *              SIGBUS goes to the handler that was set before. Handler and mask are as before when
  *              the call returns. A program must not set a handler of SIGBUS in another thread
  *              meanwhile.
- *   no memory  Without memory a call returns GM_MEMORY or could not tell, and leaves nothing behind.
- *              One gap: jansson 2.14 does not look whether its buffer for a token could grow.
- *   output     Nothing is printed, no variable is set, the process is never ended. errno is as
- *              before. Only gm_preload() changes the process: it loads libraries.
- *   looking    Files are read; nothing that is looked at is executed, no socket is opened, nothing
- *              is written.
- *   versions   A caller built against an older header runs with a newer library of the same soname:
- *              structs that the caller fills begin with their size. What a newer caller adds must be
- *              zeros (GM_UNSUPPORTED).
+ *   no memory  Without memory a call returns GM_MEMORY or could not tell, and leaves nothing
+ * behind. One gap: jansson 2.14 does not look whether its buffer for a token could grow. output
+ * Nothing is printed, no variable is set, the process is never ended. errno is as before. Only
+ * gm_preload() changes the process: it loads libraries. looking    Files are read; nothing that is
+ * looked at is executed, no socket is opened, nothing is written. versions   A caller built against
+ * an older header runs with a newer library of the same soname: structs that the caller fills begin
+ * with their size. What a newer caller adds must be zeros (GM_UNSUPPORTED).
  */
 #ifndef GPUMEND_H
 #define GPUMEND_H
@@ -82,11 +80,11 @@ GM_PUBLIC const char *gm_error(const gm_context *gm);
  * of the defaults. */
 struct gm_target {
     size_t size;
-    const char *path;    /* Python environment, interpreter, program or library; NULL: the active
-                            environment of the start environment (VIRTUAL_ENV, CONDA_PREFIX, PATH) */
-    const char *root;    /* the file system to look at, absolute; NULL: "/" */
-    const char *imports; /* "torch,ctranslate2": only these, in this order; NULL: every order */
-    const char *kb;      /* folder whose files replace the built-in knowledge base */
+    const char *path;       /* Python environment, interpreter, program or library; NULL: the active
+                               environment of the start environment (VIRTUAL_ENV, CONDA_PREFIX, PATH) */
+    const char *root;       /* the file system to look at, absolute; NULL: "/" */
+    const char *imports;    /* "torch,ctranslate2": only these, in this order; NULL: every order */
+    const char *kb;         /* folder whose files replace the built-in knowledge base */
     const char *const *env; /* the start environment, "NAME=VALUE", ended by NULL; NULL: this
                                process's own */
     const char *cwd;        /* the program's working directory; NULL: this process's own */
@@ -165,10 +163,10 @@ struct gm_wish {
 };
 
 struct gm_choice {
-    const char *device;   /* "cuda", "rocm", "cpu"; NULL: nothing works, and reason says why */
-    int index;            /* as the runtime counts; -1 for the CPU */
-    const char *name;     /* "NVIDIA GeForce RTX 3060" */
-    const char *argument; /* the device in the words of the application: "cuda:0" */
+    const char *device;       /* "cuda", "rocm", "cpu"; NULL: nothing works, and reason says why */
+    int index;                /* as the runtime counts; -1 for the CPU */
+    const char *name;         /* "NVIDIA GeForce RTX 3060" */
+    const char *argument;     /* the device in the words of the application: "cuda:0" */
     const char *compute_type; /* "float16", ... */
     unsigned threads;
     int fallback;       /* nonzero: the CPU, though a GPU would be preferred */
@@ -176,7 +174,7 @@ struct gm_choice {
     const char *reason; /* one sentence */
     const char *step;   /* what would give the GPU back, or NULL */
     uint64_t required_bytes, available_bytes; /* 0: not known */
-    const char *const *exports; /* "NAME=VALUE" that should be set before the start */
+    const char *const *exports;               /* "NAME=VALUE" that should be set before the start */
     size_t n_exports;
 };
 
@@ -187,8 +185,8 @@ GM_PUBLIC int gm_choose(gm_context *gm, const struct gm_target *target, const st
 /* ------------------------------------------------------------------ plan */
 
 struct gm_step {
-    const char *kind; /* "env", "preload", "shadow", "link", "hook", "elf", "packages", "text" */
-    const char *text; /* one sentence */
+    const char *kind;    /* "env", "preload", "shadow", "link", "hook", "elf", "packages", "text" */
+    const char *text;    /* one sentence */
     const char *command; /* can be pasted, or NULL */
     const char *name, *value; /* of a variable; value NULL: taken away */
     const char *const *paths; /* libraries to load, in this order */
@@ -207,7 +205,7 @@ struct gm_way {
 struct gm_plan {
     const struct gm_way *ways;
     size_t n_ways;
-    size_t n_left;            /* errors that no way mends */
+    size_t n_left;             /* errors that no way mends */
     const char *const *cannot; /* why something does not work here, one sentence each */
     size_t n_cannot;
 };
@@ -234,8 +232,8 @@ struct gm_library {
 struct gm_preloaded {
     const struct gm_library *libraries; /* in the order of the plan */
     size_t n_libraries;
-    size_t n_findings;      /* errors that gm_check() finds for the target */
-    size_t n_left;          /* those that loading cannot mend in a running process */
+    size_t n_findings;       /* errors that gm_check() finds for the target */
+    size_t n_left;           /* those that loading cannot mend in a running process */
     const char *const *left; /* why, one sentence each: what must be set before the start */
     size_t n_left_texts;
 };
@@ -275,20 +273,20 @@ struct gm_line {
 };
 
 struct gm_text_repair {
-    const char *platform; /* that it is for: "any", "linux", "windows", "wsl", "container", "jetson",
-                             "macos" */
+    const char *platform; /* that it is for: "any", "linux", "windows", "wsl", "container",
+                             "jetson", "macos" */
     const char *text;
     const char *command; /* can be pasted into a shell, or NULL */
 };
 
 struct gm_explained {
-    const char *cause;       /* as gm_explain() takes it; NULL: no problem of the GPU runtime, or the
-                                text does not tell */
-    const char *cause_class; /* "not-gpu-runtime": no problem of the GPU runtime; NULL: the text does
-                                not tell */
+    const char *cause; /* as gm_explain() takes it; NULL: no problem of the GPU runtime, or the
+                          text does not tell */
+    const char *cause_class; /* "not-gpu-runtime": no problem of the GPU runtime; NULL: the text
+                                does not tell */
     const char *culprit;
     enum gm_confidence confidence;
-    const char *summary; /* one paragraph; never NULL after a success */
+    const char *summary;            /* one paragraph; never NULL after a success */
     const struct gm_line *evidence; /* the lines that decided it */
     size_t n_evidence;
     const struct gm_text_repair *repairs;
@@ -298,11 +296,13 @@ struct gm_explained {
 };
 
 /*
- * Which cause the text shows that a program printed when it failed: what `gpumend explain LOG` says.
- * The text is n bytes of any encoding that the command reads, and need not end with NUL. Nothing of
- * this machine is looked at. The first call of a context takes longer, as it loads the signatures.
+ * Which cause the text shows that a program printed when it failed: what `gpumend explain LOG`
+ * says. The text is n bytes of any encoding that the command reads, and need not end with NUL.
+ * Nothing of this machine is looked at. The first call of a context takes longer, as it loads the
+ * signatures.
  */
-GM_PUBLIC int gm_explain_text(gm_context *gm, const void *bytes, size_t n, struct gm_explained *ret);
+GM_PUBLIC int gm_explain_text(gm_context *gm, const void *bytes, size_t n,
+                              struct gm_explained *ret);
 
 #ifdef __cplusplus
 }

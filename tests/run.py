@@ -58,6 +58,7 @@ SUITES = [
           "CC=clang tests/meson-suite {build}-clang --werror"),
     Suite("test-long", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py {exe}"),
+    Suite("test", "format", 120, "{py} tests/format.py"),
     Suite("test", "kb-data", 60, "{py} tests/kb-check.py"),
     Suite("test", "kb-queries", 120, "{py} tests/kb/run.py {exe}"),
     Suite("test", "kb-failures", 120, "{py} tests/kb/failures.py {exe}"),

@@ -106,7 +106,8 @@ int api_take(struct gm_context *gm, void *ret, size_t size, const void *given)
         memcpy(&known, given, sizeof known);
     }
     if (known < size || known > STRUCT_BYTES_MAX) {
-        return gm_err_set(&gm->err, GM_ERR_USAGE, "the size of a struct is %zu, not %zu", known, size);
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "the size of a struct is %zu, not %zu", known,
+                          size);
     }
     for (size_t i = size; i < known; i++) {
         if (bytes[i]) {
@@ -171,7 +172,8 @@ int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_ope
         .only_open = only_open,
     };
     if (o.cwd[0] != '/') {
-        return gm_err_set(&gm->err, GM_ERR_USAGE, "the working directory %s is not absolute", o.cwd);
+        return gm_err_set(&gm->err, GM_ERR_USAGE, "the working directory %s is not absolute",
+                          o.cwd);
     }
     gm->target_open = true; // closing accepts a target whose opening failed
     return model_target_open(&gm->target, &gm->work, &o, &gm->err);

@@ -1,10 +1,11 @@
 /*
  * Files that become shorter while a call reads them.
  *
- * The rooms map files. A page that is no longer in its file raises SIGBUS, which would end the host. For
- * the time of a call a handler of ours stands before the host's: it puts a page of zeros where the
- * file was cut off, and the call then fails, as what was found out may be wrong. Any other SIGBUS goes
- * to the host's handler. When the last call of the process ends, the host's handler is put back.
+ * The rooms map files. A page that is no longer in its file raises SIGBUS, which would end the
+ * host. For the time of a call a handler of ours stands before the host's: it puts a page of zeros
+ * where the file was cut off, and the call then fails, as what was found out may be wrong. Any
+ * other SIGBUS goes to the host's handler. When the last call of the process ends, the host's
+ * handler is put back.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,8 +22,8 @@ enum { CALLS_MAX = 256 };
 
 /* Without thread-local variables: the first use of one may allocate memory, in a handler. */
 static struct {
-    _Atomic pid_t lock;  // process whose thread holds it; 0: none
-    pid_t process;       // whose calls these are: a child by fork() has none of its parent's
+    _Atomic pid_t lock; // process whose thread holds it; 0: none
+    pid_t process;      // whose calls these are: a child by fork() has none of its parent's
     unsigned calls;
     uintptr_t page_bytes;
     struct sigaction former;
@@ -70,7 +71,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
     int saved = errno, slot = slot_of(this_thread());
     uintptr_t page = (uintptr_t)info->si_addr / state.page_bytes * state.page_bytes;
     if (slot >= 0 && info->si_code == BUS_ADRERR &&
-        mmap((void *)page, state.page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, // NOLINT
+        mmap((void *)page, state.page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+             -1, // NOLINT
              0) != MAP_FAILED) {
         atomic_store(&state.slots[slot].cut, true);
     } else {

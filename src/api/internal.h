@@ -19,7 +19,7 @@ struct gm_context {
     struct model_target target;
     bool target_open;
     jmp_buf out_of_memory; // where an arena without memory returns to, during a call
-    sigset_t mask; // of the calling thread, before the call
+    sigset_t mask;         // of the calling thread, before the call
     struct gm_err err;
     struct root log_root; // these three: once a text was explained
     struct kb log_kb;
@@ -53,8 +53,8 @@ int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_ope
 const char *api_text(struct gm_context *gm, const char *text); // NULL stays NULL
 const char *const *api_texts(struct gm_context *gm, const char *const *items, size_t n);
 
-/* Copies the struct of a question; NULL is all zeros. A caller of a newer header may say more than we
- * know, as long as that is zeros. */
+/* Copies the struct of a question; NULL is all zeros. A caller of a newer header may say more than
+ * we know, as long as that is zeros. */
 int api_take(struct gm_context *gm, void *ret, size_t size, const void *given) GM_CHECK;
 
 #endif

@@ -85,8 +85,10 @@ static int load_all(struct gm_context *gm, const struct plan_way *way, struct gm
         for (size_t k = 0; s->kind == PLAN_PRELOAD && k < s->n_paths; k++) {
             const struct ldso_entry *e = ldso_store_get(gm->target.model.store, s->paths[k]);
             const char *soname = e->file ? e->file->image.soname : NULL;
-            VEC_PUSH(&gm->work, &all, (struct resident){.gm = gm, .path = api_text(gm, s->paths[k]),
-                                                        .soname = api_text(gm, soname)});
+            VEC_PUSH(&gm->work, &all,
+                     (struct resident){.gm = gm,
+                                       .path = api_text(gm, s->paths[k]),
+                                       .soname = api_text(gm, soname)});
         }
     }
     struct gm_library *list = arena_array(&gm->results, all.n + 1, sizeof *list);

@@ -181,8 +181,7 @@ struct choose {
     const struct gm_wish *wish;
 };
 
-static int take_wish(struct gm_context *gm, const struct gm_wish *given,
-                     struct choose_options *ret)
+static int take_wish(struct gm_context *gm, const struct gm_wish *given, struct choose_options *ret)
 {
     struct gm_wish w;
     int rc = api_take(gm, &w, sizeof w, given);
@@ -282,8 +281,9 @@ static struct gm_way way_of(struct gm_context *gm, const struct plan_way *w)
     for (size_t i = 0; i < w->steps.n; i++) {
         steps[i] = step_of(gm, &w->steps.items[i]);
     }
-    return (struct gm_way){plan_reach_name(w->reach), api_text(gm, w->title), steps, w->steps.n,
-                           w->mends.n, api_text(gm, w->unproved)};
+    return (struct gm_way){
+        plan_reach_name(w->reach), api_text(gm, w->title), steps, w->steps.n, w->mends.n,
+        api_text(gm, w->unproved)};
 }
 
 static int plan(struct gm_context *gm, const void *question, void *answer)

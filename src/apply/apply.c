@@ -38,7 +38,8 @@ const char *apply_hook_site(struct model *m)
     const char *prefix = m->env ? model_real_path(m, m->env->prefix) : NULL;
     for (size_t i = 0; prefix && i < m->env->paths_n; i++) {
         const struct py_path *p = &m->env->paths[i];
-        const char *real = p->origin == PY_PATH_SITE && p->is_dir ? model_real_path(m, p->dir) : NULL;
+        const char *real =
+            p->origin == PY_PATH_SITE && p->is_dir ? model_real_path(m, p->dir) : NULL;
         if (real && starts_with(real, prefix) && real[strlen(prefix)] == '/') {
             return real;
         }
@@ -95,9 +96,11 @@ static int put_hook(const struct doing *d, struct gm_err *err)
                           m->env->prefix);
     }
     if (model_hook_read(m->root, m->arena, site, NULL)) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "the environment has a hook already (%s takes "
-                                                   "it "
-                          "away)", model_command(m, "disable", ""));
+        return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                          "the environment has a hook already (%s takes "
+                          "it "
+                          "away)",
+                          model_command(m, "disable", ""));
     }
     struct str module =
         apply_hook_module(m->arena, prefix, site, s->modules, s->n_modules, s->paths, s->n_paths);
@@ -150,12 +153,17 @@ static int run_patchelf(const char *copy, void *arg, struct gm_err *err)
     const char *patchelf = path ? child_find(a, path, "patchelf") : NULL;
     const struct plan_step *s = d->step;
     if (!patchelf) {
-        return gm_err_set(err, GM_ERR_LOOK, "patchelf is not installed, and %s cannot be edited "
-                          "without it", s->file);
+        return gm_err_set(err, GM_ERR_LOOK,
+                          "patchelf is not installed, and %s cannot be edited "
+                          "without it",
+                          s->file);
     }
-    const char *const set[] = {patchelf, s->runpath ? "--set-rpath" : "--force-rpath",
+    const char *const set[] = {patchelf,
+                               s->runpath ? "--set-rpath" : "--force-rpath",
                                s->runpath ? s->new_path : "--set-rpath",
-                               s->runpath ? copy : s->new_path, s->runpath ? NULL : copy, NULL};
+                               s->runpath ? copy : s->new_path,
+                               s->runpath ? NULL : copy,
+                               NULL};
     const char *const remove[] = {patchelf, "--remove-rpath", copy, NULL};
     const struct child c = {.path = patchelf,
                             .argv = s->new_path && *s->new_path ? set : remove,
@@ -289,9 +297,9 @@ static const char *packages_objection(const struct doing *d)
 
 static const char *hook_objection(const struct doing *d)
 {
-    return !d->m->env          ? "a start-up hook needs a Python environment"
-           : d->o->is_system   ? "a start-up hook belongs to an environment, not to the system"
-                               : NULL;
+    return !d->m->env        ? "a start-up hook needs a Python environment"
+           : d->o->is_system ? "a start-up hook belongs to an environment, not to the system"
+                             : NULL;
 }
 
 static const struct {
@@ -299,7 +307,8 @@ static const struct {
     const char *(*objection)(const struct doing *d);
     const char *never;
 } actions[] = {
-    [PLAN_SET_ENV] = {.never = "variables of the start environment belong to one start: gpumend run"},
+    [PLAN_SET_ENV] = {.never =
+                          "variables of the start environment belong to one start: gpumend run"},
     [PLAN_PRELOAD] = {.never = "a preload belongs to one start: gpumend run"},
     [PLAN_SHADOW] = {.carry_out = put_links},
     [PLAN_LINK] = {.carry_out = put_links},
@@ -399,8 +408,10 @@ static void roll_back(struct model *m, const struct apply_options *o, struct app
     apply_work_close(&applied->work);
     if (apply_work_recover(&applied->place, &count, &again) < 0) {
         struct gm_err first = *err;
-        (void)gm_err_set(err, first.code, "%.120s; taking back what was done so far failed too "
-                         "(%.100s): it is finished by %s", first.text, again.text,
+        (void)gm_err_set(err, first.code,
+                         "%.120s; taking back what was done so far failed too "
+                         "(%.100s): it is finished by %s",
+                         first.text, again.text,
                          model_command(m, "fix", o->is_system ? "--system --undo" : "--undo"));
     }
 }
@@ -499,15 +510,16 @@ int apply_remove_hook(struct model *m, const char **ret_site, struct gm_err *err
     }
     const char *pth = path_join(m->arena, site, MODEL_HOOK_PTH);
     if (root_read(m->root, m->arena, pth, HOOK_LINE_BYTES_MAX, &line) < 0 || !str_eq(line, own)) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s is not as gpumend writes it: remove it by "
-                                                   "hand",
+        return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                          "%s is not as gpumend writes it: remove it by "
+                          "hand",
                           pth);
     }
     int rc = open_place(m, false, &place, err);
     rc = rc < 0 ? rc : apply_place_lock(&place, err);
     rc = rc < 0 ? rc : remove_from(&place, m->root, pth, err); // it must never stand alone
-    rc = rc < 0 ? rc : remove_from(&place, m->root, path_join(m->arena, site, MODEL_HOOK_MODULE),
-                                   err);
+    rc = rc < 0 ? rc
+                : remove_from(&place, m->root, path_join(m->arena, site, MODEL_HOOK_MODULE), err);
     apply_place_close(&place);
     *ret_site = rc < 0 ? NULL : site;
     return rc;

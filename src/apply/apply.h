@@ -22,10 +22,10 @@
 #include "apply/work.h"
 
 struct apply_options {
-    const char *what;        // the command: "fix", "enable"
-    bool packages;           // PLAN_PACKAGES is wanted
-    bool is_system;          // files outside the environment may be changed
-    const char *const *env;  // of the programs that are run (patchelf, pip), "K=V"
+    const char *what;       // the command: "fix", "enable"
+    bool packages;          // PLAN_PACKAGES is wanted
+    bool is_system;         // files outside the environment may be changed
+    const char *const *env; // of the programs that are run (patchelf, pip), "K=V"
     size_t n_env;
 };
 
@@ -39,8 +39,8 @@ struct apply_session {
 const char *apply_objection(struct model *m, const struct plan_way *way,
                             const struct apply_options *o);
 
-/* Of the ways that can be carried out the first that mends most errors; NULL: none can, and *ret_why
- * (may be NULL) is the reason that is nearest to the user's question. */
+/* Of the ways that can be carried out the first that mends most errors; NULL: none can, and
+ * *ret_why (may be NULL) is the reason that is nearest to the user's question. */
 const struct plan_way *apply_best(struct model *m, const struct plan *plan,
                                   const struct apply_options *o, const char **ret_why);
 
@@ -61,18 +61,19 @@ void apply_close(struct apply_session *applied);
 int apply_undo(struct model *m, bool is_system, unsigned id, const char *what, unsigned *ret_id,
                struct gm_err *err) GM_CHECK;
 
-/* Removes a start-up hook that no journal lists (its folder was removed by hand), if its files are as
- * gpumend writes them. *ret_site: the folder that it stood in; NULL: there is none. */
+/* Removes a start-up hook that no journal lists (its folder was removed by hand), if its files are
+ * as gpumend writes them. *ret_site: the folder that it stood in; NULL: there is none. */
 int apply_remove_hook(struct model *m, const char **ret_site, struct gm_err *err) GM_CHECK;
 
 /* What an earlier process left half done at the target's place is taken back; before the plan is
- * made, which would else be made of a tree that is neither. A target without a place has nothing. */
+ * made, which would else be made of a tree that is neither. A target without a place has nothing.
+ */
 int apply_recover(struct model *m, bool is_system, unsigned *ret_count,
                   struct gm_err *err) GM_CHECK;
 
 /* The journals of the target's place; reads only. */
-int apply_list_journals(struct model *m, bool is_system, struct apply_list *ret, struct gm_err *err)
-    GM_CHECK;
+int apply_list_journals(struct model *m, bool is_system, struct apply_list *ret,
+                        struct gm_err *err) GM_CHECK;
 
 /* The site-packages folder that a hook goes into; NULL if the target has none inside its prefix. */
 const char *apply_hook_site(struct model *m);

@@ -27,8 +27,7 @@ static const char *literal(struct arena *a, const char *text)
 }
 
 /* The way from `site` to a path below `prefix`, up by "..": "../../libx.so". */
-static const char *relative(struct arena *a, const char *prefix, const char *site,
-                            const char *path)
+static const char *relative(struct arena *a, const char *prefix, const char *site, const char *path)
 {
     size_t n = strlen(prefix), same = 0, i = 0;
     if (strncmp(path, prefix, n) != 0 || path[n] != '/' || strncmp(site, prefix, n) != 0) {
@@ -58,8 +57,8 @@ struct str apply_hook_module(struct arena *a, const char *prefix, const char *si
     }
     text = arena_printf(a, "%s)\nLIBRARIES = (\n", text);
     for (size_t i = 0; i < n_paths; i++) {
-        text = arena_printf(a, "%s    %s,\n", text,
-                            literal(a, relative(a, prefix, site, paths[i])));
+        text =
+            arena_printf(a, "%s    %s,\n", text, literal(a, relative(a, prefix, site, paths[i])));
     }
     return str_of(arena_printf(a, "%s)\n%s", text, apply_hookfile_py));
 }

@@ -364,8 +364,8 @@ static bool take_packages(struct apply_journal *j, const struct record *r)
 static bool take_packages_done(struct apply_journal *j, const struct record *r)
 {
     struct apply_journal_change *c = last_change(j, r);
-    if (!c || !c->packages || c->packages_done ||
-        !field_u64(r, "entries", &c->entries_after) || !field_hash(r, "hash", &c->hash_after)) {
+    if (!c || !c->packages || c->packages_done || !field_u64(r, "entries", &c->entries_after) ||
+        !field_hash(r, "hash", &c->hash_after)) {
         return false;
     }
     c->packages_done = true;
@@ -421,12 +421,10 @@ static const struct {
     const char *kind;
     bool (*take)(struct apply_journal *j, const struct record *r);
 } kinds[] = {
-    {"begin", take_begin},       {"folder", take_folder},
-    {"stage", take_stage},       {"commit", take_commit},
-    {"packages", take_packages}, {"packages-done", take_packages_done},
-    {"left", take_left},         {"applied", take_applied},
-    {"verified", take_verified}, {"theirs", take_theirs},
-    {"undo", take_undo},
+    {"begin", take_begin},   {"folder", take_folder},     {"stage", take_stage},
+    {"commit", take_commit}, {"packages", take_packages}, {"packages-done", take_packages_done},
+    {"left", take_left},     {"applied", take_applied},   {"verified", take_verified},
+    {"theirs", take_theirs}, {"undo", take_undo},
 };
 
 static bool take_record(struct arena *a, struct apply_journal *j, struct str text)

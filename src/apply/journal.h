@@ -50,7 +50,7 @@ enum {
 
 /* Everything about a file that taking back has to restore, but for content and attributes. */
 struct apply_journal_sig {
-    char type; // 'f', 'd', 'l', 'o' (anything else), '-' (nothing there)
+    char type;   // 'f', 'd', 'l', 'o' (anything else), '-' (nothing there)
     mode_t mode; // without the type
     uid_t uid;
     gid_t gid;

@@ -127,9 +127,11 @@ static const char *objection(const struct apply_place *p, int fd, const struct s
                             p->swap);
     }
     if (others) {
-        return arena_printf(p->arena, "%s, so that others could change what programs load from it "
-                            "(chmod go-w or setfacl -b keeps them out; otherwise use an environment of your own)",
-                            others);
+        return arena_printf(
+            p->arena,
+            "%s, so that others could change what programs load from it "
+            "(chmod go-w or setfacl -b keeps them out; otherwise use an environment of your own)",
+            others);
     }
     if (st->st_uid != me && !(p->is_system && st->st_uid == 0)) {
         return arena_printf(p->arena, "it belongs to user %u, and this is user %u", st->st_uid, me);
@@ -260,8 +262,8 @@ int apply_place_write(int dir, const char *name, mode_t mode, struct str content
     if (fd < 0) {
         return said(err, name);
     }
-    int rc = write_all(fd, content) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0 ? said(err, name)
-                                                                                : 0;
+    int rc =
+        write_all(fd, content) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0 ? said(err, name) : 0;
     close_fd(fd);
     return rc;
 }
@@ -314,7 +316,8 @@ static int copy_content(int from, int to)
         if (n == 0) {
             return 0;
         }
-        if (n < 0 && (errno == EXDEV || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP)) {
+        if (n < 0 &&
+            (errno == EXDEV || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP)) {
             break; // file systems that cannot: by hand, from where it stands
         }
         if (n < 0) {

@@ -33,11 +33,12 @@ int apply_place_open(struct apply_place *p, struct arena *a, struct root *root, 
                      bool is_system, struct gm_err *err) GM_CHECK;
 void apply_place_close(struct apply_place *p);
 
-/* Waits for nobody: GM_ERR_LOOK if another gpumend is at work here. Kept until apply_place_close(). */
+/* Waits for nobody: GM_ERR_LOOK if another gpumend is at work here. Kept until apply_place_close().
+ */
 int apply_place_lock(struct apply_place *p, struct gm_err *err) GM_CHECK;
 
-/* The folder of journals: created without leaving a trace in the times of `home` (apply_place_top), or
- * opened if it is there (-1 and no error if it is not: apply_place_find_top). */
+/* The folder of journals: created without leaving a trace in the times of `home` (apply_place_top),
+ * or opened if it is there (-1 and no error if it is not: apply_place_find_top). */
 int apply_place_top(struct apply_place *p, struct gm_err *err) GM_CHECK;
 int apply_place_find_top(struct apply_place *p, struct gm_err *err) GM_CHECK;
 
@@ -50,8 +51,9 @@ int apply_place_sweep(struct apply_place *p, struct gm_err *err) GM_CHECK;
 int apply_place_relative(struct apply_place *p, struct root *root, const char *path,
                          const char **ret, struct gm_err *err) GM_CHECK;
 
-/* The folder, for reading (apply_place_look) or for changing something in it (apply_place_folder: owners and
- * modes are checked). "." is the base. apply_place_look gives -1 with GM_ERR_NONE in err if it is absent. */
+/* The folder, for reading (apply_place_look) or for changing something in it (apply_place_folder:
+ * owners and modes are checked). "." is the base. apply_place_look gives -1 with GM_ERR_NONE in err
+ * if it is absent. */
 int apply_place_folder(const struct apply_place *p, const char *path, struct gm_err *err) GM_CHECK;
 int apply_place_look(const struct apply_place *p, const char *path, struct gm_err *err) GM_CHECK;
 
@@ -73,8 +75,8 @@ int apply_place_read(const struct apply_place *p, int dir, const char *name, siz
                      struct str *ret, struct gm_err *err) GM_CHECK;
 
 /* A new file with content, mode, owner, extended attributes and times of the old one, synced. */
-int apply_place_copy(int from_dir, const char *from, int to_dir, const char *to, struct gm_err *err)
-    GM_CHECK;
+int apply_place_copy(int from_dir, const char *from, int to_dir, const char *to,
+                     struct gm_err *err) GM_CHECK;
 
 /* Removes a file, a link, or a folder with all in it. Absent is fine. Stays on one file system. */
 int apply_place_remove(int dir, const char *name, struct gm_err *err) GM_CHECK;

@@ -222,8 +222,10 @@ static int settle_kept(const struct apply_work *w, int farm, size_t i,
         return rc;
     }
     if (!apply_journal_sig_same(&kept, &e->sig)) {
-        return gm_err_set(err, GM_ERR_UNSUPPORTED, "%s was written in place, so that its old "
-                          "content is lost", e->path);
+        return gm_err_set(err, GM_ERR_UNSUPPORTED,
+                          "%s was written in place, so that its old "
+                          "content is lost",
+                          e->path);
     }
     return now && untouched(&now->sig, &e->sig) ? apply_place_remove(farm, numbered(w, i, ""), err)
                                                 : 0;

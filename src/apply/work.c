@@ -147,9 +147,13 @@ static int make_journal(struct apply_work *w, const char *what, const char *titl
     if (w->log < 0) {
         return said(err, "the journal");
     }
-    const char *fields[] = {"version", "1",   "id",    id,    "what", what,
-                            "title",   title, "base",  w->place->base_path,
-                            "at",      number(w, (uint64_t)time(NULL)), NULL};
+    const char *fields[] = {"version", "1",
+                            "id",      id,
+                            "what",    what,
+                            "title",   title,
+                            "base",    w->place->base_path,
+                            "at",      number(w, (uint64_t)time(NULL)),
+                            NULL};
     int rc = apply_work_record(w, "begin", fields, err);
     rc = rc < 0 ? rc : apply_place_sync(w->folder, "the journal", err);
     w->journal.begun = rc == 0;
@@ -287,10 +291,9 @@ static int commit(struct apply_work *w, struct apply_journal_change *c, int dir,
     struct arena *a = w->place->arena;
     const char *tmp = path_base(c->tmp), *name = path_base(c->path);
     int rc = apply_place_sig(w->place, dir, tmp, &c->after, err);
-    const char *fields[] = {"n",    number(w, c->n),
-                            "new",  apply_journal_sig_text(a, &c->after),
-                            "link", c->after.link,
-                            "kept", kept[c->kept], NULL};
+    const char *fields[] = {"n",    number(w, c->n), "new",  apply_journal_sig_text(a, &c->after),
+                            "link", c->after.link,   "kept", kept[c->kept],
+                            NULL};
     rc = rc < 0 ? rc : apply_work_record(w, "commit", fields, err);
     if (rc < 0) {
         return rc;
@@ -334,11 +337,10 @@ static int stage(struct apply_work *w, struct apply_journal_change *c, const cha
     int rc = apply_place_sig(w->place, dir, path_base(path), &c->before, err);
     rc = rc < 0 ? rc : may_replace(w, path, &c->before, err);
     rc = rc < 0 ? rc : note_folder(w, folder, dir, err);
-    const char *fields[] = {"n",    number(w, c->n),
-                            "path", c->path,
-                            "tmp",  c->tmp,
-                            "old",  rc < 0 ? NULL : apply_journal_sig_text(a, &c->before),
-                            "link", c->before.link, NULL};
+    const char *fields[] = {
+        "n",    number(w, c->n), "path", c->path,
+        "tmp",  c->tmp,          "old",  rc < 0 ? NULL : apply_journal_sig_text(a, &c->before),
+        "link", c->before.link,  NULL};
     return rc < 0 ? rc : apply_work_record(w, "stage", fields, err);
 }
 
@@ -400,8 +402,11 @@ int apply_work_edit_file(struct apply_work *w, const char *path,
                          int (*edit)(const char *copy, void *arg, struct gm_err *err), void *arg,
                          struct gm_err *err)
 {
-    const struct making how = {.make = make_edited, .old = path_base(path), .edit = edit,
-                               .arg = arg, .folder = apply_place_parent(w->place, path)};
+    const struct making how = {.make = make_edited,
+                               .old = path_base(path),
+                               .edit = edit,
+                               .arg = arg,
+                               .folder = apply_place_parent(w->place, path)};
     return change(w, path, &how, err);
 }
 
@@ -454,7 +459,7 @@ static int standing(struct apply_work *w, const struct apply_journal_change *c, 
     }
     *ret = c->committed && apply_journal_sig_same(&now, &c->after) ? IS_NEW
            : apply_journal_sig_same(&now, &c->before)              ? IS_OLD
-                                                             : IS_THEIRS;
+                                                                   : IS_THEIRS;
     return rc;
 }
 
@@ -587,7 +592,9 @@ static int take_back(struct apply_work *w, const struct apply_journal_change *c,
     int dir =
         rc < 0 ? -1 : apply_place_look(w->place, apply_place_parent(w->place, c->path), &looked);
     if (rc < 0 || dir < 0) { // its folder was ours, and is gone already
-        return rc < 0 || looked.code == GM_ERR_NONE ? rc : gm_err_set(err, looked.code, "%s", looked.text);
+        return rc < 0 || looked.code == GM_ERR_NONE
+                   ? rc
+                   : gm_err_set(err, looked.code, "%s", looked.text);
     }
     if (now == IS_NEW && c->before.type != '-') {
         rc = restore(w, c, dir, err);
@@ -669,8 +676,10 @@ static int check_kept(struct apply_work *w, struct gm_err *err)
             return gm_err_set(err, GM_ERR_LOOK, "the journal: %s", strerror(-rc));
         }
         if (found.n) {
-            return gm_err_set(err, GM_ERR_FORMAT, "journal %u is damaged: it keeps %s/%s, of which "
-                              "its log says nothing", w->journal.id, parts[i][0], found.names[0]);
+            return gm_err_set(err, GM_ERR_FORMAT,
+                              "journal %u is damaged: it keeps %s/%s, of which "
+                              "its log says nothing",
+                              w->journal.id, parts[i][0], found.names[0]);
         }
     }
     return 0;

@@ -1,8 +1,8 @@
 /*
  * Changes behind a journal, and taking them back.
  *
- *   apply_work_begin()  work_put_*() ...  apply_work_finish()      a repair, or, if one of them fails:
- *   apply_work_undo()                                        everything as it was
+ *   apply_work_begin()  work_put_*() ...  apply_work_finish()      a repair, or, if one of them
+ * fails: apply_work_undo()                                        everything as it was
  *   apply_work_recover()                                     what an earlier process left half done
  *
  * Each change is written down and synced before it happens, the new thing is made beside its

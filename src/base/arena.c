@@ -17,7 +17,11 @@ struct arena_chunk {
 
 /* A usual chunk and its head are 64 pages. The first is small: an arena for one small answer should
  * not take much memory. */
-enum { CHUNK_BYTES = (256 << 10) - 64, FIRST_BYTES = CHUNK_BYTES / 8, ALIGN = _Alignof(max_align_t) };
+enum {
+    CHUNK_BYTES = (256 << 10) - 64,
+    FIRST_BYTES = CHUNK_BYTES / 8,
+    ALIGN = _Alignof(max_align_t)
+};
 
 static void oom_exit(void *arg)
 {
@@ -30,7 +34,8 @@ static void oom_exit(void *arg)
 
 void arena_init(struct arena *a, size_t limit_bytes, void (*oom)(void *), void *oom_arg)
 {
-    *a = (struct arena){.limit_bytes = limit_bytes, .oom = oom ? oom : oom_exit, .oom_arg = oom_arg};
+    *a =
+        (struct arena){.limit_bytes = limit_bytes, .oom = oom ? oom : oom_exit, .oom_arg = oom_arg};
 }
 
 static void give_back(struct arena *a, bool mapped_too)

@@ -36,7 +36,7 @@ static void become(const struct child *c, char *const *argv, char *const *envp, 
                    int report, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    (void)setpgid(0, 0);                   // the group is for killing; without it one is killed
+    (void)setpgid(0, 0);                    // the group is for killing; without it one is killed
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // cannot fail for a valid signal
     bool orphan = getppid() != parent;
     limit(RLIMIT_CORE, 0);
@@ -45,9 +45,8 @@ static void become(const struct child *c, char *const *argv, char *const *envp, 
     }
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGBUS, SIG_DFL);
-    if (!orphan && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
-        dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
-        chdir(c->cwd ? c->cwd : "/") == 0) {
+    if (!orphan && null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+        dup2(output, STDERR_FILENO) >= 0 && chdir(c->cwd ? c->cwd : "/") == 0) {
         (void)execve(c->path, argv, envp); // returns on failure only
     }
     int why = errno;

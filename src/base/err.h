@@ -9,10 +9,10 @@
 
 enum gm_err_code {
     GM_ERR_NONE = 0,
-    GM_ERR_USAGE = -1,   // the caller asked for something that has no meaning
-    GM_ERR_LOOK = -2,    // the file system would not let us look (missing, denied, I/O)
-    GM_ERR_FORMAT = -3,  // the bytes are not what their format promises
-    GM_ERR_LIMIT = -4,   // a bound on time, size or depth was reached
+    GM_ERR_USAGE = -1,       // the caller asked for something that has no meaning
+    GM_ERR_LOOK = -2,        // the file system would not let us look (missing, denied, I/O)
+    GM_ERR_FORMAT = -3,      // the bytes are not what their format promises
+    GM_ERR_LIMIT = -4,       // a bound on time, size or depth was reached
     GM_ERR_UNSUPPORTED = -5, // well-formed, and outside what gpumend models
     GM_ERR_MEMORY = -6,      // no memory, where no arena says so
 };

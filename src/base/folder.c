@@ -143,10 +143,10 @@ static const char *list_objection(struct arena *a, const struct acl_entry *e, si
         if (writes && e[i].tag == ACL_USER && id != 0 && id != geteuid()) {
             return arena_printf(a, "its access control list lets user %u write to it", id);
         }
-        const char *why = writes && is_group
-                              ? group_objection(a, id, "its access control list lets ",
-                                                "write to it")
-                              : NULL;
+        const char *why =
+            writes && is_group
+                ? group_objection(a, id, "its access control list lets ", "write to it")
+                : NULL;
         if (why) {
             return why;
         }
@@ -294,8 +294,8 @@ static const char *step_objection(struct arena *a, const char **at, const char *
 
 int folder_safe_program(struct arena *a, const char *path, struct gm_err *err)
 {
-    const char *at = "/", *rest = path, *why = path[0] == '/' ? folder_objection(a, "/")
-                                                              : "its path is not absolute";
+    const char *at = "/", *rest = path,
+               *why = path[0] == '/' ? folder_objection(a, "/") : "its path is not absolute";
     unsigned links = 0;
     while (!why && *rest) {
         const char *name = arena_strndup(a, rest, strcspn(rest, "/")), *before = at;
@@ -315,7 +315,6 @@ int folder_safe_program(struct arena *a, const char *path, struct gm_err *err)
                : 0;
 }
 
-
 /* ------------------------------------------------------------------ our own folders */
 
 /* Whether the folder is in a place of folder_safe_path(). */
@@ -326,7 +325,8 @@ static int check_place(const char *path, struct gm_err *err)
     const char *above = path_dir(&scratch, path), *safe = folder_safe_path(&scratch, above, err);
     int rc = safe ? 0 : GM_ERR_LOOK;
     if (safe && strcmp(safe, above) != 0) {
-        rc = gm_err_set(err, GM_ERR_LOOK, "%s is not used: a link leads from there to %s", path, safe);
+        rc = gm_err_set(err, GM_ERR_LOOK, "%s is not used: a link leads from there to %s", path,
+                        safe);
     }
     arena_release(&scratch);
     return rc;

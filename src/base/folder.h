@@ -14,10 +14,10 @@
  * (XDG Base Directory Specification 0.8). Values may be NULL. */
 const char *folder_of_cache(struct arena *a, const char *xdg_cache_home, const char *home);
 
-/* Who besides root and this user may write to the folder that is open here, by its mode or its access
- * control list, as "anyone may write to it"; NULL: nobody. A group counts unless it is this user's
- * own, with no other member in /etc/group and /etc/passwd; who is in a group of a directory service
- * (LDAP) is unknown, and it counts. The text lives in the arena. */
+/* Who besides root and this user may write to the folder that is open here, by its mode or its
+ * access control list, as "anyone may write to it"; NULL: nobody. A group counts unless it is this
+ * user's own, with no other member in /etc/group and /etc/passwd; who is in a group of a directory
+ * service (LDAP) is unknown, and it counts. The text lives in the arena. */
 const char *folder_other_writers(struct arena *a, int fd, const struct stat *st);
 
 /* How another user could put something else in the place of a folder, whose path has no links, or
@@ -27,8 +27,8 @@ const char *folder_other_writers(struct arena *a, int fd, const struct stat *st)
 const char *folder_path_objection(struct arena *a, const char *path);
 
 /* The path without links, if no other user can put something else in its place as long as it is in
- * use (folder_path_objection, for what of it is there). Makes nothing. NULL: GM_ERR_UNSUPPORTED, and
- * the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be looked at. */
+ * use (folder_path_objection, for what of it is there). Makes nothing. NULL: GM_ERR_UNSUPPORTED,
+ * and the sentence says which folder is in the way; GM_ERR_LOOK, it cannot be looked at. */
 const char *folder_safe_path(struct arena *a, const char *path, struct gm_err *err);
 
 /* Whether a program can be started without running what another user chose: each folder and link
@@ -37,8 +37,8 @@ const char *folder_safe_path(struct arena *a, const char *path, struct gm_err *e
 int folder_safe_program(struct arena *a, const char *path, struct gm_err *err) GM_CHECK;
 
 /* Opens a folder and makes it (mode 0700), with what is above it, where it is missing. The fd is
- * close-on-exec. The path is one of folder_safe_path(). GM_ERR_LOOK if the folder cannot be had, is a
- * link, belongs to another user, may be written by others, or another user could replace it. */
+ * close-on-exec. The path is one of folder_safe_path(). GM_ERR_LOOK if the folder cannot be had, is
+ * a link, belongs to another user, may be written by others, or another user could replace it. */
 int folder_own(const char *path, struct gm_err *err) GM_CHECK;
 
 #endif

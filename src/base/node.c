@@ -34,8 +34,8 @@ int node_error(const struct node_file *file, const struct node *at, struct gm_er
 
 /* ------------------------------------------------------------------ bytes
  *
- * A text: 't', its bytes, NUL. A list or mapping: 'l' or 'm', the number of items in four bytes, low
- * byte first, the items; in a mapping each has its key and NUL before it. */
+ * A text: 't', its bytes, NUL. A list or mapping: 'l' or 'm', the number of items in four bytes,
+ * low byte first, the items; in a mapping each has its key and NUL before it. */
 
 struct bytes {
     struct arena *arena;

@@ -1,10 +1,11 @@
 /*
  * A document as a tree: texts, lists and mappings, each with the line that it begins in.
  *
- * A scalar is always a text, whatever YAML would resolve it to, so that `no` and `12` are what stands
- * in the file. Read are the block and flow styles of YAML, and nothing that lets a small file
- * become a large tree or take long: an anchor, an alias, a tag, a directive or a second document is
- * an error, as is a key that stands twice in one mapping. Bounded are bytes, nodes, keys and depth.
+ * A scalar is always a text, whatever YAML would resolve it to, so that `no` and `12` are what
+ * stands in the file. Read are the block and flow styles of YAML, and nothing that lets a small
+ * file become a large tree or take long: an anchor, an alias, a tag, a directive or a second
+ * document is an error, as is a key that stands twice in one mapping. Bounded are bytes, nodes,
+ * keys and depth.
  *
  * A tree can be packed into bytes, of which unpacking makes it again without reading YAML. What is
  * unpacked points into the bytes.
@@ -23,7 +24,7 @@ enum {
     NODE_FILE_MAX = 1 << 20, // bytes of a file
     NODE_DEPTH_MAX = 16,
     NODE_COUNT_MAX = 100000,
-    NODE_KEYS_MAX = 64,      // of one mapping
+    NODE_KEYS_MAX = 64, // of one mapping
 };
 
 enum node_kind { NODE_TEXT, NODE_LIST, NODE_MAP };
@@ -68,7 +69,8 @@ bool yaml_few_directives(struct str text);
 /* Bytes of a tree, without the mappings' keys that `leave_out` (ended by NULL) names. */
 struct str node_pack(struct arena *a, const struct node *root, const char *const *leave_out);
 
-/* The tree of packed bytes that *rest begins with, which become those behind it; -1: they are none. */
+/* The tree of packed bytes that *rest begins with, which become those behind it; -1: they are none.
+ */
 int node_unpack(struct arena *a, struct str *rest, struct node *ret) GM_CHECK;
 
 #endif

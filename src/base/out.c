@@ -9,8 +9,9 @@
 #include "base/str.h"
 
 static const char *const style_codes[OUT_STYLES] = {
-    [OUT_PLAIN] = "",        [OUT_BOLD] = "\033[1m",  [OUT_RED] = "\033[1;31m",
-    [OUT_YELLOW] = "\033[1;33m", [OUT_GREEN] = "\033[32m", [OUT_DIM] = "\033[2m",
+    [OUT_PLAIN] = "",         [OUT_BOLD] = "\033[1m",
+    [OUT_RED] = "\033[1;31m", [OUT_YELLOW] = "\033[1;33m",
+    [OUT_GREEN] = "\033[32m", [OUT_DIM] = "\033[2m",
 };
 
 void out_init(struct out *o, FILE *file)

@@ -36,8 +36,8 @@ struct pages {
     bool (*more)(const void *arg, uint64_t offset, size_t n, unsigned char *to);
     const void *more_arg;
     bool rest_is_zero; // what is neither is not missing: it reads as zeros
-    bool missing; // a page was read that is not among the ranges
-    bool failed;  // there were too many single pages: which ones were read is not known
+    bool missing;      // a page was read that is not among the ranges
+    bool failed;       // there were too many single pages: which ones were read is not known
 };
 
 /* Bytes of a page, which `touched` counts in. */
@@ -46,12 +46,12 @@ size_t pages_unit(void);
 /* Bytes that `touched` must have for a file of this size. */
 size_t pages_bitmap_bytes(size_t size);
 
-/* Maps a file of p->size bytes, by `fd` when recording, -1 when replaying; 0 or a negative errno. To
- * be unmapped with munmap(). p and its arrays must outlive the mapping. */
+/* Maps a file of p->size bytes, by `fd` when recording, -1 when replaying; 0 or a negative errno.
+ * To be unmapped with munmap(). p and its arrays must outlive the mapping. */
 int pages_map(struct pages *p, int fd, const void **ret) GM_CHECK;
 
-/* Takes the pages of a mapping, of this file or not, out of memory; they come back when they are read
- * again. For [from, from + n) of read-only mappings of files. */
+/* Takes the pages of a mapping, of this file or not, out of memory; they come back when they are
+ * read again. For [from, from + n) of read-only mappings of files. */
 void pages_give_back(const void *from, size_t n);
 
 /* Forgets all mappings and puts the former handler of SIGSEGV back. */

@@ -65,9 +65,9 @@ static int open_in_root(struct root *r, const char *path, int flags)
 }
 
 /*
- * The same without openat2 (Linux before 5.6, sandboxes): component by component. Each is opened alone,
- * in the folder that is open already and without following a link, so that nothing that is exchanged
- * meanwhile leads outside.
+ * The same without openat2 (Linux before 5.6, sandboxes): component by component. Each is opened
+ * alone, in the folder that is open already and without following a link, so that nothing that is
+ * exchanged meanwhile leads outside.
  */
 struct walker {
     struct root *r;

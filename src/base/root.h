@@ -31,7 +31,7 @@ struct root {
     void *on_look_arg;
     const struct root_operations *operations; // what answers; NULL: the file system itself
     struct snap *snap;                        // for what answers out of a record, or NULL
-    struct root_folder *folder; // see root_keep_folder(), or NULL
+    struct root_folder *folder;               // see root_keep_folder(), or NULL
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})
@@ -77,7 +77,8 @@ struct root_folder {
 void root_keep_folder(struct root *r, struct root_folder *folder);
 
 /* Opens a file of this system now, for readers below "/" that come when it can no longer be opened
- * (base/sandbox.h). One that cannot be opened is asked for again then. `path` stays the caller's. */
+ * (base/sandbox.h). One that cannot be opened is asked for again then. `path` stays the caller's.
+ */
 void root_open_early(const char *path);
 
 /* Opens the folder `path` as a root. */

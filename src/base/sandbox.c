@@ -39,20 +39,68 @@ enum { OWN_ARCH = AUDIT_ARCH_AARCH64 & 0x7fffffff };
 /* Calls that neither change anything outside the process nor start anything, whatever their
  * arguments. */
 static const unsigned harmless[] = {
-    SYS_read, SYS_newfstatat, SYS_fstat, SYS_munmap, SYS_pread64, SYS_getdents64, SYS_brk,
+    SYS_read,
+    SYS_newfstatat,
+    SYS_fstat,
+    SYS_munmap,
+    SYS_pread64,
+    SYS_getdents64,
+    SYS_brk,
     SYS_lseek,
-    SYS_readlinkat, SYS_madvise, SYS_mremap, SYS_faccessat, SYS_statx, SYS_fstatfs, SYS_statfs,
-    SYS_readv, SYS_preadv, SYS_fgetxattr, SYS_getxattr, SYS_lgetxattr, SYS_fadvise64, SYS_getcwd,
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall,
-    SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_futex, SYS_getpid,
-    SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid,
-    SYS_getresgid, SYS_getrandom, SYS_getrusage, SYS_sched_getaffinity, SYS_sysinfo, SYS_uname,
-    SYS_ppoll, SYS_dup, SYS_exit, SYS_exit_group, SYS_setitimer,
+    SYS_readlinkat,
+    SYS_madvise,
+    SYS_mremap,
+    SYS_faccessat,
+    SYS_statx,
+    SYS_fstatfs,
+    SYS_statfs,
+    SYS_readv,
+    SYS_preadv,
+    SYS_fgetxattr,
+    SYS_getxattr,
+    SYS_lgetxattr,
+    SYS_fadvise64,
+    SYS_getcwd,
+    SYS_rt_sigaction,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_restart_syscall,
+    SYS_clock_gettime,
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_gettimeofday,
+    SYS_futex,
+    SYS_getpid,
+    SYS_gettid,
+    SYS_getppid,
+    SYS_getuid,
+    SYS_geteuid,
+    SYS_getgid,
+    SYS_getegid,
+    SYS_getresuid,
+    SYS_getresgid,
+    SYS_getrandom,
+    SYS_getrusage,
+    SYS_sched_getaffinity,
+    SYS_sysinfo,
+    SYS_uname,
+    SYS_ppoll,
+    SYS_dup,
+    SYS_exit,
+    SYS_exit_group,
+    SYS_setitimer,
 #ifdef SYS_faccessat2
     SYS_faccessat2,
 #endif
 #ifdef SYS_open // the calls that newer processors do not have
-    SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_poll, SYS_time, SYS_getrlimit,
+    SYS_stat,
+    SYS_lstat,
+    SYS_access,
+    SYS_readlink,
+    SYS_poll,
+    SYS_time,
+    SYS_getrlimit,
 #endif
 };
 
@@ -65,8 +113,8 @@ struct row {
     unsigned value, action;
 };
 
-#define REFUSE SECCOMP_RET_TRAP
-#define ALLOW SECCOMP_RET_ALLOW
+#define REFUSE   SECCOMP_RET_TRAP
+#define ALLOW    SECCOMP_RET_ALLOW
 #define TO_WRITE (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
 static const struct row looking[] = {
@@ -104,11 +152,11 @@ static const struct row looking[] = {
 
 /* For sandbox.tree: Landlock says where. */
 static const struct row making[] = {
-    {SYS_openat, 0, ALWAYS, 0, ALLOW},    {SYS_pwrite64, 0, ALWAYS, 0, ALLOW},
-    {SYS_mkdirat, 0, ALWAYS, 0, ALLOW},   {SYS_symlinkat, 0, ALWAYS, 0, ALLOW},
-    {SYS_linkat, 0, ALWAYS, 0, ALLOW},    {SYS_unlinkat, 0, ALWAYS, 0, ALLOW},
-    {SYS_mknodat, 0, ALWAYS, 0, ALLOW},   {SYS_ftruncate, 0, ALWAYS, 0, ALLOW},
-    {SYS_fchmod, 0, ALWAYS, 0, ALLOW},    {SYS_fchmodat, 0, ALWAYS, 0, ALLOW},
+    {SYS_openat, 0, ALWAYS, 0, ALLOW},  {SYS_pwrite64, 0, ALWAYS, 0, ALLOW},
+    {SYS_mkdirat, 0, ALWAYS, 0, ALLOW}, {SYS_symlinkat, 0, ALWAYS, 0, ALLOW},
+    {SYS_linkat, 0, ALWAYS, 0, ALLOW},  {SYS_unlinkat, 0, ALWAYS, 0, ALLOW},
+    {SYS_mknodat, 0, ALWAYS, 0, ALLOW}, {SYS_ftruncate, 0, ALWAYS, 0, ALLOW},
+    {SYS_fchmod, 0, ALWAYS, 0, ALLOW},  {SYS_fchmodat, 0, ALWAYS, 0, ALLOW},
 #ifdef SYS_mkdir
     {SYS_mkdir, 0, ALWAYS, 0, ALLOW},
 #endif
@@ -167,7 +215,7 @@ static void take_row(struct rows *all, const struct row *r)
 }
 
 #define TAKE_ROWS(all, rows)                                                                       \
-    for (size_t row_at = 0; row_at < sizeof(rows) / sizeof *(rows); row_at++) {                      \
+    for (size_t row_at = 0; row_at < sizeof(rows) / sizeof *(rows); row_at++) {                    \
         take_row(all, &(rows)[row_at]);                                                            \
     }
 
@@ -235,10 +283,12 @@ static void install(const struct filter *f)
 {
     struct sock_fprog program = {.len = f->n, .filter = (struct sock_filter *)(uintptr_t)f->code};
     /* Older kernels slow a filtered process down against speculation; nothing foreign runs here. */
-    if (f->n <= FILTER_MAX && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                                      SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) != 0 &&
+    if (f->n <= FILTER_MAX &&
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) !=
+            0 &&
         errno == EINVAL) {
-        (void)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program); // absent: said in the header
+        (void)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0,
+                      &program); // absent: said in the header
     }
 }
 
@@ -248,19 +298,39 @@ static const struct {
     int call;
     const char *name;
 } names[] = {
-    {SYS_execve, "execve"},   {SYS_execveat, "execveat"}, {SYS_clone, "clone"},
-    {SYS_clone3, "clone3"},   {SYS_socket, "socket"},     {SYS_connect, "connect"},
-    {SYS_ptrace, "ptrace"},   {SYS_kill, "kill"},         {SYS_tgkill, "tgkill"},
-    {SYS_openat, "openat"},   {SYS_write, "write"},       {SYS_writev, "writev"},
-    {SYS_pwrite64, "pwrite64"}, {SYS_close, "close"},     {SYS_mmap, "mmap"},
-    {SYS_mprotect, "mprotect"}, {SYS_ioctl, "ioctl"},     {SYS_fcntl, "fcntl"},
-    {SYS_prctl, "prctl"},     {SYS_unlinkat, "unlinkat"}, {SYS_mkdirat, "mkdirat"},
-    {SYS_renameat2, "renameat2"}, {SYS_fchmod, "fchmod"}, {SYS_dup3, "dup3"},
+    {SYS_execve, "execve"},
+    {SYS_execveat, "execveat"},
+    {SYS_clone, "clone"},
+    {SYS_clone3, "clone3"},
+    {SYS_socket, "socket"},
+    {SYS_connect, "connect"},
+    {SYS_ptrace, "ptrace"},
+    {SYS_kill, "kill"},
+    {SYS_tgkill, "tgkill"},
+    {SYS_openat, "openat"},
+    {SYS_write, "write"},
+    {SYS_writev, "writev"},
+    {SYS_pwrite64, "pwrite64"},
+    {SYS_close, "close"},
+    {SYS_mmap, "mmap"},
+    {SYS_mprotect, "mprotect"},
+    {SYS_ioctl, "ioctl"},
+    {SYS_fcntl, "fcntl"},
+    {SYS_prctl, "prctl"},
+    {SYS_unlinkat, "unlinkat"},
+    {SYS_mkdirat, "mkdirat"},
+    {SYS_renameat2, "renameat2"},
+    {SYS_fchmod, "fchmod"},
+    {SYS_dup3, "dup3"},
     {SYS_memfd_create, "memfd_create"},
     {SYS_process_vm_writev, "process_vm_writev"},
 #ifdef SYS_open
-    {SYS_open, "open"},       {SYS_dup2, "dup2"},         {SYS_fork, "fork"},
-    {SYS_vfork, "vfork"},     {SYS_mkdir, "mkdir"},       {SYS_unlink, "unlink"},
+    {SYS_open, "open"},
+    {SYS_dup2, "dup2"},
+    {SYS_fork, "fork"},
+    {SYS_vfork, "vfork"},
+    {SYS_mkdir, "mkdir"},
+    {SYS_unlink, "unlink"},
     {SYS_rename, "rename"},
 #endif
 };
@@ -280,10 +350,11 @@ static void on_refused(int signal_number, siginfo_t *info, void *context)
     char text[160];
     (void)signal_number;
     (void)context;
-    int n = snprintf(text, sizeof text,
-                     "gpumend: system call %d (%s) is not one that looking needs; it was refused, and "
-                     "the answer is not known\n",
-                     info->si_syscall, name_of(info->si_syscall));
+    int n =
+        snprintf(text, sizeof text,
+                 "gpumend: system call %d (%s) is not one that looking needs; it was refused, and "
+                 "the answer is not known\n",
+                 info->si_syscall, name_of(info->si_syscall));
     ssize_t done = write(STDERR_FILENO, text, n > 0 ? (size_t)n : 0);
     (void)done; // nothing better can be done when even that fails
     _exit(3);
@@ -347,7 +418,8 @@ static int open_tree(const char *path)
 static bool grant_tree(int rules, const char *tree, uint64_t rights)
 {
     const uint64_t not_needed = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
-                                LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK | IOCTL_DEV;
+                                LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                                IOCTL_DEV;
     struct landlock_path_beneath_attr below = {.allowed_access = rights & ~not_needed,
                                                .parent_fd = open_tree(tree)};
     if (below.parent_fd < 0) {
@@ -367,7 +439,9 @@ static bool lock_files(const struct sandbox *s)
         return false;
     }
     const struct ruleset all = {rights_of(abi), 3, 3};
-    size_t size = abi >= 6 ? sizeof all : abi >= 4 ? offsetof(struct ruleset, scoped) : sizeof all.fs;
+    size_t size = abi >= 6   ? sizeof all
+                  : abi >= 4 ? offsetof(struct ruleset, scoped)
+                             : sizeof all.fs;
     int rules = (int)syscall(SYS_landlock_create_ruleset, &all, size, 0);
     if (rules < 0) {
         return false;

@@ -107,18 +107,12 @@ static int miss(struct snap *s, const char *path, const char *what)
 static enum snap_type type_of(mode_t mode)
 {
     switch (mode & S_IFMT) {
-    case S_IFDIR:
-        return SNAP_DIR;
-    case S_IFREG:
-        return SNAP_FILE;
-    case S_IFLNK:
-        return SNAP_LINK;
-    case S_IFCHR:
-        return SNAP_CHAR;
-    case S_IFBLK:
-        return SNAP_BLOCK;
-    default:
-        return SNAP_OTHER;
+    case S_IFDIR: return SNAP_DIR;
+    case S_IFREG: return SNAP_FILE;
+    case S_IFLNK: return SNAP_LINK;
+    case S_IFCHR: return SNAP_CHAR;
+    case S_IFBLK: return SNAP_BLOCK;
+    default: return SNAP_OTHER;
     }
 }
 

@@ -140,7 +140,8 @@ static bool glob_class(const char **p, char c)
     const char *first = q;
     while (*q && (*q != ']' || q == first)) {
         if (q[1] == '-' && q[2] && q[2] != ']') {
-            hit |= (unsigned char)q[0] <= (unsigned char)c && (unsigned char)c <= (unsigned char)q[2];
+            hit |=
+                (unsigned char)q[0] <= (unsigned char)c && (unsigned char)c <= (unsigned char)q[2];
             q += 3;
         } else {
             hit |= *q == c;
@@ -270,7 +271,10 @@ static size_t utf8_len(const unsigned char *s, size_t n)
     if (s[0] < 0x80) {
         return 1;
     }
-    size_t len = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    size_t len = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
+                 : (s[0] & 0xf0) == 0xe0        ? 3
+                 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                                : 0;
     if (len == 0 || len > n) {
         return 0;
     }
@@ -331,10 +335,9 @@ uint32_t str_code_point(const char *text, size_t n, size_t *ret_len)
 static bool is_unseen(uint32_t code)
 {
     static const uint32_t ranges[][2] = {
-        {0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
-        {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},
-        {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xfffe, 0xffff},
-        {0xe0000, 0xe007f}};
+        {0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},   {0x180e, 0x180e},
+        {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f}, {0xfeff, 0xfeff},
+        {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0xe007f}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (code >= ranges[i][0] && code <= ranges[i][1]) {
             return true;

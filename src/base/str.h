@@ -18,8 +18,8 @@ struct str {
 };
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
-#define STR_FMT "%.*s"
-#define STR_ARG(x) (int)((x).n > 4096 ? 4096 : (x).n), (x).s
+#define STR_FMT      "%.*s"
+#define STR_ARG(x)   (int)((x).n > 4096 ? 4096 : (x).n), (x).s
 
 struct str str_of(const char *nul_terminated);
 bool str_eq(struct str a, struct str b);
@@ -67,8 +67,8 @@ static inline bool starts_with(const char *s, const char *prefix)
     return !*prefix;
 }
 bool ends_with(const char *s, const char *suffix);
-const char *path_base(const char *path);                    // after the last '/'
-char *path_dir(struct arena *a, const char *path);          // "/" for "/x", "." without '/'
+const char *path_base(const char *path);           // after the last '/'
+char *path_dir(struct arena *a, const char *path); // "/" for "/x", "." without '/'
 char *path_join(struct arena *a, const char *dir, const char *name);
 /* Three texts, one after the other. A model makes tens of thousands of paths, for which the time of
  * printf counts. */
@@ -85,7 +85,8 @@ uint32_t str_code_point(const char *s, size_t n, size_t *ret_len);
 size_t str_seen(const char *s, size_t n);
 bool str_is_seen(const char *s); // all of it
 
-/* A text as one word of a shell: as it is where no shell sees more in it, else in single quotes, with
+/* A text as one word of a shell: as it is where no shell sees more in it, else in single quotes,
+ * with
  * $'...' for what str_seen() refuses. */
 const char *str_shell_word(struct arena *a, const char *s);
 

@@ -1,5 +1,5 @@
-/* YAML to a tree of nodes, by the events of libyaml. The tree is made here and not by libyaml, whose
- * time for one is quadratic in anchors and in depth. */
+/* YAML to a tree of nodes, by the events of libyaml. The tree is made here and not by libyaml,
+ * whose time for one is quadratic in anchors and in depth. */
 #include <string.h>
 #include <yaml.h>
 
@@ -93,11 +93,11 @@ static int items_of(struct reader *r, struct node *ret, yaml_event_type_t end, u
         if (rc == 0 && more && is_key) {
             ret->items = items.items;
             ret->n = items.n;
-            rc = item.kind != NODE_TEXT           ? wrong_at(r, &e.start_mark, "a key is a text")
-                 : node_get(ret, item.text)       ? wrong_at(r, &e.start_mark,
-                                                             "the key stands twice in one mapping")
-                 : items.n >= NODE_KEYS_MAX       ? too_much(r, &e.start_mark)
-                                                  : 0;
+            rc = item.kind != NODE_TEXT ? wrong_at(r, &e.start_mark, "a key is a text")
+                 : node_get(ret, item.text)
+                     ? wrong_at(r, &e.start_mark, "the key stands twice in one mapping")
+                 : items.n >= NODE_KEYS_MAX ? too_much(r, &e.start_mark)
+                                            : 0;
             key = item.text;
         } else if (rc == 0 && more) {
             item.key = key;
@@ -144,10 +144,10 @@ static int frame_next(struct reader *r, yaml_event_type_t type, const char *othe
     if (rc < 0) {
         return rc;
     }
-    bool directs = e.type == YAML_DOCUMENT_START_EVENT &&
-                   (e.data.document_start.version_directive ||
-                    e.data.document_start.tag_directives.start !=
-                        e.data.document_start.tag_directives.end);
+    bool directs =
+        e.type == YAML_DOCUMENT_START_EVENT &&
+        (e.data.document_start.version_directive ||
+         e.data.document_start.tag_directives.start != e.data.document_start.tag_directives.end);
     rc = e.type != type ? wrong_at(r, &e.start_mark, otherwise)
          : directs      ? wrong_at(r, &e.start_mark, "directives are not read here")
                         : 0;

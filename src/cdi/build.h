@@ -2,20 +2,21 @@
  * What the builders of CDI specifications share (cdi.c), and how the driver's libraries come before
  * an image's own copies of them (place.c). Everything belongs to the arena and to the document.
  *
- * A library that is mounted where the loader looks last loses to a copy that the image's ld.so.cache
- * or LD_LIBRARY_PATH names. So the driver's libraries lie in a folder of their own, which is made to
- * come first in one of two ways:
+ * A library that is mounted where the loader looks last loses to a copy that the image's
+ * ld.so.cache or LD_LIBRARY_PATH names. So the driver's libraries lie in a folder of their own,
+ * which is made to come first in one of two ways:
  *
  *   hooks   nvidia-cdi-hook of the host writes the links and the container's ld.so.cache, with the
  *           folder before all others (nvidia-container-toolkit, internal/discover/hooks.go,
  *           internal/ldconfig). Not before a folder that the image's LD_LIBRARY_PATH names, nor
  *           before one of a file of ld.so.conf.d that sorts before 00-nvcr-*.conf.
- *   env     LD_LIBRARY_PATH of the specification, where there is no such hook. Engines put it in the
- *           place of the image's and of the caller's own (AddMultipleProcessEnv of runtime-tools,
- *           which the reference library calls; podman 4.3.1 does so).
+ *   env     LD_LIBRARY_PATH of the specification, where there is no such hook. Engines put it in
+ * the place of the image's and of the caller's own (AddMultipleProcessEnv of runtime-tools, which
+ * the reference library calls; podman 4.3.1 does so).
  *
- * The libraries that compute lie in the loaders' usual folders as well: for programs whose environment
- * is cleared, and for images without an ld.so.cache, where hooks before release 1.18 write none.
+ * The libraries that compute lie in the loaders' usual folders as well: for programs whose
+ * environment is cleared, and for images without an ld.so.cache, where hooks before release 1.18
+ * write none.
  */
 #ifndef GPUMEND_CDI_BUILD_H
 #define GPUMEND_CDI_BUILD_H
@@ -78,7 +79,8 @@ void cdi_place_below(struct cdi_place *p, const char *real, const char *name);
 /* A folder of the container that comes first; what lies in it is mounted by whoever calls. */
 void cdi_place_folder(struct cdi_place *p, const char *folder);
 
-/* A symbolic link of the container to `target`; without hooks the file `real` of the host itself. */
+/* A symbolic link of the container to `target`; without hooks the file `real` of the host itself.
+ */
 void cdi_place_symlink(struct cdi_place *p, const char *real, const char *target, const char *link);
 
 /* The hooks of the document, or the variable. */

@@ -83,8 +83,7 @@ static const char *installed_release(struct root *r, struct arena *a, const stru
                                      const char *package)
 {
     for (size_t i = 0; i < sizeof databases / sizeof *databases; i++) {
-        const char *release =
-            texts[i].s ? release_in(a, &databases[i], texts[i], package) : NULL;
+        const char *release = texts[i].s ? release_in(a, &databases[i], texts[i], package) : NULL;
         if (release && *release) {
             return release;
         }
@@ -183,7 +182,9 @@ static void find_programs(struct root *r, struct arena *a, struct cdi_files *f, 
 {
     static const struct {
         const char *name, *engine;
-    } programs[] = {{"podman", "podman"}, {"dockerd", "docker"}, {"containerd", "containerd"},
+    } programs[] = {{"podman", "podman"},
+                    {"dockerd", "docker"},
+                    {"containerd", "containerd"},
                     {"crio", "cri-o"}};
     static const char *const folders[] = {"/usr/bin", "/usr/local/bin"};
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
@@ -207,9 +208,14 @@ static void find_installed(struct root *r, struct arena *a, struct cdi_files *f)
     static const struct {
         const char *package, *engine;
     } packages[] = {
-        {"podman", "podman"},      {"docker-ce", "docker"},      {"docker.io", "docker"},
-        {"docker", "docker"},      {"moby-engine", "docker"},    {"containerd", "containerd"},
-        {"containerd.io", "containerd"}, {"cri-o", "cri-o"},
+        {"podman", "podman"},
+        {"docker-ce", "docker"},
+        {"docker.io", "docker"},
+        {"docker", "docker"},
+        {"moby-engine", "docker"},
+        {"containerd", "containerd"},
+        {"containerd.io", "containerd"},
+        {"cri-o", "cri-o"},
     };
     struct str texts[sizeof databases / sizeof *databases] = {{0}};
     bool docker = false;
@@ -345,8 +351,7 @@ static void judge_all(struct arena *a, const struct cdi_files *files, struct cdi
         }
     }
     if (newest && newest->why && !any) {
-        add(a, f, CDI_REFUSED, CDI_ERROR,
-            arena_printf(a, "engines refuse it: %s", newest->why));
+        add(a, f, CDI_REFUSED, CDI_ERROR, arena_printf(a, "engines refuse it: %s", newest->why));
     } else if (newest && newest->why) {
         add(a, f, CDI_REFUSED, CDI_OPEN,
             arena_printf(a,

@@ -15,11 +15,16 @@ const char *const cdi_folders[CDI_FOLDERS] = {"/etc/cdi", "/run/cdi", "/var/run/
 const char *cdi_fault_name(enum cdi_fault_kind kind)
 {
     static const char *const names[] = {
-        [CDI_UNREADABLE] = "unreadable",     [CDI_REFUSED] = "refused",
-        [CDI_TOO_NEW] = "too-new",           [CDI_PATH_GONE] = "path-gone",
-        [CDI_OTHER_DRIVER] = "other-driver", [CDI_GPU_LEFT_OUT] = "gpu-left-out",
-        [CDI_NOT_FOR_ALL] = "not-for-all",   [CDI_CONFLICT] = "conflict",
-        [CDI_NOT_READ] = "not-read",         [CDI_NOT_STARTED] = "not-started",
+        [CDI_UNREADABLE] = "unreadable",
+        [CDI_REFUSED] = "refused",
+        [CDI_TOO_NEW] = "too-new",
+        [CDI_PATH_GONE] = "path-gone",
+        [CDI_OTHER_DRIVER] = "other-driver",
+        [CDI_GPU_LEFT_OUT] = "gpu-left-out",
+        [CDI_NOT_FOR_ALL] = "not-for-all",
+        [CDI_CONFLICT] = "conflict",
+        [CDI_NOT_READ] = "not-read",
+        [CDI_NOT_STARTED] = "not-started",
         [CDI_UNSEEN] = "unseen",
     };
     return names[kind];
@@ -228,8 +233,8 @@ static void judge_paths(struct judge *j)
         {&said.gone, CDI_PATH_GONE, CDI_ERROR, "", " is not here", " more paths are not here"},
         {&said.start, CDI_NOT_STARTED, CDI_ERROR, "engines do not start a container with it: ", "",
          " more entries are wrong"},
-        {&said.unbound, CDI_NOT_STARTED, CDI_WARNING, "runc does not start a container with it: ",
-         "", " more mounts do not have it"},
+        {&said.unbound, CDI_NOT_STARTED, CDI_WARNING,
+         "runc does not start a container with it: ", "", " more mounts do not have it"},
         {&said.maybe, CDI_PATH_GONE, CDI_WARNING, "",
          " is not here; engines make it, for a device that may be missing",
          " more nodes are not here; engines make them, for devices that may be missing"},
@@ -238,8 +243,8 @@ static void judge_paths(struct judge *j)
     };
     for (size_t i = 0; i < sizeof sorts / sizeof *sorts; i++) {
         const struct sort *s = sorts[i].sort;
-        const char *rest = s->n > 1 ? arena_printf(j->arena, " and %zu%s", s->n - 1, sorts[i].more)
-                                    : sorts[i].one;
+        const char *rest =
+            s->n > 1 ? arena_printf(j->arena, " and %zu%s", s->n - 1, sorts[i].more) : sorts[i].one;
         if (s->n) {
             add_problem(j, sorts[i].kind, sorts[i].severity,
                         arena_printf(j->arena, "%s%s%s", sorts[i].before, s->first, rest));
@@ -368,7 +373,8 @@ static bool read_document(struct judge *j)
     const char *why = NULL;
     int rc = root_read(j->root, j->arena, f->path, FILE_MAX, &text);
     if (rc < 0) {
-        add_problem(j, CDI_UNREADABLE, rc == -EACCES || rc == -EPERM || rc == -EFBIG ? CDI_OPEN : CDI_ERROR,
+        add_problem(j, CDI_UNREADABLE,
+                    rc == -EACCES || rc == -EPERM || rc == -EFBIG ? CDI_OPEN : CDI_ERROR,
                     arena_printf(j->arena, "it cannot be read: %s", strerror(-rc)));
         return false;
     }
@@ -413,8 +419,8 @@ static bool is_spec_file(const char *name, void *arg)
     size_t n = strlen(name);
     (void)arg;
     return (n >= 4 && strcasecmp(name + n - 4, ".yml") == 0) ||
-           (n >= 5 && (strcasecmp(name + n - 5, ".yaml") == 0 ||
-                       strcasecmp(name + n - 5, ".json") == 0));
+           (n >= 5 &&
+            (strcasecmp(name + n - 5, ".yaml") == 0 || strcasecmp(name + n - 5, ".json") == 0));
 }
 
 /* Whether a specification that engines read is of this kind. */
@@ -443,8 +449,7 @@ static void judge_unread(struct judge *j)
     cdi_fold(f->document);
     f->kind = json_string_value(json_object_get(f->document, "kind"));
     f->n_devices = json_array_size(json_object_get(f->document, "devices"));
-    add_problem(j, CDI_NOT_READ,
-                f->kind && has_kind(j->files, f->kind) ? CDI_WARNING : CDI_ERROR,
+    add_problem(j, CDI_NOT_READ, f->kind && has_kind(j->files, f->kind) ? CDI_WARNING : CDI_ERROR,
                 "engines read only files that end in .yaml or .json: this one is passed over");
 }
 
@@ -583,17 +588,16 @@ static void set_step(struct judge *j, struct cdi_file *f)
         const char *stem = arena_strndup(j->arena, f->path, dot);
         const char *name = arena_printf(j->arena, "%s.yaml", stem);
         f->step = "rename it";
-        f->command =
-            arena_printf(j->arena, "sudo mv %s %s", path, diag_shell_word(j->arena, name));
+        f->command = arena_printf(j->arena, "sudo mv %s %s", path, diag_shell_word(j->arena, name));
     } else if (has_problem(f, CDI_CONFLICT)) {
         f->step = "remove one of the two files";
     } else if (f->ours) {
         f->step = "write it again";
-        f->command = strcmp(folder, cdi_folders[0]) == 0
-                         ? "sudo gpumend container cdi --refresh"
-                         : arena_printf(j->arena,
-                                        "sudo gpumend container cdi --refresh --folder %s",
-                                        diag_shell_word(j->arena, folder));
+        f->command =
+            strcmp(folder, cdi_folders[0]) == 0
+                ? "sudo gpumend container cdi --refresh"
+                : arena_printf(j->arena, "sudo gpumend container cdi --refresh --folder %s",
+                               diag_shell_word(j->arena, folder));
     } else {
         f->step = "write it again with the program that made it, as after each update of the "
                   "driver";
@@ -613,9 +617,9 @@ void cdi_files_read(struct root *r, struct arena *a, const struct host *h, const
     if (folder) {
         read_folder(&j, folder, true);
     }
-    ret->looked_in = folder ? folder
-                            : arena_printf(a, "%s, %s or %s", cdi_folders[0], cdi_folders[1],
-                                           cdi_folders[2]);
+    ret->looked_in =
+        folder ? folder
+               : arena_printf(a, "%s, %s or %s", cdi_folders[0], cdi_folders[1], cdi_folders[2]);
     judge_conflicts(&j);
     for (size_t i = 0; i < ret->files.n; i++) {
         set_step(&j, &ret->files.items[i]);
@@ -646,13 +650,13 @@ void cdi_files_note(struct root *r, struct arena *a, struct host *h)
         for (size_t k = 0; k < f->problems.n && gpus; k++) {
             if (f->problems.items[k].severity == CDI_ERROR) {
                 VEC_PUSH(a, &h->problems,
-                         (struct host_problem){.id = "cdi",
-                                               .state = HOST_NO,
-                                               .culprit = f->path,
-                                               .text = arena_printf(a, "%s: %s", f->path,
-                                                                    f->problems.items[k].text),
-                                               .step = f->step,
-                                               .command = f->command});
+                         (struct host_problem){
+                             .id = "cdi",
+                             .state = HOST_NO,
+                             .culprit = f->path,
+                             .text = arena_printf(a, "%s: %s", f->path, f->problems.items[k].text),
+                             .step = f->step,
+                             .command = f->command});
             }
         }
     }

@@ -67,9 +67,9 @@ struct cdi_file {
 struct cdi_files {
     VEC(struct cdi_file) files;
     VEC(struct cdi_engine) engines; // by engine, then by release; read with the first file
-    const char *looked_in;  // the folders that were asked for: "/etc/cdi or /run/cdi"
-    host_texts folders;     // that were read
-    host_texts unread;      // sentences: folders that are there and cannot be read
+    const char *looked_in;          // the folders that were asked for: "/etc/cdi or /run/cdi"
+    host_texts folders;             // that were read
+    host_texts unread;              // sentences: folders that are there and cannot be read
     const char *engine;     // "podman 4.3.1": the installed one that loads the least, or NULL
     const char *engine_max; // the newest version of the format that it loads
 };

@@ -19,12 +19,12 @@ enum type { TEXT, INTEGER, UNSIGNED, FLAG, TEXTS, NUMBERS, TABLE, OBJECT, OBJECT
 
 struct check {
     struct arena *arena;
-    const char *library; // release that is asked
-    bool strict;         // it decodes as from yaml_decoder on
-    const char *lowest;  // version that has all that was seen
-    const char *device;  // name of the device in hand, or NULL
-    bool all;            // count the fields of all devices, as the format says
-    bool is_last;        // the device in hand is the last one, or there is none in hand
+    const char *library;       // release that is asked
+    bool strict;               // it decodes as from yaml_decoder on
+    const char *lowest;        // version that has all that was seen
+    const char *device;        // name of the device in hand, or NULL
+    bool all;                  // count the fields of all devices, as the format says
+    bool is_last;              // the device in hand is the last one, or there is none in hand
     const char *shape, *value; // the first fault of each sort, or NULL
 };
 
@@ -207,10 +207,9 @@ static bool is_list_of(const struct check *c, const json_t *list, enum type item
     size_t i;
     json_array_foreach(list, i, one)
     {
-        bool good = json_is_null(one) ||
-                    (item == TEXT       ? is_plain(one)
-                     : item == UNSIGNED ? is_integer(c, one, 0, UINT32_MAX)
-                                        : json_is_object(one));
+        bool good = json_is_null(one) || (item == TEXT       ? is_plain(one)
+                                          : item == UNSIGNED ? is_integer(c, one, 0, UINT32_MAX)
+                                                             : json_is_object(one));
         if (!good) {
             return false;
         }
@@ -234,24 +233,15 @@ static bool is_table(const json_t *value)
 static bool is_type(const struct check *c, const struct field *f, const json_t *value)
 {
     switch (f->type) {
-    case TEXT:
-        return is_plain(value);
-    case INTEGER:
-        return is_integer(c, value, INT64_MIN, INT64_MAX);
-    case UNSIGNED:
-        return is_integer(c, value, 0, UINT32_MAX);
-    case FLAG:
-        return json_is_boolean(value);
-    case TEXTS:
-        return is_list_of(c, value, TEXT);
-    case NUMBERS:
-        return is_list_of(c, value, UNSIGNED);
-    case OBJECTS:
-        return is_list_of(c, value, OBJECT);
-    case TABLE:
-        return is_table(value);
-    case OBJECT:
-        break;
+    case TEXT: return is_plain(value);
+    case INTEGER: return is_integer(c, value, INT64_MIN, INT64_MAX);
+    case UNSIGNED: return is_integer(c, value, 0, UINT32_MAX);
+    case FLAG: return json_is_boolean(value);
+    case TEXTS: return is_list_of(c, value, TEXT);
+    case NUMBERS: return is_list_of(c, value, UNSIGNED);
+    case OBJECTS: return is_list_of(c, value, OBJECT);
+    case TABLE: return is_table(value);
+    case OBJECT: break;
     }
     return json_is_object(value);
 }
@@ -260,20 +250,15 @@ static bool is_type(const struct check *c, const struct field *f, const json_t *
 static bool is_set(const struct field *f, const json_t *value)
 {
     switch (f->type) {
-    case TEXT:
-        return !json_is_string(value) || *json_string_value(value);
-    case FLAG:
-        return json_is_true(value);
+    case TEXT: return !json_is_string(value) || *json_string_value(value);
+    case FLAG: return json_is_true(value);
     case NUMBERS:
-    case OBJECTS:
-        return json_array_size(value) > 0;
-    case TABLE:
-        return json_object_size(value) > 0;
+    case OBJECTS: return json_array_size(value) > 0;
+    case TABLE: return json_object_size(value) > 0;
     case TEXTS:
     case OBJECT:
     case INTEGER:
-    case UNSIGNED:
-        break;
+    case UNSIGNED: break;
     }
     return true;
 }
@@ -403,9 +388,9 @@ static void check_object(struct check *c, enum level level, json_t *object)
     {
         const struct field *f = field_named(c, level, key);
         if (!f) {
-            set_fault(c, &c->shape,
-                      arena_printf(c->arena, "the field \"%s\" is unknown there",
-                                   printable(c, key)));
+            set_fault(
+                c, &c->shape,
+                arena_printf(c->arena, "the field \"%s\" is unknown there", printable(c, key)));
         } else if (!json_is_null(value)) {
             check_value(c, f, value, get(c, object, f->name) == value);
         }
@@ -500,9 +485,9 @@ static void check_devices(struct check *c, const json_t *devices)
                                    printable(c, name)));
         }
         if (json_object_get(seen, name)) {
-            set_fault(c, &c->value,
-                      arena_printf(c->arena, "two devices have the name \"%s\"",
-                                   printable(c, name)));
+            set_fault(
+                c, &c->value,
+                arena_printf(c->arena, "two devices have the name \"%s\"", printable(c, name)));
         }
         (void)json_object_set_new(seen, name, json_true());
         n++;

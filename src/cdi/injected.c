@@ -1,4 +1,5 @@
-/* What a specification puts before the libraries of an image; host/host.h, struct host_injection. */
+/* What a specification puts before the libraries of an image; host/host.h, struct host_injection.
+ */
 #include "cdi/files.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * The specification of NVIDIA's GPUs on a bus. What it names is what nvidia-ctk writes
  * (nvidia-container-toolkit 1.19: pkg/nvcdi/driver-nvml.go and common-nvml.go,
- * internal/discover/graphics.go and ipc.go, internal/platform-support/dgpu/nvml.go, lib-imex.go), each
- * where it is on this host.
+ * internal/discover/graphics.go and ipc.go, internal/platform-support/dgpu/nvml.go, lib-imex.go),
+ * each where it is on this host.
  */
 #include "cdi/build.h"
 
@@ -49,10 +49,9 @@ static bool draws(const char *name)
 /* Every library of the driver ends in its version; these have one of their own. */
 static bool is_driver_file(const char *name, void *arg)
 {
-    static const char *const others[] = {"libnvidia-nvvm70.so.*", "libnvidia-egl-gbm.so.*.*",
-                                         "libnvidia-egl-wayland.so.*.*",
-                                         "libnvidia-egl-wayland2.so.*.*",
-                                         "libnvidia-egl-xcb.so.*.*", "libnvidia-egl-xlib.so.*.*"};
+    static const char *const others[] = {
+        "libnvidia-nvvm70.so.*",         "libnvidia-egl-gbm.so.*.*", "libnvidia-egl-wayland.so.*.*",
+        "libnvidia-egl-wayland2.so.*.*", "libnvidia-egl-xcb.so.*.*", "libnvidia-egl-xlib.so.*.*"};
     const char *version = arg;
     bool found = starts_with(name, "lib") && strstr(name, ".so.") && ends_with(name, version);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -180,10 +179,14 @@ static void mount_programs(struct nvidia *n)
 {
     static const char *const folders[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                           "/usr/bin",        "/sbin",          "/bin"};
-    static const char *const names[] = {"nvidia-smi",          "nvidia-debugdump",
-                                        "nvidia-persistenced", "nvidia-cuda-mps-control",
-                                        "nvidia-cuda-mps-server", "nvidia-imex",
-                                        "nvidia-imex-ctl",     "nvidia-xconfig"};
+    static const char *const names[] = {"nvidia-smi",
+                                        "nvidia-debugdump",
+                                        "nvidia-persistenced",
+                                        "nvidia-cuda-mps-control",
+                                        "nvidia-cuda-mps-server",
+                                        "nvidia-imex",
+                                        "nvidia-imex-ctl",
+                                        "nvidia-xconfig"};
     for (size_t i = 0; i < N_OF(names); i++) {
         mount_first(n, folders, N_OF(folders), names[i], NULL);
     }
@@ -202,12 +205,10 @@ static void mount_configs(struct nvidia *n)
                                         "nvidia/nvoptix.bin",
                                         "X11/xorg.conf.d/10-nvidia.conf",
                                         "X11/xorg.conf.d/nvidia-drm-outputclass.conf"};
-    static const char *const etc[] = {"OpenCL/vendors/nvidia.icd",
-                                      "vulkan/icd.d/nvidia_icd.json",
-                                      "vulkan/icd.d/nvidia_icd.x86_64.json",
-                                      "vulkan/icd.d/nvidia_icd.aarch64.json",
-                                      "vulkan/icd.d/nvidia_layers.json",
-                                      "vulkan/implicit_layer.d/nvidia_layers.json"};
+    static const char *const etc[] = {
+        "OpenCL/vendors/nvidia.icd",           "vulkan/icd.d/nvidia_icd.json",
+        "vulkan/icd.d/nvidia_icd.x86_64.json", "vulkan/icd.d/nvidia_icd.aarch64.json",
+        "vulkan/icd.d/nvidia_layers.json",     "vulkan/implicit_layer.d/nvidia_layers.json"};
     for (size_t i = 0; i < N_OF(share); i++) {
         mount_first(n, folders, N_OF(folders), share[i], "/usr/share");
     }
@@ -222,8 +223,8 @@ static void mount_xorg(struct nvidia *n)
     static const char *const below[] = {"nvidia/xorg", "xorg/modules/drivers",
                                         "xorg/modules/extensions", "xorg/modules/updates/drivers",
                                         "xorg/modules/updates/extensions"};
-    const char *tops[] = {path_dir(n->b->arena, n->cuda->real), path_dir(n->b->arena, n->cuda->path),
-                          "/usr/lib", "/usr/lib64"};
+    const char *tops[] = {path_dir(n->b->arena, n->cuda->real),
+                          path_dir(n->b->arena, n->cuda->path), "/usr/lib", "/usr/lib64"};
     const char *folders[N_OF(below) * N_OF(tops)];
     const char *glx = arena_printf(n->b->arena, "libglxserver_nvidia.so.%s", n->cuda->version);
     for (size_t i = 0; i < N_OF(folders); i++) {
@@ -254,19 +255,21 @@ static void mount_firmware(struct nvidia *n)
 {
     struct arena *a = n->b->arena;
     const struct host_fact *kernel = &n->b->host->kernel;
-    const char *release = kernel->state == HOST_YES && !strchr(kernel->value, '/') ? kernel->value : "";
+    const char *release =
+        kernel->state == HOST_YES && !strchr(kernel->value, '/') ? kernel->value : "";
     struct str custom = {0};
-    if (root_read(n->b->root, a, "/sys/module/firmware_class/parameters/path", FILES_MAX, &custom) < 0) {
+    if (root_read(n->b->root, a, "/sys/module/firmware_class/parameters/path", FILES_MAX, &custom) <
+        0) {
         custom = (struct str){0};
     }
     custom = str_trim(custom);
-    const char *tops[] = {custom.n ? str_dup(a, custom) : NULL,
-                          arena_printf(a, "/lib/firmware/updates/%s", release),
-                          "/lib/firmware/updates", arena_printf(a, "/lib/firmware/%s", release),
-                          "/lib/firmware"};
+    const char *tops[] = {
+        custom.n ? str_dup(a, custom) : NULL, arena_printf(a, "/lib/firmware/updates/%s", release),
+        "/lib/firmware/updates", arena_printf(a, "/lib/firmware/%s", release), "/lib/firmware"};
     for (size_t i = 0; i < N_OF(tops); i++) {
         struct root_dir files = {0};
-        const char *folder = tops[i] ? arena_printf(a, "%s/nvidia/%s", tops[i], n->cuda->version) : "";
+        const char *folder =
+            tops[i] ? arena_printf(a, "%s/nvidia/%s", tops[i], n->cuda->version) : "";
         if (!*folder || root_list(n->b->root, a, folder, FILES_MAX, is_gsp, NULL, &files) < 0) {
             continue;
         }
@@ -296,10 +299,10 @@ static void mount_sockets(struct nvidia *n)
 /* ------------------------------------------------------------------ devices */
 
 /* Device nodes of a MIG instance: that of the GPU, and the capability of each of its two levels,
- * whose minor number is in the driver's file (Multi-Instance GPU User Guide). No nodes of /dev/dri: an
- * instance draws only where its profile has the attribute "gfx", and nvidia-ctk adds them for these
- * alone (nvidia-container-toolkit, internal/platform-support/dgpu/nvml.go: newNvmlMigDiscoverer). The
- * attribute is NVML's and in no file. */
+ * whose minor number is in the driver's file (Multi-Instance GPU User Guide). No nodes of /dev/dri:
+ * an instance draws only where its profile has the attribute "gfx", and nvidia-ctk adds them for
+ * these alone (nvidia-container-toolkit, internal/platform-support/dgpu/nvml.go:
+ * newNvmlMigDiscoverer). The attribute is NVML's and in no file. */
 static bool add_capability(struct cdi_builder *b, json_t *edits, const char *folder)
 {
     enum { ACCESS_MAX = 4096 };
@@ -348,11 +351,12 @@ static void add_mig(struct nvidia *n, const struct host_gpu *g, size_t index)
 
 static void add_gpu(struct nvidia *n, const struct host_gpu *g, size_t index)
 {
-    const char *names[] = {arena_printf(n->b->arena, "%zu", index),
-                           g->uuid.state == HOST_YES && str_glob("GPU-*", g->uuid.value) &&
-                                   cdi_is_plain_path(arena_printf(n->b->arena, "/%s", g->uuid.value))
-                               ? g->uuid.value
-                               : NULL};
+    const char *names[] = {
+        arena_printf(n->b->arena, "%zu", index),
+        g->uuid.state == HOST_YES && str_glob("GPU-*", g->uuid.value) &&
+                cdi_is_plain_path(arena_printf(n->b->arena, "/%s", g->uuid.value))
+            ? g->uuid.value
+            : NULL};
     for (size_t k = 0; k < 2 && names[k]; k++) {
         json_t *edits = cdi_add_device(n->document, names[k]);
         cdi_add_nodes(edits, g->nodes.items, g->nodes.n, false);
@@ -378,7 +382,8 @@ static void add_common(struct nvidia *n)
     cdi_append(cdi_list(n->edits, "env"), json_string("NVIDIA_VISIBLE_DEVICES=void"));
 }
 
-/* Channels of memory that GPUs of several machines share: a class of its own, as with nvidia-ctk. */
+/* Channels of memory that GPUs of several machines share: a class of its own, as with nvidia-ctk.
+ */
 static void build_imex(struct cdi_builder *b)
 {
     const struct host_nvidia *n = &b->host->nvidia;

@@ -152,10 +152,11 @@ static void set_library_path(struct cdi_place *p)
         path = arena_printf(a, "%s%s%s", path, i ? ":" : "", p->folders.items[i]);
     }
     cdi_append(cdi_list(p->edits, "env"), json_sprintf("LD_LIBRARY_PATH=%s", path));
-    VEC_PUSH(a, &p->b->specs->notes,
-             "the specification sets LD_LIBRARY_PATH, so that the driver's libraries come before an "
-             "image's own: it replaces what an image or -e sets. With NVIDIA's package "
-             "nvidia-container-toolkit-base on this host, write it again: hooks then take its place");
+    VEC_PUSH(
+        a, &p->b->specs->notes,
+        "the specification sets LD_LIBRARY_PATH, so that the driver's libraries come before an "
+        "image's own: it replaces what an image or -e sets. With NVIDIA's package "
+        "nvidia-container-toolkit-base on this host, write it again: hooks then take its place");
 }
 
 void cdi_place_end(struct cdi_place *p)
@@ -185,10 +186,10 @@ static void link_nodes(struct cdi_place *p, json_t *edits, const struct host_gpu
     static const char *const kinds[] = {"card", "render"};
     host_texts links = {0};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const char *link = arena_printf(p->b->arena, "/dev/dri/by-path/pci-%s-%s", g->bdf, kinds[i]);
+        const char *link =
+            arena_printf(p->b->arena, "/dev/dri/by-path/pci-%s-%s", g->bdf, kinds[i]);
         char *target;
-        if (root_readlink(p->b->root, p->b->arena, link, &target) == 0 &&
-            str_is_seen(target)) {
+        if (root_readlink(p->b->root, p->b->arena, link, &target) == 0 && str_is_seen(target)) {
             VEC_PUSH(p->b->arena, &links, arena_printf(p->b->arena, "%s::%s", target, link));
         }
     }

@@ -1,17 +1,17 @@
 /*
- * The specification of a Jetson board's GPU. NVIDIA's package nvidia-l4t-init puts lists of the nodes
- * and files that it needs on the board (host/host.h, host_tegra_file); nvidia-ctk reads them in its
- * mode csv. Without them: the folders of the driver's libraries, whole, and
- * the nodes of the GPU by name.
+ * The specification of a Jetson board's GPU. NVIDIA's package nvidia-l4t-init puts lists of the
+ * nodes and files that it needs on the board (host/host.h, host_tegra_file); nvidia-ctk reads them
+ * in its mode csv. Without them: the folders of the driver's libraries, whole, and the nodes of the
+ * GPU by name.
  */
 #include "cdi/build.h"
 
 #include <string.h>
 
 /* Folders that hold nothing but the driver: JetPack 6, JetPack 5 and before. */
-static const char *const driver_folders[] = {
-    "/usr/lib/aarch64-linux-gnu/nvidia", "/usr/lib/aarch64-linux-gnu/tegra",
-    "/usr/lib/aarch64-linux-gnu/tegra-egl"};
+static const char *const driver_folders[] = {"/usr/lib/aarch64-linux-gnu/nvidia",
+                                             "/usr/lib/aarch64-linux-gnu/tegra",
+                                             "/usr/lib/aarch64-linux-gnu/tegra-egl"};
 
 static bool is_driver_folder(const char *folder)
 {

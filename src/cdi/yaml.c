@@ -197,17 +197,10 @@ static json_t *value_of(struct reader *r, int index, unsigned depth)
         return NULL;
     }
     switch (node->type) {
-    case YAML_SCALAR_NODE:
-        value = scalar(node);
-        break;
-    case YAML_SEQUENCE_NODE:
-        value = sequence(r, node, depth);
-        break;
-    case YAML_MAPPING_NODE:
-        value = mapping(r, node, depth);
-        break;
-    case YAML_NO_NODE:
-        break;
+    case YAML_SCALAR_NODE: value = scalar(node); break;
+    case YAML_SEQUENCE_NODE: value = sequence(r, node, depth); break;
+    case YAML_MAPPING_NODE: value = mapping(r, node, depth); break;
+    case YAML_NO_NODE: break;
     }
     if (!value && !r->why) {
         r->why = "a text in it is not UTF-8";
@@ -238,8 +231,8 @@ static bool is_within(struct extent *x, const yaml_event_t *event)
 }
 
 /* Whether libyaml may make a tree of it: its time is quadratic in the depth and in the number of
- * anchors and of directives. What is not YAML is left to the pass that says so. A node has a key, a value and an end
- * at most: 3 events. */
+ * anchors and of directives. What is not YAML is left to the pass that says so. A node has a key, a
+ * value and an end at most: 3 events. */
 static bool is_bounded(struct str text)
 {
     struct extent x = {0};

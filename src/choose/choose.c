@@ -89,8 +89,8 @@ static enum build build_of_files(const struct chooser *c)
 }
 
 /* What the installed build serves, by its files, its local version label ("2.5.1+cpu"), else by its
- * package. CTranslate2's wheels for aarch64 are for the CPU (docs/hardware_support.md); of torch's and
- * of what conda built the name does not tell. */
+ * package. CTranslate2's wheels for aarch64 are for the CPU (docs/hardware_support.md); of torch's
+ * and of what conda built the name does not tell. */
 static enum build build_of(const struct chooser *c)
 {
     enum build files = build_of_files(c);
@@ -207,8 +207,9 @@ static bool ask_build(struct chooser *c, struct choose_candidate *x)
     const char *needs = nvidia ? "CUDA" : "ROCm";
     bool ctranslate2 = c->choice->app == CHOOSE_APP_CTRANSLATE2;
     const char *step = arena_printf(
-        c->a, ctranslate2 && on_arm(c) ? "build %s for %s from its source" :
-        ctranslate2 && !nvidia
+        c->a,
+        ctranslate2 && on_arm(c) ? "build %s for %s from its source"
+        : ctranslate2 && !nvidia
             ? "install a build of %s for %s: a wheel from its releases on GitHub (since 4.7.0)"
             : "install a build of %s for %s",
         choose_app_name(c->choice->app), needs);
@@ -408,7 +409,7 @@ static bool ask_ran(struct chooser *c, struct choose_candidate *x)
     if (!c->o->was_run || (r && r->passed && r->formats)) {
         return false;
     }
-    const char *why = !r ? not_reached(c, x)
+    const char *why = !r       ? not_reached(c, x)
                       : r->why ? arena_printf(c->a, "the probe failed on it: %s", r->why)
                                : "no library of the environment has multiplied on it";
     return against(x, "probe-failed", why, model_command(c->m, "probe", ""));
@@ -481,8 +482,8 @@ static struct choose_memory required(const struct chooser *c, const struct kb_mo
 static enum host_state fits(const struct choose_candidate *x, const struct choose_memory *need)
 {
     return !x->available_bytes || need->how == CHOOSE_MEMORY_UNKNOWN ? HOST_UNKNOWN
-           : need->bytes <= x->available_bytes                     ? HOST_YES
-                                                                   : HOST_NO;
+           : need->bytes <= x->available_bytes                       ? HOST_YES
+                                                                     : HOST_NO;
 }
 
 /* The best type that fits. Of a model whose need is known on a device whose memory is not, the
@@ -496,10 +497,10 @@ static bool take_compute(struct chooser *c, struct choose_candidate *x,
                                  : NULL;
     const struct choose_ran *r = x->gpu && c->o->was_run ? ran_on(c, x) : NULL;
     const struct choose_computes_for f = {.app = c->choice->app,
-                                        .device = x->device,
-                                        .capability = capability,
-                                        .machine = on_arm(c) ? "aarch64" : "x86_64",
-                                        .formats = r ? r->formats : CHOOSE_FORMATS_ALL};
+                                          .device = x->device,
+                                          .capability = capability,
+                                          .machine = on_arm(c) ? "aarch64" : "x86_64",
+                                          .formats = r ? r->formats : CHOOSE_FORMATS_ALL};
     size_t n = choose_computes(&c->models, c->a, &f, list);
     for (size_t i = 0; i < n; i++) {
         struct choose_memory need = required(c, model, x->device, list[i]);
@@ -548,8 +549,8 @@ typedef bool question(struct chooser *c, struct choose_candidate *x);
 
 static void judge(struct chooser *c, struct choose_candidate *x)
 {
-    static question *const questions[] = {ask_state, ask_vendor, ask_hidden,
-                                          ask_build, ask_gfx,    ask_findings, ask_ran};
+    static question *const questions[] = {ask_state, ask_vendor,   ask_hidden, ask_build,
+                                          ask_gfx,   ask_findings, ask_ran};
     for (size_t i = 0; x->gpu && i < sizeof questions / sizeof *questions; i++) {
         if (questions[i](c, x)) {
             return;
@@ -637,9 +638,8 @@ static bool is_asked_for(const struct chooser *c, const struct choose_candidate 
     const struct choose_device *d = &c->o->device;
     const struct choose_visible *list = d->kind == CHOOSE_DEVICE_ROCM ? &c->rocm : &c->cuda;
     return !is_explicit(c) ||
-           (x->device == d->kind &&
-            (d->index < 0 || x->index == d->index ||
-             (!list->sure && (size_t)d->index < list->shown)));
+           (x->device == d->kind && (d->index < 0 || x->index == d->index ||
+                                     (!list->sure && (size_t)d->index < list->shown)));
 }
 
 /* Of cards of which any may be the device 0, the least counts: what it can do, all can. */
@@ -723,13 +723,11 @@ static const char *argument(const struct chooser *c, const struct choose_candida
 {
     bool gpu = x->gpu != NULL;
     switch (c->choice->app) {
-    case CHOOSE_APP_CTRANSLATE2:
-        return gpu ? "cuda" : "cpu";
+    case CHOOSE_APP_CTRANSLATE2: return gpu ? "cuda" : "cpu";
     case CHOOSE_APP_TORCH: // torch calls ROCm's devices cuda as well
         return gpu ? arena_printf(c->a, "cuda:%ld", x->index) : "cpu";
     case CHOOSE_APP_ONNXRUNTIME:
-    case CHOOSE_APPS:
-        break;
+    case CHOOSE_APPS: break;
     }
     for (size_t i = 0; gpu && i < sizeof packages / sizeof *packages; i++) {
         bool is = c->dist ? strcmp(c->dist->name_normal, packages[i].package) == 0
@@ -820,10 +818,9 @@ static const char *no_gpu_why(struct chooser *c, const struct choose_candidate *
         return "which GPU the device 0 is cannot be told, and not all of them would do";
     }
     r->cause = "no-gpu";
-    return !is_explicit(c) ? "there is no supported GPU"
-           : c->o->device.kind == CHOOSE_DEVICE_CUDA
-               ? counted_text(c, "CUDA", &c->cuda)
-               : counted_text(c, "ROCm", &c->rocm);
+    return !is_explicit(c)                           ? "there is no supported GPU"
+           : c->o->device.kind == CHOOSE_DEVICE_CUDA ? counted_text(c, "CUDA", &c->cuda)
+                                                     : counted_text(c, "ROCm", &c->rocm);
 }
 
 /* What was asked for and cannot be had. */
@@ -832,8 +829,8 @@ static const char *refusal(struct chooser *c, const char *why)
     const struct choose_device *d = &c->o->device;
     const char *name = choose_device_name(d->kind);
     return !is_explicit(c) ? arena_printf(c->a, "A GPU is required, and none can be used: %s.", why)
-           : d->index < 0 ? arena_printf(c->a, "No %s device can be used: %s.", name, why)
-                          : arena_printf(c->a, "%s:%d cannot be used: %s.", name, d->index, why);
+           : d->index < 0  ? arena_printf(c->a, "No %s device can be used: %s.", name, why)
+                           : arena_printf(c->a, "%s:%d cannot be used: %s.", name, d->index, why);
 }
 
 /* The largest model of Whisper that fits a device which is usable but for its memory. */
@@ -952,8 +949,9 @@ static void say_notes(struct chooser *c)
     }
     const struct choose_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
     if (c->o->was_run && ran && !(ran->formats & CHOOSE_FORMAT_FLOAT16)) {
-        VEC_PUSH(c->a, &r->notes, "float16 is not offered: the probe has not seen a product in it "
-                                  "that was right");
+        VEC_PUSH(c->a, &r->notes,
+                 "float16 is not offered: the probe has not seen a product in it "
+                 "that was right");
     }
     if (!c->dist) {
         const char *where = c->m->env ? arena_printf(c->a, "in %s", c->m->env->prefix) : "here";
@@ -982,8 +980,8 @@ static int unknown_model(struct chooser *c, const char *name, struct gm_err *err
                       meant ? "? These are" : "", choose_model_names(&c->models, c->a));
 }
 
-int choose_best(struct model *m, const struct diag_report *report,
-                const struct choose_options *o, struct choose_result *ret, struct gm_err *err)
+int choose_best(struct model *m, const struct diag_report *report, const struct choose_options *o,
+                struct choose_result *ret, struct gm_err *err)
 {
     struct choose_result choice = {0};
     struct chooser c = {

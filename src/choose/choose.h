@@ -28,17 +28,17 @@
 /* One device on which something was run (probe/choice.h). */
 struct choose_ran {
     enum choose_device_kind device; // CUDA or ROCM
-    long index;                   // as the runtime counted it; -1: it counted none, `why` says why
-    const char *bdf;              // its address as host_gpu has it, or NULL: not told
+    long index;      // as the runtime counted it; -1: it counted none, `why` says why
+    const char *bdf; // its address as host_gpu has it, or NULL: not told
     bool passed;
-    unsigned formats;             // MEND_FORMAT_...: those whose products were right
-    uint64_t free_bytes;          // of its memory, at that moment; 0: not told
-    const char *why;              // a clause: what failed, or NULL
+    unsigned formats;    // MEND_FORMAT_...: those whose products were right
+    uint64_t free_bytes; // of its memory, at that moment; 0: not told
+    const char *why;     // a clause: what failed, or NULL
 };
 
 struct choose_options {
     bool app_given;
-    enum choose_app app;     // else the first that is installed, else ctranslate2
+    enum choose_app app;   // else the first that is installed, else ctranslate2
     const char *model;     // "whisper:large-v3", or NULL
     uint64_t memory_bytes; // what the model takes, instead of the table's figure; 0: not given
     bool require_gpu;      // no GPU is an error, not a reason for the CPU
@@ -57,14 +57,14 @@ struct choose_options {
 /* One device that was looked at, the CPU last. */
 struct choose_candidate {
     enum choose_device_kind device; // CHOOSE_DEVICE_NONE: a GPU that neither CUDA nor ROCm counts
-    const struct host_gpu *gpu; // NULL: the CPU
-    long index;                 // as the runtime counts; -1: it does not count it
+    const struct host_gpu *gpu;     // NULL: the CPU
+    long index;                     // as the runtime counts; -1: it does not count it
     const char *name;
-    bool usable;                // everything but memory
+    bool usable; // everything but memory
     bool chosen;
-    enum choose_compute compute;  // if usable
+    enum choose_compute compute; // if usable
     struct choose_memory required;
-    uint64_t available_bytes; // 0: not known
+    uint64_t available_bytes;  // 0: not known
     const char *available_why; // how it is known, or why not
     enum host_state fits;      // unknown also where nothing was asked for
     const char *override;      // HSA_OVERRIDE_GFX_VERSION that must be set, or NULL
@@ -98,9 +98,8 @@ struct choose_result {
 
 /* GM_ERR_USAGE: there is no such model. GM_ERR_LOOK: the host cannot be seen. Others: a replacement
  * knowledge base that is wrong. */
-int choose_best(struct model *m, const struct diag_report *report,
-                const struct choose_options *o, struct choose_result *ret,
-                struct gm_err *err) GM_CHECK;
+int choose_best(struct model *m, const struct diag_report *report, const struct choose_options *o,
+                struct choose_result *ret, struct gm_err *err) GM_CHECK;
 
 /* The distribution whose import stands for the application in this environment, by the order above;
  * NULL if none is installed. `ret_app` is set in any case. */

@@ -11,8 +11,10 @@ bool choose_device_parse(const char *text, struct choose_device *ret)
         const char *name;
         enum choose_device_kind kind;
         bool numbered;
-    } kinds[] = {{"auto", CHOOSE_DEVICE_AUTO, false}, {"cuda", CHOOSE_DEVICE_CUDA, true},
-                 {"rocm", CHOOSE_DEVICE_ROCM, true}, {"cpu", CHOOSE_DEVICE_CPU, false}};
+    } kinds[] = {{"auto", CHOOSE_DEVICE_AUTO, false},
+                 {"cuda", CHOOSE_DEVICE_CUDA, true},
+                 {"rocm", CHOOSE_DEVICE_ROCM, true},
+                 {"cpu", CHOOSE_DEVICE_CPU, false}};
     struct str rest = str_of(text);
     struct str name = str_cut(&rest, ':');
     uint64_t index = 0;
@@ -116,9 +118,8 @@ static int choose(const struct setter *s, struct model *m, struct choose_result 
 {
     const struct choose_device_question *q = s->q;
     struct diag_report report = {0};
-    struct choose_options o = {.variables = s->variables,
-                                    .device = q->device,
-                                    .require_gpu = q->require_gpu};
+    struct choose_options o = {
+        .variables = s->variables, .device = q->device, .require_gpu = q->require_gpu};
     if (!choose_app_of(m, &o, &o.app)) {
         o.app_given = true;
         o.app = CHOOSE_APP_TORCH; // which has builds for either vendor
@@ -185,7 +186,9 @@ enum host_state choose_device_set(struct arena *a, const struct choose_device_qu
     struct model_target_options asked = *q->start;
     struct choose_device_question opened = *q;
     struct model_target t = {.root = ROOT_EMPTY};
-    struct setter s = {.a = a, .q = &opened, .launch = launch,
+    struct setter s = {.a = a,
+                       .q = &opened,
+                       .launch = launch,
                        .variables = {.env = asked.env, .n_env = asked.n_env}};
     opened.start = &asked;
     asked.only_open = true;
@@ -280,8 +283,8 @@ bool choose_device_show_passed(struct arena *a, const struct choose_device_quest
     for (size_t i = 0; i < ROWS; i++) {
         const char *set = env_value(q->start->env, q->start->n_env, rows[i].name);
         bool cuda_changes = i > 0 && values[0] && !launched(q, launch, rows[i].name);
-        values[i] = passed_list(a, rows[i].kind, list_of(q, launch, rows[i].kind), ran, n,
-                                cuda_changes);
+        values[i] =
+            passed_list(a, rows[i].kind, list_of(q, launch, rows[i].kind), ran, n, cuda_changes);
         if (values[i] && set && q->keep_env) {
             return false;
         }

@@ -5,8 +5,8 @@
  * (choose/visible.h), so that `gpumend choose` and `gpumend run --device` never name another card.
  *
  * Two things differ from `gpumend choose`, because here the program is known. It is judged as it
- * will start: what a library mends does not count against a GPU, and what stands does. And where its
- * environment has none of the applications that choose_best() knows, no build is assumed.
+ * will start: what a library mends does not count against a GPU, and what stands does. And where
+ * its environment has none of the applications that choose_best() knows, no build is assumed.
  *
  * Sources: CUDA C++ Programming Guide, "CUDA Environment Variables" (an index that is invalid ends
  * the list, so that "-1" hides every GPU; CUDA_DEVICE_ORDER); ROCm documentation, "GPU isolation
@@ -30,7 +30,7 @@ enum choose_device_kind {
 
 struct choose_device {
     enum choose_device_kind kind; // NONE: nothing is chosen
-    int index;                  // as its runtime counts; -1: the best that can be used
+    int index;                    // as its runtime counts; -1: the best that can be used
 };
 
 /* "auto", "cuda", "cuda:1", "rocm", "rocm:0", "cpu". */

@@ -225,7 +225,7 @@ static struct choose_memory from_rest(const struct rest *r, const struct kb_mode
 {
     unsigned factor = computes[compute].rest > r->size ? computes[compute].rest / r->size : 1;
     return (struct choose_memory){CHOOSE_MEMORY_ESTIMATED,
-                                weights(model, device, compute) + r->bytes * factor, r->row};
+                                  weights(model, device, compute) + r->bytes * factor, r->row};
 }
 
 struct choose_memory choose_model_memory(const struct kb_models *models,
@@ -281,7 +281,7 @@ static const struct kb_model *row_of(const struct kb_models *models, struct aren
         bool fits = device == CHOOSE_DEVICE_CUDA
                         ? capability && model_version_fits(a, m->applies, capability)
                     : device == CHOOSE_DEVICE_CPU ? starts_with(m->applies, machine)
-                                                : true;
+                                                  : true;
         if (fits) {
             return m;
         }

@@ -41,7 +41,7 @@ const char *choose_compute_name(enum choose_compute compute); // "int8_float16"
 struct choose_memory {
     enum choose_memory_how {
         CHOOSE_MEMORY_UNKNOWN,
-        CHOOSE_MEMORY_GIVEN, // by the caller
+        CHOOSE_MEMORY_GIVEN,  // by the caller
         CHOOSE_MEMORY_STATED, // by the authors of the model
         CHOOSE_MEMORY_MEASURED,
         CHOOSE_MEMORY_ESTIMATED,
@@ -55,7 +55,8 @@ const char *choose_memory_name(enum choose_memory_how how); // "measured"
  * Sizes that share one architecture share one row. */
 const struct kb_model *choose_model_find(const struct kb_models *models, const char *name);
 
-/* The known name that was most likely meant ("large-v4": "large-v3"), without "whisper:"; or NULL. */
+/* The known name that was most likely meant ("large-v4": "large-v3"), without "whisper:"; or NULL.
+ */
 const char *choose_model_near(const struct kb_models *models, const char *name);
 
 /* The names that choose_model_find() takes, "tiny, base, ...", by size. */
@@ -67,8 +68,12 @@ struct choose_memory choose_model_memory(const struct kb_models *models,
                                          enum choose_compute compute);
 
 /* Number formats in which a device has shown that it multiplies right. */
-enum { CHOOSE_FORMAT_FLOAT32 = 1, CHOOSE_FORMAT_FLOAT16 = 2, CHOOSE_FORMAT_INT8 = 4,
-       CHOOSE_FORMATS_ALL = 7 };
+enum {
+    CHOOSE_FORMAT_FLOAT32 = 1,
+    CHOOSE_FORMAT_FLOAT16 = 2,
+    CHOOSE_FORMAT_INT8 = 4,
+    CHOOSE_FORMATS_ALL = 7
+};
 
 struct choose_computes_for {
     enum choose_app app;

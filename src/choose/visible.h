@@ -33,13 +33,14 @@ struct choose_variables {
 const char *choose_variable(const struct choose_variables *v, const char *name);
 
 struct choose_visible {
-    VEC(const struct host_gpu *) gpus; // the index is the position; a partitioned GPU stands in it
-                                       // once for each partition
-    bool sure;              // false: any of `gpus` may be the device 0
-    size_t shown;           // how many devices are counted; if not sure, as many as are listed
-    bool set_order;         // CUDA_DEVICE_ORDER=PCI_BUS_ID must be set for the indices to be right
-    const char *hidden;     // "CUDA_VISIBLE_DEVICES=\"\"" hides them all, or NULL
-    const char *filter;     // what chooses among them, as above, or NULL
+    VEC(const struct host_gpu *)
+    gpus;               // the index is the position; a partitioned GPU stands in it
+                        // once for each partition
+    bool sure;          // false: any of `gpus` may be the device 0
+    size_t shown;       // how many devices are counted; if not sure, as many as are listed
+    bool set_order;     // CUDA_DEVICE_ORDER=PCI_BUS_ID must be set for the indices to be right
+    const char *hidden; // "CUDA_VISIBLE_DEVICES=\"\"" hides them all, or NULL
+    const char *filter; // what chooses among them, as above, or NULL
 };
 
 void choose_visible_cuda(const struct host *h, const struct choose_variables *v, struct arena *a,

@@ -115,7 +115,7 @@ static const char *breaks(const struct act *act, const struct looked *now)
     for (size_t i = 0; i < now->report.findings.n; i++) {
         const struct diag_finding *f = now->report.findings.items[i];
         bool new = f->severity == DIAG_ERROR && !is_found(act->report, f);
-        for (size_t k = 0; new && k < f->scripts.n; k++) {
+        for (size_t k = 0; new &&k < f->scripts.n; k++) {
             if (!had_error(act->report, f->scripts.items[k])) {
                 return arena_printf(act->arena, "it breaks what worked: %s", f->summary);
             }
@@ -155,8 +155,7 @@ static bool has_error(const struct looked *now)
 }
 
 /* What the way leaves to the start counts only where something is wrong without it. */
-static const char *look_again(const struct act *act, const struct plan_way *way,
-                              struct looked *now)
+static const char *look_again(const struct act *act, const struct plan_way *way, struct looked *now)
 {
     const char *wrong = replay(act, way, false, now);
     if (!has_left_step(way) || (!wrong && !has_error(now))) {
@@ -237,8 +236,8 @@ static const struct model_process *process_of(struct model *m, const char *words
 }
 
 /* "import a; use a; also b": what an application imports only when it is used is imported in the
- * child too, since a hook acts when its package is imported, and a library may be found only through the
- * module that loads it. */
+ * child too, since a hook acts when its package is imported, and a library may be found only
+ * through the module that loads it. */
 static const char *steps_of(struct model *m, const struct model_process *p)
 {
     struct arena *a = m->arena;
@@ -314,8 +313,7 @@ static struct trial try_scripts(const struct act *act, const struct plan_way *wa
     return t;
 }
 
-static struct trial try_out(const struct act *act, const struct plan_way *way,
-                            struct looked *now)
+static struct trial try_out(const struct act *act, const struct plan_way *way, struct looked *now)
 {
     struct gm_err err;
     struct model *m = &act->target->model;
@@ -335,16 +333,15 @@ static struct trial try_out(const struct act *act, const struct plan_way *way,
 
 /* ------------------------------------------------------------------ what is said */
 
-static const char *const result_names[] = {[PROBE_VERIFIED] = "verified",
-                                           [PROBE_FAILED] = "failed",
-                                           [PROBE_CANNOT] = "not-verified"};
+static const char *const result_names[] = {
+    [PROBE_VERIFIED] = "verified", [PROBE_FAILED] = "failed", [PROBE_CANNOT] = "not-verified"};
 
 /* What came of it all. */
 struct outcome {
     const struct plan_way *way;
     const struct trial *trial;
     const struct looked *now;
-    unsigned id; // of the journal; 0: it was undone
+    unsigned id;                      // of the journal; 0: it was undone
     const struct probe_report *probe; // NULL: nothing was run, and `no_probe` says why
     const char *no_probe;             // or NULL
 };
@@ -394,17 +391,18 @@ static json_t *outcome_json(const struct act *act, const struct outcome *o)
     (void)json_object_set_new(doc, "requests_tried", json_integer((json_int_t)t->requests));
     (void)json_object_set_new(doc, "left", left_json(act, o));
     (void)json_object_set_new(doc, "start", start_json(act, o));
-    (void)json_object_set_new(doc, "probe",
-                              o->probe ? report_joined_json(&o->now->target.model, o->probe,
-                                                            &o->now->report)
-                                       : json_null());
+    (void)json_object_set_new(
+        doc, "probe",
+        o->probe ? report_joined_json(&o->now->target.model, o->probe, &o->now->report)
+                 : json_null());
     (void)json_object_set_new(doc, "probe_why", out_json_text(act->arena, o->no_probe));
     return doc;
 }
 
 static int dump(json_t *doc, int status)
 {
-    return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : status;
+    return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
+                                          : status;
 }
 
 /* The command for the target of this one: "gpumend fix /opt/v --undo". */
@@ -419,8 +417,9 @@ static const char *command_of(const struct act *act, const char *command, const 
 /* `fix` with all that this target was looked at with: the same plan. */
 static const char *plan_command(const struct act *act, const char *option)
 {
-    return command_of(act, "fix", arena_printf(act->arena, "%s%s%s", act->options,
-                                               *act->options && *option ? " " : "", option));
+    return command_of(act, "fix",
+                      arena_printf(act->arena, "%s%s%s", act->options,
+                                   *act->options && *option ? " " : "", option));
 }
 
 static void say_label(const struct out *o, enum out_style style, const char *label)
@@ -438,9 +437,10 @@ static void say_trial(const struct act *act, const struct out *o, const struct o
         return;
     }
     say_label(o, is_partly(of) ? OUT_YELLOW : OUT_GREEN, is_partly(of) ? "partly" : "repaired");
-    fprintf(o->file, "tried out by the environment's interpreter: %zu program%s, %zu library "
-            "request%s\n", t->scripts, t->scripts == 1 ? "" : "s", t->requests,
-            t->requests == 1 ? "" : "s");
+    fprintf(o->file,
+            "tried out by the environment's interpreter: %zu program%s, %zu library "
+            "request%s\n",
+            t->scripts, t->scripts == 1 ? "" : "s", t->requests, t->requests == 1 ? "" : "s");
 }
 
 /* What the way leaves to the start: by files instead, or by the variable. */
@@ -459,8 +459,8 @@ static void say_start(const struct act *act, const struct out *o, const struct o
             fprintf(o->file, "          or, for one start,\n");
         }
         first = false;
-        fprintf(o->file, "            %s\n", s->command ? str_printable(act->arena, s->command)
-                                                        : "gpumend run -- COMMAND");
+        fprintf(o->file, "            %s\n",
+                s->command ? str_printable(act->arena, s->command) : "gpumend run -- COMMAND");
     }
 }
 
@@ -512,8 +512,8 @@ static void say_outcome(const struct act *act, const struct outcome *of)
     say_left(act, &o, of);
     say_probe(act, &o, of);
     say_label(&o, OUT_PLAIN, "undo");
-    printf("%s (journal %u)\n", enabled ? command_of(act, "disable", "")
-                                        : command_of(act, "fix", "--undo"), of->id);
+    printf("%s (journal %u)\n",
+           enabled ? command_of(act, "disable", "") : command_of(act, "fix", "--undo"), of->id);
 }
 
 static int failed(const struct act *act, struct apply_session *done, const struct outcome *of)
@@ -618,8 +618,9 @@ static int recover(const struct act *act, unsigned *ret_count)
     int rc = model_target_open(&early, act->arena, &asked, &err);
     rc = rc < 0 ? rc : apply_recover(&early.model, act->is_system, ret_count, &err);
     model_target_close(&early);
-    return rc < 0 ? cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text))
-                  : CLI_OK;
+    return rc < 0
+               ? cli_fail(CLI_CANNOT, "%s: %s", act->command, str_printable(act->arena, err.text))
+               : CLI_OK;
 }
 
 int act_open(const struct act *act)
@@ -713,8 +714,8 @@ static json_t *listed_json(struct arena *a, const struct apply_listed *l)
         json_string(l->error ? "damaged" : apply_journal_state_name(apply_journal_state(j))));
     (void)json_object_set_new(one, "command", out_json_text(a, l->error ? NULL : j->what));
     (void)json_object_set_new(one, "title", out_json_text(a, l->error ? NULL : j->title));
-    (void)json_object_set_new(one, "at", l->error || !j->begun ? json_null()
-                                                               : json_string(when(a, j->at_s)));
+    (void)json_object_set_new(one, "at",
+                              l->error || !j->begun ? json_null() : json_string(when(a, j->at_s)));
     (void)json_object_set_new(one, "verified", out_json_text(a, l->error ? NULL : j->verified));
     (void)json_object_set_new(one, "error", out_json_text(a, l->error));
     return one;

@@ -1,4 +1,5 @@
-/* What `fix --apply`, `enable` and their opposites share: carry out, try out, say what came of it. */
+/* What `fix --apply`, `enable` and their opposites share: carry out, try out, say what came of it.
+ */
 #ifndef GPUMEND_CLI_ACT_H
 #define GPUMEND_CLI_ACT_H
 

@@ -11,14 +11,13 @@ const char *cli_shadow_folder(struct cli_target *t, const struct model *m)
     const char *cache = folder_of_cache(&t->arena, cli_env_get(&t->env, "XDG_CACHE_HOME"),
                                         cli_env_get(&t->env, "HOME"));
     const char *key = m->env && m->env->prefix ? m->env->prefix : m->target_file;
-    return cache && key
-               ? arena_printf(&t->arena, "%s/shadow/%016lx", cache,
-                              (unsigned long)str_hash(key, strlen(key)))
-               : NULL;
+    return cache && key ? arena_printf(&t->arena, "%s/shadow/%016lx", cache,
+                                       (unsigned long)str_hash(key, strlen(key)))
+                        : NULL;
 }
 
-/* Another system's target, or another start than this shell's, is not what a command that is given to
- * this shell would repair. */
+/* Another system's target, or another start than this shell's, is not what a command that is given
+ * to this shell would repair. */
 static bool is_here(const struct cli_target *t)
 {
     const struct model_target_options *o = &t->asked;
@@ -32,14 +31,14 @@ static const char *target_words(struct cli_target *t, const struct model *m)
     struct arena *a = &t->arena;
     const char *target = m->env && m->env->prefix ? m->env->prefix : m->target_file;
     const char *words = target ? diag_shell_word(a, target) : "";
-    return t->asked.imports ? arena_printf(a, "--import %s %s", diag_shell_word(a, t->asked.imports),
-                                           words)
-                            : words;
+    return t->asked.imports
+               ? arena_printf(a, "--import %s %s", diag_shell_word(a, t->asked.imports), words)
+               : words;
 }
 
 /* The program that COMMAND stands for is that of the environment that was judged. */
-static void advise_for_start(struct cli_target *t, const struct model *m,
-                             const struct plan *plan, struct report_repair *ret)
+static void advise_for_start(struct cli_target *t, const struct model *m, const struct plan *plan,
+                             struct report_repair *ret)
 {
     struct arena *a = &t->arena;
     const struct plan_way *way = plan_best(plan, PLAN_FOR_ONE_START);
@@ -98,7 +97,10 @@ void cli_advise(struct cli_target *t, struct model_target *target, const struct 
                 struct report_advice *ret)
 {
     struct model *m = &target->model;
-    struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true, .hook = true, .first = true,
+    struct plan_options o = {.manner = PLAN_AT_START,
+                             .launch_only = true,
+                             .hook = true,
+                             .first = true,
                              .shadow_folder = cli_shadow_folder(t, m)};
     *ret = (struct report_advice){0};
     if (report->verdict != DIAG_BROKEN || !is_here(t) || (!m->env && !m->target_file)) {

@@ -86,8 +86,8 @@ static int print_json(struct check *c, const struct diag_report *report,
 {
     json_t *doc = report_check_json(&c->target.model, report, shown);
     if (probe) {
-        (void)json_object_set_new_nocheck(
-            doc, "probe", report_joined_json(&c->target.model, probe, report));
+        (void)json_object_set_new_nocheck(doc, "probe",
+                                          report_joined_json(&c->target.model, probe, report));
     }
     return out_json_dump(stdout, doc);
 }
@@ -191,7 +191,8 @@ static int open_snapshot(struct check *c)
     const struct model_target_options *o = &c->t.asked;
     const struct ldso_cpu *cpu = o->cpu;
     if (o->target || o->root_path || o->pid || o->imports || o->glibc_minor || c->t.env_given) {
-        return cli_fail(CLI_USAGE, "check: --snapshot cannot be combined with TARGET or its options");
+        return cli_fail(CLI_USAGE,
+                        "check: --snapshot cannot be combined with TARGET or its options");
     }
     FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
     int rc = file ? read_all(&c->t.arena, file, &text) : -1;
@@ -229,7 +230,8 @@ static int run_with(void *command)
 {
     struct check *c = command;
     if (c->t.asked.pid && (c->t.asked.target || c->t.asked.root_path || c->t.asked.imports)) {
-        return cli_fail(CLI_USAGE, "check: --pid cannot be combined with TARGET, --root or --import");
+        return cli_fail(CLI_USAGE,
+                        "check: --pid cannot be combined with TARGET, --root or --import");
     }
     if (c->report && (c->t.json || c->probe)) {
         return cli_fail(CLI_USAGE, c->t.json ? "check: --report prints text for people; for "

@@ -67,14 +67,12 @@ static int take_option(void *command, int id, const char *value)
 {
     struct choose *c = command;
     switch (id) {
-    case O_MODEL:
-        c->wanted.model = value;
-        return CLI_OK;
+    case O_MODEL: c->wanted.model = value; return CLI_OK;
     case O_MEMORY:
         return parse_gib(value, &c->wanted.memory_bytes)
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "choose: --memory-gib expects a number such as 4.5, not %s",
-                              value);
+                   : cli_fail(CLI_USAGE,
+                              "choose: --memory-gib expects a number such as 4.5, not %s", value);
     case O_APP:
         c->wanted.app_given = parse_app(value, &c->wanted.app);
         return c->wanted.app_given
@@ -84,15 +82,11 @@ static int take_option(void *command, int id, const char *value)
                               value);
     case O_EXPORT:
         c->shell = strcmp(value, "sh") == 0;
-        return c->shell ? CLI_OK : cli_fail(CLI_USAGE, "choose: --export expects sh, not %s", value);
-    case O_PROBE:
-        c->probe = true;
-        return CLI_OK;
-    case O_REQUIRE:
-        c->wanted.require_gpu = true;
-        return CLI_OK;
-    default:
-        return cli_target_take(&c->t, id, value);
+        return c->shell ? CLI_OK
+                        : cli_fail(CLI_USAGE, "choose: --export expects sh, not %s", value);
+    case O_PROBE: c->probe = true; return CLI_OK;
+    case O_REQUIRE: c->wanted.require_gpu = true; return CLI_OK;
+    default: return cli_target_take(&c->t, id, value);
     }
 }
 

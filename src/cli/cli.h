@@ -45,15 +45,19 @@ extern const struct cli_command cli_container;
 extern const struct cli_command cli_snapshot;
 
 enum {
-    CLI_END = -1, CLI_ARGUMENT = -2, CLI_WRONG = -3, CLI_HELP = -4,
-    CLI_LIMIT = -5, CLI_LIMIT_LARGE = -6, // --limit, which cli_next() passes over (cli/limit.h)
+    CLI_END = -1,
+    CLI_ARGUMENT = -2,
+    CLI_WRONG = -3,
+    CLI_HELP = -4,
+    CLI_LIMIT = -5,
+    CLI_LIMIT_LARGE = -6, // --limit, which cli_next() passes over (cli/limit.h)
 };
 
 struct cli_args {
     const struct cli_command *command;
     int argc, next;
     char **argv;
-    const char *value; // of the option or argument just returned
+    const char *value;   // of the option or argument just returned
     bool only_arguments; // after "--"
 };
 

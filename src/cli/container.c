@@ -12,8 +12,17 @@
 #include "choose/choose.h"
 #include "report/container.h"
 
-enum { O_CHECK = 1, O_REFRESH, O_WRITE, O_FOLDER, O_GPUS, O_MODEL, O_REPORT, O_PLATFORM,
-       O_NO_VERIFY };
+enum {
+    O_CHECK = 1,
+    O_REFRESH,
+    O_WRITE,
+    O_FOLDER,
+    O_GPUS,
+    O_MODEL,
+    O_REPORT,
+    O_PLATFORM,
+    O_NO_VERIFY
+};
 
 static const struct cli_option options[] = {
     CLI_OPTION_ROOT,
@@ -25,7 +34,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_KB,
     {"gpus", "LIST", "all (default), best, or a comma-separated list: 0, UUID, 0:1 (MIG)", O_GPUS},
     {"model", "NAME", "with --gpus best: the model that must fit (whisper:large-v3)", O_MODEL},
-    {"platform", "OS/ARCH", "the platform of a multi-platform image (default: the host's)", O_PLATFORM},
+    {"platform", "OS/ARCH", "the platform of a multi-platform image (default: the host's)",
+     O_PLATFORM},
     {"no-verify", NULL, "do not check the digests of an archive's or layout's files", O_NO_VERIFY},
     {"write", NULL, "cdi: write the specification of each vendor into the folder", O_WRITE},
     {"refresh", NULL, "cdi: write those again that gpumend has written", O_REFRESH},
@@ -61,30 +71,14 @@ static int take_option(void *command, int id, const char *value)
         c->cdi.folder = value;
         c->cdi.is_folder = true;
         return CLI_OK;
-    case O_GPUS:
-        c->gpus = value;
-        return CLI_OK;
-    case O_MODEL:
-        c->model = value;
-        return CLI_OK;
-    case O_PLATFORM:
-        c->image.platform = value;
-        return CLI_OK;
-    case O_NO_VERIFY:
-        c->image.no_verify = true;
-        return CLI_OK;
-    case O_CHECK:
-        c->cdi.check = true;
-        return CLI_OK;
-    case O_REFRESH:
-        c->cdi.refresh = true;
-        return CLI_OK;
-    case O_WRITE:
-        c->cdi.write = true;
-        return CLI_OK;
-    case O_REPORT:
-        c->report = true;
-        return CLI_OK;
+    case O_GPUS: c->gpus = value; return CLI_OK;
+    case O_MODEL: c->model = value; return CLI_OK;
+    case O_PLATFORM: c->image.platform = value; return CLI_OK;
+    case O_NO_VERIFY: c->image.no_verify = true; return CLI_OK;
+    case O_CHECK: c->cdi.check = true; return CLI_OK;
+    case O_REFRESH: c->cdi.refresh = true; return CLI_OK;
+    case O_WRITE: c->cdi.write = true; return CLI_OK;
+    case O_REPORT: c->report = true; return CLI_OK;
     case CLI_ARGUMENT:
         if (!c->what) {
             c->what = value;
@@ -96,8 +90,7 @@ static int take_option(void *command, int id, const char *value)
         }
         return cli_fail(CLI_USAGE, "container: give one IMAGE and one TARGET, not %s, %s and %s",
                         c->words[0], c->words[1], value);
-    default:
-        break;
+    default: break;
     }
     return cli_target_take(&c->t, id, value);
 }
@@ -110,8 +103,7 @@ static int pick_best(struct container *c, struct container_seen *seen, struct gm
     struct model *m = &seen->target.model;
     struct choose_result choice;
     const struct choose_options wanted = {
-        .model = c->model,
-        .variables = {.env = seen->t->asked.env, .n_env = seen->t->asked.n_env}};
+        .model = c->model, .variables = {.env = seen->t->asked.env, .n_env = seen->t->asked.n_env}};
     int rc = choose_best(m, &seen->report, &wanted, &choice, err);
     if (rc == 0) {
         container_pick_one(
@@ -151,15 +143,15 @@ static void judge(void *arg, struct container_seen *seen)
         return;
     }
     struct container_question q = {.model = &seen->target.model,
-                             .report = &seen->report,
-                             .host_root = &c->host,
-                             .host = seen->target.model.host,
-                             .format = c->format,
-                             .rootless = getuid() != 0,
-                             .image = seen->image,
-                             .image_path = c->image.given,
-                             .pick = &c->pick,
-                             .program = own_program(seen->target.model.arena)};
+                                   .report = &seen->report,
+                                   .host_root = &c->host,
+                                   .host = seen->target.model.host,
+                                   .format = c->format,
+                                   .rootless = getuid() != 0,
+                                   .image = seen->image,
+                                   .image_path = c->image.given,
+                                   .pick = &c->pick,
+                                   .program = own_program(seen->target.model.arena)};
     container_settings(&q, &c->settings);
 }
 
@@ -300,8 +292,9 @@ static int carry_out(void *command)
         return settings(c);
     }
     if (!c->n_words || c->t.asked.root_path) {
-        return cli_fail(CLI_USAGE, c->n_words ? "container: check takes a folder as IMAGE, not --root"
-                                              : "container: check: say which IMAGE");
+        return cli_fail(CLI_USAGE, c->n_words
+                                       ? "container: check takes a folder as IMAGE, not --root"
+                                       : "container: check: say which IMAGE");
     }
     c->t.asked.target = c->words[1];
     c->image.given = c->words[0];
@@ -326,30 +319,40 @@ const struct cli_command cli_container = {
     .arguments = "check|cdi|FORM [IMAGE] [TARGET] [options]",
     .summary = "checks images, and prints the settings that give a container the GPU",
     .text =
-        "`container check IMAGE` is `check` for an image, judged for this host. IMAGE is an archive\n"
+        "`container check IMAGE` is `check` for an image, judged for this host. IMAGE is an "
+        "archive\n"
         "that `docker save` or `podman save` wrote, an OCI archive or layout, the folder of an\n"
         "unpacked root file system, or the name of an image in the storage of podman or docker.\n"
         "ARCHIVE:NAME (or :@N) is one of several images in it. It checks digests, unpacks nothing\n"
-        "and asks no engine. The environment is the one that the image's configuration sets. Without\n"
-        "TARGET it checks the Python that the image starts, or the program that it starts if there\n"
+        "and asks no engine. The environment is the one that the image's configuration sets. "
+        "Without\n"
+        "TARGET it checks the Python that the image starts, or the program that it starts if "
+        "there\n"
         "is no Python.\n\n"
-        "`container FORM` prints the settings that an application needs on this host, each with its\n"
+        "`container FORM` prints the settings that an application needs on this host, each with "
+        "its\n"
         "reason. FORM is docker, podman, compose, kubernetes (a Pod), kubernetes-deployment,\n"
-        "kubernetes-claim (a DRA claim), quadlet, devcontainer, apptainer, enroot, pyxis, incus, lxc,\n"
+        "kubernetes-claim (a DRA claim), quadlet, devcontainer, apptainer, enroot, pyxis, incus, "
+        "lxc,\n"
         "nspawn, or dockerfile (which repairs the image itself). IMAGE is read as by `container\n"
         "check`. Without IMAGE, TARGET is what `check` takes: an application that is still to be\n"
-        "packed, or one below --root DIR. A library that the image lacks and the host has is mounted;\n"
+        "packed, or one below --root DIR. A library that the image lacks and the host has is "
+        "mounted;\n"
         "for one that neither has, a line for the Dockerfile is printed. After the form come the\n"
-        "commands that test it, whether the host's driver supports the CUDA of the image, and how to\n"
+        "commands that test it, whether the host's driver supports the CUDA of the image, and how "
+        "to\n"
         "undo it.\n\n"
         "`container cdi` prints a Container Device Interface specification for the GPUs here,\n"
         "one document a vendor: podman, docker, containerd and CRI-O then know the devices\n"
         "nvidia.com/gpu=0, nvidia.com/gpu=all and so on. It runs nvidia-cdi-hook if the host has\n"
         "it, and declares the lowest version that has its fields, so that old engines load it.\n"
         "--write puts it where engines look; a file that gpumend did not write is never changed.\n"
-        "--check reads the specifications of every folder that engines read, whoever wrote them, or\n"
-        "those in --folder DIR, and names those that engines refuse or that are stale: exit status 1\n"
-        "if there are any, 3 if it cannot tell. Installed engines are judged by their release; if it\n"
+        "--check reads the specifications of every folder that engines read, whoever wrote them, "
+        "or\n"
+        "those in --folder DIR, and names those that engines refuse or that are stale: exit status "
+        "1\n"
+        "if there are any, 3 if it cannot tell. Installed engines are judged by their release; if "
+        "it\n"
         "finds none, it names the known engines that do not load a file.",
     .options = options,
     .n_options = sizeof options / sizeof *options,

@@ -36,7 +36,7 @@ struct container_use {
 
 /* The image that is looked at. */
 struct cli_container_image {
-    const char *given;    // an archive, a layout, a folder, a name of an engine's storage; NULL: none
+    const char *given; // an archive, a layout, a folder, a name of an engine's storage; NULL: none
     const char *platform; // "linux/arm64"; NULL: the host's
     bool no_verify;       // digests are not checked
 };
@@ -45,8 +45,8 @@ struct cli_container_image {
 int cli_container_look(struct cli_target *t, const struct cli_container_image *image,
                        const struct container_use *use, void *arg);
 
-/* `container check IMAGE [TARGET]`, on the host in t->asked; with `report`, as a report to paste. Returns
- * the exit status. */
+/* `container check IMAGE [TARGET]`, on the host in t->asked; with `report`, as a report to paste.
+ * Returns the exit status. */
 int cli_container_check(struct cli_target *t, const struct cli_container_image *image, bool report);
 
 #endif

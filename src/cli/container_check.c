@@ -100,13 +100,14 @@ static const char *unverified_note(struct arena *a, const struct image *im)
     for (size_t i = 0; i < im->unverified.n; i++) {
         const struct image_unverified *u = &im->unverified.items[i];
         bool same = i && strcmp(u->why, im->unverified.items[i - 1].why) == 0;
-        const char *before = i == 0  ? ""
+        const char *before = i == 0 ? ""
                              : same ? text
                                     : arena_printf(a, "%s (%s)", text, u[-1].why);
         text = arena_printf(a, "%s%s%zu", before, i ? ", " : "", u->number);
     }
-    return text ? arena_printf(a, "the contents of these of the image's %zu layers were not "
-                                  "verified: %s (%s)",
+    return text ? arena_printf(a,
+                               "the contents of these of the image's %zu layers were not "
+                               "verified: %s (%s)",
                                im->layers.places.n, text,
                                im->unverified.items[im->unverified.n - 1].why)
                 : NULL;
@@ -119,9 +120,8 @@ static json_t *image_json(struct arena *a, const struct image *im)
         (void)json_array_append_new(env, out_json_text(a, im->env.items[i]));
     }
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "name",
-                     out_json_text(a, im->name), "architecture",
-                     out_json_text(a, im->architecture), "starts",
-                     out_json_text(a, joined(a, &im->entrypoint, &im->command)), "user",
+                     out_json_text(a, im->name), "architecture", out_json_text(a, im->architecture),
+                     "starts", out_json_text(a, joined(a, &im->entrypoint, &im->command)), "user",
                      out_json_text(a, im->user), "environment", env, "layers",
                      (json_int_t)im->layers.places.n, "files", (json_int_t)im->layers.n, "left_out",
                      (json_int_t)im->layers.n_refused, "outside", (json_int_t)im->layers.n_outside,
@@ -164,7 +164,7 @@ struct work {
 
 /* What the image starts with, found out in its own files. */
 struct entry {
-    const char *missing;         // the program's name where the engine would not find it
+    const char *missing;           // the program's name where the engine would not find it
     struct launch_program program; // file NULL: not known
 };
 
@@ -184,8 +184,8 @@ static struct entry entry_of(struct container_seen *w, struct arena *a)
     }
     const char *path = cli_env_get(&w->t->env, "PATH");
     const char *cwd = w->image->folder ? w->image->folder : "/";
-    struct launch_command c = {words.items, words.n, path ? path : DEFAULT_PATH, cwd,
-                             w->t->asked.env, w->t->asked.n_env};
+    struct launch_command c = {words.items, words.n,         path ? path : DEFAULT_PATH,
+                               cwd,         w->t->asked.env, w->t->asked.n_env};
     root_replay(&root, w->t->asked.replay, w->t->asked.root_path);
     int rc = launch_program_find(&root, a, &c, &e.program);
     root_close(&root);
@@ -303,8 +303,8 @@ static void take_environment(struct cli_target *t, const struct image *im)
     t->asked.n_env = t->env.vars.n;
 }
 
-/* In the storage of the host that it will run on, else in this machine's. Where it is in neither, the
- * host's says why. */
+/* In the storage of the host that it will run on, else in this machine's. Where it is in neither,
+ * the host's says why. */
 static int open_stored(struct cli_target *t, struct image *im, const struct image_wish *wish,
                        struct root *host, struct gm_err *err)
 {
@@ -317,8 +317,9 @@ static int open_stored(struct cli_target *t, struct image *im, const struct imag
         image_close(im);
         root_close(host);
         rc = root_open(host, roots[i], err);
-        rc = rc < 0 ? rc : image_open_stored(im, &t->arena, host, getenv("HOME"), wish->path,
-                                              wish->no_verify, err);
+        rc = rc < 0 ? rc
+                    : image_open_stored(im, &t->arena, host, getenv("HOME"), wish->path,
+                                        wish->no_verify, err);
     }
     if (rc < 0 && n == 2 && err->code == GM_ERR_LOOK) {
         *err = first;

@@ -50,18 +50,12 @@ static int run(const struct cli_command *self, int argc, char **argv)
     bool json = false;
     for (int id; (id = cli_next(&args)) != CLI_END;) {
         switch (id) {
-        case O_ROOT:
-            root_path = args.value;
-            break;
-        case O_JSON:
-            json = true;
-            break;
-        case CLI_HELP:
-            return CLI_OK;
+        case O_ROOT: root_path = args.value; break;
+        case O_JSON: json = true; break;
+        case CLI_HELP: return CLI_OK;
         case CLI_ARGUMENT:
             return cli_fail(CLI_USAGE, "devices: takes no argument, but %s was given", args.value);
-        default:
-            return CLI_USAGE;
+        default: return CLI_USAGE;
         }
     }
     struct arena arena;
@@ -76,12 +70,13 @@ const struct cli_command cli_devices = {
     .name = "devices",
     .arguments = "[options]",
     .summary = "describes every GPU in one sentence, and whether programs can use it here",
-    .text = "Prints for each GPU what it is, whether programs can use it here, and what to do if they\n"
-            "cannot; then what the CPU offers. devices only reads files: it loads no vendor library\n"
-            "and opens no device, so what only the driver knows stays unknown.\n"
-            "\n"
-            "Exit status 1: a GPU is present and cannot be used. Integrated graphics that the\n"
-            "vendors' own builds do not support do not count.",
+    .text =
+        "Prints for each GPU what it is, whether programs can use it here, and what to do if they\n"
+        "cannot; then what the CPU offers. devices only reads files: it loads no vendor library\n"
+        "and opens no device, so what only the driver knows stays unknown.\n"
+        "\n"
+        "Exit status 1: a GPU is present and cannot be used. Integrated graphics that the\n"
+        "vendors' own builds do not support do not count.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

@@ -7,10 +7,8 @@
 #include "apply/hookfile.h"
 
 static const struct cli_option enable_options[] = {
-    CLI_OPTION_IMPORT,
-    {"root", "DIR", "the environment is in the file system below DIR", CLI_ROOT},
-    CLI_OPTION_ENV,
-    CLI_OPTION_UNSET,
+    CLI_OPTION_IMPORT, {"root", "DIR", "the environment is in the file system below DIR", CLI_ROOT},
+    CLI_OPTION_ENV,    CLI_OPTION_UNSET,
     CLI_OPTION_JSON,
 };
 
@@ -75,14 +73,16 @@ static int enable(struct enable *c, struct act *act)
         return rc == CLI_OK ? act_apply(act, way) : rc;
     }
     if (is_there) {
-        return cli_fail(CLI_CANNOT, "enable: %s has a hook, and without it none would be made "
-                                    "now; it "
-                                    "stays as it is (%s removes it)",
+        return cli_fail(CLI_CANNOT,
+                        "enable: %s has a hook, and without it none would be made "
+                        "now; it "
+                        "stays as it is (%s removes it)",
                         str_printable(&c->t.arena, site),
                         str_printable(&c->t.arena, model_command(m, "disable", "")));
     }
     if (report.verdict == DIAG_OK) {
-        return cli_fail(CLI_CANNOT, "enable: check finds no error here, so there is nothing to load");
+        return cli_fail(CLI_CANNOT,
+                        "enable: check finds no error here, so there is nothing to load");
     }
     return cli_fail(CLI_CANNOT, "enable: no hook helps here%s%s (%s lists the ways that do)",
                     plan.cannot.n ? ": " : "",
@@ -95,11 +95,11 @@ static int run_with(void *command)
     struct enable *c = command;
     struct gm_err err;
     struct act act = {.command = c->t.command,
-                            .arena = &c->t.arena,
-                            .target = &c->target,
-                            .asked = &c->t.asked,
-                            .options = cli_target_options(&c->t),
-                            .json = c->t.json};
+                      .arena = &c->t.arena,
+                      .target = &c->target,
+                      .asked = &c->t.asked,
+                      .options = cli_target_options(&c->t),
+                      .json = c->t.json};
     bool to_enable = strcmp(c->t.command, "enable") == 0;
     c->t.asked.only_open = !to_enable;
     int rc = CLI_OK;

@@ -37,7 +37,8 @@ static int list_causes(bool json)
         (void)json_array_append_new(list, report_cause_json(&diag_causes[i]));
     }
     json_t *doc = json_pack("{s:i, s:o}", "schema", 1, "causes", list);
-    return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output") : CLI_OK;
+    return out_json_dump(stdout, doc) < 0 ? cli_fail(CLI_CANNOT, "cannot write the output")
+                                          : CLI_OK;
 }
 
 static int print_cause(const struct diag_cause_row *cause, bool json)
@@ -83,13 +84,14 @@ static int unknown_word(const char *word)
         nearest_try(&n, diag_causes[i].id);
     }
     if (nearest_best(&n)) {
-        return cli_fail(CLI_USAGE, "explain: no cause and no file is called %s; did you mean %s? "
-                                   "(gpumend explain --list names every cause)", word,
-                        nearest_best(&n));
+        return cli_fail(CLI_USAGE,
+                        "explain: no cause and no file is called %s; did you mean %s? "
+                        "(gpumend explain --list names every cause)",
+                        word, nearest_best(&n));
     }
-    (void)cli_fail(CLI_USAGE,
-                   "explain: no cause and no file is called %s; the causes that --list prints are:",
-                   word);
+    (void)cli_fail(
+        CLI_USAGE,
+        "explain: no cause and no file is called %s; the causes that --list prints are:", word);
     list_text(stderr);
     return CLI_USAGE;
 }
@@ -128,8 +130,9 @@ static int run_words(struct explain_words *w)
                                            : "explain: --follow takes one LOG");
     }
     if (!w->text && w->files.n == 0) {
-        (void)cli_fail(CLI_USAGE, "explain: say which LOG (- is standard input), or which CAUSE, one "
-                                  "of those that --list prints:");
+        (void)cli_fail(CLI_USAGE,
+                       "explain: say which LOG (- is standard input), or which CAUSE, one "
+                       "of those that --list prints:");
         list_text(stderr);
         return CLI_USAGE;
     }
@@ -159,12 +162,13 @@ const struct cli_command cli_explain = {
     .name = "explain",
     .arguments = "LOG...|-|CAUSE [options] [-- TEXT]",
     .summary = "reads a crash log and prints its cause and repair, or the page of one cause",
-    .text = "LOG is a file with what a program printed, - is standard input, and TEXT is used as it\n"
-            "is. Each LOG is explained by itself. The name of a CAUSE prints that cause's page, even\n"
-            "if a file has the same name: write ./NAME for the file.\n"
-            "\n"
-            "Exit status: 0 no problem of the GPU runtime, 1 a cause in the GPU runtime, 3 the result\n"
-            "is inconclusive or a LOG cannot be read.",
+    .text =
+        "LOG is a file with what a program printed, - is standard input, and TEXT is used as it\n"
+        "is. Each LOG is explained by itself. The name of a CAUSE prints that cause's page, even\n"
+        "if a file has the same name: write ./NAME for the file.\n"
+        "\n"
+        "Exit status: 0 no problem of the GPU runtime, 1 a cause in the GPU runtime, 3 the result\n"
+        "is inconclusive or a LOG cannot be read.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = explain_run,

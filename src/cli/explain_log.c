@@ -27,7 +27,7 @@ struct explain {
     struct model_target target; // with --here
     struct diag_report here;
     bool looked;
-    char *block; // READ_BYTES
+    char *block;       // READ_BYTES
     json_t *documents; // of several files
     int status;
 };
@@ -44,7 +44,8 @@ static int status_of(const struct report_log *l)
 /* The status of several logs: a finding says most, then what could not be told. */
 static void add_status(struct explain *e, int status)
 {
-    static const int weight[] = {[CLI_OK] = 0, [CLI_CANNOT] = 1, [CLI_USAGE] = 2, [CLI_FINDINGS] = 3};
+    static const int weight[] = {
+        [CLI_OK] = 0, [CLI_CANNOT] = 1, [CLI_USAGE] = 2, [CLI_FINDINGS] = 3};
     e->status = weight[status] > weight[e->status] ? status : e->status;
 }
 
@@ -106,7 +107,7 @@ static void on_interrupt(int signal_number)
 static void end_at_interrupt(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt}; // no SA_RESTART: read() is to end
-    (void)sigaction(SIGINT, &action, NULL);  // cannot fail for valid signals
+    (void)sigaction(SIGINT, &action, NULL);                 // cannot fail for valid signals
     (void)sigaction(SIGTERM, &action, NULL);
 }
 
@@ -133,7 +134,8 @@ static void print_when_certain(struct explain *e, struct following *f, struct lo
     log_judge(log, a, &result);
     const struct log_candidate *best = result.n ? &result.candidates[0] : NULL;
     if (!best || !best->cause || best->confidence != LOG_CERTAIN ||
-        (f->cause && strcmp(best->cause, f->cause) == 0 && strcmp(best->culprit, f->culprit) == 0)) {
+        (f->cause && strcmp(best->cause, f->cause) == 0 &&
+         strcmp(best->culprit, f->culprit) == 0)) {
         return;
     }
     f->cause = best->cause;
@@ -150,8 +152,8 @@ struct reading {
     int fd;
     struct log *log;
     struct following following;
-    bool ended;       // the last byte was a line end
-    bool replaced;    // the name leads to another file; this one was not read to its end since
+    bool ended;    // the last byte was a line end
+    bool replaced; // the name leads to another file; this one was not read to its end since
 };
 
 static bool is_growing(int fd)

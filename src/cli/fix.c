@@ -21,7 +21,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_KB,
     {"select", "N", "repair N alone (default: the one that fixes the most errors)", O_SELECT},
     {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},
-    {"apply", NULL, "carry out a repair behind a journal, then try it and the GPU in children", O_APPLY},
+    {"apply", NULL, "carry out a repair behind a journal, then try it and the GPU in children",
+     O_APPLY},
     {"packages", NULL, "with --apply: packages of the environment may be changed", O_PACKAGES},
     {"system", NULL, "files outside the environment may be changed", O_SYSTEM},
     {"undo", NULL, "undo what was applied; a number after it selects the journal", O_UNDO},
@@ -72,7 +73,8 @@ static int take_option(void *command, int id, const char *value)
     case O_SELECT:
         return str_u64(str_of(value), &c->select) && c->select
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "fix: --select expects the number of a repair, not %s", value);
+                   : cli_fail(CLI_USAGE, "fix: --select expects the number of a repair, not %s",
+                              value);
     case CLI_ARGUMENT: return take_argument(c, value);
     default: return cli_target_take(&c->t, id, value);
     }
@@ -80,7 +82,8 @@ static int take_option(void *command, int id, const char *value)
 
 static void make_plan(struct fix *c)
 {
-    struct plan_options o = {.manner = PLAN_AT_START, .shadow_folder = cli_shadow_folder(&c->t, &c->target.model)};
+    struct plan_options o = {.manner = PLAN_AT_START,
+                             .shadow_folder = cli_shadow_folder(&c->t, &c->target.model)};
     if (c->mode == FIX_IN_PROCESS) {
         o = (struct plan_options){.manner = PLAN_IN_PROCESS, .launch_only = true};
     }
@@ -106,7 +109,7 @@ static int print(struct fix *c)
         out_init(&out, stdout);
         report_plan_text(&out, m, &c->report, &c->plan, &shown);
     }
-    return c->plan.ways.n || c->plan.left.n            ? CLI_FINDINGS
+    return c->plan.ways.n || c->plan.left.n        ? CLI_FINDINGS
            : c->report.verdict == DIAG_CANNOT_TELL ? CLI_CANNOT
                                                    : CLI_OK;
 }

@@ -29,17 +29,10 @@ static int read_arguments(struct arena *a, struct cli_args *args, struct kb_argu
     for (int option; (option = cli_next(args)) != CLI_END;) {
         switch (option) {
         case CLI_HELP:
-        case CLI_WRONG:
-            return option;
-        case O_JSON:
-            ret->json = true;
-            break;
-        case O_FORMS:
-            ret->forms = true;
-            break;
-        case O_SEARCH:
-            ret->search = true;
-            break;
+        case CLI_WRONG: return option;
+        case O_JSON: ret->json = true; break;
+        case O_FORMS: ret->forms = true; break;
+        case O_SEARCH: ret->search = true; break;
         case O_KB:
             ret->folder =
                 args->value[0] == '/' ? args->value : path_join(a, cli_cwd(a), args->value);
@@ -162,13 +155,15 @@ const struct cli_command cli_kb = {
     .name = "kb",
     .arguments = "QUESTION | arch FILE... | lint [DIR] [options]",
     .summary = "answers what works with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
-    .text = "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
-            "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver 535\".\n"
-            "A question that the base cannot answer gets \"not known\" and exit status 3.\n"
-            "\n"
-            "`kb arch` prints the GPU architectures that files carry code for.\n"
-            "`kb lint` checks files of failures, which explain --kb adds to the built-in ones, or\n"
-            "without DIR what is built in.",
+    .text =
+        "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
+        "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver "
+        "535\".\n"
+        "A question that the base cannot answer gets \"not known\" and exit status 3.\n"
+        "\n"
+        "`kb arch` prints the GPU architectures that files carry code for.\n"
+        "`kb lint` checks files of failures, which explain --kb adds to the built-in ones, or\n"
+        "without DIR what is built in.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = kb_run,

@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/root.h"
 
-/* Checks the files of failures in a folder (NULL: what is built in), prints what is wrong and returns
- * the exit status: 1 if anything is. */
+/* Checks the files of failures in a folder (NULL: what is built in), prints what is wrong and
+ * returns the exit status: 1 if anything is. */
 int cli_kb_lint(struct arena *a, struct root *root, const char *folder);
 
 #endif

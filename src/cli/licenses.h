@@ -1,8 +1,9 @@
 #ifndef GPUMEND_CLI_LICENSES_H
 #define GPUMEND_CLI_LICENSES_H
 
-/* Notices of what the executable holds that others wrote (LICENSES/), embedded by scripts/licenses-embed
- * and compressed by zlib: they are a hundred kilobytes that nearly nobody asks for. */
+/* Notices of what the executable holds that others wrote (LICENSES/), embedded by
+ * scripts/licenses-embed and compressed by zlib: they are a hundred kilobytes that nearly nobody
+ * asks for. */
 #include <stddef.h>
 
 extern const unsigned char cli_licenses_text[];

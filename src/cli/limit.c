@@ -26,7 +26,8 @@ struct unit {
 };
 
 static const struct unit times[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {NULL, 0}};
-static const struct unit sizes[] = {{"MiB", (uint64_t)1 << 20}, {"GiB", (uint64_t)1 << 30}, {NULL, 0}};
+static const struct unit sizes[] = {
+    {"MiB", (uint64_t)1 << 20}, {"GiB", (uint64_t)1 << 30}, {NULL, 0}};
 
 /* "90s", "2GiB": a whole number above 0, and at most `max`, with one of the units. */
 static bool read_amount(struct str text, const struct unit *units, uint64_t max, uint64_t *ret)
@@ -53,9 +54,8 @@ static bool read_limit(const char *value)
     struct str text = str_of(value);
     size_t comma = str_find_char(text, ',');
     return read_amount((struct str){text.s, comma}, times, SECONDS_MAX, &limit.seconds) &&
-           (comma == text.n ||
-            read_amount((struct str){text.s + comma + 1, text.n - comma - 1}, sizes, SIZE_MAX / 2,
-                         &limit.bytes)) &&
+           (comma == text.n || read_amount((struct str){text.s + comma + 1, text.n - comma - 1},
+                                           sizes, SIZE_MAX / 2, &limit.bytes)) &&
            limit.bytes >= BYTES_MIN;
 }
 
@@ -65,7 +65,8 @@ static void prepare(const char *command)
 {
     (void)snprintf(limit.said[AT_TIME], sizeof limit.said[AT_TIME],
                    "gpumend: %s: stopped after %llu s of processor time; --limit TIME gives it "
-                   "more\n", command, (unsigned long long)limit.seconds);
+                   "more\n",
+                   command, (unsigned long long)limit.seconds);
     (void)snprintf(limit.said[AT_MEMORY], sizeof limit.said[AT_MEMORY],
                    "gpumend: %s: stopped: it needs more memory than %llu MiB, the limit, or than "
                    "there is; --limit TIME,MEM sets the limit\n",
@@ -130,8 +131,10 @@ static bool read_words(const struct cli_command *command, int argc, char **argv)
                             : strncmp(argv[i], "--limit=", 8) == 0          ? argv[i] + 8
                                                                             : NULL;
         if (value && !read_limit(value)) {
-            (void)cli_fail(CLI_USAGE, "%s: --limit takes a time and a size of 16 MiB or more, such as "
-                                      "5m or 90s,4GiB, not %s", command->name, value);
+            (void)cli_fail(CLI_USAGE,
+                           "%s: --limit takes a time and a size of 16 MiB or more, such as "
+                           "5m or 90s,4GiB, not %s",
+                           command->name, value);
             return false;
         }
         limit.given |= value != NULL;
@@ -156,7 +159,8 @@ int cli_limit_lift(const char *what)
 {
     struct itimerval none = {.it_value.tv_sec = 0};
     if (limit.given) {
-        return cli_fail(CLI_USAGE, "%s has no limit: --limit belongs to commands that only look", what);
+        return cli_fail(CLI_USAGE, "%s has no limit: --limit belongs to commands that only look",
+                        what);
     }
     (void)setitimer(ITIMER_PROF, &none, NULL); // this cannot fail for valid arguments
     (void)signal(SIGPROF, SIG_DFL);

@@ -7,9 +7,8 @@
 #include "version.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_check, &cli_fix, &cli_enable, &cli_disable, &cli_run, &cli_why, &cli_explain,
-    &cli_devices, &cli_probe, &cli_choose, &cli_container,
-    &cli_snapshot, &cli_kb};
+    &cli_check,   &cli_fix,   &cli_enable, &cli_disable,   &cli_run,      &cli_why, &cli_explain,
+    &cli_devices, &cli_probe, &cli_choose, &cli_container, &cli_snapshot, &cli_kb};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *file)
@@ -19,12 +18,14 @@ static void usage(FILE *file)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     }
-    fprintf(file, "\n  gpumend COMMAND --help    prints the help of one command\n"
-                  "  gpumend --version         prints the version\n"
-                  "  gpumend --licenses        prints the licences of gpumend and of what it contains\n\n"
-                  "Looking executes nothing, changes nothing and sends nothing anywhere. Only fix --apply,\n"
-                  "enable, disable, run, probe and --probe act, and they say what they do.\n"
-                  "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 cannot tell.\n");
+    fprintf(
+        file,
+        "\n  gpumend COMMAND --help    prints the help of one command\n"
+        "  gpumend --version         prints the version\n"
+        "  gpumend --licenses        prints the licences of gpumend and of what it contains\n\n"
+        "Looking executes nothing, changes nothing and sends nothing anywhere. Only fix --apply,\n"
+        "enable, disable, run, probe and --probe act, and they say what they do.\n"
+        "Exit status: 0 nothing wrong, 1 errors found, 2 wrong usage, 3 cannot tell.\n");
 }
 
 static int unknown_command(const char *word)
@@ -35,8 +36,10 @@ static int unknown_command(const char *word)
         nearest_try(&n, commands[i]->name);
     }
     if (nearest_best(&n)) {
-        return cli_fail(CLI_USAGE, "unknown command %s; did you mean %s? (gpumend --help lists the "
-                                   "commands)", word, nearest_best(&n));
+        return cli_fail(CLI_USAGE,
+                        "unknown command %s; did you mean %s? (gpumend --help lists the "
+                        "commands)",
+                        word, nearest_best(&n));
     }
     (void)cli_fail(CLI_USAGE, "unknown command %s", word);
     usage(stderr);

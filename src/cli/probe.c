@@ -20,9 +20,11 @@ static const struct cli_option options[] = {
     {"stages", NULL, "print the names of the stages, and run none", O_STAGES},
     {"timeout", "SECONDS", "how long each stage may take (default: 15, AMD: 30)", O_TIMEOUT},
     {"quick", NULL, "up to the first kernel: no libraries of the environment", O_QUICK},
-    {"python", "A,B", "the environment's interpreter uses torch, ctranslate2, onnxruntime on the "
-                      "GPU, "
-                      "or all of them that are installed (all)", O_PYTHON},
+    {"python", "A,B",
+     "the environment's interpreter uses torch, ctranslate2, onnxruntime on the "
+     "GPU, "
+     "or all of them that are installed (all)",
+     O_PYTHON},
     {"python-timeout", "SECONDS", "how long each of them may take (default: 120)",
      O_PYTHON_TIMEOUT},
     CLI_OPTION_IMPORT,
@@ -66,8 +68,9 @@ static int take_timeout(struct probe *c, const char *option, const char *value, 
         good &= rest.n == 1 && str_u64(rest, &tenths);
     }
     if (!good || seconds * 10 + tenths == 0) {
-        return cli_fail(CLI_USAGE, "probe: %s expects seconds up to 3600, such as 30 or 0.5, not %s",
-                        option, str_printable(&c->t.arena, value));
+        return cli_fail(CLI_USAGE,
+                        "probe: %s expects seconds up to 3600, such as 30 or 0.5, not %s", option,
+                        str_printable(&c->t.arena, value));
     }
     *ret_ms = (unsigned)(seconds * 1000 + tenths * 100);
     return CLI_OK;
@@ -133,8 +136,10 @@ static int find_modules(struct probe *c)
     for (struct str rest = all ? (struct str){0} : str_of(c->python); rest.s;) {
         const char *name = str_dup(a, str_trim(str_cut(&rest, ',')));
         if (!probe_stage_find(arena_printf(a, "python-%s", name))) {
-            return cli_fail(CLI_USAGE, "probe: --python knows torch, ctranslate2 and onnxruntime, "
-                                       "not \"%s\"", str_printable(a, name));
+            return cli_fail(CLI_USAGE,
+                            "probe: --python knows torch, ctranslate2 and onnxruntime, "
+                            "not \"%s\"",
+                            str_printable(a, name));
         }
         VEC_PUSH(a, &c->modules, name);
     }
@@ -216,8 +221,7 @@ static int print_sum(struct probe *c, const struct probe_report *r)
                                              [PROBE_CANNOT_TELL] = CLI_CANNOT,
                                              [PROBE_NO_DRIVER] = CLI_FINDINGS,
                                              [PROBE_BROKEN] = CLI_FINDINGS};
-    struct report_target shown = {
-        .kind = c->target.kind, .path = c->t.asked.target, .root = "/"};
+    struct report_target shown = {.kind = c->target.kind, .path = c->t.asked.target, .root = "/"};
     if (c->t.json) {
         if (out_json_dump(stdout, report_probe_json(&c->target.model, r, &shown)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");

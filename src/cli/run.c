@@ -23,8 +23,16 @@
 #include "snapshot/snapshot.h"
 #include "version.h"
 
-enum { O_PRINT = 1, O_PRELOAD_ONLY, O_NO_PRELOAD, O_KEEP_ENV, O_DEVICE, O_REQUIRE_GPU, O_VERIFY,
-       O_JSON };
+enum {
+    O_PRINT = 1,
+    O_PRELOAD_ONLY,
+    O_NO_PRELOAD,
+    O_KEEP_ENV,
+    O_DEVICE,
+    O_REQUIRE_GPU,
+    O_VERIFY,
+    O_JSON
+};
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, GROUPS_MAX = 1024, REMARKS_MAX = 3 };
 
 static const struct cli_option options[] = {
@@ -44,7 +52,7 @@ struct runner {
     struct root host;
     struct cli_env env;
     struct model_target target;
-    bool opened; // target
+    bool opened;  // target
     char **words; // CMD and its arguments, ended by NULL
     size_t n_words;
     struct launch_program program;
@@ -71,9 +79,11 @@ static int take_option(struct runner *c, int id, const char *value)
     case O_DEVICE:
         return choose_device_parse(value, &c->device)
                    ? CLI_OK
-                   : cli_fail(CLI_USAGE, "run: --device expects auto, cuda, cuda:N, rocm, rocm:N "
-                                         "or "
-                                         "cpu, not %s", str_printable(&c->arena, value));
+                   : cli_fail(CLI_USAGE,
+                              "run: --device expects auto, cuda, cuda:N, rocm, rocm:N "
+                              "or "
+                              "cpu, not %s",
+                              str_printable(&c->arena, value));
     default: return run_watch_option(&c->watch, &c->arena, id, value);
     }
 }
@@ -174,8 +184,8 @@ static void add_machine(struct question *q, struct root *host)
     }
 }
 
-/* Whether the answer may differ by the variable. The question is stored, so that the list of names that
- * may be stored decides. */
+/* Whether the answer may differ by the variable. The question is stored, so that the list of names
+ * that may be stored decides. */
 static bool counts(const char *entry)
 {
     return snapshot_keeps_variable(entry) || starts_with(entry, "XDG_CACHE_HOME=");
@@ -183,8 +193,16 @@ static bool counts(const char *entry)
 
 static void add_program(struct question *q, const struct launch_program *p)
 {
-    const char *const texts[] = {launch_program_kind_name(p->kind), p->file, p->python, p->script,
-                                 p->module, p->code, p->clears, p->elf, p->cwd, p->unseen};
+    const char *const texts[] = {launch_program_kind_name(p->kind),
+                                 p->file,
+                                 p->python,
+                                 p->script,
+                                 p->module,
+                                 p->code,
+                                 p->clears,
+                                 p->elf,
+                                 p->cwd,
+                                 p->unseen};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         add(q, texts[i]);
     }
@@ -224,8 +242,8 @@ static void plan_new(struct runner *c, const char *question, const char *plans)
 {
     struct launch_seen_set seen = {.a = &c->arena, .root = &c->host};
     struct gm_err err;
-    struct model_target_options asked = {.env = c->env.vars.items, .n_env = c->env.vars.n,
-                                         .cwd = c->cwd, .uid = getuid()};
+    struct model_target_options asked = {
+        .env = c->env.vars.items, .n_env = c->env.vars.n, .cwd = c->cwd, .uid = getuid()};
     (void)clock_gettime(CLOCK_REALTIME, &seen.began); // cannot fail for this clock
     asked.on_look = launch_seen_add;
     asked.on_look_arg = &seen;
@@ -242,12 +260,12 @@ static void plan(struct runner *c)
     const char *question = question_of(c);
     const char *plans = c->cache ? path_join(&c->arena, c->cache, "plans") : NULL;
     if (c->cache && question) {
-        c->how.shadow_folder = arena_printf(
-            &c->arena, "%s/shadow/%016llx", c->cache,
-            (unsigned long long)str_hash(question, strlen(question)));
+        c->how.shadow_folder =
+            arena_printf(&c->arena, "%s/shadow/%016llx", c->cache,
+                         (unsigned long long)str_hash(question, strlen(question)));
     }
-    c->cached = question && plans &&
-                launch_cache_read(&c->host, &c->arena, plans, question, &c->launch);
+    c->cached =
+        question && plans && launch_cache_read(&c->host, &c->arena, plans, question, &c->launch);
     if (!c->cached) {
         plan_new(c, question, plans);
     }
@@ -273,13 +291,13 @@ static void make_folder(struct runner *c)
 /* Never taken from the cache: whether a GPU can be used is a matter of this moment. */
 static int choose_device(struct runner *c)
 {
-    const struct model_target_options start = {.env = c->env.vars.items, .n_env = c->env.vars.n,
-                                               .cwd = c->cwd, .uid = getuid()};
+    const struct model_target_options start = {
+        .env = c->env.vars.items, .n_env = c->env.vars.n, .cwd = c->cwd, .uid = getuid()};
     const struct choose_device_question q = {.device = c->device,
-                                           .require_gpu = c->require_gpu,
-                                           .keep_env = c->how.keep_env,
-                                           .program = &c->program,
-                                           .start = &start};
+                                             .require_gpu = c->require_gpu,
+                                             .keep_env = c->how.keep_env,
+                                             .program = &c->program,
+                                             .start = &start};
     const char *why = NULL;
     enum host_state state = choose_device_set(&c->arena, &q, &c->launch, &why);
     if (!c->require_gpu || state == HOST_YES) {
@@ -287,8 +305,10 @@ static int choose_device(struct runner *c)
     }
     return state == HOST_NO
                ? cli_fail(CLI_FINDINGS, "run: not started: %s", str_printable(&c->arena, why))
-               : cli_fail(CLI_CANNOT, "run: not started: it cannot be told whether a GPU is "
-                                      "usable: %s", str_printable(&c->arena, why));
+               : cli_fail(CLI_CANNOT,
+                          "run: not started: it cannot be told whether a GPU is "
+                          "usable: %s",
+                          str_printable(&c->arena, why));
 }
 
 /* ------------------------------------------------------------------ the run before the start */
@@ -300,8 +320,8 @@ static int run_stages(struct runner *c, struct model_target *t, struct probe_rep
     const struct launch_program *p = &c->program;
     char **env = launch_env(&c->arena, c->env.vars.items, c->env.vars.n, c->launch.changes.items,
                             c->launch.changes.n);
-    struct model_target_options asked = {.env = (const char *const *)env, .cwd = c->cwd,
-                                         .uid = getuid()};
+    struct model_target_options asked = {
+        .env = (const char *const *)env, .cwd = c->cwd, .uid = getuid()};
     while (env[asked.n_env]) {
         asked.n_env++;
     }
@@ -347,13 +367,16 @@ static int take_verdict(struct runner *c, const struct probe_report *r,
                         "run: not started: no GPU passed the probe: %s", says);
     }
     if (!choose_device_show_passed(&c->arena, &q, ran->items.items, ran->items.n, &c->launch)) {
-        return cli_fail(CLI_FINDINGS, "run: not started: the variables that are kept show CMD a "
-                                      "GPU "
-                                      "that did not pass the probe: %s", says);
+        return cli_fail(CLI_FINDINGS,
+                        "run: not started: the variables that are kept show CMD a "
+                        "GPU "
+                        "that did not pass the probe: %s",
+                        says);
     }
     VEC_PUSH(&c->arena, &c->launch.remarks,
-             passed ? arena_printf(&c->arena, "--verify: a GPU is hidden that did not pass: %s", says)
-                    : arena_printf(&c->arena, "--verify: no GPU passed, the CPU is used: %s", says));
+             passed
+                 ? arena_printf(&c->arena, "--verify: a GPU is hidden that did not pass: %s", says)
+                 : arena_printf(&c->arena, "--verify: no GPU passed, the CPU is used: %s", says));
     return CLI_OK;
 }
 
@@ -400,7 +423,8 @@ static void tell(struct runner *c)
     }
     if (l->left.n) {
         (void)cli_fail(CLI_OK, "run: not mended by variables%s: %s (%s says more)",
-                       l->left.n > 1 ? arena_printf(&c->arena, ", one of %zu errors", l->left.n) : "",
+                       l->left.n > 1 ? arena_printf(&c->arena, ", one of %zu errors", l->left.n)
+                                     : "",
                        str_printable(&c->arena, l->left.items[0].text),
                        str_printable(&c->arena, check_command(c)));
     }
@@ -409,7 +433,8 @@ static void tell(struct runner *c)
 static int print(struct runner *c)
 {
     struct report_run r = {.program = c->not_startable ? NULL : &c->program,
-                           .launch = &c->launch, .cached = c->cached};
+                           .launch = &c->launch,
+                           .cached = c->cached};
     if (c->json) {
         if (out_json_dump(stdout, report_run_json(&c->arena, &r)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
@@ -422,8 +447,12 @@ static int print(struct runner *c)
 
 static struct run_watch_start watched(struct runner *c)
 {
-    return (struct run_watch_start){.a = &c->arena, .host = &c->host, .env = &c->env, .cwd = c->cwd,
-                                    .cache = c->cache, .words = c->words,
+    return (struct run_watch_start){.a = &c->arena,
+                                    .host = &c->host,
+                                    .env = &c->env,
+                                    .cwd = c->cwd,
+                                    .cache = c->cache,
+                                    .words = c->words,
                                     .program = c->not_startable ? NULL : &c->program,
                                     .launch = &c->launch};
 }
@@ -444,9 +473,12 @@ static int start(struct runner *c)
 
 static int find_program(struct runner *c)
 {
-    struct launch_command command = {.words = (const char *const *)c->words, .n = c->n_words,
-                                   .path = cli_env_get(&c->env, "PATH"), .cwd = c->cwd,
-                                   .env = c->env.vars.items, .n_env = c->env.vars.n};
+    struct launch_command command = {.words = (const char *const *)c->words,
+                                     .n = c->n_words,
+                                     .path = cli_env_get(&c->env, "PATH"),
+                                     .cwd = c->cwd,
+                                     .env = c->env.vars.items,
+                                     .n_env = c->env.vars.n};
     return launch_program_find(&c->host, &c->arena, &command, &c->program);
 }
 

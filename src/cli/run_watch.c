@@ -43,7 +43,8 @@ static int take_restart(struct run_watch *w, struct arena *a, const char *value)
     }
     if (!starts_with(value, "on-crash:") ||
         !take_number(value + strlen("on-crash:"), &w->restart_max) || !w->restart_max) {
-        return cli_fail(CLI_USAGE, "run: --restart expects on-crash or on-crash:N, N from 1, not %s",
+        return cli_fail(CLI_USAGE,
+                        "run: --restart expects on-crash or on-crash:N, N from 1, not %s",
                         str_printable(a, arena_strdup(a, value)));
     }
     return CLI_OK;
@@ -147,8 +148,8 @@ static int open_record(struct run_watch *w, const struct run_watch_start *s, boo
 {
     struct gm_err err;
     if (w->trace_file) {
-        w->record = w->trace_file[0] == '/' ? w->trace_file
-                                            : path_join(s->a, s->cwd, w->trace_file);
+        w->record =
+            w->trace_file[0] == '/' ? w->trace_file : path_join(s->a, s->cwd, w->trace_file);
         if (print) {
             return CLI_OK;
         }
@@ -169,7 +170,8 @@ static void let_asan_start(const struct run_watch_start *s)
 {
     const char *now = value_now(s, "ASAN_OPTIONS"), *more = "verify_asan_link_order=0";
     if (!now || !strstr(now, "verify_asan_link_order")) {
-        set_variable(s, "ASAN_OPTIONS", now && *now ? arena_printf(s->a, "%s:%s", now, more) : more);
+        set_variable(s, "ASAN_OPTIONS",
+                     now && *now ? arena_printf(s->a, "%s:%s", now, more) : more);
     }
 }
 
@@ -219,8 +221,8 @@ static void drop_guard(struct launch *l)
     l->mends.n = mends;
 }
 
-/* The library is the same for the guard and for what a supervisor is told. Where the plan alone asks
- * for it, its absence is said, and is no reason not to start. */
+/* The library is the same for the guard and for what a supervisor is told. Where the plan alone
+ * asks for it, its absence is said, and is no reason not to start. */
 static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool print)
 {
     struct gm_err err;
@@ -251,11 +253,13 @@ static int add_guard(struct run_watch *w, const struct run_watch_start *s, bool 
     return CLI_OK;
 }
 
-/* At the end of a program under valgrind glibc frees what its loader has allocated for audit libraries,
- * any of them, before there was a malloc; valgrind takes that for faults of the program. */
+/* At the end of a program under valgrind glibc frees what its loader has allocated for audit
+ * libraries, any of them, before there was a malloc; valgrind takes that for faults of the program.
+ */
 static void spare_valgrind(const struct run_watch_start *s)
 {
-    const char *name = "VALGRIND_OPTS", *option = "--run-libc-freeres=no", *now = value_now(s, name);
+    const char *name = "VALGRIND_OPTS", *option = "--run-libc-freeres=no",
+               *now = value_now(s, name);
     if (strcmp(path_base(s->words[0]), "valgrind") == 0) {
         set_variable(s, name, now ? arena_printf(s->a, "%s %s", option, now) : option);
     }
@@ -302,7 +306,8 @@ static const char *needing(const struct run_watch *w, struct arena *a)
     const struct {
         bool on;
         const char *name;
-    } asked[] = {{w->trace, "--trace"}, {w->trace_gpu, "--trace-gpu"},
+    } asked[] = {{w->trace, "--trace"},
+                 {w->trace_gpu, "--trace-gpu"},
                  {w->guard_teardown, "--guard-teardown"}};
     const char *list = "";
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -325,8 +330,10 @@ static void drop_unfit(struct run_watch *w, const struct run_watch_start *s)
     const char *options = needing(w, s->a);
     if (*options) {
         VEC_PUSH(s->a, &s->launch->remarks,
-                 arena_printf(s->a, "%s is %s: what %s needs cannot be loaded into it, and it runs "
-                                    "without", path_base(path), w->unfit, options));
+                 arena_printf(s->a,
+                              "%s is %s: what %s needs cannot be loaded into it, and it runs "
+                              "without",
+                              path_base(path), w->unfit, options));
     }
     w->trace = w->trace_gpu = w->guard_teardown = false;
 }
@@ -434,8 +441,8 @@ static void append(void *arg, const char *line, size_t n)
 static void compare_foreseen(struct tracing *t, struct arena *a, struct watch_comparison *c)
 {
     struct model_target target = {.root = ROOT_EMPTY};
-    struct model_target_options asked = {.env = (const char *const *)t->env, .cwd = t->start->cwd,
-                                         .uid = getuid()};
+    struct model_target_options asked = {
+        .env = (const char *const *)t->env, .cwd = t->start->cwd, .uid = getuid()};
     struct gm_err err;
     while (asked.env[asked.n_env]) {
         asked.n_env++;
@@ -477,7 +484,8 @@ static void too_much(void *arg)
     longjmp(arg, 1);
 }
 
-/* In memory of its own: what the program ended with is to be passed on, however long the trace is. */
+/* In memory of its own: what the program ended with is to be passed on, however long the trace is.
+ */
 static void tell_differences(struct tracing *t)
 {
     struct root host = ROOT_EMPTY;
@@ -512,8 +520,9 @@ static unsigned first_delay(const struct run_watch_start *s)
     const char *value = cli_env_get(s->env, "GPUMEND_RESTART_DELAY");
     unsigned ms = RESTART_DELAY_MS;
     if (value && (!take_number(value, &ms) || ms > RESTART_DELAY_MAX_MS)) {
-        (void)cli_fail(CLI_OK, "run: GPUMEND_RESTART_DELAY is a number of milliseconds up to %d, "
-                               "not %s",
+        (void)cli_fail(CLI_OK,
+                       "run: GPUMEND_RESTART_DELAY is a number of milliseconds up to %d, "
+                       "not %s",
                        RESTART_DELAY_MAX_MS, str_printable(s->a, arena_strdup(s->a, value)));
         ms = RESTART_DELAY_MS;
     }
@@ -532,9 +541,13 @@ int run_watch_start(struct run_watch *w, const struct run_watch_start *s, int *r
         .page = w->page,
     };
     struct tracing t;
-    struct restart restart = {.a = s->a, .page = w->page, .enabled = w->restart,
-                              .max = w->restart_max, .forgive = w->forgive_teardown,
-                              .first_delay_ms = first_delay(s), .says = say};
+    struct restart restart = {.a = s->a,
+                              .page = w->page,
+                              .enabled = w->restart,
+                              .max = w->restart_max,
+                              .forgive = w->forgive_teardown,
+                              .first_delay_ms = first_delay(s),
+                              .says = say};
     if (w->restart || w->forgive_teardown) {
         child.again = restart_again;
         child.again_arg = &restart;

@@ -81,8 +81,7 @@ static int check_once(struct take *c, bool record, struct outcome *ret, struct g
     int rc = model_target_open(&t, &c->t.arena, &o, err);
     if (rc == 0) {
         diag_run(&t.model, &report);
-        rc = make_reports(&t, &report) < 0 ? gm_err_set(err, GM_ERR_LIMIT, "out of memory")
-                                           : 0;
+        rc = make_reports(&t, &report) < 0 ? gm_err_set(err, GM_ERR_LIMIT, "out of memory") : 0;
     }
     if (rc == 0) {
         snapshot_keep_cpu(&c->snapshot, &t);
@@ -116,7 +115,7 @@ static int redact(struct take *c, const struct outcome *before, struct gm_err *e
     struct outcome after;
     const char *path = c->t.asked.pid ? arena_printf(&c->t.arena, "/proc/%d/root", c->t.asked.pid)
                        : c->t.asked.root_path ? c->t.asked.root_path
-                                            : "/";
+                                              : "/";
     int rc = root_open(&real, path, err);
     if (rc < 0) {
         return rc;
@@ -143,7 +142,8 @@ static const char *date_text(struct arena *a)
     time_t now = stated && str_u64(str_of(stated), &seconds) ? (time_t)seconds : time(NULL);
     struct tm parts;
     char text[32];
-    size_t n = gmtime_r(&now, &parts) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) : 0;
+    size_t n =
+        gmtime_r(&now, &parts) ? strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) : 0;
     return n ? arena_strndup(a, text, n) : NULL;
 }
 

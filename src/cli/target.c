@@ -175,8 +175,8 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
         cli_env_init(&t->env, &t->arena);
     }
     while (rc == CLI_OK && (id = cli_next(&args)) != CLI_END && id != CLI_HELP && id != CLI_WRONG) {
-        rc = calls->take ? calls->take(command, id, args.value)
-                         : cli_target_take(t, id, args.value);
+        rc =
+            calls->take ? calls->take(command, id, args.value) : cli_target_take(t, id, args.value);
     }
     if (rc == CLI_OK && id == CLI_END) {
         rc = run(t, calls, command);

@@ -12,36 +12,68 @@
 
 /* The ids of the common options; a command's own stay below. */
 enum {
-    CLI_IMPORT = 100, CLI_PID, CLI_ROOT, CLI_ENV, CLI_UNSET, CLI_GLIBC, CLI_CPU, CLI_KB, CLI_JSON, CLI_HOST,
+    CLI_IMPORT = 100,
+    CLI_PID,
+    CLI_ROOT,
+    CLI_ENV,
+    CLI_UNSET,
+    CLI_GLIBC,
+    CLI_CPU,
+    CLI_KB,
+    CLI_JSON,
+    CLI_HOST,
     CLI_VERBOSE,
 };
 
 /* Rows of a table of options. */
 #define CLI_OPTION_IMPORT                                                                          \
-    {"import", "A,B", "what the program imports, in this order (default: any)", CLI_IMPORT}
+    {                                                                                              \
+        "import", "A,B", "what the program imports, in this order (default: any)", CLI_IMPORT      \
+    }
 #define CLI_OPTION_PID                                                                             \
-    {"pid", "N", "look at a running process: what it has loaded, and loads at its next use", CLI_PID}
+    {                                                                                              \
+        "pid", "N", "look at a running process: what it has loaded, and loads at its next use",    \
+            CLI_PID                                                                                \
+    }
 #define CLI_OPTION_ROOT                                                                            \
-    {"root", "DIR", "look at the file system below DIR (a container's, another machine's)",        \
-     CLI_ROOT}
+    {                                                                                              \
+        "root", "DIR", "look at the file system below DIR (a container's, another machine's)",     \
+            CLI_ROOT                                                                               \
+    }
 #define CLI_OPTION_HOST                                                                            \
-    {"host", "DIR", "the machine that it will run on, by its file system (default: this one)",     \
-     CLI_HOST}
+    {                                                                                              \
+        "host", "DIR", "the machine that it will run on, by its file system (default: this one)",  \
+            CLI_HOST                                                                               \
+    }
 #define CLI_OPTION_ENV                                                                             \
-    {"env", "K=V", "set a variable of the start environment", CLI_ENV}
+    {                                                                                              \
+        "env", "K=V", "set a variable of the start environment", CLI_ENV                           \
+    }
 #define CLI_OPTION_UNSET                                                                           \
-    {"unset", "K", "remove a variable of the start environment", CLI_UNSET}
+    {                                                                                              \
+        "unset", "K", "remove a variable of the start environment", CLI_UNSET                      \
+    }
 #define CLI_OPTION_GLIBC                                                                           \
-    {"glibc", "VER", "behave as this glibc version, e.g. 2.41", CLI_GLIBC}
+    {                                                                                              \
+        "glibc", "VER", "behave as this glibc version, e.g. 2.41", CLI_GLIBC                       \
+    }
 #define CLI_OPTION_CPU                                                                             \
-    {"cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: that of the system looked at)", CLI_CPU}
+    {                                                                                              \
+        "cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: that of the system looked at)", CLI_CPU  \
+    }
 #define CLI_OPTION_KB                                                                              \
-    {"kb", "DIR", "knowledge base files that replace the built-in ones", CLI_KB}
+    {                                                                                              \
+        "kb", "DIR", "knowledge base files that replace the built-in ones", CLI_KB                 \
+    }
 #define CLI_OPTION_JSON                                                                            \
-    {"json", NULL, "print JSON (docs/json.md)", CLI_JSON}
+    {                                                                                              \
+        "json", NULL, "print JSON (docs/json.md)", CLI_JSON                                        \
+    }
 
 #define CLI_OPTION_VERBOSE                                                                         \
-    {"verbose", NULL, "print the evidence and all repairs (also -v)", CLI_VERBOSE}
+    {                                                                                              \
+        "verbose", NULL, "print the evidence and all repairs (also -v)", CLI_VERBOSE               \
+    }
 
 struct cli_target {
     const char *command; // its name
@@ -50,7 +82,7 @@ struct cli_target {
     struct model_target_options asked;
     struct ldso_cpu cpu;
     const char *cpu_text; // --cpu as given, or NULL
-    bool env_given; // --env or --unset
+    bool env_given;       // --env or --unset
     bool json, verbose;
     VEC(const char *) given; // what --env and --unset say, in their order: "K=V", or "K" to remove
 };
@@ -70,7 +102,8 @@ int cli_target_run(struct cli_target *t, const struct cli_command *self, int arg
 /* Takes a common option, or the argument TARGET. */
 int cli_target_take(struct cli_target *t, int id, const char *value);
 
-/* What was asked for beside TARGET and --root, ready for a shell: "--import torch --env 'A=b c'", or
+/* What was asked for beside TARGET and --root, ready for a shell: "--import torch --env 'A=b c'",
+ * or
  * "". For commands that are printed (model_command()). */
 const char *cli_target_options(struct cli_target *t);
 

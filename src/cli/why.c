@@ -53,9 +53,7 @@ static int take_option(struct why *w, int id, const char *value)
     case CLI_JSON: w->json = true; return CLI_OK;
     case CLI_ENV: return cli_take_env("why", &w->env, &w->arena, value);
     case CLI_GLIBC: return cli_take_glibc("why", value, &w->config.glibc_minor);
-    case CLI_CPU:
-        w->has_cpu = true;
-        return cli_take_cpu("why", value, &w->cpu);
+    case CLI_CPU: w->has_cpu = true; return cli_take_cpu("why", value, &w->cpu);
     case CLI_ARGUMENT:
         if (w->name) {
             return cli_fail(CLI_USAGE, "why: one NAME at a time (%s, %s)", w->name, value);
@@ -107,12 +105,14 @@ static int find_caller(struct ldso_process *p, const char *text, struct ldso_obj
     if (*ret) {
         return CLI_OK;
     }
-    return cli_fail(CLI_CANNOT, "why: %s is not among the loaded objects (load it first: --load %s)",
-                    text, text);
+    return cli_fail(CLI_CANNOT,
+                    "why: %s is not among the loaded objects (load it first: --load %s)", text,
+                    text);
 }
 
-/* The '@' of "NAME@CALLER": the last one behind which a loaded object is named, since a path may hold
- * others. Without such an object the last one of all, unless the text is the path of a file. */
+/* The '@' of "NAME@CALLER": the last one behind which a loaded object is named, since a path may
+ * hold others. Without such an object the last one of all, unless the text is the path of a file.
+ */
 static const char *find_at(struct ldso_process *p, const char *spec)
 {
     for (size_t i = strlen(spec); i-- > 1;) {
@@ -201,7 +201,9 @@ static void print_loads(const struct why *w, const struct ldso_process *p, size_
         const struct ldso_load *l = &p->loads.items[i];
         fprintf(w->out.file, "dlopen %s from %s: %s%s%s\n", str_printable(p->arena, l->name),
                 str_printable(p->arena, l->caller->path), ldso_outcome_name(l->outcome),
-                l->glibc_says ? ": " : l->path ? " " : "",
+                l->glibc_says ? ": "
+                : l->path     ? " "
+                              : "",
                 l->glibc_says ? str_printable(p->arena, l->glibc_says)
                 : l->path     ? str_printable(p->arena, l->path)
                               : "");
@@ -233,7 +235,8 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
         report_request_text(&w->out, p, own);
         const char *says = p->loads.items[n_loads].glibc_says;
         if (says && !own->glibc_says) {
-            out_print(&w->out, OUT_RED, "  but the load fails: %s\n", str_printable(p->arena, says));
+            out_print(&w->out, OUT_RED, "  but the load fails: %s\n",
+                      str_printable(p->arena, says));
         }
     } else {
         report_objects_text(&w->out, p);
@@ -251,9 +254,10 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
                   d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
     }
     for (size_t i = 0; i < p->by_cpu.n; i++) {
-        out_print(&w->out, OUT_YELLOW, "\ncannot tell: with some processors %s; which it is, is "
-                                       "not "
-                                       "known (%s): state it with --cpu LEVEL\n",
+        out_print(&w->out, OUT_YELLOW,
+                  "\ncannot tell: with some processors %s; which it is, is "
+                  "not "
+                  "known (%s): state it with --cpu LEVEL\n",
                   str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why);
     }
 }
@@ -335,8 +339,10 @@ static bool batch_one(struct why *w, const char *path)
     if (w->json) {
         json_t *doc = rc < 0 ? json_pack("{s:i}", "schema", 1) : document(p, p->loads.n);
         (void)json_object_set_new(doc, "file", out_json_text(&scratch, path));
-        (void)json_object_set_new(doc, "error", rc < 0 ? out_json_text(&scratch, err.text) : json_null());
-        (void)!out_json_write(stdout, doc, JSON_COMPACT); // checked once at the end, by cli_finish()
+        (void)json_object_set_new(doc, "error",
+                                  rc < 0 ? out_json_text(&scratch, err.text) : json_null());
+        (void)!out_json_write(stdout, doc,
+                              JSON_COMPACT); // checked once at the end, by cli_finish()
         json_decref(doc);
         putchar('\n');
     } else {
@@ -353,7 +359,8 @@ static bool batch_one(struct why *w, const char *path)
     return !wrong;
 }
 
-/* The next line, at most LINE_MAX_BYTES long: 1 got one, 0 at the end, -1 too long or unreadable. */
+/* The next line, at most LINE_MAX_BYTES long: 1 got one, 0 at the end, -1 too long or unreadable.
+ */
 static int next_line(FILE *list, char *line)
 {
     size_t n = 0;
@@ -422,9 +429,9 @@ static int run_with(struct why *w)
     }
     struct root_folder folder;
     root_keep_folder(&w->root, &folder);
-    char *cwd = NULL; // a process knows its working directory without links, dots and doubled slashes
-    if (!(own_cwd && w->root.is_host) &&
-        root_realpath(&w->root, &w->arena, w->cwd, &cwd) == 0) {
+    char *cwd =
+        NULL; // a process knows its working directory without links, dots and doubled slashes
+    if (!(own_cwd && w->root.is_host) && root_realpath(&w->root, &w->arena, w->cwd, &cwd) == 0) {
         w->cwd = cwd;
     }
     ldso_store_open(&w->store, &w->root, &w->arena);

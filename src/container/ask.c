@@ -17,10 +17,9 @@ static void mend_engine(struct container_work *w)
         enum container_way way;
         const char *problems; // glob
     } rows[] = {
-        {CONTAINER_BY_TOOLKIT, "engine-*"}, {CONTAINER_BY_TOOLKIT, "runtime-*"},
-        {CONTAINER_BY_TOOLKIT, "toolkit-[clrw]*"},
-        {CONTAINER_BY_NAME, "cdi"},         {CONTAINER_BY_PLUGIN, "runtime-*"},
-        {CONTAINER_BY_PLUGIN, "toolkit-[lrw]*"},
+        {CONTAINER_BY_TOOLKIT, "engine-*"},        {CONTAINER_BY_TOOLKIT, "runtime-*"},
+        {CONTAINER_BY_TOOLKIT, "toolkit-[clrw]*"}, {CONTAINER_BY_NAME, "cdi"},
+        {CONTAINER_BY_PLUGIN, "runtime-*"},        {CONTAINER_BY_PLUGIN, "toolkit-[lrw]*"},
     };
     const struct host *h = w->q->host;
     for (size_t i = 0; i < h->problems.n; i++) {
@@ -170,8 +169,8 @@ static const char *with_capabilities(struct container_work *w, const char *neede
     return own && strcmp(own, list) == 0 ? NULL : list;
 }
 
-/* NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the toolkit injects. What the image
- * states itself stays. */
+/* NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the toolkit injects. What the
+ * image states itself stays. */
 static void add_capabilities(struct container_work *w)
 {
     static const char *const video[] = {"torchcodec", "PyNvVideoCodec",      "pynvvideocodec",
@@ -236,12 +235,13 @@ static void use_toolkit(struct container_work *w)
     }
     add_capabilities(w);
     if (!has_toolkit(w)) {
-        install_tools(w, "nvidia-container-toolkit",
-                      " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart "
-                      "docker",
-                "the NVIDIA Container Toolkit is not installed here: docker answers \"could not "
-                "select device driver\" without it (its packages come from NVIDIA's own "
-                "repository)");
+        install_tools(
+            w, "nvidia-container-toolkit",
+            " && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart "
+            "docker",
+            "the NVIDIA Container Toolkit is not installed here: docker answers \"could not "
+            "select device driver\" without it (its packages come from NVIDIA's own "
+            "repository)");
         const struct host_manager_words *words = manager_words(w);
         container_add(
             w, &w->s->undo,
@@ -291,9 +291,10 @@ static void use_hook(struct container_work *w)
     count_from_zero(w);
     const struct host_engines *x = &w->q->host->engines;
     if (x->toolkit.program.state != HOST_YES) {
-        install_tools(w, "libnvidia-container-tools", "",
-                "enroot's hook runs nvidia-container-cli, which was not found here (its packages come "
-                "from NVIDIA's own repository)");
+        install_tools(
+            w, "libnvidia-container-tools", "",
+            "enroot's hook runs nvidia-container-cli, which was not found here (its packages come "
+            "from NVIDIA's own repository)");
     }
 }
 
@@ -321,7 +322,8 @@ static void use_flag(struct container_work *w)
     }
 }
 
-/* ------------------------------------------------------------------ node by node, library by library */
+/* ------------------------------------------------------------------ node by node, library by
+ * library */
 
 static const struct host_node *node_named(const struct host *h, const char *path)
 {
@@ -342,7 +344,8 @@ static const struct host_node *node_named(const struct host *h, const char *path
             }
         }
     }
-    return h->amd.kfd_node.path && strcmp(h->amd.kfd_node.path, path) == 0 ? &h->amd.kfd_node : NULL;
+    return h->amd.kfd_node.path && strcmp(h->amd.kfd_node.path, path) == 0 ? &h->amd.kfd_node
+                                                                           : NULL;
 }
 
 /* The device cgroup of a container is a list of numbers. */
@@ -440,9 +443,10 @@ static void use_parts(struct container_work *w, const char *kind)
 static void use_device(struct container_work *w)
 {
     if (w->s->gpu == CONTAINER_NVIDIA && !has_toolkit(w)) {
-        install_tools(w, "libnvidia-container-tools", "",
-                "nvidia.runtime needs nvidia-container-cli, which was not found here (its packages "
-                "come from NVIDIA's own repository)");
+        install_tools(
+            w, "libnvidia-container-tools", "",
+            "nvidia.runtime needs nvidia-container-cli, which was not found here (its packages "
+            "come from NVIDIA's own repository)");
     }
     if (w->s->gpu == CONTAINER_NVIDIA) {
         w->s->runtime = (struct container_item){
@@ -526,14 +530,10 @@ static enum container_gpu gpu_of(const struct host *h)
         return CONTAINER_WSL;
     }
     switch (best ? best->vendor : HOST_OTHER) {
-    case HOST_NVIDIA:
-        return CONTAINER_NVIDIA;
-    case HOST_AMD:
-        return CONTAINER_AMD;
-    case HOST_INTEL:
-        return CONTAINER_INTEL;
-    case HOST_OTHER:
-        break;
+    case HOST_NVIDIA: return CONTAINER_NVIDIA;
+    case HOST_AMD: return CONTAINER_AMD;
+    case HOST_INTEL: return CONTAINER_INTEL;
+    case HOST_OTHER: break;
     }
     return h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN ? CONTAINER_UNKNOWN_GPU
                                                           : CONTAINER_NO_GPU;
@@ -598,7 +598,8 @@ static void select_devices(struct container_work *w)
         w->s->selector = (struct container_item){
             arena_printf(w->a,
                          "device.attributes[\"gpu.amd.com\"].type == \"amdgpu\" && "
-                         "device.attributes[\"gpu.amd.com\"].pciAddr in [%s]", list),
+                         "device.attributes[\"gpu.amd.com\"].pciAddr in [%s]",
+                         list),
             "these PCI addresses, on whichever node has a GPU there: nodeSelector names the node"};
     } else if (list) {
         w->s->selector = (struct container_item){
@@ -615,10 +616,11 @@ static bool is_mig(const struct container_pick *p)
 static void use_claim(struct container_work *w)
 {
     if (w->s->gpu == CONTAINER_NVIDIA) {
-        w->s->resource = (struct container_item){
-            is_mig(w->s->pick) ? "mig.nvidia.com" : "gpu.nvidia.com",
-            "the device class of NVIDIA's DRA driver for GPUs, which must be installed in the cluster "
-            "(Kubernetes 1.34 or newer)"};
+        w->s->resource =
+            (struct container_item){is_mig(w->s->pick) ? "mig.nvidia.com" : "gpu.nvidia.com",
+                                    "the device class of NVIDIA's DRA driver for GPUs, which must "
+                                    "be installed in the cluster "
+                                    "(Kubernetes 1.34 or newer)"};
         if (w->s->pick->profile) {
             w->s->selector = (struct container_item){
                 arena_printf(w->a, "device.attributes[\"gpu.nvidia.com\"].profile == \"%s\"",
@@ -683,28 +685,15 @@ static void use_plugin(struct container_work *w)
 static void use_nvidia(struct container_work *w)
 {
     switch (container_format_way(w->q->format)) {
-    case CONTAINER_BY_TOOLKIT:
-        use_toolkit(w);
-        break;
-    case CONTAINER_BY_NAME:
-        use_names(w, "nvidia.com/gpu");
-        break;
-    case CONTAINER_BY_FLAG:
-        use_flag(w);
-        break;
-    case CONTAINER_BY_HOOK:
-        use_hook(w);
-        break;
-    case CONTAINER_BY_DEVICE:
-        use_device(w);
-        break;
-    case CONTAINER_BY_PARTS:
-        use_parts(w, "nvidia.com/gpu");
-        break;
+    case CONTAINER_BY_TOOLKIT: use_toolkit(w); break;
+    case CONTAINER_BY_NAME: use_names(w, "nvidia.com/gpu"); break;
+    case CONTAINER_BY_FLAG: use_flag(w); break;
+    case CONTAINER_BY_HOOK: use_hook(w); break;
+    case CONTAINER_BY_DEVICE: use_device(w); break;
+    case CONTAINER_BY_PARTS: use_parts(w, "nvidia.com/gpu"); break;
     case CONTAINER_BY_PLUGIN:
     case CONTAINER_BY_CLAIM:
-    case CONTAINER_BY_NONE:
-        break;
+    case CONTAINER_BY_NONE: break;
     }
 }
 
@@ -773,9 +762,7 @@ static void pass_on(struct container_work *w)
 {
     enum container_way way = container_format_way(w->q->format);
     switch (w->s->gpu) {
-    case CONTAINER_NVIDIA:
-        use_nvidia(w);
-        break;
+    case CONTAINER_NVIDIA: use_nvidia(w); break;
     case CONTAINER_WSL:
         if (way == CONTAINER_BY_TOOLKIT || way == CONTAINER_BY_FLAG) {
             use_nvidia(w);
@@ -783,15 +770,10 @@ static void pass_on(struct container_work *w)
             use_wsl(w);
         }
         break;
-    case CONTAINER_AMD:
-        use_amd(w);
-        break;
-    case CONTAINER_INTEL:
-        use_intel(w);
-        break;
+    case CONTAINER_AMD: use_amd(w); break;
+    case CONTAINER_INTEL: use_intel(w); break;
     case CONTAINER_UNKNOWN_GPU:
-    case CONTAINER_NO_GPU:
-        return;
+    case CONTAINER_NO_GPU: return;
     }
     for (size_t i = 0; i < w->s->devices.n && w->q->format == CONTAINER_LXC; i++) {
         allow(w, w->s->devices.items[i].value);

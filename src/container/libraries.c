@@ -1,5 +1,6 @@
 /* Libraries that an image lacks and the host has. The names come from the image's files and are
- * believed nothing: what is mounted is a library below the host's own folders, under a plain name. */
+ * believed nothing: what is mounted is a library below the host's own folders, under a plain name.
+ */
 #include "container/internal.h"
 
 #include <string.h>
@@ -15,10 +16,9 @@ static const char library_folder[] = CDI_LIBRARY_FOLDER;
 /* Where a host keeps libraries: nothing else of it is given to a container. */
 static bool is_library_folder(const char *path)
 {
-    static const char *const folders[] = {"/usr/lib/",        "/usr/lib64/",       "/usr/lib32/",
-                                          "/lib/",            "/lib64/",           "/usr/local/lib/",
-                                          "/usr/local/cuda/", "/usr/local/cuda-*", "/opt/rocm/",
-                                          "/opt/rocm-*"};
+    static const char *const folders[] = {
+        "/usr/lib/",       "/usr/lib64/",      "/usr/lib32/",       "/lib/",      "/lib64/",
+        "/usr/local/lib/", "/usr/local/cuda/", "/usr/local/cuda-*", "/opt/rocm/", "/opt/rocm-*"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         if (starts_with(path, folders[i]) || str_glob(folders[i], path)) {
             return true;

@@ -1,4 +1,5 @@
-/* Which GPUs are meant: numbers as nvidia-smi counts them (by PCI address), UUIDs, MIG instances. */
+/* Which GPUs are meant: numbers as nvidia-smi counts them (by PCI address), UUIDs, MIG instances.
+ */
 #include "container/internal.h"
 
 #include <string.h>
@@ -100,9 +101,10 @@ static int take_number(struct parsing *p, struct str word)
         return gm_err_set(p->err, GM_ERR_USAGE, "GPU %llu has no MIG instance %llu: it has %zu",
                           (unsigned long long)index, (unsigned long long)instance, gpu->mig.n);
     }
-    take(p, is_mig ? arena_printf(p->a, "%llu:%llu", (unsigned long long)index,
-                                  (unsigned long long)instance)
-                   : arena_printf(p->a, "%llu", (unsigned long long)index),
+    take(p,
+         is_mig ? arena_printf(p->a, "%llu:%llu", (unsigned long long)index,
+                               (unsigned long long)instance)
+                : arena_printf(p->a, "%llu", (unsigned long long)index),
          gpu, is_mig ? (long)instance : -1);
     return 0;
 }
@@ -135,19 +137,21 @@ static int take_word(struct parsing *p, struct str word)
     }
     if (str_starts(word, "mig-") && is_kubernetes(p->format)) {
         p->pick->profile = str_dup(p->a, (struct str){word.s + 4, word.n - 4});
-        bool shape = strstr(p->pick->profile, "g.") && *p->pick->profile >= '1' &&
-                     *p->pick->profile <= '9';
+        bool shape =
+            strstr(p->pick->profile, "g.") && *p->pick->profile >= '1' && *p->pick->profile <= '9';
         return shape ? 0
-                     : gm_err_set(p->err, GM_ERR_USAGE, "%.*s is not a MIG profile such as mig-1g.10gb",
-                                  (int)word.n, word.s);
+                     : gm_err_set(p->err, GM_ERR_USAGE,
+                                  "%.*s is not a MIG profile such as mig-1g.10gb", (int)word.n,
+                                  word.s);
     }
     bool claimed = container_format_way(p->format) == CONTAINER_BY_CLAIM && mig;
     if (is_kubernetes(p->format) && !claimed && (mig || str_find_char(word, ':') < word.n)) {
-        return gm_err_set(p->err, GM_ERR_USAGE,
-                          "%s selects MIG instances by their profile%s, which no file of the driver "
-                          "names: --gpus mig-PROFILE, as nvidia-smi -L shows it",
-                          container_format_name(p->format),
-                          container_format_way(p->format) == CONTAINER_BY_CLAIM ? " or UUID" : "");
+        return gm_err_set(
+            p->err, GM_ERR_USAGE,
+            "%s selects MIG instances by their profile%s, which no file of the driver "
+            "names: --gpus mig-PROFILE, as nvidia-smi -L shows it",
+            container_format_name(p->format),
+            container_format_way(p->format) == CONTAINER_BY_CLAIM ? " or UUID" : "");
     }
     return mig || str_starts(word, "GPU-") ? take_uuid(p, word) : take_number(p, word);
 }
@@ -191,10 +195,12 @@ int container_pick_parse(const struct host *h, struct arena *a, enum container_f
     }
     if (rc == 0 && container_format_way(format) == CONTAINER_BY_CLAIM && n_mig &&
         n_mig < ret->devices.n) {
-        rc = gm_err_set(err, GM_ERR_USAGE, "a claim asks for GPUs or for MIG instances, not for both");
+        rc = gm_err_set(err, GM_ERR_USAGE,
+                        "a claim asks for GPUs or for MIG instances, not for both");
     }
     if (rc == 0 && ret->profile && ret->devices.n) {
-        rc = gm_err_set(err, GM_ERR_USAGE, "--gpus takes a MIG profile or a list of GPUs, not both");
+        rc =
+            gm_err_set(err, GM_ERR_USAGE, "--gpus takes a MIG profile or a list of GPUs, not both");
     }
     return rc;
 }
@@ -204,8 +210,8 @@ void container_pick_one(const struct host *h, struct arena *a, const struct host
 {
     *ret = (struct container_pick){.reason = reason, .none = !gpu};
     if (gpu) {
-        bool uuid = gpu->uuid.state == HOST_YES && gpu->vendor == HOST_NVIDIA &&
-                    gpu->uuid.value && is_word(str_of(gpu->uuid.value), "-");
+        bool uuid = gpu->uuid.state == HOST_YES && gpu->vendor == HOST_NVIDIA && gpu->uuid.value &&
+                    is_word(str_of(gpu->uuid.value), "-");
         const char *id = uuid ? gpu->uuid.value : arena_printf(a, "%zu", index_of(h, gpu));
         VEC_PUSH(a, &ret->devices, (struct container_device){id, gpu, -1});
     }

@@ -118,10 +118,11 @@ static void judge_fit(struct container_work *w, const struct kb_drivers *d, stru
                                floor->title, floor->linux_min);
     } else if (floor) {
         f->fits = HOST_NO;
-        f->rule = arena_printf(w->a,
-                               "%s needs driver %s or newer (a forward-compatibility package in the "
-                               "image helps only on data-center GPUs)",
-                               floor->title, floor->linux_min);
+        f->rule =
+            arena_printf(w->a,
+                         "%s needs driver %s or newer (a forward-compatibility package in the "
+                         "image helps only on data-center GPUs)",
+                         floor->title, floor->linux_min);
     } else {
         f->rule = arena_printf(w->a, "the knowledge base has no CUDA %s", f->cuda);
     }
@@ -163,8 +164,8 @@ static void add_loaded(struct container_work *w, const struct kb_drivers *d)
 /* Packages of one build for CUDA; torch names its own, and others come with torch. */
 static bool is_built_for_cuda(const char *package)
 {
-    static const char *const names[] = {"ctranslate2",  "cupy-cuda11x",      "cupy-cuda12x",
-                                        "cupy-cuda13x", "jax-cuda12-plugin", "jax-cuda13-plugin",
+    static const char *const names[] = {"ctranslate2",    "cupy-cuda11x",      "cupy-cuda12x",
+                                        "cupy-cuda13x",   "jax-cuda12-plugin", "jax-cuda13-plugin",
                                         "onnxruntime-gpu"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], package) == 0) {

@@ -8,7 +8,8 @@
 
 bool container_is_user(const char *user)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
     return *user && *user != '-' && strspn(user, plain) == strlen(user);
 }
 
@@ -29,7 +30,7 @@ static void add_shared_memory(struct container_work *w)
     } else if (container_uses_package(w->q->model, some, sizeof some / sizeof *some, &who)) {
         w->s->shm =
             (struct container_item){"1g", "torch's DataLoader passes batches through /dev/shm, "
-                                    "which has 64 MiB by default (\"bus error\" when full)"};
+                                          "which has 64 MiB by default (\"bus error\" when full)"};
     }
 }
 
@@ -161,7 +162,8 @@ static const char *env_line(struct arena *a, const char *name, const char *value
     const char *out = "";
     for (const char *s = value; *s;) {
         size_t n = strcspn(s, "\"\\$");
-        out = arena_printf(a, "%s%.*s%s%.*s", out, (int)n, s, s[n] ? "\\" : "", s[n] ? 1 : 0, s + n);
+        out =
+            arena_printf(a, "%s%.*s%s%.*s", out, (int)n, s, s[n] ? "\\" : "", s[n] ? 1 : 0, s + n);
         s += n + (s[n] ? 1 : 0);
     }
     return arena_printf(a, "ENV %s=\"%s\"", name, out);

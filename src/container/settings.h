@@ -5,7 +5,8 @@
  * host is judged by src/host.
  *
  * There is one model of settings, and every form of a container renders it (report/container.h).
- * Forms differ in how a GPU is asked for: see enum container_way. Sources, a form each: docs/containers.md.
+ * Forms differ in how a GPU is asked for: see enum container_way. Sources, a form each:
+ * docs/containers.md.
  *
  * What is unknown is not asked for, and said: a MIG instance's profile and UUID are in no file, a
  * UUID that is not among those of the host's files may still be right.
@@ -81,11 +82,11 @@ struct container_device {
 
 /* Which GPUs a container is given. */
 struct container_pick {
-    bool all;                        // every GPU of the vendor; `devices` lists them
-    VEC(struct container_device) devices;  // in the order that was asked for
-    const char *profile;             // kubernetes: "1g.10gb", a MIG profile; or NULL
-    const char *reason;              // why these, or NULL
-    bool none;                       // "best" is the CPU: `reason` says why
+    bool all;                             // every GPU of the vendor; `devices` lists them
+    VEC(struct container_device) devices; // in the order that was asked for
+    const char *profile;                  // kubernetes: "1g.10gb", a MIG profile; or NULL
+    const char *reason;                   // why these, or NULL
+    bool none;                            // "best" is the CPU: `reason` says why
 };
 
 /* One step of the test protocol: a command inside the container. */
@@ -112,7 +113,7 @@ struct container_settings {
     const char *starts;  // what the image starts, as words of a shell; "COMMAND": unknown
     bool made;           // lxc: `first` makes the container; else it is there already
     enum container_gpu gpu;
-    bool by_toolkit;          // docker, compose: the NVIDIA Container Toolkit injects the driver
+    bool by_toolkit; // docker, compose: the NVIDIA Container Toolkit injects the driver
     const struct container_pick *pick;
     container_items gpus;           // CDI names; "all" or "device=0,1"; a flag
     struct container_item runtime;  // docker, compose: "nvidia"; value NULL: the default
@@ -127,12 +128,12 @@ struct container_settings {
     struct container_item selector; // of a claim: an expression of CEL; value NULL: any device
     struct container_item runtime_class;
     VEC(struct container_trial) trials;
-    const char *program;        // of the host: this executable, or NULL
-    const char *driver;         // version of the host's NVIDIA driver, or NULL: not known
-    const char *driver_from;    // the file, or why it is not known
-    const char *driver_cuda;    // the newest CUDA that goes with it: "12.4", or NULL: not known
+    const char *program;     // of the host: this executable, or NULL
+    const char *driver;      // version of the host's NVIDIA driver, or NULL: not known
+    const char *driver_from; // the file, or why it is not known
+    const char *driver_cuda; // the newest CUDA that goes with it: "12.4", or NULL: not known
     VEC(struct container_fit) fits;
-    const char *user;           // of the image, or NULL: root, or not known
+    const char *user;      // of the image, or NULL: root, or not known
     container_items image; // lines for the image's Dockerfile
     container_items first; // commands on the host, before
     container_items undo;  // how to return
@@ -145,11 +146,11 @@ struct container_question {
     struct root *host_root;
     const struct host *host; // judged
     enum container_format format;
-    bool rootless; // who runs the engine is not root
+    bool rootless;                     // who runs the engine is not root
     const struct container_pick *pick; // NULL: all
-    const char *program;         // this executable, or NULL: not known
-    /* What was looked at: an image, or the folder of an unpacked one, and how the user named it. Both
-     * NULL: the application itself, whose image is still to be made. */
+    const char *program;               // this executable, or NULL: not known
+    /* What was looked at: an image, or the folder of an unpacked one, and how the user named it.
+     * Both NULL: the application itself, whose image is still to be made. */
     const struct image *image;
     const char *image_path;
 };
@@ -158,8 +159,8 @@ struct container_question {
 bool container_is_user(const char *user);
 
 /* The GPUs that a text names: "all", or a list of numbers (as nvidia-smi counts), UUIDs, MIG
- * instances ("0:1", "MIG-..."), and for kubernetes one MIG profile ("mig-1g.10gb"). GM_ERR_USAGE: it
- * names none, or one that is not here. `h` is judged; all in the arena. */
+ * instances ("0:1", "MIG-..."), and for kubernetes one MIG profile ("mig-1g.10gb"). GM_ERR_USAGE:
+ * it names none, or one that is not here. `h` is judged; all in the arena. */
 int container_pick_parse(const struct host *h, struct arena *a, enum container_format format,
                          const char *text, struct container_pick *ret, struct gm_err *err) GM_CHECK;
 

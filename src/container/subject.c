@@ -76,26 +76,22 @@ static const char *loading(const struct container_question *q, enum source sourc
     const char *path = place_of(q);
     const char *engine = by_podman(q) ? "podman" : "docker";
     const char *storage = by_podman(q) ? "containers-storage" : "docker-daemon";
-    const char *transport = source == LAYOUT    ? "oci"
+    const char *transport = source == LAYOUT            ? "oci"
                             : q->image && q->image->oci ? "oci-archive"
-                                                : "docker-archive";
+                                                        : "docker-archive";
     switch (source) {
     case ARCHIVE:
         return arena_printf(a, "%s load -i %s", engine, diag_shell_word(a, q->image->path));
     case UNNAMED:
-    case LAYOUT:
-        return arena_printf(a, "skopeo copy %s:%s %s:%s", transport, path, storage, name);
-    case FOLDER:
-        return arena_printf(a, "tar -C %s -c . | %s import - %s", path, engine, name);
+    case LAYOUT: return arena_printf(a, "skopeo copy %s:%s %s:%s", transport, path, storage, name);
+    case FOLDER: return arena_printf(a, "tar -C %s -c . | %s import - %s", path, engine, name);
     case STORED:
         if (!by_podman(q) == (strcmp(q->image->engine, "podman") != 0)) {
             return NULL;
         }
-        return by_podman(q)
-                   ? arena_printf(a, "docker save %s | podman load", name)
-                   : arena_printf(a, "podman save %s | docker load", name);
-    case SOURCES:
-        break;
+        return by_podman(q) ? arena_printf(a, "docker save %s | podman load", name)
+                            : arena_printf(a, "podman save %s | docker load", name);
+    case SOURCES: break;
     }
     return NULL;
 }
@@ -118,13 +114,13 @@ static const char *why(struct arena *a, const struct container_question *q, enum
     case STORED:
         return arena_printf(a, "the image is in the storage of %s, and this is for %s",
                             q->image->engine, engine);
-    case SOURCES:
-        break;
+    case SOURCES: break;
     }
     return "";
 }
 
-/* ------------------------------------------------------------------ forms without such a storage */
+/* ------------------------------------------------------------------ forms without such a storage
+ */
 
 static void set_first(struct container_subject *ret, const char *value, const char *reason,
                       const char *undo)
@@ -138,9 +134,8 @@ static void for_enroot(struct arena *a, const struct container_question *q,
                        struct container_subject *ret)
 {
     bool podman = q->image && q->image->engine && strcmp(q->image->engine, "podman") == 0;
-    const char *load = ret->first.value && !podman
-                           ? arena_printf(a, "%s && ", ret->first.value)
-                           : "";
+    const char *load =
+        ret->first.value && !podman ? arena_printf(a, "%s && ", ret->first.value) : "";
     bool pyxis = q->format == CONTAINER_PYXIS;
     set_first(ret,
               arena_printf(a, "%senroot import -o app.sqsh %s://%s%s", load,
@@ -172,9 +167,8 @@ static void for_folder(struct arena *a, const struct container_question *q,
     }
     bool podman = q->image->engine && strcmp(q->image->engine, "podman") == 0;
     const char *engine = podman ? "podman" : "docker";
-    const char *load = ret->first.value && !podman
-                           ? arena_printf(a, "%s && ", ret->first.value)
-                           : "";
+    const char *load =
+        ret->first.value && !podman ? arena_printf(a, "%s && ", ret->first.value) : "";
     set_first(
         ret,
         arena_printf(a,

@@ -42,12 +42,15 @@ static const char *outcome(struct diag *d, const struct start *s)
                                   is_qemu(s) ? ", slowly and without a GPU" : "");
     }
     return s->how == HOST_EXEC_NOT
-               ? arena_printf(d->a, "the host is %s: its start fails with \"exec format error\"", host)
+               ? arena_printf(d->a, "the host is %s: its start fails with \"exec format error\"",
+                              host)
            : !h->machine
                ? "the host's processor is not known: on another one its start fails with \"exec "
                  "format error\""
-               : arena_printf(d->a, "the host is %s: its start fails with \"exec format error\", "
-                                    "unless the kernel has an interpreter for it", host);
+               : arena_printf(d->a,
+                              "the host is %s: its start fails with \"exec format error\", "
+                              "unless the kernel has an interpreter for it",
+                              host);
 }
 
 static void add_evidence(struct diag *d, struct diag_finding *f, const struct start *s)
@@ -83,8 +86,8 @@ static const char *platform(uint16_t machine)
 
 static void add(struct diag *d, const struct start *s)
 {
-    const char *summary = arena_printf(d->a, "%s is built for %s, and %s.", s->path, s->machine,
-                                       outcome(d, s));
+    const char *summary =
+        arena_printf(d->a, "%s is built for %s, and %s.", s->path, s->machine, outcome(d, s));
     struct diag_finding *f =
         diag_add(d, DIAG_PROGRAM_OTHER_ARCHITECTURE, s->machine, s->path, summary);
     add_evidence(d, f, s);
@@ -93,7 +96,8 @@ static void add(struct diag *d, const struct start *s)
     if (host && d->m->host_elsewhere) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Use an image for the host's processor: pull or build it with --platform "
-                    "linux/%s.", platform(host));
+                    "linux/%s.",
+                    platform(host));
     } else {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Use a build for the host's processor.");
     }
@@ -130,7 +134,8 @@ void diag_rule_architecture(struct diag *d)
     }
     for (size_t i = 0; i < m->processes.n; i++) {
         const struct ldso_process *p = m->processes.items[i]->ldso;
-        if (p && p->main && (p->main->file->image.interp || !m->target_file)) { // a library has none
+        if (p && p->main &&
+            (p->main->file->image.interp || !m->target_file)) { // a library has none
             judge(d, p->main->path);
         }
     }

@@ -13,8 +13,9 @@ diag_cudnn_list diag_cudnn_members(struct diag *d, const struct ldso_process *p)
         if (starts_with(name, "libcudnn") && !starts_with(name, "libcudnn_frontend")) {
             const char *path = model_absolute(d->m, o->path);
             VEC_PUSH(d->a, &list,
-                     (struct diag_cudnn_member){o, model_object_version(d->m, o->file, path, KB_VERSION_CUDNN),
-                                     model_stem(name), starts_with(name, "libcudnn_")});
+                     (struct diag_cudnn_member){
+                         o, model_object_version(d->m, o->file, path, KB_VERSION_CUDNN),
+                         model_stem(name), starts_with(name, "libcudnn_")});
         }
     }
     return list;
@@ -34,7 +35,8 @@ const char *diag_cudnn_version(const diag_cudnn_list *list)
         const struct diag_cudnn_member *m = &list->items[i];
         size_t n = 0;
         for (size_t k = 0; m->sub && m->version && k < list->n; k++) {
-            n += list->items[k].sub && list->items[k].version && !differs(&list->items[k], m->version);
+            n += list->items[k].sub && list->items[k].version &&
+                 !differs(&list->items[k], m->version);
         }
         if (n > best_n) {
             best_n = n;
@@ -45,7 +47,8 @@ const char *diag_cudnn_version(const diag_cudnn_list *list)
 }
 
 /* A member with another version than the rest: a sub-library, or the main library. */
-const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, const char *common, bool sub)
+const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, const char *common,
+                                               bool sub)
 {
     for (size_t i = 0; common && i < list->n; i++) {
         if (list->items[i].sub == sub && differs(&list->items[i], common)) {
@@ -57,7 +60,7 @@ const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, cons
 
 /* Two files of one sub-library in a process: the second was asked for by its full version. */
 bool diag_cudnn_twice(const diag_cudnn_list *list, const struct diag_cudnn_member **ret_first,
-                       const struct diag_cudnn_member **ret_second)
+                      const struct diag_cudnn_member **ret_second)
 {
     for (size_t i = 0; i < list->n; i++) {
         for (size_t k = i + 1; k < list->n; k++) {
@@ -80,5 +83,6 @@ bool diag_cudnn_is_mixed(struct diag *d, const struct model_process *p)
         return false;
     }
     diag_cudnn_list list = diag_cudnn_members(d, p->ldso);
-    return diag_cudnn_twice(&list, &a, &b) || diag_cudnn_odd(&list, diag_cudnn_version(&list), true);
+    return diag_cudnn_twice(&list, &a, &b) ||
+           diag_cudnn_odd(&list, diag_cudnn_version(&list), true);
 }

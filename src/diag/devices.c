@@ -20,11 +20,11 @@ struct asked {
 };
 
 static const struct asked asked_for[] = {
-    {HOST_NVIDIA, "libcuda.so*"},      {HOST_NVIDIA, "libcudart*.so*"},
-    {HOST_NVIDIA, "libcublas.so*"},    {HOST_NVIDIA, "libcublasLt.so*"},
-    {HOST_NVIDIA, "libcudnn*.so*"},    {HOST_NVIDIA, "libnvrtc.so*"},
-    {HOST_AMD, "libamdhip64*.so*"},    {HOST_AMD, "libhsa-runtime64*.so*"},
-    {HOST_AMD, "librocblas*.so*"},     {HOST_INTEL, "libze_loader.so*"},
+    {HOST_NVIDIA, "libcuda.so*"},   {HOST_NVIDIA, "libcudart*.so*"},
+    {HOST_NVIDIA, "libcublas.so*"}, {HOST_NVIDIA, "libcublasLt.so*"},
+    {HOST_NVIDIA, "libcudnn*.so*"}, {HOST_NVIDIA, "libnvrtc.so*"},
+    {HOST_AMD, "libamdhip64*.so*"}, {HOST_AMD, "libhsa-runtime64*.so*"},
+    {HOST_AMD, "librocblas*.so*"},  {HOST_INTEL, "libze_loader.so*"},
     {HOST_INTEL, "libsycl.so*"},
 };
 
@@ -142,7 +142,7 @@ static const struct problem_row *row_of(const struct host_problem *p)
 static enum diag_cause cause_of(const struct host *h, const struct host_gpu *g,
                                 const struct problem_row *row)
 {
-    return strcmp(g->kind, "wsl") == 0               ? row->wsl
+    return strcmp(g->kind, "wsl") == 0             ? row->wsl
            : h->container.inside.state == HOST_YES ? row->inside
                                                    : row->plain;
 }
@@ -218,13 +218,13 @@ static size_t sharing(const struct host *h, const struct host_gpu *g, const char
     return n;
 }
 
-static const char *summary_of(struct diag *d, const struct host_gpu *g, const struct host_problem *p)
+static const char *summary_of(struct diag *d, const struct host_gpu *g,
+                              const struct host_problem *p)
 {
     size_t n = sharing(d->m->host, g, p->id);
     const char *who = n > 1 ? arena_printf(d->a, "%s (and %zu more)", g->name, n - 1) : g->name;
-    return p->state == HOST_NO
-               ? arena_printf(d->a, "%s cannot be used: %s.", who, p->text)
-               : arena_printf(d->a, "%s: %s.", who, p->text);
+    return p->state == HOST_NO ? arena_printf(d->a, "%s cannot be used: %s.", who, p->text)
+                               : arena_printf(d->a, "%s: %s.", who, p->text);
 }
 
 /* The GPUs with the same words in one line; the words themselves where the summary has others. */
@@ -271,8 +271,10 @@ static void container_evidence(struct diag *d, struct diag_finding *f)
     }
     if (h->environment.state == HOST_YES && !host_variable(h, names[0]) &&
         f->cause == DIAG_CONTAINER_NO_GPU && h->nvidia.module.state == HOST_YES) {
-        diag_evidence(d, f, "%s is not set: with NVIDIA's runtime alone, most images then get no "
-                            "GPU", names[0]);
+        diag_evidence(d, f,
+                      "%s is not set: with NVIDIA's runtime alone, most images then get no "
+                      "GPU",
+                      names[0]);
     }
 }
 
@@ -282,8 +284,9 @@ static void container_repair(struct diag *d, struct diag_finding *f)
     const char *value = host_variable(d->m->host, "NVIDIA_VISIBLE_DEVICES");
     if (f->cause == DIAG_CONTAINER_NO_GPU && value &&
         (!*value || strcmp(value, "void") == 0 || strcmp(value, "none") == 0)) {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all "
-                                            "IMAGE",
+        diag_repair(d, f, DIAG_REPAIR_TEXT,
+                    "docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all "
+                    "IMAGE",
                     "Start it with NVIDIA_VISIBLE_DEVICES=all: \"%s\" requests no GPU.", value);
     }
 }
@@ -291,8 +294,8 @@ static void container_repair(struct diag *d, struct diag_finding *f)
 /* A step as a sentence: a command at its beginning keeps its small letter. */
 static const char *sentence(struct diag *d, const struct host_problem *p)
 {
-    static const char *const commands[] = {"sudo ", "docker ", "unset ", "export ", "wsl ",
-                                           "nvidia-"};
+    static const char *const commands[] = {"sudo ",   "docker ", "unset ",
+                                           "export ", "wsl ",    "nvidia-"};
     if (p->command && strcmp(p->step, p->command) == 0) {
         return "Run this, and look again.";
     }
@@ -320,7 +323,8 @@ static void repairs(struct diag *d, struct diag_finding *f, const struct host_pr
     }
 }
 
-/* ------------------------------------------------------------------ the override of the gfx target */
+/* ------------------------------------------------------------------ the override of the gfx target
+ */
 
 /* The row of the knowledge base on this override of this target, or NULL. */
 static const struct kb_rocm *override_row(struct diag *d, const char *gfx, const char *value)
@@ -390,9 +394,8 @@ static struct diag_finding *add_problem(struct diag *d, const struct host_gpu *g
         return NULL;
     }
     const char *culprit = row->culprit ? row->culprit : p->culprit ? p->culprit : g->name;
-    const char *key = cause == DIAG_FORWARD_COMPAT
-                          ? culprit
-                          : arena_printf(d->a, "%d %s", (int)g->vendor, p->id);
+    const char *key =
+        cause == DIAG_FORWARD_COMPAT ? culprit : arena_printf(d->a, "%d %s", (int)g->vendor, p->id);
     struct diag_finding *f = diag_add(d, cause, key, culprit, summary_of(d, g, p));
     bool is_new = f->evidence.n == 0;
     f->stage = DIAG_STAGE_MACHINE;
@@ -442,9 +445,9 @@ static void note_unknown(struct diag *d, const struct host_gpu *g)
 static void note_unseen(struct diag *d)
 {
     const struct host *h = d->m->host;
-    const char *why = !h                                                ? d->m->host_why
+    const char *why = !h                                               ? d->m->host_why
                       : h->gpus.n == 0 && h->pci.state == HOST_UNKNOWN ? h->pci.why
-                                                                        : NULL;
+                                                                       : NULL;
     if (why && d->m->processes.n == 0) {
         VEC_PUSH(d->a, &d->report->notes,
                  arena_printf(d->a, "which GPUs the machine has cannot be told: %s", why));

@@ -17,9 +17,9 @@ static const char *const runtime_libraries[] = {"libcudart.so.", "libcublas.so."
                                                 "libnvrtc.so."};
 
 struct runtime {
-    const char *version;    // "12", "11.0", "12.4"
+    const char *version; // "12", "11.0", "12.4"
     uint64_t major;
-    const char *from;       // a clause: where the version was read
+    const char *from; // a clause: where the version was read
     const struct model_process *process;
 };
 
@@ -36,7 +36,8 @@ static bool runtime_of(struct diag *d, const struct model_process *p, const stru
     for (size_t i = 0; i < sizeof runtime_libraries / sizeof *runtime_libraries; i++) {
         if (starts_with(name, runtime_libraries[i])) {
             const char *version = name + strlen(runtime_libraries[i]);
-            *ret = (struct runtime){.version = version, .process = p,
+            *ret = (struct runtime){.version = version,
+                                    .process = p,
                                     .from = arena_printf(d->a, "%s is loaded", o->path)};
             return major_of(version, &ret->major);
         }
@@ -112,12 +113,9 @@ const char *diag_driver_of(struct diag *d, const struct model_process *p)
         return driver;
     }
     switch (host_compat_fits(d->m->host, d->a, c.version, &c.note, &why)) {
-    case HOST_YES:
-        return c.version;
-    case HOST_NO:
-        return driver; // a finding of its own
-    case HOST_UNKNOWN:
-        break;
+    case HOST_YES: return c.version;
+    case HOST_NO: return driver; // a finding of its own
+    case HOST_UNKNOWN: break;
     }
     return NULL;
 }
@@ -131,7 +129,8 @@ static bool serves_last(struct diag *d, const struct kb_driver *row, const struc
         return false;
     }
     struct str minor = str_of(capability->value), major = str_cut(&minor, '.');
-    const char *sm = arena_printf(d->a, "sm_%.*s%.*s", (int)major.n, major.s, (int)minor.n, minor.s);
+    const char *sm =
+        arena_printf(d->a, "sm_%.*s%.*s", (int)major.n, major.s, (int)minor.n, minor.s);
     for (size_t i = 0; i < row->sm.n; i++) {
         if (strcmp(row->sm.items[i], sm) == 0) {
             return true;
@@ -195,10 +194,10 @@ static void repair_by_torch(struct diag *d, struct diag_finding *f, const char *
     const char *release = str_dup(d->a, str_cut(&rest, '+'));
     const struct kb_build *build = older_build(d, release, driver);
     if (build) {
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                    diag_torch_command(d, release, build->build),
+        diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, release, build->build),
                     "Install torch %s built for CUDA %s, which this driver supports (with uv, "
-                    "which knows PyTorch's builds).", release, build->cuda);
+                    "which knows PyTorch's builds).",
+                    release, build->cuda);
     }
 }
 
@@ -210,11 +209,14 @@ static void repair_by_driver(struct diag *d, struct diag_finding *f, const char 
         diag_evidence(d, f, "known from: knowledge base, row %s: %s", end->id, end->title);
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Use programs built for an older CUDA: R%s is the last driver branch that "
-                    "supports this GPU.", end->linux_min);
+                    "supports this GPU.",
+                    end->linux_min);
         return;
     }
-    diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h), "Update the NVIDIA driver to %s or "
-                "newer%s.", driver_min,
+    diag_repair(d, f, DIAG_REPAIR_TEXT, host_install_nvidia(h),
+                "Update the NVIDIA driver to %s or "
+                "newer%s.",
+                driver_min,
                 h->container.inside.state == HOST_YES ? ", on the host of this container" : "");
 }
 
@@ -229,9 +231,11 @@ static void say_passed_over(struct diag *d, struct diag_finding *f, const struct
         host_compat_fits(d->m->host, d->a, c.version, &c.note, &why) != HOST_YES) {
         return;
     }
-    diag_evidence(d, f, "the image's %s (forward compatibility) is passed over: on the host, %s "
-                        "puts the "
-                        "driver's libcuda before it", c.path, in->file);
+    diag_evidence(d, f,
+                  "the image's %s (forward compatibility) is passed over: on the host, %s "
+                  "puts the "
+                  "driver's libcuda before it",
+                  c.path, in->file);
     diag_repair(d, f, DIAG_REPAIR_TEXT, in->ours ? "sudo gpumend container cdi --refresh" : NULL,
                 "On the host, install NVIDIA's nvidia-container-toolkit-base, 1.17.5 or newer, "
                 "and write "
@@ -321,7 +325,8 @@ static void rule_compat(struct diag *d, const struct model_process *p)
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                 "Remove %s from the loader's path (LD_LIBRARY_PATH; /etc/ld.so.conf.d, then "
                 "ldconfig), "
-                "or remove the package cuda-compat.", dir);
+                "or remove the package cuda-compat.",
+                dir);
 }
 
 /* ------------------------------------------------------------------ libcuda is not found */
@@ -370,8 +375,10 @@ static void rule_not_on_path(struct diag *d, const struct model_process *p)
     const char *dir = path_dir(d->a, lib->path);
     struct diag_finding *f =
         diag_add(d, DIAG_DRIVER_LIBRARY_NOT_ON_PATH, dir, "libcuda.so.1",
-                 arena_printf(d->a, "The driver's libcuda.so.1 is in %s, which the loader does "
-                                    "not search.", dir));
+                 arena_printf(d->a,
+                              "The driver's libcuda.so.1 is in %s, which the loader does "
+                              "not search.",
+                              dir));
     bool wsl = h->wsl.is_wsl.state == HOST_YES;
     f->class = wsl ? "wsl-specific" : f->class;
     f->stage = DIAG_STAGE_MACHINE;
@@ -386,9 +393,11 @@ static void rule_not_on_path(struct diag *d, const struct model_process *p)
                     "found).");
     }
     diag_repair(d, f, DIAG_REPAIR_FILE,
-                arena_printf(d->a, "echo %s | sudo tee /etc/ld.so.conf.d/nvidia-driver.conf && "
-                                   "sudo "
-                                   "ldconfig", diag_quote(d, dir)),
+                arena_printf(d->a,
+                             "echo %s | sudo tee /etc/ld.so.conf.d/nvidia-driver.conf && "
+                             "sudo "
+                             "ldconfig",
+                             diag_quote(d, dir)),
                 "Name the folder to the loader for all programs.");
 }
 

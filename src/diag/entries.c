@@ -67,8 +67,8 @@ static const char *joined(struct diag *d, const char *list, const char *name)
     return *list ? arena_printf(d->a, "%s, %s", list, name) : name;
 }
 
-/* Whether a finding is an error in scripts of parts alone. A program that it shows in and that works
- * does without what is missing. */
+/* Whether a finding is an error in scripts of parts alone. A program that it shows in and that
+ * works does without what is missing. */
 static bool only_in_parts(struct diag *d, const struct diag_finding *f, struct parts *ret)
 {
     for (size_t i = 0; i < d->m->processes.n; i++) {
@@ -102,8 +102,9 @@ void diag_soften_parts(struct diag *d)
         }
         f->severity = DIAG_WARNING;
         if (!parts.is_wish) {
-            f->summary = arena_printf(d->a, "%s It affects only programs that import a part of %s "
-                                            "alone (%s): %s itself works.",
+            f->summary = arena_printf(d->a,
+                                      "%s It affects only programs that import a part of %s "
+                                      "alone (%s): %s itself works.",
                                       f->summary, parts.wholes, parts.names, parts.wholes);
         }
     }

@@ -7,15 +7,15 @@
 
 /* What is wrong with one element, and what stands for it in a clean path. */
 struct element {
-    const char *what; // "an empty element, ..."; NULL: in order
+    const char *what;  // "an empty element, ..."; NULL: in order
     const char *meant; // absolute folder, or NULL: leave it out
     bool harmless;     // a folder that is not there
 };
 
 static bool has_token(const char *text)
 {
-    static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM",
-                                         "${PLATFORM}"};
+    static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}", "$LIB",
+                                         "${LIB}",  "$PLATFORM", "${PLATFORM}"};
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         if (starts_with(text, tokens[i])) {
             return true;
@@ -32,13 +32,12 @@ static struct element judge_element(struct diag *d, const char *text)
     }
     if (*text == '~') {
         bool own = home && (text[1] == '/' || !text[1]);
-        return (struct element){
-            arena_printf(d->a, "%s, and the loader does not expand '~'", text),
-            own ? arena_printf(d->a, "%s%s", home, text + 1) : NULL, false};
+        return (struct element){arena_printf(d->a, "%s, and the loader does not expand '~'", text),
+                                own ? arena_printf(d->a, "%s%s", home, text + 1) : NULL, false};
     }
     if (*text == '$' && !has_token(text)) {
-        return (struct element){arena_printf(d->a, "%s, a variable that the loader does not know", text),
-                                NULL, false};
+        return (struct element){
+            arena_printf(d->a, "%s, a variable that the loader does not know", text), NULL, false};
     }
     if (*text != '/' && *text != '$') {
         return (struct element){
@@ -109,9 +108,9 @@ static void rule_secure(struct diag *d, const struct model_process *p)
     }
     const char *real = model_real_path(d->m, p->ldso->main->path);
     const char *path = real ? real : p->ldso->main->path;
-    struct diag_finding *f = diag_add(d, DIAG_SECURE_EXECUTION, path, path_base(path),
-                                      arena_printf(d->a, "%s is %s.", variable,
-                                                   p->ldso->secure_why));
+    struct diag_finding *f =
+        diag_add(d, DIAG_SECURE_EXECUTION, path, path_base(path),
+                 arena_printf(d->a, "%s is %s.", variable, p->ldso->secure_why));
     diag_evidence(d, f, "the program is %s", path);
     diag_repair(d, f, DIAG_REPAIR_FILE, unsecure_command(d, p->ldso->secure_why, path),
                 "Start it without these rights, or make the libraries known to all programs "
@@ -126,11 +125,11 @@ static void rule_preload(struct diag *d, const struct model_process *p)
         if (r->kind != LDSO_PRELOAD || r->outcome == LDSO_LOADED || r->outcome == LDSO_REUSED) {
             continue;
         }
-        const char *where = variable && strstr(variable, r->name) ? "LD_PRELOAD"
-                                                                  : "/etc/ld.so.preload";
-        struct diag_finding *f =
-            diag_add(d, DIAG_PRELOAD_IGNORED, r->name, r->name,
-                     arena_printf(d->a, "%s in %s cannot be loaded and is ignored.", r->name, where));
+        const char *where =
+            variable && strstr(variable, r->name) ? "LD_PRELOAD" : "/etc/ld.so.preload";
+        struct diag_finding *f = diag_add(
+            d, DIAG_PRELOAD_IGNORED, r->name, r->name,
+            arena_printf(d->a, "%s in %s cannot be loaded and is ignored.", r->name, where));
         diag_evidence(d, f, "the loader says: %s", r->glibc_says);
         if (r->really) {
             diag_evidence(d, f, "%s", r->really);
@@ -168,8 +167,10 @@ void diag_rule_live(struct diag *d)
         const char *dir = d->m->late_folders.items[i];
         struct diag_finding *f =
             diag_add(d, DIAG_FOLDER_CREATED_LATE, dir, dir,
-                     arena_printf(d->a, "%s was created after process %d had started; the loader "
-                                        "no longer searches it.", dir, d->m->pid));
+                     arena_printf(d->a,
+                                  "%s was created after process %d had started; the loader "
+                                  "no longer searches it.",
+                                  dir, d->m->pid));
         diag_evidence(d, f, "LD_LIBRARY_PATH=%s", diag_getenv(d, "LD_LIBRARY_PATH"));
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Start the program again.");
     }

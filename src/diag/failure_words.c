@@ -54,9 +54,7 @@ void diag_source_evidence(struct diag *d, struct diag_finding *f, const struct m
                       path_base(at->names[0]), at->feature ? ", for " : "",
                       at->feature ? at->feature : "");
         return;
-    case MODEL_FROM_MAPS:
-        diag_evidence(d, f, "known from: it is mapped in the process");
-        return;
+    case MODEL_FROM_MAPS: diag_evidence(d, f, "known from: it is mapped in the process"); return;
     case MODEL_FROM_GUESS: return;
     }
 }
@@ -65,7 +63,8 @@ bool diag_searched(struct diag *d, const struct ldso_request *r, const char *dir
 {
     for (size_t i = 0; r && i < r->steps.n; i++) {
         const char *path = r->steps.items[i].path;
-        if (path && strcmp(path_normal(d->a, model_absolute(d->m, path_dir(d->a, path))), dir) == 0) {
+        if (path &&
+            strcmp(path_normal(d->a, model_absolute(d->m, path_dir(d->a, path))), dir) == 0) {
             return true;
         }
     }

@@ -147,8 +147,10 @@ const struct ldso_request *diag_next_missing(struct diag *d, const struct diag_f
             struct ldso_request *next = arena_alloc(d->a, sizeof *next);
             *next = *r;
             next->name = name;
-            next->glibc_says = arena_printf(d->a, "%s: cannot open shared object file: No such "
-                                                  "file or directory", name);
+            next->glibc_says = arena_printf(d->a,
+                                            "%s: cannot open shared object file: No such "
+                                            "file or directory",
+                                            name);
             return next;
         }
     }
@@ -176,16 +178,19 @@ static void start_failures(struct diag *d, const struct model_process *p, failur
     for (size_t i = 0; i < p->ldso->requests.n; i++) {
         const struct ldso_request *r = p->ldso->requests.items[i];
         if (r->load < 0 && r->kind == LDSO_NEEDED && request_failed(r)) {
-            VEC_PUSH(d->a, out, (struct diag_failure){.process = p, .request = r, .name = r->name,
-                                                      .says = r->glibc_says});
+            VEC_PUSH(d->a, out,
+                     (struct diag_failure){
+                         .process = p, .request = r, .name = r->name, .says = r->glibc_says});
             keep_unless_driver(d, out);
         }
     }
     const struct ldso_defect *defect = fatal_defect(p->ldso, -1);
     if (out->n == 0 && defect) {
-        VEC_PUSH(d->a, out, (struct diag_failure){.process = p, .defect = defect,
-                                                  .name = path_base(defect->object->path),
-                                                  .says = defect->text});
+        VEC_PUSH(d->a, out,
+                 (struct diag_failure){.process = p,
+                                       .defect = defect,
+                                       .name = path_base(defect->object->path),
+                                       .says = defect->text});
     }
 }
 
@@ -198,8 +203,8 @@ static void attempt_failures(struct diag *d, const struct model_process *p, bool
         if (!at->failed || !counts || at->source == MODEL_FROM_GUESS || at->n_loads == 0) {
             continue;
         }
-        struct diag_failure f = {.process = p, .attempt = at, .name = representative(at),
-                                 .wish = wishes};
+        struct diag_failure f = {
+            .process = p, .attempt = at, .name = representative(at), .wish = wishes};
         if (diag_is_for_absent_gpu(d, &f)) {
             continue;
         }
@@ -233,7 +238,7 @@ size_t diag_wishes(struct diag *d, const struct model_process *p, struct diag_fa
 
 /* A wish that is not granted is one more failure where the wish is what is asked about. */
 bool diag_fails_likewise(struct diag *d, const struct model_process *p,
-                           const struct diag_failure *x)
+                         const struct diag_failure *x)
 {
     struct diag_failure *list = NULL;
     for (int wishes = 0; wishes <= (x->wish ? 1 : 0); wishes++) {

@@ -26,7 +26,8 @@ static void list_members(struct diag *d, struct diag_finding *f, const diag_cudn
                         x->object->via == m->object->via;
             told = same && k < i;
             names = same ? arena_printf(d->a, "%s%s%s", names, *names ? ", " : "",
-                                        path_base(x->object->path)) : names;
+                                        path_base(x->object->path))
+                         : names;
         }
         if (!told) {
             diag_evidence(d, f, "cuDNN %s in %s, found through %s: %s", version_text(m), dir,
@@ -44,18 +45,20 @@ static void repair_mixed(struct diag *d, struct diag_finding *f, const struct mo
     }
     const char *path = odd->path;
     size_t n = 0;
-    const char *complete = model_owner(d->m, path) ? NULL
-                                                   : model_folder_with(d->m, "libcudnn_*.so.*", &n);
+    const char *complete =
+        model_owner(d->m, path) ? NULL : model_folder_with(d->m, "libcudnn_*.so.*", &n);
     if (complete && strcmp(complete, dir) == 0) {
         path = path_join(d->a, complete, "libcudnn.so.9"); // who owns the folder's set
     }
     diag_repair_reinstall(d, f, path);
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Keep one complete cuDNN release where the loader searches, and remove the others.");
+    diag_repair(
+        d, f, DIAG_REPAIR_TEXT, NULL,
+        "Keep one complete cuDNN release where the loader searches, and remove the others.");
 }
 
 static void add_finding(struct diag *d, const struct model_process *p, const diag_cudnn_list *list,
-                        const struct diag_cudnn_member *odd, enum diag_cause cause, const char *summary)
+                        const struct diag_cudnn_member *odd, enum diag_cause cause,
+                        const char *summary)
 {
     const char *path = odd->object->path;
     struct diag_finding *f = diag_add(d, cause, path, path_base(path), summary);
@@ -76,9 +79,10 @@ static void rule_cudnn(struct diag *d, const struct model_process *p)
     const struct diag_cudnn_member *first = NULL, *odd = NULL;
     if (diag_cudnn_twice(&list, &first, &odd)) {
         add_finding(d, p, &list, odd, DIAG_FULL_VERSION_SHADOW,
-                    arena_printf(d->a, "%s (cuDNN %s) is loaded although %s (%s) is already "
-                                       "loaded: cuDNN requests the name with the full version "
-                                       "first.",
+                    arena_printf(d->a,
+                                 "%s (cuDNN %s) is loaded although %s (%s) is already "
+                                 "loaded: cuDNN requests the name with the full version "
+                                 "first.",
                                  odd->object->path, version_text(odd), first->object->path,
                                  version_text(first)));
     } else if ((odd = diag_cudnn_odd(&list, common, true)) != NULL) {
@@ -87,7 +91,8 @@ static void rule_cudnn(struct diag *d, const struct model_process *p)
                                  odd->object->path, odd->version, common));
     } else if ((odd = diag_cudnn_odd(&list, common, false)) != NULL) {
         add_finding(d, p, &list, odd, DIAG_CUDNN_OLDER_SHIM,
-                    arena_printf(d->a, "%s is of cuDNN %s, but its sub-libraries are of %s.", path_base(odd->object->path), odd->version, common));
+                    arena_printf(d->a, "%s is of cuDNN %s, but its sub-libraries are of %s.",
+                                 path_base(odd->object->path), odd->version, common));
     }
 }
 
@@ -127,11 +132,11 @@ bool diag_rule_cudnn_defect(struct diag *d, const struct diag_failure *x)
     }
     bool other = is_foreign(d, b) && !is_foreign(d, a);
     const struct ldso_object *odd = other ? b : a;
-    struct diag_finding *f = diag_add(
-        d, DIAG_CUDNN_MIXED_VERSIONS, odd->path, path_base(odd->path),
-        arena_printf(d->a, "%s is cuDNN %s, but %s is cuDNN %s: they do not match.", odd->path,
-                     other ? b_version : a_version, other ? a->path : b->path,
-                     other ? a_version : b_version));
+    struct diag_finding *f =
+        diag_add(d, DIAG_CUDNN_MIXED_VERSIONS, odd->path, path_base(odd->path),
+                 arena_printf(d->a, "%s is cuDNN %s, but %s is cuDNN %s: they do not match.",
+                              odd->path, other ? b_version : a_version, other ? a->path : b->path,
+                              other ? a_version : b_version));
     diag_evidence(d, f, "%s was found through %s", odd->path,
                   diag_via(d, odd->via, odd->via_object));
     diag_failure_evidence(d, f, x);

@@ -18,7 +18,8 @@ static const struct refusal refusals[] = {
     {LDSO_WRONG_CLASS, DIAG_LIBRARY_WRONG_ARCHITECTURE, "is built for another word size"},
 };
 
-static const struct refusal cut = {LDSO_TAKEN, DIAG_LIBRARY_UNUSABLE_FILE, "is not a usable library"};
+static const struct refusal cut = {LDSO_TAKEN, DIAG_LIBRARY_UNUSABLE_FILE,
+                                   "is not a usable library"};
 
 static const struct refusal osabi = {LDSO_INVALID, DIAG_LIBRARY_WRONG_ARCHITECTURE,
                                      "is built for another operating system"};
@@ -39,8 +40,8 @@ static const struct refusal *refusal_of(const struct ldso_step *s)
 /* Where a link says that it leads, or why a file was refused; "" if there is nothing to add. */
 static const char *detail_of(struct diag *d, const struct ldso_step *s, const struct refusal *why)
 {
-    const char *target = why->cause == DIAG_LIBRARY_DANGLING_LINK
-                             ? model_link_target(d->m, s->path) : NULL;
+    const char *target =
+        why->cause == DIAG_LIBRARY_DANGLING_LINK ? model_link_target(d->m, s->path) : NULL;
     return target      ? arena_printf(d->a, " (to %s)", target)
            : s->detail ? arena_printf(d->a, " (%s)", s->detail)
                        : "";
@@ -70,9 +71,9 @@ static void add_finding(struct diag *d, const struct diag_failure *x, const char
                         const struct refusal *why, const char *detail)
 {
     bool is_denied = why->cause == DIAG_LIBRARY_UNREADABLE; // a folder hides several at once
-    struct diag_finding *f = diag_add(d, why->cause, is_denied ? denied_at(d, path) : path,
-                                      path_base(path),
-                                      arena_printf(d->a, "%s %s%s.", path, why->what, detail));
+    struct diag_finding *f =
+        diag_add(d, why->cause, is_denied ? denied_at(d, path) : path, path_base(path),
+                 arena_printf(d->a, "%s %s%s.", path, why->what, detail));
     bool fresh = f->evidence.n == 0;
     diag_likewise(d, f, path_base(path));
     f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
@@ -151,8 +152,9 @@ bool diag_denied_copy(struct diag *d, const struct diag_failure *x)
     }
     static const struct refusal why = {LDSO_DENIED, DIAG_LIBRARY_UNREADABLE,
                                        "cannot be read by this user"};
-    add_finding(d, x, path, &why, owner ? arena_printf(d->a, " (%s records it)", owner)
-                                        : ": gpumend cannot tell whether it exists");
+    add_finding(d, x, path, &why,
+                owner ? arena_printf(d->a, " (%s records it)", owner)
+                      : ": gpumend cannot tell whether it exists");
     return true;
 }
 

@@ -8,9 +8,10 @@
 
 const char *diag_repair_kind_name(enum diag_repair_kind kind)
 {
-    static const char *const names[] = {
-        [DIAG_REPAIR_ENV] = "environment", [DIAG_REPAIR_PACKAGE] = "package",
-        [DIAG_REPAIR_FILE] = "file",       [DIAG_REPAIR_TEXT] = "advice"};
+    static const char *const names[] = {[DIAG_REPAIR_ENV] = "environment",
+                                        [DIAG_REPAIR_PACKAGE] = "package",
+                                        [DIAG_REPAIR_FILE] = "file",
+                                        [DIAG_REPAIR_TEXT] = "advice"};
     return names[kind];
 }
 
@@ -83,7 +84,8 @@ void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind k
             return;
         }
     }
-    VEC_PUSH(d->a, &f->repairs, (struct diag_repair){.kind = kind, .text = text, .command = command});
+    VEC_PUSH(d->a, &f->repairs,
+             (struct diag_repair){.kind = kind, .text = text, .command = command});
 }
 
 const char *diag_imports_text(struct diag *d, const struct model_process *p)
@@ -113,7 +115,10 @@ static const char *order_text(struct diag *d, const struct model_process *p)
         return arena_printf(d->a, "%s before %s", p->order[0], p->order[1]);
     }
     for (size_t i = 0; i < p->n_order; i++) {
-        text = arena_printf(d->a, "%s%s%s", text, i == 0 ? "" : i + 1 < p->n_order ? ", " : " and ",
+        text = arena_printf(d->a, "%s%s%s", text,
+                            i == 0               ? ""
+                            : i + 1 < p->n_order ? ", "
+                                                 : " and ",
                             p->order[i]);
     }
     return arena_printf(d->a, "%s in this order", text);
@@ -132,7 +137,9 @@ const char *diag_script_text(struct diag *d, const struct model_process *p)
         return steps_text(d, p);
     }
     return arena_printf(d->a, "%s, then use %s", imports,
-                        p->n_order > 1 ? order_text(d, p) : n > 1 ? "them" : "it");
+                        p->n_order > 1 ? order_text(d, p)
+                        : n > 1        ? "them"
+                                       : "it");
 }
 
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name)
@@ -179,4 +186,3 @@ size_t diag_count(const struct diag_report *r, enum diag_severity severity)
     }
     return n;
 }
-

@@ -12,8 +12,8 @@ enum diag_repair_kind { DIAG_REPAIR_ENV, DIAG_REPAIR_PACKAGE, DIAG_REPAIR_FILE, 
 
 struct diag_repair {
     enum diag_repair_kind kind;
-    const char *text;    // one sentence
-    const char *command; // can be pasted; NULL if there is none
+    const char *text;      // one sentence
+    const char *command;   // can be pasted; NULL if there is none
     const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
 };
 
@@ -96,12 +96,13 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
  * pip; and a text as one word of a shell. */
 const char *diag_pip_command(struct model *m, const char *arguments);
 const char *diag_shell_word(struct arena *a, const char *text);
-/* "export LD_LIBRARY_PATH=FOLDERS..." with what is in the variable kept behind. Below the site-packages
- * of a distribution's Python they are those of the environment that diag_pip_command() makes over it. */
+/* "export LD_LIBRARY_PATH=FOLDERS..." with what is in the variable kept behind. Below the
+ * site-packages of a distribution's Python they are those of the environment that
+ * diag_pip_command() makes over it. */
 const char *diag_prepend_folders(struct model *m, const char *folders);
 
-/* A command that lets `words` change a copy of the file, which then takes its place: the file itself may
- * have further names in a cache or in other environments. */
+/* A command that lets `words` change a copy of the file, which then takes its place: the file
+ * itself may have further names in a cache or in other environments. */
 const char *diag_copy_command(struct arena *a, const char *words, const char *file);
 
 const char *diag_repair_kind_name(enum diag_repair_kind kind);

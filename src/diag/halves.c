@@ -16,8 +16,9 @@ static void add_journal(struct diag *d, const struct model_journal *j, const cha
     const char *base = d->m->base ? d->m->base : "/";
     struct diag_finding *f =
         diag_add(d, DIAG_REPAIR_INTERRUPTED, j->folder, base,
-                 arena_printf(d->a, "A repair in %s was begun and has not ended (journal %lu): its "
-                                    "files are neither as they were nor as they should be.",
+                 arena_printf(d->a,
+                              "A repair in %s was begun and has not ended (journal %lu): its "
+                              "files are neither as they were nor as they should be.",
                               *options ? "the system" : base, (unsigned long)j->id));
     diag_evidence(d, f, "the journal is %s", j->folder);
     diag_repair(d, f, DIAG_REPAIR_FILE,
@@ -194,9 +195,11 @@ static void rule_left(struct diag *d, const char *info, const struct kb_import *
     py_module_find(d->m->env, row->module, &module);
     struct diag_finding *f =
         diag_add(d, DIAG_PACKAGE_INCOMPLETE, row->package, row->package,
-                 arena_printf(d->a, "pip was interrupted while it removed or replaced %s: %s is "
-                                    "left, "
-                                    "and %s is not installed.", row->package, info, row->package));
+                 arena_printf(d->a,
+                              "pip was interrupted while it removed or replaced %s: %s is "
+                              "left, "
+                              "and %s is not installed.",
+                              row->package, info, row->package));
     if (module.kind == PY_MODULE_NONE) {
         f->severity = DIAG_WARNING; // it may have been meant to go
     } else {
@@ -226,22 +229,26 @@ static void rule_left_behind(struct diag *d, const char *info, const struct py_d
     }
     struct diag_finding *f = add_unsure(
         d, dist->name_normal,
-        arena_printf(d->a, "pip was interrupted while it replaced %s: %s is left, and %s has no "
-                           "RECORD: "
-                           "gpumend cannot tell whether all its files exist.",
+        arena_printf(d->a,
+                     "pip was interrupted while it replaced %s: %s is left, and %s has no "
+                     "RECORD: "
+                     "gpumend cannot tell whether all its files exist.",
                      dist->name_normal, info, dist->info));
-    const char *spec = dist->version ? arena_printf(d->a, "%s==%s", dist->name_normal, dist->version)
-                                     : dist->name_normal;
-    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s", diag_quote(d, spec))),
-                "Install it again.");
+    const char *spec = dist->version
+                           ? arena_printf(d->a, "%s==%s", dist->name_normal, dist->version)
+                           : dist->name_normal;
+    diag_repair(
+        d, f, DIAG_REPAIR_PACKAGE,
+        diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s", diag_quote(d, spec))),
+        "Install it again.");
 }
 
 /* Every wheel has METADATA; without it the folder's name is all that says what is installed. */
 static void rule_metadata(struct diag *d, const struct py_dist *dist)
 {
     const char *path = dist->info && ends_with(dist->info, ".dist-info")
-                           ? path_join(d->a, dist->info, "METADATA") : NULL;
+                           ? path_join(d->a, dist->info, "METADATA")
+                           : NULL;
     struct stat st;
     int rc = path ? root_stat(d->m->root, path, &st) : 0;
     if (!path || (rc < 0 ? rc != -ENOENT : st.st_size > 0)) {
@@ -249,12 +256,12 @@ static void rule_metadata(struct diag *d, const struct py_dist *dist)
     }
     struct diag_finding *f = add_unsure(
         d, dist->name_normal,
-        arena_printf(d->a, "%s is %s, as an interrupted installer leaves it. gpumend cannot tell "
-                           "whether all files of %s exist.",
+        arena_printf(d->a,
+                     "%s is %s, as an interrupted installer leaves it. gpumend cannot tell "
+                     "whether all files of %s exist.",
                      path, rc < 0 ? "missing" : "empty", dist->name_normal));
-    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Remove %s, then reinstall the right release of %s.", dist->info,
-                dist->name_normal);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Remove %s, then reinstall the right release of %s.",
+                dist->info, dist->name_normal);
 }
 
 /* ------------------------------------------------------------------ files without a package */
@@ -270,8 +277,8 @@ static bool is_installed(const struct diag *d, const char *module)
     return false;
 }
 
-/* The extension module that an import of the row's package loads, where it lies in site-packages and
- * no package lists it; or NULL. */
+/* The extension module that an import of the row's package loads, where it lies in site-packages
+ * and no package lists it; or NULL. */
 static const char *ownerless(struct diag *d, const struct kb_import *row)
 {
     for (size_t i = 0; i < row->n_steps; i++) {
@@ -294,14 +301,16 @@ static void rule_ownerless(struct diag *d, const struct kb_import *row)
     if (!file || diag_find(d, DIAG_PACKAGE_INCOMPLETE, row->package)) {
         return;
     }
-    struct diag_finding *f = add_unsure(
-        d, row->package,
-        arena_printf(d->a, "%s exists, but no package of this environment lists it: gpumend "
-                           "cannot tell which release of %s it is, or whether it is complete.",
-                     file, row->module));
+    struct diag_finding *f =
+        add_unsure(d, row->package,
+                   arena_printf(d->a,
+                                "%s exists, but no package of this environment lists it: gpumend "
+                                "cannot tell which release of %s it is, or whether it is complete.",
+                                file, row->module));
     diag_evidence(d, f, "an interrupted installer leaves files without their .dist-info");
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
-                "Reinstall the right release of %s, or remove its folder if nothing uses it.", row->module);
+                "Reinstall the right release of %s, or remove its folder if nothing uses it.",
+                row->module);
 }
 
 static void rule_all_left(struct diag *d)

@@ -25,7 +25,8 @@ const char *diag_copy_command(struct arena *a, const char *words, const char *fi
 {
     const char *from = diag_shell_word(a, file);
     const char *copy = diag_shell_word(a, arena_printf(a, "%s.gpumend-new", file));
-    return arena_printf(a, "cp -p %s %s && %s %s && mv -f %s %s", from, copy, words, copy, copy, from);
+    return arena_printf(a, "cp -p %s %s && %s %s && mv -f %s %s", from, copy, words, copy, copy,
+                        from);
 }
 
 static bool has_path(struct model *m, const char *path)
@@ -56,8 +57,9 @@ static const char *first_install(struct model *m, bool venv)
     return package ? arena_printf(m->arena, "%s %s && ", w->build, package) : "";
 }
 
-/* The distribution's own Python may have no pip, and pip may refuse it (PEP 668). What is thrown away
- * with an image is changed all the same; elsewhere an environment over it takes the packages. */
+/* The distribution's own Python may have no pip, and pip may refuse it (PEP 668). What is thrown
+ * away with an image is changed all the same; elsewhere an environment over it takes the packages.
+ */
 static const char *system_pip(struct model *m, const char *arguments)
 {
     const char *python = python_of(m);
@@ -80,7 +82,8 @@ static const char *below_site(const struct py_env *env, const char *folder)
     for (size_t i = 0; i < env->paths_n; i++) {
         const char *dir = env->paths[i].dir;
         size_t n = strlen(dir);
-        if (env->paths[i].origin == PY_PATH_SITE && strncmp(folder, dir, n) == 0 && folder[n] == '/') {
+        if (env->paths[i].origin == PY_PATH_SITE && strncmp(folder, dir, n) == 0 &&
+            folder[n] == '/') {
             return folder + n;
         }
     }
@@ -95,14 +98,14 @@ const char *diag_prepend_folders(struct model *m, const char *folders)
     for (struct str rest = str_of(folders); rest.s;) {
         const char *folder = str_dup(a, str_cut(&rest, ':'));
         const char *below = moved && !has_path(m, folder) ? below_site(m->env, folder) : NULL;
-        const char *word =
-            below ? arena_printf(a, "\"$PWD\"/%s/lib/python%d.%d/site-packages%s",
-                                 &DIAG_NEW_VENV[strlen("./")], m->env->major, m->env->minor,
-                                 diag_shell_word(a, below))
-                  : diag_shell_word(a, folder);
+        const char *word = below ? arena_printf(a, "\"$PWD\"/%s/lib/python%d.%d/site-packages%s",
+                                                &DIAG_NEW_VENV[strlen("./")], m->env->major,
+                                                m->env->minor, diag_shell_word(a, below))
+                                 : diag_shell_word(a, folder);
         words = arena_printf(a, "%s%s%s", words, *words ? ":" : "", word);
     }
-    return arena_printf(a, "export LD_LIBRARY_PATH=%s\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", words);
+    return arena_printf(a, "export LD_LIBRARY_PATH=%s\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
+                        words);
 }
 
 const char *diag_pip_command(struct model *m, const char *arguments)
@@ -110,17 +113,19 @@ const char *diag_pip_command(struct model *m, const char *arguments)
     if (m->env && m->env->kind == PY_ENV_SYSTEM) {
         return system_pip(m, arguments);
     }
-    return arena_printf(m->arena, uses_uv(m) ? "uv pip install --python %s %s"
-                                             : "%s -m pip install %s", python_of(m), arguments);
+    return arena_printf(m->arena,
+                        uses_uv(m) ? "uv pip install --python %s %s" : "%s -m pip install %s",
+                        python_of(m), arguments);
 }
 
 /* uv knows where PyTorch serves each build from (its option --torch-backend; uv, "Using uv with
  * PyTorch"); pip would need the address. */
 const char *diag_torch_command(struct diag *d, const char *release, const char *build)
 {
-    return arena_printf(d->a, "uv pip install --python %s --reinstall-package torch "
-                              "--torch-backend=%s torch==%s", python_of(d->m), build,
-                        diag_quote(d, release));
+    return arena_printf(d->a,
+                        "uv pip install --python %s --reinstall-package torch "
+                        "--torch-backend=%s torch==%s",
+                        python_of(d->m), build, diag_quote(d, release));
 }
 
 const char *diag_pip(struct diag *d, const char *arguments)
@@ -130,19 +135,21 @@ const char *diag_pip(struct diag *d, const char *arguments)
 
 const char *diag_pip_remove(struct diag *d, const char *packages)
 {
-    return arena_printf(d->a, uses_uv(d->m) ? "uv pip uninstall --python %s %s"
+    return arena_printf(d->a,
+                        uses_uv(d->m) ? "uv pip uninstall --python %s %s"
                         : diag_is_managed(d->m) && diag_is_image(d->m)
                             ? "%s -m pip uninstall --break-system-packages -y %s"
-                                            : "%s -m pip uninstall -y %s", python_of(d->m),
-                        packages);
+                            : "%s -m pip uninstall -y %s",
+                        python_of(d->m), packages);
 }
 
 /* "nvidia-cudnn-cu12 9.1.0.70" -> "nvidia-cudnn-cu12==9.1.0.70" */
 static const char *pin_of(struct diag *d, const char *owner)
 {
     const char *blank = strchr(owner, ' ');
-    return blank && blank[1] ? arena_printf(d->a, "%.*s==%s", (int)(blank - owner), owner, blank + 1)
-                             : owner;
+    return blank && blank[1]
+               ? arena_printf(d->a, "%.*s==%s", (int)(blank - owner), owner, blank + 1)
+               : owner;
 }
 
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path)
@@ -164,7 +171,8 @@ void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *p
     }
 }
 
-/* ------------------------------------------------------------------ what a release was built for */
+/* ------------------------------------------------------------------ what a release was built for
+ */
 
 static const struct kb_compat *compat_of(struct diag *d, const char *package)
 {
@@ -234,7 +242,9 @@ static bool want(struct diag *d, struct diag_finding *f, const struct diag_failu
                  struct wanted *w)
 {
     struct gm_err err;
-    *w = (struct wanted){.d = d, .x = x, .cuda_major = -1,
+    *w = (struct wanted){.d = d,
+                         .x = x,
+                         .cuda_major = -1,
                          .compat = compat_of(d, x->attempt ? x->attempt->package : NULL)};
     if (kb_provides(d->m->kb, &w->provides, &err) < 0) {
         return false;
@@ -277,9 +287,7 @@ const char *diag_library_title(struct diag *d, const char *name)
 /* "nvidia-cudnn-cu12" does not serve CUDA 13. */
 static bool for_this_cuda(const struct wanted *w, const char *package)
 {
-    const char *suffix = w->cuda_major == 11   ? "-cu11"
-                         : w->cuda_major == 12 ? "-cu12"
-                                               : "-cu13";
+    const char *suffix = w->cuda_major == 11 ? "-cu11" : w->cuda_major == 12 ? "-cu12" : "-cu13";
     return w->cuda_major < 0 || !strstr(package, "-cu1") || ends_with(package, suffix);
 }
 
@@ -288,8 +296,7 @@ static const struct kb_provider *provider_of(const struct wanted *w, const struc
 {
     for (size_t i = 0; row && i < row->n_providers; i++) {
         const struct kb_provider *v = &row->providers[i];
-        if (v->manager == manager &&
-            (manager != KB_MANAGER_PIP || for_this_cuda(w, v->package))) {
+        if (v->manager == manager && (manager != KB_MANAGER_PIP || for_this_cuda(w, v->package))) {
             return v;
         }
     }
@@ -423,8 +430,7 @@ static const char *add_repository(struct diag *d, const char *vendor)
     case KB_MANAGER_PIP:
     case KB_MANAGER_CONDA:
     case KB_MANAGER_PACMAN:
-    case KB_MANAGER_DRIVER:
-        break;
+    case KB_MANAGER_DRIVER: break;
     }
     return "";
 }
@@ -450,8 +456,7 @@ static const char *command_of(struct diag *d, enum kb_manager manager, const cha
     case KB_MANAGER_APT:
     case KB_MANAGER_DNF:
     case KB_MANAGER_PACMAN:
-    case KB_MANAGER_ZYPPER:
-        return system_command(d, manager, packages, vendor);
+    case KB_MANAGER_ZYPPER: return system_command(d, manager, packages, vendor);
     case KB_MANAGER_DRIVER: break;
     }
     return NULL;
@@ -509,14 +514,12 @@ static void collect(const struct wanted *w, enum kb_manager manager, const char 
     *ret_packages = *ret_folders = *ret_unknown = "";
     *ret_vendor = NULL;
     for (size_t i = 0; i < w->names.n; i++) {
-        const struct kb_provider *v =
-            provider_of(w, provide_of(w, w->names.items[i]), manager);
+        const struct kb_provider *v = provider_of(w, provide_of(w, w->names.items[i]), manager);
         if (!v) {
             *ret_unknown = with_word(d, *ret_unknown, " ", w->names.items[i]);
             continue;
         }
-        const char *spec =
-            manager == KB_MANAGER_PIP ? pinned(d, w->compat, v) : v->package;
+        const char *spec = manager == KB_MANAGER_PIP ? pinned(d, w->compat, v) : v->package;
         *ret_packages = with_word(d, *ret_packages, " ", diag_quote(d, spec));
         *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;
@@ -562,8 +565,8 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
         diag_repair(d, f, DIAG_REPAIR_PACKAGE,
                     arena_printf(d->a, "%s && %s", command, diag_prepend_command(d, folders)),
                     "Install what is missing, and make %s findable before the program starts: %s "
-                    "does not look where pip puts %s.", them,
-                    package ? package : path_base(diag_caller(w->x)), them);
+                    "does not look where pip puts %s.",
+                    them, package ? package : path_base(diag_caller(w->x)), them);
     } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, command, "Install what is missing.%s",
                     repository_words(d, vendor));
@@ -578,9 +581,9 @@ static const char *recorded_place(const struct wanted *w)
     const char *site = site_of(w->d, w->x);
     for (size_t i = 0; row && site && i < row->n_providers; i++) {
         const struct kb_provider *v = &row->providers[i];
-        const char *path =
-            v->manager == KB_MANAGER_PIP && v->folder
-                ? path_join(w->d->a, path_join(w->d->a, site, v->folder), w->x->name) : NULL;
+        const char *path = v->manager == KB_MANAGER_PIP && v->folder
+                               ? path_join(w->d->a, path_join(w->d->a, site, v->folder), w->x->name)
+                               : NULL;
         if (path && model_owner(w->d->m, path)) {
             return path;
         }
@@ -599,8 +602,8 @@ const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
     const struct kb_provide *row = provide_of(&w, x->name);
     for (size_t i = 0; row && i < row->n_providers; i++) {
         const struct kb_provider *v = &row->providers[i];
-        const char *dir = v->manager == KB_MANAGER_PIP && v->folder
-                              ? path_join(d->a, site, v->folder) : NULL;
+        const char *dir =
+            v->manager == KB_MANAGER_PIP && v->folder ? path_join(d->a, site, v->folder) : NULL;
         const char *path = dir ? path_join(d->a, dir, x->name) : NULL;
         if (path && model_denied_at(d->m, path)) {
             return path;
@@ -643,7 +646,8 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
         }
     }
     if (provider_of(&w, provide_of(&w, x->name), KB_MANAGER_DRIVER)) {
-        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s comes with the driver: install that.", x->name);
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s comes with the driver: install that.",
+                    x->name);
     }
     if (f->repairs.n == before) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s.", x->name);

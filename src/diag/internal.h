@@ -13,7 +13,7 @@ struct diag_failure {
     const struct ldso_defect *defect;    // the defect, or NULL
     const char *name;                    // library in question, as a soname with one version number
     const char *says;                    // the words the user sees
-    bool wish; // recommended only: worth a warning
+    bool wish;                           // recommended only: worth a warning
 };
 
 /* A library that is not found, whose repairs wait until all of its likes are known. */
@@ -77,7 +77,8 @@ bool diag_is_driver_library(struct diag *d, const char *name);
 bool diag_is_driver_part(const char *name);
 
 /* Whether only a use of the GPU that its object was built for makes the request, while the machine
- * has a GPU of the other vendor and none of this one: what is wrong then is the build (builds.c). */
+ * has a GPU of the other vendor and none of this one: what is wrong then is the build (builds.c).
+ */
 bool diag_is_for_absent_gpu(struct diag *d, const struct diag_failure *x);
 
 /* The search ended at a library of the driver: the next of the same DT_NEEDED that is not where the
@@ -142,7 +143,8 @@ const char *diag_pip_remove(struct diag *d, const char *packages);
 /* "2.28" -> 28; -1 for anything else. */
 int diag_glibc_minor(const char *text);
 /* The newest known release in a version set (NULL: any) with a wheel for this Python whose tag
- * promises this glibc (0: not known, fits all). NULL if there is none. The target is an environment. */
+ * promises this glibc (0: not known, fits all). NULL if there is none. The target is an
+ * environment. */
 const struct kb_release *diag_release_for(struct diag *d, const char *package, const char *versions,
                                           int glibc_minor);
 /* False if the knowledge base lists releases of the set and none has a wheel for this Python and
@@ -248,7 +250,8 @@ bool diag_denied_copy(struct diag *d, const struct diag_failure *x);
 
 /* A file that failed, named by its path, which its package records and which is not there. */
 bool diag_incomplete(struct diag *d, const struct diag_failure *x);
-/* A library of a package that was asked for by nobody and could not be used: a warning (files.c). */
+/* A library of a package that was asked for by nobody and could not be used: a warning (files.c).
+ */
 void diag_damaged_library(struct diag *d, const char *path);
 
 /* These look at the whole model. */
@@ -303,15 +306,16 @@ typedef VEC(struct diag_cudnn_member) diag_cudnn_list;
 
 diag_cudnn_list diag_cudnn_members(struct diag *d, const struct ldso_process *p);
 const char *diag_cudnn_version(const diag_cudnn_list *list);
-const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, const char *common, bool sub);
+const struct diag_cudnn_member *diag_cudnn_odd(const diag_cudnn_list *list, const char *common,
+                                               bool sub);
 bool diag_cudnn_twice(const diag_cudnn_list *list, const struct diag_cudnn_member **ret_first,
-                       const struct diag_cudnn_member **ret_second);
+                      const struct diag_cudnn_member **ret_second);
 
 /* ---- failures.c */
 
 bool diag_is_loaded(struct ldso_process *p, const char *name);
 bool diag_is_findable(struct diag *d, const struct ldso_request *r, const char *name);
 bool diag_fails_likewise(struct diag *d, const struct model_process *p,
-                           const struct diag_failure *x);
+                         const struct diag_failure *x);
 
 #endif

@@ -1,5 +1,5 @@
-/* The rules one after the other, and what becomes of their findings: merged, put in order, with notes
- * and with what is fine. */
+/* The rules one after the other, and what becomes of their findings: merged, put in order, with
+ * notes and with what is fine. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@ static int by_weight(const void *x, const void *y)
     if (a->cause != b->cause) {
         return (int)a->cause - (int)b->cause;
     }
-    size_t x_order = ((const struct diag_keyed *)a)->order, y_order = ((const struct diag_keyed *)b)->order;
+    size_t x_order = ((const struct diag_keyed *)a)->order,
+           y_order = ((const struct diag_keyed *)b)->order;
     return (x_order > y_order) - (x_order < y_order);
 }
 
@@ -154,12 +155,12 @@ static void say_fine(struct diag *d, const struct model_process *p, size_t order
 {
     const char *name = p->n_script ? diag_imports_text(d, p) : path_base(p->ldso->main->path);
     const char *use = orders > 1 && model_n_imports(p) == 1 ? ", then use its parts"
-                      : orders > 1                    ? ", then use them"
-                      : !p->n_script                  ? ""
-                      : diag_script_text(d, p) + strlen(name);
+                      : orders > 1                          ? ", then use them"
+                      : !p->n_script                        ? ""
+                                                            : diag_script_text(d, p) + strlen(name);
     VEC_PUSH(d->a, &d->report->fine,
-             arena_printf(d->a, "%s%s%s: every library that it requires is found (%zu loaded)", name,
-                          use, orders > 1 ? " in any order" : "", p->ldso->objects.n));
+             arena_printf(d->a, "%s%s%s: every library that it requires is found (%zu loaded)",
+                          name, use, orders > 1 ? " in any order" : "", p->ldso->objects.n));
 }
 
 /* One sentence for each package or file, and one for all pairs. */
@@ -183,8 +184,10 @@ static void say_what_is_fine(struct diag *d)
     }
     if (fine_pairs) {
         VEC_PUSH(d->a, &d->report->fine,
-                 arena_printf(d->a, "packages that share libraries: %zu of %zu orders of two imports "
-                                    "find every library", fine_pairs, pairs));
+                 arena_printf(d->a,
+                              "packages that share libraries: %zu of %zu orders of two imports "
+                              "find every library",
+                              fine_pairs, pairs));
     }
 }
 
@@ -200,8 +203,10 @@ static void note_guesses(struct diag *d, const struct model_process *p)
     }
     if (*names) {
         VEC_PUSH(d->a, &d->report->notes,
-                 arena_printf(d->a, "names in its constants that the loader would not find (guesses: "
-                                    "it may never ask for them): %s", names));
+                 arena_printf(d->a,
+                              "names in its constants that the loader would not find (guesses: "
+                              "it may never ask for them): %s",
+                              names));
     }
 }
 
@@ -228,12 +233,15 @@ static void note_managed(struct diag *d)
     }
     VEC_PUSH(d->a, &d->report->notes,
              diag_is_image(d->m)
-                 ? arena_printf(d->a, "%s belongs to the distribution (EXTERNALLY-MANAGED); these are "
-                                      "the files of a container, so the commands install into it with "
-                                      "--break-system-packages", env->executable)
-                 : arena_printf(d->a, "%s belongs to the distribution, and pip refuses to install into "
-                                      "it (EXTERNALLY-MANAGED): the commands make an environment over "
-                                      "it in " DIAG_NEW_VENV "; start programs with its bin/python",
+                 ? arena_printf(d->a,
+                                "%s belongs to the distribution (EXTERNALLY-MANAGED); these are "
+                                "the files of a container, so the commands install into it with "
+                                "--break-system-packages",
+                                env->executable)
+                 : arena_printf(d->a,
+                                "%s belongs to the distribution, and pip refuses to install into "
+                                "it (EXTERNALLY-MANAGED): the commands make an environment over "
+                                "it in " DIAG_NEW_VENV "; start programs with its bin/python",
                                 env->executable));
 }
 
@@ -254,9 +262,10 @@ static void say_notes(struct diag *d)
         VEC_PUSH(d->a, &d->report->notes, d->m->unsure);
     }
     if (d->m->processes.n == 0 && d->m->host_elsewhere) {
-        VEC_PUSH(d->a, &d->report->notes,
-                 "neither a Python environment nor a program to judge was found; if this is the root "
-                 "file system of a program, name its environment or the program as TARGET");
+        VEC_PUSH(
+            d->a, &d->report->notes,
+            "neither a Python environment nor a program to judge was found; if this is the root "
+            "file system of a program, name its environment or the program as TARGET");
     }
     for (size_t i = 0; i < d->m->notes.n; i++) {
         VEC_PUSH(d->a, &d->report->notes, d->m->notes.items[i]);
@@ -285,7 +294,8 @@ static bool devices_are_known(const struct model *m)
 }
 
 /* Whether there was something to judge: a process, and in it one import that is known; without a
- * program the machine itself. Packages that this user may not see, or beyond a bound, are not judged. */
+ * program the machine itself. Packages that this user may not see, or beyond a bound, are not
+ * judged. */
 static bool looked(const struct model *m)
 {
     if ((m->env && (m->env->denied || m->env->cut)) || m->unsure) {
@@ -306,13 +316,12 @@ static bool looked(const struct model *m)
 void diag_judge(struct model *m, struct diag_report *ret)
 {
     static void (*const rules[])(struct diag *) = {
-        diag_rule_journal,  diag_rule_start,     diag_rule_failures,  diag_rule_halves,
-        diag_rule_families,    diag_rule_stub,
-        diag_rule_relative, diag_rule_extension, diag_rule_environment, diag_rule_live,
-        diag_rule_devices,  diag_rule_drivers,   diag_rule_precedence, diag_rule_injected,
-        diag_rule_engines,
-        diag_rule_builds,   diag_rule_kernels,   diag_rule_gfx,         diag_rule_built_with,
-        diag_rule_compute,  diag_rule_requirements,
+        diag_rule_journal,      diag_rule_start,    diag_rule_failures,   diag_rule_halves,
+        diag_rule_families,     diag_rule_stub,     diag_rule_relative,   diag_rule_extension,
+        diag_rule_environment,  diag_rule_live,     diag_rule_devices,    diag_rule_drivers,
+        diag_rule_precedence,   diag_rule_injected, diag_rule_engines,    diag_rule_builds,
+        diag_rule_kernels,      diag_rule_gfx,      diag_rule_built_with, diag_rule_compute,
+        diag_rule_requirements,
     };
     struct diag_report report = {0};
     struct diag d = {.m = m, .a = m->arena, .report = &report};

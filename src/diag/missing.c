@@ -1,4 +1,5 @@
-/* A library that is not found: nowhere, elsewhere, in another major version, or not in the cache. */
+/* A library that is not found: nowhere, elsewhere, in another major version, or not in the cache.
+ */
 #include <string.h>
 
 #include "diag/internal.h"
@@ -49,7 +50,8 @@ static struct places find_places(struct diag *d, const char *name)
     return p;
 }
 
-/* No copy can be used, and the reason is a file that is there, or a folder that this user may not see. */
+/* No copy can be used, and the reason is a file that is there, or a folder that this user may not
+ * see. */
 static bool is_spoilt(struct diag *d, const struct diag_failure *x)
 {
     struct model_library *list = NULL;
@@ -77,8 +79,9 @@ static void other_needs(struct diag *d, struct diag_finding *f, const struct dia
     const struct elf_image *image = &r->caller->file->image;
     for (size_t i = 0; i < image->n_needs; i++) {
         const char *name = image->needs[i].name;
-        if (strchr(name, '/') || diag_is_driver_library(d, name) || diag_is_loaded(x->process->ldso, name) ||
-            diag_is_findable(d, r, name) || (find_places(d, name).exact != NULL) != installed) {
+        if (strchr(name, '/') || diag_is_driver_library(d, name) ||
+            diag_is_loaded(x->process->ldso, name) || diag_is_findable(d, r, name) ||
+            (find_places(d, name).exact != NULL) != installed) {
             continue;
         }
         diag_likewise(d, f, name);
@@ -91,8 +94,10 @@ static void relative_evidence(struct diag *d, struct diag_finding *f, const stru
 {
     bool path = s->via == LDSO_VIA_RPATH || s->via == LDSO_VIA_RUNPATH;
     if (path && s->path && s->path[0] != '/') {
-        diag_evidence(d, f, "%s names %s, which is relative to the working directory, "
-                            "here %s", diag_via(d, s->via, s->via_object), path_dir(d->a, s->path),
+        diag_evidence(d, f,
+                      "%s names %s, which is relative to the working directory, "
+                      "here %s",
+                      diag_via(d, s->via, s->via_object), path_dir(d->a, s->path),
                       d->m->config.cwd);
     }
 }
@@ -137,13 +142,15 @@ static enum diag_cause cause_of(const struct diag_failure *x, const struct place
 static const char *cudnn_summary(struct diag *d, const struct diag_failure *x)
 {
     size_t n = 0;
-    const char *pattern = arena_printf(d->a, "libcudnn_*.so." STR_FMT "*",
-                                       STR_ARG(major_of(x->name)));
+    const char *pattern =
+        arena_printf(d->a, "libcudnn_*.so." STR_FMT "*", STR_ARG(major_of(x->name)));
     const char *dir = model_folder_with(d->m, pattern, &n);
     return n ? arena_printf(d->a, "%s is missing from the cuDNN in %s.", x->name, dir)
-             : arena_printf(d->a, "%s has only the main cuDNN library; %s, which that one opens, "
-                                  "is "
-                                  "not installed.", diag_asker(d, x), x->name);
+             : arena_printf(d->a,
+                            "%s has only the main cuDNN library; %s, which that one opens, "
+                            "is "
+                            "not installed.",
+                            diag_asker(d, x), x->name);
 }
 
 static bool names_library(const char *const *names, size_t n, const char *name)
@@ -182,8 +189,9 @@ static const char *missing_summary(struct diag *d, const struct diag_failure *x)
 {
     const char *choice = choice_of(d, x), *product = diag_library_title(d, x->name);
     if (choice) {
-        return arena_printf(d->a, "%s is not installed in a version that %s can use: it looks for "
-                                  "%s.",
+        return arena_printf(d->a,
+                            "%s is not installed in a version that %s can use: it looks for "
+                            "%s.",
                             product ? product : x->name,
                             x->attempt->package ? x->attempt->package : diag_asker(d, x), choice);
     }
@@ -196,9 +204,11 @@ static const char *summary_of(struct diag *d, const struct diag_failure *x, enum
 {
     const char *who = diag_asker(d, x);
     if (cause == DIAG_LDCONFIG_NOT_RUN) {
-        return arena_printf(d->a, "%s is in %s, which %s names, but not in ld.so.cache: ldconfig "
-                                  "was "
-                                  "not run.", x->name, path_dir(d->a, p->exact->path), p->conf);
+        return arena_printf(d->a,
+                            "%s is in %s, which %s names, but not in ld.so.cache: ldconfig "
+                            "was "
+                            "not run.",
+                            x->name, path_dir(d->a, p->exact->path), p->conf);
     }
     if (cause == DIAG_LIBRARY_NOT_ON_PATH) {
         return arena_printf(d->a, "%s is installed (%s), in a folder where %s does not look.",
@@ -208,8 +218,8 @@ static const char *summary_of(struct diag *d, const struct diag_failure *x, enum
         return cudnn_summary(d, x);
     }
     if (cause == DIAG_LIBRARY_WRONG_MAJOR) {
-        return arena_printf(d->a, "%s needs %s; installed is %s (%s).", who, x->name, p->other->name,
-                            p->other->package ? p->other->package : p->other->path);
+        return arena_printf(d->a, "%s needs %s; installed is %s (%s).", who, x->name,
+                            p->other->name, p->other->package ? p->other->package : p->other->path);
     }
     return missing_summary(d, x);
 }

@@ -91,9 +91,10 @@ void diag_say_mixed(struct diag *d)
             mixed = p && model_is_mixed(p);
         }
         if (mixed) {
-            f->summary = arena_printf(d->a, "%s It affects only programs that use one of the "
-                                            "packages "
-                                            "before they import the next (\"%s\").",
+            f->summary = arena_printf(d->a,
+                                      "%s It affects only programs that use one of the "
+                                      "packages "
+                                      "before they import the next (\"%s\").",
                                       f->summary, f->scripts.items[0]);
         }
     }
@@ -111,16 +112,16 @@ bool diag_rule_order(struct diag *d, const struct diag_failure *x)
     }
     const char *fails = diag_script_text(d, x->process), *imports = diag_imports_text(d, works);
     const struct ldso_object *provider = x->defect ? x->defect->provider : NULL;
-    struct diag_finding *f = diag_add(
-        d, DIAG_IMPORT_ORDER, diag_imports_text(d, x->process),
-        provider ? path_base(provider->path) : x->name,
-        arena_printf(d->a, "\"%s\" fails, \"%s\" works%s.", fails, imports,
-                     works->n_order > 1 ? " whichever is used first" : ""));
+    struct diag_finding *f =
+        diag_add(d, DIAG_IMPORT_ORDER, diag_imports_text(d, x->process),
+                 provider ? path_base(provider->path) : x->name,
+                 arena_printf(d->a, "\"%s\" fails, \"%s\" works%s.", fails, imports,
+                              works->n_order > 1 ? " whichever is used first" : ""));
     f->severity = x->wish ? DIAG_WARNING : f->severity;
     f->class = x->defect ? "sublib-version-mismatch" : "lib-not-on-path";
     if (provider) {
-        diag_evidence(d, f, "%s was loaded first, through %s, and does not match %s", provider->path,
-                      diag_via(d, provider->via, provider->via_object),
+        diag_evidence(d, f, "%s was loaded first, through %s, and does not match %s",
+                      provider->path, diag_via(d, provider->via, provider->via_object),
                       path_base(x->defect->object->path));
     }
     diag_failure_evidence(d, f, x);

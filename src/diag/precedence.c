@@ -1,6 +1,6 @@
 /*
- * Whose libcuda a program of an image loads once an engine has put the host's into the container by a
- * CDI specification (host/host.h, struct host_injection). The image's own copy comes first where
+ * Whose libcuda a program of an image loads once an engine has put the host's into the container by
+ * a CDI specification (host/host.h, struct host_injection). The image's own copy comes first where
  *
  *   - DT_RPATH, DT_RUNPATH or a path names it;
  *   - its folder is in LD_LIBRARY_PATH, and the specification sets no other;
@@ -49,7 +49,8 @@ static bool covers(struct diag *d, const struct host_injection *in, const char *
     return false;
 }
 
-/* Which of two folders a list of LD_LIBRARY_PATH names first: the image's own, or one of the mounts. */
+/* Which of two folders a list of LD_LIBRARY_PATH names first: the image's own, or one of the
+ * mounts. */
 static enum diag_whose first_of_path(struct diag *d, const struct host_injection *in,
                                      const char *list, const char *own)
 {
@@ -84,7 +85,8 @@ static enum diag_whose before_the_hooks(struct diag *d, size_t index)
     static const char folder[] = "/etc/ld.so.conf.d/", hook[] = "00-nvcr-";
     const struct ldso_conf_dir *dirs = d->m->conf.dirs.items;
     if (starts_with(dirs[index].file, folder)) {
-        return strcmp(dirs[index].file + strlen(folder), hook) < 0 ? DIAG_WHOSE_IMAGE : DIAG_WHOSE_HOST;
+        return strcmp(dirs[index].file + strlen(folder), hook) < 0 ? DIAG_WHOSE_IMAGE
+                                                                   : DIAG_WHOSE_HOST;
     }
     for (size_t i = 0; i < index; i++) { // ld.so.conf itself: where it includes the others
         if (starts_with(dirs[i].file, folder)) {
@@ -96,9 +98,14 @@ static enum diag_whose before_the_hooks(struct diag *d, size_t index)
 
 static bool is_system_folder(const char *dir)
 {
-    static const char *const system[] = {"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu",
-                                         "/usr/lib/aarch64-linux-gnu", "/lib/aarch64-linux-gnu",
-                                         "/usr/lib64", "/lib64", "/usr/lib", "/lib"};
+    static const char *const system[] = {"/usr/lib/x86_64-linux-gnu",
+                                         "/lib/x86_64-linux-gnu",
+                                         "/usr/lib/aarch64-linux-gnu",
+                                         "/lib/aarch64-linux-gnu",
+                                         "/usr/lib64",
+                                         "/lib64",
+                                         "/usr/lib",
+                                         "/lib"};
     for (size_t i = 0; i < sizeof system / sizeof *system; i++) {
         if (strcmp(dir, system[i]) == 0) {
             return true;
@@ -107,7 +114,8 @@ static bool is_system_folder(const char *dir)
     return false;
 }
 
-/* The cache that the hook writes, for one of its folders. `own`: the place of the image's folder. */
+/* The cache that the hook writes, for one of its folders. `own`: the place of the image's folder.
+ */
 static enum diag_whose by_hook(struct diag *d, const char *folder, size_t own)
 {
     const char *version = d->m->host->engines.toolkit.version;
@@ -119,9 +127,7 @@ static enum diag_whose by_hook(struct diag *d, const char *folder, size_t own)
     if (!left_out || added == kept) {
         return added;
     }
-    return !version                                   ? DIAG_WHOSE_UNKNOWN
-           : host_version_cmp(version, "1.19.0") >= 0 ? kept
-                                                      : added;
+    return !version ? DIAG_WHOSE_UNKNOWN : host_version_cmp(version, "1.19.0") >= 0 ? kept : added;
 }
 
 /* Whether the hook for forward compatibility puts the image's folder before all others: it compares
@@ -177,9 +183,10 @@ static enum diag_whose whose_by(struct diag *d, const struct host_injection *in,
     if (by_path) { // its folder is in the list no more, and what else finds it was not looked for
         return DIAG_WHOSE_UNKNOWN;
     }
-    return o->via == LDSO_VIA_RUNPATH                               ? DIAG_WHOSE_IMAGE
-           : o->via == LDSO_VIA_CACHE || o->via == LDSO_VIA_DEFAULT ? by_cache(d, in, own, model_real_path(d->m, o->path))
-                                                                    : DIAG_WHOSE_UNKNOWN;
+    return o->via == LDSO_VIA_RUNPATH ? DIAG_WHOSE_IMAGE
+           : o->via == LDSO_VIA_CACHE || o->via == LDSO_VIA_DEFAULT
+               ? by_cache(d, in, own, model_real_path(d->m, o->path))
+               : DIAG_WHOSE_UNKNOWN;
 }
 
 enum diag_whose diag_whose_libcuda(struct diag *d, const struct ldso_object *o,
@@ -190,7 +197,8 @@ enum diag_whose diag_whose_libcuda(struct diag *d, const struct ldso_object *o,
     *ret = NULL;
     for (size_t i = 0; h && d->m->host_elsewhere && o && i < h->engines.injections.n; i++) {
         enum diag_whose one = whose_by(d, &h->engines.injections.items[i], o);
-        if (answer == DIAG_WHOSE_NOT_ASKED || answer == DIAG_WHOSE_HOST || one == DIAG_WHOSE_IMAGE) {
+        if (answer == DIAG_WHOSE_NOT_ASKED || answer == DIAG_WHOSE_HOST ||
+            one == DIAG_WHOSE_IMAGE) {
             answer = one;
             *ret = &h->engines.injections.items[i];
         }
@@ -219,8 +227,9 @@ static void repair_by_start(struct diag *d, struct diag_finding *f, const struct
     const char *list = arena_printf(d->a, "%s%s%s", path_dir(d->a, in->libcuda.items[0]),
                                     own && *own ? ":" : "", own ? own : "");
     diag_repair(d, f, DIAG_REPAIR_TEXT,
-                arena_printf(d->a, "podman run --device nvidia.com/gpu=all -e LD_LIBRARY_PATH=%s "
-                                   "IMAGE",
+                arena_printf(d->a,
+                             "podman run --device nvidia.com/gpu=all -e LD_LIBRARY_PATH=%s "
+                             "IMAGE",
                              diag_quote(d, list)),
                 "Start it with the folder of the host's libcuda before all others.");
 }
@@ -241,8 +250,9 @@ void diag_say_precedence(struct diag *d, struct diag_finding *f, const struct ld
     if (ours_would_win(d, o)) {
         diag_repair(d, f, DIAG_REPAIR_TEXT,
                     in->ours ? "sudo gpumend container cdi --refresh"
-                             : arena_printf(d->a, "sudo mv %s %s.old && sudo gpumend container "
-                                                  "cdi --write",
+                             : arena_printf(d->a,
+                                            "sudo mv %s %s.old && sudo gpumend container "
+                                            "cdi --write",
                                             file, file),
                     "On the host, write a specification that puts the driver's libraries first "
                     "(docs/containers.md).");
@@ -268,8 +278,9 @@ static const char *why_wrong(struct diag *d, const char *real, bool *ret_unknown
     const char *own = str_dup(d->a, version);
     return strcmp(own, driver) == 0
                ? NULL
-               : arena_printf(d->a, "it is of driver %s, and the host's kernel module is %s "
-                                    "(error 803)",
+               : arena_printf(d->a,
+                              "it is of driver %s, and the host's kernel module is %s "
+                              "(error 803)",
                               own, driver);
 }
 
@@ -349,23 +360,26 @@ static void judge_replaced(struct diag *d, const struct model_process *p,
     if (!x) {
         return;
     }
-    struct diag_finding *f = diag_add(
-        d, DIAG_LIBRARY_NOT_ON_PATH, arena_printf(d->a, "replaced %s", x->name), x->name,
-        arena_printf(d->a, "The host's CDI specification replaces the LD_LIBRARY_PATH of the "
-                           "image, and "
-                           "%s is not found then.", x->name));
+    struct diag_finding *f =
+        diag_add(d, DIAG_LIBRARY_NOT_ON_PATH, arena_printf(d->a, "replaced %s", x->name), x->name,
+                 arena_printf(d->a,
+                              "The host's CDI specification replaces the LD_LIBRARY_PATH of the "
+                              "image, and "
+                              "%s is not found then.",
+                              x->name));
     f->stage = DIAG_STAGE_MACHINE;
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "the image sets LD_LIBRARY_PATH=%s", own);
     diag_evidence(d, f, "%s on the host sets LD_LIBRARY_PATH=%s, in its place and in that of -e",
                   in->file, in->library_path);
-    diag_repair(d, f, DIAG_REPAIR_TEXT,
-                in->ours ? "sudo gpumend container cdi --refresh" : NULL,
+    diag_repair(d, f, DIAG_REPAIR_TEXT, in->ours ? "sudo gpumend container cdi --refresh" : NULL,
                 "On the host, install NVIDIA's nvidia-container-toolkit-base and write the "
                 "specification again: with its hooks it sets no variable.");
     diag_repair(d, f, DIAG_REPAIR_FILE,
-                arena_printf(d->a, "RUN printf '%%s\\n' %s | tr ':' '\\n' > "
-                                   "/etc/ld.so.conf.d/image.conf && ldconfig", diag_quote(d, own)),
+                arena_printf(d->a,
+                             "RUN printf '%%s\\n' %s | tr ':' '\\n' > "
+                             "/etc/ld.so.conf.d/image.conf && ldconfig",
+                             diag_quote(d, own)),
                 "Or name the folders in the image's ld.so.conf, in place of the variable.");
 }
 

@@ -1,5 +1,5 @@
-/* A verdict for every processor that the program may run on, where it is not known which: what is the
- * same with all of them is found, what differs is told and not judged. */
+/* A verdict for every processor that the program may run on, where it is not known which: what is
+ * the same with all of them is found, what differs is told and not judged. */
 #include <string.h>
 
 #include "diag/internal.h"
@@ -50,10 +50,12 @@ static const char *what_depends(struct diag *d, text_list *ret)
 
 static bool same(const struct diag_finding *a, const struct diag_finding *b)
 {
-    return a->cause == b->cause && a->severity == b->severity && strcmp(a->culprit, b->culprit) == 0;
+    return a->cause == b->cause && a->severity == b->severity &&
+           strcmp(a->culprit, b->culprit) == 0;
 }
 
-static void add_findings(struct diag *d, by_kind_list *all, const struct diag_report *r, size_t kind)
+static void add_findings(struct diag *d, by_kind_list *all, const struct diag_report *r,
+                         size_t kind)
 {
     for (size_t i = 0; i < r->findings.n; i++) {
         struct diag_finding *f = r->findings.items[i];
@@ -115,9 +117,10 @@ static void note_why(struct diag *d, const char *why, const text_list *clauses, 
         text = arena_printf(d->a, "%s; and %zu more", text, clauses->n - n);
     }
     VEC_PUSH(d->a, &d->report->notes,
-             arena_printf(d->a, "the processor's level is not known (%s), and it decides: with "
-                                "some "
-                                "processors %s. %s",
+             arena_printf(d->a,
+                          "the processor's level is not known (%s), and it decides: with "
+                          "some "
+                          "processors %s. %s",
                           why, text,
                           common ? "The findings are the same with every processor."
                                  : "State it with --cpu LEVEL."));
@@ -157,9 +160,9 @@ static bool keep_common(struct diag *d, const by_kind_list *all, size_t n_kinds)
             continue;
         }
         common = false;
-        VEC_PUSH(d->a, &d->report->notes,
-                 arena_printf(d->a, "only with %s: %s", kind_names(d, x->kinds),
-                              x->finding->summary));
+        VEC_PUSH(
+            d->a, &d->report->notes,
+            arena_printf(d->a, "only with %s: %s", kind_names(d, x->kinds), x->finding->summary));
     }
     return common;
 }

@@ -1,5 +1,6 @@
 /* Another release of a package, and what has to come with it: a release is advised only where it
- * has a wheel for this Python and this glibc, and together with what it loads and does not bring. */
+ * has a wheel for this Python and this glibc, and together with what it loads and does not bring.
+ */
 #include <string.h>
 
 #include "diag/internal.h"
@@ -110,7 +111,8 @@ static bool is_served(struct diag *d, const char *package)
     for (size_t i = 0; i < rows.n; i++) {
         struct model_library *list = NULL;
         size_t n = is_brought_by(&rows.rows[i], package)
-                       ? model_libraries(d->m, rows.rows[i].soname, &list) : 0;
+                       ? model_libraries(d->m, rows.rows[i].soname, &list)
+                       : 0;
         for (size_t k = 0; k < n; k++) {
             if (list[k].usable && !list[k].package && str_glob(rows.rows[i].soname, list[k].name) &&
                 !strstr(list[k].path, "/stubs/")) {
@@ -150,14 +152,14 @@ const char *diag_release_words(struct diag *d, const char *package, const char *
     }
     for (size_t i = 0; i < rows.n; i++) {
         const struct kb_compat *c = &rows.rows[i];
-        bool it = strcmp(c->package, package) == 0 &&
-                  model_version_fits(d->a, c->versions, r->version);
+        bool it =
+            strcmp(c->package, package) == 0 && model_version_fits(d->a, c->versions, r->version);
         for (size_t k = 0; it && k < c->n_needs; k++) {
             const struct kb_need *need = &c->needs[k];
             if (!is_declared(r, need->package) && !has_installed(d, need) &&
                 !is_served(d, need->package)) {
-                const char *spec = arena_printf(d->a, "%s%s", need->package,
-                                                need->versions ? need->versions : "");
+                const char *spec =
+                    arena_printf(d->a, "%s%s", need->package, need->versions ? need->versions : "");
                 words = arena_printf(d->a, "%s %s", words, diag_quote(d, spec));
             }
         }

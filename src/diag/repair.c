@@ -83,8 +83,9 @@ static const char *closed_path(struct diag *d, const struct diag_finding *f,
     return tried && serves(d, f, tried) ? path : "";
 }
 
-/* Folders that serve the finding's libraries, joined by colons, with what these ask for in turn: what
- * must be there, then what is worth a warning. "" if there are none, or if they do not help. */
+/* Folders that serve the finding's libraries, joined by colons, with what these ask for in turn:
+ * what must be there, then what is worth a warning. "" if there are none, or if they do not help.
+ */
 static const char *path_that_serves(struct diag *d, const struct diag_finding *f,
                                     const struct model_process *p)
 {
@@ -103,7 +104,8 @@ static void repair_by_path(struct diag *d, struct diag_finding *f, const struct 
     if (*path) {
         diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, path),
                     "Set LD_LIBRARY_PATH before the program starts (tried in the model: %s then "
-                    "found).", f->likewise.n ? "they are" : "it is");
+                    "found).",
+                    f->likewise.n ? "they are" : "it is");
     }
 }
 
@@ -136,8 +138,8 @@ static bool order_serves(struct diag *d, const char *first, const char *second,
 /* Of a pair, the import that fails alone: of the package, or of the application that brings it. */
 static bool is_affected(const struct diag_failure *x, const char *import)
 {
-    const char *own = x->process->part_of ? x->process->part_of
-                                          : x->process->script[0] + strlen("import ");
+    const char *own =
+        x->process->part_of ? x->process->part_of : x->process->script[0] + strlen("import ");
     return model_n_imports(x->process) == 1 && strcmp(import + strlen("import "), own) == 0;
 }
 
@@ -156,8 +158,8 @@ static void repair_by_order(struct diag *d, struct diag_finding *f, const struct
         if (order_serves(d, p->script[1], p->script[0], x)) {
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                         "A program that imports %s too, before it uses %s, is served by what that "
-                        "import has loaded.", p->script[is_first ? 1 : 0] + strlen("import "),
-                        package);
+                        "import has loaded.",
+                        p->script[is_first ? 1 : 0] + strlen("import "), package);
         } else {
             diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                         "Put \"%s\" before \"%s\": what importing it loads serves both.",

@@ -204,8 +204,7 @@ static void tell(struct diag *d, const struct py_dist *dist, const struct py_req
                               "that it loads is judged apart from that.",
                               dist->name_normal, dist->version ? dist->version : ""));
     diag_evidence(d, f, "%s", text);
-    const char *spec =
-        diag_quote(d, arena_printf(d->a, "%s%s", name, specifiers_text(d, q)));
+    const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", name, specifiers_text(d, q)));
     if (f->repairs.n == 0) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec),
                     "Nothing while it works; this installs what is declared.");

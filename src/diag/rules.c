@@ -25,8 +25,10 @@ static void rule_musl(struct diag *d, const struct model_process *p)
 {
     struct diag_finding *f =
         diag_add(d, DIAG_MUSL, p->ldso->loader.path, p->ldso->loader.path,
-                 arena_printf(d->a, "%s uses musl; the GPU packages installed for it are built for "
-                                    "glibc.", p->ldso->main->path));
+                 arena_printf(d->a,
+                              "%s uses musl; the GPU packages installed for it are built for "
+                              "glibc.",
+                              p->ldso->main->path));
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "its loader is %s", p->ldso->loader.path);
     diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
@@ -55,12 +57,13 @@ static void rule_refused(struct diag *d)
 {
     const char *why = d->m->image_refused;
     if (why) {
-        struct diag_finding *f = diag_add(
-            d, DIAG_IMAGE_REFUSED, why, "image",
-            arena_printf(d->a, "%s Podman refuses to unpack the image, as docker with its own "
-                               "image "
-                               "store does.",
-                         why));
+        struct diag_finding *f =
+            diag_add(d, DIAG_IMAGE_REFUSED, why, "image",
+                     arena_printf(d->a,
+                                  "%s Podman refuses to unpack the image, as docker with its own "
+                                  "image "
+                                  "store does.",
+                                  why));
         diag_evidence(d, f, "each layer is unpacked into its own folder");
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
                     "Write the layer again with a tool that writes each path once, with the "
@@ -132,8 +135,7 @@ static void rule_stub(struct diag *d, const struct model_process *p, const struc
         diag_add(d, DIAG_STUB_LIBCUDA, o->path, "libcuda.so.1",
                  arena_printf(d->a, "%s is the toolkit's stub%s%s%s, not the driver's library.",
                               o->path, strcmp(stub, o->path) ? " (" : "",
-                              strcmp(stub, o->path) ? stub : "",
-                              strcmp(stub, o->path) ? ")" : ""));
+                              strcmp(stub, o->path) ? stub : "", strcmp(stub, o->path) ? ")" : ""));
     bool path = o->via == LDSO_VIA_RPATH || o->via == LDSO_VIA_RUNPATH;
     f->class = path ? "rpath-shadow" : "ld-library-path-shadow";
     diag_seen_in(d, f, p);
@@ -154,18 +156,20 @@ void diag_rule_stub(struct diag *d)
     }
 }
 
-/* ------------------------------------------------------------------ found by the working directory */
+/* ------------------------------------------------------------------ found by the working directory
+ */
 
-static void rule_relative(struct diag *d, const struct model_process *p, const struct ldso_object *o)
+static void rule_relative(struct diag *d, const struct model_process *p,
+                          const struct ldso_object *o)
 {
     if (o->path[0] == '/' || (o->via != LDSO_VIA_RPATH && o->via != LDSO_VIA_RUNPATH)) {
         return;
     }
     const char *dir = path_normal(d->a, model_absolute(d->m, path_dir(d->a, o->path)));
-    struct diag_finding *f = diag_add(
-        d, DIAG_RELATIVE_SEARCH_PATH, o->path, path_base(o->path),
-        arena_printf(d->a, "%s is found only because the program starts in %s.",
-                     path_base(o->path), d->m->config.cwd));
+    struct diag_finding *f =
+        diag_add(d, DIAG_RELATIVE_SEARCH_PATH, o->path, path_base(o->path),
+                 arena_printf(d->a, "%s is found only because the program starts in %s.",
+                              path_base(o->path), d->m->config.cwd));
     diag_seen_in(d, f, p);
     diag_evidence(d, f, "%s names the relative folder %s", diag_via(d, o->via, o->via_object),
                   path_dir(d->a, o->path));
@@ -205,9 +209,10 @@ static void rule_extension(struct diag *d, const struct model_foreign *x)
     const struct py_dist *dist = py_env_by_dist(d->m->env, x->package);
     struct diag_finding *f = diag_add(
         d, DIAG_EXTENSION_OTHER_PYTHON, x->file, x->package,
-        arena_printf(d->a, "%s was built for another Python: this is %d.%d, but %s exists only as "
-                           "%s.", x->package, env->major, env->minor, x->module,
-                     path_base(x->file)));
+        arena_printf(d->a,
+                     "%s was built for another Python: this is %d.%d, but %s exists only as "
+                     "%s.",
+                     x->package, env->major, env->minor, x->module, path_base(x->file)));
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct model_process *p = d->m->processes.items[i];
         for (size_t k = 0; k < p->imported.n; k++) {
@@ -219,11 +224,12 @@ static void rule_extension(struct diag *d, const struct model_foreign *x)
     diag_evidence(d, f, "the file is %s", x->file);
     diag_evidence(d, f, "this interpreter looks for %s%s", x->module, env->suffixes[0]);
     const char *spec = dist && dist->version
-                           ? arena_printf(d->a, "%s==%s", x->package, dist->version) : x->package;
-    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s",
-                                         diag_quote(d, spec))),
-                "Install %s again for this interpreter.", x->package);
+                           ? arena_printf(d->a, "%s==%s", x->package, dist->version)
+                           : x->package;
+    diag_repair(
+        d, f, DIAG_REPAIR_PACKAGE,
+        diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s", diag_quote(d, spec))),
+        "Install %s again for this interpreter.", x->package);
 }
 
 void diag_rule_extension(struct diag *d)

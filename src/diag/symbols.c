@@ -44,8 +44,8 @@ static void repair_by_other_copy(struct diag *d, struct diag_finding *f,
             continue;
         }
         const char *old = diag_getenv(d, "LD_LIBRARY_PATH");
-        const struct model_process *tried = diag_replay(
-            d, x->process, old && *old ? arena_printf(d->a, "%s:%s", dir, old) : dir);
+        const struct model_process *tried =
+            diag_replay(d, x->process, old && *old ? arena_printf(d->a, "%s:%s", dir, old) : dir);
         if (tried && diag_failures(d, tried, &left) == 0) {
             diag_repair(d, f, DIAG_REPAIR_ENV, diag_prepend_command(d, dir),
                         "Put the folder of the copy that fits first (tried in the model).");
@@ -63,7 +63,8 @@ static void repair_wrong_copy(struct diag *d, struct diag_finding *f, const stru
         return;
     }
     repair_by_other_copy(d, f, x, provider);
-    const struct ldso_object *from = provider->via_object ? provider->via_object : x->defect->object;
+    const struct ldso_object *from =
+        provider->via_object ? provider->via_object : x->defect->object;
     diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                 "Install releases of %s and %s that belong together, or remove the copy in %s.",
                 owner_or_name(d, from->path), path_base(provider->path), dir);
@@ -117,13 +118,14 @@ static void repair_lack(struct diag *d, struct diag_finding *f, const struct dia
     } else {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
                     "Install releases that belong together: %s was built against another release "
-                    "of %s.", who,
+                    "of %s.",
+                    who,
                     e->provider ? owner_or_name(d, e->provider->path) : "what it is linked with");
     }
 }
 
-/* A library that is looked at alone may leave symbols to the program that will load it, as extension
- * modules leave those of the interpreter. */
+/* A library that is looked at alone may leave symbols to the program that will load it, as
+ * extension modules leave those of the interpreter. */
 static bool is_left_to_program(const struct diag_failure *x)
 {
     const struct ldso_object *main = x->process->ldso->main;
@@ -137,9 +139,11 @@ static struct diag_finding *rule_left_to_program(struct diag *d, const struct di
     const char *object = path_base(e->object->path);
     struct diag_finding *f =
         diag_add(d, DIAG_UNDEFINED_SYMBOL, e->object->path, object,
-                 arena_printf(d->a, "%s needs the symbol %s, which the program that loads it has "
-                                    "to "
-                                    "define: the library was looked at alone.", object, e->symbol));
+                 arena_printf(d->a,
+                              "%s needs the symbol %s, which the program that loads it has "
+                              "to "
+                              "define: the library was looked at alone.",
+                              object, e->symbol));
     f->severity = DIAG_NOTE;
     return f;
 }
@@ -182,8 +186,7 @@ static struct diag_finding *rule_exec_stack(struct diag *d, const struct diag_fa
         diag_repair(d, f, DIAG_REPAIR_ENV, "export GLIBC_TUNABLES=glibc.rtld.execstack=2",
                     "Allow it at the start of the program.");
     }
-    diag_repair(d, f, DIAG_REPAIR_FILE,
-                diag_copy_command(d->a, "patchelf --clear-execstack", path),
+    diag_repair(d, f, DIAG_REPAIR_FILE, diag_copy_command(d->a, "patchelf --clear-execstack", path),
                 "Clear the mark in the file, or install a release of %s without it.",
                 owner_or_name(d, path));
     return f;
@@ -192,10 +195,9 @@ static struct diag_finding *rule_exec_stack(struct diag *d, const struct diag_fa
 static struct diag_finding *rule_cpu(struct diag *d, const struct diag_failure *x)
 {
     const char *path = x->defect->object->path;
-    struct diag_finding *f =
-        diag_add(d, DIAG_CPU_LEVEL, path, path_base(path),
-                 arena_printf(d->a, "%s is built for a newer processor than this one.",
-                              path_base(path)));
+    struct diag_finding *f = diag_add(
+        d, DIAG_CPU_LEVEL, path, path_base(path),
+        arena_printf(d->a, "%s is built for a newer processor than this one.", path_base(path)));
     if (x->process->ldso->cpu.level) {
         diag_evidence(d, f, "this processor has the level x86-64-v%d", x->process->ldso->cpu.level);
     }
@@ -212,9 +214,11 @@ static struct diag_finding *rule_static_tls(struct diag *d, const struct diag_fa
     const char *path = path_normal(d->a, model_absolute(d->m, o->path));
     struct diag_finding *f = diag_add(
         d, DIAG_STATIC_TLS, path, path_base(path),
-        arena_printf(d->a, "The thread-local variables of %s do not fit into the memory that was "
-                           "set "
-                     "aside for them at the start.", path_base(path)));
+        arena_printf(d->a,
+                     "The thread-local variables of %s do not fit into the memory that was "
+                     "set "
+                     "aside for them at the start.",
+                     path_base(path)));
     diag_evidence(d, f,
                   "it needs %llu bytes of static TLS, aligned to %llu; %llu bytes of the reserve "
                   "for "
@@ -227,9 +231,10 @@ static struct diag_finding *rule_static_tls(struct diag *d, const struct diag_fa
     }
     if (p->glibc_minor >= 32 && align <= p->tls.align) {
         unsigned long long room = (p->tls.room + x->defect->tls_wanted + 511) / 512 * 512;
-        diag_repair(d, f, DIAG_REPAIR_ENV,
-                    arena_printf(d->a, "export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu",
-                                 room), "Set more memory aside at the start of the program.");
+        diag_repair(
+            d, f, DIAG_REPAIR_ENV,
+            arena_printf(d->a, "export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu", room),
+            "Set more memory aside at the start of the program.");
     }
     diag_repair(d, f, DIAG_REPAIR_ENV,
                 arena_printf(d->a, "export LD_PRELOAD=%s", diag_quote(d, path)),

@@ -8,9 +8,10 @@
  *      15  flags; 2: the two strings follow in place
  *      32  length (varint), the version of Go; length, the text of the modules
  *
- * The text lies between two marks of 16 bytes, and has lines: "mod" or "dep", path, version, sum, with
- * tabs between them; "=>" and the same replaces the line before it. Not supported: older programs,
- * which have pointers in place of the strings, and programs whose section headers were removed.
+ * The text lies between two marks of 16 bytes, and has lines: "mod" or "dep", path, version, sum,
+ * with tabs between them; "=>" and the same replaces the line before it. Not supported: older
+ * programs, which have pointers in place of the strings, and programs whose section headers were
+ * removed.
  */
 #ifndef GPUMEND_ELF_GOBUILD_H
 #define GPUMEND_ELF_GOBUILD_H

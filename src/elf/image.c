@@ -74,8 +74,8 @@ static struct elf_segment segment_at(const struct elf_image *e, const unsigned c
                                     elf_u64(e, p + 16), elf_u64(e, p + 32), elf_u64(e, p + 40),
                                     elf_u64(e, p + 48)};
     }
-    return (struct elf_segment){elf_u32(e, p),      elf_u32(e, p + 24), elf_u32(e, p + 4),
-                                elf_u32(e, p + 8),  elf_u32(e, p + 16), elf_u32(e, p + 20),
+    return (struct elf_segment){elf_u32(e, p),     elf_u32(e, p + 24), elf_u32(e, p + 4),
+                                elf_u32(e, p + 8), elf_u32(e, p + 16), elf_u32(e, p + 20),
                                 elf_u32(e, p + 28)};
 }
 
@@ -343,9 +343,8 @@ static void fetch_tables(struct elf_image *e)
 static void look_into_tables(struct elf_image *e)
 {
     fetch_tables(e);
-    const unsigned char *p = e->strtab && e->strtab_size
-                                 ? elf_bytes(e, e->strtab, e->strtab_size)
-                                 : NULL;
+    const unsigned char *p =
+        e->strtab && e->strtab_size ? elf_bytes(e, e->strtab, e->strtab_size) : NULL;
     e->strings = p && p[e->strtab_size - 1] == '\0' ? (const char *)p : NULL;
     e->symbols = table_at(e, e->symtab, symbol_size(e));
     e->versyms = table_at(e, e->versym, 2);
@@ -364,13 +363,13 @@ static int64_t dynamic_tag(const struct elf_image *e, const unsigned char *p)
 
 enum { READ_MAX = 2048, FAR = 32 << 10 };
 
-/* Bytes that are looked at once and stand far behind all else that is, in a file of some size: read if
- * that can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
-static const unsigned char *bytes_for_once(const struct elf_image *e, uint64_t offset, uint64_t size,
-                                           unsigned char buffer[READ_MAX])
+/* Bytes that are looked at once and stand far behind all else that is, in a file of some size: read
+ * if that can be done, since the kernel maps and unmaps a dozen pages for a single touch. */
+static const unsigned char *bytes_for_once(const struct elf_image *e, uint64_t offset,
+                                           uint64_t size, unsigned char buffer[READ_MAX])
 {
-    bool is_far = e->source && (offset >= e->near || offset > FAR) &&
-                  elf_inside(e, offset, size) && size <= READ_MAX;
+    bool is_far = e->source && (offset >= e->near || offset > FAR) && elf_inside(e, offset, size) &&
+                  size <= READ_MAX;
     return is_far && e->source->read(e->source, offset, buffer, (size_t)size)
                ? buffer
                : elf_bytes(e, offset, size);
@@ -424,7 +423,8 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     struct elf_need *needs = arena_array(a, n_needs, sizeof *needs);
     for (size_t i = 0; i < n; i++) {
         int64_t tag = dynamic_tag(e, p + i * entry);
-        const char *name = is_need_tag(tag) ? elf_string(e, word(e, p + i * entry + entry / 2)) : NULL;
+        const char *name =
+            is_need_tag(tag) ? elf_string(e, word(e, p + i * entry + entry / 2)) : NULL;
         if (name) {
             needs[e->n_needs++] = (struct elf_need){tag, name};
         } else if (is_need_tag(tag)) {
@@ -523,8 +523,8 @@ void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *,
             if (owner.n && owner.s[owner.n - 1] == '\0') {
                 owner.n--;
             }
-            struct elf_note note = {owner, elf_u32(e, p + at + 8),
-                                    {(const char *)p + at + 12 + desc_at, descsz}};
+            struct elf_note note = {
+                owner, elf_u32(e, p + at + 8), {(const char *)p + at + 12 + desc_at, descsz}};
             visit(&note, arg);
             size_t step = note_pad(12 + desc_at + descsz, align);
             if (step > s->filesz - at) {
@@ -578,8 +578,9 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
                 damaged = true;
                 break;
             }
-            VEC_PUSH(a, &needs, (struct elf_version_need){file, name, elf_u32(e, q), elf_u16(e, q + 4),
-                                                          elf_u16(e, q + 6) & 0x7fff});
+            VEC_PUSH(a, &needs,
+                     (struct elf_version_need){file, name, elf_u32(e, q), elf_u16(e, q + 4),
+                                               elf_u16(e, q + 6) & 0x7fff});
             if (elf_u32(e, q + 12) == 0) {
                 break;
             }
@@ -593,14 +594,16 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
     at = e->verdef;
     for (uint64_t i = 0; at && i < e->verdef_n && defs.n < VERSIONS_MAX; i++) {
         const unsigned char *p = elf_bytes(e, at, sizeof(Elf64_Verdef));
-        const unsigned char *q = p ? elf_bytes(e, at + elf_u32(e, p + 12), sizeof(Elf64_Verdaux)) : NULL;
+        const unsigned char *q =
+            p ? elf_bytes(e, at + elf_u32(e, p + 12), sizeof(Elf64_Verdaux)) : NULL;
         const char *name = q ? elf_string(e, elf_u32(e, q)) : NULL;
         if (!p || !name) {
             damaged = true;
             break;
         }
-        VEC_PUSH(a, &defs, (struct elf_version_def){name, elf_u32(e, p + 8), elf_u16(e, p + 2),
-                                                    elf_u16(e, p + 4) & 0x7fff});
+        VEC_PUSH(a, &defs,
+                 (struct elf_version_def){name, elf_u32(e, p + 8), elf_u16(e, p + 2),
+                                          elf_u16(e, p + 4) & 0x7fff});
         if (elf_u32(e, p + 16) == 0) {
             break;
         }
@@ -627,10 +630,10 @@ static inline const unsigned char *versym_bytes(const struct elf_image *e, uint3
 static Elf64_Sym converted_symbol(const struct elf_image *e, const unsigned char *p)
 {
     if (e->is64) {
-        return (Elf64_Sym){elf_u32(e, p), p[4], p[5], elf_u16(e, p + 6), elf_u64(e, p + 8),
+        return (Elf64_Sym){elf_u32(e, p),     p[4], p[5], elf_u16(e, p + 6), elf_u64(e, p + 8),
                            elf_u64(e, p + 16)};
     }
-    return (Elf64_Sym){elf_u32(e, p), p[12], p[13], elf_u16(e, p + 14), elf_u32(e, p + 4),
+    return (Elf64_Sym){elf_u32(e, p),    p[12], p[13], elf_u16(e, p + 14), elf_u32(e, p + 4),
                        elf_u32(e, p + 8)};
 }
 
@@ -743,9 +746,9 @@ static uint32_t symbols_by_section(const struct elf_image *e)
     return 0;
 }
 
-/* p[0] * 33^7 + ... + p[7] of eight bytes, the first the lowest of x. Mangled names are long, and with
- * a character at a time each step would wait for the one before: neighbours are joined in lanes of 16,
- * then 32 bits. */
+/* p[0] * 33^7 + ... + p[7] of eight bytes, the first the lowest of x. Mangled names are long, and
+ * with a character at a time each step would wait for the one before: neighbours are joined in
+ * lanes of 16, then 32 bits. */
 static inline uint32_t hash_eight(uint64_t x)
 {
     const uint64_t bytes = 0x00ff00ff00ff00ff, pairs = 0x0000ffff0000ffff;
@@ -757,15 +760,17 @@ static inline uint32_t hash_eight(uint64_t x)
 /* The hash of a name that ends before `end`. */
 static inline uint32_t hash_name(const char *name, const char *end)
 {
-    static const uint32_t powers[] = {1, 33, 1089, 35937, 1185921, 39135393, 1291467969,
-                                      3963737313, 1954312449}; // of 33, modulo 2^32
+    static const uint32_t powers[] = {
+        1,        33,         1089,       35937,     1185921,
+        39135393, 1291467969, 3963737313, 1954312449}; // of 33, modulo 2^32
     const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
     uint32_t hash = 5381;
     for (; end - name >= 8; name += 8) {
         uint64_t x;
         memcpy(&x, name, sizeof x);
         x = le64toh(x);
-        uint64_t zeros = (x - ones) & ~x & tops; // the lowest bit that is set is that of a zero byte
+        uint64_t zeros =
+            (x - ones) & ~x & tops; // the lowest bit that is set is that of a zero byte
         if (zeros) {
             unsigned left = (unsigned)__builtin_ctzll(zeros) / 8;
             return left ? hash * powers[left] + hash_eight(x << (64 - 8 * left)) : hash;
@@ -896,8 +901,9 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
            find_from(e, key, next_in_chain(e, gnu_first(e, gnu_bucket(e, hash)), hash), visit, arg);
 }
 
-/* The text of elf_symbols_wanted(), which is compiled twice: for a file of this machine's kind whose
- * tables are near, the usual case, a symbol that is passed over takes a dozen instructions. */
+/* The text of elf_symbols_wanted(), which is compiled twice: for a file of this machine's kind
+ * whose tables are near, the usual case, a symbol that is passed over takes a dozen instructions.
+ */
 static inline __attribute__((always_inline)) size_t
 wanted_among(const struct elf_image *e, bool usual, uint32_t *at, uint32_t end, const bool *skip,
              uint32_t n_skip, struct elf_lookup *ret, size_t max)
@@ -995,8 +1001,8 @@ void elf_lookup_go(struct elf_lookup *lookups, size_t n)
     }
 }
 
-bool elf_lookup_finish(const struct elf_lookup *l,
-                       bool (*visit)(const struct elf_symbol *, void *), void *arg)
+bool elf_lookup_finish(const struct elf_lookup *l, bool (*visit)(const struct elf_symbol *, void *),
+                       void *arg)
 {
     const struct elf_image *e = l->image;
     if (!l->first) {
@@ -1070,12 +1076,13 @@ bool elf_relocations(const struct elf_image *e, const uint32_t types[3],
 {
     bool ok = true;
     if (e->rel) {
-        struct relocation_table t = {e->rel, e->rel_size, e->rel_is_rela, false, e->rel_relative_n, 0};
+        struct relocation_table t = {e->rel, e->rel_size,       e->rel_is_rela,
+                                     false,  e->rel_relative_n, 0};
         ok &= relocations_of(e, &t, types, visit, arg);
     }
     if (e->jmprel) {
-        struct relocation_table t = {e->jmprel, e->jmprel_size, e->jmprel_is_rela, true, 0,
-                                     e->rel_size};
+        struct relocation_table t = {e->jmprel, e->jmprel_size, e->jmprel_is_rela, true,
+                                     0,         e->rel_size};
         ok &= relocations_of(e, &t, types, visit, arg);
     }
     return ok;
@@ -1136,9 +1143,10 @@ const char *elf_machine_name(struct arena *a, uint16_t machine)
         uint16_t machine;
         const char *name;
     } names[] = {
-        {EM_386, "i386"},      {EM_X86_64, "x86-64"}, {EM_ARM, "ARM"},     {EM_AARCH64, "aarch64"},
-        {EM_PPC64, "ppc64"},   {EM_S390, "s390x"},    {EM_RISCV, "RISC-V"}, {EM_MIPS, "MIPS"},
-        {EM_SPARCV9, "sparc64"}, {EM_PPC, "ppc"},     {258, "LoongArch"},
+        {EM_386, "i386"},        {EM_X86_64, "x86-64"}, {EM_ARM, "ARM"},
+        {EM_AARCH64, "aarch64"}, {EM_PPC64, "ppc64"},   {EM_S390, "s390x"},
+        {EM_RISCV, "RISC-V"},    {EM_MIPS, "MIPS"},     {EM_SPARCV9, "sparc64"},
+        {EM_PPC, "ppc"},         {258, "LoongArch"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].machine == machine) {

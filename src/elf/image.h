@@ -52,8 +52,8 @@ struct elf_source {
     /* Copies n bytes; false if not all could be read. Asked while the image is parsed. */
     bool (*read)(struct elf_source *s, uint64_t offset, void *to, size_t n);
     /* The first n bytes of the file, which stay there as long as the image is used; NULL if they
-     * cannot be had. The whole file is asked for at most once, and any time later; less than that at
-     * most once, and while the image is parsed. */
+     * cannot be had. The whole file is asked for at most once, and any time later; less than that
+     * at most once, and while the image is parsed. */
     const unsigned char *(*map)(struct elf_source *s, size_t n);
     unsigned char *head; // where the first bytes go: `room` bytes
     size_t room;
@@ -64,7 +64,7 @@ struct elf_source {
 struct elf_image {
     const unsigned char *data; // the first `near` bytes of the file
     size_t near;
-    size_t size; // of the file
+    size_t size;               // of the file
     struct elf_source *source; // of all that is not near; NULL: nothing is missing
 
     enum elf_state state;
@@ -78,12 +78,12 @@ struct elf_image {
     size_t n_segments;
     bool segments_cut; // the program header table reaches behind the end of the file
 
-    const char *interp; // PT_INTERP, or NULL
-    bool has_dynamic;   // a PT_DYNAMIC segment exists
-    bool dynamic_bad;   // ... but lies outside the file, or its strings do
-    bool cut;           // a PT_LOAD segment reaches behind the end of the file
-    bool stack_known;   // a PT_GNU_STACK segment exists
-    bool stack_exec;    // executable stack wanted (PF_X, or no PT_GNU_STACK at all)
+    const char *interp;      // PT_INTERP, or NULL
+    bool has_dynamic;        // a PT_DYNAMIC segment exists
+    bool dynamic_bad;        // ... but lies outside the file, or its strings do
+    bool cut;                // a PT_LOAD segment reaches behind the end of the file
+    bool stack_known;        // a PT_GNU_STACK segment exists
+    bool stack_exec;         // executable stack wanted (PF_X, or no PT_GNU_STACK at all)
     uint32_t x86_isa_needed; // GNU_PROPERTY_X86_ISA_1_NEEDED bits, 0 if none
 
     const struct elf_need *needs;
@@ -235,7 +235,7 @@ struct elf_symbol {
     uint64_t value, size;
     uint16_t shndx;
     uint8_t type, bind, visibility; // STV_DEFAULT ...
-    uint16_t versym; // raw, with the hidden bit; 0xffff without a version table
+    uint16_t versym;                // raw, with the hidden bit; 0xffff without a version table
 };
 
 /* Reads symbol `index`; false if it, or its name, lies outside the tables. */
@@ -266,8 +266,8 @@ bool elf_symbol_find(const struct elf_image *e, const struct elf_lookup_key *key
 
 /*
  * elf_symbol_find() for many names at a time: a lookup touches places that are in no cache (filter,
- * bucket, chain, symbol, its name), each known only from the one before. Taking each step for all of
- * the lookups lets their waits for memory overlap.
+ * bucket, chain, symbol, its name), each known only from the one before. Taking each step for all
+ * of the lookups lets their waits for memory overlap.
  *
  *   elf_symbols_wanted()  ->  elf_lookup_begin() for each  ->  elf_lookup_go() for all
  *                         ->  elf_lookup_finish() for each
@@ -283,13 +283,14 @@ struct elf_lookup {
     const char *name;              // ... and its name; NULL: it has none
 };
 
-/* Fills in key, index and versym of the symbols that somebody has to define: undefined, neither weak
- * nor local, and with a name. Begins with symbol *at, ends before `end` or after `max` of them, and
- * moves *at there. Passed over are those with a version index (without its hidden bit) below n_skip
- * that `skip` says to. */
+/* Fills in key, index and versym of the symbols that somebody has to define: undefined, neither
+ * weak nor local, and with a name. Begins with symbol *at, ends before `end` or after `max` of
+ * them, and moves *at there. Passed over are those with a version index (without its hidden bit)
+ * below n_skip that `skip` says to. */
 size_t elf_symbols_wanted(const struct elf_image *e, uint32_t *at, uint32_t end, const bool *skip,
                           uint32_t n_skip, struct elf_lookup *ret, size_t max);
-/* Asks this object; false, and nothing set, if its filter tells that it does not define the name. */
+/* Asks this object; false, and nothing set, if its filter tells that it does not define the name.
+ */
 bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e);
 void elf_lookup_go(struct elf_lookup *lookups, size_t n);
 bool elf_lookup_finish(const struct elf_lookup *l,

@@ -307,22 +307,12 @@ static void read_version(struct reading *r)
 {
     switch (r->recipe->way) {
     case WAY_CONSTANT:
-    case WAY_CALLED:
-        read_constant(r);
-        break;
+    case WAY_CALLED: read_constant(r); break;
     case WAY_TEXT:
-    case WAY_TEXT_COMMA:
-        read_text(r);
-        break;
-    case WAY_VERDEF:
-        read_verdef(r);
-        break;
-    case WAY_SONAME:
-        read_name(r, r->e->soname, "soname");
-        break;
-    case WAY_DEBUGLINK:
-        read_debuglink(r);
-        break;
+    case WAY_TEXT_COMMA: read_text(r); break;
+    case WAY_VERDEF: read_verdef(r); break;
+    case WAY_SONAME: read_name(r, r->e->soname, "soname"); break;
+    case WAY_DEBUGLINK: read_debuglink(r); break;
     case WAY_FILE_NAME:
         read_name(r, r->file_name ? path_base(r->file_name) : NULL, "file name");
         break;

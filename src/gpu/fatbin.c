@@ -159,8 +159,7 @@ static bool looks_whole(const struct gpu_builder *b, uint64_t at, uint64_t to, u
     return gpu_u16(b->file.data + at + 4) == 1 && header == FATBIN_HEADER &&
            size <= to - at - header && entry_at(&b->file, at + header, &e) &&
            e.header_size >= FATBIN_ENTRY && e.header_size <= FATBIN_ENTRY_MAX &&
-           e.arch < FATBIN_ARCH_MAX &&
-           e.payload_size <= size;
+           e.arch < FATBIN_ARCH_MAX && e.payload_size <= size;
 }
 
 /* The container at `at`; returns where it ends, or `at` if there is none. */

@@ -33,7 +33,7 @@
 enum {
     FATBIN_HEADER = 16, // of a container
     FATBIN_ALIGN = 8,
-    FATBIN_ENTRY = 64,       // an entry's header, at least
+    FATBIN_ENTRY = 64,          // an entry's header, at least
     FATBIN_ENTRY_MAX = 1 << 20, // above it is none
     FATBIN_ENTRY_VERSION = 0x0101,
     FATBIN_ARCH_MAX = 10000, // above it is none

@@ -105,16 +105,11 @@ static struct verdict ptx_serves(const struct gpu_cuda_arch *c, const struct dev
 static int rank(enum gpu_serves s)
 {
     switch (s) {
-    case GPU_SERVES_NATIVE:
-        return 4;
-    case GPU_SERVES_JIT:
-        return 3;
-    case GPU_SERVES_UNKNOWN:
-        return 2;
-    case GPU_SERVES_NONE:
-        return 1;
-    case GPU_SERVES_ABSENT:
-        break;
+    case GPU_SERVES_NATIVE: return 4;
+    case GPU_SERVES_JIT: return 3;
+    case GPU_SERVES_UNKNOWN: return 2;
+    case GPU_SERVES_NONE: return 1;
+    case GPU_SERVES_ABSENT: break;
     }
     return 0;
 }

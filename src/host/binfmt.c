@@ -164,9 +164,9 @@ enum host_exec host_executes(const struct host *h, struct str head, uint16_t *re
         }
     }
     uint16_t host = h->machine ? h->machine : ldso_cpu_own_machine();
-    return *ret_machine == EM_NONE                      ? HOST_EXEC_UNKNOWN
-           : little && is_native(host, *ret_machine)    ? HOST_EXEC_NATIVE
-           : !h->machine                                ? HOST_EXEC_UNKNOWN
-           : h->binfmts.seen.state == HOST_UNKNOWN      ? HOST_EXEC_UNKNOWN
-                                                        : HOST_EXEC_NOT;
+    return *ret_machine == EM_NONE                   ? HOST_EXEC_UNKNOWN
+           : little && is_native(host, *ret_machine) ? HOST_EXEC_NATIVE
+           : !h->machine                             ? HOST_EXEC_UNKNOWN
+           : h->binfmts.seen.state == HOST_UNKNOWN   ? HOST_EXEC_UNKNOWN
+                                                     : HOST_EXEC_NOT;
 }

@@ -1,6 +1,7 @@
 /*
- * Forward compatibility: a libcuda newer than the driver, from the packages cuda-compat-MAJOR-MINOR,
- * for data-centre GPUs only (NVIDIA, "CUDA Compatibility", "Forward Compatibility").
+ * Forward compatibility: a libcuda newer than the driver, from the packages
+ * cuda-compat-MAJOR-MINOR, for data-centre GPUs only (NVIDIA, "CUDA Compatibility", "Forward
+ * Compatibility").
  *
  * The file says of itself what it is for, in a section of notes (NVIDIA Container Toolkit,
  * cmd/nvidia-cdi-hook/cudacompat/cuda-elf-header.go):
@@ -152,8 +153,10 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
     const char *consumer = host_consumer_gpu(h);
     const char *driver = h->nvidia.module.value;
     if (consumer) {
-        *ret_why = arena_printf(a, "forward compatibility is for data-centre GPUs, and there is a "
-                                   "%s (error 804)", consumer);
+        *ret_why = arena_printf(a,
+                                "forward compatibility is for data-centre GPUs, and there is a "
+                                "%s (error 804)",
+                                consumer);
         return HOST_NO;
     }
     if (!version || !driver) {
@@ -162,8 +165,8 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
         return HOST_UNKNOWN;
     }
     if (host_version_cmp(version, driver) <= 0) {
-        *ret_why = arena_printf(a, "it is %s, not newer than the driver %s (error 803)", version,
-                                driver);
+        *ret_why =
+            arena_printf(a, "it is %s, not newer than the driver %s (error 803)", version, driver);
         return HOST_NO;
     }
     uint64_t branch = 0;

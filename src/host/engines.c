@@ -494,7 +494,8 @@ static struct host_fact specification(struct host_look *l)
             const char *path = path_join(l->arena, folders[i], files.names[k]);
             bool is_read = ends_with(path, ".yaml") || ends_with(path, ".json"); // by engines
             struct str text;
-            if (is_read && host_read(l, path, &text) == 0 && str_find(text, "nvidia.com/gpu") < text.n) {
+            if (is_read && host_read(l, path, &text) == 0 &&
+                str_find(text, "nvidia.com/gpu") < text.n) {
                 return host_yes(path, path);
             }
         }

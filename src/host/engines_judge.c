@@ -118,9 +118,11 @@ static bool uses_toolkit(const struct host *h, const struct host_engine *e)
 static const char *setup_toolkit(struct judge *j, const char *engine)
 {
     const char *install = host_install_container_tools(j->h, j->arena, "nvidia-container-toolkit");
-    return install ? arena_printf(j->arena, "%s && sudo nvidia-ctk runtime configure --runtime=%s "
-                                            "&& sudo "
-                                            "systemctl restart %s", install, engine, engine)
+    return install ? arena_printf(j->arena,
+                                  "%s && sudo nvidia-ctk runtime configure --runtime=%s "
+                                  "&& sudo "
+                                  "systemctl restart %s",
+                                  install, engine, engine)
                    : NULL;
 }
 
@@ -241,7 +243,8 @@ static void ldconfig(struct judge *j)
     add(j, "toolkit-ldconfig", HOST_NO, t->settings.where,
         arena_printf(j->arena, "%s names %s as the host's ldconfig, which does not exist",
                      t->settings.where, t->ldconfig + 1),
-        arena_printf(j->arena, "name the one that exists: %s", nearly ? f->value : "/sbin/ldconfig"))
+        arena_printf(j->arena, "name the one that exists: %s",
+                     nearly ? f->value : "/sbin/ldconfig"))
         ->command = arena_printf(j->arena,
                                  "sudo nvidia-ctk config --set "
                                  "nvidia-container-cli.ldconfig=@%s --in-place",
@@ -266,9 +269,10 @@ static void driver_root(struct judge *j)
     }
     if (t->root && t->root_driver.state == HOST_NO) {
         add(j, "toolkit-root", HOST_NO, t->settings.where,
-            arena_printf(j->arena,
-                         "%s makes the toolkit search for the driver below %s, which does not exist",
-                         t->settings.where, t->root),
+            arena_printf(
+                j->arena,
+                "%s makes the toolkit search for the driver below %s, which does not exist",
+                t->settings.where, t->root),
             "remove the line if the driver is the host's own")
             ->command = "sudo nvidia-ctk config --set nvidia-container-cli.root=/ --in-place";
     } else if ((!t->root || strcmp(t->root, "/") == 0) && has_library(j->h, "libcuda.so.1") &&

@@ -14,9 +14,10 @@ int host_collect(struct root *r, struct arena *a, struct host *ret, struct gm_er
     bool proc = root_read(r, a, "/proc/sys/kernel/osrelease", HOST_TEXT_MAX, &text) == 0 ||
                 root_read(r, a, "/proc/cpuinfo", HOST_TEXT_MAX, &text) == 0;
     if (!sys && !proc) {
-        return gm_err_set(err, GM_ERR_LOOK,
-                          "neither /sys nor /proc can be seen: the devices cannot be told (the files "
-                          "of an image have none)");
+        return gm_err_set(
+            err, GM_ERR_LOOK,
+            "neither /sys nor /proc can be seen: the devices cannot be told (the files "
+            "of an image have none)");
     }
     struct host_look look = {.root = r, .arena = a, .host = ret};
     host_collect_base(&look);
@@ -58,17 +59,10 @@ void host_judge(struct host *h, struct arena *a)
     for (size_t i = 0; i < h->gpus.n; i++) {
         struct host_gpu *g = &h->gpus.items[i];
         switch (g->vendor) {
-        case HOST_NVIDIA:
-            host_judge_nvidia(h, a, g);
-            break;
-        case HOST_AMD:
-            host_judge_amd(h, a, g);
-            break;
-        case HOST_INTEL:
-            host_judge_intel(h, a, g);
-            break;
-        case HOST_OTHER:
-            break;
+        case HOST_NVIDIA: host_judge_nvidia(h, a, g); break;
+        case HOST_AMD: host_judge_amd(h, a, g); break;
+        case HOST_INTEL: host_judge_intel(h, a, g); break;
+        case HOST_OTHER: break;
         }
         sort_problems(g);
         g->usable = g->problems.n ? g->problems.items[0].state : HOST_YES;

@@ -67,8 +67,8 @@ struct host_library {
 /* What a forward-compatibility libcuda says of itself, in a note of its file. */
 struct host_compat {
     bool has_note;
-    const char *cuda;        // "12.9", or NULL
-    VEC(uint64_t) branches;  // major numbers of the drivers it is for; empty: not stated
+    const char *cuda;       // "12.9", or NULL
+    VEC(uint64_t) branches; // major numbers of the drivers it is for; empty: not stated
 };
 
 enum host_vendor { HOST_NVIDIA, HOST_AMD, HOST_INTEL, HOST_OTHER };
@@ -107,7 +107,7 @@ struct host_gpu {
     host_texts mig;                      // "gi1/ci0"; NVIDIA
     VEC(struct host_node) nodes;
     VEC(struct host_node) drawing; // NVIDIA: cardN and renderDN below /dev/dri, by sysfs
-    enum host_state usable; // by host_judge()
+    enum host_state usable;        // by host_judge()
     VEC(struct host_problem) problems;
 };
 
@@ -170,8 +170,8 @@ struct host_tegra_file {
 
 struct host_tegra {
     struct host_fact is_tegra;
-    struct host_fact release; // value: "R36, REVISION: 3.0"
-    struct host_fact soc;     // value: "tegra234"
+    struct host_fact release;          // value: "R36, REVISION: 3.0"
+    struct host_fact soc;              // value: "tegra234"
     VEC(struct host_tegra_file) files; // without the device nodes
     VEC(struct host_node) nodes;       // of those lists; without them, found by name
 };
@@ -193,15 +193,15 @@ struct host_runtime {
 
 /* A container engine that is installed, and what its settings say of GPUs. */
 struct host_engine {
-    const char *name;          // "docker", "containerd", "crio"
-    const char *kind;          // "package", "snap", "desktop", "rootless", "k3s"
-    const char *program;       // the path that told it
-    const char *file;          // the settings that it reads, or NULL: not known
-    struct host_fact settings; // yes: read; no: there are none, its defaults count; else unknown
-    bool elsewhere;            // part of the settings stands where this was not read
-    const char *default_runtime;         // or NULL: not stated
-    VEC(struct host_runtime) runtimes;   // of NVIDIA's toolkit
-    const char *cgroup_driver;           // as stated, or NULL
+    const char *name;            // "docker", "containerd", "crio"
+    const char *kind;            // "package", "snap", "desktop", "rootless", "k3s"
+    const char *program;         // the path that told it
+    const char *file;            // the settings that it reads, or NULL: not known
+    struct host_fact settings;   // yes: read; no: there are none, its defaults count; else unknown
+    bool elsewhere;              // part of the settings stands where this was not read
+    const char *default_runtime; // or NULL: not stated
+    VEC(struct host_runtime) runtimes; // of NVIDIA's toolkit
+    const char *cgroup_driver;         // as stated, or NULL
 };
 
 /* NVIDIA's Container Toolkit. */
@@ -214,7 +214,7 @@ struct host_toolkit {
     const char *ldconfig;      // as written, or NULL
     const char *mode;          // or NULL
     struct host_fact no_cgroups;
-    struct host_fact root_driver; // the stated root has a libnvidia-ml.so.1
+    struct host_fact root_driver;      // the stated root has a libnvidia-ml.so.1
     struct host_fact ldconfig_present; // a host's ldconfig; value: a file of nearly that name
 };
 
@@ -236,17 +236,17 @@ struct host_injection {
 struct host_engines {
     VEC(struct host_engine) list;
     struct host_toolkit toolkit;
-    host_texts foreign_runtimes; // "nvidia" of Docker's usual file, where no engine reads it
+    host_texts foreign_runtimes;     // "nvidia" of Docker's usual file, where no engine reads it
     struct host_fact desktop_chosen; // Docker Desktop is the context of this user's docker
-    struct host_fact desktop_of_windows; // Docker Desktop serves WSL
-    const char *crun;                // version of its package, or NULL: not known
-    struct host_fact kubelet;        // Kubernetes runs its pods here
-    struct host_fact systemd;        // process 1 is systemd
-    struct host_fact char_links;     // /dev/char has links to NVIDIA's nodes
-    struct host_fact specification;  // a CDI file with NVIDIA's devices; value: its path
+    struct host_fact desktop_of_windows;   // Docker Desktop serves WSL
+    const char *crun;                      // version of its package, or NULL: not known
+    struct host_fact kubelet;              // Kubernetes runs its pods here
+    struct host_fact systemd;              // process 1 is systemd
+    struct host_fact char_links;           // /dev/char has links to NVIDIA's nodes
+    struct host_fact specification;        // a CDI file with NVIDIA's devices; value: its path
     VEC(struct host_injection) injections; // by src/container, for commands that judge an image
-    struct host_fact selinux;        // it enforces
-    struct host_fact selinux_devices; // and lets containers use devices
+    struct host_fact selinux;              // it enforces
+    struct host_fact selinux_devices;      // and lets containers use devices
 };
 
 struct host_cpu {
@@ -294,13 +294,13 @@ enum host_exec {
 };
 
 struct host {
-    uint16_t machine;             // e_machine of its programs; 0: not known
+    uint16_t machine; // e_machine of its programs; 0: not known
     struct host_binfmts binfmts;
-    struct host_fact pci;    // yes: the PCI bus was read
-    struct host_fact kernel; // value: release
+    struct host_fact pci;      // yes: the PCI bus was read
+    struct host_fact kernel;   // value: release
     enum host_manager manager; // of packages
-    struct host_fact os;     // value: ID of os-release, "debian"
-    struct host_fact os_name; // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
+    struct host_fact os;       // value: ID of os-release, "debian"
+    struct host_fact os_name;  // value: its PRETTY_NAME, "Debian GNU/Linux 12 (bookworm)"
     struct host_cpu cpu;
     struct host_user user;
     struct host_container container;
@@ -376,10 +376,11 @@ enum host_state host_compat_fits(const struct host *h, struct arena *a, const ch
  * distribution's own documentation; NULL: not known, or not to be done here (a container). */
 const char *host_install_nvidia(const struct host *h);
 
-/* The command that installs a package of NVIDIA's container tools on the host, with their repository
- * where the manager's command for it is one line (docs.nvidia.com, NVIDIA Container Toolkit, Installing);
- * NULL: there is no such package. */
-const char *host_install_container_tools(const struct host *h, struct arena *a, const char *package);
+/* The command that installs a package of NVIDIA's container tools on the host, with their
+ * repository where the manager's command for it is one line (docs.nvidia.com, NVIDIA Container
+ * Toolkit, Installing); NULL: there is no such package. */
+const char *host_install_container_tools(const struct host *h, struct arena *a,
+                                         const char *package);
 
 /* Negative, 0 or positive: versions of digits and dots ("550.90.07"), part by part as numbers. */
 int host_version_cmp(const char *a, const char *b);

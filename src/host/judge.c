@@ -101,8 +101,8 @@ static bool ask_rights(struct judge *j, const struct host_node *n)
     bool group_has = (n->mode & 060) == 060 && n->gid != 0;
     struct host_problem *p = add(
         j, "permission", HOST_NO,
-        arena_printf(j->arena, "this user does not have permission to use %s (mode %04o, group %s)", n->path,
-                     (unsigned)n->mode, group),
+        arena_printf(j->arena, "this user does not have permission to use %s (mode %04o, group %s)",
+                     n->path, (unsigned)n->mode, group),
         !group_has ? arena_printf(j->arena,
                                   "grant the users' group access: a udev rule for %s with GROUP "
                                   "and MODE=\"0660\"",
@@ -254,10 +254,10 @@ static void ask_major(struct judge *j, const struct host_node *n, const struct h
                 ? "restart the container"
                 : arena_printf(j->arena, "sudo rm %s, then run nvidia-modprobe -u -c=0", n->path));
         p->culprit = n->path;
-        p->command = in_container(j) ? NULL
-                                     : arena_printf(j->arena,
-                                                    "sudo rm %s && sudo nvidia-modprobe -u -c=0",
-                                                    n->path);
+        p->command =
+            in_container(j)
+                ? NULL
+                : arena_printf(j->arena, "sudo rm %s && sudo nvidia-modprobe -u -c=0", n->path);
     }
 }
 
@@ -387,8 +387,7 @@ static void nvidia_compat(struct judge *j)
         return;
     }
     add(j, "forward-compatibility", HOST_YES,
-        arena_printf(j->arena, "libcuda comes from a forward-compatibility package: %s",
-                     lib->real),
+        arena_printf(j->arena, "libcuda comes from a forward-compatibility package: %s", lib->real),
         NULL);
 }
 
@@ -412,8 +411,8 @@ static void wsl_state(struct judge *j)
         add(j, "no-windows-driver", HOST_NO, "the Windows driver store contains no NVIDIA driver",
             "install NVIDIA's driver in Windows");
     }
-    if (in_container(j) && w->dxg.state == HOST_YES && (!(w->libcuda.path || given) ||
-                                                        w->dxcore.state == HOST_NO)) {
+    if (in_container(j) && w->dxg.state == HOST_YES &&
+        (!(w->libcuda.path || given) || w->dxcore.state == HOST_NO)) {
         add(j, "not-mounted", HOST_NO,
             w->dxcore.state == HOST_NO
                 ? "this container has /dev/dxg but not libdxcore.so, through which WSL's libcuda "

@@ -369,10 +369,17 @@ static void read_cache(struct host_look *l)
 /* ------------------------------------------------------------------ who and where */
 
 const char *const host_variables[] = {
-    "CUDA_VISIBLE_DEVICES",     "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
-    "HIP_VISIBLE_DEVICES",      "ROCR_VISIBLE_DEVICES",   "GPU_DEVICE_ORDINAL",
-    "HSA_OVERRIDE_GFX_VERSION", "ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK",
-    "CUDA_DEVICE_ORDER",        NULL,
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "HSA_OVERRIDE_GFX_VERSION",
+    "ONEAPI_DEVICE_SELECTOR",
+    "ZE_AFFINITY_MASK",
+    "CUDA_DEVICE_ORDER",
+    NULL,
 };
 
 static void read_environment(struct host_look *l)
@@ -472,8 +479,8 @@ static void look_at_dev(struct host_look *l)
     if (!l->root->is_host && host_read(l, "/.gpumend-nodes", &l->nodes_list) < 0) {
         l->nodes_list = (struct str){0};
     }
-    l->dev_seen = l->nodes_list.s ||
-                  (root_stat(l->root, "/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+    l->dev_seen =
+        l->nodes_list.s || (root_stat(l->root, "/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }
 
 struct host_fact host_device(struct root *r, struct arena *a, const char *path, char *ret_type)

@@ -15,9 +15,9 @@
 
 struct host_pci_name {
     uint16_t vendor, device;
-    int16_t revision; // -1: any
+    int16_t revision;    // -1: any
     uint16_t memory_gib; // the least that the model is sold with (kb/gpus.json); 0: not known
-    const char *name; // "AD102 [GeForce RTX 4090]"
+    const char *name;    // "AD102 [GeForce RTX 4090]"
 };
 
 /* Embedded: sorted by vendor, device, revision. */

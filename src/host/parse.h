@@ -48,7 +48,6 @@ bool host_parse_major(struct str text, const char *name, uint32_t *ret);
 /* Number of members of a CPU list "0-3,8,10-11"; false for anything else, or above 65536. */
 bool host_parse_cpu_list(struct str text, uint64_t *ret_count);
 
-
 /* "gfx" and the digits of KFD's gfx_target_version: major * 10000 + minor * 100 + stepping, the
  * latter two as one hexadecimal digit each (kfd_device.c). NULL for 0 and what fits no name. */
 const char *host_parse_gfx(struct arena *a, uint64_t gfx_target_version);

@@ -92,8 +92,7 @@ static void describe_chip(struct host_gpu *g)
         g->architecture = host_yes(where, target->architecture);
         g->integrated = target->apu;
     }
-    g->compute_units = g->partitions =
-        host_unknown(NULL, "only AMD's compute driver reports it");
+    g->compute_units = g->partitions = host_unknown(NULL, "only AMD's compute driver reports it");
     g->memory = host_unknown(NULL, "no file states it; only the vendor's library reports it");
     g->minor = g->uuid = g->model = host_unknown(NULL, "no driver reports it");
     // Intel's integrated graphics are device 2 of the first bus.

@@ -179,7 +179,8 @@ static void add_tegra_nodes(struct host_look *l, struct host_gpu *g)
 }
 
 /* What NVIDIA's package names for containers: "KIND, PATH" a line (nvidia-container-toolkit,
- * internal/platform-support/tegra/csv). A path may be a pattern; only its last part is taken as one. */
+ * internal/platform-support/tegra/csv). A path may be a pattern; only its last part is taken as
+ * one. */
 static void read_tegra_list(struct host_look *l, const char *list)
 {
     enum { LINES_MAX = 4096 };
@@ -198,7 +199,8 @@ static void read_tegra_list(struct host_look *l, const char *list)
                 VEC_PUSH(l->arena, &t->files, file);
                 continue;
             }
-            host_texts found = host_nodes_in(l, path_dir(l->arena, file.path), path_base(file.path));
+            host_texts found =
+                host_nodes_in(l, path_dir(l->arena, file.path), path_base(file.path));
             for (size_t k = 0; k < found.n; k++) {
                 VEC_PUSH(l->arena, &t->nodes, host_node_at(l, found.items[k]));
             }
@@ -211,9 +213,9 @@ static void find_tegra_nodes(struct host_look *l)
 {
     static const struct {
         const char *folder, *pattern;
-    } nodes[] = {{"/dev", "nvmap"},          {"/dev", "nvhost-*"},  {"/dev", "host1x-fence"},
-                 {"/dev", "nvsciipc"},       {"/dev/nvgpu/igpu0", "*"},
-                 {"/dev/dri", "renderD*"},   {"/dev/dri", "card*"}};
+    } nodes[] = {{"/dev", "nvmap"},    {"/dev", "nvhost-*"},      {"/dev", "host1x-fence"},
+                 {"/dev", "nvsciipc"}, {"/dev/nvgpu/igpu0", "*"}, {"/dev/dri", "renderD*"},
+                 {"/dev/dri", "card*"}};
     struct host_tegra *t = &l->host->tegra;
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         host_texts found = host_nodes_in(l, nodes[i].folder, nodes[i].pattern);

@@ -27,9 +27,8 @@ struct choice {
 
 static struct host_problem *hidden(const struct choice *c, const char *text)
 {
-    struct host_problem *p =
-        host_add_problem(c->arena, c->g, "hidden", HOST_NO, text,
-                         arena_printf(c->arena, "unset %s", c->name));
+    struct host_problem *p = host_add_problem(c->arena, c->g, "hidden", HOST_NO, text,
+                                              arena_printf(c->arena, "unset %s", c->name));
     p->command = p->step;
     p->culprit = c->name;
     return p;
@@ -58,8 +57,7 @@ static bool identifier_is_of_none(const struct choice *c)
     for (size_t i = 0; i < c->h->gpus.n; i++) {
         const struct host_gpu *g = &c->h->gpus.items[i];
         if (g->vendor == c->g->vendor &&
-            (g->uuid.state != HOST_YES ||
-             strncmp(g->uuid.value, c->first.s, c->first.n) == 0)) {
+            (g->uuid.state != HOST_YES || strncmp(g->uuid.value, c->first.s, c->first.n) == 0)) {
             return false;
         }
     }
@@ -87,8 +85,10 @@ static void judge_instance(const struct choice *c)
         c->arena, c->g, "no-mig-instance", HOST_NO,
         arena_printf(c->arena, "%s=%s names a MIG instance, and no GPU here has one", c->name,
                      c->value),
-        arena_printf(c->arena, "unset %s, or make instances: sudo nvidia-smi mig -cgi PROFILE -C "
-                               "(nvidia-smi mig -lgip lists the profiles)", c->name));
+        arena_printf(c->arena,
+                     "unset %s, or make instances: sudo nvidia-smi mig -cgi PROFILE -C "
+                     "(nvidia-smi mig -lgip lists the profiles)",
+                     c->name));
     p->command = arena_printf(c->arena, "unset %s", c->name);
     p->culprit = c->name;
 }
@@ -98,9 +98,9 @@ static bool hides_all(const struct choice *c)
     static const char *const nothing[] = {"", "-1", "NoDevFiles"};
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
         if (strcmp(c->value, nothing[i]) == 0) {
-            (void)hidden(c, arena_printf(c->arena,
-                                         "%s=%s hides every GPU from programs started here",
-                                         c->name, *c->value ? c->value : "\"\""));
+            (void)hidden(c,
+                         arena_printf(c->arena, "%s=%s hides every GPU from programs started here",
+                                      c->name, *c->value ? c->value : "\"\""));
             return true;
         }
     }
@@ -118,20 +118,22 @@ static void judge_list(const struct choice *c)
         struct host_problem *p = hidden(
             c, arena_printf(c->arena,
                             "%s=%s begins with a GPU that does not exist (there %s %u, counted "
-                            "from 0): programs started here see none", c->name, c->value,
-                            count == 1 ? "is" : "are", (unsigned)count));
-        p->step = arena_printf(c->arena, "unset %s, or name a GPU that exists: %s=0", c->name,
-                               c->name);
+                            "from 0): programs started here see none",
+                            c->name, c->value, count == 1 ? "is" : "are", (unsigned)count));
+        p->step =
+            arena_printf(c->arena, "unset %s, or name a GPU that exists: %s=0", c->name, c->name);
     } else if (str_starts(c->first, "GPU-") && identifier_is_of_none(c)) {
-        (void)hidden(c, arena_printf(c->arena, "%s=%s begins with a GPU that does not exist: "
-                                               "programs started here see none", c->name, c->value));
+        (void)hidden(c, arena_printf(c->arena,
+                                     "%s=%s begins with a GPU that does not exist: "
+                                     "programs started here see none",
+                                     c->name, c->value));
     }
     if (c->g->problems.n == before) {
-        (void)host_add_problem(
-            c->arena, c->g, "filtered", HOST_YES,
-            arena_printf(c->arena, "%s=%s chooses the GPUs that programs started here see", c->name,
-                         c->value),
-            NULL);
+        (void)host_add_problem(c->arena, c->g, "filtered", HOST_YES,
+                               arena_printf(c->arena,
+                                            "%s=%s chooses the GPUs that programs started here see",
+                                            c->name, c->value),
+                               NULL);
     }
 }
 
@@ -167,9 +169,7 @@ void host_judge_visible(const struct host *h, struct arena *a, struct host_gpu *
 {
     const char *hip = host_variable(h, "HIP_VISIBLE_DEVICES");
     switch (g->vendor) {
-    case HOST_NVIDIA:
-        judge_variable(h, a, g, "CUDA_VISIBLE_DEVICES");
-        break;
+    case HOST_NVIDIA: judge_variable(h, a, g, "CUDA_VISIBLE_DEVICES"); break;
     case HOST_AMD:
         judge_variable(h, a, g, "ROCR_VISIBLE_DEVICES");
         judge_variable(h, a, g, "HIP_VISIBLE_DEVICES");
@@ -177,10 +177,7 @@ void host_judge_visible(const struct host *h, struct arena *a, struct host_gpu *
             judge_variable(h, a, g, "CUDA_VISIBLE_DEVICES");
         }
         break;
-    case HOST_INTEL:
-        judge_mask(h, a, g);
-        break;
-    case HOST_OTHER:
-        break;
+    case HOST_INTEL: judge_mask(h, a, g); break;
+    case HOST_OTHER: break;
     }
 }

@@ -7,14 +7,13 @@
 #include "gpu/fatbin.h"
 
 enum { RECORD_HEAD = 16, RECORD_MAX = 4096, BATCH = 32, LEVEL = 1 };
-static const unsigned char magic[4] = {
-    FATBIN_MAGIC & 255, FATBIN_MAGIC >> 8 & 255, FATBIN_MAGIC >> 16 & 255, FATBIN_MAGIC >> 24};
+static const unsigned char magic[4] = {FATBIN_MAGIC & 255, FATBIN_MAGIC >> 8 & 255,
+                                       FATBIN_MAGIC >> 16 & 255, FATBIN_MAGIC >> 24};
 
 static uint64_t aligned(uint64_t at)
 {
-    return at > UINT64_MAX - FATBIN_ALIGN
-               ? UINT64_MAX
-               : (at + FATBIN_ALIGN - 1) / FATBIN_ALIGN * FATBIN_ALIGN;
+    return at > UINT64_MAX - FATBIN_ALIGN ? UINT64_MAX
+                                          : (at + FATBIN_ALIGN - 1) / FATBIN_ALIGN * FATBIN_ALIGN;
 }
 
 /* ------------------------------------------------------------------ records */
@@ -34,7 +33,7 @@ static void pack(struct image_heads *h)
         *h->room -= n + sizeof(struct image_heads_block);
         VEC_PUSH(h->scratch, &h->blocks,
                  (struct image_heads_block){h->block_from, h->block_to, copy, (uint32_t)n,
-                                      (uint32_t)h->n_block});
+                                            (uint32_t)h->n_block});
     }
     h->n_block = 0;
 }
@@ -97,11 +96,11 @@ static bool looks_whole(const struct image_heads *h)
 {
     const unsigned char *p = h->buffer, *entry = p + FATBIN_HEADER;
     uint64_t size = gpu_u64(p + 8), room = h->size - h->at;
-    return memcmp(p, magic, sizeof magic) == 0 && p[4] == 1 && p[5] == 0 &&
-           p[6] == FATBIN_HEADER && p[7] == 0 && room > FATBIN_HEADER &&
-           size <= room - FATBIN_HEADER && gpu_u16(entry + 2) == FATBIN_ENTRY_VERSION &&
-           gpu_u32(entry + 4) >= FATBIN_ENTRY && gpu_u32(entry + 4) <= FATBIN_ENTRY_MAX &&
-           gpu_u64(entry + 8) <= size && gpu_u32(entry + 28) < FATBIN_ARCH_MAX;
+    return memcmp(p, magic, sizeof magic) == 0 && p[4] == 1 && p[5] == 0 && p[6] == FATBIN_HEADER &&
+           p[7] == 0 && room > FATBIN_HEADER && size <= room - FATBIN_HEADER &&
+           gpu_u16(entry + 2) == FATBIN_ENTRY_VERSION && gpu_u32(entry + 4) >= FATBIN_ENTRY &&
+           gpu_u32(entry + 4) <= FATBIN_ENTRY_MAX && gpu_u64(entry + 8) <= size &&
+           gpu_u32(entry + 28) < FATBIN_ARCH_MAX;
 }
 
 /* No container begins at `at`: the search goes on in what is held already, and behind it. What

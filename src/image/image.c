@@ -145,9 +145,10 @@ static int list_members(struct opening *o)
     (void)archive_read_support_filter_gzip(ar);
     (void)archive_read_support_filter_zstd(ar);
     (void)archive_read_support_filter_xz(ar);
-    int rc = archive_read_open_fd(ar, o->im->fd, 64 << 10) != ARCHIVE_OK
-                 ? gm_err_set(o->err, GM_ERR_FORMAT, "it is not an image: %s", archive_error_string(ar))
-                 : read_members(o, ar, (uint64_t)st.st_size);
+    int rc =
+        archive_read_open_fd(ar, o->im->fd, 64 << 10) != ARCHIVE_OK
+            ? gm_err_set(o->err, GM_ERR_FORMAT, "it is not an image: %s", archive_error_string(ar))
+            : read_members(o, ar, (uint64_t)st.st_size);
     (void)archive_read_free(ar); // what it says after reading does not matter
     return rc;
 }
@@ -622,9 +623,9 @@ int image_open(struct image *im, struct arena *a, const struct image_wish *wish,
     if (!im->layout) {
         im->layers.to_read = (uint64_t)st.st_size;
         im->outer = (struct image_outer){.fd = im->fd,
-                                   .size = (uint64_t)st.st_size,
-                                   .progress = wish->progress,
-                                   .progress_arg = wish->progress_arg};
+                                         .size = (uint64_t)st.st_size,
+                                         .progress = wish->progress,
+                                         .progress_arg = wish->progress_arg};
     }
     int rc = im->layout ? 0 : list_members(&o);
     rc = rc < 0 ? rc : read_image(&o);

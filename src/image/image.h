@@ -19,21 +19,21 @@ struct image_unverified {
 
 struct image {
     struct arena *arena;
-    int fd;             // of the archive or layout, or -1
-    bool layout;        // a folder
+    int fd;                   // of the archive or layout, or -1
+    bool layout;              // a folder
     struct image_outer outer; // of an archive that is compressed as a whole
-    VEC(int) blobs;     // open files of a layout
+    VEC(int) blobs;           // open files of a layout
     struct image_layers layers;
-    const char *path;         // of the archive or layout
-    size_t number, n_images;  // which of how many in it
-    size_t n_platforms;       // for how many there is a manifest, as far as it was asked
-    const char *reference;    // of an OCI archive or layout: how it is chosen, or NULL
-    const char *name;         // the tag that was chosen, else its first, or NULL
+    const char *path;        // of the archive or layout
+    size_t number, n_images; // which of how many in it
+    size_t n_platforms;      // for how many there is a manifest, as far as it was asked
+    const char *reference;   // of an OCI archive or layout: how it is chosen, or NULL
+    const char *name;        // the tag that was chosen, else its first, or NULL
     VEC(struct image_unverified) unverified; // none where digests are not checked
-    const char *engine;       // whose storage it lies in: "podman", "docker"; NULL: a file or folder
-    bool oci;                 // of an archive: the OCI's, else what docker save writes
+    const char *engine; // whose storage it lies in: "podman", "docker"; NULL: a file or folder
+    bool oci;           // of an archive: the OCI's, else what docker save writes
     const char *os, *architecture, *variant; // "linux", "amd64", NULL
-    image_texts env;          // "K=V", as the configuration sets it
+    image_texts env;                         // "K=V", as the configuration sets it
     image_texts entrypoint, command;
     const char *user;   // or NULL
     const char *folder; // in which it starts, or NULL: /
@@ -49,8 +49,8 @@ struct image {
 int image_open_stored(struct image *im, struct arena *a, struct root *r, const char *home,
                       const char *name, bool no_verify, struct gm_err *err) GM_CHECK;
 
-/* Whether a path is no root file system but an image: an archive, a folder with an oci-layout, or an
- * unpacked archive of docker save.
+/* Whether a path is no root file system but an image: an archive, a folder with an oci-layout, or
+ * an unpacked archive of docker save.
  */
 bool image_is(const char *path);
 

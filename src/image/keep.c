@@ -655,7 +655,8 @@ static struct image_kept *finished(struct stream *s)
     struct image_keep_piece *pieces = arena_array(s->k->arena, s->pieces.n, sizeof *pieces);
     memcpy(pieces, s->pieces.items, s->pieces.n * sizeof *pieces);
     qsort(pieces, s->pieces.n, sizeof *pieces, by_number);
-    *f = (struct image_kept){.by = s->k, .size = s->size, .pieces = pieces, .n_pieces = s->pieces.n};
+    *f =
+        (struct image_kept){.by = s->k, .size = s->size, .pieces = pieces, .n_pieces = s->pieces.n};
     if (s->is_elf) {
         finish_heads(s, f);
     }
@@ -677,10 +678,10 @@ int image_keep_file(struct image_keep *k, const char *path, uint64_t size,
     *s = (struct stream){.k = k, .size = size};
     arena_init(&s->scratch, 0, NULL, NULL);
     s->heads = (struct image_heads){.size = size,
-                              .packer = k->packer,
-                              .arena = k->arena,
-                              .scratch = &s->scratch,
-                              .room = &k->image_heads_room};
+                                    .packer = k->packer,
+                                    .arena = k->arena,
+                                    .scratch = &s->scratch,
+                                    .room = &k->image_heads_room};
     int rc = read_all(s, path, from, err);
     if (rc > 0) {
         store_head(s);

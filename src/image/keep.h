@@ -3,13 +3,14 @@
  * so that no further pass has to unpack the layer again: what packages say of themselves, settings
  * of the loader and of Python, and of ELF files the headers and the tables of the dynamic linker.
  *
- * A file is cut into pieces of IMAGE_KEEP_PIECE bytes; those that are wanted are compressed again and
- * lie in the arena. Which ones is decided while the file streams by: by its name, its first bytes,
- * its program headers, and its dynamic section once that has come. The tables before the dynamic
- * section are still in the buffer with the file's beginning by then.
+ * A file is cut into pieces of IMAGE_KEEP_PIECE bytes; those that are wanted are compressed again
+ * and lie in the arena. Which ones is decided while the file streams by: by its name, its first
+ * bytes, its program headers, and its dynamic section once that has come. The tables before the
+ * dynamic section are still in the buffer with the file's beginning by then.
  *
  * A file that streams by is told nothing of what it is: bytes that mean harm choose other pieces,
- * of which there are at most IMAGE_KEEP_TABLES_MAX and IMAGE_KEEP_MORE_MAX bytes, compressed, in all layers.
+ * of which there are at most IMAGE_KEEP_TABLES_MAX and IMAGE_KEEP_MORE_MAX bytes, compressed, in
+ * all layers.
  */
 #ifndef GPUMEND_IMAGE_KEEP_H
 #define GPUMEND_IMAGE_KEEP_H
@@ -46,9 +47,9 @@ struct image_kept {
 
 struct image_keep {
     struct arena *arena;
-    uint64_t tables, more; // bytes held
-    uint64_t image_heads_room;   // bytes that headers of GPU code may still take
-    unsigned char *head;   // the beginning of the file that streams by
+    uint64_t tables, more;     // bytes held
+    uint64_t image_heads_room; // bytes that headers of GPU code may still take
+    unsigned char *head;       // the beginning of the file that streams by
     void *packer, *unpacker;
     unsigned char *piece; // the last that was unpacked ...
     const void *last;     // ... its struct image_keep_piece or image_heads_block

@@ -93,7 +93,8 @@ static struct image_layer_node *put(struct image_layers *l, struct image_layer_n
         grow(l);
     }
     n = arena_alloc(l->arena, sizeof *n);
-    *n = (struct image_layer_node){.name = arena_strdup(l->arena, name), .type = SNAP_DIR, .mode = 0755};
+    *n = (struct image_layer_node){
+        .name = arena_strdup(l->arena, name), .type = SNAP_DIR, .mode = 0755};
     hang(l, up, n);
     l->n++;
     return n;
@@ -154,8 +155,8 @@ struct walk {
     struct arena scratch; // of one entry
     struct image_layer_node *top;
     uint16_t layer;
-    int links;     // that were followed
-    bool dangling; // one led nowhere
+    int links;                  // that were followed
+    bool dangling;              // one led nowhere
     VEC(const char *) replaced; // folders with an entry, below one that a later entry replaced
 };
 
@@ -262,18 +263,12 @@ struct image_layer_node *image_layers_find(const struct image_layers *l, const c
 static enum snap_type type_of(const struct archive_entry *e)
 {
     switch (archive_entry_filetype((struct archive_entry *)(uintptr_t)e)) {
-    case AE_IFDIR:
-        return SNAP_DIR;
-    case AE_IFREG:
-        return SNAP_FILE;
-    case AE_IFLNK:
-        return SNAP_LINK;
-    case AE_IFCHR:
-        return SNAP_CHAR;
-    case AE_IFBLK:
-        return SNAP_BLOCK;
-    default:
-        return SNAP_OTHER;
+    case AE_IFDIR: return SNAP_DIR;
+    case AE_IFREG: return SNAP_FILE;
+    case AE_IFLNK: return SNAP_LINK;
+    case AE_IFCHR: return SNAP_CHAR;
+    case AE_IFBLK: return SNAP_BLOCK;
+    default: return SNAP_OTHER;
     }
 }
 
@@ -340,8 +335,8 @@ static void take_content(struct walk *w, struct image_layer_node *n, struct arch
 static void note_folders(struct walk *w, const struct image_layer_node *folder, const char *path)
 {
     for (const struct image_layer_node *n = folder->down; n; n = n->next) {
-        const char *own = n->type == SNAP_DIR && !n->gone ? path_join(w->l->arena, path, n->name)
-                                                          : NULL;
+        const char *own =
+            n->type == SNAP_DIR && !n->gone ? path_join(w->l->arena, path, n->name) : NULL;
         if (own && n->named) {
             VEC_PUSH(w->l->arena, &w->replaced, own);
         }
@@ -373,7 +368,7 @@ struct entry {
     const char *shown;
     struct clean_name name;
     struct image_layer_node *up; // where it comes
-    bool plain;            // its name is the place itself: no link led there, nothing climbs
+    bool plain;                  // its name is the place itself: no link led there, nothing climbs
 };
 
 /* Removes what an earlier entry has put there, unless both are folders. */
@@ -408,8 +403,9 @@ static void take_hard_link(struct walk *w, const struct entry *entry, const char
     *n = copy;
 }
 
-/* Engines keep a list of the names of a layer and refuse a second entry of a name (vbatts/tar-split,
- * tar/storage: ErrDuplicatePath). A name that a link leads to is another name. */
+/* Engines keep a list of the names of a layer and refuse a second entry of a name
+ * (vbatts/tar-split, tar/storage: ErrDuplicatePath). A name that a link leads to is another name.
+ */
 static bool is_second(struct walk *w, const struct entry *n)
 {
     const struct image_layer_node *old = child(w->l, n->up, n->name.last);
@@ -433,8 +429,8 @@ static void place_entry(struct walk *w, const struct entry *entry)
     }
 }
 
-/* Whether a whiteout without a folder does nothing: below a file there is nothing to be removed, and
- * a file is marked as opaque in vain. */
+/* Whether a whiteout without a folder does nothing: below a file there is nothing to be removed,
+ * and a file is marked as opaque in vain. */
 static bool is_idle(struct walk *w, const struct entry *n)
 {
     if (strcmp(n->name.last, opaque_name) != 0) {
@@ -449,8 +445,8 @@ static bool is_idle(struct walk *w, const struct entry *n)
 static void take_entry(struct walk *w, struct archive_entry *e, struct image_layer_file *file)
 {
     const char *raw = archive_entry_pathname(e) ? archive_entry_pathname(e) : "";
-    struct entry n = {
-        e, file, str_printable(&w->scratch, raw), clean_name(&w->scratch, raw), NULL, false};
+    struct entry n = {e,    file, str_printable(&w->scratch, raw), clean_name(&w->scratch, raw),
+                      NULL, false};
     w->l->n_outside += n.name.climbs;
     w->l->n_unnamed += !archive_entry_pathname(e);
     if (n.name.too_long) {
@@ -1125,9 +1121,7 @@ static void fill_by_type(struct image_layers *l, struct snap_node *n,
                          const struct image_layer_node *from)
 {
     switch (n->type) {
-    case SNAP_DIR:
-        fill_folder(l, n, from);
-        break;
+    case SNAP_DIR: fill_folder(l, n, from); break;
     case SNAP_FILE:
         n->size = from->file->size;
         n->ino = (ino_t)(uintptr_t)from->file; // one for all hard links
@@ -1142,8 +1136,7 @@ static void fill_by_type(struct image_layers *l, struct snap_node *n,
         n->minor = from->minor;
         break;
     case SNAP_ERROR:
-    case SNAP_OTHER:
-        break;
+    case SNAP_OTHER: break;
     }
 }
 

@@ -33,13 +33,13 @@ struct image_layer_place {
     struct root *root; // NULL: a part of the file `fd`; else `folder` below it
     const char *folder;
     int fd;
-    struct image_outer *outer;   // the part is one of this archive's, and not of the file
-    uint64_t offset, size; // bytes
+    struct image_outer *outer;     // the part is one of this archive's, and not of the file
+    uint64_t offset, size;         // bytes
     const struct layer_feed *feed; // NULL, or where the bytes come from instead of `fd`
-    ino_t ino;             // of a file of its own, else 0
-    const char *base;      // its mapping, once something in it was read
-    const char *name;      // of the file that a wrong digest is reported of
-    struct image_digest digest;  // checked in the first pass
+    ino_t ino;                     // of a file of its own, else 0
+    const char *base;              // its mapping, once something in it was read
+    const char *name;              // of the file that a wrong digest is reported of
+    struct image_digest digest;    // checked in the first pass
 };
 
 struct image_layer_file;
@@ -51,7 +51,7 @@ struct image_layer_node {
     struct image_layer_node *chain;            // of the table of names
     const char *name;
     union {
-        const char *link;        // SNAP_LINK
+        const char *link;              // SNAP_LINK
         struct image_layer_file *file; // SNAP_FILE; shared by hard links
         struct {
             unsigned major, minor; // SNAP_CHAR, SNAP_BLOCK
@@ -72,8 +72,8 @@ struct image_layer_held {
     bool read;       // `data` holds all of it
     bool all_wanted; // not only pages
     struct str data;
-    struct image_kept *kept;   // from the first pass, or NULL
-    struct pages *pages; // what was asked of it, and the parts that are held
+    struct image_kept *kept; // from the first pass, or NULL
+    struct pages *pages;     // what was asked of it, and the parts that are held
 };
 
 /* The content of a regular file. */
@@ -105,14 +105,14 @@ struct image_layers {
     VEC(struct image_layer_file *) paged;  // of which parts are held
     VEC(struct image_layer_map) maps;      // of files of folders
     struct image_keep keep;                // of compressed layers
-    size_t n_outside;                // entries that name a place outside the file system ...
-    size_t n_refused;                // ... and those that engines cannot unpack
-    size_t n_unnamed;                // entries whose name cannot be read in this locale
-    const char *refused;             // what they say of the first, one sentence; or NULL
-    uint64_t packed;                 // bytes of the archives
-    uint64_t unpacked;               // bytes that came out of them so far ...
-    uint64_t pass_from;              // ... and before this pass
-    uint64_t done, to_read;          // bytes of the archives in this pass; to_read 0: not known
+    size_t n_outside;                      // entries that name a place outside the file system ...
+    size_t n_refused;                      // ... and those that engines cannot unpack
+    size_t n_unnamed;                      // entries whose name cannot be read in this locale
+    const char *refused;                   // what they say of the first, one sentence; or NULL
+    uint64_t packed;                       // bytes of the archives
+    uint64_t unpacked;                     // bytes that came out of them so far ...
+    uint64_t pass_from;                    // ... and before this pass
+    uint64_t done, to_read; // bytes of the archives in this pass; to_read 0: not known
     void (*progress)(void *arg, uint64_t done, uint64_t size);
     void *progress_arg;
     struct snap snap; // the file system as a root reads it
@@ -122,9 +122,9 @@ struct image_layers {
 void image_layers_init(struct image_layers *l, struct arena *a);
 void image_layers_release(struct image_layers *l);
 
-/* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one, or has
- * another digest;
- * GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image does. */
+/* Reads the next layer over those before. GM_ERR_FORMAT: it is no tar archive, or a damaged one, or
+ * has another digest; GM_ERR_LIMIT: it has too many entries, or unpacks to more than any image
+ * does. */
 int image_layers_add(struct image_layers *l, const struct image_layer_place *place,
                      struct gm_err *err) GM_CHECK;
 
@@ -137,8 +137,8 @@ void image_layers_added(struct image_layers *l);
 int image_layers_add_folder(struct image_layers *l, struct root *r, const char *folder,
                             struct gm_err *err) GM_CHECK;
 
-/* The same two without the layers before: *ret_top becomes the top of what the layer alone comes to,
- * whiteouts included. It must not move while the layers are in use. */
+/* The same two without the layers before: *ret_top becomes the top of what the layer alone comes
+ * to, whiteouts included. It must not move while the layers are in use. */
 int layers_read(struct image_layers *l, const struct image_layer_place *place,
                 struct image_layer_node *ret_top, struct gm_err *err) GM_CHECK;
 int layers_read_folder(struct image_layers *l, struct root *r, const char *folder,

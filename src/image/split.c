@@ -25,7 +25,7 @@ struct split_part {
 
 struct split {
     struct root *root;
-    struct arena *arena;  // of the layer
+    struct arena *arena; // of the layer
     const char *folder;
     struct arena scratch; // of one line
     struct image_digest digest;
@@ -33,23 +33,23 @@ struct split {
     gzFile from;
     char *line;
     unsigned char *block;
-    bool any;         // line
-    int fd;           // of the file whose content comes, or -1
-    uint64_t wanted;  // of its bytes
-    uint64_t at;      // so many bytes of the archive have come
+    bool any;                     // line
+    int fd;                       // of the file whose content comes, or -1
+    uint64_t wanted;              // of its bytes
+    uint64_t at;                  // so many bytes of the archive have come
     VEC(struct split_part) parts; // by offset
-    uint64_t *left;  // bytes that may still be read
-    const char *why; // the layer cannot be checked; NULL: so far it can
-    int rc;          // the same for what is an error
+    uint64_t *left;               // bytes that may still be read
+    const char *why;              // the layer cannot be checked; NULL: so far it can
+    int rc;                       // the same for what is an error
     struct gm_err *err;
 };
 
 static void set_changed(struct split *s, const char *name, const char *what)
 {
     s->rc = gm_err_set(s->err, GM_ERR_FORMAT,
-                      "a layer of the image is damaged or was changed: %.200s %s; --no-verify "
-                      "reads the image all the same",
-                      str_printable(&s->scratch, name), what);
+                       "a layer of the image is damaged or was changed: %.200s %s; --no-verify "
+                       "reads the image all the same",
+                       str_printable(&s->scratch, name), what);
 }
 
 /* Counts what is read; too much is not checked. */
@@ -213,22 +213,21 @@ static bool next_bytes(void *arg, const void **ret, size_t *ret_n)
 struct comparison {
     struct split *split;
     struct image_layers archive, own; // a layer each, by itself
-    struct arena scratch;       // of one node
+    struct arena scratch;             // of one node
 };
 
 static void set_doubt(struct comparison *c, const char *path, const char *what)
 {
-    c->split->why = arena_printf(c->split->arena, "%.200s %s",
-                                 str_printable(&c->scratch, path), what);
+    c->split->why =
+        arena_printf(c->split->arena, "%.200s %s", str_printable(&c->scratch, path), what);
 }
 
 static bool has_attribute(struct comparison *c, const char *path, const char *name)
 {
     const struct split *s = c->split;
     const char *top = s->root->is_host ? "" : s->root->path;
-    return lgetxattr(arena_printf(&c->scratch, "%s%s/%s", top,
-                                  s->folder, path),
-                     name, NULL, 0) >= 0;
+    return lgetxattr(arena_printf(&c->scratch, "%s%s/%s", top, s->folder, path), name, NULL, 0) >=
+           0;
 }
 
 /* Whether a part's name is the file at `path`, which may be another hard link to it. */

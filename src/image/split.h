@@ -6,10 +6,10 @@
  * configuration names (rootfs.diff_ids).
  *
  * A record is not trusted: whoever can write to the storage can write one that gives the archive's
- * bytes itself and leaves a changed file out. So the archive is read as one while it is put together,
- * and what it comes to is compared with the folder: the same names, each of its kind, links with
- * their target, and the content of every file out of the file of that name. Modes, owners and times
- * are not compared; engines without the right to set them change them.
+ * bytes itself and leaves a changed file out. So the archive is read as one while it is put
+ * together, and what it comes to is compared with the folder: the same names, each of its kind,
+ * links with their target, and the content of every file out of the file of that name. Modes,
+ * owners and times are not compared; engines without the right to set them change them.
  */
 #ifndef GPUMEND_IMAGE_SPLIT_H
 #define GPUMEND_IMAGE_SPLIT_H

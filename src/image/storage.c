@@ -278,8 +278,8 @@ static int try_docker(struct search *s, const char *storage)
 
 /* containerd's storage is recognised and not read: names are in a database of its own (containerd,
  * core/metadata: buckets.go; bbolt), and contents lie by digest, compressed (docs/content-flow.md).
- * Docker keeps its images there too, from 29 on by default (moby/moby, daemon/image_store_choice.go).
- * A clause; "": it has none. */
+ * Docker keeps its images there too, from 29 on by default (moby/moby,
+ * daemon/image_store_choice.go). A clause; "": it has none. */
 static const char *containerd_words(struct search *s)
 {
     static const struct {
@@ -292,8 +292,8 @@ static const char *containerd_words(struct search *s)
     };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct root_dir blobs = {0};
-        const char *path = arena_printf(
-            s->a, "%s/io.containerd.content.v1.content/blobs/sha256", places[i].folder);
+        const char *path = arena_printf(s->a, "%s/io.containerd.content.v1.content/blobs/sha256",
+                                        places[i].folder);
         int rc = root_list(s->root, s->a, path, LAYERS_MAX, NULL, NULL, &blobs);
         if (rc == -EACCES || rc == -EPERM || (rc == 0 && blobs.n) || rc == -EFBIG) {
             return arena_printf(s->a,

@@ -46,8 +46,8 @@ struct end_page {
     uint32_t walked;       // 1: objects are those of the frames, else of all words of the stack
     uint64_t pc, address;
     char destructor_of[END_NAME_MAX]; // whose destructor was running, or ""
-    /* Files whose code was running, the innermost first, up to what called exit() or dlclose(); where
-     * it was not walked, whose code the stack refers to, and old values may be among them. */
+    /* Files whose code was running, the innermost first, up to what called exit() or dlclose();
+     * where it was not walked, whose code the stack refers to, and old values may be among them. */
     char objects[END_OBJECTS_MAX][END_NAME_MAX];
 };
 

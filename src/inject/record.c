@@ -14,14 +14,16 @@ struct loss_page *record_losses(const char *path)
 {
     uint32_t magic = 0;
     long fd = path && *path == '/'
-                  ? system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0) : -1;
+                  ? system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0)
+                  : -1;
     if (fd < 0) {
         return NULL;
     }
     bool ours = system_call(SYS_pread64, fd, (long)&magic, sizeof magic, 0, 0, 0) == sizeof magic &&
                 magic == LOSS_MAGIC;
     long at = ours ? system_call(SYS_mmap, 0, sizeof(struct loss_page), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED, fd, 0) : -1;
+                                 MAP_SHARED, fd, 0)
+                   : -1;
     (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0);
     return at < 0 && at > -4096 ? NULL : (struct loss_page *)at; // NOLINT: the kernel's answer
 }

@@ -15,10 +15,10 @@
 struct loss_page *record_losses(const char *path);
 
 /*
- * Appends the line, which ends with its line feed, in one write; where the file ends in the middle of
- * a line, behind a line feed of its own. `fd` may be a negative errno: that of an open which failed.
- * Returns 0, or the errno for which the line was lost, which is counted in the page where there is
- * one.
+ * Appends the line, which ends with its line feed, in one write; where the file ends in the middle
+ * of a line, behind a line feed of its own. `fd` may be a negative errno: that of an open which
+ * failed. Returns 0, or the errno for which the line was lost, which is counted in the page where
+ * there is one.
  */
 int record_append(struct loss_page *losses, long fd, const char *line, size_t n);
 

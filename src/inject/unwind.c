@@ -104,7 +104,8 @@ static uint64_t take_pointer(struct bytes *b, uint8_t encoding, uintptr_t base)
     case 0x01: value = take_unsigned(b); break;
     case 0x02: value = take(b, 2); break;
     case 0x03: value = take(b, 4); break;
-    case 0x04: case 0x0c: value = take(b, 8); break;
+    case 0x04:
+    case 0x0c: value = take(b, 8); break;
     case 0x09: value = (uint64_t)take_signed(b); break;
     case 0x0a: value = (uint64_t)(int16_t)take(b, 2); break;
     case 0x0b: value = (uint64_t)(int32_t)take(b, 4); break;
@@ -179,7 +180,8 @@ static uintptr_t find_fde(const struct unwind_object *o, uintptr_t pc)
     }
     struct bytes b = {(const uint8_t *)at, (const uint8_t *)o->high}; // NOLINT: in the object
     uint64_t version = take(&b, 1);
-    uint8_t frame = (uint8_t)take(&b, 1), count = (uint8_t)take(&b, 1), table = (uint8_t)take(&b, 1);
+    uint8_t frame = (uint8_t)take(&b, 1), count = (uint8_t)take(&b, 1),
+            table = (uint8_t)take(&b, 1);
     (void)take_pointer(&b, frame, at);
     uint64_t n = take_pointer(&b, count, at);
     if (version != 1 || table != 0x3b || n > (uint64_t)(b.end - b.at) / 8 || !n) {
@@ -297,8 +299,9 @@ static const uint8_t *skip_block(struct bytes *b)
 }
 
 /* Runs instructions up to the row of `pc` (section 6.4.2). False: one that is not known. */
-static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc, struct unwind_row *r,
-                const struct unwind_row *initial, struct unwind_row *kept, unsigned *n_kept, uintptr_t base)
+static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
+                struct unwind_row *r, const struct unwind_row *initial, struct unwind_row *kept,
+                unsigned *n_kept, uintptr_t base)
 {
     while (b.at < b.end && at <= pc) {
         uint8_t op = *b.at++;
@@ -306,10 +309,13 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
         switch (op & 0xc0) {
         case 0x40: at += low * cie->code_align; continue;
         case 0x80:
-            set(r, low, (struct unwind_rule){.how = OFFSET,
-                                      .value = (int64_t)take_unsigned(&b) * cie->data_align});
+            set(r, low,
+                (struct unwind_rule){.how = OFFSET,
+                                     .value = (int64_t)take_unsigned(&b) * cie->data_align});
             continue;
-        case 0xc0: set(r, low, low < UNWIND_REGISTERS ? initial->registers[low] : (struct unwind_rule){0}); continue;
+        case 0xc0:
+            set(r, low, low < UNWIND_REGISTERS ? initial->registers[low] : (struct unwind_rule){0});
+            continue;
         default: break;
         }
         switch (op) {
@@ -320,17 +326,21 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
         case 0x04: at += take(&b, 4) * cie->code_align; break;
         case 0x05:
             number = take_unsigned(&b);
-            set(r, number, (struct unwind_rule){.how = OFFSET, .value = (int64_t)take_unsigned(&b) * cie->data_align});
+            set(r, number,
+                (struct unwind_rule){.how = OFFSET,
+                                     .value = (int64_t)take_unsigned(&b) * cie->data_align});
             break;
         case 0x06:
             number = take_unsigned(&b);
-            set(r, number, number < UNWIND_REGISTERS ? initial->registers[number] : (struct unwind_rule){0});
+            set(r, number,
+                number < UNWIND_REGISTERS ? initial->registers[number] : (struct unwind_rule){0});
             break;
         case 0x07: set(r, take_unsigned(&b), (struct unwind_rule){.how = UNDEFINED}); break;
         case 0x08: set(r, take_unsigned(&b), (struct unwind_rule){.how = SAME}); break;
         case 0x09:
             number = take_unsigned(&b);
-            set(r, number, (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
+            set(r, number,
+                (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
             break;
         case 0x0a:
             if (*n_kept >= UNWIND_ROWS) {
@@ -354,24 +364,29 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
         case 0x10:
         case 0x16:
             number = take_unsigned(&b);
-            set(r, number, (struct unwind_rule){.how = op == 0x10 ? EXPRESSION : VALUE_EXPRESSION,
-                                         .code = skip_block(&b)});
+            set(r, number,
+                (struct unwind_rule){.how = op == 0x10 ? EXPRESSION : VALUE_EXPRESSION,
+                                     .code = skip_block(&b)});
             break;
         case 0x11:
             number = take_unsigned(&b);
-            set(r, number, (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align});
+            set(r, number,
+                (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align});
             break;
         case 0x12:
             r->cfa_register = take_unsigned(&b);
-            r->cfa = (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align};
+            r->cfa =
+                (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align};
             break;
         case 0x13: r->cfa.value = take_signed(&b) * cie->data_align; break;
         case 0x14:
         case 0x15:
             number = take_unsigned(&b);
-            set(r, number, (struct unwind_rule){.how = VALUE_OFFSET,
-                                         .value = (op == 0x14 ? (int64_t)take_unsigned(&b) : take_signed(&b)) *
-                                                  cie->data_align});
+            set(r, number,
+                (struct unwind_rule){
+                    .how = VALUE_OFFSET,
+                    .value = (op == 0x14 ? (int64_t)take_unsigned(&b) : take_signed(&b)) *
+                             cie->data_align});
             break;
         case 0x2d: break; // return addresses are signed from here: the signature is taken off below
         case 0x2e: (void)take_unsigned(&b); break;
@@ -402,7 +417,9 @@ static bool apply(const struct unwind_row *row, const struct cie *cie, struct un
         switch (rule->how) {
         case OFFSET: next.r[i] = unwind_word(at, &ok); break;
         case VALUE_OFFSET: next.r[i] = at; break;
-        case REGISTER: next.r[i] = rule->value >= 0 && rule->value < UNWIND_REGISTERS ? g->r[rule->value] : 0; break;
+        case REGISTER:
+            next.r[i] = rule->value >= 0 && rule->value < UNWIND_REGISTERS ? g->r[rule->value] : 0;
+            break;
         case EXPRESSION:
             ok = evaluate(rule->code, g, true, cfa, &at);
             next.r[i] = unwind_word(at, &ok);

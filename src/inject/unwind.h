@@ -1,7 +1,7 @@
 /*
  * One frame of a backtrace after the other, by call frame information: DWARF 5, section 6.4, as the
- * Linux Standard Base has it in .eh_frame and .eh_frame_hdr ("Exception Frames"). A frame without it
- * is left by its frame pointer. It takes no lock, allocates nothing, uses no library, and reads
+ * Linux Standard Base has it in .eh_frame and .eh_frame_hdr ("Exception Frames"). A frame without
+ * it is left by its frame pointer. It takes no lock, allocates nothing, uses no library, and reads
  * foreign memory by unwind_read() alone.
  */
 #ifndef GPUMEND_INJECT_UNWIND_H
@@ -54,8 +54,9 @@ bool unwind_read(void *ret, uintptr_t from, size_t n);
 uintptr_t unwind_word(uintptr_t from, bool *ok);
 
 /* To the caller, by what the object says of the code at `pc`, an address in the instruction that
- * called or was interrupted. *ret_signal: the frame left was a signal's, so that the next pc is where
- * it was interrupted. A pc of 0 is the end of the stack. False: nothing is said; `o` may be NULL. */
+ * called or was interrupted. *ret_signal: the frame left was a signal's, so that the next pc is
+ * where it was interrupted. A pc of 0 is the end of the stack. False: nothing is said; `o` may be
+ * NULL. */
 bool unwind_described(const struct unwind_object *o, struct unwind_registers *g, uint64_t pc,
                       struct unwind_space *space, bool *ret_signal);
 

@@ -90,21 +90,14 @@ static int decode_value(struct arena *a, const struct field *f, const json_t *v,
                         struct gm_err *err)
 {
     switch (f->type) {
-    case FIELD_TEXT:
-        return decode_text(a, v, to + f->offset, err);
-    case FIELD_TEXTS:
-        return decode_texts(a, f, v, to, err);
-    case FIELD_BOOL:
-        return decode_bool(v, to + f->offset, err);
-    case FIELD_NUMBER:
-        return decode_number(v, to + f->offset, err);
+    case FIELD_TEXT: return decode_text(a, v, to + f->offset, err);
+    case FIELD_TEXTS: return decode_texts(a, f, v, to, err);
+    case FIELD_BOOL: return decode_bool(v, to + f->offset, err);
+    case FIELD_NUMBER: return decode_number(v, to + f->offset, err);
     case FIELD_WORD:
-    case FIELD_FLAG:
-        return decode_word(f, v, to + f->offset, err);
-    case FIELD_LIST:
-        return decode_list(a, f, v, to, err);
-    case FIELD_INSIDE:
-        return kb_decode(a, f->record, v, NULL, to, err);
+    case FIELD_FLAG: return decode_word(f, v, to + f->offset, err);
+    case FIELD_LIST: return decode_list(a, f, v, to, err);
+    case FIELD_INSIDE: return kb_decode(a, f->record, v, NULL, to, err);
     }
     return gm_err_set(err, GM_ERR_FORMAT, "unknown type of field");
 }
@@ -227,21 +220,14 @@ static json_t *encode_inside(const struct field *f, const char *from)
 static json_t *encode_value(const struct field *f, const char *from)
 {
     switch (f->type) {
-    case FIELD_TEXT:
-        return encode_text(f, from);
-    case FIELD_TEXTS:
-        return encode_texts(f, from);
+    case FIELD_TEXT: return encode_text(f, from);
+    case FIELD_TEXTS: return encode_texts(f, from);
     case FIELD_BOOL:
-    case FIELD_FLAG:
-        return encode_bool(f, from);
-    case FIELD_NUMBER:
-        return encode_number(f, from);
-    case FIELD_WORD:
-        return encode_word(f, from);
-    case FIELD_LIST:
-        return encode_list(f, from);
-    case FIELD_INSIDE:
-        return encode_inside(f, from);
+    case FIELD_FLAG: return encode_bool(f, from);
+    case FIELD_NUMBER: return encode_number(f, from);
+    case FIELD_WORD: return encode_word(f, from);
+    case FIELD_LIST: return encode_list(f, from);
+    case FIELD_INSIDE: return encode_inside(f, from);
     }
     return NULL;
 }

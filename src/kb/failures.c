@@ -22,8 +22,8 @@ static int old_files_refuse(const char *folder, const struct root_dir *dir, stru
     return 0;
 }
 
-static int folder_list(struct root *root, struct arena *a, const char *folder,
-                       struct root_dir *ret, struct gm_err *err)
+static int folder_list(struct root *root, struct arena *a, const char *folder, struct root_dir *ret,
+                       struct gm_err *err)
 {
     int rc = root_list(root, a, folder, 2 * (size_t)KB_FAILURES_MAX, NULL, NULL, ret);
     if (rc < 0) {
@@ -57,11 +57,13 @@ static int files_read(struct root *root, struct arena *a, const char *folder,
     ret->items = files;
     for (size_t i = 0; i < dir->n; i++) {
         const char *name = dir->names[i], *path = path_join(a, folder, name);
-        if (is_passed_over(name) || (!alone && !ends_with(name, ".yaml") && !ends_with(name, ".yml"))) {
+        if (is_passed_over(name) ||
+            (!alone && !ends_with(name, ".yaml") && !ends_with(name, ".yml"))) {
             continue;
         }
         if (!ends_with(name, ".yaml")) {
-            return gm_err_set(err, GM_ERR_FORMAT, "%s: a file of failures is called NAME.yaml", path);
+            return gm_err_set(err, GM_ERR_FORMAT, "%s: a file of failures is called NAME.yaml",
+                              path);
         }
         int rc = file_read(root, a, path, &files[ret->n], err);
         if (rc < 0) {
@@ -72,8 +74,8 @@ static int files_read(struct root *root, struct arena *a, const char *folder,
     return 0;
 }
 
-int kb_failures_read(struct root *root, struct arena *a, const char *folder,
-                     struct node_files *ret, struct gm_err *err)
+int kb_failures_read(struct root *root, struct arena *a, const char *folder, struct node_files *ret,
+                     struct gm_err *err)
 {
     const char *inner = path_join(a, folder, "failures");
     struct root_dir dir;

@@ -13,9 +13,10 @@
 enum { KB_FAILURES_MAX = 1000 }; // files
 
 /* Reads DIR/failures/NAME.yaml, in the order of their names; DIR/NAME.yaml where DIR has no folder
- * `failures`. There may be none. Another file in `failures`, one of a form that is not read any more,
- * and one that cannot be read are errors that name it: GM_ERR_LOOK, GM_ERR_FORMAT, GM_ERR_LIMIT. */
-int kb_failures_read(struct root *root, struct arena *a, const char *folder,
-                     struct node_files *ret, struct gm_err *err) GM_CHECK;
+ * `failures`. There may be none. Another file in `failures`, one of a form that is not read any
+ * more, and one that cannot be read are errors that name it: GM_ERR_LOOK, GM_ERR_FORMAT,
+ * GM_ERR_LIMIT. */
+int kb_failures_read(struct root *root, struct arena *a, const char *folder, struct node_files *ret,
+                     struct gm_err *err) GM_CHECK;
 
 #endif

@@ -105,8 +105,8 @@ struct kb_dlopen {
     enum kb_phase phase;
     const struct kb_request *requests; // in the order they are made
     size_t n_requests;
-    /* What the user sees when a required one is missing. May hold {name}, the name that is asked for,
-     * {loader}, what the loader says, and {maj} {min} {pat}. */
+    /* What the user sees when a required one is missing. May hold {name}, the name that is asked
+     * for, {loader}, what the loader says, and {maj} {min} {pat}. */
     const char *says;
     const char *in_program; // what the program itself can do before, as a sentence; or NULL
     struct kb_origin origin;
@@ -211,7 +211,8 @@ struct kb_provider {
     const char *package;
     const char *folder;   // below the site folder (pip), the prefix (conda), absolute; or NULL
     const char *versions; // NULL: any
-    const char *repository; // the vendor in whose repository it is ("cuda"); NULL: in the system's own
+    const char
+        *repository; // the vendor in whose repository it is ("cuda"); NULL: in the system's own
 };
 
 struct kb_provide {
@@ -231,11 +232,11 @@ struct kb_provide {
 /* Where the package manager of a system gets the packages of a vendor from. */
 struct kb_repository {
     const char *id;
-    const char *vendor;      // "cuda"
-    struct kb_strs systems;  // ID of os-release(5)
-    const char *version;     // VERSION_ID, or its first number
+    const char *vendor;     // "cuda"
+    struct kb_strs systems; // ID of os-release(5)
+    const char *version;    // VERSION_ID, or its first number
     enum kb_manager manager;
-    const char *address;     // a .repo file; apt: a package with key and list; {arch}: x86_64, sbsa
+    const char *address; // a .repo file; apt: a package with key and list; {arch}: x86_64, sbsa
     struct kb_origin origin;
 };
 
@@ -470,10 +471,10 @@ struct kb_glibc {
 /* A container engine. Rows of one engine stand in ascending order of `from`. */
 struct kb_engine {
     const char *id, *engine;
-    const char *from; // release
-    const char *cdi;  // the newest version of a CDI specification that it loads
+    const char *from;    // release
+    const char *cdi;     // the newest version of a CDI specification that it loads
     const char *library; // release of container-device-interface that it is built with
-    const char *to;   // of an engine's last row: the newest release that was read; else NULL
+    const char *to;      // of an engine's last row: the newest release that was read; else NULL
     struct kb_origin origin;
 };
 

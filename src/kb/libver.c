@@ -206,16 +206,11 @@ bool kb_library_version(const struct elf_image *e, const char *file_name, enum k
         ok = cudnn_from_symbol(e, &found) || cudnn_from_shim(e, &found) ||
              (file_name && version_of_name(file_name, &found));
         break;
-    case KB_VERSION_NVRTC:
-        ok = nvrtc_from_text(e, &found);
-        break;
-    case KB_VERSION_FILE_NAME:
-        ok = file_name && version_of_name(file_name, &found);
-        break;
+    case KB_VERSION_NVRTC: ok = nvrtc_from_text(e, &found); break;
+    case KB_VERSION_FILE_NAME: ok = file_name && version_of_name(file_name, &found); break;
     case KB_VERSION_NONE:
     case KB_VERSION_PACKAGE:
-    case KB_VERSION_VERDEF:
-        break;
+    case KB_VERSION_VERDEF: break;
     }
     if (ok) {
         *ret = found;

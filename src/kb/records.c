@@ -77,8 +77,8 @@ static const char *const when_words[] = {"always", "after-failure", "path-loaded
                                          "gpu",    "no-gpu",        NULL};
 static const char *const missing_words[] = {"fail", "stop", "skip", "warn", NULL};
 static const char *const role_words[] = {"library", "application", "part", NULL};
-static const char *const manager_words[] = {"pip", "apt", "dnf", "conda", "driver", "pacman",
-                                            "zypper", NULL};
+static const char *const manager_words[] = {"pip",    "apt",    "dnf",    "conda",
+                                            "driver", "pacman", "zypper", NULL};
 static const char *const rule_words[] = {"same-version", "same-origin", "not-older", NULL};
 
 /* ------------------------------------------------------------------ the records */
@@ -211,24 +211,28 @@ static const struct record compat_record = RECORD(struct kb_compat, compat_field
 
 /* ------------------------------------------------------------------ what goes with what */
 
-static const char *const driver_words[] = {"toolkit", "minor-version", "branch",
-                                           "last-branch", NULL};
+static const char *const driver_words[] = {"toolkit", "minor-version", "branch", "last-branch",
+                                           NULL};
 static const char *const gpu_words[] = {"card", "chip", "module", NULL};
 static const char *const vendor_words[] = {"nvidia", "amd", NULL};
 static const char *const status_words[] = {"stable", "experimental", NULL};
-static const char *const api_words[] = {"cuda-runtime", "cuda-driver", "cudnn", "cublas",
-                                        "nvrtc",        "nvml",        "hip",   "hsa",
-                                        "hiprtc",       "hipblas",     "miopen",      "nccl", NULL};
+static const char *const api_words[] = {"cuda-runtime", "cuda-driver", "cudnn", "cublas", "nvrtc",
+                                        "nvml",         "hip",         "hsa",   "hiprtc", "hipblas",
+                                        "miopen",       "nccl",        NULL};
 static const char *const rocm_words[] = {"release", "target", "override", NULL};
 static const char *const verdict_words[] = {"none", "same-isa", "unsafe", NULL};
 static const char *const model_words[] = {"model",        "measured", "alias",
                                           "compute-type", "default",  NULL};
 
 static const struct field driver_fields[] = {
-    TEXT(struct kb_driver, "id", id),           WORD(struct kb_driver, "kind", kind, driver_words),
-    TEXT_OPT(struct kb_driver, "cuda", cuda),   TEXT(struct kb_driver, "title", title),
-    TEXT(struct kb_driver, "linux", linux_min), TEXT_OPT(struct kb_driver, "windows", windows_min),
-    TEXT_OPT(struct kb_driver, "ends", ends),   TEXTS_OPT(struct kb_driver, "sm", sm),
+    TEXT(struct kb_driver, "id", id),
+    WORD(struct kb_driver, "kind", kind, driver_words),
+    TEXT_OPT(struct kb_driver, "cuda", cuda),
+    TEXT(struct kb_driver, "title", title),
+    TEXT(struct kb_driver, "linux", linux_min),
+    TEXT_OPT(struct kb_driver, "windows", windows_min),
+    TEXT_OPT(struct kb_driver, "ends", ends),
+    TEXTS_OPT(struct kb_driver, "sm", sm),
     ORIGIN(struct kb_driver),
 };
 static const struct record driver_record = RECORD(struct kb_driver, driver_fields);

@@ -12,8 +12,8 @@
 
 enum {
     FILE_BYTES_MAX = 16 << 20,
-    ITEMS_MAX = 4096,  // of every list but the identities
-    PLANS_MAX = 256,   // files in the folder
+    ITEMS_MAX = 4096, // of every list but the identities
+    PLANS_MAX = 256,  // files in the folder
     N_IDENTITY = 9,
     YOUNG_NS = 50 * 1000 * 1000, // more than a tick of the clock that file systems use
 };
@@ -25,7 +25,8 @@ static const char magic[] = "gpumend-plan 2\n";
 static void identify(const struct stat *st, struct launch_identity *ret)
 {
     uint64_t *v = ret->v;
-    *ret = (struct launch_identity){{0, st->st_dev, st->st_ino, (uint64_t)st->st_size, st->st_mode}};
+    *ret =
+        (struct launch_identity){{0, st->st_dev, st->st_ino, (uint64_t)st->st_size, st->st_mode}};
     if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)) {
         v[3] = st->st_rdev, v[5] = st->st_uid, v[6] = st->st_gid;
         return;
@@ -321,9 +322,8 @@ static struct str take_field(struct reader *in)
     }
     uint64_t n = 0;
     size_t left = in->rest.n - digits.n;
-    if (in->bad || !str_u64(digits, &n) || left < 2 || digits.s[digits.n] != ':' ||
-        n > left - 2 || digits.s[digits.n + 1 + n] != '\n' ||
-        memchr(digits.s + digits.n + 1, '\0', n)) {
+    if (in->bad || !str_u64(digits, &n) || left < 2 || digits.s[digits.n] != ':' || n > left - 2 ||
+        digits.s[digits.n + 1 + n] != '\n' || memchr(digits.s + digits.n + 1, '\0', n)) {
         in->bad = true;
         return (struct str){"", 0};
     }
@@ -442,8 +442,7 @@ int launch_cache_parse(struct arena *a, struct str bytes, struct launch_cached *
     size_t summed = bytes.n - in.rest.n;
     uint64_t sum = 0;
     struct str field = take_field(&in);
-    if (in.bad || in.rest.n || !str_u64(field, &sum) ||
-        sum != str_hash(bytes.s, summed)) {
+    if (in.bad || in.rest.n || !str_u64(field, &sum) || sum != str_hash(bytes.s, summed)) {
         return gm_err_set(err, GM_ERR_FORMAT, "the plan is cut off or spoilt");
     }
     *ret = out;

@@ -31,8 +31,8 @@ static struct str skip_blanks(struct str s)
 
 static bool is_name_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '.' || (unsigned char)c >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || (unsigned char)c >= 0x80;
 }
 
 /* Takes "a.b.c" off the head; n is 0 if there is none. */
@@ -140,12 +140,12 @@ void launch_imports_read(struct arena *a, struct str text, struct launch_imports
 
 struct scan {
     struct model *m;
-    const char *dir; // sys.path[0] of the program; NULL: not known
-    VEC(const char *) packages;       // GPU packages, by the name of their module
-    VEC(const char *) later;          // those inside functions
-    VEC(const char *) files;          // read, or to be read
-    VEC(const char *) seen;           // distributions whose requirements were looked at
-    bool may_hide; // an import may bring GPU packages that are not seen
+    const char *dir;            // sys.path[0] of the program; NULL: not known
+    VEC(const char *) packages; // GPU packages, by the name of their module
+    VEC(const char *) later;    // those inside functions
+    VEC(const char *) files;    // read, or to be read
+    VEC(const char *) seen;     // distributions whose requirements were looked at
+    bool may_hide;              // an import may bring GPU packages that are not seen
 };
 
 static bool is_in(const char *const *items, size_t n, const char *text)
@@ -250,9 +250,8 @@ static void look_at_installed(struct scan *s, const char *module)
     struct py_dist *dist = py_env_by_dist(s->m->env, top);
     if (!dist) {
         const char *owner = model_owner(s->m, found.file);
-        dist = owner ? py_env_by_dist(s->m->env,
-                                      arena_strndup(a, owner, strcspn(owner, " ")))
-                     : NULL;
+        dist =
+            owner ? py_env_by_dist(s->m->env, arena_strndup(a, owner, strcspn(owner, " "))) : NULL;
     }
     if (dist && requires_gpu(s, dist)) {
         s->may_hide = true;

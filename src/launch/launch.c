@@ -77,15 +77,15 @@ static const char *preload(struct builder *b, const struct plan_step *s)
     const char *list = "";
     for (size_t i = 0; i < s->n_paths; i++) {
         if (strpbrk(s->paths[i], " :$\t\n")) {
-            return arena_printf(b->a, "LD_PRELOAD cannot name %s: it has a blank, a colon or a dollar "
-                                      "sign",
+            return arena_printf(b->a,
+                                "LD_PRELOAD cannot name %s: it has a blank, a colon or a dollar "
+                                "sign",
                                 str_printable(b->a, s->paths[i]));
         }
         list = arena_printf(b->a, "%s%s%s", list, *list ? ":" : "", s->paths[i]);
     }
     const char *old = current(b, "LD_PRELOAD");
-    return set(b, "LD_PRELOAD",
-               old && *old ? arena_printf(b->a, "%s:%s", list, old) : list);
+    return set(b, "LD_PRELOAD", old && *old ? arena_printf(b->a, "%s:%s", list, old) : list);
 }
 
 static bool names_folder(const char *list, const char *folder)
@@ -170,12 +170,10 @@ static bool goes_before(const struct plan_way *a, const struct plan_way *b)
     if (!b || plan_way_errors(a) != plan_way_errors(b)) {
         return !b || plan_way_errors(a) > plan_way_errors(b);
     }
-    return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n
-                                      : has_preload(a) < has_preload(b);
+    return a->leaves.n != b->leaves.n ? a->leaves.n < b->leaves.n : has_preload(a) < has_preload(b);
 }
 
-static const struct plan_way *choose(const struct plan *plan, struct builder *b,
-                                     struct launch *ret)
+static const struct plan_way *choose(const struct plan *plan, struct builder *b, struct launch *ret)
 {
     const struct plan_way *best = NULL;
     const char *refused = NULL;
@@ -214,8 +212,8 @@ static void tell_left(struct model *m, const struct diag_report *report, const s
 static void choose_and_tell(struct model *m, const struct diag_report *report,
                             const struct launch_options *options, struct launch *ret)
 {
-    const struct plan_options o = {.manner = PLAN_AT_START, .launch_only = true,
-                                   .shadow_folder = options->shadow_folder};
+    const struct plan_options o = {
+        .manner = PLAN_AT_START, .launch_only = true, .shadow_folder = options->shadow_folder};
     struct builder b = {m->arena, m->config.env, m->config.n_env, options, NULL};
     struct plan plan = {0};
     plan_make(m, report, &o, &plan);
@@ -241,25 +239,27 @@ static const char *hindrance(const struct model *m)
                    "path counts";
         }
         if (p && p->secure) {
-            return arena_printf(m->arena, "the program starts in secure mode (%s): the loader "
-                                          "ignores LD_PRELOAD and LD_LIBRARY_PATH",
+            return arena_printf(m->arena,
+                                "the program starts in secure mode (%s): the loader "
+                                "ignores LD_PRELOAD and LD_LIBRARY_PATH",
                                 p->secure_why ? p->secure_why : "AT_SECURE");
         }
     }
     return NULL;
 }
 
-/* Where the program loads a library that crashes at the end of its threads, the library that keeps it
- * from that is asked for. It comes by LD_PRELOAD. */
+/* Where the program loads a library that crashes at the end of its threads, the library that keeps
+ * it from that is asked for. It comes by LD_PRELOAD. */
 static void guard_teardown(struct model *m, const struct launch_program *p,
                            const struct launch_options *options, struct launch *ret)
 {
     struct builder b = {m->arena, m->config.env, m->config.n_env, options, ret};
     const struct launch_teardown *known = NULL;
     const char *preloaded = env_value(b.env, b.n_env, "LD_PRELOAD");
-    const struct ldso_object *o = p->kind == LAUNCH_STARTER || options->no_preload ||
-                                          (options->keep_env && preloaded)
-                                      ? NULL : launch_teardown_guard(m, &known);
+    const struct ldso_object *o =
+        p->kind == LAUNCH_STARTER || options->no_preload || (options->keep_env && preloaded)
+            ? NULL
+            : launch_teardown_guard(m, &known);
     if (o && !set(&b, LAUNCH_GUARD_VARIABLE, "1")) {
         const char *says = arena_printf(m->arena, "%s: %s (%s); such destructors are run elsewhere",
                                         path_base(o->path), known->about, known->thread);
@@ -286,9 +286,10 @@ static bool add_processes(struct model *m, const struct launch_program *p)
 /* Nothing is done for a program that nobody has seen, and that is said. */
 static const char *nothing_seen(const struct model *m, const struct launch_program *p)
 {
-    return arena_printf(m->arena, "no Python environment was seen behind %s (%s), and nothing is "
-                                  "changed; write gpumend run -- before the Python command itself, or "
-                                  "activate its environment first",
+    return arena_printf(m->arena,
+                        "no Python environment was seen behind %s (%s), and nothing is "
+                        "changed; write gpumend run -- before the Python command itself, or "
+                        "activate its environment first",
                         path_base(p->file), p->unseen);
 }
 

@@ -41,8 +41,8 @@ struct launch {
     VEC(struct launch_change) changes;
     VEC(struct plan_link) links; // what must be in the shadow folder before the start
     VEC(struct launch_told) mends;
-    VEC(struct launch_told) left;   // errors that stand
-    VEC(const char *) remarks; // why something cannot be done here, one line each
+    VEC(struct launch_told) left; // errors that stand
+    VEC(const char *) remarks;    // why something cannot be done here, one line each
 };
 
 /* Looks at the program (o->target and o->only_open are set here) and chooses. Never fails: a
@@ -52,9 +52,9 @@ void launch_plan(struct model_target *t, struct arena *a, const struct model_tar
                  const struct launch_program *p, const struct launch_options *options,
                  struct launch *ret);
 
-/* The same look alone: `t` is opened, and its model has the processes of the program in the variables of
- * o->env; none for a program that starts others, where no environment is active. GM_ERR_LOOK and
- * others: it cannot be looked at. The caller closes `t` in either case. */
+/* The same look alone: `t` is opened, and its model has the processes of the program in the
+ * variables of o->env; none for a program that starts others, where no environment is active.
+ * GM_ERR_LOOK and others: it cannot be looked at. The caller closes `t` in either case. */
 int launch_model(struct model_target *t, struct arena *a, const struct model_target_options *o,
                  const struct launch_program *p, struct gm_err *err) GM_CHECK;
 

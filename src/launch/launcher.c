@@ -2,11 +2,12 @@
  * command begins, and what they change for it.
  *
  * Sources: the manual pages and option tables of coreutils 9.5 (timeout, nice, nohup, stdbuf, env,
- * chroot), util-linux 2.40 (setsid, ionice, taskset, chrt, setpriv, flock, prlimit), numactl 2.0.18,
- * GNU time 1.9, sudo 1.9.15, doas 6.8, xvfb-run of Debian's xvfb 21.1, tini 0.19, dumb-init 1.2.5,
- * gosu 1.17, su-exec 0.2, s6 2.13, s6-overlay 3.2, runit 2.1 (chpst), daemontools 0.76, `uv run --help` of uv 0.13 and uv's documentation "Running commands in
- * projects", `conda run --help` of conda 24, micromamba 2.0, pixi 0.40, poetry 1.8, pipenv 2024,
- * pdm 2.22, and torch/distributed/run.py of PyTorch 2.5. */
+ * chroot), util-linux 2.40 (setsid, ionice, taskset, chrt, setpriv, flock, prlimit),
+ * numactl 2.0.18, GNU time 1.9, sudo 1.9.15, doas 6.8, xvfb-run of Debian's xvfb 21.1, tini 0.19,
+ * dumb-init 1.2.5, gosu 1.17, su-exec 0.2, s6 2.13, s6-overlay 3.2, runit 2.1 (chpst), daemontools
+ * 0.76, `uv run --help` of uv 0.13 and uv's documentation "Running commands in projects", `conda
+ * run --help` of conda 24, micromamba 2.0, pixi 0.40, poetry 1.8, pipenv 2024, pdm 2.22, and
+ * torch/distributed/run.py of PyTorch 2.5. */
 #include <string.h>
 
 #include "launch/start.h"
@@ -171,9 +172,11 @@ static int start_sudo(struct launch_start *s, const char *name, const given_list
     if (given_value(given, "i", "login") || given_value(given, "s", "shell")) {
         return launch_start_unseen(s, "it starts a shell of its own");
     }
-    s->out->clears = arena_printf(s->a, "%s drops LD_LIBRARY_PATH and LD_PRELOAD, whatever it is told "
-                                        "to keep; write gpumend run -- behind it: %s ... gpumend run "
-                                        "-- COMMAND", name, name);
+    s->out->clears = arena_printf(s->a,
+                                  "%s drops LD_LIBRARY_PATH and LD_PRELOAD, whatever it is told "
+                                  "to keep; write gpumend run -- behind it: %s ... gpumend run "
+                                  "-- COMMAND",
+                                  name, name);
     s->other_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     s->other_why = arena_printf(s->a, "%s may have a PATH of its own (secure_path)", name);
     take_assignments(s, name, w);
@@ -236,7 +239,8 @@ static int start_env(struct launch_start *s, const char *name, const given_list 
     if (given_value(given, "S", "split-string")) {
         int rc = 0; // what it holds is options, assignments and a command once more
         return ++s->hops > LAUNCH_START_HOPS_MAX || !launch_start_launcher(s, name, &words, &rc)
-                   ? launch_start_unseen(s, "env -S inside env -S") : rc;
+                   ? launch_start_unseen(s, "env -S inside env -S")
+                   : rc;
     }
     if (words.n && strcmp(words.items[0], "-") == 0) {
         s->out->clears = empty_environment;
@@ -319,9 +323,9 @@ static bool uv_flag(struct launch_start *s, const char *name)
     return value && is_listed("1 y yes t true on Y YES Yes T TRUE True ON On", value);
 }
 
-/* Where uv makes the environment: beside the pyproject.toml of the project or of its workspace, unless a
- * variable says otherwise; without a project the active one, or the nearest .venv. *ret_why: why it is
- * not known, a clause. */
+/* Where uv makes the environment: beside the pyproject.toml of the project or of its workspace,
+ * unless a variable says otherwise; without a project the active one, or the nearest .venv.
+ * *ret_why: why it is not known, a clause. */
 static const char *uv_environment(struct launch_start *s, const given_list *given,
                                   const char **ret_why)
 {
@@ -337,8 +341,8 @@ static const char *uv_environment(struct launch_start *s, const given_list *give
     if (dir && !(active && given_value(given, "active", "active"))) {
         const char *root = launch_uv_root(s, dir);
         if (!root && !(named && named[0] == '/')) {
-            *ret_why = arena_printf(s->a, "whether %s is a member of the workspace above it is not known",
-                                    dir);
+            *ret_why = arena_printf(
+                s->a, "whether %s is a member of the workspace above it is not known", dir);
             return NULL;
         }
         return named && named[0] == '/' ? named : path_join(s->a, root, named ? named : ".venv");
@@ -380,7 +384,8 @@ static const char *uv_makes_its_own(struct launch_start *s, const char *name,
         return arena_printf(s->a, "%s makes an environment for this command (UV_ISOLATED)", name);
     }
     return has_own_requirements(s, w) ? "uv makes an environment for this script, which names its "
-                                        "own requirements" : NULL;
+                                        "own requirements"
+                                      : NULL;
 }
 
 static int start_uv(struct launch_start *s, const char *name, const given_list *given,
@@ -396,8 +401,8 @@ static int start_uv(struct launch_start *s, const char *name, const given_list *
     }
     const char *prefix = uv_environment(s, given, &why);
     if (!prefix || !is_folder(s, prefix)) {
-        return no_environment(s, name, prefix ? arena_printf(s->a, "%s is not there", prefix)
-                                              : why);
+        return no_environment(s, name,
+                              prefix ? arena_printf(s->a, "%s is not there", prefix) : why);
     }
     if (given_value(given, "m", "module") && w->n) {
         s->out->kind = LAUNCH_PYTHON;
@@ -414,8 +419,8 @@ static int start_uv(struct launch_start *s, const char *name, const given_list *
 static int start_project(struct launch_start *s, const char *name, const given_list *given,
                          launch_words *w)
 {
-    static const char *const files[] = {"pyproject.toml", "Pipfile", "pdm.toml", "hatch.toml",
-                                        ".venv", NULL};
+    static const char *const files[] = {"pyproject.toml", "Pipfile", "pdm.toml",
+                                        "hatch.toml",     ".venv",   NULL};
     const char *asked = given_value(given, "C", "directory");
     asked = asked ? asked : given_value(given, "p", "project");
     const char *dir = project_of(s, launch_start_path(s, asked ? asked : "."), files);
@@ -437,20 +442,21 @@ static int start_pixi(struct launch_start *s, const char *name, const given_list
     const char *env = given_value(given, "e", "environment");
     const char *dir = asked ? path_dir(s->a, asked) : NULL;
     dir = dir ? launch_start_path(s, dir) : project_of(s, launch_start_path(s, "."), files);
-    const char *prefix = dir ? arena_printf(s->a, "%s/.pixi/envs/%s", dir, env ? env : "default")
-                             : NULL;
+    const char *prefix =
+        dir ? arena_printf(s->a, "%s/.pixi/envs/%s", dir, env ? env : "default") : NULL;
     return prefix && is_folder(s, prefix)
                ? start_in(s, prefix, w)
-               : no_environment(s, name, prefix ? arena_printf(s->a, "%s is not there", prefix)
-                                                : "pixi.toml is neither here nor above");
+               : no_environment(s, name,
+                                prefix ? arena_printf(s->a, "%s is not there", prefix)
+                                       : "pixi.toml is neither here nor above");
 }
 
-/* The folder of a conda environment by its name: below the installation that the program belongs to,
- * or the user's own folders. */
+/* The folder of a conda environment by its name: below the installation that the program belongs
+ * to, or the user's own folders. */
 static const char *conda_prefix(struct launch_start *s, const char *name)
 {
-    static const char *const homes[] = {".conda", "miniconda3", "miniforge3", "anaconda3",
-                                        "mambaforge", "micromamba"};
+    static const char *const homes[] = {".conda",    "miniconda3", "miniforge3",
+                                        "anaconda3", "mambaforge", "micromamba"};
     const char *exe = set_variable(s, "CONDA_EXE"), *home = set_variable(s, "HOME"), *found = NULL;
     launch_words roots = {0};
     if (launch_start_find(s, "conda", &found) == 0 || (found = exe)) {
@@ -483,13 +489,15 @@ static int start_conda(struct launch_start *s, const char *name, const given_lis
         return launch_start_unseen(s, "the name of the environment is known only by running it");
     }
     s->cwd = folder && launch_start_path(s, folder) ? launch_start_path(s, folder) : s->cwd;
-    prefix = prefix ? launch_start_path(s, prefix)
+    prefix = prefix                    ? launch_start_path(s, prefix)
              : env && strchr(env, '/') ? launch_start_path(s, env)
-             : env ? conda_prefix(s, env) : set_variable(s, "CONDA_PREFIX");
+             : env                     ? conda_prefix(s, env)
+                                       : set_variable(s, "CONDA_PREFIX");
     return prefix && is_folder(s, prefix)
                ? start_in(s, prefix, w)
-               : no_environment(s, name, env ? arena_printf(s->a, "no folder of conda has envs/%s", env)
-                                             : "no environment is named (-n, -p)");
+               : no_environment(s, name,
+                                env ? arena_printf(s->a, "no folder of conda has envs/%s", env)
+                                    : "no environment is named (-n, -p)");
 }
 
 /* ------------------------------------------------------------------ the others */
@@ -511,8 +519,10 @@ static int start_contenv(struct launch_start *s, const char *name, const given_l
                          launch_words *w)
 {
     (void)given;
-    s->out->clears = arena_printf(s->a, "%s starts the program with the variables of "
-                                        "/run/s6/container_environment alone", name);
+    s->out->clears = arena_printf(s->a,
+                                  "%s starts the program with the variables of "
+                                  "/run/s6/container_environment alone",
+                                  name);
     return start_words(s, w);
 }
 
@@ -578,11 +588,13 @@ static int start_own_environment(struct launch_start *s, const char *name, const
 }
 
 #define NO_OPTIONS "", ""
-#define UNREAD NULL, NULL // the words are handed on with their options
+#define UNREAD     NULL, NULL // the words are handed on with their options
 
 static const struct launcher uv_run = {
-    "run", "mw:si:f:UP:C:np:qv",
-    "extra: all-extras no-extra: no-dev only-dev dev group: no-group: no-default-groups only-group: "
+    "run",
+    "mw:si:f:UP:C:np:qv",
+    "extra: all-extras no-extra: no-dev only-dev dev group: no-group: no-default-groups "
+    "only-group: "
     "all-groups module no-editable no-editable-package: exact env-file: no-env-file with: "
     "with-editable: with-requirements: isolated active no-sync locked frozen script gui-script "
     "all-packages package: no-project python-platform: index: default-index: index-url: "
@@ -593,24 +605,41 @@ static const struct launcher uv_run = {
     "no-build-isolation no-build-isolation-package: no-build no-build-package: no-binary "
     "no-binary-package: require-build-hashes no-cache cache-dir: refresh refresh-package: python: "
     "managed-python no-managed-python no-python-downloads quiet verbose color: system-certs "
-    "native-tls offline allow-insecure-host: no-progress directory: project: config-file: no-config",
-    0, start_uv, NULL};
+    "native-tls offline allow-insecure-host: no-progress directory: project: config-file: "
+    "no-config",
+    0,
+    start_uv,
+    NULL};
 static const struct launcher conda_run = {
-    "run", "vn:p:a:",
+    "run",
+    "vn:p:a:",
     "verbose dev debug-wrapper-scripts name: prefix: cwd: no-capture-output live-stream attach: "
-    "root-prefix: env: detach clean-env label:", 0, start_conda, NULL};
-static const struct launcher project_run = {"run", "qvsnC:P:e:p:",
+    "root-prefix: env: detach clean-env label:",
+    0,
+    start_conda,
+    NULL};
+static const struct launcher project_run = {"run",
+                                            "qvsnC:P:e:p:",
                                             "quiet verbose no-interaction site-packages env-file: "
-                                            "directory: project:", 0, start_project, NULL};
+                                            "directory: project:",
+                                            0,
+                                            start_project,
+                                            NULL};
 static const struct launcher pixi_run = {
-    "run", "qve:",
-    "quiet verbose environment: manifest-path: frozen locked no-install no-lockfile-update clean-env skip-deps force-activate color: no-progress as-is", 0, start_pixi, NULL};
+    "run",
+    "qve:",
+    "quiet verbose environment: manifest-path: frozen locked no-install no-lockfile-update "
+    "clean-env skip-deps force-activate color: no-progress as-is",
+    0,
+    start_pixi,
+    NULL};
 
 static const struct launcher launchers[] = {
     {"sh dash bash ash ksh mksh zsh", UNREAD, 0, start_shell, NULL},
     {"env", "iu:C:S:v0",
      "ignore-environment unset: chdir: split-string: debug null default-signal ignore-signal "
-     "block-signal list-signal-handling argv0:", 0, start_env, NULL},
+     "block-signal list-signal-handling argv0:",
+     0, start_env, NULL},
     {"timeout", "fk:ps:v", "foreground kill-after: preserve-status signal: verbose", 1, NULL, NULL},
     {"nice", "n:0123456789", "adjustment:", 0, NULL, NULL},
     {"nohup catchsegv eatmydata dbus-run-session", NO_OPTIONS, 0, NULL, NULL},
@@ -620,13 +649,16 @@ static const struct launcher launchers[] = {
     {"taskset", "apc", "all-tasks pid cpu-list", 1, NULL, NULL},
     {"chrt", "abdefimoprRT:P:D:v",
      "all-tasks batch deadline ext fifo idle max other pid rr reset-on-fork sched-runtime: "
-     "sched-period: sched-deadline: verbose", 1, NULL, NULL},
+     "sched-period: sched-deadline: verbose",
+     1, NULL, NULL},
     {"numactl", "ab:i:m:p:P:N:C:lw:",
      "all balancing interleave: weighted-interleave: membind: preferred: preferred-many: "
-     "cpunodebind: physcpubind: localalloc cpubind:", 0, NULL, NULL},
+     "cpunodebind: physcpubind: localalloc cpubind:",
+     0, NULL, NULL},
     {"time", "af:o:pqv", "append format: output: portability quiet verbose", 0, NULL, NULL},
     {"sudo", "ABbEeHikKlnNPSsvC:D:g:h:p:R:r:T:t:u:U:",
-     "askpass auth-type: background bell close-from: chdir: preserve-env edit group: set-home host: "
+     "askpass auth-type: background bell close-from: chdir: preserve-env edit group: set-home "
+     "host: "
      "login reset-timestamp remove-timestamp list no-update non-interactive preserve-groups "
      "prompt: chroot: role: stdin shell type: command-timeout: other-user: user: validate",
      0, start_sudo, NULL},
@@ -634,40 +666,52 @@ static const struct launcher launchers[] = {
     {"pkexec", "", "disable-internal-agent keep-cwd user:", 0, start_sudo, NULL},
     {"xvfb-run", "ade:f:hln:p:s:w:",
      "auto-servernum auto-display error-file: auth-file: help listen-tcp server-num: "
-     "xauth-protocol: server-args: wait:", 0, NULL, NULL},
-    {"setpriv", "d", "clear-groups keep-groups init-groups groups: inh-caps: ambient-caps: "
+     "xauth-protocol: server-args: wait:",
+     0, NULL, NULL},
+    {"setpriv", "d",
+     "clear-groups keep-groups init-groups groups: inh-caps: ambient-caps: "
      "bounding-set: no-new-privs nnp rgid: ruid: egid: euid: regid: reuid: securebits: pdeathsig: "
-     "selinux-label: apparmor-profile:", 0, NULL, NULL},
-    {"flock", "sxeunoFE:w:v", "shared exclusive unlock nonblock nb close no-fork timeout: wait: "
-     "conflict-exit-code: verbose", 1, NULL, NULL},
+     "selinux-label: apparmor-profile:",
+     0, NULL, NULL},
+    {"flock", "sxeunoFE:w:v",
+     "shared exclusive unlock nonblock nb close no-fork timeout: wait: "
+     "conflict-exit-code: verbose",
+     1, NULL, NULL},
     {"tini tini-static docker-init catatonit", "gvwsp:e:P", "", 0, NULL, NULL},
     {"dumb-init", "cr:v", "single-child rewrite: verbose", 0, NULL, NULL},
     {"gosu su-exec s6-setuidgid s6-envuidgid setuidgid envuidgid", NO_OPTIONS, 1, NULL, NULL},
     {"chpst", "vP0123u:U:b:e:/:C:n:l:L:m:d:o:p:f:c:r:t:", "", 0, NULL, NULL},
     {"with-contenv", NO_OPTIONS, 0, start_contenv, NULL},
-    {"uv", "qvno", "quiet verbose offline no-cache no-config no-progress native-tls directory: "
-     "project: config-file: cache-dir: color: allow-insecure-host:", 0, NULL, &uv_run},
+    {"uv", "qvno",
+     "quiet verbose offline no-cache no-config no-progress native-tls directory: "
+     "project: config-file: cache-dir: color: allow-insecure-host:",
+     0, NULL, &uv_run},
     {"conda mamba micromamba", "qvyr:",
      "no-plugins debug quiet verbose rc-file: no-rc no-env root-prefix:", 0, NULL, &conda_run},
-    {"poetry", "qvnC:P:",
-     "quiet verbose no-interaction no-plugins no-cache directory: project: ansi no-ansi", 0, NULL, &project_run},
+    {"poetry",
+     "qvnC:P:", "quiet verbose no-interaction no-plugins no-cache directory: project: ansi no-ansi",
+     0, NULL, &project_run},
     {"pipenv", "qv", "python: verbose quiet site-packages clear", 0, NULL, &project_run},
     {"pdm", "qvc:I", "config: ignore-python quiet verbose", 0, NULL, &project_run},
     {"rye", "", "", 0, NULL, &project_run},
     {"hatch", "qve:p:",
      "env: project: quiet verbose color no-color interactive no-interactive data-dir: "
-     "cache-dir: config:", 0, NULL, &project_run},
+     "cache-dir: config:",
+     0, NULL, &project_run},
     {"pixi", "qv", "quiet verbose color: no-progress", 0, NULL, &pixi_run},
     {"uvx pipx", UNREAD, 0, start_own_environment, NULL},
     {"docker podman nerdctl kubectl ssh apptainer singularity systemd-run machinectl distrobox "
-     "toolbox flatpak", UNREAD, 0, start_elsewhere, NULL},
+     "toolbox flatpak",
+     UNREAD, 0, start_elsewhere, NULL},
     {"make gmake ninja just task supervisord honcho foreman circusd tmux screen npm npx yarn pnpm "
      "s6-svscan s6-supervise s6-overlay-suexec s6-rc runsvdir runsv svscan",
      UNREAD, 0, start_by_files, NULL},
     {"gdb valgrind strace ltrace rr perf nsys ncu nvprof compute-sanitizer rocprof rocprofv3 "
-     "faketime xargs parallel srun mpirun mpiexec orterun prterun horovodrun runuser su s6-softlimit "
+     "faketime xargs parallel srun mpirun mpiexec orterun prterun horovodrun runuser su "
+     "s6-softlimit "
      "softlimit s6-notifyoncheck start-stop-daemon systemd-inhibit cgexec setarch linux64 watch "
-     "script heaptrack unbuffer prlimit unshare opentelemetry-instrument ddtrace-run newrelic-admin",
+     "script heaptrack unbuffer prlimit unshare opentelemetry-instrument ddtrace-run "
+     "newrelic-admin",
      UNREAD, 0, start_first_python, NULL},
     {"busybox toybox", UNREAD, 0, start_busybox, NULL},
 };
@@ -692,8 +736,7 @@ static int start_row(struct launch_start *s, const char *name, const struct laun
     if (row->run) {
         bool runs = rest.n && strcmp(rest.items[0], "run") == 0;
         cut(&rest, 1);
-        return runs ? start_row(s, name, row->run, &p.given, &rest)
-                    : launch_start_unseen(s, NULL);
+        return runs ? start_row(s, name, row->run, &p.given, &rest) : launch_start_unseen(s, NULL);
     }
     cut(&rest, row->operands);
     return row->start ? row->start(s, name, &p.given, &rest) : start_words(s, &rest);
@@ -722,14 +765,17 @@ static const struct {
     {"accelerate accelerate.commands.accelerate_cli", "accelerate", "launch"},
     {"deepspeed.launcher.runner deepspeed.launcher.launch", "deepspeed ds", ""},
     {"coverage memray", "coverage memray", "run"},
-    {"cProfile profile pdb trace debugpy scalene viztracer kernprof pyinstrument", "debugpy scalene "
-     "viztracer kernprof pyinstrument", ""},
+    {"cProfile profile pdb trace debugpy scalene viztracer kernprof pyinstrument",
+     "debugpy scalene "
+     "viztracer kernprof pyinstrument",
+     ""},
     {"streamlit streamlit.web.cli", "streamlit", "run"},
 };
 
 static bool is_python_launcher(const struct launch_program *p, const launch_words *w)
 {
-    const char *script = p->script ? path_base(p->script) : "", *module = p->module ? p->module : "";
+    const char *script = p->script ? path_base(p->script) : "",
+               *module = p->module ? p->module : "";
     for (size_t i = 0; i < sizeof python_launchers / sizeof *python_launchers; i++) {
         const char *verb = python_launchers[i].verb;
         if ((is_listed(python_launchers[i].modules, module) ||

@@ -179,17 +179,17 @@ static int use_script(struct launch_start *s, const char *path, struct str head,
         }
         return use_python(s, python, &all);
     }
-    /* pyenv's shim of an interpreter is a script; which version it selects is known to py/find.c. */
-    if (is_python_name(path_base(path)) &&
-        strcmp(path_base(path_dir(s->a, path)), "shims") == 0) {
+    /* pyenv's shim of an interpreter is a script; which version it selects is known to py/find.c.
+     */
+    if (is_python_name(path_base(path)) && strcmp(path_base(path_dir(s->a, path)), "shims") == 0) {
         return use_python(s, path, w);
     }
     return ++s->lines > LINES_MAX ? -ELOOP : use_line(s, path, head, w);
 }
 
 /* Launchers are known by their names, where programs lie: not a file of the same name elsewhere.
- * Images have them in "/" (tini's own instructions: ENTRYPOINT ["/tini", "--"]) and, of s6-overlay, in
- * /command; a script there is the image's own. */
+ * Images have them in "/" (tini's own instructions: ENTRYPOINT ["/tini", "--"]) and, of s6-overlay,
+ * in /command; a script there is the image's own. */
 static bool is_installed(struct launch_start *s, const char *path, struct str head)
 {
     static const char *const folders[] = {"bin", "sbin", "condabin", "shims", "command"};
@@ -279,10 +279,16 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
                         struct launch_program *ret)
 {
     struct launch_program out = {0};
-    static const struct launch_readers readers = {
-        .words = launch_start_words, .launcher = launch_start_launcher, .shell = launch_start_shell};
-    struct launch_start s = {.root = r, .a = a, .command = c, .out = &out, .readers = &readers,
-                             .path = c->path, .cwd = c->cwd};
+    static const struct launch_readers readers = {.words = launch_start_words,
+                                                  .launcher = launch_start_launcher,
+                                                  .shell = launch_start_shell};
+    struct launch_start s = {.root = r,
+                             .a = a,
+                             .command = c,
+                             .out = &out,
+                             .readers = &readers,
+                             .path = c->path,
+                             .cwd = c->cwd};
     launch_words words = {0};
     int rc = c->n ? launch_start_find(&s, c->words[0], &out.file) : -ENOENT;
     if (rc < 0) {

@@ -25,19 +25,19 @@ enum launch_program_kind {
 };
 
 struct launch_program {
-    const char *file; // what will be executed, absolute
+    const char *file;  // what will be executed, absolute
     const char *first; // the ELF file that the kernel executes for it; NULL: not known
     enum launch_program_kind kind;
     /* With LAUNCH_PYTHON: the interpreter as it is started, and one of these; all NULL for standard
      * input, for a prompt, and where a launcher's words do not say. */
     const char *python;
-    const char *script; // a file or a folder, absolute
-    const char *module; // python -m
-    const char *code;   // python -c
-    const char *elf;    // with LAUNCH_ELF: the program itself, behind launchers
+    const char *script;            // a file or a folder, absolute
+    const char *module;            // python -m
+    const char *code;              // python -c
+    const char *elf;               // with LAUNCH_ELF: the program itself, behind launchers
     bool ignores_python_variables; // -E, -I
     bool no_user_site;             // -s, -I
-    const char *clears; // why variables would not reach the program, a clause; or NULL
+    const char *clears;            // why variables would not reach the program, a clause; or NULL
     /* What launchers and scripts on the way change: the folder in which it starts (NULL: the
      * command's), and variables, "K=V" for one that is set, "K" for one that is removed. */
     const char *cwd;
@@ -52,8 +52,8 @@ struct launch_program {
 struct launch_command {
     const char *const *words;
     size_t n;
-    const char *path; // value of PATH, NULL: unset
-    const char *cwd;  // absolute
+    const char *path;       // value of PATH, NULL: unset
+    const char *cwd;        // absolute
     const char *const *env; // "K=V", for what launchers and scripts ask for; may be NULL
     size_t n_env;
 };

@@ -11,8 +11,8 @@ enum { POSITIONALS_MAX = 1024, WORDS_MAX = 4096, UNSURE_MAX = 64 };
 /* One text, and what reading it has found so far. */
 struct shell {
     struct launch_start *s;
-    const char *name;       // of the shell or script, for messages
-    const char *file;       // $0: the script; NULL: not known
+    const char *name;         // of the shell or script, for messages
+    const char *file;         // $0: the script; NULL: not known
     launch_words positionals; // $1 and further
     struct str rest;
     unsigned depth; // of conditions and functions
@@ -54,8 +54,8 @@ static bool is_name_char(char c)
     return str_is_letter(c) || c == '_' || (c >= '0' && c <= '9');
 }
 
-/* What stands between the brackets at the head ("(" or "{"), which are taken off; quotes and brackets
- * inside count. .s is NULL: the end is missing. */
+/* What stands between the brackets at the head ("(" or "{"), which are taken off; quotes and
+ * brackets inside count. .s is NULL: the end is missing. */
 static struct str take_bracketed(struct str *text, char open, char close)
 {
     size_t depth = 0;
@@ -99,8 +99,9 @@ static const char *variable(struct shell *h, struct str name)
 {
     uint64_t number = 0;
     if (str_u64(name, &number)) {
-        return number == 0                        ? h->file ? h->file : launch_unknown
-               : number <= h->positionals.n ? h->positionals.items[number - 1] : "";
+        return number == 0                  ? h->file ? h->file : launch_unknown
+               : number <= h->positionals.n ? h->positionals.items[number - 1]
+                                            : "";
     }
     if (str_is(name, "PWD")) {
         return h->s->cwd;
@@ -257,8 +258,7 @@ static bool take_all_words(struct shell *h, struct str *text, launch_words *out)
     static const char *const forms[] = {"\"$@\"", "$@", "$*", "\"${@}\"", "${@}"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t n = strlen(forms[i]);
-        if (str_starts(*text, forms[i]) &&
-            (text->n == n || strchr(" \t\r\n;&|<>()", text->s[n]))) {
+        if (str_starts(*text, forms[i]) && (text->n == n || strchr(" \t\r\n;&|<>()", text->s[n]))) {
             for (size_t k = 0; k < h->positionals.n && out->n < WORDS_MAX; k++) {
                 VEC_PUSH(h->s->a, out, h->positionals.items[k]);
             }
@@ -309,7 +309,7 @@ static void skip_document(struct shell *h, const char *end)
 
 struct command {
     launch_words words;
-    launch_words raws;      // of assignments: their text before it was expanded, else NULL
+    launch_words raws;    // of assignments: their text before it was expanded, else NULL
     const char *document; // the word that ends its here-document, or NULL
     char end;             // what ended it
 };
@@ -478,13 +478,13 @@ static bool assign(struct shell *h, const char *word, const char *raw)
     const char *name = arena_strndup(h->s->a, raw, n);
     const char *value = word == launch_unknown ? NULL : env_value_of(word, name);
     if (!value && starts_with(name, "LD_") && !h->unseen) {
-        h->unseen = arena_printf(h->s->a, "%s sets %s to what is known only by running it", h->name,
-                                 name);
+        h->unseen =
+            arena_printf(h->s->a, "%s sets %s to what is known only by running it", h->name, name);
     }
     if (strcmp(name, "PATH") == 0 && !value) {
         h->s->other_path = "";
-        h->s->other_why = arena_printf(h->s->a, "%s sets PATH to what is known only by running it",
-                                       h->name);
+        h->s->other_why =
+            arena_printf(h->s->a, "%s sets PATH to what is known only by running it", h->name);
         return true;
     }
     launch_start_set(h->s, h->name, name, value ? value : launch_unknown,
@@ -644,9 +644,10 @@ static bool run_builtin(struct shell *h, const launch_words *w)
     } else if (strcmp(name, "eval") == 0) {
         eval(h, w);
     } else {
-        return is_one_of(name, ": [ [[ test echo printf trap wait sleep ulimit umask read kill true "
-                               "false alias bind break builtin continue declare local typeset "
-                               "shopt hash jobs let type getopts mkdir chmod chown rm cp ln");
+        return is_one_of(name,
+                         ": [ [[ test echo printf trap wait sleep ulimit umask read kill true "
+                         "false alias bind break builtin continue declare local typeset "
+                         "shopt hash jobs let type getopts mkdir chmod chown rm cp ln");
     }
     return true;
 }
@@ -702,8 +703,10 @@ static void run_command(struct shell *h, struct command *c)
     }
     if (w->items[0] == launch_unknown) {
         h->unseen = h->unseen ? h->unseen
-                              : arena_printf(h->s->a, "the name of a program that %s starts is known "
-                                                      "only by running it", h->name);
+                              : arena_printf(h->s->a,
+                                             "the name of a program that %s starts is known "
+                                             "only by running it",
+                                             h->name);
     } else if (!run_builtin(h, w)) {
         start_program(h, w, replaced);
     }

@@ -47,9 +47,11 @@ void launch_start_set(struct launch_start *s, const char *by, const char *name, 
                       bool keeps)
 {
     if (starts_with(name, "LD_") && !keeps && !s->out->clears) {
-        s->out->clears = arena_printf(s->a, "%s sets %s itself, so that what is set before its start "
-                                            "may not reach the program; write gpumend run -- before "
-                                            "the program's own command there", by, name);
+        s->out->clears = arena_printf(s->a,
+                                      "%s sets %s itself, so that what is set before its start "
+                                      "may not reach the program; write gpumend run -- before "
+                                      "the program's own command there",
+                                      by, name);
     }
     if (strcmp(name, "PATH") == 0 && value) {
         s->path = value;
@@ -106,7 +108,7 @@ int launch_start_may_execute(const struct launch_start *s, const char *path)
 }
 
 int launch_start_find_in(const struct launch_start *s, const char *search, const char *name,
-                   const char **ret)
+                         const char **ret)
 {
     int worst = -ENOENT;
     struct str rest = str_of(search);

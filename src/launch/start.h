@@ -13,7 +13,7 @@
 #include "launch/program.h"
 
 enum {
-    LAUNCH_START_HOPS_MAX = 12,      // launchers and scripts inside one another
+    LAUNCH_START_HOPS_MAX = 12,       // launchers and scripts inside one another
     LAUNCH_START_COMMANDS_MAX = 4096, // of all scripts together
     LAUNCH_START_TEXT_MAX = 64 << 10, // bytes of one script
     LAUNCH_START_WORD_MAX = 8 << 10,  // bytes of one word
@@ -42,11 +42,11 @@ struct launch_start {
     /* Another PATH that may count instead (sudo's secure_path, a login shell's), or NULL: a name
      * has to lead to the same file in both. */
     const char *other_path, *other_why;
-    const char *cwd;    // at this place; launch_unknown: not known
-    launch_words sets;    // "K=V": set on the way, "K": removed; the last one counts
+    const char *cwd;   // at this place; launch_unknown: not known
+    launch_words sets; // "K=V": set on the way, "K": removed; the last one counts
     unsigned hops;
-    unsigned lines;     // interpreter lines followed
-    unsigned commands;  // of scripts, read so far
+    unsigned lines;    // interpreter lines followed
+    unsigned commands; // of scripts, read so far
 };
 
 /* What the words start. 0, or a negative errno when the first cannot be executed. */
@@ -59,7 +59,8 @@ int launch_start_file(struct launch_start *s, const char *path, const launch_wor
 /* 0 if execve() would try the file, else -EACCES or what stat() says. */
 int launch_start_may_execute(const struct launch_start *s, const char *path);
 
-/* The first of the folders in `search` that holds `name` and lets it be executed; or a negative errno. */
+/* The first of the folders in `search` that holds `name` and lets it be executed; or a negative
+ * errno. */
 int launch_start_find_in(const struct launch_start *s, const char *search, const char *name,
                          const char **ret);
 

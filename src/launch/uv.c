@@ -1,9 +1,9 @@
 /*
  * uv's workspaces, as far as they decide whose environment `uv run` uses: a member has that of the
  * workspace's root, whatever stands in its own .venv. Only the nearest pyproject.toml above a
- * project can make it a member (uv, crates/uv-workspace/src/workspace.rs, find_workspace; tried with
- * uv 0.13.9). Of TOML this reads the table [tool.uv.workspace] with its arrays `members` and `exclude`;
- * a workspace that is written in another form is not known.
+ * project can make it a member (uv, crates/uv-workspace/src/workspace.rs, find_workspace; tried
+ * with uv 0.13.9). Of TOML this reads the table [tool.uv.workspace] with its arrays `members` and
+ * `exclude`; a workspace that is written in another form is not known.
  */
 #include <fnmatch.h>
 #include <string.h>
@@ -81,8 +81,9 @@ static bool read_array(struct launch_start *s, struct str *rest, launch_words *r
 static void read_key(struct launch_start *s, struct str line, struct str *rest, struct workspace *w)
 {
     struct str value = line, key = str_trim(str_cut(&value, '='));
-    launch_words *list = str_is(key, "members") ? &w->members
-                         : str_is(key, "exclude") ? &w->exclude : NULL;
+    launch_words *list = str_is(key, "members")   ? &w->members
+                         : str_is(key, "exclude") ? &w->exclude
+                                                  : NULL;
     struct str from = str_trim(value);
     if (!key.n || key.s[0] == '#') {
         return;
@@ -102,8 +103,8 @@ static struct workspace read_workspace(struct launch_start *s, const char *folde
     struct str text, line;
     bool all = false;
     const char *table = "";
-    if (root_read_head(s->root, s->a, path_join(s->a, folder, "pyproject.toml"), LAUNCH_START_TEXT_MAX,
-                       &text, &all) < 0) {
+    if (root_read_head(s->root, s->a, path_join(s->a, folder, "pyproject.toml"),
+                       LAUNCH_START_TEXT_MAX, &text, &all) < 0) {
         w.unclear = true;
         return w;
     }
@@ -124,7 +125,8 @@ static struct workspace read_workspace(struct launch_start *s, const char *folde
 
 enum match { MATCH_NO, MATCH_YES, MATCH_UNKNOWN };
 
-/* A '*' stays in its folder. What "**" matches is not relied upon: where it decides, nothing is known. */
+/* A '*' stays in its folder. What "**" matches is not relied upon: where it decides, nothing is
+ * known. */
 static enum match matched(const launch_words *globs, const char *path)
 {
     enum match found = MATCH_NO;

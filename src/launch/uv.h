@@ -4,9 +4,9 @@
 
 #include "launch/start.h"
 
-/* The folder that has the environment of the project in `project` (absolute, normal): its own, or the root
- * of the workspace that it is a member of. NULL: its settings do not say which in a way that is
- * understood here. Lives in the arena of the start. */
+/* The folder that has the environment of the project in `project` (absolute, normal): its own, or
+ * the root of the workspace that it is a member of. NULL: its settings do not say which in a way
+ * that is understood here. Lives in the arena of the start. */
 const char *launch_uv_root(struct launch_start *s, const char *project);
 
 #endif

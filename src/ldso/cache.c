@@ -43,7 +43,8 @@ static void read_extension(struct arena *a, struct ldso_cache *c, uint32_t offse
         if (at > c->size || c->size - at < 16) {
             return;
         }
-        uint32_t tag = u32(c->data + at), where = u32(c->data + at + 8), size = u32(c->data + at + 12);
+        uint32_t tag = u32(c->data + at), where = u32(c->data + at + 8),
+                 size = u32(c->data + at + 12);
         if (tag != 1 || where > c->size || size > c->size - where) {
             continue;
         }
@@ -230,8 +231,7 @@ static const char *choose(const struct ldso_cache *c, uint32_t i, const char *na
         }
         bool named = key->glibc_minor >= 33 && (hwcap >> 32 & 0xfffffc00u) == 1u << 30;
         if (named) {
-            size_t priority =
-                level_fits(key, hwcap) ? hwcaps_priority(c, key, (uint32_t)hwcap) : 0;
+            size_t priority = level_fits(key, hwcap) ? hwcaps_priority(c, key, (uint32_t)hwcap) : 0;
             if (priority && (best_priority == 0 || priority < best_priority)) {
                 best = path;
                 best_priority = priority;

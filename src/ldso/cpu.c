@@ -32,8 +32,8 @@ struct leaf {
     uint32_t a, b, c, d;
 };
 
-/* The leaves 1, 7 and 0x80000001. The C library has asked for them when the process started: a virtual
- * machine takes some microseconds for each CPUID instruction, as its host has to answer. */
+/* The leaves 1, 7 and 0x80000001. The C library has asked for them when the process started: a
+ * virtual machine takes some microseconds for each CPUID instruction, as its host has to answer. */
 #if CPUID_WAS_ASKED
 static struct leaf leaf_asked_before(unsigned index)
 {
@@ -81,8 +81,8 @@ static void read_x86(struct ldso_cpu *cpu)
     bool ymm = (saved & 0x06) == 0x06, zmm = (saved & 0xe6) == 0xe6;
     bool v2 = has(c1, 0) && has(c1, 9) && has(c1, 13) && has(c1, 19) && has(c1, 20) &&
               has(c1, 23) && has(c81, 0);
-    bool v3 = v2 && ymm && has(c1, 12) && has(c1, 22) && has(c1, 28) && has(c1, 29) &&
-              has(b7, 3) && has(b7, 5) && has(b7, 8) && has(c81, 5);
+    bool v3 = v2 && ymm && has(c1, 12) && has(c1, 22) && has(c1, 28) && has(c1, 29) && has(b7, 3) &&
+              has(b7, 5) && has(b7, 8) && has(c81, 5);
     bool v4 = v3 && zmm && has(b7, 16) && has(b7, 17) && has(b7, 28) && has(b7, 30) && has(b7, 31);
     cpu->level = v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
     cpu->platform = "x86_64";
@@ -217,11 +217,11 @@ void ldso_cpu_info(struct str text, struct ldso_cpu *ret, struct str *ret_flags)
         }
         struct ldso_cpu cpu = by_flags(value, intel);
         bool first = !ret_flags->s;
-        const char *why = !are_words(value) || cpu.level == 0 ? "/proc/cpuinfo is damaged"
-                          : !first && (cpu.level != ret->level ||
-                                       strcmp(cpu.platform, ret->platform) != 0)
-                              ? "the processors of /proc/cpuinfo differ"
-                              : NULL;
+        const char *why =
+            !are_words(value) || cpu.level == 0 ? "/proc/cpuinfo is damaged"
+            : !first && (cpu.level != ret->level || strcmp(cpu.platform, ret->platform) != 0)
+                ? "the processors of /proc/cpuinfo differ"
+                : NULL;
         if (why) {
             *ret = unknown;
             *ret_flags = (struct str){0};

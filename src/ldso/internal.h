@@ -7,7 +7,7 @@
 enum dir_status { DIR_UNKNOWN, DIR_EXISTING, DIR_MISSING };
 
 struct ldso_dir {
-    const char *text;      // as glibc keeps it: with a trailing '/', or "" for the working directory
+    const char *text; // as glibc keeps it: with a trailing '/', or "" for the working directory
     unsigned char *status; // enum dir_status for each of the process's subdirs
     const char **others;   // with an unknown CPU: which of p->other_subdirs are there
     size_t n_others;
@@ -42,8 +42,8 @@ struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_f
 /* ---- search.c */
 
 const char *ldso_absolute(struct ldso_process *p, const char *path);
-/* $ORIGIN: the folder of the object as it was opened; that of the program without links, as the kernel
- * names it. */
+/* $ORIGIN: the folder of the object as it was opened; that of the program without links, as the
+ * kernel names it. */
 const char *ldso_origin(struct ldso_process *p, struct ldso_object *o);
 
 /* Expands $ORIGIN, $LIB, $PLATFORM with the object's map; NULL if a known token has no value or
@@ -64,7 +64,7 @@ struct ldso_found {
     const char *path;         // as opened
     enum ldso_via via;
     struct ldso_object *via_object;
-    bool fatal;       // refused; says is the complete text
+    bool fatal; // refused; says is the complete text
     bool crash;
     const char *says;
     const char *errstring; // see ldso_request

@@ -5,8 +5,8 @@ enum { PAGE = 4096 };
 
 static struct ldso_verdict refuse(const char *says, const char *detail)
 {
-    return (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .says = says,
-                                 .detail = detail ? detail : says};
+    return (struct ldso_verdict){
+        .result = LDSO_INVALID, .fatal = true, .says = says, .detail = detail ? detail : says};
 }
 
 static struct ldso_verdict skip(enum ldso_result result, const char *detail)
@@ -21,7 +21,8 @@ static bool judge_ident(const struct ldso_process *p, const struct elf_image *e,
     const unsigned char *own = p->main->file->image.ident;
     if (e->ident[EI_CLASS] != own[EI_CLASS]) {
         *ret = (struct ldso_verdict){
-            .result = LDSO_WRONG_CLASS, .other_class = true,
+            .result = LDSO_WRONG_CLASS,
+            .other_class = true,
             .detail = arena_printf(p->arena, "a %s-bit file, the process is %s-bit",
                                    e->ident[EI_CLASS] == ELFCLASS32 ? "32" : "64",
                                    own[EI_CLASS] == ELFCLASS32 ? "32" : "64")};
@@ -29,7 +30,8 @@ static bool judge_ident(const struct ldso_process *p, const struct elf_image *e,
     }
     if (e->ident[EI_DATA] != own[EI_DATA]) {
         *ret = refuse(own[EI_DATA] == ELFDATA2LSB ? "ELF file data encoding not little-endian"
-                                                  : "ELF file data encoding not big-endian", NULL);
+                                                  : "ELF file data encoding not big-endian",
+                      NULL);
         return false;
     }
     if (e->ident[EI_VERSION] != EV_CURRENT) {
@@ -60,14 +62,15 @@ static bool judge_header(const struct ldso_process *p, const struct elf_image *e
 {
     if (e->state == ELF_STATE_TOO_SHORT ||
         (e->state == ELF_STATE_NOT_ELF && e->size < (p->main->file->image.is64 ? 64u : 52u))) {
-        *ret = refuse("file too short", e->size ? "the file is too short to be a library"
-                                                : "the file is empty");
+        *ret = refuse("file too short",
+                      e->size ? "the file is too short to be a library" : "the file is empty");
         return false;
     }
     if (e->state == ELF_STATE_NOT_ELF) {
         const char *begin = e->size > 4 ? (const char *)elf_bytes(e, 0, 4) : NULL;
         bool script = !begin || str_is_utf8(begin, 4);
-        *ret = refuse("invalid ELF header", script ? "a text file, not a library" : "not an ELF file");
+        *ret =
+            refuse("invalid ELF header", script ? "a text file, not a library" : "not an ELF file");
         return false;
     }
     if (!judge_ident(p, e, ret)) {
@@ -114,9 +117,10 @@ static bool judge_segments(const struct elf_image *e, int glibc_minor, struct ld
         }
         uint64_t align = glibc_minor < 35 ? s->align : PAGE;
         if (align && ((s->vaddr - s->offset) & (align - 1))) {
-            *ret = refuse(glibc_minor >= 35 ? "ELF load command address/offset not page-aligned"
-                                            : "ELF load command address/offset not properly aligned",
-                          NULL);
+            *ret =
+                refuse(glibc_minor >= 35 ? "ELF load command address/offset not page-aligned"
+                                         : "ELF load command address/offset not properly aligned",
+                       NULL);
             return false;
         }
     }
@@ -162,8 +166,9 @@ static bool judge_mapping(const struct ldso_process *p, const struct elf_image *
         return false;
     }
     if (empty_dynamic(e) && e->type == ET_DYN) {
-        *ret = refuse("object file has no dynamic section", e->has_dynamic
-                          ? "it holds debugging information only" : "it has no dynamic section");
+        *ret = refuse("object file has no dynamic section",
+                      e->has_dynamic ? "it holds debugging information only"
+                                     : "it has no dynamic section");
         return false;
     }
     if (e->flags_1 & DF_1_PIE && !opens_exec && p->glibc_minor >= 30) {

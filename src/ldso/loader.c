@@ -69,8 +69,9 @@ static void find_dirs(struct arena *a, struct str file, struct ldso_loader *l)
         if (p == file.s || p[-1] != '\0') {
             continue;
         }
-        for (const char *at = p; n < DIRS_MAX && (at = text_here(at, end, &len)) &&
-                                     is_dir_text(at, len); at += len + 1) {
+        for (const char *at = p;
+             n < DIRS_MAX && (at = text_here(at, end, &len)) && is_dir_text(at, len);
+             at += len + 1) {
             dirs[n++] = at;
             has_lib |= memmem(at, len, "/lib", 4) != NULL;
         }
@@ -134,8 +135,7 @@ static void find_version(struct arena *a, struct str file, struct ldso_loader *l
 static void find_version_in_libc(struct ldso_store *s, struct ldso_loader *l)
 {
     for (size_t i = 0; i < l->n_dirs && !l->version; i++) {
-        struct ldso_entry *e =
-            ldso_store_get(s, arena_printf(s->arena, "%slibc.so.6", l->dirs[i]));
+        struct ldso_entry *e = ldso_store_get(s, arena_printf(s->arena, "%slibc.so.6", l->dirs[i]));
         if (e->file && e->file->image.machine == l->file->image.machine &&
             e->file->image.size <= LOADER_BYTES_MAX) {
             find_version(s->arena, elf_whole(&e->file->image), l);
@@ -183,7 +183,11 @@ static void read_musl(struct arena *a, struct str file, struct ldso_loader *l)
     l->dirs = dirs;
     l->n_dirs = 3;
     /* The version string stands alone; "1.1.x" and "1.2.x" are all that exist. */
-    for (const char *p = file.s, *end = file.s + file.n; (p = memmem(p, (size_t)(end - p), "\0" "1.", 3)); p++) {
+    for (const char *p = file.s, *end = file.s + file.n; (p = memmem(p, (size_t)(end - p),
+                                                                     "\0"
+                                                                     "1.",
+                                                                     3));
+         p++) {
         size_t n = 0;
         if (text_here(p + 1, end, &n) && n >= 5 && n < 12 && strspn(p + 1, "0123456789.") >= 5) {
             l->version = arena_strndup(a, p + 1, n);

@@ -177,7 +177,7 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
 {
     bool self = is_reserved(r->name) || strcmp(r->name, p->loader.path) == 0;
     bool explicit_path = strchr(r->name, '/') != NULL;
-    struct ldso_object *o = self ? the_loader(p, needed_by)
+    struct ldso_object *o = self            ? the_loader(p, needed_by)
                             : explicit_path ? NULL
                                             : find_short_name(p, r->name);
     struct musl_found f = {.via = LDSO_VIA_PATH};
@@ -209,10 +209,9 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
         ldso_explain_failure(p, r);
         const char *what = f.path ? "Exec format error" : musl_strerror(f.error);
         const char *by = needed_by ? needed_by->path : p->main->path;
-        r->glibc_says = arena_printf(p->arena, "Error loading shared library %s: %s%s", r->name, what,
-                                     r->kind == LDSO_NEEDED
-                                         ? arena_printf(p->arena, " (needed by %s)", by)
-                                         : "");
+        r->glibc_says = arena_printf(
+            p->arena, "Error loading shared library %s: %s%s", r->name, what,
+            r->kind == LDSO_NEEDED ? arena_printf(p->arena, " (needed by %s)", by) : "");
         return NULL;
     }
     o = ldso_object_new(p, f.path, f.entry->file, r->caller, f.via);

@@ -107,8 +107,8 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     }
     struct ldso_found found = ldso_search(p, r, dlopened);
     if (!found.entry) {
-        (void)refuse(r, found.fatal ? LDSO_REFUSED : LDSO_NOT_FOUND, found.fatal ? found.path : NULL,
-                     found.says);
+        (void)refuse(r, found.fatal ? LDSO_REFUSED : LDSO_NOT_FOUND,
+                     found.fatal ? found.path : NULL, found.says);
         r->errstring = found.errstring;
         ldso_explain_failure(p, r);
         return NULL;
@@ -120,8 +120,7 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
         return o;
     }
     if (found.refused) {
-        (void)refuse(r, LDSO_REFUSED, found.path,
-                     ldso_error_text(p, r->name, found.refused, 0));
+        (void)refuse(r, LDSO_REFUSED, found.path, ldso_error_text(p, r->name, found.refused, 0));
         r->errstring = found.refused;
         ldso_explain_failure(p, r);
         return NULL;
@@ -136,23 +135,34 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
     ldso_add_name(p, o, found.path);
     ldso_add_name(p, o, r->name);
     if (wants_exec_stack(p, o, dlopened)) {
-        const char *says = arena_printf(p->arena, "%s: cannot enable executable stack as shared "
-                                        "object requires: Invalid argument", r->name);
-        ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_EXEC_STACK, .object = o, .text = says,
-                                                .load = p->current_load, .fatal = true});
+        const char *says = arena_printf(p->arena,
+                                        "%s: cannot enable executable stack as shared "
+                                        "object requires: Invalid argument",
+                                        r->name);
+        ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_EXEC_STACK,
+                                                .object = o,
+                                                .text = says,
+                                                .load = p->current_load,
+                                                .fatal = true});
         (void)refuse(r, LDSO_REFUSED, found.path, says);
-        r->really = arena_printf(p->arena, "%s is marked as needing an executable stack, which "
-                                 "glibc %s refuses at dlopen", found.path, p->loader.version);
+        r->really = arena_printf(p->arena,
+                                 "%s is marked as needing an executable stack, which "
+                                 "glibc %s refuses at dlopen",
+                                 found.path, p->loader.version);
         return NULL;
     }
     VEC_PUSH(p->arena, &p->objects, o);
     request_took(r, o, LDSO_LOADED, &found);
     if (found.crash) {
         p->dead = true;
-        ldso_defect_add(p, (struct ldso_defect){
-            .kind = LDSO_FILE_CUT, .object = o, .load = p->current_load, .fatal = true,
-            .text = arena_printf(p->arena, "%s is cut off: the process is killed by SIGBUS",
-                                 found.path)});
+        ldso_defect_add(
+            p, (struct ldso_defect){
+                   .kind = LDSO_FILE_CUT,
+                   .object = o,
+                   .load = p->current_load,
+                   .fatal = true,
+                   .text = arena_printf(p->arena, "%s is cut off: the process is killed by SIGBUS",
+                                        found.path)});
     }
     return o;
 }
@@ -357,8 +367,10 @@ static const char *check_isa(struct ldso_process *p, struct ldso_object *const *
         }
         const char *text = arena_printf(p->arena, "%s: CPU ISA level is lower than required",
                                         ldso_shown_name(p, objects[i]));
-        ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_ISA_LEVEL, .object = objects[i],
-                                                .text = text, .load = p->current_load,
+        ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_ISA_LEVEL,
+                                                .object = objects[i],
+                                                .text = text,
+                                                .load = p->current_load,
                                                 .fatal = true});
         return text;
     }
@@ -401,8 +413,9 @@ static void preload_one(struct ldso_process *p, const char *name, bool from_env,
     struct ldso_object *o = map_object(p, r, p->main, false);
     if (!o) {
         r->glibc_says = arena_printf(
-            p->arena, "ERROR: ld.so: object '%s' from LD_PRELOAD cannot be preloaded (%s): ignored.",
-            name, r->errstring ? r->errstring : r->glibc_says);
+            p->arena,
+            "ERROR: ld.so: object '%s' from LD_PRELOAD cannot be preloaded (%s): ignored.", name,
+            r->errstring ? r->errstring : r->glibc_says);
         return;
     }
     if (r->outcome == LDSO_LOADED) {
@@ -477,7 +490,8 @@ static void place_interp(struct ldso_process *p)
     p->objects.items[at + 1] = p->interp;
 }
 
-/* The stated processor, else the system's; glibc.cpu.hwcaps and hwcap_mask take features of it away. */
+/* The stated processor, else the system's; glibc.cpu.hwcaps and hwcap_mask take features of it
+ * away. */
 static void find_cpu(struct ldso_process *p, uint16_t machine)
 {
     const char *tunables = ldso_getenv(p, "GLIBC_TUNABLES");
@@ -487,7 +501,8 @@ static void find_cpu(struct ldso_process *p, uint16_t machine)
     }
     p->cpu = *ldso_store_cpu(p->store, machine);
     if (machine == EM_X86_64 && tunables && strstr(tunables, "glibc.cpu.hwcap")) {
-        p->cpu = (struct ldso_cpu){.machine = machine, .platform = "x86_64",
+        p->cpu = (struct ldso_cpu){.machine = machine,
+                                   .platform = "x86_64",
                                    .why = "GLIBC_TUNABLES takes features of the processor away"};
     }
 }
@@ -512,7 +527,8 @@ static int start_objects(struct ldso_process *p, const char *path, struct ldso_f
     if (p->loader.kind == LDSO_OTHER) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "%s: its loader %s is neither glibc's nor musl's; the search order is "
-                          "not known", path, interp);
+                          "not known",
+                          path, interp);
     }
     VEC_PUSH(p->arena, &p->objects, p->main);
     p->is_static = (!e->has_dynamic && !e->interp) || p->loader.file == file ||
@@ -523,8 +539,7 @@ static int start_objects(struct ldso_process *p, const char *path, struct ldso_f
 static void add_interp(struct ldso_process *p)
 {
     if (p->loader.file) {
-        p->interp =
-            ldso_object_new(p, p->loader.path, p->loader.file, p->main, LDSO_VIA_INTERP);
+        p->interp = ldso_object_new(p, p->loader.path, p->loader.file, p->main, LDSO_VIA_INTERP);
         ldso_add_name(p, p->interp, p->loader.path);
         VEC_PUSH(p->arena, &p->objects, p->interp);
     }
@@ -594,9 +609,9 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     if (image->state != ELF_STATE_OK) {
         const unsigned char *begin = elf_bytes(image, 0, 2);
         bool script = begin && memcmp(begin, "#!", 2) == 0;
-        const char *what = image->size == 0 ? "is empty"
-                           : script         ? "is a script, not an ELF program"
-                           : image->state == ELF_STATE_NOT_ELF ? "is not an ELF file"
+        const char *what = image->size == 0                      ? "is empty"
+                           : script                              ? "is a script, not an ELF program"
+                           : image->state == ELF_STATE_NOT_ELF   ? "is not an ELF file"
                            : image->state == ELF_STATE_TOO_SHORT ? "is too short to be an ELF file"
                                                                  : image->defect;
         return gm_err_set(err, GM_ERR_FORMAT, "%s: %s", path, what);
@@ -609,7 +624,8 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
         loads |= image->segments[i].type == PT_LOAD;
     }
     if (!loads) {
-        return gm_err_set(err, GM_ERR_FORMAT, "%s: has nothing that could be loaded (no PT_LOAD)", path);
+        return gm_err_set(err, GM_ERR_FORMAT, "%s: has nothing that could be loaded (no PT_LOAD)",
+                          path);
     }
     if (image->dynamic_bad) {
         return gm_err_set(err, GM_ERR_FORMAT, "%s: %s", path, image->defect);
@@ -638,8 +654,10 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
 
 /* ------------------------------------------------------------------ dlopen */
 
-/* By device and inode, as the loader knows a file again that it has mapped (_dl_map_object_from_fd). */
-static struct ldso_object *object_of_file(const struct ldso_process *p, const struct ldso_file *file)
+/* By device and inode, as the loader knows a file again that it has mapped
+ * (_dl_map_object_from_fd). */
+static struct ldso_object *object_of_file(const struct ldso_process *p,
+                                          const struct ldso_file *file)
 {
     for (size_t i = 0; file && i < p->objects.n; i++) {
         const struct ldso_file *f = p->objects.items[i]->file;
@@ -662,11 +680,12 @@ struct ldso_object *ldso_find_object(struct ldso_process *p, const char *name)
         }
     }
     return strchr(name, '/')
-               ? object_of_file(p, ldso_store_get(p->store, ldso_absolute(p, name))->file) : NULL;
+               ? object_of_file(p, ldso_store_get(p->store, ldso_absolute(p, name))->file)
+               : NULL;
 }
 
-/* The order in which _dl_close_worker() unloads what a failed dlopen has mapped, and all else: sorted
- * by dependency, with the one that is closed in front since 2.39 and the program before. */
+/* The order in which _dl_close_worker() unloads what a failed dlopen has mapped, and all else:
+ * sorted by dependency, with the one that is closed in front since 2.39 and the program before. */
 static object_list unload_order(struct ldso_process *p, struct ldso_object *root)
 {
     object_list maps = {0}, out = {0};
@@ -703,9 +722,9 @@ static void need(struct ldso_process *p, struct ldso_object *o, object_list *nee
     }
 }
 
-/* Marks what stays when a failed dlopen is taken back. glibc 2.35 passes over the first of an opened
- * object's list, which it takes for the object itself; with a cycle of dependencies it is another
- * one, and is unloaded unless somebody else needs it. */
+/* Marks what stays when a failed dlopen is taken back. glibc 2.35 passes over the first of an
+ * opened object's list, which it takes for the object itself; with a cycle of dependencies it is
+ * another one, and is unloaded unless somebody else needs it. */
 static void mark_needed(struct ldso_process *p, size_t n_objects)
 {
     object_list needed = {0};
@@ -794,8 +813,7 @@ static const char *finish_load(struct ldso_process *p, struct ldso_object *o, un
         if (!o->opened) {
             o->listed_first = order.n ? order.items[order.n - 1] : o;
         }
-        text = ldso_check_symbols(p, order.items, order.n, o,
-                                  (mode & LDSO_NOW) || (now && *now));
+        text = ldso_check_symbols(p, order.items, order.n, o, (mode & LDSO_NOW) || (now && *now));
     }
     if (!text && mode & LDSO_GLOBAL_SCOPE) {
         add_global(p, o);

@@ -25,8 +25,8 @@
 
 enum ldso_via {
     LDSO_VIA_NONE,
-    LDSO_VIA_MAIN,    // the program itself
-    LDSO_VIA_INTERP,  // the loader, mapped by the kernel
+    LDSO_VIA_MAIN,   // the program itself
+    LDSO_VIA_INTERP, // the loader, mapped by the kernel
     LDSO_VIA_RPATH,
     LDSO_VIA_RUNPATH,
     LDSO_VIA_LIBRARY_PATH, // LD_LIBRARY_PATH
@@ -79,22 +79,22 @@ struct ldso_object {
     VEC(struct ldso_name) names; // every name it answers to
     uint64_t name_bits;          // ldso_name_bit() of each of them and of the soname
     const char *origin;          // see ldso_origin()
-    struct ldso_object *loader; // whose RPATH is inherited; NULL for the program and for dlopen
-    struct ldso_object *by;     // who asked first; NULL for the program
+    struct ldso_object *loader;  // whose RPATH is inherited; NULL for the program and for dlopen
+    struct ldso_object *by;      // who asked first; NULL for the program
     enum ldso_via via;
-    struct ldso_object *via_object; // whose RPATH or RUNPATH
+    struct ldso_object *via_object;    // whose RPATH or RUNPATH
     struct ldso_list *rpath, *runpath; // decomposed on first use
     VEC(struct ldso_object *) deps;    // direct dependencies, in order
     VEC(struct ldso_object *) scope;   // breadth-first closure, set once it was a dlopen root
     bool global, relocated, versions_checked, soname_added;
     struct ldso_version_from *version_from; // of each Vernaux, in their order; or NULL
-    bool late, opened; // mapped by a dlopen; named by a dlopen that succeeded
-    struct ldso_object *listed_first; // of the list that a dlopen of it sorts
+    bool late, opened;                      // mapped by a dlopen; named by a dlopen that succeeded
+    struct ldso_object *listed_first;       // of the list that a dlopen of it sorts
     uint64_t tls_offset; // of its block in the static TLS block; 0: it has none there
     uint64_t tls_before; // how much of the static TLS block was in use before it
     bool tls_late;       // its place is in the surplus for what the start has not loaded
-    bool faked;  // not found at start; listed by ldd, never mapped
-    unsigned mark; // scratch for walks
+    bool faked;          // not found at start; listed by ldd, never mapped
+    unsigned mark;       // scratch for walks
 };
 
 struct ldso_step {
@@ -131,7 +131,7 @@ struct ldso_defect {
         LDSO_NO_VERSIONS,         // the provider carries no versions: a warning of the loader
         LDSO_EXEC_STACK,
         LDSO_ISA_LEVEL,
-        LDSO_FILE_CUT, // mapped, then SIGBUS
+        LDSO_FILE_CUT,   // mapped, then SIGBUS
         LDSO_STATIC_TLS, // the provider does not fit into the static TLS block
     } kind;
     const struct ldso_object *object;   // who wants it
@@ -167,12 +167,12 @@ struct ldso_load {
 };
 
 struct ldso_config {
-    const char *cwd;         // absolute inside the root
-    const char *const *env;  // "K=V", the start environment
+    const char *cwd;        // absolute inside the root
+    const char *const *env; // "K=V", the start environment
     size_t n_env;
-    int glibc_minor;         // overrides what the loader's file says; 0: do not
+    int glibc_minor;            // overrides what the loader's file says; 0: do not
     const struct ldso_cpu *cpu; // NULL: that of the store's root (ldso_cpu_of)
-    uid_t uid;               // who would run it (secure-execution mode)
+    uid_t uid;                  // who would run it (secure-execution mode)
 };
 
 struct ldso_process {
@@ -189,7 +189,7 @@ struct ldso_process {
     const char *machine_name;
 
     struct ldso_object *main;
-    struct ldso_object *interp; // the loader's own object
+    struct ldso_object *interp;        // the loader's own object
     VEC(struct ldso_object *) objects; // link-map order
     VEC(struct ldso_object *) global;  // the global symbol scope
     VEC(struct ldso_request *) requests;

@@ -129,8 +129,7 @@ static void list_add(struct ldso_process *p, struct ldso_list *list, const char 
         n--;
     }
     const char *slash = n > 0 && element[n - 1] != '/' ? "/" : "";
-    struct ldso_dir *d =
-        intern_dir(p, arena_printf(p->arena, "%.*s%s", (int)n, element, slash));
+    struct ldso_dir *d = intern_dir(p, arena_printf(p->arena, "%.*s%s", (int)n, element, slash));
     for (size_t i = 0; i < list->dirs.n; i++) {
         if (list->dirs.items[i] == d) {
             return;
@@ -220,8 +219,7 @@ void ldso_search_init(struct ldso_process *p)
 {
     p->subdirs = ldso_cpu_subdirs(p->arena, &p->cpu, p->glibc_minor, &p->n_subdirs);
     if (ldso_cpu_is_unknown(&p->cpu)) {
-        p->other_subdirs =
-            ldso_cpu_other_subdirs(p->arena, p->glibc_minor, &p->n_other_subdirs);
+        p->other_subdirs = ldso_cpu_other_subdirs(p->arena, p->glibc_minor, &p->n_other_subdirs);
     }
     p->system = arena_alloc(p->arena, sizeof *p->system);
     p->system->permanent = true;
@@ -262,8 +260,8 @@ static void add_step(struct search *s, const char *path, enum ldso_via via,
              (struct ldso_step){path, via, via_object, result, fatal, detail});
 }
 
-/* Most candidates are absent, and only in subfolders that are not told: their paths share one place.
- * Valid until the next call. */
+/* Most candidates are absent, and only in subfolders that are not told: their paths share one
+ * place. Valid until the next call. */
 static char *candidate(struct ldso_process *p, const char *dir, const char *sub, size_t sub_n,
                        const char *name)
 {
@@ -289,7 +287,8 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
         p->ld_errno = e->open_errno;
         return false;
     }
-    path = path[0] == '/' ? e->path : arena_strdup(p->arena, path); // the candidate's place is shared
+    path =
+        path[0] == '/' ? e->path : arena_strdup(p->arena, path); // the candidate's place is shared
     if (e->open_errno) {
         p->ld_errno = e->open_errno;
         add_step(s, path, via, via_object, failed, false,
@@ -298,10 +297,15 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     }
     struct ldso_verdict v;
     if (e->is_dir) {
-        v = (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .detail = "a folder",
-                                  .error = EISDIR, .says = "cannot read file data"};
+        v = (struct ldso_verdict){.result = LDSO_INVALID,
+                                  .fatal = true,
+                                  .detail = "a folder",
+                                  .error = EISDIR,
+                                  .says = "cannot read file data"};
     } else if (e->is_special) {
-        v = (struct ldso_verdict){.result = LDSO_INVALID, .fatal = true, .says = "file too short",
+        v = (struct ldso_verdict){.result = LDSO_INVALID,
+                                  .fatal = true,
+                                  .says = "file too short",
                                   .detail = "not a regular file; the loader may hang here"};
     } else {
         v = ldso_judge(p, e->file, s->dlopened, false);
@@ -309,14 +313,21 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
     add_step(s, path, via, via_object, v.result, v.fatal, v.detail);
     p->ld_errno = v.result == LDSO_TAKEN || v.fatal ? v.error : ENOENT;
     if (v.result == LDSO_TAKEN || v.at_map) {
-        s->found = (struct ldso_found){.entry = e, .path = path, .via = via, .crash = v.crash,
-                                       .via_object = via_object, .refused = v.says};
+        s->found = (struct ldso_found){.entry = e,
+                                       .path = path,
+                                       .via = via,
+                                       .crash = v.crash,
+                                       .via_object = via_object,
+                                       .refused = v.says};
         return true;
     }
     s->other_class |= v.other_class;
     if (v.fatal) {
-        s->found = (struct ldso_found){.path = path, .via = via, .via_object = via_object,
-                                       .fatal = true, .errstring = v.says,
+        s->found = (struct ldso_found){.path = path,
+                                       .via = via,
+                                       .via_object = via_object,
+                                       .fatal = true,
+                                       .errstring = v.says,
                                        .says = ldso_error_text(p, path, v.says, v.error)};
     }
     return v.fatal;
@@ -408,8 +419,8 @@ static bool try_list(struct search *s, struct ldso_list *list, enum ldso_via via
             }
             if (d->status[k] == DIR_MISSING) {
                 if (base) {
-                    add_step(s, str_concat(p->arena, d->text, s->r->name, ""), via,
-                             via_object, LDSO_ABSENT, false, "the folder does not exist");
+                    add_step(s, str_concat(p->arena, d->text, s->r->name, ""), via, via_object,
+                             LDSO_ABSENT, false, "the folder does not exist");
                 }
                 continue;
             }
@@ -493,7 +504,8 @@ static void legacy_hwcap(const struct ldso_cpu *cpu, uint64_t *ret_have, uint64_
     }
 }
 
-static void cache_key(struct ldso_process *p, const struct ldso_cpu *cpu, struct ldso_cache_key *key)
+static void cache_key(struct ldso_process *p, const struct ldso_cpu *cpu,
+                      struct ldso_cache_key *key)
 {
     const struct elf_image *e = &p->main->file->image;
     *key = (struct ldso_cache_key){.glibc_minor = p->glibc_minor, .n_flags = 1};
@@ -553,8 +565,10 @@ static bool try_cache(struct search *s, struct ldso_object *loader)
         for (size_t i = 0; i < p->loader.n_dirs; i++) {
             if (starts_with(path, p->loader.dirs[i])) {
                 note_stage(s, LDSO_VIA_CACHE, NULL,
-                           arena_printf(p->arena, "%s is passed over, the caller forbids default "
-                                                  "directories (DF_1_NODEFLIB)", path));
+                           arena_printf(p->arena,
+                                        "%s is passed over, the caller forbids default "
+                                        "directories (DF_1_NODEFLIB)",
+                                        path));
                 return false;
             }
         }
@@ -568,8 +582,7 @@ static bool try_stages(struct search *s, struct ldso_object *loader)
     if (try_rpaths(s, loader)) {
         return true;
     }
-    if (!p->library_path->dead &&
-        try_list(s, p->library_path, LDSO_VIA_LIBRARY_PATH, NULL)) {
+    if (!p->library_path->dead && try_list(s, p->library_path, LDSO_VIA_LIBRARY_PATH, NULL)) {
         return true;
     }
     if (p->secure && ldso_getenv(p, "LD_LIBRARY_PATH")) {
@@ -618,7 +631,7 @@ struct ldso_found ldso_search(struct ldso_process *p, struct ldso_request *r, bo
     if (ended) {
         return s.found;
     }
-    const char *text = !s.other_class                ? "cannot open shared object file"
+    const char *text = !s.other_class              ? "cannot open shared object file"
                        : p->main->file->image.is64 ? "wrong ELF class: ELFCLASS32"
                                                    : "wrong ELF class: ELFCLASS64";
     return (struct ldso_found){
@@ -644,10 +657,9 @@ void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r)
                       s->result == LDSO_WRONG_CLASS || s->fatal;
         if (hidden && !r->really) {
             r->really = arena_printf(p->arena, "%s: %s", s->path,
-                                     s->detail ? s->detail
-                                     : s->result == LDSO_DENIED
-                                         ? "permission denied"
-                                         : ldso_result_name(s->result));
+                                     s->detail                  ? s->detail
+                                     : s->result == LDSO_DENIED ? "permission denied"
+                                                                : ldso_result_name(s->result));
         }
     }
 }

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* To read more than HEAD_MAX bytes takes longer than to map them. What comes after HEADS_MAX is mapped,
- * so that the memory is bounded. */
+/* To read more than HEAD_MAX bytes takes longer than to map them. What comes after HEADS_MAX is
+ * mapped, so that the memory is bounded. */
 enum { HEAD_MAX = 16 << 10, HEADS_MAX = 4 << 20, WINDOW = 64 << 10, PAGE = 4096 };
 
 void ldso_store_open(struct ldso_store *s, struct root *root, struct arena *arena)
@@ -116,8 +116,8 @@ static void grow_files(struct ldso_store *s)
 static bool has_head_room(struct ldso_store *s)
 {
     if (!s->heads.memory) {
-        void *memory = mmap(NULL, HEADS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                            -1, 0);
+        void *memory =
+            mmap(NULL, HEADS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         s->heads.memory = memory == MAP_FAILED ? NULL : memory;
     }
     return s->heads.memory && HEADS_MAX - s->heads.used >= HEAD_MAX;
@@ -141,8 +141,8 @@ static struct file_id id_of(const struct stat *st)
     return (struct file_id){st->st_dev, st->st_ino, (size_t)st->st_size, st->st_mtim};
 }
 
-/* Touches the pages of the heads up to `end`: a page fault inside a read takes twice as long, as the
- * kernel tries to copy, fails, has the page made and starts again. */
+/* Touches the pages of the heads up to `end`: a page fault inside a read takes twice as long, as
+ * the kernel tries to copy, fails, has the page made and starts again. */
 static void reach(struct ldso_store *s, const unsigned char *end)
 {
     for (; s->heads.memory + s->heads.ready < end; s->heads.ready += PAGE) {
@@ -210,8 +210,8 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
     unsigned char *head = room ? s->heads.memory + s->heads.used : NULL;
     struct source *source = arena_alloc(s->arena, sizeof *source);
     *source = *file;
-    source->elf = (struct elf_source){.read = read_at, .map = map_bytes, .head = head,
-                                      .room = room ? HEAD_MAX : 0};
+    source->elf = (struct elf_source){
+        .read = read_at, .map = map_bytes, .head = head, .room = room ? HEAD_MAX : 0};
     elf_image_parse_source(s->arena, &source->elf, file->id.size, ret);
     source->fd = -1;
     if (room && ret->data == head) {
@@ -313,7 +313,8 @@ static const char *settled_path(struct ldso_store *s, const char *path)
 {
     char *real = NULL;
     return root_realpath(s->root, s->arena, path_dir(s->arena, path), &real) == 0
-               ? path_join(s->arena, real, path_base(path)) : path_normal(s->arena, path);
+               ? path_join(s->arena, real, path_base(path))
+               : path_normal(s->arena, path);
 }
 
 static const struct ldso_layer_link *layer_link(struct ldso_store *s, const char *path)
@@ -378,8 +379,12 @@ static void layer_edit(struct ldso_store *s, const struct ldso_overlay_edit *edi
         return;
     }
     struct ldso_file *now = arena_alloc(s->base->arena, sizeof *now);
-    *now = (struct ldso_file){.dev = was->dev, .ino = was->ino, .image = was->image,
-                              .mode = was->mode, .uid = was->uid, .gid = was->gid};
+    *now = (struct ldso_file){.dev = was->dev,
+                              .ino = was->ino,
+                              .image = was->image,
+                              .mode = was->mode,
+                              .uid = was->uid,
+                              .gid = was->gid};
     now->image.rpath = edit->rpath;
     now->image.runpath = edit->runpath;
     VEC_PUSH(s->arena, &s->layer_edits, (struct ldso_layer_edit){was, now});
@@ -473,5 +478,6 @@ void *ldso_store_recall(const struct ldso_store *s, const char *key)
 void ldso_store_remember(struct ldso_store *s, const char *key, void *value)
 {
     s = s->base ? s->base : s;
-    VEC_PUSH(s->arena, &s->memos, (struct ldso_memo){path_hash(key), arena_strdup(s->arena, key), value});
+    VEC_PUSH(s->arena, &s->memos,
+             (struct ldso_memo){path_hash(key), arena_strdup(s->arena, key), value});
 }

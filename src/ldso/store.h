@@ -18,9 +18,9 @@
 
 /* A relocation that needs its symbol's object in the static TLS block. */
 struct ldso_tls_use {
-    uint32_t symbol;   // 0: the object itself
-    bool optional;     // TLS descriptor: it can do without
-    uint64_t number;   // see struct elf_relocation
+    uint32_t symbol; // 0: the object itself
+    bool optional;   // TLS descriptor: it can do without
+    uint64_t number; // see struct elf_relocation
 };
 
 /* One inode that can be opened for reading. */
@@ -33,10 +33,11 @@ struct ldso_file {
     mode_t mode;
     uid_t uid;
     gid_t gid;
-    unsigned mark;            // scratch for walks over a symbol scope, see process.c
-    unsigned seen;            // scratch for collecting, see symbols.c
-    bool looked_up;               // its symbols, in some process
-    struct ldso_file **providers; // by undefined symbol: who defined it last time; NULL before the second
+    unsigned mark;  // scratch for walks over a symbol scope, see process.c
+    unsigned seen;  // scratch for collecting, see symbols.c
+    bool looked_up; // its symbols, in some process
+    struct ldso_file *
+        *providers; // by undefined symbol: who defined it last time; NULL before the second
     VEC(struct ldso_file *) served_by; // the providers of the last time, each once
     bool served_complete;              // ... and no symbol was missing
     VEC(struct ldso_tls_use) tls_uses; // see ldso_tls_uses()
@@ -45,10 +46,10 @@ struct ldso_file {
 
 /* What one path leads to. */
 struct ldso_entry {
-    const char *path;       // absolute inside the root
-    int open_errno;         // 0, or why open() for reading fails
+    const char *path;         // absolute inside the root
+    int open_errno;           // 0, or why open() for reading fails
     bool link_asked, is_link; // see ldso_entry_is_link()
-    bool is_dir;            // the path is a folder (open may succeed, read does not)
+    bool is_dir;              // the path is a folder (open may succeed, read does not)
     bool is_special;        // FIFO, device, socket: never opened, the loader would block or read it
     struct ldso_file *file; // with open_errno 0 and neither of the above
 };
@@ -65,8 +66,8 @@ struct ldso_overlay_link {
     const char *target; // as it would be written into the link
 };
 struct ldso_overlay_edit {
-    const char *file;    // absolute
-    const char *rpath;   // both tags as they would then be; NULL: none
+    const char *file;  // absolute
+    const char *rpath; // both tags as they would then be; NULL: none
     const char *runpath;
 };
 struct ldso_overlay {
@@ -88,7 +89,7 @@ struct ldso_layer_edit {
 struct ldso_store {
     struct root *root;
     struct arena *arena;
-    struct ldso_store *base; // what this one lies over, or NULL
+    struct ldso_store *base;                 // what this one lies over, or NULL
     VEC(struct ldso_layer_link) layer_links; // with `base`
     VEC(struct ldso_layer_edit) layer_edits;
     struct ldso_entry **paths; // open addressing, n_paths of cap_paths used
@@ -98,16 +99,16 @@ struct ldso_store {
     struct {
         const void *data;
         size_t size;
-    } *maps; // unmapped by ldso_store_close()
+    } * maps; // unmapped by ldso_store_close()
     size_t n_maps, cap_maps;
     struct {
         unsigned char *memory; // unmapped by ldso_store_close()
         size_t used, ready;    // ready: so much was touched
-    } heads; // first bytes of files: see struct elf_source
-    unsigned mark; // last value given out for ldso_file.mark
-    struct ldso_cpu cpu; // see ldso_store_cpu()
+    } heads;                   // first bytes of files: see struct elf_source
+    unsigned mark;             // last value given out for ldso_file.mark
+    struct ldso_cpu cpu;       // see ldso_store_cpu()
     bool cpu_read;
-    bool one_process; // the only one to come: what it found is not kept for the next
+    bool one_process;            // the only one to come: what it found is not kept for the next
     VEC(struct ldso_memo) memos; // what was learnt from one file: loaders, caches
 };
 

@@ -5,8 +5,9 @@
 
 /* ------------------------------------------------------------------ versions */
 
-/* find_needed(): the loaded object that answers to a Verneed's file name. A name is one object's only
- * (who is loaded first answers to it from then on), so that the likeliest may be asked first. */
+/* find_needed(): the loaded object that answers to a Verneed's file name. A name is one object's
+ * only (who is loaded first answers to it from then on), so that the likeliest may be asked first.
+ */
 static struct ldso_object *provider_named(struct ldso_process *p, const struct ldso_object *o,
                                           const char *file)
 {
@@ -50,8 +51,8 @@ static const char *check_need(struct ldso_process *p, struct ldso_object *o,
         return NULL;
     }
     struct ldso_object *provider = from->object;
-    struct ldso_defect d = {.object = o, .provider = provider, .version = need->name,
-                            .load = p->current_load};
+    struct ldso_defect d = {
+        .object = o, .provider = provider, .version = need->name, .load = p->current_load};
     if (!provider) {
         d.kind = LDSO_VERSION_MISSING;
         d.fatal = true;
@@ -90,8 +91,9 @@ static void find_providers(struct ldso_process *p, struct ldso_object *o,
         bool same = i && v->needs[i].file == v->needs[i - 1].file; // its versions stand together
         from->object = same ? from[-1].object : provider_named(p, o, v->needs[i].file);
         from->definition =
-            from->object ? definition_of(ldso_file_versions(p->store, from->object->file), &v->needs[i])
-                         : NULL;
+            from->object
+                ? definition_of(ldso_file_versions(p->store, from->object->file), &v->needs[i])
+                : NULL;
     }
 }
 
@@ -213,7 +215,7 @@ struct match {
     struct ldso_process *p;
     struct ldso_object *object;
     struct wanted want;
-    bool versioned; // the object has a version table
+    bool versioned;    // the object has a version table
     unsigned hidden_n; // candidates whose version was not asked for
 };
 
@@ -257,7 +259,8 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
     }
     uint16_t index = sym->versym & 0x7fff;
     bool hidden = sym->versym >> 15;
-    if (index >= 2 && index == m->want.version->index_there && m->object == m->want.version->named) {
+    if (index >= 2 && index == m->want.version->index_there &&
+        m->object == m->want.version->named) {
         return true;
     }
     if (!m->want.version->version) {
@@ -273,7 +276,8 @@ static bool is_match(const struct elf_symbol *sym, void *arg)
         strcmp(def->name, m->want.version->version) == 0) {
         return true;
     }
-    /* An unversioned definition (index 0 or 1, not hidden) serves a reference that is not hidden. */
+    /* An unversioned definition (index 0 or 1, not hidden) serves a reference that is not hidden.
+     */
     return !(m->want.hidden || def || hidden);
 }
 
@@ -311,7 +315,7 @@ struct recent {
     size_t n;
 };
 
-enum { RECENT = sizeof ((struct recent *)0)->items / sizeof(struct ldso_object *) };
+enum { RECENT = sizeof((struct recent *)0)->items / sizeof(struct ldso_object *) };
 
 static void remember_recent(struct recent *r, struct ldso_object *o)
 {
@@ -371,8 +375,8 @@ static void note_provider(struct search *s, uint32_t index, struct ldso_file *pr
     }
 }
 
-/* Where the object that was asked first does not define the symbol: in the others of the recent ones,
- * then in full, as the loader does it. */
+/* Where the object that was asked first does not define the symbol: in the others of the recent
+ * ones, then in full, as the loader does it. */
 static enum lookup look_up(struct search *s, const struct elf_lookup_key *key,
                            const struct asked *asked, struct ldso_object **ret)
 {
@@ -402,8 +406,7 @@ static struct ldso_object *ask_first(const struct search *s, const struct refere
     l->image = NULL;
     if (version->version) {
         struct ldso_object *named = version->named;
-        return named && named->file->mark == s->in->mark &&
-                       elf_lookup_begin(l, &named->file->image)
+        return named && named->file->mark == s->in->mark && elf_lookup_begin(l, &named->file->image)
                    ? named
                    : NULL;
     }
@@ -502,9 +505,10 @@ static const char *missing_text(struct ldso_process *p, struct ldso_object *o, c
 {
     const char *who = ldso_shown_name(p, o);
     if (how == LOOKUP_BUG) {
-        return arena_printf(p->arena, "%s: symbol %s%s version %s not defined in file %s with link "
-                            "time reference", who, name, p->glibc_minor >= 30 ? "," : "",
-                            want->version, want->file);
+        return arena_printf(p->arena,
+                            "%s: symbol %s%s version %s not defined in file %s with link "
+                            "time reference",
+                            who, name, p->glibc_minor >= 30 ? "," : "", want->version, want->file);
     }
     return arena_printf(p->arena, "%s: undefined symbol: %s%s%s", who, name,
                         want->version ? ", version " : "", want->version ? want->version : "");
@@ -525,8 +529,12 @@ static struct use uses_of(struct ldso_process *p, const struct elf_image *e,
 static const char *report_tls(struct ldso_process *p, struct ldso_object *o,
                               struct ldso_object *owner)
 {
-    struct ldso_defect d = {.kind = LDSO_STATIC_TLS, .object = o, .provider = owner,
-                            .load = p->current_load, .fatal = true, .tls_free = ldso_tls_free(p)};
+    struct ldso_defect d = {.kind = LDSO_STATIC_TLS,
+                            .object = o,
+                            .provider = owner,
+                            .load = p->current_load,
+                            .fatal = true,
+                            .tls_free = ldso_tls_free(p)};
     d.text = arena_printf(p->arena, "%s: cannot allocate memory in static TLS block",
                           ldso_shown_name(p, owner));
     for (size_t i = 0; i < p->objects.n; i++) {
@@ -545,8 +553,8 @@ static const char *report_tls(struct ldso_process *p, struct ldso_object *o,
 
 /* Static TLS that the object's relocations want, up to relocation number `end`: of its own block or
  * of that of who defines the symbol. */
-static const char *check_tls(struct ldso_process *p, struct ldso_object *o,
-                             const struct scopes *in, uint64_t end)
+static const char *check_tls(struct ldso_process *p, struct ldso_object *o, const struct scopes *in,
+                             uint64_t end)
 {
     size_t n = 0;
     if (!p->tls.known) {
@@ -588,10 +596,15 @@ static const char *report_missing(struct ldso_process *p, struct ldso_object *o,
     }
     const struct reference *want = version_of(references, sym.versym).version;
     const char *text = missing_text(p, o, sym.name, want, how);
-    ldso_defect_add(p, (struct ldso_defect){
-        .kind = fatal ? LDSO_SYMBOL_MISSING : LDSO_SYMBOL_MISSING_LAZY, .object = o,
-        .provider = want->named, .symbol = sym.name, .version = want->version, .text = text,
-        .load = p->current_load, .fatal = fatal});
+    ldso_defect_add(
+        p, (struct ldso_defect){.kind = fatal ? LDSO_SYMBOL_MISSING : LDSO_SYMBOL_MISSING_LAZY,
+                                .object = o,
+                                .provider = want->named,
+                                .symbol = sym.name,
+                                .version = want->version,
+                                .text = text,
+                                .load = p->current_load,
+                                .fatal = fatal});
     return fatal ? text : NULL;
 }
 
@@ -607,8 +620,8 @@ static bool served_as_before(const struct ldso_file *f, unsigned mark)
     return f->served_complete;
 }
 
-/* Passes over symbols of which somebody in the scope is known to define them from an earlier process:
- * only whether a symbol is found matters here, not which definition wins. */
+/* Passes over symbols of which somebody in the scope is known to define them from an earlier
+ * process: only whether a symbol is found matters here, not which definition wins. */
 static size_t not_known(struct search *s, size_t n)
 {
     struct ldso_file *const *providers = s->object->file->providers;
@@ -646,8 +659,8 @@ static missing_list missing_of(struct ldso_process *p, struct ldso_object *o,
         }
     }
     while (at < end) {
-        size_t n = elf_symbols_wanted(e, &at, end, references->settled, references->n, s.lookups,
-                                      AT_ONCE);
+        size_t n =
+            elf_symbols_wanted(e, &at, end, references->settled, references->n, s.lookups, AT_ONCE);
         look_up_symbols(&s, o->file->providers ? not_known(&s, n) : n);
     }
     return s.missing;
@@ -662,8 +675,8 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
     }
     read_references(p, o, references);
     if (o->file->looked_up && !o->file->providers) { // it may come again and again
-        o->file->providers = arena_array(p->store->arena, elf_symbol_undef_count(e),
-                                         sizeof(struct ldso_file *));
+        o->file->providers =
+            arena_array(p->store->arena, elf_symbol_undef_count(e), sizeof(struct ldso_file *));
     }
     missing_list missing = missing_of(p, o, in, references);
     o->file->looked_up = true;
@@ -677,8 +690,7 @@ static const char *check_object(struct ldso_process *p, struct ldso_object *o,
                                  !fatal            ? UINT64_MAX
                                  : use.first_eager ? use.at_eager
                                                    : use.at_lazy);
-    return text ? text
-                : report_missing(p, o, references, missing.items, missing.n, &use, fatal);
+    return text ? text : report_missing(p, o, references, missing.items, missing.n, &use, fatal);
 }
 
 const char *ldso_check_symbols(struct ldso_process *p, struct ldso_object *const *objects, size_t n,

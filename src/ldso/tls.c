@@ -5,9 +5,9 @@
 #include "ldso/internal.h"
 
 enum {
-    SURPLUS = 1664,       // with the default tunables, 2.31 to 2.42
-    OPTIONAL = 512,       // of it: glibc.rtld.optional_static_tls
-    RSEQ_AREA = 32,       // behind the objects' blocks since 2.41; size and alignment
+    SURPLUS = 1664, // with the default tunables, 2.31 to 2.42
+    OPTIONAL = 512, // of it: glibc.rtld.optional_static_tls
+    RSEQ_AREA = 32, // behind the objects' blocks since 2.41; size and alignment
     USES_MAX = 1 << 16,
 };
 
@@ -16,7 +16,7 @@ enum {
 struct arch {
     uint16_t machine;
     bool is64;
-    bool below; // blocks grow down from the thread pointer (TLS_TCB_AT_TP)
+    bool below;        // blocks grow down from the thread pointer (TLS_TCB_AT_TP)
     uint32_t types[3]; // the last one: descriptor
 };
 
@@ -148,8 +148,8 @@ uint64_t ldso_tls_free(const struct ldso_process *p)
     return p->tls.size - p->tls.used;
 }
 
-/* Where the block of an object that is loaded later would lie, and how much is then in use; false if
- * it does not fit. */
+/* Where the block of an object that is loaded later would lie, and how much is then in use; false
+ * if it does not fit. */
 static bool fit(const struct ldso_process *p, const struct arch *arch, struct ldso_object *o,
                 uint64_t *ret_offset, uint64_t *ret_end)
 {

@@ -7,9 +7,9 @@
 static const char *const confidence_words[] = {
     [LOG_POSSIBLE] = "possible", [LOG_LIKELY] = "likely", [LOG_CERTAIN] = "certain", NULL};
 static const char *const platform_words[] = {
-    [LOG_ANY] = "any",         [LOG_LINUX] = "linux",         [LOG_WINDOWS] = "windows",
-    [LOG_WSL] = "wsl",         [LOG_CONTAINER] = "container", [LOG_JETSON] = "jetson",
-    [LOG_MACOS] = "macos",     [LOG_PLATFORMS] = NULL,
+    [LOG_ANY] = "any",     [LOG_LINUX] = "linux",         [LOG_WINDOWS] = "windows",
+    [LOG_WSL] = "wsl",     [LOG_CONTAINER] = "container", [LOG_JETSON] = "jetson",
+    [LOG_MACOS] = "macos", [LOG_PLATFORMS] = NULL,
 };
 static const char *const shows_words[] = {
     [SHOWS_WORDS] = "words",     [SHOWS_SYMPTOM] = "symptom", [SHOWS_HINT] = "hint",
@@ -152,8 +152,8 @@ static int fields_take(const struct place *p, struct log_signature *s, const str
             return node_error(p->file, &from->items[i], p->err,
                               "fields are texts, and not more than %d", LOG_FIELDS_MAX);
         }
-        fields[i] = (struct log_field){intern_text(p->rules, from->items[i].key),
-                                       from->items[i].text};
+        fields[i] =
+            (struct log_field){intern_text(p->rules, from->items[i].key), from->items[i].text};
     }
     s->fields = fields;
     s->n_fields = n;
@@ -163,8 +163,9 @@ static int fields_take(const struct place *p, struct log_signature *s, const str
 int log_pattern_decode(struct log_rules *r, struct log_literals *literals,
                        const struct log_row *row, struct gm_err *err)
 {
-    static const char *const keys[] = {"date", "evidence", "fact", "fields", "id", "literal",
-                                       "literals", "note", "refuted_by", "regex", "source", NULL};
+    static const char *const keys[] = {"date",       "evidence", "fact",     "fields",
+                                       "id",         "literal",  "literals", "note",
+                                       "refuted_by", "regex",    "source",   NULL};
     const struct place p = {r, row->file, err};
     struct log_signature *s = &r->signatures[r->n_signatures];
     *s = (struct log_signature){
@@ -362,14 +363,16 @@ static int entry_conditions(const struct place *p, struct log_rule *rule, const 
 int log_entry_decode(struct log_rules *r, const struct log_row *row, struct gm_err *err)
 {
     static const char *const keys[] = {
-        "all",     "any",         "confidence", "culprit",   "decides", "examples", "id",   "lines",
-        "near_misses", "none", "note", "overrides", "repairs", "says", "shows", "sources", "test",
-        NULL};
+        "all",     "any",   "confidence",  "culprit", "decides", "examples",
+        "id",      "lines", "near_misses", "none",    "note",    "overrides",
+        "repairs", "says",  "shows",       "sources", "test",    NULL};
     const struct place p = {r, row->file, err};
     struct log_rule *rule = &r->rules[r->n_rules];
     bool has_cause = strcmp(row->cause, "none") != 0;
-    *rule = (struct log_rule){
-        .id = row->id, .cause = has_cause ? row->cause : NULL, .file = row->file, .node = row->node};
+    *rule = (struct log_rule){.id = row->id,
+                              .cause = has_cause ? row->cause : NULL,
+                              .file = row->file,
+                              .node = row->node};
     int rc = log_keys_check(row->file, row->node, keys, err);
     rc = rc < 0 ? rc : entry_texts(&p, rule, row->node);
     rc = rc < 0 ? rc : entry_conditions(&p, rule, row);

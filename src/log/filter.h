@@ -28,7 +28,8 @@ struct filter *filter_build(struct arena *a, const char *const *literals, size_t
  * line holds one. */
 size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end);
 
-/* Calls on_hit(arg, i, at) wherever a literal i stands in the text, which it does from text[at] on. */
+/* Calls on_hit(arg, i, at) wherever a literal i stands in the text, which it does from text[at] on.
+ */
 void filter_all(const struct filter *f, const char *text, size_t n,
                 void (*on_hit)(void *arg, size_t literal, size_t at), void *arg);
 

@@ -1,8 +1,8 @@
 /*
  * Shared by the files of this room: the decoded rules, the lines, the facts.
  *
- * Kinds, field names and ids are *interned* in the rules: one pointer for one text, so that they are
- * compared by pointer.
+ * Kinds, field names and ids are *interned* in the rules: one pointer for one text, so that they
+ * are compared by pointer.
  */
 #ifndef GPUMEND_LOG_INTERNAL_H
 #define GPUMEND_LOG_INTERNAL_H
@@ -32,7 +32,7 @@ struct log_signature {
     const char *id, *kind;
     bool built_in;
     struct log_regex regex;
-    struct log_regex refuted_by; // the next line, if it matches, takes the fact back
+    struct log_regex refuted_by;    // the next line, if it matches, takes the fact back
     const struct log_field *fields; // constants
     size_t n_fields;
 };
@@ -86,8 +86,8 @@ struct log_rule {
 
 /* A pattern or an entry as a file has it. */
 struct log_row {
-    const char *id, *cause; // cause: of an entry
-    const char *fact;       // of a pattern
+    const char *id, *cause;      // cause: of an entry
+    const char *fact;            // of a pattern
     const struct log_row *entry; // that a pattern stands in, or NULL
     const struct node_file *file;
     const struct node *node;
@@ -121,8 +121,8 @@ struct log_gpu {
 
 struct words;
 
-/* What a text of more than `lines` must name, at the beginning of a word, for a verdict that rests on
- * nothing but these kinds of facts. */
+/* What a text of more than `lines` must name, at the beginning of a word, for a verdict that rests
+ * on nothing but these kinds of facts. */
 struct log_subjects {
     uint64_t lines;
     const char **names, **facts;
@@ -144,8 +144,8 @@ struct log_rules {
     struct log_subjects subjects;
     const char **interned; // open addressing
     size_t n_interned, cap_interned;
-    struct log_regex *screen_rows;    // one for each row that a screen may have
-    VEC(struct log_gpu) gpus;         // filled when a name is first asked for
+    struct log_regex *screen_rows; // one for each row that a screen may have
+    VEC(struct log_gpu) gpus;      // filled when a name is first asked for
     struct kb_gpus gpu_rows;
     bool gpus_tried;
     struct words *words;              // NULL until they are first needed
@@ -178,10 +178,10 @@ struct log_problems {
     size_t n;
 };
 
-/* The rules of these files, with the built-in ones below them or alone. With `problems` what is wrong
- * with a row is told there, and the row left out; without it is the error. */
-int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files, bool built_in,
-                       struct log_rules **ret, struct log_problems *problems,
+/* The rules of these files, with the built-in ones below them or alone. With `problems` what is
+ * wrong with a row is told there, and the row left out; without it is the error. */
+int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files,
+                       bool built_in, struct log_rules **ret, struct log_problems *problems,
                        struct gm_err *err) GM_CHECK;
 
 /* How many patterns are not built in. */
@@ -254,7 +254,8 @@ struct log_line {
 bool line_is_clean(const char *in, size_t n); // there is nothing to take out
 size_t line_clean(const char *in, size_t n, char *out);
 
-/* Bytes that are no UTF-8 become the letters that they are in ISO 8859-1; `out` has room for 2 * n. */
+/* Bytes that are no UTF-8 become the letters that they are in ISO 8859-1; `out` has room for 2 * n.
+ */
 size_t line_as_utf8(const char *in, size_t n, char *out);
 
 /* Measures the prefix of a clean line: body and process. */
@@ -324,9 +325,9 @@ struct log_words {
 };
 
 /* Facts of the kind `words` for the lines that say most, with `class`, `share` (its probability by
- * the model), `words` (that spoke for it), `named` (a library in the line), `rank` (1: the line that
- * says most) and `instead` (a class that is half as probable or more). They live in `a`. `known`:
- * what the rules found. */
+ * the model), `words` (that spoke for it), `named` (a library in the line), `rank` (1: the line
+ * that says most) and `instead` (a class that is half as probable or more). They live in `a`.
+ * `known`: what the rules found. */
 void words_judge(struct log_rules *r, struct arena *a, const struct log_text *text,
                  const struct log_result *known, struct log_words *ret);
 
@@ -340,16 +341,16 @@ struct log_target {
     bool amd;
 };
 
-/* What the knowledge base says of a name as logs have it ("NVIDIA GeForce RTX 40...", "RX 6700 XT"),
- * or of a PCI device id ("744c"). NULL: it has none, or cards of that name differ. */
+/* What the knowledge base says of a name as logs have it ("NVIDIA GeForce RTX 40...", "RX 6700
+ * XT"), or of a PCI device id ("744c"). NULL: it has none, or cards of that name differ. */
 const struct log_target *gpu_by_name(struct log_rules *r, const char *name, struct log_target *to);
 const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, bool amd,
                                     struct log_target *to);
 
 /* ------------------------------------------------------------------ screens */
 
-/* What tools of the drivers print about the machine: a head, then rows that say something only below
- * it. */
+/* What tools of the drivers print about the machine: a head, then rows that say something only
+ * below it. */
 enum log_screen {
     SCREEN_SMI,       // nvidia-smi
     SCREEN_SMI_LIST,  // nvidia-smi -L
@@ -376,11 +377,11 @@ enum { SCREEN_VALUE_MAX = 200, SCREEN_COLUMNS_MAX = 24, SCREEN_FIELDS_MAX = 12 }
 
 /* Where in a screen a log is. */
 struct log_screen_state {
-    enum log_screen screen; // SCREEN_NONE: in none
-    unsigned rows, foreign; // since its head; in a row that are none of it
-    char index[8];          // of the GPU that the last rows were about, or ""
-    char name[SCREEN_VALUE_MAX + 1];    // of the agent, or ""
-    char section[SCREEN_VALUE_MAX + 1]; // the last heading, or ""
+    enum log_screen screen;                  // SCREEN_NONE: in none
+    unsigned rows, foreign;                  // since its head; in a row that are none of it
+    char index[8];                           // of the GPU that the last rows were about, or ""
+    char name[SCREEN_VALUE_MAX + 1];         // of the agent, or ""
+    char section[SCREEN_VALUE_MAX + 1];      // the last heading, or ""
     const char *columns[SCREEN_COLUMNS_MAX]; // of a query: field, or NULL for one that says nothing
     unsigned n_columns;
 };

@@ -1,5 +1,5 @@
-/* From facts to causes: every entry whose conditions hold is a candidate; src/log/order.c has which goes
- * first. */
+/* From facts to causes: every entry whose conditions hold is a candidate; src/log/order.c has which
+ * goes first. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -127,13 +127,15 @@ static bool is_placeholder(struct str s)
     return s.n > 0;
 }
 
-/* Whether a value stands at the end of a word in what was said before, in letters of either case. */
+/* Whether a value stands at the end of a word in what was said before, in letters of either case.
+ */
 static bool is_said(const char *before, const char *value)
 {
     struct str s = str_of(before), word = str_of(value);
     for (; word.n && s.n >= word.n; s.s++, s.n--) {
         char next = s.s[word.n];
-        bool inside = (next >= '0' && next <= '9') || ((next | 0x20) >= 'a' && (next | 0x20) <= 'z');
+        bool inside =
+            (next >= '0' && next <= '9') || ((next | 0x20) >= 'a' && (next | 0x20) <= 'z');
         if (!inside && str_eq_nocase((struct str){s.s, word.n}, word)) {
             return true;
         }
@@ -242,7 +244,8 @@ static const char *fill(const struct log_matched *m, const char *text)
     return fill_parts(m, text, false);
 }
 
-/* A command: what the text does not name, or names in a way that no command may hold, is left open. */
+/* A command: what the text does not name, or names in a way that no command may hold, is left open.
+ */
 static const char *fill_command(const struct log_matched *m, const char *text)
 {
     struct filled f = {.command = true};
@@ -282,7 +285,8 @@ static bool has_repair_for(const struct log_rule *rule, enum log_platform platfo
     return false;
 }
 
-/* Whether facts have the field, and none of them this value: `wanted` is for something else then. */
+/* Whether facts have the field, and none of them this value: `wanted` is for something else then.
+ */
 static bool is_for_another(const struct log_matched *m, const char *name, const char *wanted)
 {
     bool named = false;
@@ -367,7 +371,9 @@ void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact
             held[ret->n++] = (struct log_held){
                 .rule = rule,
                 .candidate = candidate(&m, rule, ret->platform),
-                .place = m.n ? m.items[0]->place : m.shown ? m.shown->place : 0,
+                .place = m.n       ? m.items[0]->place
+                         : m.shown ? m.shown->place
+                                   : 0,
             };
         }
     }

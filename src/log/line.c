@@ -113,7 +113,8 @@ static bool is_name(char c)
            c == '.';
 }
 
-/* Whether the text begins as the pattern says: '9' a digit, 'A' a letter, '#' any byte, else itself. */
+/* Whether the text begins as the pattern says: '9' a digit, 'A' a letter, '#' any byte, else
+ * itself. */
 static bool looks_like(struct str s, const char *pattern)
 {
     size_t n = strlen(pattern);

@@ -50,7 +50,8 @@ static int example_check(const struct lint *l, const struct log_rule *rule, cons
     }
     if (!text || seen == format) {
         return node_error(rule->file, item, err,
-                          "%s: an example has \"log\", and either \"seen\" or \"format\"", rule->id);
+                          "%s: an example has \"log\", and either \"seen\" or \"format\"",
+                          rule->id);
     }
     if (is_reading(l->rules, text, rule->id) != matches) {
         return node_error(rule->file, item, err,

@@ -13,8 +13,8 @@ enum {
     ROWS_MAX = 2000,        // of a table
     HEAD_BYTES = 256,       // by which the encoding is known
     HEAD_MIN = 4,
-    VALUE_MAX = 400,        // bytes of a field
-    KEPT_BYTES = 16 << 10,  // of a text whose words are looked at if no rule knows it
+    VALUE_MAX = 400,       // bytes of a field
+    KEPT_BYTES = 16 << 10, // of a text whose words are looked at if no rule knows it
     KEPT_LINES = 2048,
 };
 
@@ -23,19 +23,19 @@ enum encoding { ENCODING_UNKNOWN, ENCODING_BYTES, ENCODING_UTF16LE, ENCODING_UTF
 struct log {
     struct log_rules *rules;
     struct log_store store;
-    char *buffer;  // text that is not looked at yet
+    char *buffer; // text that is not looked at yet
     size_t n;
-    char *clean;   // one segment, made plain
-    char *utf8;    // one piece, made UTF-8 where it is not
-    uint64_t line; // number of the line that the buffer begins with
+    char *clean;    // one segment, made plain
+    char *utf8;     // one piece, made UTF-8 where it is not
+    uint64_t line;  // number of the line that the buffer begins with
     uint64_t inner; // lines of texts inside JSON lines, beyond the first of each text
     uint64_t bytes;
-    uint64_t *hits; // a bit for each signature, table and screen
-    uint64_t *literals; // a bit for each that began a word somewhere, until there is a sieve
+    uint64_t *hits;            // a bit for each signature, table and screen
+    uint64_t *literals;        // a bit for each that began a word somewhere, until there is a sieve
     const struct sieve *sieve; // NULL: until enough lines were kept, each literal counts
     struct sieve_line sifted;
     bool sifting; // the line is, of which `sifted` tells
-    bool named; // a watched literal of the sieve began a word, or one of `literals` did
+    bool named;   // a watched literal of the sieve began a word, or one of `literals` did
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
     size_t n_head;
@@ -47,11 +47,11 @@ struct log {
     struct log_regex *refuted_by; // of a fact in the last line or the one before; NULL: of none
     size_t asked;                 // index of that fact
     uint64_t answered;            // place of the next line, or 0
-    char *whole; // the text, unless it is longer than KEPT_BYTES
+    char *whole;                  // the text, unless it is longer than KEPT_BYTES
     size_t n_whole;
     bool is_long;
-    bool noted;  // a person wrote about what happened
-    char *hit;   // the first lines with a literal, each with a line end
+    bool noted; // a person wrote about what happened
+    char *hit;  // the first lines with a literal, each with a line end
     size_t n_hit;
     uint64_t *hit_lines; // their numbers
     size_t n_hit_lines;
@@ -348,8 +348,8 @@ static bool any_hit(const struct log *l)
     return any != 0;
 }
 
-/* Finds out what a line is worth trying for: sets l->hits. A note goes round the sieve, as its mark is
- * no longer in the line. */
+/* Finds out what a line is worth trying for: sets l->hits. A note goes round the sieve, as its mark
+ * is no longer in the line. */
 static void find_owners(struct log *l, struct str line, bool is_note)
 {
     l->sifting = l->sieve && !is_note;
@@ -547,8 +547,7 @@ static void keep_whole(struct log *l, const char *text, size_t n)
 
 static void keep_hit(struct log *l, const char *text, size_t n)
 {
-    l->hit_is_full =
-        l->hit_is_full || n >= KEPT_BYTES - l->n_hit || l->n_hit_lines >= KEPT_LINES;
+    l->hit_is_full = l->hit_is_full || n >= KEPT_BYTES - l->n_hit || l->n_hit_lines >= KEPT_LINES;
     if (!l->hit_is_full) {
         memcpy(l->hit + l->n_hit, text, n);
         l->hit[l->n_hit + n] = '\n';
@@ -575,7 +574,8 @@ static void begin_sieve(struct log *l)
     sieve_line_init(&l->sifted, l->store.arena, owners_count(l->rules));
 }
 
-/* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long. */
+/* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long.
+ */
 static void scan(struct log *l, const char *text, size_t end)
 {
     struct places p = {.text = text, .end = end};

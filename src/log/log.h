@@ -7,13 +7,14 @@
  *
  * Text comes in pieces of any size. It is cut into lines, and each line is made plain: UTF-16 is
  * turned into UTF-8, terminal escapes go, what overwrote itself with carriage returns becomes lines
- * of its own, the texts inside a JSON line become lines too. A line is only looked at when it holds a
- * literal of a pattern (`lines` in kb/failures/CAUSE.yaml); what a pattern finds is a *fact*, a kind with
- * named fields. Entries (`failures` there) say which facts together mean which cause. Where none
- * holds, the words of the text are compared with those of logs whose causes are known (kb/words.json).
+ * of its own, the texts inside a JSON line become lines too. A line is only looked at when it holds
+ * a literal of a pattern (`lines` in kb/failures/CAUSE.yaml); what a pattern finds is a *fact*, a
+ * kind with named fields. Entries (`failures` there) say which facts together mean which cause.
+ * Where none holds, the words of the text are compared with those of logs whose causes are known
+ * (kb/words.json).
  *
- * Memory does not grow with the text: a fact is kept a few times at most, and there is a limit on all
- * facts and on the length of a line that is looked at in one piece (log_limits below).
+ * Memory does not grow with the text: a fact is kept a few times at most, and there is a limit on
+ * all facts and on the length of a line that is looked at in one piece (log_limits below).
  *
  * Not supported: encodings other than UTF-8, UTF-16 and single bytes; a message that is broken over
  * several lines is seen only as far as one line shows it.
@@ -31,20 +32,20 @@
 #include "kb/kb.h"
 
 enum {
-    LOG_LINE_MAX = 1 << 10,     // bytes of a line that are looked at in one piece; longer ones are cut
-    LOG_FACTS_MAX = 4096,       // of all kinds
-    LOG_SAME_MAX = 4,           // facts that differ in nothing but their line: the earliest
+    LOG_LINE_MAX = 1 << 10, // bytes of a line that are looked at in one piece; longer ones are cut
+    LOG_FACTS_MAX = 4096,   // of all kinds
+    LOG_SAME_MAX = 4,       // facts that differ in nothing but their line: the earliest
     LOG_PER_SIGNATURE_MAX = 512, // facts of one signature: the earliest
-    LOG_MATCHES_MAX = 16,       // of one signature in one line
-    LOG_EVIDENCE_MAX = 600,     // bytes of a line that are kept to be shown
+    LOG_MATCHES_MAX = 16,        // of one signature in one line
+    LOG_EVIDENCE_MAX = 600,      // bytes of a line that are kept to be shown
 };
 
 struct log_rules;
 
-/* Patterns and entries: the built-in ones, and over them those of `files` (kb_failures_read(); may be
- * NULL, and must outlive the rules), where an id that is built in is replaced. They live in `a`; the compiled expressions do not, so that log_rules_close()
- * must follow, also after an error. GM_ERR_FORMAT with "FILE:LINE: " if anything in a file cannot be
- * used. */
+/* Patterns and entries: the built-in ones, and over them those of `files` (kb_failures_read(); may
+ * be NULL, and must outlive the rules), where an id that is built in is replaced. They live in `a`;
+ * the compiled expressions do not, so that log_rules_close() must follow, also after an error.
+ * GM_ERR_FORMAT with "FILE:LINE: " if anything in a file cannot be used. */
 int log_rules_load(struct kb *kb, struct arena *a, const struct node_files *files,
                    struct log_rules **ret, struct gm_err *err) GM_CHECK;
 void log_rules_close(struct log_rules *rules); // accepts NULL
@@ -55,14 +56,14 @@ struct log_field {
 
 struct log_fact {
     const char *kind;
-    const char *signature;   // id of the row that found it; "table", "screen", "gpu-name": in code
-    uint64_t line;           // from 1 on
-    uint64_t place;          // as line, but each line of a text inside a JSON line counts
-    uint64_t process;        // of several in one log; 0: the log does not say
-    const char *text;        // the line without escapes and control characters, shortened
+    const char *signature; // id of the row that found it; "table", "screen", "gpu-name": in code
+    uint64_t line;         // from 1 on
+    uint64_t place;        // as line, but each line of a text inside a JSON line counts
+    uint64_t process;      // of several in one log; 0: the log does not say
+    const char *text;      // the line without escapes and control characters, shortened
     const struct log_field *fields;
     size_t n_fields;
-    uint32_t hash;           // of kind and fields
+    uint32_t hash; // of kind and fields
 };
 
 enum log_confidence { LOG_POSSIBLE, LOG_LIKELY, LOG_CERTAIN };
@@ -80,8 +81,8 @@ enum log_platform {
 
 struct log_repair {
     enum log_platform platform; // that it is for
-    const char *engine;  // of containers ("podman") that it is for; NULL: any
-    const char *program; // that it is for; NULL: any
+    const char *engine;         // of containers ("podman") that it is for; NULL: any
+    const char *program;        // that it is for; NULL: any
     const char *text;
     const char *command; // can be pasted; NULL: there is none
 };
@@ -94,7 +95,8 @@ struct log_candidate {
     const char *culprit; // "" if the rule names none
     const char *says;
     const char *decides; // what to send or run to be sure, or NULL
-    const struct log_fact *const *evidence; // in the order of the rule's conditions, then of its test
+    const struct log_fact *const
+        *evidence; // in the order of the rule's conditions, then of its test
     size_t n_evidence;
     const struct log_repair *repairs; // for the log's platform, or for each one if it is not known
     size_t n_repairs;
@@ -103,7 +105,7 @@ struct log_candidate {
 struct log_result {
     const struct log_candidate *candidates; // the best first
     size_t n;
-    enum log_platform platform; // LOG_ANY: the text does not tell
+    enum log_platform platform;          // LOG_ANY: the text does not tell
     const struct log_fact *const *facts; // by line
     size_t n_facts;
     uint64_t lines, bytes; // read so far

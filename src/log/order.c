@@ -2,8 +2,8 @@
  * Which of the entries that hold goes first, and what makes an order impossible.
  *
  * An entry goes before those that it overrides, those that they override, and so on. Between others
- * goes first what shows more (enum log_shows), then the surer one, the one that needs more facts, the
- * earlier line, the id.
+ * goes first what shows more (enum log_shows), then the surer one, the one that needs more facts,
+ * the earlier line, the id.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -170,8 +170,8 @@ static bool is_one_implied(const struct log_elements *wide, const struct log_rul
     return by->any.n > 0;
 }
 
-/* Whether `wide` holds wherever `narrow` does, as far as their conditions say so. A test is taken to
- * hold nowhere. */
+/* Whether `wide` holds wherever `narrow` does, as far as their conditions say so. A test is taken
+ * to hold nowhere. */
 static bool holds_wherever(const struct log_rule *wide, const struct log_rule *narrow)
 {
     for (size_t i = 0; i < wide->all.n; i++) {

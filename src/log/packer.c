@@ -13,7 +13,7 @@ const char log_packed[] = "";
 const size_t log_packed_n = 0;
 
 /* What run time does not need. */
-static const char *const left_out[] = {"date",        "evidence", "examples", "near_misses",
+static const char *const left_out[] = {"date", "evidence", "examples", "near_misses",
                                        "note", "source",   "sources",  NULL};
 
 static void bytes_write(FILE *out, struct str bytes)
@@ -31,7 +31,8 @@ static int base_write(struct arena *a, const char *path, const struct node_files
         return -1;
     }
     (void)fputs("/* Written by src/log/packer.c. */\n#include \"log/pack.h\"\n\n"
-                "const char log_packed[] = {\n", out);
+                "const char log_packed[] = {\n",
+                out);
     for (size_t i = 0; i < files->n; i++) {
         struct str bytes = node_pack(a, &files->items[i].root, left_out);
         bytes_write(out, bytes);

@@ -8,8 +8,8 @@
  * done again with more, and an expression with too many dear searches in one log is given up.
  *
  * PCRE2's JIT is not used: it counts hardly any steps, and its code lies in pages that are writable
- * and executable while text that nobody vouches for is read. Few lines are searched at all (sieve.h),
- * and compiling an expression for it costs more than most searches. */
+ * and executable while text that nobody vouches for is read. Few lines are searched at all
+ * (sieve.h), and compiling an expression for it costs more than most searches. */
 enum {
     CHEAP_STEPS = 400000, // from all starts together
     MATCH_LIMIT = 50000,
@@ -30,7 +30,8 @@ static void name_groups(struct log_rules *r, struct log_regex *x)
         const unsigned char *row = table + i * entry; // number, high byte first; name; NUL
         unsigned group = (unsigned)row[0] << 8 | row[1];
         if (group < LOG_GROUPS_MAX) {
-            x->groups[group] = rules_intern(r, (const char *)row + 2, strlen((const char *)row + 2));
+            x->groups[group] =
+                rules_intern(r, (const char *)row + 2, strlen((const char *)row + 2));
             x->n_groups = group + 1 > x->n_groups ? group + 1 : x->n_groups;
         }
     }

@@ -14,8 +14,8 @@ struct texts {
     size_t n;
 };
 
-/* What is known of a part of an expression: all the texts that it matches, if they are few; clauses;
- * how long they are; whether it matches at the beginning or the end of a line alone. */
+/* What is known of a part of an expression: all the texts that it matches, if they are few;
+ * clauses; how long they are; whether it matches at the beginning or the end of a line alone. */
 struct part {
     bool exact;
     struct texts texts;
@@ -318,7 +318,8 @@ static struct part parse_class(struct parser *p)
     p->failed = p->failed || !*p->at;
     p->at += *p->at != '\0';
     members.length_max = 1;
-    return members.exact && members.texts.n && members.texts.n <= CLASS_MAX ? members : one_character;
+    return members.exact && members.texts.n && members.texts.n <= CLASS_MAX ? members
+                                                                            : one_character;
 }
 
 /* ------------------------------------------------------------------ groups */
@@ -461,7 +462,7 @@ static void sequence_texts(struct sequence *s, const struct texts *texts)
 
 static size_t times_length(size_t length, unsigned times)
 {
-    return times >= TIMES_MANY && length ? SIZE_MAX
+    return times >= TIMES_MANY && length    ? SIZE_MAX
            : length > SIZE_MAX / TIMES_MANY ? SIZE_MAX
                                             : length * times;
 }
@@ -469,8 +470,8 @@ static size_t times_length(size_t length, unsigned times)
 static void sequence_lengthen(struct sequence *s, const struct part *p, struct times t)
 {
     size_t length = times_length(p->length_max, t.max);
-    s->part.length_max = length > SIZE_MAX - s->part.length_max ? SIZE_MAX
-                                                                : s->part.length_max + length;
+    s->part.length_max =
+        length > SIZE_MAX - s->part.length_max ? SIZE_MAX : s->part.length_max + length;
     s->part.begins = s->part.begins || (s->first && t.min && p->begins);
     s->part.ends = t.min && p->ends;
     s->first = false;
@@ -482,7 +483,8 @@ static void sequence_add(struct sequence *s, struct part *p, struct times t)
     if (t.max == 0) {
         p->exact = false;
     }
-    bool known = t.min ? p->exact : p->exact && t.max == 1 && texts_unite(&p->texts, &nothing.texts);
+    bool known =
+        t.min ? p->exact : p->exact && t.max == 1 && texts_unite(&p->texts, &nothing.texts);
     if (known) {
         sequence_texts(s, &p->texts);
     } else {

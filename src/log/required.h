@@ -1,11 +1,12 @@
 /*
- * What a text must hold for an expression to match it: clauses, of each of which at least one literal
- * stands in every text that matches. An expression is searched for only in lines that have one of
- * each.
+ * What a text must hold for an expression to match it: clauses, of each of which at least one
+ * literal stands in every text that matches. An expression is searched for only in lines that have
+ * one of each.
  *
  * The analysis knows the parts of PCRE2's language that the knowledge base uses. What it does not
- * know, or what holds no literal of REQUIRED_LITERAL_MIN bytes, requires nothing. Two letters outside
- * ASCII that PCRE2 takes for k and s in another case (U+212A, U+017F) are not: no log means them.
+ * know, or what holds no literal of REQUIRED_LITERAL_MIN bytes, requires nothing. Two letters
+ * outside ASCII that PCRE2 takes for k and s in another case (U+212A, U+017F) are not: no log means
+ * them.
  */
 #ifndef GPUMEND_LOG_REQUIRED_H
 #define GPUMEND_LOG_REQUIRED_H

@@ -1,5 +1,5 @@
-/* The rule base: built-in files of kb/failures and those that are added, to one list of patterns and one of
- * entries, each by id. */
+/* The rule base: built-in files of kb/failures and those that are added, to one list of patterns
+ * and one of entries, each by id. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,13 +69,14 @@ static int entries_collect(struct collected *c, const struct node_file *file, co
     const struct node *list = node_get(&file->root, "failures");
     if (list && (list->kind != NODE_LIST || !cause)) {
         return node_error(file, list, c->err,
-                          cause ? "\"failures\" is a list" : "failures need a \"cause\" above them");
+                          cause ? "\"failures\" is a list"
+                                : "failures need a \"cause\" above them");
     }
     for (size_t i = 0; list && i < list->n; i++) {
         const struct node *node = &list->items[i];
         struct log_row *row = arena_alloc(c->rules->arena, sizeof *row);
-        *row = (struct log_row){.file = file, .node = node, .id = node_text(node, "id"),
-                                .cause = cause};
+        *row = (struct log_row){
+            .file = file, .node = node, .id = node_text(node, "id"), .cause = cause};
         if (!row->id) {
             return node_error(file, node, c->err, "an entry needs an \"id\"");
         }
@@ -296,8 +297,9 @@ static int files_collect(struct collected *c, const struct node_files *files, bo
     return rc < 0 ? rc : collected_unite(c);
 }
 
-int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files, bool built_in,
-                       struct log_rules **ret, struct log_problems *problems, struct gm_err *err)
+int log_rules_of_files(struct kb *kb, struct arena *a, const struct node_files *files,
+                       bool built_in, struct log_rules **ret, struct log_problems *problems,
+                       struct gm_err *err)
 {
     struct log_rules *r = arena_alloc(a, sizeof *r);
     struct log_literals literals = {0};

@@ -17,11 +17,11 @@ struct need {
 
 struct sieve {
     struct filter *lines, *all;
-    uint32_t *first;    // of each atom: its needs, up to those of the next
-    struct need *needs; // by atom
-    uint8_t *full;      // of each owner: the bits of all its clauses
+    uint32_t *first;        // of each atom: its needs, up to those of the next
+    struct need *needs;     // by atom
+    uint8_t *full;          // of each owner: the bits of all its clauses
     struct required *rests; // of each owner: what is looked for last
-    bool *watched;      // of each atom
+    bool *watched;          // of each atom
 };
 
 /* Literals, each once, while the sieve is built. */
@@ -29,10 +29,10 @@ struct building {
     struct arena *arena;
     const struct sieve_source *source;
     VEC(const char *) atoms;
-    VEC(bool) watched;   // of each atom
+    VEC(bool) watched; // of each atom
     VEC(const char *) lines;
     VEC(struct need) needs;
-    uint32_t *table;     // open addressing: atom + 1
+    uint32_t *table; // open addressing: atom + 1
     size_t cap;
     uint8_t *full;
     struct required *rests;

@@ -1,10 +1,10 @@
 /*
  * Which signatures, tables and screens ("owners") a line is worth trying, by the literals in it.
  *
- * An owner asks for one of its own literals (of the knowledge base), and for one of each clause that
- * its expression requires (log/required.h). Lines are found by the rarest of these clauses; only
- * those that have one are looked at further. A literal that stands in every second line, such as
- * "error", is therefore never looked for alone where an expression needs more than that.
+ * An owner asks for one of its own literals (of the knowledge base), and for one of each clause
+ * that its expression requires (log/required.h). Lines are found by the rarest of these clauses;
+ * only those that have one are looked at further. A literal that stands in every second line, such
+ * as "error", is therefore never looked for alone where an expression needs more than that.
  */
 #ifndef GPUMEND_LOG_SIEVE_H
 #define GPUMEND_LOG_SIEVE_H
@@ -44,7 +44,7 @@ struct sieve_line {
     uint8_t *clauses;  // of each owner: a bit for each that was found
     uint32_t *touched; // owners with such a bit
     size_t n_touched;
-    bool has_pairs;    // the next is filled
+    bool has_pairs;                   // the next is filled
     uint64_t pairs[SIEVE_PAIRS / 64]; // which two bytes in a row it has
 };
 
@@ -55,8 +55,8 @@ void sieve_line_init(struct sieve_line *line, struct arena *a, size_t n_owners);
 bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text, size_t n,
                uint64_t *hits);
 
-/* Whether the line that was tried last has all the rest that an owner asks for. `shortest`: bytes of
- * the line, or of the part of it that is searched as well. */
+/* Whether the line that was tried last has all the rest that an owner asks for. `shortest`: bytes
+ * of the line, or of the part of it that is searched as well. */
 bool sieve_fits(const struct sieve *s, struct sieve_line *line, size_t owner, size_t shortest);
 
 #endif

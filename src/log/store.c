@@ -28,7 +28,8 @@ static bool equal(const struct log_fact *f, const char *kind, const struct log_l
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        if (f->fields[i].name != fields[i].name || strcmp(f->fields[i].value, fields[i].value) != 0) {
+        if (f->fields[i].name != fields[i].name ||
+            strcmp(f->fields[i].value, fields[i].value) != 0) {
             return false;
         }
     }
@@ -62,8 +63,8 @@ static struct log_field *copy_fields(struct log_store *s, const struct log_field
     return copy;
 }
 
-/* Counts the facts that differ in nothing but their line, up to LOG_SAME_MAX; one of this very line is
- * enough. Its end is where another one belongs. */
+/* Counts the facts that differ in nothing but their line, up to LOG_SAME_MAX; one of this very line
+ * is enough. Its end is where another one belongs. */
 static uint32_t count_same(const struct log_store *s, uint32_t hash, const char *kind,
                            const struct log_line *line, const struct log_field *fields,
                            size_t n_fields, uint32_t *ret_slot)

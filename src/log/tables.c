@@ -25,8 +25,8 @@ static struct str word(struct str *rest)
 
 bool table_begins(enum log_table table, struct str line)
 {
-    static const char *const titles[TABLES][3] = {[TABLE_PIP] = {"Package", "Version", NULL},
-                                                  [TABLE_CONDA] = {"#", "Name", "Version"}};
+    static const char *const titles[TABLES][3] = {
+        [TABLE_PIP] = {"Package", "Version", NULL}, [TABLE_CONDA] = {"#", "Name", "Version"}};
     for (size_t i = 0; i < 3 && titles[table][i]; i++) {
         if (!str_is(word(&line), titles[table][i])) {
             return false;

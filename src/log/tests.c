@@ -44,10 +44,11 @@ static const struct product {
 
 struct wanted {
     const char *package; // NULL: the name does not tell
-    char major[8];       // for CUDA up to 10, whose releases exclude one another: "10.1" if it is told
+    char major[8]; // for CUDA up to 10, whose releases exclude one another: "10.1" if it is told
 };
 
-static void set_number(struct wanted *to, const char *major, size_t n, const char *minor, size_t n_minor)
+static void set_number(struct wanted *to, const char *major, size_t n, const char *minor,
+                       size_t n_minor)
 {
     char *end = mempcpy(to->major, major, n);
     if (n_minor && (n == 1 || strncmp(major, "10", n) == 0)) {
@@ -65,7 +66,8 @@ static bool number_in(const char *rest, struct wanted *to)
         const char *at = strstr(rest, marks[i]);
         at = at ? at + strlen(marks[i]) : "";
         size_t n = strspn(at, "0123456789");
-        bool joined = i == 1 && (n == 3 || (n == 2 && *at > '1')); // cudart64_101.dll, cudart64_90.dll
+        bool joined =
+            i == 1 && (n == 3 || (n == 2 && *at > '1')); // cudart64_101.dll, cudart64_90.dll
         if (joined) {
             set_number(to, at, n - 1, at + n - 1, 1);
             return true;
@@ -451,7 +453,8 @@ static bool test_process_holds_most(struct log_matched *m)
 {
     for (size_t i = 0; i < m->n_facts; i++) {
         const struct log_fact *p = m->facts[i];
-        unsigned long held = strcmp(p->kind, "gpu-process") == 0 ? mebibytes(field(p, "memory")) : 0;
+        unsigned long held =
+            strcmp(p->kind, "gpu-process") == 0 ? mebibytes(field(p, "memory")) : 0;
         for (size_t k = 0; held && k < m->n_facts; k++) {
             const struct log_fact *gpu = m->facts[k];
             unsigned long all = strcmp(gpu->kind, "gpu-memory") == 0 && same_gpu(p, gpu)

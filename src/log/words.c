@@ -1,7 +1,7 @@
 /*
  * What a text that no rule knows is most like, by its words: a multinomial logistic regression over
- * sets of words, learnt from logs whose causes are known (scripts/kb-words, kb/words.json). A text is
- * a set; each of its words counts by how rare it is, and the set has length 1.
+ * sets of words, learnt from logs whose causes are known (scripts/kb-words, kb/words.json). A text
+ * is a set; each of its words counts by how rare it is, and the set has length 1.
  */
 #include <math.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 enum {
     CLASSES_MAX = 64,
     SIGNS_MAX = 64,
-    WORD_MAX = 40,        // bytes of a word that may be known
-    PART_MIN = 3,         // of what stands between two underlines
-    NEAR = 2,             // lines around one with a sign of a failure, or a note
-    KNOWN_MIN = 8,        // words that are known, numbers aside; of fewer nothing is said
-    WORDS_SHOWN = 6,      // strengths of the words of a line that are told
-    RARE_MIN = 3,         // of a word that is told: words of every text explain nothing
+    WORD_MAX = 40,   // bytes of a word that may be known
+    PART_MIN = 3,    // of what stands between two underlines
+    NEAR = 2,        // lines around one with a sign of a failure, or a note
+    KNOWN_MIN = 8,   // words that are known, numbers aside; of fewer nothing is said
+    WORDS_SHOWN = 6, // strengths of the words of a line that are told
+    RARE_MIN = 3,    // of a word that is told: words of every text explain nothing
     WEIGHT_MAX = 10000,
-    FIELDS = 6,           // of a fact
+    FIELDS = 6, // of a fact
 };
 
 static const char note_mark[] = "note:";
@@ -35,7 +35,8 @@ struct words {
     double bias[CLASSES_MAX];
     size_t n_classes;
     double enough, sure, steps;
-    const char *signs[SIGNS_MAX]; // parts of lines; a text about a failure has one of them, or a note
+    const char
+        *signs[SIGNS_MAX]; // parts of lines; a text about a failure has one of them, or a note
     size_t n_signs;
     struct word *rows;
     size_t n_rows;
@@ -102,7 +103,7 @@ static int weights_decode(const struct words *w, const char *pairs, int16_t *to,
     int class, weight;
     while (rest.n) {
         if (!cut_number(&rest, &class) || !cut_number(&rest, &weight) || class < 0 ||
-            (size_t)class >= w->n_classes) {
+            (size_t) class >= w->n_classes) {
             return wrong(err, "weights: pairs of a class's index and a number");
         }
         to[class] = (int16_t)weight;
@@ -191,7 +192,7 @@ struct reading {
     struct arena *arena;
     VEC(struct line) lines;
     VEC(const struct word *) known; // each once in a line
-    bool *seen;  // of each row: in the text
+    bool *seen;                     // of each row: in the text
     double sums[CLASSES_MAX];
     double length; // squared
     size_t n;      // words that were seen, numbers aside
@@ -472,7 +473,8 @@ static int line_weight(const struct reading *r, const struct line *line, size_t 
 }
 
 /* The line that speaks most for a class, after `before`; NULL: none does. */
-static const struct line *strongest(const struct reading *r, size_t class, const struct line *before)
+static const struct line *strongest(const struct reading *r, size_t class,
+                                    const struct line *before)
 {
     const struct line *best = NULL;
     for (size_t i = 0; i < r->lines.n; i++) {
@@ -490,7 +492,8 @@ static bool explains(const struct word *word)
     return word->idf >= RARE_MIN && !starts_with(word->text, note_mark);
 }
 
-/* Those of a line that speak for a class, the strongest first; NULL: none that explains anything. */
+/* Those of a line that speak for a class, the strongest first; NULL: none that explains anything.
+ */
 static const char *words_shown(const struct reading *r, const struct line *line, size_t class)
 {
     const struct word *const *known = r->known.items + line->first;
@@ -504,7 +507,8 @@ static const char *words_shown(const struct reading *r, const struct line *line,
         }
         for (size_t i = 0; best && i < line->n; i++) {
             if (explains(known[i]) && known[i]->weights[class] == best) {
-                text = text ? arena_printf(r->arena, "%s, %s", text, known[i]->text) : known[i]->text;
+                text =
+                    text ? arena_printf(r->arena, "%s, %s", text, known[i]->text) : known[i]->text;
             }
         }
         before = best;
@@ -554,11 +558,14 @@ static const struct log_fact *fact_of(struct log_rules *rules, const struct read
                                       const struct guess *g, const struct line *line,
                                       const char *rank)
 {
-    static const char *const names[FIELDS] = {"class", "rank", "share", "words", "named", "instead"};
+    static const char *const names[FIELDS] = {"class", "rank",  "share",
+                                              "words", "named", "instead"};
     const struct words *w = r->words;
-    const char *values[FIELDS] = {w->classes[g->first], rank,
+    const char *values[FIELDS] = {w->classes[g->first],
+                                  rank,
                                   arena_printf(r->arena, "%.2f", g->share),
-                                  words_shown(r, line, g->first), library_named(r->arena, line),
+                                  words_shown(r, line, g->first),
+                                  library_named(r->arena, line),
                                   2 * g->other >= g->share ? w->classes[g->second] : NULL};
     struct log_field *fields = arena_array(r->arena, FIELDS, sizeof *fields);
     struct log_fact *fact = arena_alloc(r->arena, sizeof *fact);
@@ -568,8 +575,9 @@ static const struct log_fact *fact_of(struct log_rules *rules, const struct read
         .signature = "words",
         .line = line->number,
         .place = line->number,
-        .text = n <= LOG_EVIDENCE_MAX ? line->text
-                                      : arena_printf(r->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text),
+        .text = n <= LOG_EVIDENCE_MAX
+                    ? line->text
+                    : arena_printf(r->arena, "%.*s...", LOG_EVIDENCE_MAX, line->text),
         .fields = fields,
     };
     for (size_t i = 0; i < FIELDS; i++) {

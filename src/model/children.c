@@ -277,14 +277,18 @@ static const char *idle_text(const struct model *m, const struct model_live *liv
     struct arena *a = m->arena;
     const char *name = path_base(live->exe);
     const char *package = m->live_env ? gpu_package(m, m->live_env) : NULL;
-    return package ? arena_printf(a, "process %d (%s) has not loaded %s or another package that uses "
-                                     "a GPU. Check it again when it has, or check its environment "
-                                     "now: %s", live->pid, name, package,
+    return package ? arena_printf(a,
+                                  "process %d (%s) has not loaded %s or another package that uses "
+                                  "a GPU. Check it again when it has, or check its environment "
+                                  "now: %s",
+                                  live->pid, name, package,
                                   environment_command(m, live, m->live_env->prefix))
-                   : arena_printf(a, "process %d (%s) has loaded nothing for a GPU, so that there is "
-                                     "nothing to judge yet. Check it again when it has used the GPU, "
-                                     "or check the program or environment that it starts: gpumend "
-                                     "check TARGET", live->pid, name);
+                   : arena_printf(a,
+                                  "process %d (%s) has loaded nothing for a GPU, so that there is "
+                                  "nothing to judge yet. Check it again when it has used the GPU, "
+                                  "or check the program or environment that it starts: gpumend "
+                                  "check TARGET",
+                                  live->pid, name);
 }
 
 void model_judge_children(struct model *m, const struct model_live *live)
@@ -297,20 +301,23 @@ void model_judge_children(struct model *m, const struct model_live *live)
     if (is_program && n_programs == 0) {
         return;
     }
-    m->unsure = is_program
-                    ? arena_printf(a, "%s that process %d started %s a GPU as well, with other libraries "
-                                      "or variables, and %s not judged here: %s",
-                                   n_programs == 1 ? "a process" : "processes", live->pid,
-                                   n_programs == 1 ? "uses" : "use", n_programs == 1 ? "is" : "are",
-                                   programs)
-                : n_programs
-                    ? arena_printf(a, "process %d (%s) is only the launcher: it has loaded nothing for a "
-                                      "GPU. Look at the %s that it started: %s",
-                                   live->pid, path_base(live->exe),
-                                   n_programs == 1 ? "program" : "programs", programs)
-                : n_all
-                    ? arena_printf(a, "process %d (%s) has loaded nothing for a GPU and has started "
-                                      "other processes. If one of them is the program, look at it: %s",
-                                   live->pid, path_base(live->exe), all)
-                    : idle_text(m, live);
+    m->unsure =
+        is_program
+            ? arena_printf(a,
+                           "%s that process %d started %s a GPU as well, with other libraries "
+                           "or variables, and %s not judged here: %s",
+                           n_programs == 1 ? "a process" : "processes", live->pid,
+                           n_programs == 1 ? "uses" : "use", n_programs == 1 ? "is" : "are",
+                           programs)
+        : n_programs
+            ? arena_printf(a,
+                           "process %d (%s) is only the launcher: it has loaded nothing for a "
+                           "GPU. Look at the %s that it started: %s",
+                           live->pid, path_base(live->exe),
+                           n_programs == 1 ? "program" : "programs", programs)
+        : n_all ? arena_printf(a,
+                               "process %d (%s) has loaded nothing for a GPU and has started "
+                               "other processes. If one of them is the program, look at it: %s",
+                               live->pid, path_base(live->exe), all)
+                : idle_text(m, live);
 }

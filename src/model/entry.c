@@ -287,8 +287,8 @@ static const char *largest_library(struct model *m, const struct py_dist *dist)
     struct str text;
     struct py_record_row row;
     if (dist->kind != PY_DIST_INFO ||
-        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"),
-                  PY_RECORD_BYTES_MAX, &text) < 0) {
+        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"), PY_RECORD_BYTES_MAX,
+                  &text) < 0) {
         return NULL;
     }
     while (py_record_next(m->arena, &text, &row)) {
@@ -325,16 +325,17 @@ static void note_unknown(struct model *m, struct model_process *p)
     }
     for (size_t i = 0; i < m->env->dists_n; i++) {
         const struct py_dist *dist = &m->env->dists[i];
-        const char *path = dist->shadowed_by || only_provides(&rows, dist)
-                               ? NULL : largest_library(m, dist);
+        const char *path =
+            dist->shadowed_by || only_provides(&rows, dist) ? NULL : largest_library(m, dist);
         struct gpu_code code;
         if (path &&
             gpu_code_read_file(m->root, m->arena, path, GPU_READ_SECTIONS, &code, &err) == 0 &&
             (code.cuda.n_containers || code.n_targets)) {
             VEC_PUSH(m->arena, &p->unknown,
-                     arena_printf(m->arena, "%s %s has code for GPUs, and what its import loads is "
-                                            "not known", dist->name,
-                                  dist->version ? dist->version : ""));
+                     arena_printf(m->arena,
+                                  "%s %s has code for GPUs, and what its import loads is "
+                                  "not known",
+                                  dist->name, dist->version ? dist->version : ""));
         }
     }
 }

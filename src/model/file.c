@@ -50,13 +50,16 @@ static void note_entry(struct note_list *list, const json_t *entry)
         }
     }
     if (kept) {
-        try_names(list->m, list->out,
-                  (struct model_attempt){.source = MODEL_FROM_NOTE, .phase = MODEL_USE,
-                                         .caller = list->caller, .names = names, .n_names = kept,
-                                         .required = priority && strcmp(priority, "required") == 0,
-                                         .recommended = !priority ||
-                                                        strcmp(priority, "recommended") == 0,
-                                         .feature = feature ? arena_strdup(a, feature) : NULL});
+        try_names(
+            list->m, list->out,
+            (struct model_attempt){.source = MODEL_FROM_NOTE,
+                                   .phase = MODEL_USE,
+                                   .caller = list->caller,
+                                   .names = names,
+                                   .n_names = kept,
+                                   .required = priority && strcmp(priority, "required") == 0,
+                                   .recommended = !priority || strcmp(priority, "recommended") == 0,
+                                   .feature = feature ? arena_strdup(a, feature) : NULL});
     }
 }
 
@@ -129,9 +132,12 @@ static void guess(struct model *m, struct model_process *out, struct str name)
     }
     const char **names = arena_array(m->arena, 1, sizeof *names);
     names[0] = str_dup(m->arena, name);
-    try_names(m, out, (struct model_attempt){.source = MODEL_FROM_GUESS, .phase = MODEL_USE,
-                                             .caller = out->ldso->main, .names = names,
-                                             .n_names = 1});
+    try_names(m, out,
+              (struct model_attempt){.source = MODEL_FROM_GUESS,
+                                     .phase = MODEL_USE,
+                                     .caller = out->ldso->main,
+                                     .names = names,
+                                     .n_names = 1});
 }
 
 /* Constants of the target itself: read-only segments, at most 64 MiB of them. */

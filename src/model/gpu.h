@@ -49,7 +49,7 @@ const char *model_build_name(enum model_build build);
  * built against cannot be told (pybind11's own numpy.h, Cython's memory views).
  */
 struct model_numpy {
-    int headers;                      // major version of the headers; 0: cannot be told
+    int headers;                         // major version of the headers; 0: cannot be told
     unsigned target_major, target_minor; // oldest numpy it takes; 0.0: not stated
 };
 

@@ -1,19 +1,19 @@
 /*
- * The start-up hook that `gpumend enable` puts into an environment (src/apply/hookfile.h writes it):
- * libraries that its Python loads right before the first import of a module. Read as text, so that a
- * check of a mended environment sees what its programs will do.
+ * The start-up hook that `gpumend enable` puts into an environment (src/apply/hookfile.h writes
+ * it): libraries that its Python loads right before the first import of a module. Read as text, so
+ * that a check of a mended environment sees what its programs will do.
  */
 #ifndef GPUMEND_MODEL_HOOK_H
 #define GPUMEND_MODEL_HOOK_H
 
 #include "base/root.h"
 
-#define MODEL_HOOK_PTH "gpumend-hook.pth"
+#define MODEL_HOOK_PTH    "gpumend-hook.pth"
 #define MODEL_HOOK_MODULE "_gpumend_hook.py"
 
 struct model_hook {
-    const char *file;            // the module, absolute inside the root
-    const char *const *modules;  // top-level import names
+    const char *file;           // the module, absolute inside the root
+    const char *const *modules; // top-level import names
     size_t n_modules;
     const char *const *libraries; // absolute, in their order
     size_t n_libraries;
@@ -21,7 +21,6 @@ struct model_hook {
 
 /* Whether a hook stands in the site-packages folder (absolute inside the root); fills `ret` (may be
  * NULL), whose lists are empty where the text is not as gpumend writes it. */
-bool model_hook_read(struct root *root, struct arena *a, const char *site,
-                     struct model_hook *ret);
+bool model_hook_read(struct root *root, struct arena *a, const char *site, struct model_hook *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Whether a repair of gpumend was begun in a place and has not ended: killed, or still at work. Only
- * that is read of its journal (docs/mend.md), as text, so that a check of what is half done says so;
- * src/mend reads all of it, and takes it back.
+ * Whether a repair of gpumend was begun in a place and has not ended: killed, or still at work.
+ * Only that is read of its journal (docs/mend.md), as text, so that a check of what is half done
+ * says so; src/mend reads all of it, and takes it back.
  */
 #ifndef GPUMEND_MODEL_JOURNAL_H
 #define GPUMEND_MODEL_JOURNAL_H
@@ -15,8 +15,8 @@ struct model_journal {
     uint64_t id;
 };
 
-/* The latest journal in a folder of journals (absolute inside the root) that has not ended; false: all
- * have, or there is none. */
+/* The latest journal in a folder of journals (absolute inside the root) that has not ended; false:
+ * all have, or there is none. */
 bool model_journal_open(struct root *root, struct arena *a, const char *folder,
                         struct model_journal *ret);
 

@@ -33,11 +33,9 @@ static void add_folder(struct model *m, const char *dir, const char *where)
     }
     int rc = root_list(m->root, m->arena, plain, NAMES_MAX, is_library_name, NULL, &list);
     if (rc == 0 && list.n) {
-        VEC_PUSH(m->arena, &m->folders,
-                 (struct model_folder){plain, where, list.names, list.n});
+        VEC_PUSH(m->arena, &m->folders, (struct model_folder){plain, where, list.names, list.n});
     } else if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
-        VEC_PUSH(m->arena, &m->notes,
-                 arena_printf(m->arena, "%s: %s", plain, strerror(-rc)));
+        VEC_PUSH(m->arena, &m->notes, arena_printf(m->arena, "%s: %s", plain, strerror(-rc)));
     }
 }
 
@@ -62,9 +60,15 @@ static void add_site(struct model *m, const char *site)
     struct arena *a = m->arena;
     add_matching(m, path_join(a, site, "nvidia"), "*", "lib", "site-packages");
     add_matching(m, site, "*.libs", "", "site-packages");
-    static const char *const known[] = {"torch/lib", "tensorflow", "onnxruntime/capi", "cupy/.data/lib",
-                                        "tensorrt_libs", "_rocm_sdk_core/lib",
-                                        "_rocm_sdk_libraries_gfx*/lib", "jaxlib", "cusparselt/lib"};
+    static const char *const known[] = {"torch/lib",
+                                        "tensorflow",
+                                        "onnxruntime/capi",
+                                        "cupy/.data/lib",
+                                        "tensorrt_libs",
+                                        "_rocm_sdk_core/lib",
+                                        "_rocm_sdk_libraries_gfx*/lib",
+                                        "jaxlib",
+                                        "cusparselt/lib"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *slash = strchr(known[i], '/');
         if (strchr(known[i], '*')) {
@@ -79,10 +83,18 @@ static void add_site(struct model *m, const char *site)
 static void add_system(struct model *m)
 {
     static const char *const system[] = {
-        "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
-        "/usr/local/lib", "/usr/local/lib64", "/lib/x86_64-linux-gnu", "/lib64",
-        "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/local/nvidia/lib64",
-        "/usr/lib/cuda/lib64", "/run/opengl-driver/lib",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/lib",
+        "/usr/local/lib64",
+        "/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib/x86_64-linux-gnu/nvidia/current",
+        "/usr/local/nvidia/lib64",
+        "/usr/lib/cuda/lib64",
+        "/run/opengl-driver/lib",
     };
     for (size_t i = 0; i < sizeof system / sizeof *system; i++) {
         add_folder(m, system[i], "system");
@@ -174,7 +186,8 @@ const char *model_owner(struct model *m, const char *path)
     if (!f.dist) {
         return NULL;
     }
-    return arena_printf(m->arena, "%s %s", f.dist->name_normal, f.dist->version ? f.dist->version : "");
+    return arena_printf(m->arena, "%s %s", f.dist->name_normal,
+                        f.dist->version ? f.dist->version : "");
 }
 
 /* Whether the programs of the target could load it. */
@@ -210,7 +223,9 @@ size_t model_libraries(struct model *m, const char *name, struct model_library *
             const char *path = path_join(m->arena, f->dir, f->names[k]);
             struct ldso_entry *e = ldso_store_get(m->store, path);
             VEC_PUSH(m->arena, &found,
-                     (struct model_library){.path = path, .name = f->names[k], .where = f->where,
+                     (struct model_library){.path = path,
+                                            .name = f->names[k],
+                                            .where = f->where,
                                             .package = model_owner(m, path),
                                             .soname = e->file ? e->file->image.soname : NULL,
                                             .usable = is_usable(m, e)});

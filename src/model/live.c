@@ -106,9 +106,8 @@ static int64_t made_at(struct arena *a, struct root *r, const char *dir)
 {
     struct statx info;
     char *real; // its links lead inside the root, and not where this process would follow them
-    if (root_realpath(r, a, dir, &real) < 0 ||
-        statx(AT_FDCWD, path_join(a, r->path, real + 1), AT_SYMLINK_NOFOLLOW, STATX_BTIME,
-              &info) < 0) {
+    if (root_realpath(r, a, dir, &real) < 0 || statx(AT_FDCWD, path_join(a, r->path, real + 1),
+                                                     AT_SYMLINK_NOFOLLOW, STATX_BTIME, &info) < 0) {
         return 0;
     }
     return info.stx_mask & STATX_BTIME ? info.stx_btime.tv_sec : 0;
@@ -127,8 +126,8 @@ static void find_late_folders(struct arena *a, struct root *host, struct model_l
         }
     }
     if (!path || !start_time(a, host, live->pid, &started) ||
-        root_open(&own, path_join(a, host->path, arena_printf(a, "proc/%d/root", live->pid)), NULL) <
-            0) {
+        root_open(&own, path_join(a, host->path, arena_printf(a, "proc/%d/root", live->pid)),
+                  NULL) < 0) {
         return;
     }
     for (struct str rest = str_of(path); rest.s;) {
@@ -169,8 +168,12 @@ static void load_one(struct model *m, struct model_process *out, const struct mo
     }
     const char **names = arena_array(m->arena, 1, sizeof *names);
     names[0] = x->path;
-    struct model_attempt at = {.source = MODEL_FROM_MAPS, .phase = MODEL_USE, .caller = p->main,
-                               .names = names, .n_names = 1, .first_load = p->loads.n};
+    struct model_attempt at = {.source = MODEL_FROM_MAPS,
+                               .phase = MODEL_USE,
+                               .caller = p->main,
+                               .names = names,
+                               .n_names = 1,
+                               .first_load = p->loads.n};
     const struct ldso_load *load = ldso_dlopen(p, p->main, x->path, 0);
     at.n_loads = load != NULL;
     at.failed = !load || !load->object;
@@ -235,7 +238,8 @@ static struct py_env_hints hints_of(const struct model_live *live)
         .cwd = live->cwd};
 }
 
-/* The path behind argv[0]: from the working directory, or the first on PATH; NULL: none is there. */
+/* The path behind argv[0]: from the working directory, or the first on PATH; NULL: none is there.
+ */
 static const char *started_path(struct model *m, const struct model_live *live)
 {
     const char *search = env_value(live->env.items, live->env.n, "PATH"), *name = live->argv0;
@@ -277,7 +281,8 @@ static void find_environment(struct model *m, const struct model_live *live)
         struct py_env *env = arena_alloc(m->arena, sizeof *env);
         struct gm_err err;
         size_t n = py_env_open(m->root, m->arena, candidates.items[i], &hints, env, &err) == 0
-                       ? n_covered(m, env, live) : 0;
+                       ? n_covered(m, env, live)
+                       : 0;
         if (n > best) {
             best = n;
             m->env = env;
@@ -313,8 +318,8 @@ static struct model_process *new_process(struct model *m, const char *exe, struc
     return out;
 }
 
-/* What each package that is loaded will open at its next use, in a process of its own: which of them
- * is used, and when, is the program's matter. */
+/* What each package that is loaded will open at its next use, in a process of its own: which of
+ * them is used, and when, is the program's matter. */
 static void use_packages(struct model *m, const char *exe)
 {
     enum { PACKAGES_MAX = 16 };
@@ -346,18 +351,22 @@ static bool is_id(const char *s)
 }
 
 /* Names as the engines make them: of cgroups (docker and libpod with systemd: ENGINE-ID.scope,
- * otherwise a folder; cri-containerd-ID.scope and crio-ID.scope of Kubernetes), and of the files that
- * they mount into a container from its own folder (mountinfo, field 4). */
+ * otherwise a folder; cri-containerd-ID.scope and crio-ID.scope of Kubernetes), and of the files
+ * that they mount into a container from its own folder (mountinfo, field 4). */
 static void find_container(struct arena *a, struct str text, struct model_live *live)
 {
     static const struct {
         const char *before, *engine;
         bool nested; // the id stands folders below
     } marks[] = {
-        {"cri-containerd-", "containerd", false}, {"crio-", "cri-o", false},
-        {"docker-", "docker", false},             {"libpod-", "podman", false},
-        {"/docker/containers/", "docker", false}, {"/overlay-containers/", "podman", false},
-        {"/docker/", "docker", false},            {"/libpod/", "podman", false},
+        {"cri-containerd-", "containerd", false},
+        {"crio-", "cri-o", false},
+        {"docker-", "docker", false},
+        {"libpod-", "podman", false},
+        {"/docker/containers/", "docker", false},
+        {"/overlay-containers/", "podman", false},
+        {"/docker/", "docker", false},
+        {"/libpod/", "podman", false},
         {"/kubepods/", "kubernetes", true},
     };
     const char *whole = str_dup(a, text);
@@ -377,8 +386,8 @@ static void find_container(struct arena *a, struct str text, struct model_live *
     }
 }
 
-/* The folders that engines mount a container's own files from. Other mounts say nothing: the host sees
- * those of all its containers, such as .../overlay-containers/ID/userdata/shm. */
+/* The folders that engines mount a container's own files from. Other mounts say nothing: the host
+ * sees those of all its containers, such as .../overlay-containers/ID/userdata/shm. */
 static struct str own_mounts(struct arena *a, struct str mountinfo)
 {
     static const char *const points[] = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf",
@@ -387,9 +396,11 @@ static struct str own_mounts(struct arena *a, struct str mountinfo)
     struct str line;
     while (str_line(&mountinfo, &line)) {
         struct host_mount mount;
-        for (size_t i = 0; host_parse_mount(line, &mount) && i < sizeof points / sizeof *points; i++) {
+        for (size_t i = 0; host_parse_mount(line, &mount) && i < sizeof points / sizeof *points;
+             i++) {
             roots = str_is(mount.point, points[i])
-                        ? arena_printf(a, "%s" STR_FMT "\n", roots, STR_ARG(mount.root)) : roots;
+                        ? arena_printf(a, "%s" STR_FMT "\n", roots, STR_ARG(mount.root))
+                        : roots;
         }
     }
     return str_of(roots);

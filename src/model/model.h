@@ -43,8 +43,8 @@ struct model_attempt {
     struct ldso_object *caller;
     const char *const *names; // candidates, in the order tried
     size_t n_names;
-    bool required;    // the feature fails without it
-    bool recommended; // its absence is worth a warning
+    bool required;                // the feature fails without it
+    bool recommended;             // its absence is worth a warning
     const char *feature, *family; // or NULL
     const char *says;             // what the user sees when it fails, or NULL
     const char *in_program;       // what the program itself can do before, or NULL
@@ -71,7 +71,7 @@ struct model_process {
     size_t n_script;
     size_t group; // processes of one group have the same imports, used in different orders
     VEC(struct model_mark) marks; // one before each step that was reached, and one at the end
-    VEC(const char *) looks;      // patterns of names: what a step does depends on whether it is loaded
+    VEC(const char *) looks; // patterns of names: what a step does depends on whether it is loaded
     VEC(struct model_touch) touches;
     const char **order; // what is used, first to last: uses that open something, each different
     size_t n_order;     // 0 or 1: their order makes no difference
@@ -79,10 +79,10 @@ struct model_process {
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
     const char *error;
     VEC(struct model_attempt) attempts;
-    VEC(const char *) unknown;  // imports that could not be modelled, one sentence each
+    VEC(const char *) unknown; // imports that could not be modelled, one sentence each
     bool unsure; // ... of them one that others here depend on: nothing of this process is fine
     VEC(const char *) imported; // distributions, in the order of their import
-    const char *part_of; // the application whose part this script imports by itself, or NULL
+    const char *part_of;        // the application whose part this script imports by itself, or NULL
     bool fatal;                 // something at import failed: later steps do not happen
     const struct model_process *again_of; // the process that this one replays, or NULL
     size_t first_preload, n_preloads; // in ldso->loads: what a replay loads by itself (replay.h)
@@ -90,11 +90,11 @@ struct model_process {
 
 /* A file with a library's name, found in one of the usual folders. */
 struct model_library {
-    const char *path, *name;  // name: the file's
-    const char *where;        // "site-packages", "conda", "CUDA toolkit", "system", ...
-    const char *package;      // owning distribution "nvidia-cudnn-cu12 9.1.0.70", or NULL
+    const char *path, *name; // name: the file's
+    const char *where;       // "site-packages", "conda", "CUDA toolkit", "system", ...
+    const char *package;     // owning distribution "nvidia-cudnn-cu12 9.1.0.70", or NULL
     const char *soname;
-    bool usable;              // whole, and ELF of the program's class and machine
+    bool usable; // whole, and ELF of the program's class and machine
 };
 
 struct model_folder {
@@ -122,10 +122,10 @@ struct model {
     struct arena *arena;
     struct ldso_store *store;
     struct kb *kb;
-    struct kb_imports imports;   // loaded by model_open()
+    struct kb_imports imports; // loaded by model_open()
     struct kb_dlopens dlopens;
     struct kb_families families;
-    struct py_env *env; // NULL: the target is no Python environment
+    struct py_env *env;     // NULL: the target is no Python environment
     struct model_hook hook; // of the environment; file NULL: there is none
     const char *base; // where repairs of the target are made and their journals lie; NULL: unknown
     struct model_journal unfinished, unfinished_system; // repairs; folder NULL: there is none
@@ -133,9 +133,9 @@ struct model {
     const char *host_why;
     bool host_elsewhere; // the root is an image's: the host's driver comes into it at its start
     const char *container_engine, *container_id; // that the live process is in; NULL: not known
-    const struct model_live *live; // the live process as it was read, or NULL
-    struct py_env *live_env; // the environment that it was started in, or NULL: not known
-    const char *unsure; // why nothing can be called fine here, a sentence; or NULL
+    const struct model_live *live;               // the live process as it was read, or NULL
+    struct py_env *live_env;   // the environment that it was started in, or NULL: not known
+    const char *unsure;        // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
     const char *entry_first;   // ... and the ELF file that the kernel executes for it; or NULL
     const char *image_refused; // why engines cannot unpack the image, one sentence; or NULL
@@ -148,14 +148,14 @@ struct model {
     bool folders_read;
     VEC(const struct py_dist *) known; // installed GPU packages that kb/ knows, by name
     VEC(struct model_foreign) foreign;
-    VEC(struct model_mapping) mappings;  // with a pid
-    VEC(const char *) late_folders;      // search-path folders younger than the live process
-    VEC(const char *) notes;             // what could not be looked at
-    const struct model_change *change;   // replay.h; NULL: the target as it is
+    VEC(struct model_mapping) mappings; // with a pid
+    VEC(const char *) late_folders;     // search-path folders younger than the live process
+    VEC(const char *) notes;            // what could not be looked at
+    const struct model_change *change;  // replay.h; NULL: the target as it is
 };
 
-/* Reads the areas of the knowledge base that scripts need. The caller has filled root, arena, store,
- * kb, env and config. Fails only with a replacement knowledge base that is wrong. */
+/* Reads the areas of the knowledge base that scripts need. The caller has filled root, arena,
+ * store, kb, env and config. Fails only with a replacement knowledge base that is wrong. */
 int model_open(struct model *m, struct gm_err *err) GM_CHECK;
 
 /* Runs a script in a fresh process model of the environment's interpreter (or of target_file) and
@@ -163,10 +163,10 @@ int model_open(struct model *m, struct gm_err *err) GM_CHECK;
 struct model_process *model_add_script(struct model *m, const char *const *script, size_t n);
 
 /*
- * Imports in this order, and their first uses in every order that can differ, between the imports as
- * well: one group of processes (model/orders.h). The first has the imports, then the uses in the same
- * order. Two uses that come to the same, and one that opens nothing by itself, count once and not at
- * all. Where there are too many orders m->unsure says so. Returns the first process.
+ * Imports in this order, and their first uses in every order that can differ, between the imports
+ * as well: one group of processes (model/orders.h). The first has the imports, then the uses in the
+ * same order. Two uses that come to the same, and one that opens nothing by itself, count once and
+ * not at all. Where there are too many orders m->unsure says so. Returns the first process.
  */
 struct model_process *model_add_imports(struct model *m, const char *const *names, size_t n);
 
@@ -196,8 +196,8 @@ struct model_process *model_add_file(struct model *m);
 void model_run_script(struct model *m, struct model_process *out, const struct ldso_config *config);
 void model_run_file(struct model *m, struct model_process *out, const struct ldso_config *config);
 
-/* The module of the n-th package (by kb/imports) of which the process has loaded a file already; NULL:
- * there are no more. For a live process. */
+/* The module of the n-th package (by kb/imports) of which the process has loaded a file already;
+ * NULL: there are no more. For a live process. */
 const char *model_loaded_module(struct model *m, const struct model_process *p, size_t n);
 
 /* What the first use of that package does in a process as it stands: nothing is imported again. */
@@ -236,8 +236,8 @@ void model_compat_note(struct model *m, const char *path, struct host_compat *re
 
 const char *model_source_name(enum model_source source);
 
-/* "gpumend COMMAND TARGET [--root DIR][ OPTIONS]" for the same target, as one pastes it into a shell;
- * `options` are ready for a shell, "" for none. */
+/* "gpumend COMMAND TARGET [--root DIR][ OPTIONS]" for the same target, as one pastes it into a
+ * shell; `options` are ready for a shell, "" for none. */
 const char *model_command(const struct model *m, const char *command, const char *options);
 
 /* What a rule may ask about one path. A relative one counts from the working directory. */

@@ -5,11 +5,11 @@
 #include "elf/image.h"
 
 enum {
-    STEPS_MAX = 64,      // bits of a set of steps
-    ORDERS_MAX = 64,     // processes of a group
-    BROKEN_MAX = 24,     // ... of which one has failed
-    ALL_ORDERS_OF = 3,   // uses, where one has failed
-    NODES_MAX = 20000,   // of the search for an order that was not modelled
+    STEPS_MAX = 64,    // bits of a set of steps
+    ORDERS_MAX = 64,   // processes of a group
+    BROKEN_MAX = 24,   // ... of which one has failed
+    ALL_ORDERS_OF = 3, // uses, where one has failed
+    NODES_MAX = 20000, // of the search for an order that was not modelled
     BUCKETS = 256
 };
 
@@ -84,7 +84,8 @@ static bool has_failed(const struct model_process *p)
     return failed;
 }
 
-/* ------------------------------------------------------------------ what the steps have in common */
+/* ------------------------------------------------------------------ what the steps have in common
+ */
 
 static void learn_name(struct orders *o, unsigned step, enum relation relation, const char *name,
                        const struct ldso_file *file)
@@ -259,7 +260,8 @@ static void learn(struct orders *o, const struct model_process *p)
 
 /* ------------------------------------------------------------------ the orders that differ */
 
-/* " whisperx" of "import whisperx" and "use whisperx", " whisperx.asr" of "use torch in whisperx.asr". */
+/* " whisperx" of "import whisperx" and "use whisperx", " whisperx.asr" of "use torch in
+ * whisperx.asr". */
 static const char *package_of(const char *step)
 {
     const char *in = strstr(step, " in ");
@@ -279,14 +281,14 @@ static bool is_of(const char *step, const char *whole)
     return strncmp(own, name, n) == 0 && (own[n] == '\0' || (own[n] == '.' && is_part(step)));
 }
 
-/* Whether b has to come after a: an import after those before it, a use after its import, and what is
- * left of the use of an application after its parts. */
+/* Whether b has to come after a: an import after those before it, a use after its import, and what
+ * is left of the use of an application after its parts. */
 static bool is_before(const struct orders *o, unsigned a, unsigned b)
 {
     const char *first = o->steps[a], *then = o->steps[b];
-    return a < o->n_imports ? (b < o->n_imports ? a < b : is_of(then, first))
-                            : b >= o->n_imports && is_part(first) && !is_part(then) &&
-                                  is_of(first, then);
+    return a < o->n_imports
+               ? (b < o->n_imports ? a < b : is_of(then, first))
+               : b >= o->n_imports && is_part(first) && !is_part(then) && is_of(first, then);
 }
 
 static void keep_steps_in_order(struct orders *o)
@@ -392,8 +394,8 @@ static bool comes_to_same(const struct orders *o, uint64_t done, uint64_t sleep)
     return false;
 }
 
-/* Models the first order that differs from all others; false: there is none. `sleep`: steps that were
- * tried in this place, and that nothing since has noticed. */
+/* Models the first order that differs from all others; false: there is none. `sleep`: steps that
+ * were tried in this place, and that nothing since has noticed. */
 static bool add_missing(struct orders *o, uint64_t done, uint64_t sleep, size_t n)
 {
     if (n == o->n) {
@@ -410,7 +412,8 @@ static bool add_missing(struct orders *o, uint64_t done, uint64_t sleep, size_t 
         o->nodes++;
         o->order[n] = i;
         uint64_t still = sleep & ~o->apart[i];
-        if (!comes_to_same(o, done | bit(i), still) && add_missing(o, done | bit(i), still, n + 1)) {
+        if (!comes_to_same(o, done | bit(i), still) &&
+            add_missing(o, done | bit(i), still, n + 1)) {
             return true;
         }
         sleep |= bit(i);
@@ -447,8 +450,8 @@ static void add_rotations(struct orders *o, size_t n)
     }
 }
 
-/* Uses that may come in any order: of one application its parts, since what is left of its use comes
- * last; else all. */
+/* Uses that may come in any order: of one application its parts, since what is left of its use
+ * comes last; else all. */
 static size_t n_free(const struct orders *o)
 {
     return o->n - o->n_imports - (o->n_imports == 1 ? 1 : 0);

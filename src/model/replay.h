@@ -20,7 +20,7 @@ struct model_change {
     const char *const *modules; // top-level import names
     size_t n_modules;
     const struct ldso_overlay *overlay; // or NULL
-    const struct ldso_cpu *cpu; // another processor; NULL: as it is
+    const struct ldso_cpu *cpu;         // another processor; NULL: as it is
 };
 
 struct model_replayed {

@@ -1,4 +1,5 @@
-/* Scripts: imports and first uses as sequences of loads, by the rows of kb/imports and kb/dlopen. */
+/* Scripts: imports and first uses as sequences of loads, by the rows of kb/imports and kb/dlopen.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ struct imported {
     const struct py_dist *dist;
     const struct kb_import *row;
     VEC(struct ldso_object *) roots;
-    bool begun, prepared;      // some, all of the steps of its first use are done
+    bool begun, prepared;     // some, all of the steps of its first use are done
     VEC(const char *) within; // ... those of these modules of it
     bool used;
     bool acts;  // its own first use opens something, apart from the driver, or imports
@@ -37,15 +38,16 @@ struct run {
     struct ldso_object *ctypes; // the _ctypes extension, once it is loaded
     unsigned depth;
     unsigned wishes; // imports, one inside the other, whose failure is worth a warning only
-    bool hooked; // the environment's start-up hook has done its work
+    bool hooked;     // the environment's start-up hook has done its work
 };
 
 const char *model_source_name(enum model_source source)
 {
-    static const char *const names[] = {
-        [MODEL_FROM_IMPORT] = "import", [MODEL_FROM_KB] = "knowledge base",
-        [MODEL_FROM_NOTE] = ".note.dlopen", [MODEL_FROM_MAPS] = "maps",
-        [MODEL_FROM_GUESS] = "guess"};
+    static const char *const names[] = {[MODEL_FROM_IMPORT] = "import",
+                                        [MODEL_FROM_KB] = "knowledge base",
+                                        [MODEL_FROM_NOTE] = ".note.dlopen",
+                                        [MODEL_FROM_MAPS] = "maps",
+                                        [MODEL_FROM_GUESS] = "guess"};
     return names[source];
 }
 
@@ -130,8 +132,7 @@ static struct ldso_object *ctypes_object(struct run *r)
         py_module_find(r->m->env, "_ctypes", &module);
         r->ctypes = interpreter(r);
         if (module.kind == PY_MODULE_EXTENSION) {
-            const struct ldso_load *load =
-                ldso_dlopen(r->p, r->ctypes, module.file, LDSO_NOW);
+            const struct ldso_load *load = ldso_dlopen(r->p, r->ctypes, module.file, LDSO_NOW);
             r->ctypes = load && load->object ? load->object : r->ctypes;
         }
     }
@@ -185,7 +186,7 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
     }
     at.failed = object == NULL;
     at.says = at.n_loads ? kb_fill(r->m->arena, w->says, "{loader}",
-                                r->p->loads.items[r->p->loads.n - 1].glibc_says)
+                                   r->p->loads.items[r->p->loads.n - 1].glibc_says)
                          : w->says;
     VEC_PUSH(r->m->arena, &r->out->attempts, at);
     if (object && by) {
@@ -225,7 +226,8 @@ static void note_foreign(struct model *m, const struct imported *by, const char 
     VEC_PUSH(m->arena, &m->foreign, (struct model_foreign){by->dist->name, module, file});
 }
 
-/* The extension module of that name that the package records, whether it is there or not; or NULL. */
+/* The extension module of that name that the package records, whether it is there or not; or NULL.
+ */
 static const char *recorded_module(struct run *r, const struct imported *by, const char *name)
 {
     const struct py_env *env = r->m->env;
@@ -261,8 +263,9 @@ static bool step_extension(struct run *r, struct imported *by, const struct kb_s
         if (module.foreign) {
             note_foreign(r->m, by, s->module, module.foreign);
         } else if (!s->optional && s->missing == KB_MISSING_FAIL) {
-            note_unsure(r, arena_printf(r->m->arena, "%s %s has no module %s, so that it is another "
-                                                     "build, and what it loads is not known",
+            note_unsure(r, arena_printf(r->m->arena,
+                                        "%s %s has no module %s, so that it is another "
+                                        "build, and what it loads is not known",
                                         by->dist->name, by->dist->version, s->module));
         }
         return s->optional || !module.foreign;
@@ -412,18 +415,19 @@ static bool open_by_ctypes(struct run *r, struct imported *by, const struct kb_s
     return attempt(r, by, &w) != NULL;
 }
 
-/* The file of a step, its fallbacks after it; where none is there, the one that the package records. */
+/* The file of a step, its fallbacks after it; where none is there, the one that the package
+ * records. */
 static const char *cdll_file(struct run *r, const struct imported *by, const struct kb_step *s)
 {
     const char *path = site_file(r, by, s->file), *missing = site_path(r, by, s->file);
     for (size_t i = 0; i < s->fallback.n && !path; i++) {
         path = site_file(r, by, s->fallback.items[i]);
     }
-    return path                                            ? path
-           : missing && is_recorded(r, by, missing)        ? missing
-           : missing && s->missing == KB_MISSING_WARN      ? missing
+    return path                                              ? path
+           : missing && is_recorded(r, by, missing)          ? missing
+           : missing && s->missing == KB_MISSING_WARN        ? missing
            : missing && !s->optional && strchr(s->file, '{') ? missing // no other one is tried
-                                                           : NULL;
+                                                             : NULL;
 }
 
 static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *s,
@@ -498,8 +502,7 @@ static const char *find_preload(struct run *r, const struct kb_preload *lib,
 {
     struct model *m = r->m;
     const char *cuda = model_torch(m)->cuda, *found = NULL;
-    const char *major =
-        cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
+    const char *major = cuda ? arena_strndup(m->arena, cuda, strcspn(cuda, ".")) : NULL;
     for (size_t i = 0; i < m->env->paths_n && !found; i++) {
         for (size_t k = 0; k < folders->n && !found && m->env->paths[i].is_dir; k++) {
             const char *folder = stands_alone(folders->items[k])
@@ -644,9 +647,10 @@ static size_t without_absent(struct run *r, const char **names, size_t n)
 static bool step_dlopen(struct run *r, struct imported *by, const struct kb_step *s)
 {
     struct arena *a = r->m->arena;
-    struct ldso_object *caller = strcmp(s->caller, "ctypes") == 0        ? ctypes_object(r)
-                                 : strcmp(s->caller, "interpreter") == 0 ? interpreter(r)
-                                                                         : object_matching(r, s->caller);
+    struct ldso_object *caller = strcmp(s->caller, "ctypes") == 0 ? ctypes_object(r)
+                                 : strcmp(s->caller, "interpreter") == 0
+                                     ? interpreter(r)
+                                     : object_matching(r, s->caller);
     const char **names = arena_array(a, s->names.n, sizeof *names);
     size_t n = 0;
     for (size_t i = 0; i < s->names.n; i++) {
@@ -716,9 +720,7 @@ static bool run_steps(struct run *r, struct imported *by, enum kb_phase phase, c
         by->acts |= is_use && (s->kind != KB_STEP_IMPORT || is_known(r->m, s->package));
         switch (s->kind) {
         case KB_STEP_EXTENSION: ok = step_extension(r, by, s); break;
-        case KB_STEP_CDLL:
-            ok = step_cdll(r, by, s, retry_follows(by->row, i), &state);
-            break;
+        case KB_STEP_CDLL: ok = step_cdll(r, by, s, retry_follows(by->row, i), &state); break;
         case KB_STEP_PRELOAD: ok = step_preload(r, by, s, &state); break;
         case KB_STEP_IMPORT: ok = step_import(r, s); break;
         case KB_STEP_DLOPEN:
@@ -833,11 +835,16 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
         size_t n = kb_request_names(r->m->arena, q, object_version(r, row, o),
                                     path_dir(r->m->arena, o->path), names);
         const char *name = n ? names[0] : NULL;
-        struct wanted w = {.source = MODEL_FROM_KB, .row = row->id,
+        struct wanted w = {.source = MODEL_FROM_KB,
+                           .row = row->id,
                            .phase = row->phase == KB_PHASE_USE ? MODEL_USE : MODEL_IMPORT,
-                           .caller = o, .names = names, .n = n,
-                           .required = q->required, .recommended = q->warn,
-                           .feature = q->feature, .family = q->family,
+                           .caller = o,
+                           .names = names,
+                           .n = n,
+                           .required = q->required,
+                           .recommended = q->warn,
+                           .feature = q->feature,
+                           .family = q->family,
                            .says = q->required || q->warn ? fill_says(r, row, o, q, name) : NULL,
                            .in_program = row->in_program,
                            .mode = (q->lazy ? 0 : LDSO_NOW) | (q->global ? LDSO_GLOBAL_SCOPE : 0)};
@@ -904,8 +911,8 @@ static bool has_compiled_file(struct model *m, const struct py_dist *dist)
     struct str text;
     struct py_record_row row;
     if (dist->kind != PY_DIST_INFO ||
-        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"),
-                  PY_RECORD_BYTES_MAX, &text) < 0) {
+        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"), PY_RECORD_BYTES_MAX,
+                  &text) < 0) {
         return true;
     }
     while (py_record_next(m->arena, &text, &row)) {
@@ -958,12 +965,15 @@ static void import_unknown(struct run *r, const char *name)
     if (!dist && module.kind == PY_MODULE_NONE) {
         const char *meant = installed_near(m, name);
         VEC_PUSH(m->arena, &r->out->unknown,
-                 meant ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
-                       : arena_printf(m->arena, "%s is not installed", name));
+                 meant
+                     ? arena_printf(m->arena, "%s is not installed; did you mean %s?", name, meant)
+                     : arena_printf(m->arena, "%s is not installed", name));
     } else if (!dist || has_compiled_file(m, dist) || requires_known(m, dist)) {
         VEC_PUSH(m->arena, &r->out->unknown,
-                 arena_printf(m->arena, "%s is installed, but what its import loads is unknown; "
-                                        "name the GPU packages that it imports instead", name));
+                 arena_printf(m->arena,
+                              "%s is installed, but what its import loads is unknown; "
+                              "name the GPU packages that it imports instead",
+                              name));
     } else {
         VEC_PUSH(m->arena, &r->out->imported, dist->name);
     }
@@ -1087,8 +1097,8 @@ static const char *module_below(const struct kb_import *row, const char *name)
     return strncmp(name, row->module, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
 }
 
-/* "use PART in APPLICATION", or in a module of it: what this does in each case, and then of its parts
- * this one first. */
+/* "use PART in APPLICATION", or in a module of it: what this does in each case, and then of its
+ * parts this one first. */
 static void do_use_part(struct run *r, const char *part, const char *application)
 {
     const struct kb_import *row = NULL;
@@ -1185,8 +1195,8 @@ static bool is_first_within(const struct kb_import *row, size_t step)
     return first;
 }
 
-/* The steps that a use is made of: the parts of an application are used in the order that its options
- * and the program choose, and so are its modules that it imports at their first use. */
+/* The steps that a use is made of: the parts of an application are used in the order that its
+ * options and the program choose, and so are its modules that it imports at their first use. */
 static void add_choice(struct run *r, const char *use, const use_parts *parts)
 {
     const struct kb_import *row = NULL;
@@ -1205,8 +1215,8 @@ static void add_choice(struct run *r, const char *use, const use_parts *parts)
     VEC_PUSH(r->m->arena, &r->out->choices, arena_printf(r->m->arena, "use %s", use));
 }
 
-/* The uses of a script that has run which can make a difference: those that open something, the first
- * of those that open the same. */
+/* The uses of a script that has run which can make a difference: those that open something, the
+ * first of those that open the same. */
 static void note_order(struct run *r)
 {
     struct model_process *out = r->out;
@@ -1243,8 +1253,10 @@ static void push_mark(struct run *r)
     const struct ldso_process *p = r->p;
     struct model_process *out = r->out;
     VEC_PUSH(r->m->arena, &out->marks,
-             (struct model_mark){.requests = p->requests.n, .objects = p->objects.n,
-                                 .looks = out->looks.n, .touches = out->touches.n,
+             (struct model_mark){.requests = p->requests.n,
+                                 .objects = p->objects.n,
+                                 .looks = out->looks.n,
+                                 .touches = out->touches.n,
                                  .spread = p->global.n + p->defects.n});
 }
 
@@ -1303,8 +1315,8 @@ void model_settle(struct model_process *out)
     for (size_t i = 0; i < out->attempts.n; i++) {
         struct model_attempt *at = &out->attempts.items[i];
         if (at->n_loads) {
-            at->load = &out->ldso->loads.items[at->failed ? at->first_load
-                                                          : at->first_load + at->n_loads - 1];
+            at->load = &out->ldso->loads
+                            .items[at->failed ? at->first_load : at->first_load + at->n_loads - 1];
         }
     }
 }

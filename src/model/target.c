@@ -47,9 +47,9 @@ static void add_scripts(struct model_target *t, const struct model_target_option
 static const char *name_of(const struct model *m)
 {
     const struct py_env *env = m->env;
-    return !env                                             ? m->target_file
+    return !env                                            ? m->target_file
            : env->kind == PY_ENV_SYSTEM && env->executable ? env->executable
-                                                            : env->prefix;
+                                                           : env->prefix;
 }
 
 const char *model_command(const struct model *m, const char *command, const char *options)
@@ -75,8 +75,9 @@ static void find_hook(struct model *m)
     }
     if (m->hook.file) {
         VEC_PUSH(m->arena, &m->notes,
-                 arena_printf(m->arena, "a start-up hook of gpumend loads %zu %s before the first "
-                                        "import of %s",
+                 arena_printf(m->arena,
+                              "a start-up hook of gpumend loads %zu %s before the first "
+                              "import of %s",
                               m->hook.n_libraries,
                               m->hook.n_libraries == 1 ? "library" : "libraries",
                               m->hook.n_modules ? m->hook.modules[0] : "nothing"));
@@ -186,8 +187,8 @@ static bool judge_instead(struct model_target *t, const struct model_target_opti
     return true;
 }
 
-/* Where the Python that was found has no package of a GPU program: whether another place of the root
- * has. The first of them is judged, unless it is known what starts. */
+/* Where the Python that was found has no package of a GPU program: whether another place of the
+ * root has. The first of them is judged, unless it is known what starts. */
 static void look_elsewhere(struct model_target *t, const struct model_target_options *o)
 {
     struct model *m = &t->model;
@@ -201,20 +202,24 @@ static void look_elsewhere(struct model_target *t, const struct model_target_opt
         if (!package || (first && strcmp(place->prefix, first) == 0)) {
             continue;
         }
-        if (!judged && !o->entry_known && place->has_python &&
-            judge_instead(t, o, place->prefix)) {
+        if (!judged && !o->entry_known && place->has_python && judge_instead(t, o, place->prefix)) {
             judged = place->prefix;
             VEC_PUSH(a, &m->notes,
-                     arena_printf(a, "%s is judged: it has %s, and what starts here is unknown; "
-                                     "name another as TARGET", judged, package));
+                     arena_printf(a,
+                                  "%s is judged: it has %s, and what starts here is unknown; "
+                                  "name another as TARGET",
+                                  judged, package));
             continue;
         }
-        others = arena_printf(a, "%s%s%s (%s)", others, *others ? ", " : "", place->prefix, package);
+        others =
+            arena_printf(a, "%s%s%s (%s)", others, *others ? ", " : "", place->prefix, package);
     }
     if (*others) {
-        m->unsure = arena_printf(a, "packages of GPU programs lie in %s too, which was not "
-                                    "judged; if "
-                                    "the program uses it, name it as TARGET", others);
+        m->unsure = arena_printf(a,
+                                 "packages of GPU programs lie in %s too, which was not "
+                                 "judged; if "
+                                 "the program uses it, name it as TARGET",
+                                 others);
     }
 }
 
@@ -259,7 +264,8 @@ static void look_at_host(struct model_target *t, const struct model_target_optio
         return;
     }
     bool whole = !o->root_path || t->root.is_host || o->host_path;
-    m->host_elsewhere = o->host_path && strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0;
+    m->host_elsewhere =
+        o->host_path && strcmp(o->host_path, o->root_path ? o->root_path : "/") != 0;
     host_set_environment(&t->host, m->arena, m->config.env, m->config.n_env, whole);
     host_judge(&t->host, m->arena);
     if (o->on_host) {
@@ -278,15 +284,15 @@ static int open_knowledge(struct model_target *t, const struct model_target_opti
     if (rc < 0) {
         return rc;
     }
-    const char *path = o->kb_path && o->kb_path[0] != '/' ? path_join(a, o->cwd, o->kb_path)
-                                                          : o->kb_path;
+    const char *path =
+        o->kb_path && o->kb_path[0] != '/' ? path_join(a, o->cwd, o->kb_path) : o->kb_path;
     rc = kb_open(&t->kb, a, &host, path, err);
     root_close(&host);
     return rc < 0 ? rc : model_open(&t->model, err);
 }
 
-static int open_root(struct model_target *t, const struct model_target_options *o,
-                     const char *path, struct gm_err *err)
+static int open_root(struct model_target *t, const struct model_target_options *o, const char *path,
+                     struct gm_err *err)
 {
     if (o->replay) {
         root_replay(&t->root, o->replay, path);
@@ -314,14 +320,14 @@ static const struct ldso_cpu *find_cpu(struct model_target *t, struct arena *a,
         ldso_cpu_of(&host, a, EM_X86_64, &t->cpu);
         root_close(&host);
     } else {
-        t->cpu = (struct ldso_cpu){.machine = EM_X86_64, .platform = "x86_64",
-                                   .why = arena_printf(a, "%s", err.text)};
+        t->cpu = (struct ldso_cpu){
+            .machine = EM_X86_64, .platform = "x86_64", .why = arena_printf(a, "%s", err.text)};
     }
     return &t->cpu;
 }
 
-int model_target_open(struct model_target *t, struct arena *a,
-                      const struct model_target_options *o, struct gm_err *err)
+int model_target_open(struct model_target *t, struct arena *a, const struct model_target_options *o,
+                      struct gm_err *err)
 {
     *t = (struct model_target){.root = ROOT_EMPTY};
     struct model *m = &t->model;
@@ -342,8 +348,10 @@ int model_target_open(struct model_target *t, struct arena *a,
     m->arena = a;
     m->store = &t->store;
     m->kb = &t->kb;
-    m->config = (struct ldso_config){.cwd = o->root_path ? "/" : o->cwd, .env = o->env,
-                                     .n_env = o->n_env, .uid = o->uid,
+    m->config = (struct ldso_config){.cwd = o->root_path ? "/" : o->cwd,
+                                     .env = o->env,
+                                     .n_env = o->n_env,
+                                     .uid = o->uid,
                                      .glibc_minor = o->glibc_minor,
                                      .cpu = find_cpu(t, a, o)};
     rc = open_knowledge(t, o, err);

@@ -15,9 +15,9 @@ struct model_toolkit {
 typedef VEC(struct model_toolkit) model_toolkits;
 
 /* Those of CUDA_HOME, CUDA_PATH and CUDA_ROOT in the start environment, of the usual folders
- * (NVIDIA's installers: /usr/local/cuda*; Arch: /opt/cuda; Debian's packages: /usr/lib/cuda), and of
- * a conda environment (nvcc in its bin). Each folder once. *ret_why: a
- * folder that could not be listed, and why; NULL: all were. */
+ * (NVIDIA's installers: /usr/local/cuda*; Arch: /opt/cuda; Debian's packages: /usr/lib/cuda), and
+ * of a conda environment (nvcc in its bin). Each folder once. *ret_why: a folder that could not be
+ * listed, and why; NULL: all were. */
 void model_find_toolkits(struct model *m, model_toolkits *ret, const char **ret_why);
 
 #endif

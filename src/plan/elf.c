@@ -45,7 +45,8 @@ static const char *element_for(struct plan_work *x, const char *file, const char
 {
     const char *relative = plan_relative(x, path_dir(x->a, file), dir);
     return plan_is_inside(x, path_join(x->a, dir, "x"))
-               ? *relative ? arena_printf(x->a, "$ORIGIN/%s", relative) : "$ORIGIN" : dir;
+               ? *relative ? arena_printf(x->a, "$ORIGIN/%s", relative) : "$ORIGIN"
+               : dir;
 }
 
 static bool add_folder(struct plan_work *x, struct ldso_overlay_edit *e, const char *dir,
@@ -185,16 +186,19 @@ static struct plan_step step_of(struct plan_work *x, const struct ldso_overlay_e
     const struct elf_image *was = &ldso_store_get(x->m->store, e->file)->file->image;
     bool runpath = e->runpath || was->runpath;
     const char *now = runpath ? e->runpath : e->rpath, *old = runpath ? was->runpath : was->rpath;
-    const char *words = now ? arena_printf(x->a, "patchelf %s--set-rpath %s",
-                                           runpath ? "" : "--force-rpath ",
-                                           diag_shell_word(x->a, now))
-                            : "patchelf --remove-rpath";
+    const char *words =
+        now ? arena_printf(x->a, "patchelf %s--set-rpath %s", runpath ? "" : "--force-rpath ",
+                           diag_shell_word(x->a, now))
+            : "patchelf --remove-rpath";
     return (struct plan_step){
         .kind = PLAN_EDIT_ELF,
         .text = arena_printf(x->a, "%s the %s of %s (patchelf).", now ? "Set" : "Remove",
                              runpath ? "RUNPATH" : "RPATH", path_base(e->file)),
         .command = diag_copy_command(x->a, words, e->file),
-        .file = e->file, .old_path = old, .new_path = now, .runpath = runpath};
+        .file = e->file,
+        .old_path = old,
+        .new_path = now,
+        .runpath = runpath};
 }
 
 void plan_add_edit(struct plan_work *x)

@@ -127,13 +127,13 @@ static struct setting wanted(struct plan_work *x, const setting_list *have,
     const struct setting *s = find_setting(have, v->name);
     const char *old = plan_getenv(x, v->name);
     if (strcmp(v->name, "LD_LIBRARY_PATH") != 0) {
-        const char *value = v->prepend && old && *old
-                                ? arena_printf(x->a, "%s:%s", v->value, old) : v->value;
+        const char *value =
+            v->prepend && old && *old ? arena_printf(x->a, "%s:%s", v->value, old) : v->value;
         return (struct setting){v->name, value, !v->prepend};
     }
     const char *now = s ? s->value : old;
-    const char *wish = v->prepend && old && *old ? arena_printf(x->a, "%s:%s", v->value, old)
-                                                 : v->value;
+    const char *wish =
+        v->prepend && old && *old ? arena_printf(x->a, "%s:%s", v->value, old) : v->value;
     const char *path = merge_path(x, old, now, wish);
     return (struct setting){v->name, *path ? path : NULL, (s && s->takes_away) || !v->prepend};
 }
@@ -169,26 +169,29 @@ static const char *put_before(struct plan_work *x, const char *value, const char
         return value;
     }
     return n > o + 1 && value[n - o - 1] == ':' && strcmp(value + n - o, old) == 0
-               ? arena_strndup(x->a, value, n - o - 1) : NULL;
+               ? arena_strndup(x->a, value, n - o - 1)
+               : NULL;
 }
 
 static struct plan_step step_of(struct plan_work *x, const struct setting *s)
 {
     const char *front = s->value && !s->takes_away && strcmp(s->name, "LD_LIBRARY_PATH") == 0
-                            ? put_before(x, s->value, plan_getenv(x, s->name)) : NULL;
+                            ? put_before(x, s->value, plan_getenv(x, s->name))
+                            : NULL;
     struct plan_step step = {.kind = PLAN_SET_ENV, .name = s->name, .value = s->value};
     if (!s->value) {
         step.text = arena_printf(x->a, "Take %s out of the start environment.", s->name);
         step.command = arena_printf(x->a, "unset %s", s->name);
     } else if (front) {
-        step.text = arena_printf(x->a, "Put the folders of the libraries first in %s, before the "
-                                       "program starts.", s->name);
+        step.text = arena_printf(x->a,
+                                 "Put the folders of the libraries first in %s, before the "
+                                 "program starts.",
+                                 s->name);
         step.command = arena_printf(x->a, "export %s=%s\"${%s:+:$%s}\"", s->name,
                                     diag_shell_word(x->a, front), s->name, s->name);
     } else {
         step.text = arena_printf(x->a, "Set %s before the program starts.", s->name);
-        step.command = arena_printf(x->a, "export %s=%s", s->name,
-                                    diag_shell_word(x->a, s->value));
+        step.command = arena_printf(x->a, "export %s=%s", s->name, diag_shell_word(x->a, s->value));
     }
     return step;
 }
@@ -199,9 +202,9 @@ static void add_way(struct plan_work *x, const setting_list *list, const struct 
     for (size_t i = 0; i < list->n; i++) {
         names = arena_printf(x->a, "%s%s%s", names, i ? ", " : "", list->items[i].name);
     }
-    struct plan_way *way = plan_way_new(
-        x, PLAN_FOR_ONE_START, arena_printf(x->a, "Start the program with another environment (%s).",
-                                            names));
+    struct plan_way *way =
+        plan_way_new(x, PLAN_FOR_ONE_START,
+                     arena_printf(x->a, "Start the program with another environment (%s).", names));
     for (size_t i = 0; i < list->n; i++) {
         VEC_PUSH(x->a, &way->steps, step_of(x, &list->items[i]));
     }
@@ -298,7 +301,8 @@ static void plan_untried(struct plan_work *x, const struct diag_finding *f,
     setting_list none = {0};
     struct setting s = wanted(x, &none, v);
     setting_list list = with_setting(x, &none, s);
-    if (starts_with(v->name, "LD_") || !judge(x, &list, &verdict) || verdict.worse || verdict.gone.n) {
+    if (starts_with(v->name, "LD_") || !judge(x, &list, &verdict) || verdict.worse ||
+        verdict.gone.n) {
         return;
     }
     struct plan_way *way = plan_way_new(

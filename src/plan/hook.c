@@ -63,8 +63,10 @@ static const char *joined(struct plan_work *x, const plan_texts *list)
 static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan_texts *modules)
 {
     struct plan_verdict v;
-    struct model_change c = {.preloads = paths->items, .n_preloads = paths->n,
-                             .modules = modules->items, .n_modules = modules->n};
+    struct model_change c = {.preloads = paths->items,
+                             .n_preloads = paths->n,
+                             .modules = modules->items,
+                             .n_modules = modules->n};
     if (modules->n == 0 || !plan_judge(x, &c, &v)) {
         return false;
     }
@@ -73,10 +75,14 @@ static bool plan_before(struct plan_work *x, const plan_texts *paths, const plan
     VEC_PUSH(x->a, &way->steps,
              (struct plan_step){
                  .kind = PLAN_HOOK,
-                 .text = arena_printf(x->a, "A hook that loads %zu %s right before the first import "
-                                            "of %s.", paths->n, paths->n == 1 ? "library" : "libraries",
+                 .text = arena_printf(x->a,
+                                      "A hook that loads %zu %s right before the first import "
+                                      "of %s.",
+                                      paths->n, paths->n == 1 ? "library" : "libraries",
                                       joined(x, modules)),
-                 .paths = paths->items, .n_paths = paths->n, .modules = modules->items,
+                 .paths = paths->items,
+                 .n_paths = paths->n,
+                 .modules = modules->items,
                  .n_modules = modules->n});
     if (!plan_prove(x, &v, way)) {
         return false;

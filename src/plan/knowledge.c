@@ -79,8 +79,8 @@ bool plan_knowledge_open(struct model *m, struct plan_knowledge *ret)
 
 /* ------------------------------------------------------------------ rows */
 
-/* What the package index serves is for CUDA; an installed build for the CPU or for AMD asks for other
- * libraries, and another release would be another build. */
+/* What the package index serves is for CUDA; an installed build for the CPU or for AMD asks for
+ * other libraries, and another release would be another build. */
 static bool is_other_build(const struct plan_knowledge *k, const char *package)
 {
     const struct py_dist *dist = py_env_by_dist(k->m->env, package);
@@ -168,8 +168,8 @@ const char *plan_knowledge_folder(const struct plan_knowledge *k, const char *pa
 static const char *plain_name(struct plan_knowledge *k, const char *glob)
 {
     size_t n = strcspn(glob, "*?[");
-    return glob[n] == '*' && !glob[n + 1] && n && glob[n - 1] != '.'
-               ? arena_strndup(k->a, glob, n) : NULL;
+    return glob[n] == '*' && !glob[n + 1] && n && glob[n - 1] != '.' ? arena_strndup(k->a, glob, n)
+                                                                     : NULL;
 }
 
 static bool lies_outside(struct plan_knowledge *k, const char *name)
@@ -192,7 +192,8 @@ bool plan_knowledge_served_otherwise(struct plan_knowledge *k, const char *packa
         for (size_t n = 0; n < row->n_providers; n++) {
             const struct kb_provider *v = &row->providers[n];
             const char *name = v->manager == KB_MANAGER_PIP && strcmp(v->package, package) == 0
-                                   ? plain_name(k, row->soname) : NULL;
+                                   ? plain_name(k, row->soname)
+                                   : NULL;
             if (name && lies_outside(k, name)) {
                 return true;
             }
@@ -206,8 +207,8 @@ bool plan_knowledge_served_otherwise(struct plan_knowledge *k, const char *packa
 bool plan_knowledge_numbered_as_cuda(const char *package)
 {
     static const char *const names[] = {
-        "nvidia-cublas-cu12",      "nvidia-cuda-nvrtc",     "nvidia-cuda-nvrtc-cu12",
-        "nvidia-cuda-runtime",     "nvidia-cuda-runtime-cu12", "nvidia-nvjitlink-cu12",
+        "nvidia-cublas-cu12",  "nvidia-cuda-nvrtc",        "nvidia-cuda-nvrtc-cu12",
+        "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-nvjitlink-cu12",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], package) == 0) {
@@ -223,7 +224,8 @@ static int cmp_versions(const char *a, const char *b)
 {
     struct py_version x, y;
     return py_version_parse(str_of(a), &x) && py_version_parse(str_of(b), &y)
-               ? py_version_cmp(&x, &y) : strcmp(a, b);
+               ? py_version_cmp(&x, &y)
+               : strcmp(a, b);
 }
 
 /* The driver from which on a CUDA major runs, or NULL if that is not known. */
@@ -331,8 +333,8 @@ static const char *driver_refuses(const struct plan_knowledge *k, const char *cu
     if (!least || cmp_versions(least, driver) <= 0) {
         return NULL;
     }
-    return arena_printf(k->a, "for CUDA %d, which needs driver %s or later, %s is here",
-                        atoi(cuda), least, driver);
+    return arena_printf(k->a, "for CUDA %d, which needs driver %s or later, %s is here", atoi(cuda),
+                        least, driver);
 }
 
 static const char *gpu_refuses(const struct plan_knowledge *k, const struct kb_build *b)
@@ -461,7 +463,7 @@ const char *plan_knowledge_refuses_installed(const struct plan_knowledge *k,
     const struct kb_build *b = p->dist ? build_of_installed(k, p) : NULL;
     const struct kb_compat *c =
         p->dist ? plan_knowledge_compat(k, p->solve.name, p->dist->version) : NULL;
-    const char *cuda = b && b->cuda                ? b->cuda
+    const char *cuda = b && b->cuda             ? b->cuda
                        : c && c->cuda_major > 0 ? arena_printf(k->a, "%d", c->cuda_major)
                                                 : NULL;
     const char *why = driver_refuses(k, cuda);
@@ -505,9 +507,13 @@ static void add_need(struct plan_knowledge *k, need_list *out, const char *packa
 static bool marker_holds(const struct plan_knowledge *k, const struct py_marker *marker)
 {
     const struct py_marker_env env = {
-        .python_version = k->machine.python, .python_full_version = k->machine.python_full,
-        .sys_platform = "linux", .platform_system = "Linux", .os_name = "posix",
-        .platform_machine = k->m->env->machine, .implementation_name = k->m->env->implementation,
+        .python_version = k->machine.python,
+        .python_full_version = k->machine.python_full,
+        .sys_platform = "linux",
+        .platform_system = "Linux",
+        .os_name = "posix",
+        .platform_machine = k->m->env->machine,
+        .implementation_name = k->m->env->implementation,
         .platform_python_implementation = "CPython",
     };
     return py_marker_eval(k->a, marker, &env) == PY_YES;
@@ -517,8 +523,8 @@ static bool condition_holds(const struct plan_knowledge *k, const char *when)
 {
     const struct py_marker *marker = NULL;
     struct gm_err err;
-    return !when || (py_marker_parse(k->a, str_of(when), &marker, &err) == 0 &&
-                     marker_holds(k, marker));
+    return !when ||
+           (py_marker_parse(k->a, str_of(when), &marker, &err) == 0 && marker_holds(k, marker));
 }
 
 /* A release that bundles the main cuDNN library needs the others of that very version. */

@@ -35,8 +35,8 @@ struct plan_knowledge_refusal {
 
 struct plan_knowledge_package {
     struct plan_solve_package solve;
-    const struct py_dist *dist; // NULL: not installed
-    bool asks;                  // what its releases ask of the libraries counts
+    const struct py_dist *dist;                  // NULL: not installed
+    bool asks;                                   // what its releases ask of the libraries counts
     VEC(struct plan_knowledge_refusal) refusals; // the newest first
 };
 
@@ -59,7 +59,8 @@ struct plan_knowledge {
 /* False when there is no environment, or an area of the knowledge base cannot be read. */
 bool plan_knowledge_open(struct model *m, struct plan_knowledge *ret);
 
-/* Says that what this package's releases ask of libraries counts; before plan_knowledge_package(). */
+/* Says that what this package's releases ask of libraries counts; before plan_knowledge_package().
+ */
 void plan_knowledge_asks(struct plan_knowledge *k, const char *name);
 
 struct plan_knowledge_package *plan_knowledge_package(struct plan_knowledge *k, const char *name);
@@ -107,7 +108,8 @@ int plan_knowledge_toolkit_of_driver(const struct plan_knowledge *k, int cuda_ma
  * GPU is known, or none does. */
 int plan_knowledge_toolkit_of_gpus(const struct plan_knowledge *k, int cuda_major);
 
-/* The builds that would fit here and that the plain package index does not serve, in words, or "". */
+/* The builds that would fit here and that the plain package index does not serve, in words, or "".
+ */
 const char *plan_knowledge_other_builds(struct plan_knowledge *k, const char *package);
 
 #endif

@@ -44,7 +44,8 @@ const char *plan_relative(struct plan_work *x, const char *folder, const char *p
     }
     const char *rest = to[same] == '/' ? to + same + 1 : to + same;
     size_t n = strlen(out);
-    return *rest || n == 0 ? arena_printf(x->a, "%s%s", out, rest) : arena_strndup(x->a, out, n - 1);
+    return *rest || n == 0 ? arena_printf(x->a, "%s%s", out, rest)
+                           : arena_strndup(x->a, out, n - 1);
 }
 
 /* Where a link would answer the request: a folder that its search passed by RPATH or RUNPATH, that
@@ -131,8 +132,9 @@ static void link_folder(struct plan_work *x, const char *file, const char *into,
                 strstr(f->names[k], ".so")) {
                 const char *target = path_join(x->a, dir, f->names[k]);
                 bool inside = plan_is_inside(x, target);
-                VEC_PUSH(x->a, links,
-                         (struct plan_link){path, inside ? plan_relative(x, into, target) : target});
+                VEC_PUSH(
+                    x->a, links,
+                    (struct plan_link){path, inside ? plan_relative(x, into, target) : target});
             }
         }
     }
@@ -157,7 +159,8 @@ static void add_wishes(struct plan_work *x, const plan_texts *files, plan_links 
         const char *into = path_dir(x->a, links->items[i].path);
         for (size_t r = 0; r < x->m->dlopens.n; r++) {
             const struct kb_dlopen *row = &x->m->dlopens.rows[r];
-            bool installed = !row->package || (x->m->env && py_env_by_dist(x->m->env, row->package));
+            bool installed =
+                !row->package || (x->m->env && py_env_by_dist(x->m->env, row->package));
             bool asks = installed && opens(row, path_base(links->items[i].path));
             for (size_t q = 0; asks && q < row->n_requests; q++) {
                 const struct kb_strs *names = &row->requests[q].names;
@@ -181,15 +184,16 @@ void plan_add_links(struct plan_work *x)
     if (links.n == 0 || !plan_judge(x, &c, &v)) {
         return;
     }
-    struct plan_way *way = plan_way_new(
-        x, PLAN_FILES, "Put links to the libraries where the program looks for them.");
-    VEC_PUSH(x->a, &way->steps,
-             (struct plan_step){
-                 .kind = PLAN_LINK,
-                 .text = arena_printf(x->a, "Make %zu link%s inside the environment.", links.n,
-                                      links.n == 1 ? "" : "s"),
-                 .command = plan_link_command(x, &links), .links = links.items,
-                 .n_links = links.n});
+    struct plan_way *way =
+        plan_way_new(x, PLAN_FILES, "Put links to the libraries where the program looks for them.");
+    VEC_PUSH(
+        x->a, &way->steps,
+        (struct plan_step){.kind = PLAN_LINK,
+                           .text = arena_printf(x->a, "Make %zu link%s inside the environment.",
+                                                links.n, links.n == 1 ? "" : "s"),
+                           .command = plan_link_command(x, &links),
+                           .links = links.items,
+                           .n_links = links.n});
     if (plan_prove(x, &v, way)) {
         plan_way_add(x, way);
     }

@@ -116,7 +116,8 @@ static int cuda_major_of(struct planner *p, const struct asker *x)
     return c ? c->cuda_major : -1;
 }
 
-/* What NVRTC makes is PTX of its toolkit, which an older driver refuses; and it must know the GPU. */
+/* What NVRTC makes is PTX of its toolkit, which an older driver refuses; and it must know the GPU.
+ */
 static const char *nvrtc_set(struct planner *p, const struct asker *x, int major)
 {
     const struct kb_build *b =
@@ -127,8 +128,7 @@ static const char *nvrtc_set(struct planner *p, const struct asker *x, int major
     if (most >= 0) {
         return arena_printf(p->a, "%s%s<%d.%d", set, *set ? "," : "", major, most + 1);
     }
-    return b && b->cuda && strchr(b->cuda, '.')
-               ? arena_printf(p->a, "==%s.*", b->cuda) : set;
+    return b && b->cuda && strchr(b->cuda, '.') ? arena_printf(p->a, "==%s.*", b->cuda) : set;
 }
 
 /* A library that no row says who asks for: the package that brings it. */
@@ -142,8 +142,8 @@ static void want_library(struct planner *p, const struct asker *x, const char *s
     struct plan_solve_need need;
     bool nvrtc = strstr(v->package, "nvrtc") != NULL;
     const char *set = nvrtc ? nvrtc_set(p, x, row->cuda_major) : v->versions;
-    const char *source = arena_printf(p->a, "knowledge base, provides/%s: it brings %s", row->id,
-                                      soname);
+    const char *source =
+        arena_printf(p->a, "knowledge base, provides/%s: it brings %s", row->id, soname);
     for (size_t i = 0; i < p->needs.n; i++) {
         if (strcmp(p->needs.items[i].package, v->package) == 0) {
             return;
@@ -244,7 +244,8 @@ static const char *imports_a_server(struct planner *p, const char *name, const c
     const struct kb_imports *rows = &p->m->imports;
     for (size_t i = 0; i < rows->n; i++) {
         const struct kb_import *row = &rows->rows[i];
-        bool it = strcmp(row->package, name) == 0 && model_version_fits(p->a, row->versions, version);
+        bool it =
+            strcmp(row->package, name) == 0 && model_version_fits(p->a, row->versions, version);
         for (size_t s = 0; it && s < row->n_steps; s++) {
             const char *other = row->steps[s].kind == KB_STEP_IMPORT ? row->steps[s].package : NULL;
             const struct plan_solve_release *r =
@@ -274,8 +275,8 @@ static bool is_served_by_imports(struct planner *p, const struct asker *x,
 static bool is_newer(const struct plan_solve_release *r, const struct plan_solve_release *than)
 {
     struct py_version a, b;
-    return py_version_parse(str_of(r->version), &a) && py_version_parse(str_of(than->version), &b) &&
-           py_version_cmp(&a, &b) > 0;
+    return py_version_parse(str_of(r->version), &a) &&
+           py_version_parse(str_of(than->version), &b) && py_version_cmp(&a, &b) > 0;
 }
 
 /* Older releases count only where no newer one helps. */
@@ -283,8 +284,8 @@ static bool is_a_way_out(struct planner *p, const struct asker *x,
                          const struct plan_solve_release *r, bool any)
 {
     const struct kb_compat *c = plan_knowledge_compat(&p->k, x->name, r->version);
-    return any || (is_newer(r, x->p->solve.installed) &&
-                   (x->must_move || (x->cudnn && c && !c->cudnn)));
+    return any ||
+           (is_newer(r, x->p->solve.installed) && (x->must_move || (x->cudnn && c && !c->cudnn)));
 }
 
 /* Where some releases are known to have code for the GPUs, those of which it is not known are no
@@ -318,7 +319,7 @@ static void find_moves(struct planner *p, struct asker *x, bool any)
     }
     x->moves = out.items;
     x->n_moves = out.n;
-    x->why = x->must_move ? "the installed build does not run on this machine"
+    x->why = x->must_move       ? "the installed build does not run on this machine"
              : x->cudnn && !any ? "this release needs no cuDNN"
                                 : "the installed release does not fit the others and this machine";
 }
@@ -357,10 +358,14 @@ static void solve_for(struct planner *p, unsigned moved)
         }
         goals[i] = (struct plan_solve_goal){&x->p->solve, !moves, x->moves, x->n_moves, x->why};
     }
-    struct plan_solve_problem problem = {
-        .find = find_package, .arg = &p->k, .installed = p->k.installed.items,
-        .n_installed = p->k.installed.n, .goals = goals, .n_goals = p->askers.n,
-        .needs = p->needs.items, .n_needs = p->needs.n};
+    struct plan_solve_problem problem = {.find = find_package,
+                                         .arg = &p->k,
+                                         .installed = p->k.installed.items,
+                                         .n_installed = p->k.installed.n,
+                                         .goals = goals,
+                                         .n_goals = p->askers.n,
+                                         .needs = p->needs.items,
+                                         .n_needs = p->needs.n};
     struct found f = {.moved = moved};
     solve(p->a, &problem, &f.answer);
     if (f.answer.outcome != PLAN_SOLVE_FOUND) {
@@ -416,8 +421,8 @@ static bool step_is_in(struct planner *p, const struct ldso_request *r, const ch
 {
     for (size_t s = 0; s < r->steps.n; s++) {
         const char *path = r->steps.items[s].path;
-        if (path && strcmp(path_normal(p->a, path_dir(p->a, model_absolute(p->m, path))),
-                           folder) == 0) {
+        if (path &&
+            strcmp(path_normal(p->a, path_dir(p->a, model_absolute(p->m, path))), folder) == 0) {
             return true;
         }
     }
@@ -564,7 +569,8 @@ static const char *list_of(struct planner *p, const struct found *f, bool moves)
         }
     }
     return shown < n ? arena_printf(p->a, "%s and %zu more that go with %s", text, n - shown,
-                                    shown > 1 ? "them" : "it") : text;
+                                    shown > 1 ? "them" : "it")
+                     : text;
 }
 
 /* "nvidia-cudnn-cu12 9.1.0.70 and ..." of what the steps so far install again. */
@@ -586,9 +592,9 @@ static const char *title_of(struct planner *p, const char *again, const struct f
     const char *moves = f ? list_of(p, f, true) : "", *new = f ? list_of(p, f, false) : "";
     const char *text = *moves ? arena_printf(p->a, "Move %s", moves) : "";
     text = *new ? arena_printf(p->a, "%s%s %s", text, *text ? "; install" : "Install", new) : text;
-    text = *again ? arena_printf(p->a, "%s%s %s again", text, *text ? "; install" : "Install",
-                                 again)
-                  : text;
+    text = *again
+               ? arena_printf(p->a, "%s%s %s again", text, *text ? "; install" : "Install", again)
+               : text;
     return arena_printf(p->a, "%s.", text);
 }
 
@@ -603,8 +609,10 @@ static const char *why_of(struct planner *p, const struct plan_solve_change *c)
         if (&x->p->solve != c->package || c->why != x->why) {
             continue;
         }
-        return x->must_move && b ? arena_printf(p->a, "%s; this one is for CUDA %s (knowledge base, "
-                                                "builds/%s)", c->why, b->cuda, b->id)
+        return x->must_move && b ? arena_printf(p->a,
+                                                "%s; this one is for CUDA %s (knowledge base, "
+                                                "builds/%s)",
+                                                c->why, b->cuda, b->id)
                : row ? arena_printf(p->a, "%s (knowledge base, compat/%s)", c->why, row->id)
                      : c->why;
     }
@@ -621,13 +629,13 @@ static const char *alternatives(struct planner *p, const struct found *f)
         size_t shown = 0;
         for (size_t n = 0; f->moved >> i & 1 && n < x->n_moves; n++) {
             if (strcmp(x->moves[n].version, chosen) != 0 && shown++ < ALTERNATIVES_MAX) {
-                others = arena_printf(p->a, "%s%s%s", others, *others ? ", " : "",
-                                      x->moves[n].version);
+                others =
+                    arena_printf(p->a, "%s%s%s", others, *others ? ", " : "", x->moves[n].version);
             }
         }
         if (shown) {
-            text = arena_printf(p->a, "%s Other releases of %s that fit this machine: %s%s.", text, x->name,
-                                others, shown > ALTERNATIVES_MAX ? " and more" : "");
+            text = arena_printf(p->a, "%s Other releases of %s that fit this machine: %s%s.", text,
+                                x->name, others, shown > ALTERNATIVES_MAX ? " and more" : "");
         }
     }
     return text;
@@ -657,8 +665,11 @@ static void add_reinstalls(struct planner *p, struct plan_way *way, const struct
         *package = (struct plan_package){arena_strndup(p->a, r->reinstall, n), version, version,
                                          p->again.items[i]->summary};
         VEC_PUSH(p->a, &way->steps,
-                 (struct plan_step){.kind = PLAN_PACKAGES, .text = r->text, .command = r->command,
-                                    .packages = package, .n_packages = 1});
+                 (struct plan_step){.kind = PLAN_PACKAGES,
+                                    .text = r->text,
+                                    .command = r->command,
+                                    .packages = package,
+                                    .n_packages = 1});
     }
 }
 
@@ -671,15 +682,16 @@ static const char *checked_against(struct planner *p)
     text = k->glibc_minor ? arena_printf(p->a, "%s, glibc 2.%d", text, k->glibc_minor) : text;
     text = k->driver ? arena_printf(p->a, "%s, driver %s", text, k->driver) : text;
     for (size_t i = 0; i < k->gpus.n; i++) {
-        text = arena_printf(p->a, "%s, sm_%u%u", text, k->gpus.items[i].major,
-                            k->gpus.items[i].minor);
+        text =
+            arena_printf(p->a, "%s, sm_%u%u", text, k->gpus.items[i].major, k->gpus.items[i].minor);
     }
-    return arena_printf(p->a, "These versions fit %s.%s", text,
-                        k->driver && k->gpus.n ? ""
-                        : k->gpus.n ? " No NVIDIA driver is seen here: what it admits was not asked."
-                        : k->driver ? " No NVIDIA GPU is seen here: what it admits was not asked."
-                                    : " No NVIDIA GPU and no driver of one are seen here: what they "
-                                      "admit was not asked.");
+    return arena_printf(
+        p->a, "These versions fit %s.%s", text,
+        k->driver && k->gpus.n ? ""
+        : k->gpus.n            ? " No NVIDIA driver is seen here: what it admits was not asked."
+        : k->driver            ? " No NVIDIA GPU is seen here: what it admits was not asked."
+                               : " No NVIDIA GPU and no driver of one are seen here: what they "
+                                 "admit was not asked.");
 }
 
 static void add_packages(struct planner *p, struct plan_way *way, const struct found *f)
@@ -690,17 +702,20 @@ static void add_packages(struct planner *p, struct plan_way *way, const struct f
     for (size_t i = 0; i < s->changes.n; i++) {
         const struct plan_solve_change *c = &s->changes.items[i];
         list[i] = (struct plan_package){
-            .name = c->package->name, .to = c->release->version, .why = why_of(p, c),
+            .name = c->package->name,
+            .to = c->release->version,
+            .why = why_of(p, c),
             .from = c->package->installed ? c->package->installed->version : NULL};
         const char *pin = arena_printf(p->a, "%s==%s", list[i].name, list[i].to);
         pins = arena_printf(p->a, "%s%s%s", pins, i ? " " : "", diag_shell_word(p->a, pin));
     }
     VEC_PUSH(p->a, &way->steps,
-             (struct plan_step){.kind = PLAN_PACKAGES,
-                                .text = arena_printf(p->a, "%s%s", checked_against(p),
-                                                     alternatives(p, f)),
-                                .command = diag_pip_command(p->m, pins),
-                                .packages = list, .n_packages = s->changes.n});
+             (struct plan_step){
+                 .kind = PLAN_PACKAGES,
+                 .text = arena_printf(p->a, "%s%s", checked_against(p), alternatives(p, f)),
+                 .command = diag_pip_command(p->m, pins),
+                 .packages = list,
+                 .n_packages = s->changes.n});
 }
 
 static void add_folders(struct planner *p, struct plan_way *way, const char *folders)
@@ -709,7 +724,8 @@ static void add_folders(struct planner *p, struct plan_way *way, const char *fol
     const char *command = diag_prepend_folders(p->m, folders);
     VEC_PUSH(p->a, &way->steps,
              (struct plan_step){
-                 .kind = PLAN_SET_ENV, .name = "LD_LIBRARY_PATH",
+                 .kind = PLAN_SET_ENV,
+                 .name = "LD_LIBRARY_PATH",
                  .value = old && *old ? arena_printf(p->a, "%s:%s", folders, old) : folders,
                  .command = command,
                  .text = "Make the libraries findable before the program starts: nothing looks in "
@@ -723,8 +739,8 @@ static bool is_in_folders(struct planner *p, const struct diag_finding *f, const
     const struct kb_provider *v = plan_knowledge_provider(&p->k, f->culprit, -1, &row);
     const char *site = site_folder(p), *below = v ? plan_knowledge_folder(&p->k, v->package) : NULL;
     const char *folder = site && below ? path_normal(p->a, path_join(p->a, site, below)) : NULL;
-    return folder && strstr(arena_printf(p->a, ":%s:", folders),
-                            arena_printf(p->a, ":%s:", folder));
+    return folder &&
+           strstr(arena_printf(p->a, ":%s:", folders), arena_printf(p->a, ":%s:", folder));
 }
 
 /* Errors that no package was asked for, since the library is there, where nothing looks. */
@@ -791,11 +807,14 @@ static void say_refusals(struct planner *p, const struct asker *x)
     }
     if (*text) {
         const char *others = plan_knowledge_other_builds(&p->k, x->name);
-        VEC_PUSH(p->a, &p->plan->cannot,
-                 arena_printf(p->a, "%sThe releases of %s in the knowledge base: %s.%s%s%s",
-                              x->n_moves ? "" : "No other release fits this machine. ", x->name, text,
-                              *others ? " Builds that would fit, which the plain package index does "
-                                        "not serve: " : "", others, *others ? "." : ""));
+        VEC_PUSH(
+            p->a, &p->plan->cannot,
+            arena_printf(p->a, "%sThe releases of %s in the knowledge base: %s.%s%s%s",
+                         x->n_moves ? "" : "No other release fits this machine. ", x->name, text,
+                         *others ? " Builds that would fit, which the plain package index does "
+                                   "not serve: "
+                                 : "",
+                         others, *others ? "." : ""));
     }
 }
 

@@ -7,16 +7,18 @@
 const char *plan_step_name(enum plan_step_kind kind)
 {
     static const char *const names[] = {
-        [PLAN_SET_ENV] = "env",   [PLAN_PRELOAD] = "preload",   [PLAN_SHADOW] = "shadow",
-        [PLAN_LINK] = "link",     [PLAN_HOOK] = "hook",         [PLAN_EDIT_ELF] = "edit",
+        [PLAN_SET_ENV] = "env",       [PLAN_PRELOAD] = "preload", [PLAN_SHADOW] = "shadow",
+        [PLAN_LINK] = "link",         [PLAN_HOOK] = "hook",       [PLAN_EDIT_ELF] = "edit",
         [PLAN_PACKAGES] = "packages", [PLAN_TEXT] = "text"};
     return names[kind];
 }
 
 const char *plan_reach_name(enum plan_reach reach)
 {
-    static const char *const names[] = {[PLAN_FOR_ONE_START] = "start", [PLAN_FILES] = "files",
-                                        [PLAN_PIP] = "packages", [PLAN_BY_HAND] = "hand"};
+    static const char *const names[] = {[PLAN_FOR_ONE_START] = "start",
+                                        [PLAN_FILES] = "files",
+                                        [PLAN_PIP] = "packages",
+                                        [PLAN_BY_HAND] = "hand"};
     return names[reach];
 }
 
@@ -134,8 +136,10 @@ static void say_secure(struct plan_work *x, const struct ldso_process *p)
                     p->main->path);
     }
     if (p->is_static) {
-        plan_cannot(x, "%s is a static program: it searches for no library, so no variable and no "
-                       "preload changes anything.", p->main->path);
+        plan_cannot(x,
+                    "%s is a static program: it searches for no library, so no variable and no "
+                    "preload changes anything.",
+                    p->main->path);
     }
 }
 
@@ -144,8 +148,10 @@ static bool can_replay(struct plan_work *x)
 {
     size_t modelled = 0;
     if (x->m->pid) {
-        plan_cannot(x, "Process %d runs already: nothing of its start can be changed. Plan for its "
-                       "program and start it again.", x->m->pid);
+        plan_cannot(x,
+                    "Process %d runs already: nothing of its start can be changed. Plan for its "
+                    "program and start it again.",
+                    x->m->pid);
         return false;
     }
     for (size_t i = 0; i < x->m->processes.n; i++) {

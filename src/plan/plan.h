@@ -39,8 +39,8 @@ struct plan_package {
 /* Fields that the kind does not name are NULL and 0. All paths are absolute inside the root. */
 struct plan_step {
     enum plan_step_kind kind;
-    const char *text;    // one sentence: what it does and why
-    const char *command; // can be pasted into a shell; NULL: there is none
+    const char *text;         // one sentence: what it does and why
+    const char *command;      // can be pasted into a shell; NULL: there is none
     const char *name, *value; // value NULL: the variable is taken away
     const char *const *paths;
     size_t n_paths;
@@ -75,18 +75,19 @@ struct plan_way {
     const char *title; // one sentence
     VEC(struct plan_step) steps;
     VEC(const struct diag_finding *) mends; // the findings that are gone with it
-    VEC(struct plan_request) proof;         // what failed or ended at a wrong file, and where it ends
-    size_t n_kept;   // requests that were right and end at the same file as before
-    size_t n_moved;  // requests that were right and end at another file, also right: in `proof`
+    VEC(struct plan_request) proof; // what failed or ended at a wrong file, and where it ends
+    size_t n_kept;                  // requests that were right and end at the same file as before
+    size_t n_moved; // requests that were right and end at another file, also right: in `proof`
     VEC(const struct diag_finding *) leaves; // warnings that stand with it where an error stood
     const char *unproved; // why the model could not try it (packages, the driver), or NULL
 };
 
 struct plan {
-    VEC(struct plan_way) ways; // by reach, then by the number of findings they mend
+    VEC(struct plan_way) ways;             // by reach, then by the number of findings they mend
     VEC(const struct diag_finding *) left; // errors that no way mends
-    VEC(const char *) cannot; // why something does not work here: "LD_PRELOAD: secure execution"; which
-                              // facts contradict one another; one sentence each
+    VEC(const char *)
+    cannot; // why something does not work here: "LD_PRELOAD: secure execution"; which
+            // facts contradict one another; one sentence each
 };
 
 /* Where the preload of a way would happen, since the two differ in the model. */
@@ -104,7 +105,8 @@ struct plan_options {
     const char *shadow_folder;
 };
 
-/* Never fails: what cannot be planned is said in the plan. Everything lives in the model's arena. */
+/* Never fails: what cannot be planned is said in the plan. Everything lives in the model's arena.
+ */
 void plan_make(struct model *m, const struct diag_report *report, const struct plan_options *o,
                struct plan *ret);
 

@@ -285,7 +285,6 @@ static void try_set(struct plan_work *x, const plan_texts *paths, struct search 
     }
 }
 
-
 static void add_copy(struct plan_work *x, const char *path, const char *soname, plan_copies *out)
 {
     const char *dir = path_normal(x->a, path_dir(x->a, model_absolute(x->m, path)));
@@ -330,8 +329,8 @@ static void try_copies(struct plan_work *x, const struct diag_finding *f, struct
         copies = plan_copies_of(x, path_base(f->culprit));
     }
     for (size_t i = 0; i < copies.n && !is_gone(&s->found, f); i++) {
-        plan_texts tried = grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname,
-                                         &s->best->paths));
+        plan_texts tried =
+            grow(x, seeds(x, f, copies.items[i].dir, copies.items[i].soname, &s->best->paths));
         if (tried.n) {
             try_set(x, &tried, s);
         }
@@ -364,11 +363,12 @@ static struct plan_step preload_step(struct plan_work *x, const plan_texts *path
     const char *value = x->o->manner == PLAN_AT_START ? preload_value(x, paths) : NULL;
     return (struct plan_step){
         .kind = PLAN_PRELOAD,
-        .text = arena_printf(x->a, "Load %zu %s before anything else, dependencies first.", paths->n,
-                             paths->n == 1 ? "library" : "libraries"),
-        .command = value ? arena_printf(x->a, "export LD_PRELOAD=%s", diag_shell_word(x->a, value))
-                         : NULL,
-        .paths = paths->items, .n_paths = paths->n};
+        .text = arena_printf(x->a, "Load %zu %s before anything else, dependencies first.",
+                             paths->n, paths->n == 1 ? "library" : "libraries"),
+        .command =
+            value ? arena_printf(x->a, "export LD_PRELOAD=%s", diag_shell_word(x->a, value)) : NULL,
+        .paths = paths->items,
+        .n_paths = paths->n};
 }
 
 void plan_add_preload(struct plan_work *x, const struct plan_set *set)
@@ -382,8 +382,9 @@ void plan_add_preload(struct plan_work *x, const struct plan_set *set)
         c.preloads = NULL;
         c.n_preloads = 0;
         if (!start_with(x, set, &c)) {
-            plan_cannot(x, "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
-                           "in it, which the loader takes for something else.");
+            plan_cannot(x,
+                        "LD_PRELOAD: the path of a library has a blank, a colon or a dollar sign "
+                        "in it, which the loader takes for something else.");
             return;
         }
     }

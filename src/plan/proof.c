@@ -73,8 +73,8 @@ bool plan_is_best(const struct plan_work *x, const struct plan_verdict *v)
 struct end {
     const struct ldso_file *caller;
     const char *caller_path;
-    const char *name; // as it is shown
-    const char *key;  // its candidates
+    const char *name;             // as it is shown
+    const char *key;              // its candidates
     const struct ldso_file *file; // NULL: it fails
     const char *path;
     bool counts; // its failure would be one of the program
@@ -119,9 +119,8 @@ static void take_attempts(struct arena *a, const struct model_process *p, end_li
             continue;
         }
         VEC_PUSH(a, out,
-                 (struct end){at->caller->file, at->caller->path, shown_name(at),
-                              candidates(a, at), o ? o->file : NULL, o ? o->path : NULL,
-                              at->required});
+                 (struct end){at->caller->file, at->caller->path, shown_name(at), candidates(a, at),
+                              o ? o->file : NULL, o ? o->path : NULL, at->required});
     }
 }
 
@@ -135,11 +134,12 @@ static void take_needs(struct arena *a, const struct model_process *p, end_list 
         if (r->kind != LDSO_NEEDED || !r->caller) {
             continue;
         }
-        struct end e = {r->caller->file, r->caller->path, r->name, r->name,
-                        ok ? r->object->file : NULL, ok ? r->path : NULL, r->load < 0};
+        struct end e = {
+            r->caller->file,     r->caller->path, r->name, r->name, ok ? r->object->file : NULL,
+            ok ? r->path : NULL, r->load < 0};
         size_t k = first;
-        while (k < out->n && (out->items[k].caller != e.caller ||
-                              strcmp(out->items[k].name, e.name) != 0)) {
+        while (k < out->n &&
+               (out->items[k].caller != e.caller || strcmp(out->items[k].name, e.name) != 0)) {
             k++;
         }
         if (k < out->n) {
@@ -213,8 +213,8 @@ static bool add_request(struct plan_work *x, struct plan_way *way, const struct 
 {
     for (size_t i = 0; i < way->proof.n; i++) {
         const struct plan_request *o = &way->proof.items[i];
-        bool before = o->before && r->before ? strcmp(o->before, r->before) == 0
-                                             : o->before == r->before;
+        bool before =
+            o->before && r->before ? strcmp(o->before, r->before) == 0 : o->before == r->before;
         if (before && strcmp(o->name, r->name) == 0 && strcmp(o->caller, r->caller) == 0 &&
             strcmp(o->after ? o->after : "", r->after ? r->after : "") == 0) {
             return false;

@@ -75,19 +75,25 @@ struct ldso_overlay plan_overlay_of(struct plan_work *x, const plan_links *links
 void plan_shadow_steps(struct plan_work *x, const plan_links *links, struct plan_way *way)
 {
     const char *folder = diag_shell_word(x->a, x->o->shadow_folder);
+    VEC_PUSH(
+        x->a, &way->steps,
+        (struct plan_step){
+            .kind = PLAN_SHADOW,
+            .text = "Make a folder of links with the full names that are asked for first.",
+            .command = arena_printf(x->a, "mkdir -p %s\n%s", folder, plan_link_command(x, links)),
+            .folder = x->o->shadow_folder,
+            .links = links->items,
+            .n_links = links->n});
     VEC_PUSH(x->a, &way->steps,
              (struct plan_step){
-                 .kind = PLAN_SHADOW,
-                 .text = "Make a folder of links with the full names that are asked for first.",
-                 .command = arena_printf(x->a, "mkdir -p %s\n%s", folder,
-                                         plan_link_command(x, links)),
-                 .folder = x->o->shadow_folder, .links = links->items, .n_links = links->n});
-    VEC_PUSH(x->a, &way->steps,
-             (struct plan_step){
-                 .kind = PLAN_SET_ENV, .name = "LD_LIBRARY_PATH", .value = plan_shadow_path(x),
+                 .kind = PLAN_SET_ENV,
+                 .name = "LD_LIBRARY_PATH",
+                 .value = plan_shadow_path(x),
                  .text = "Put that folder first in LD_LIBRARY_PATH, before the program starts.",
-                 .command = arena_printf(x->a, "export LD_LIBRARY_PATH=%s"
-                                               "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"", folder)});
+                 .command = arena_printf(x->a,
+                                         "export LD_LIBRARY_PATH=%s"
+                                         "\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"",
+                                         folder)});
 }
 
 /* Whether the link is of the same name as what it leads to, so that ln can name it. */
@@ -125,10 +131,10 @@ const char *plan_link_command(struct plan_work *x, const plan_links *links)
     const char *out = "";
     for (size_t i = 0; i < links->n; i++) {
         const struct plan_link *l = &links->items[i];
-        const char *line = keeps_name(l) ? folder_command(x, links, i)
-                                         : arena_printf(x->a, "ln -s %s %s",
-                                                        diag_shell_word(x->a, l->target),
-                                                        diag_shell_word(x->a, l->path));
+        const char *line = keeps_name(l)
+                               ? folder_command(x, links, i)
+                               : arena_printf(x->a, "ln -s %s %s", diag_shell_word(x->a, l->target),
+                                              diag_shell_word(x->a, l->path));
         out = *line ? arena_printf(x->a, "%s%s%s", out, *out ? "\n" : "", line) : out;
     }
     return out;

@@ -21,12 +21,12 @@ struct search {
 
 /* One requirement that does not hold. */
 struct conflict {
-    const char *who;                        // "torch 2.5.1", or NULL: asked for by the program
-    const struct plan_solve_need *need;          // on `target`, forward
-    const struct plan_solve_package *target;     // whose release must become another
-    const struct plan_solve_package *changed;    // backward: the one that target's release forbids
+    const char *who;                          // "torch 2.5.1", or NULL: asked for by the program
+    const struct plan_solve_need *need;       // on `target`, forward
+    const struct plan_solve_package *target;  // whose release must become another
+    const struct plan_solve_package *changed; // backward: the one that target's release forbids
     const struct plan_solve_release *changed_to;
-    const char *folder;                     // collision: where `changed` overwrites `target`
+    const char *folder; // collision: where `changed` overwrites `target`
 };
 
 /* ------------------------------------------------------------------ needs */
@@ -35,8 +35,8 @@ bool plan_solve_need_init(struct arena *a, const char *package, const char *vers
                           const char *source, struct plan_solve_need *ret)
 {
     struct gm_err err;
-    *ret = (struct plan_solve_need){.package = package, .versions = versions ? versions : "",
-                               .source = source};
+    *ret = (struct plan_solve_need){
+        .package = package, .versions = versions ? versions : "", .source = source};
     return py_specifiers_parse(a, str_of(ret->versions), &ret->set, &err) == 0;
 }
 
@@ -150,8 +150,10 @@ static bool backward(struct search *s, struct conflict *ret)
             const struct plan_solve_need *need =
                 choice_of(s, q) ? NULL : broken_by(q, c->package, c->release->version);
             if (need) {
-                *ret = (struct conflict){.who = called(s, q, q->installed), .need = need,
-                                         .target = q, .changed = c->package,
+                *ret = (struct conflict){.who = called(s, q, q->installed),
+                                         .need = need,
+                                         .target = q,
+                                         .changed = c->package,
                                          .changed_to = c->release};
                 return true;
             }
@@ -172,8 +174,10 @@ static bool collides(struct search *s, struct conflict *ret)
             const struct choice *chosen = choice_of(s, q);
             bool both_were = c->package->installed && q->installed;
             if ((chosen || q->installed) && !both_were) {
-                *ret = (struct conflict){.target = q, .changed = c->package,
-                                         .changed_to = c->release, .who = c->why,
+                *ret = (struct conflict){.target = q,
+                                         .changed = c->package,
+                                         .changed_to = c->release,
+                                         .who = c->why,
                                          .folder = with->folder};
                 return true;
             }
@@ -230,17 +234,21 @@ static void say_unfit(struct search *s, const struct conflict *c)
     const struct choice *chosen = choice_of(s, t);
     const char *need = need_text(s, c);
     if (chosen) {
-        contradiction(s, arena_printf(s->a, "%s, but %s: %s", need,
-                                      called(s, t, chosen->release), chosen->why));
+        contradiction(s, arena_printf(s->a, "%s, but %s: %s", need, called(s, t, chosen->release),
+                                      chosen->why));
     } else if (!t->known && !t->installed) {
-        contradiction(s, arena_printf(s->a, "%s, of which the knowledge base has no releases", need));
+        contradiction(s,
+                      arena_printf(s->a, "%s, of which the knowledge base has no releases", need));
     } else if (!t->known) {
-        contradiction(s, arena_printf(s->a, "%s, %s is installed, and the knowledge base has no "
+        contradiction(s, arena_printf(s->a,
+                                      "%s, %s is installed, and the knowledge base has no "
                                       "releases of it: whether another one fits cannot be told",
                                       need, called(s, t, t->installed)));
     } else {
-        contradiction(s, arena_printf(s->a, "%s, and no release of it that the knowledge base "
-                                      "knows fits that and this machine", need));
+        contradiction(s, arena_printf(s->a,
+                                      "%s, and no release of it that the knowledge base "
+                                      "knows fits that and this machine",
+                                      need));
     }
 }
 
@@ -290,23 +298,25 @@ static void settle_backward(struct search *s, const struct conflict *c)
         }
     }
     if (!tried) {
-        contradiction(s, q->known
-                             ? arena_printf(s->a, "%s; no release of %s that the knowledge base "
-                                            "knows fits %s and this machine", why, q->name, to)
-                             : arena_printf(s->a, "%s; the knowledge base has no releases of %s: "
-                                            "whether another one fits cannot be told", why,
-                                            q->name));
+        contradiction(s, q->known ? arena_printf(s->a,
+                                                 "%s; no release of %s that the knowledge base "
+                                                 "knows fits %s and this machine",
+                                                 why, q->name, to)
+                                  : arena_printf(s->a,
+                                                 "%s; the knowledge base has no releases of %s: "
+                                                 "whether another one fits cannot be told",
+                                                 why, q->name));
     }
 }
 
 static void say_collision(struct search *s, const struct conflict *c)
 {
     const struct choice *chosen = choice_of(s, c->target);
-    contradiction(s, arena_printf(s->a, "%s, but %s would overwrite files of %s in %s", c->who,
-                                  called(s, c->changed, c->changed_to),
-                                  called(s, c->target,
-                                         chosen ? chosen->release : c->target->installed),
-                                  c->folder));
+    contradiction(
+        s, arena_printf(s->a, "%s, but %s would overwrite files of %s in %s", c->who,
+                        called(s, c->changed, c->changed_to),
+                        called(s, c->target, chosen ? chosen->release : c->target->installed),
+                        c->folder));
 }
 
 static void keep_best(struct search *s)

@@ -27,9 +27,9 @@ struct plan_solve_need {
     const char *package;      // normalised name
     const char *versions;     // the set as written, "" for any
     struct py_specifiers set; // the same, parsed
-    bool strict;  // holds for an installed release too, which else is left alone
-    bool files;   // what is needed are its files: it must be there (else pip sees to that)
-    const char *source;       // where it is said: "kb: compat/ctranslate2-4.5", "its metadata"
+    bool strict;              // holds for an installed release too, which else is left alone
+    bool files;         // what is needed are its files: it must be there (else pip sees to that)
+    const char *source; // where it is said: "kb: compat/ctranslate2-4.5", "its metadata"
 };
 
 struct plan_solve_release {
@@ -47,12 +47,12 @@ struct plan_solve_collision {
 };
 
 struct plan_solve_package {
-    const char *name;                      // normalised
+    const char *name;                           // normalised
     const struct plan_solve_release *installed; // NULL: it is not
     const struct plan_solve_release *releases;  // what it could become, the best first
     size_t n_releases;
-    bool known;                  // no releases means "none fits" and not "none is known"
-    const char *const *refused;  // versions that are known and do not fit this machine
+    bool known;                 // no releases means "none fits" and not "none is known"
+    const char *const *refused; // versions that are known and do not fit this machine
     size_t n_refused;
     const struct plan_solve_collision *collisions;
     size_t n_collisions;
@@ -61,7 +61,7 @@ struct plan_solve_package {
 /* What is asked of a package. */
 struct plan_solve_goal {
     const struct plan_solve_package *package;
-    bool stay;                            // the installed release, with its strict needs
+    bool stay;                                 // the installed release, with its strict needs
     const struct plan_solve_release *releases; // else one of these
     size_t n_releases;
     const char *why;
@@ -89,8 +89,8 @@ enum plan_solve_outcome { PLAN_SOLVE_FOUND, PLAN_SOLVE_NONE, PLAN_SOLVE_BOUND };
 struct plan_solve_answer {
     enum plan_solve_outcome
         outcome; // PLAN_SOLVE_BOUND: nothing was found within PLAN_SOLVE_STEPS_MAX
-    VEC(struct plan_solve_change) changes;  // with PLAN_SOLVE_FOUND; what was asked for comes first
-    VEC(const char *) contradictions;       // else: why, one sentence each, the first few
+    VEC(struct plan_solve_change) changes; // with PLAN_SOLVE_FOUND; what was asked for comes first
+    VEC(const char *) contradictions;      // else: why, one sentence each, the first few
 };
 
 void solve(struct arena *a, const struct plan_solve_problem *problem,

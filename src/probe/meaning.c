@@ -14,22 +14,23 @@ enum {
     MPS_LAST = 810,
 };
 
-/* CUDA Driver API, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: "a mismatch between the versions of the display
- * driver and the CUDA driver". */
+/* CUDA Driver API, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: "a mismatch between the versions of the
+ * display driver and the CUDA driver". */
 static const char *mismatch(struct arena *a, const struct probe_driver *d)
 {
     const char *library = d->library ? d->library : "libcuda.so.1";
     bool versions = d->library_version && d->module_version &&
                     strcmp(d->library_version, d->module_version) != 0;
-    const char *which = versions ? arena_printf(a, " (%s and %s)", d->library_version,
-                                                d->module_version) : "";
+    const char *which =
+        versions ? arena_printf(a, " (%s and %s)", d->library_version, d->module_version) : "";
     return arena_printf(
-        a, "%s is not of the version of the kernel module that is loaded%s, so the GPU cannot be "
-           "used "
-           "until it is. After an update of the driver, restart the machine. In a container, use "
-           "the "
-           "driver's libraries of the host: take a libcuda of the image's own (a package of the "
-           "driver, /usr/local/cuda/compat) out of the search path. Nothing is said of the GPU.",
+        a,
+        "%s is not of the version of the kernel module that is loaded%s, so the GPU cannot be "
+        "used "
+        "until it is. After an update of the driver, restart the machine. In a container, use "
+        "the "
+        "driver's libraries of the host: take a libcuda of the image's own (a package of the "
+        "driver, /usr/local/cuda/compat) out of the search path. Nothing is said of the GPU.",
         library, which);
 }
 
@@ -41,11 +42,12 @@ static const char *no_compat(struct arena *a, const struct probe_driver *d)
     const char *is = d->compat ? "is" : "works as";
     const char *own = d->own ? arena_printf(a, ", %s,", d->own) : "";
     return arena_printf(
-        a, "%s %s a library of forward compatibility (package cuda-compat), and this GPU or driver "
-           "does not support that. Take its folder out of the search path (LD_LIBRARY_PATH, "
-           "ld.so.conf.d) or remove the package: the driver's own library%s then serves every "
-           "program "
-           "for the CUDA version of the driver. Nothing is broken by that.",
+        a,
+        "%s %s a library of forward compatibility (package cuda-compat), and this GPU or driver "
+        "does not support that. Take its folder out of the search path (LD_LIBRARY_PATH, "
+        "ld.so.conf.d) or remove the package: the driver's own library%s then serves every "
+        "program "
+        "for the CUDA version of the driver. Nothing is broken by that.",
         library, is, own);
 }
 
@@ -91,7 +93,8 @@ static const char *by_code(struct arena *a, long code, const struct probe_driver
     return NULL;
 }
 
-/* A stage that ended without a word says whose code was running, and nothing of whose fault that was. */
+/* A stage that ended without a word says whose code was running, and nothing of whose fault that
+ * was. */
 static const char *crashed(struct arena *a, const struct probe_run *run)
 {
     static const char *const logs[PROBE_VENDORS] = {
@@ -100,14 +103,18 @@ static const char *crashed(struct arena *a, const struct probe_run *run)
     const char *log = logs[run->stage->vendor] ? logs[run->stage->vendor] : "";
     const char *where = run->last_call ? run->last_call : "the stage";
     if (run->signal) {
-        return arena_printf(a, "What ended the process is code that ran during %s: the library's "
-                               "or "
-                               "that of what it loads and calls. Which of them is at fault, or "
-                               "what "
-                               "below them, is not known%s.", where, log);
+        return arena_printf(a,
+                            "What ended the process is code that ran during %s: the library's "
+                            "or "
+                            "that of what it loads and calls. Which of them is at fault, or "
+                            "what "
+                            "below them, is not known%s.",
+                            where, log);
     }
-    return arena_printf(a, "The library, or what it loads, ended the process by itself during %s. "
-                           "What is at fault is not known; it may have written why.", where);
+    return arena_printf(a,
+                        "The library, or what it loads, ended the process by itself during %s. "
+                        "What is at fault is not known; it may have written why.",
+                        where);
 }
 
 /* Whether the row's sentence is about what was seen: the code of its own question, or none. */

@@ -24,9 +24,11 @@ struct session {
 
 const char *probe_verdict_name(enum probe_verdict v)
 {
-    static const char *const names[] = {
-        [PROBE_WORKS] = "works", [PROBE_BUSY] = "busy", [PROBE_CANNOT_TELL] = "cannot-tell",
-        [PROBE_NO_DRIVER] = "no-driver", [PROBE_BROKEN] = "broken"};
+    static const char *const names[] = {[PROBE_WORKS] = "works",
+                                        [PROBE_BUSY] = "busy",
+                                        [PROBE_CANNOT_TELL] = "cannot-tell",
+                                        [PROBE_NO_DRIVER] = "no-driver",
+                                        [PROBE_BROKEN] = "broken"};
     return names[v];
 }
 
@@ -153,8 +155,9 @@ static const struct kb_error *error_row(const struct session *s, const struct pr
 {
     for (size_t i = 0; i < s->errors.n; i++) {
         const struct kb_error *e = &s->errors.rows[i];
-        bool same = run->code_name ? strcmp(e->name, run->code_name) == 0
-                                   : (int)e->api + 1 == (int)run->stage->api && e->code == run->code;
+        bool same = run->code_name
+                        ? strcmp(e->name, run->code_name) == 0
+                        : (int)e->api + 1 == (int)run->stage->api && e->code == run->code;
         if (same) {
             return e;
         }
@@ -194,10 +197,11 @@ static struct probe_driver driver_files(const struct session *s)
         .library_version = known_fact(version, "library.version"),
         .module_version = known_fact(version, "module.version"),
     };
-    bool is_usual = usual && d.library && (strcmp(d.library, usual->path) == 0 ||
-                                           strcmp(d.library, usual->real) == 0);
+    bool is_usual = usual && d.library &&
+                    (strcmp(d.library, usual->path) == 0 || strcmp(d.library, usual->real) == 0);
     d.own = usual && !is_usual && !host_compat_is(usual->real, &h->nvidia.libcuda_compat)
-                ? usual->path : NULL;
+                ? usual->path
+                : NULL;
     struct host_compat note = {0};
     if (d.library) {
         host_compat_read(s->m->root, s->a, d.library, &note);
@@ -317,8 +321,8 @@ static texts arguments_of(struct session *s, const struct probe_stage *stage, in
     return list;
 }
 
-/* Each process starts the driver for itself, which may take long (several GPUs, no persistence mode):
- * what that took once is not counted. */
+/* Each process starts the driver for itself, which may take long (several GPUs, no persistence
+ * mode): what that took once is not counted. */
 static unsigned deadline_of(const struct session *s, const struct probe_stage *stage)
 {
     const struct probe_run *start = run_of(s, "driver-init", -1);
@@ -327,7 +331,8 @@ static unsigned deadline_of(const struct session *s, const struct probe_stage *s
                             : probe_stage_deadline_ms(stage) + (starts ? start->ms : 0);
 }
 
-static struct probe_child helper_child(struct session *s, const struct probe_stage *stage, int device)
+static struct probe_child helper_child(struct session *s, const struct probe_stage *stage,
+                                       int device)
 {
     texts arguments = arguments_of(s, stage, device);
     return (struct probe_child){
@@ -392,13 +397,16 @@ static struct probe_run run_child(struct session *s, const struct probe_stage *s
 static struct probe_run not_run(const struct probe_stage *stage, int device, const char *because,
                                 const char *says)
 {
-    return (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_NOT_RUN,
-                              .because = because, .says = says};
+    return (struct probe_run){.stage = stage,
+                              .device = device,
+                              .outcome = PROBE_NOT_RUN,
+                              .because = because,
+                              .says = says};
 }
 
 /* The run that did not pass and without which the stage is not run; NULL: there is none. */
-static const struct probe_run *missing_need(const struct session *s, const struct probe_stage *stage,
-                                            int device)
+static const struct probe_run *missing_need(const struct session *s,
+                                            const struct probe_stage *stage, int device)
 {
     const char *const names[] = {stage->needs, stage->needs_too};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -427,8 +435,8 @@ static const char *failed_request(const struct ldso_process *p, const struct pro
     return NULL;
 }
 
-/* The name by which a process of the target asks for the stage's library, needs it, and does not get
- * it; NULL: none does. */
+/* The name by which a process of the target asks for the stage's library, needs it, and does not
+ * get it; NULL: none does. */
 static const char *asked_in_vain(const struct session *s, const struct probe_stage *stage)
 {
     for (size_t i = 0; i < s->m->processes.n; i++) {
@@ -455,24 +463,27 @@ static bool is_settled(struct session *s, const struct probe_stage *stage, int d
     bool lacks = stage->stem && !target_library(s, stage);
     const char *asked = lacks ? asked_in_vain(s, stage) : NULL;
     if (lacks && !asked) {
-        *ret = not_run(stage, device, NULL,
-                       arena_printf(s->a, "the target loads no %s: there is nothing to run",
-                                    stage->stem));
+        *ret = not_run(
+            stage, device, NULL,
+            arena_printf(s->a, "the target loads no %s: there is nothing to run", stage->stem));
         ret->no_library = true;
     } else if (need) {
         const char *because = need->because ? need->because : need->stage->name;
-        *ret = not_run(stage, device, because,
-                       arena_printf(s->a, "not run because of %s", because));
+        *ret =
+            not_run(stage, device, because, arena_printf(s->a, "not run because of %s", because));
     } else if (asked) {
         *ret = (struct probe_run){
             .stage = stage,
             .device = device,
             .outcome = PROBE_FAIL,
-            .says = arena_printf(s->a, "the target needs %s and its loader does not give it (a check "
-                                       "of the target says why and what to do)",
+            .says = arena_printf(s->a,
+                                 "the target needs %s and its loader does not give it (a check "
+                                 "of the target says why and what to do)",
                                  asked)};
     } else if (stage->module && !(s->m->env && s->m->env->executable)) {
-        *ret = (struct probe_run){.stage = stage, .device = device, .outcome = PROBE_UNKNOWN,
+        *ret = (struct probe_run){.stage = stage,
+                                  .device = device,
+                                  .outcome = PROBE_UNKNOWN,
                                   .says = "the target is not a Python environment"};
     } else {
         return false;
@@ -525,11 +536,13 @@ static void run_for_devices(struct session *s, const struct probe_stage *first, 
                 continue;
             }
             if (count >= 0 && device >= count) {
-                append(s, (struct probe_run){.stage = first + i, .device = device,
+                append(s, (struct probe_run){.stage = first + i,
+                                             .device = device,
                                              .outcome = PROBE_UNKNOWN,
-                                             .says = arena_printf(s->a, "there is no GPU %d: the "
-                                                                  "driver counts %d", device,
-                                                                  count)});
+                                             .says = arena_printf(s->a,
+                                                                  "there is no GPU %d: the "
+                                                                  "driver counts %d",
+                                                                  device, count)});
                 continue;
             }
             run_stage(s, first + i, count < 0 && s->o->device < 0 ? -1 : device);
@@ -624,7 +637,8 @@ static void compare_inventories(struct session *s, const struct probe_run *all,
         return;
     }
     add_finding(s, "devices-hidden",
-                arena_printf(s->a, "The driver has %ld GPU%s and programs see %ld here: %s hides %s.",
+                arena_printf(s->a,
+                             "The driver has %ld GPU%s and programs see %ld here: %s hides %s.",
                              there, there == 1 ? "" : "s", visible,
                              variables ? variables : "something in the environment",
                              names ? names : "the others"));
@@ -651,10 +665,11 @@ static void find_slow(struct session *s)
     const struct probe_run *start = run_of(s, "driver-init", -1);
     if (start && start->slow) {
         add_finding(s, "driver-starts-slowly",
-                    arena_printf(s->a, "The driver's start (cuInit) took %.1f s, and every program "
-                                       "that uses the GPU waits for it. Where persistence mode is "
-                                       "off, the driver sets up its GPUs for each program anew: "
-                                       "nvidia-smi -pm 1, or the service nvidia-persistenced.",
+                    arena_printf(s->a,
+                                 "The driver's start (cuInit) took %.1f s, and every program "
+                                 "that uses the GPU waits for it. Where persistence mode is "
+                                 "off, the driver sets up its GPUs for each program anew: "
+                                 "nvidia-smi -pm 1, or the service nvidia-persistenced.",
                                  start->ms / 1000.0));
     }
 }
@@ -670,9 +685,9 @@ static void add_host_problems(struct session *s)
         for (size_t k = 0; g->vendor == vendor && k < g->problems.n; k++) {
             const struct host_problem *p = &g->problems.items[k];
             if (p->state != HOST_YES) {
-                add_finding(s, p->id, arena_printf(s->a, "%s: %s%s%s.", g->name, p->text,
-                                                   p->step ? "; next: " : "",
-                                                   p->step ? p->step : ""));
+                add_finding(s, p->id,
+                            arena_printf(s->a, "%s: %s%s%s.", g->name, p->text,
+                                         p->step ? "; next: " : "", p->step ? p->step : ""));
             }
         }
     }
@@ -685,8 +700,7 @@ static enum probe_verdict verdict_of(const struct probe_run *run)
     switch (run->outcome) {
     case PROBE_PASSED:
     case PROBE_NOT_RUN: return PROBE_WORKS;
-    case PROBE_FAIL:
-        return run->absent ? PROBE_NO_DRIVER : run->busy ? PROBE_BUSY : PROBE_BROKEN;
+    case PROBE_FAIL: return run->absent ? PROBE_NO_DRIVER : run->busy ? PROBE_BUSY : PROBE_BROKEN;
     case PROBE_CRASHED: return PROBE_BROKEN;
     case PROBE_TIMED_OUT:
     case PROBE_UNKNOWN: return PROBE_CANNOT_TELL;

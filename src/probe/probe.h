@@ -9,8 +9,8 @@
  * both, so that the answer is the driver's absence and not a guess. A stage whose need did not pass
  * is not run, and says because of which stage.
  *
- * A stage says with the fact `busy` that a GPU is in use, not broken, and with the fact `absent` that
- * there is no driver.
+ * A stage says with the fact `busy` that a GPU is in use, not broken, and with the fact `absent`
+ * that there is no driver.
  *
  * All texts live in the model's arena or are constants.
  */
@@ -28,17 +28,17 @@ struct probe_run {
     long code;             // 0: none
     const char *code_name; // or NULL
     int signal;
-    const char *because;   // name of the stage because of which it was not run, or NULL
+    const char *because; // name of the stage because of which it was not run, or NULL
     unsigned ms;
     const char *says;      // one sentence without the final stop
     const char *last_call; // or NULL
     const char *means;     // what follows from it, sentences; NULL: passed, or not run
     bool slow;             // it passed, and took so long that programs notice
     bool busy, absent;
-    bool no_library;       // not run, as the target has none for it
+    bool no_library; // not run, as the target has none for it
     probe_facts facts;
-    struct str output;     // what the libraries wrote
-    pid_t left;            // a child that could not be ended; 0: none
+    struct str output; // what the libraries wrote
+    pid_t left;        // a child that could not be ended; 0: none
 };
 
 struct probe_finding {
@@ -47,16 +47,16 @@ struct probe_finding {
 
 /* The worst of all stages. */
 enum probe_verdict {
-    PROBE_WORKS,     // all that was run passed
-    PROBE_BUSY,      // a GPU is in use by others
+    PROBE_WORKS,       // all that was run passed
+    PROBE_BUSY,        // a GPU is in use by others
     PROBE_CANNOT_TELL, // a stage gave no answer, or could not be tried
-    PROBE_NO_DRIVER, // there is nothing that could be probed
+    PROBE_NO_DRIVER,   // there is nothing that could be probed
     PROBE_BROKEN,
 };
 const char *probe_verdict_name(enum probe_verdict v);
 
 struct probe_report {
-    VEC(struct probe_run) runs; // in the order of their start
+    VEC(struct probe_run) runs;            // in the order of their start
     const struct probe_run *first_failure; // failed, crashed or timed out; or NULL
     VEC(struct probe_finding) findings;    // what is worth knowing beside the stages
     enum probe_verdict verdict;
@@ -74,16 +74,16 @@ struct probe_options {
      * file as in the target, and the first whose name begins with the stem it uses (lib=). */
     const struct probe_library *libraries;
     size_t n_libraries;
-    struct model *model;    // an open target; its start environment is that of the children
+    struct model *model;     // an open target; its start environment is that of the children
     const char *const *only; // names of stages: these, and what they need; none: all
     size_t n_only;
-    int device;             // -1: all
+    int device;                 // -1: all
     const char *const *modules; // Python packages to try besides; their stages are python-NAME
     size_t n_modules;
-    unsigned timeout_ms;    // 0: each stage's own
+    unsigned timeout_ms;        // 0: each stage's own
     unsigned module_timeout_ms; // of Python packages; 0: each stage's own
     bool quick;
-    int stop_fd;            // see struct probe_child
+    int stop_fd; // see struct probe_child
     /* Told before and after each stage that is run; may be NULL. */
     void (*on_start)(void *arg, const struct probe_stage *s, int device);
     void (*on_end)(void *arg, const struct probe_run *run);

@@ -398,9 +398,7 @@ static void press(struct watch *w, uint64_t now)
         w->deadline = now + REAP_MS;
         break;
     case WATCH_KILLED:
-    case WATCH_LEFT:
-        w->phase = WATCH_LEFT;
-        break;
+    case WATCH_LEFT: w->phase = WATCH_LEFT; break;
     }
 }
 
@@ -477,8 +475,8 @@ static char state_of(pid_t pid, pid_t *ret_parent)
 
 /* ------------------------------------------------------------------ what it leaves behind */
 
-/* Whether this process has no child, so that each it gets as a subreaper is of the stage. The first of
- * a container gets others' as well. */
+/* Whether this process has no child, so that each it gets as a subreaper is of the stage. The first
+ * of a container gets others' as well. */
 static bool adopt_orphans(void)
 {
     siginfo_t seen;

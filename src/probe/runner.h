@@ -5,11 +5,11 @@
  *
  * The helper's bytes lie in a memory file of this process and are started from there; nothing is
  * written to a disk where the kernel offers that. A child has its own process group, /dev/null as
- * standard input, no core dump, and dies with this process. Its output is kept up to a bound. At its
- * deadline it is sent SIGTERM, half a second later SIGKILL, and then waited for two seconds at most:
- * one that the kernel does not let go (state D: a driver that hangs) is left behind and named. What it
- * started ends with it, in a session of its own as well: this process is their subreaper meanwhile,
- * unless it has other children or is the first of a container.
+ * standard input, no core dump, and dies with this process. Its output is kept up to a bound. At
+ * its deadline it is sent SIGTERM, half a second later SIGKILL, and then waited for two seconds at
+ * most: one that the kernel does not let go (state D: a driver that hangs) is left behind and
+ * named. What it started ends with it, in a session of its own as well: this process is their
+ * subreaper meanwhile, unless it has other children or is the first of a container.
  *
  * Everything handed out lives in the arena.
  */
@@ -38,11 +38,11 @@ void probe_helper_close(struct probe_helper *h);
 
 enum probe_outcome {
     PROBE_PASSED,
-    PROBE_FAIL,      // the library answered with an error, or with a wrong result
-    PROBE_CRASHED,   // the child ended by a signal, or without a word
+    PROBE_FAIL,    // the library answered with an error, or with a wrong result
+    PROBE_CRASHED, // the child ended by a signal, or without a word
     PROBE_TIMED_OUT,
-    PROBE_NOT_RUN,   // because of another stage, or as there is nothing to run it with
-    PROBE_UNKNOWN,   // it could not be tried
+    PROBE_NOT_RUN, // because of another stage, or as there is nothing to run it with
+    PROBE_UNKNOWN, // it could not be tried
 };
 const char *probe_outcome_name(enum probe_outcome outcome); // "passed", "timed-out", ...
 

@@ -4,34 +4,42 @@
 
 /* A stage of one of the target's CUDA libraries on one GPU, after the driver's own kernel. */
 #define LIBRARY_STAGE(name_, needs_, stem_, api_, title_, shows_, means_)                          \
-    {.name = name_, .vendor = PROBE_NVIDIA, .needs = "kernel", .needs_too = needs_,                 \
-     .per_device = true, .stem = stem_, .api = api_, .title = title_, .shows = shows_,             \
-     .means = means_}
+    {                                                                                              \
+        .name = name_, .vendor = PROBE_NVIDIA, .needs = "kernel", .needs_too = needs_,             \
+        .per_device = true, .stem = stem_, .api = api_, .title = title_, .shows = shows_,          \
+        .means = means_                                                                            \
+    }
 
 /* A matrix product in one number format, and in each. */
 #define GEMM_STAGE(prefix, stem_, name_, type)                                                     \
     LIBRARY_STAGE(prefix "-" type, "cublas-start", stem_, PROBE_API_CUBLAS, name_ ", " type,       \
                   name_ " multiplies in " type,                                                    \
-                  "The driver, memory and kernels work; what asks " name_ " for " type              \
+                  "The driver, memory and kernels work; what asks " name_ " for " type             \
                   " products fails or is wrong. Other number formats have their own stages.")
 #define GEMM_STAGES(prefix, stem_, name_)                                                          \
     GEMM_STAGE(prefix, stem_, name_, "float32"), GEMM_STAGE(prefix, stem_, name_, "tf32"),         \
-        GEMM_STAGE(prefix, stem_, name_, "float16"),                                               \
-        GEMM_STAGE(prefix, stem_, name_, "bfloat16"), GEMM_STAGE(prefix, stem_, name_, "int8")
+        GEMM_STAGE(prefix, stem_, name_, "float16"), GEMM_STAGE(prefix, stem_, name_, "bfloat16"), \
+        GEMM_STAGE(prefix, stem_, name_, "int8")
 
 /* A package of the target, by its own interpreter; its import alone may take half a minute. */
 #define PACKAGE_STAGE(module_, title_)                                                             \
-    {.name = "python-" module_, .vendor = PROBE_ANY, .deadline_ms = 120000, .module = module_,      \
-     .title = title_, .shows = title_ " uses the GPU",                                             \
-     .means = "This is what a program sees that imports " title_ " alone; the stages before tell "  \
-              "whether the driver or a library below it is at fault."}
+    {                                                                                              \
+        .name = "python-" module_, .vendor = PROBE_ANY, .deadline_ms = 120000, .module = module_,  \
+        .title = title_, .shows = title_ " uses the GPU",                                          \
+        .means =                                                                                   \
+            "This is what a program sees that imports " title_ " alone; the stages before tell "   \
+            "whether the driver or a library below it is at fault."                                \
+    }
 /* A matrix product of hipBLAS. */
 #define HIPBLAS_STAGE(type)                                                                        \
-    {.name = "hipblas-" type, .vendor = PROBE_AMD, .needs = "hip-memory", .per_device = true,       \
-     .stem = "libhipblas.so", .api = PROBE_API_HIPBLAS, .title = "hipBLAS, " type,               \
-     .shows = "hipBLAS multiplies in " type,                                                       \
-     .means = "HIP and memory work; what asks hipBLAS for " type " products fails or is wrong. "     \
-              "Other number formats have their own stages."}
+    {                                                                                              \
+        .name = "hipblas-" type, .vendor = PROBE_AMD, .needs = "hip-memory", .per_device = true,   \
+        .stem = "libhipblas.so", .api = PROBE_API_HIPBLAS, .title = "hipBLAS, " type,              \
+        .shows = "hipBLAS multiplies in " type,                                                    \
+        .means =                                                                                   \
+            "HIP and memory work; what asks hipBLAS for " type " products fails or is wrong. "     \
+            "Other number formats have their own stages."                                          \
+    }
 
 const struct probe_stage probe_stages[] = {
     {.name = "driver-found",
@@ -54,7 +62,8 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .title = "driver functions",
      .shows = "the driver's library has its functions",
-     .means = "The file is not the driver's library, or one of a driver too old for CUDA programs."},
+     .means =
+         "The file is not the driver's library, or one of a driver too old for CUDA programs."},
     {.name = "driver-version",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-symbols",
@@ -62,8 +71,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "driver version",
      .shows = "the driver's library says its version",
-     .means = "The two halves of the driver do not belong together, so the GPU cannot be used until "
-              "they do; neither GPU nor environment is at fault."},
+     .means =
+         "The two halves of the driver do not belong together, so the GPU cannot be used until "
+         "they do; neither GPU nor environment is at fault."},
     {.name = "driver-init",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-symbols",
@@ -72,8 +82,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "cuInit",
      .shows = "the driver starts",
-     .means = "The driver's library does not start. By that alone no part of it, no kernel module and "
-              "no GPU is known to be at fault."},
+     .means =
+         "The driver's library does not start. By that alone no part of it, no kernel module and "
+         "no GPU is known to be at fault."},
     {.name = "device-count",
      .vendor = PROBE_NVIDIA,
      .needs = "driver-init",
@@ -82,8 +93,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "GPUs of the driver",
      .shows = "the driver counts its GPUs",
-     .means = "The driver runs and has no GPU to offer: none was given to this container or virtual "
-              "machine, or MIG is on and has no instance."},
+     .means =
+         "The driver runs and has no GPU to offer: none was given to this container or virtual "
+         "machine, or MIG is on and has no instance."},
     {.name = "visible-devices",
      .vendor = PROBE_NVIDIA,
      .needs = "device-count",
@@ -119,8 +131,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "free memory",
      .shows = "its memory is counted",
-     .means = "A context was made and the GPU's memory cannot be counted. No library of the environment "
-              "was involved."},
+     .means =
+         "A context was made and the GPU's memory cannot be counted. No library of the environment "
+         "was involved."},
     {.name = "memory",
      .vendor = PROBE_NVIDIA,
      .needs = "context",
@@ -129,8 +142,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_DRIVER,
      .title = "memory",
      .shows = "memory goes there and back",
-     .means = "A context was made and memory does not work: it may be taken by others, or damaged. No "
-              "library of the environment was involved."},
+     .means =
+         "A context was made and memory does not work: it may be taken by others, or damaged. No "
+         "library of the environment was involved."},
     {.name = "kernel",
      .vendor = PROBE_NVIDIA,
      .needs = "memory",
@@ -147,7 +161,8 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDA_RUNTIME,
      .title = "CUDA runtime",
      .shows = "the CUDA runtime of the target goes with the driver",
-     .means = "What of the target uses the CUDA runtime fails here. The stages of the driver say whether "
+     .means = "What of the target uses the CUDA runtime fails here. The stages of the driver say "
+              "whether "
               "driver and GPU work without it."},
     {.name = "cublas",
      .vendor = PROBE_NVIDIA,
@@ -164,29 +179,33 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_CUDNN,
      .title = "cuDNN, versions",
      .shows = "cuDNN and its sub-libraries open and go together",
-     .means = "cuDNN cannot be opened, does not answer, or its libraries do not fit together: what uses "
-              "it (convolutions, attention) fails. A check of the target says whether one of its "
-              "files is missing or the wrong one."},
+     .means =
+         "cuDNN cannot be opened, does not answer, or its libraries do not fit together: what uses "
+         "it (convolutions, attention) fails. A check of the target says whether one of its "
+         "files is missing or the wrong one."},
     {.name = "nvrtc",
      .vendor = PROBE_NVIDIA,
      .stem = "libnvrtc.so",
      .api = PROBE_API_NVRTC,
      .title = "NVRTC compiles",
      .shows = "NVRTC compiles",
-     .means = "What compiles kernels at run time (CuPy, torch's fused kernels, engines of cuDNN) fails "
-              "here. The stages of the driver say whether driver and GPU work."},
+     .means =
+         "What compiles kernels at run time (CuPy, torch's fused kernels, engines of cuDNN) fails "
+         "here. The stages of the driver say whether driver and GPU work."},
     {.name = "nccl",
      .vendor = PROBE_NVIDIA,
      .stem = "libnccl.so",
      .api = PROBE_API_NCCL,
      .title = "NCCL, version",
      .shows = "NCCL opens",
-     .means = "Programs that are linked against NCCL (torch) may not start; those without it do not "
-              "load it."},
-    LIBRARY_STAGE("cudart-memory", "cudart", "libcudart.so", PROBE_API_CUDA_RUNTIME,
-                  "CUDA runtime, memory", "the CUDA runtime allocates and copies",
-                  "The driver's own copy works, that of the target's runtime does not: its version, "
-                  "free memory or the limit on locked memory of this user may be the reason."),
+     .means =
+         "Programs that are linked against NCCL (torch) may not start; those without it do not "
+         "load it."},
+    LIBRARY_STAGE(
+        "cudart-memory", "cudart", "libcudart.so", PROBE_API_CUDA_RUNTIME, "CUDA runtime, memory",
+        "the CUDA runtime allocates and copies",
+        "The driver's own copy works, that of the target's runtime does not: its version, "
+        "free memory or the limit on locked memory of this user may be the reason."),
     LIBRARY_STAGE("cublas-start", "cublas", "libcublas.so", PROBE_API_CUBLAS, "cuBLAS starts",
                   "cuBLAS starts",
                   "The driver, memory and kernels work; every matrix product by cuBLAS fails, in "
@@ -219,8 +238,9 @@ const struct probe_stage probe_stages[] = {
      .quick = true,
      .title = "compute driver",
      .shows = "the kernel's compute driver opens",
-     .means = "No program of this user can reach an AMD GPU for compute. No library of the environment "
-              "was involved."},
+     .means =
+         "No program of this user can reach an AMD GPU for compute. No library of the environment "
+         "was involved."},
     {.name = "hsa",
      .vendor = PROBE_AMD,
      .needs = "kfd",
@@ -230,8 +250,9 @@ const struct probe_stage probe_stages[] = {
      .api = PROBE_API_HSA,
      .title = "HSA runtime",
      .shows = "the HSA runtime lists its GPUs",
-     .means = "The kernel's driver answers and the HSA runtime that the target loads does not work with "
-              "it: their versions, a render node or a limit may be the reason. HIP needs it."},
+     .means =
+         "The kernel's driver answers and the HSA runtime that the target loads does not work with "
+         "it: their versions, a render node or a limit may be the reason. HIP needs it."},
     {.name = "hip-init",
      .vendor = PROBE_AMD,
      .needs = "hsa",
@@ -293,8 +314,9 @@ const struct probe_stage probe_stages[] = {
      .vendor = PROBE_CPU,
      .title = "CPU",
      .shows = "the CPU keeps what choose promises",
-     .means = "What was found out of the CPU by files does not hold in a process; a virtual machine "
-              "or a container may show another CPU than it gives."},
+     .means =
+         "What was found out of the CPU by files does not hold in a process; a virtual machine "
+         "or a container may show another CPU than it gives."},
 
     PACKAGE_STAGE("torch", "PyTorch"),
     PACKAGE_STAGE("ctranslate2", "CTranslate2"),

@@ -1,7 +1,7 @@
 /*
- * The stages of a probe: what each is called, what it needs, how long it may take, and what is known
- * when it passes or fails. Data only; the code of a stage is in inject/probe/, the children are run
- * by probe/runner.h, in the order of this table by probe/probe.h.
+ * The stages of a probe: what each is called, what it needs, how long it may take, and what is
+ * known when it passes or fails. Data only; the code of a stage is in inject/probe/, the children
+ * are run by probe/runner.h, in the order of this table by probe/probe.h.
  *
  * A new stage is a row here, a row in the table of inject/probe/helper.c, and a function.
  */
@@ -36,15 +36,16 @@ enum probe_api {
 struct probe_stage {
     const char *name; // "cublas-float16": what --stage and the JSON call it
     enum probe_vendor vendor;
-    const char *needs;    // the stage without which it is not run (the same device's, or one that is
-                          // for all), or NULL
+    const char *needs; // the stage without which it is not run (the same device's, or one that is
+                       // for all), or NULL
     const char *needs_too; // another one, or NULL
     bool per_device;
     bool quick;           // part of --quick
     bool all_devices;     // run with the variables cleared that hide devices
     unsigned deadline_ms; // 0: the vendor's
     const char *stem;     // of the target's library that it uses ("libcublas.so"), or NULL
-    const char *module; // of Python: run by the target's interpreter, where it is asked for; or NULL
+    const char
+        *module; // of Python: run by the target's interpreter, where it is asked for; or NULL
     enum probe_api api;
     const char *title; // while it runs: "cuInit"
     const char *shows; // when it passed: "the driver starts", a clause for "GPU 0: ... works up to"

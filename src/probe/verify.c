@@ -12,7 +12,8 @@ extern const char probe_verify_py[]; // src/probe/verify.py, embedded by the bui
 
 enum { OUTPUT_BYTES_MAX = 1 << 20 };
 
-static const size_t memory_max_bytes = (size_t)16 << 30; // written data; torch alone takes 1 to 2 GiB
+static const size_t memory_max_bytes = (size_t)16
+                                       << 30; // written data; torch alone takes 1 to 2 GiB
 static const char mark[] = "gpumend-verify: ";
 
 static json_t *script_json(struct arena *a, const char *script)

@@ -28,16 +28,16 @@ struct probe_request {
 };
 
 struct probe_trial {
-    const char *interpreter;   // absolute
-    const char *script;        // "import torch; use torch; also numpy": the imports are made, in this
-                               // order; of "also" ones none has to succeed
+    const char *interpreter; // absolute
+    const char *script;      // "import torch; use torch; also numpy": the imports are made, in this
+                             // order; of "also" ones none has to succeed
     const struct probe_request *requests;
     size_t n_requests;
     const char *const *driver; // globs: libraries of the driver, without which nothing can be said
     size_t n_driver;
-    const char *const *env;    // the start environment, "K=V"
+    const char *const *env; // the start environment, "K=V"
     size_t n_env;
-    unsigned deadline_ms;      // 0: PROBE_DEADLINE_MS
+    unsigned deadline_ms; // 0: PROBE_DEADLINE_MS
 };
 
 enum { PROBE_DEADLINE_MS = 120000 };
@@ -45,8 +45,8 @@ enum { PROBE_DEADLINE_MS = 120000 };
 enum probe_result {
     PROBE_VERIFIED, // the imports worked and every request ended at its file
     PROBE_FAILED,   // one did not, or the process crashed
-    PROBE_CANNOT,   // it could not be tried: an import that fails for other reasons, no driver here,
-                    // no time left
+    PROBE_CANNOT, // it could not be tried: an import that fails for other reasons, no driver here,
+                  // no time left
 };
 
 /* *ret_why is one sentence for PROBE_FAILED and PROBE_CANNOT, in the arena; else NULL. */

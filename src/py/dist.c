@@ -79,8 +79,8 @@ static bool is_husk(const struct py_env *env, const struct py_dist *d)
            root_stat(env->root, path_join(env->arena, d->info, "METADATA"), &st) == -ENOENT;
 }
 
-/* Marks every distribution whose name an earlier one has; of two in one folder, one without METADATA
- * is none. */
+/* Marks every distribution whose name an earlier one has; of two in one folder, one without
+ * METADATA is none. */
 static void mark_shadowed(struct py_env *env)
 {
     struct py_dist **sorted = arena_array(env->arena, env->dists_n + 1, sizeof *sorted);
@@ -126,7 +126,8 @@ static bool is_full(struct lister *l)
 /* Of PEP 440 or conda's; old ones follow neither to the letter. */
 static bool is_version_text(struct str s)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.!+_-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.!+_-";
     bool is_plain = s.n > 0 && s.s[0] != '-';
     for (size_t i = 0; i < s.n; i++) {
         is_plain &= s.s[i] && strchr(plain, s.s[i]);
@@ -134,8 +135,8 @@ static bool is_version_text(struct str s)
     return is_plain;
 }
 
-/* Names and versions become words of commands: what is none is not taken for a distribution, as pip does
- * not ("Ignoring invalid distribution"). */
+/* Names and versions become words of commands: what is none is not taken for a distribution, as pip
+ * does not ("Ignoring invalid distribution"). */
 static void add_dist(struct lister *l, struct py_dist d)
 {
     if (!py_name_valid(str_of(d.name))) {

@@ -136,15 +136,15 @@ struct py_env {
     size_t paths_n;
     struct py_dist *dists; // in the order of sys.path, by name within an entry
     size_t dists_n;
-    bool cut; // there are more distributions, or places of them, than are looked at
-    const char *denied; // the first site folder or pyvenv.cfg that this user may not read, or NULL: what is
-                        // installed is then not known
-    const char **left; // dist-info folders that pip renamed to remove them, and did not come to
+    bool cut;           // there are more distributions, or places of them, than are looked at
+    const char *denied; // the first site folder or pyvenv.cfg that this user may not read, or NULL:
+                        // what is installed is then not known
+    const char **left;  // dist-info folders that pip renamed to remove them, and did not come to
     size_t left_n;
     const char **notes;
     size_t notes_n, notes_cap;
 
-    struct py_owner_index *owners[2]; // owner.h: of libraries, of all files
+    struct py_owner_index *owners[2];       // owner.h: of libraries, of all files
     struct py_found_modules *found_modules; // module.h: the answers so far
 };
 

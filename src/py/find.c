@@ -341,9 +341,8 @@ static void compare_with_path(struct finder *f)
 static bool is_trusted(struct finder *f, const char *folder)
 {
     struct stat st;
-    return !f->env->root->is_host ||
-           (root_stat(f->env->root, folder, &st) == 0 &&
-            (st.st_uid == f->hints->uid || st.st_uid == 0));
+    return !f->env->root->is_host || (root_stat(f->env->root, folder, &st) == 0 &&
+                                      (st.st_uid == f->hints->uid || st.st_uid == 0));
 }
 
 /* The environment that a project keeps in its own folder, under the names that uv and Python's

@@ -25,8 +25,8 @@ struct slot {
     const struct owned *file;
 };
 
-/* Of a RECORD's thousands of rows a check asks for a few libraries: libraries have an index of their
- * own, which is built without parsing the other rows. */
+/* Of a RECORD's thousands of rows a check asks for a few libraries: libraries have an index of
+ * their own, which is built without parsing the other rows. */
 enum owned_kind { OWNED_LIBRARIES, OWNED_ALL };
 
 struct py_owner_index {
@@ -112,7 +112,8 @@ static struct str library_lines(struct arena *a, struct str rows)
     if (memchr(rows.s, '"', rows.n)) {
         return (struct str){arena_strndup(a, rows.s, rows.n), rows.n};
     }
-    char *out = arena_alloc(a, rows.n + 1); // as large as all rows: what is not written costs nothing
+    char *out =
+        arena_alloc(a, rows.n + 1); // as large as all rows: what is not written costs nothing
     size_t n = 0;
     struct str rest = rows;
     for (size_t at; (at = str_find(rest, LIBRARY_MARK)) < rest.n;) {

@@ -46,8 +46,8 @@ static void add_site(struct search *s, const char *prefix, const char *site)
     struct root_dir list;
     char *real = NULL;
     if (s->out->n >= PY_PLACES_MAX || root_realpath(s->root, s->a, site, &real) < 0 ||
-        is_known(s, real) ||
-        root_list(s->root, s->a, real, DISTS_MAX, is_dist, NULL, &list) < 0 || !list.n) {
+        is_known(s, real) || root_list(s->root, s->a, real, DISTS_MAX, is_dist, NULL, &list) < 0 ||
+        !list.n) {
         return;
     }
     struct py_place place = {.prefix = prefix, .site = real};
@@ -97,12 +97,18 @@ static void add_children(struct search *s, const char *dir)
 /* A folder of an application or a user: itself, and what is usual below it. */
 static void add_folder(struct search *s, const char *dir)
 {
-    static const char *const names[] = {".venv", "venv", "env", ".env", "miniconda3", "anaconda3",
-                                        "miniforge3", "mambaforge"};
-    static const char *const parents[] = {"envs", "miniconda3/envs", "anaconda3/envs",
-                                          "miniforge3/envs", "mambaforge/envs", ".pyenv/versions",
-                                          ".conda/envs", ".cache/pypoetry/virtualenvs",
-                                          ".local/share/virtualenvs", ".virtualenvs",
+    static const char *const names[] = {".venv",      "venv",      "env",        ".env",
+                                        "miniconda3", "anaconda3", "miniforge3", "mambaforge"};
+    static const char *const parents[] = {"envs",
+                                          "miniconda3/envs",
+                                          "anaconda3/envs",
+                                          "miniforge3/envs",
+                                          "mambaforge/envs",
+                                          ".pyenv/versions",
+                                          ".conda/envs",
+                                          ".cache/pypoetry/virtualenvs",
+                                          ".local/share/virtualenvs",
+                                          ".virtualenvs",
                                           ".pixi/envs"};
     add_prefix(s, dir);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -120,9 +126,9 @@ static bool is_kernel_folder(const char *path)
 
 void py_places_find(struct root *r, struct arena *a, const char *cwd, py_places *ret)
 {
-    static const char *const bases[] = {"/app", "/", "/opt", "/srv", "/home", "/root",
-                                        "/workspace", "/code", "/usr/src", "/data", "/mnt",
-                                        "/var/www", "/var/lib", "/usr/local"};
+    static const char *const bases[] = {"/app",  "/",          "/opt",     "/srv",      "/home",
+                                        "/root", "/workspace", "/code",    "/usr/src",  "/data",
+                                        "/mnt",  "/var/www",   "/var/lib", "/usr/local"};
     struct search s = {r, a, ret};
     *ret = (py_places){0};
     if (cwd && strcmp(cwd, "/") != 0) {

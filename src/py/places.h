@@ -6,8 +6,8 @@
  *     /data, /mnt, /var/www, /var/lib, /usr/local
  *
  * a folder counts that has lib/python3.N/site-packages (or dist-packages), or *.dist-info itself as
- * `pip install --target` leaves it; of the second level .venv, venv, env, conda's and pyenv's folders
- * alone. Links are not followed twice; the numbers of folders and names are bounded.
+ * `pip install --target` leaves it; of the second level .venv, venv, env, conda's and pyenv's
+ * folders alone. Links are not followed twice; the numbers of folders and names are bounded.
  *
  * Sources: the documentation of venv, uv, poetry (virtualenvs.in-project), conda and pyenv for the
  * names; the images of docker.io's python, pytorch and jupyter for the folders.
@@ -20,9 +20,9 @@
 enum { PY_PLACES_MAX = 256 };
 
 struct py_place {
-    const char *prefix; // the environment's folder, or that of `pip install --target`
-    const char *site;   // the folder with the distributions
-    bool has_python;    // an interpreter that can be started is in its bin
+    const char *prefix;      // the environment's folder, or that of `pip install --target`
+    const char *site;        // the folder with the distributions
+    bool has_python;         // an interpreter that can be started is in its bin
     VEC(const char *) names; // of distributions, as their folders have them, without the version
 };
 

@@ -422,20 +422,14 @@ static enum py_answer compare_text(struct arena *a, enum compare_op op, struct s
     switch (op) {
     case CMP_EQ:
     case CMP_LE:
-    case CMP_GE:
-        return str_eq(x, y) ? PY_YES : PY_NO;
-    case CMP_NE:
-        return str_eq(x, y) ? PY_NO : PY_YES;
-    case CMP_IN:
-        return contains(a, x, y) ? PY_YES : PY_NO;
-    case CMP_NOT_IN:
-        return contains(a, x, y) ? PY_NO : PY_YES;
+    case CMP_GE: return str_eq(x, y) ? PY_YES : PY_NO;
+    case CMP_NE: return str_eq(x, y) ? PY_NO : PY_YES;
+    case CMP_IN: return contains(a, x, y) ? PY_YES : PY_NO;
+    case CMP_NOT_IN: return contains(a, x, y) ? PY_NO : PY_YES;
     case CMP_LT:
-    case CMP_GT:
-        return PY_NO;
+    case CMP_GT: return PY_NO;
     case CMP_COMPATIBLE:
-    case CMP_IDENTICAL:
-        return PY_UNKNOWN;
+    case CMP_IDENTICAL: return PY_UNKNOWN;
     }
     return PY_UNKNOWN;
 }

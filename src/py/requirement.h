@@ -61,7 +61,8 @@ enum py_answer py_marker_eval(struct arena *a, const struct py_marker *m,
 char *py_name_normal(struct arena *a, struct str name);
 
 /* Whether the text can be a distribution's name: letters, digits, and between them "-", "_" and "."
- * (core metadata specification, "Name"). Another one, such as "-rfile", would be an option of pip. */
+ * (core metadata specification, "Name"). Another one, such as "-rfile", would be an option of pip.
+ */
 bool py_name_valid(struct str name);
 
 /* Whether two names are the same after normalisation. */

@@ -405,23 +405,16 @@ static bool match_greater(const struct py_version *s, const struct py_version *v
 bool py_specifier_match(const struct py_specifier *s, const struct py_version *v, struct str text)
 {
     switch (s->op) {
-    case PY_OP_EQ:
-        return match_equal(s, v);
-    case PY_OP_NE:
-        return !match_equal(s, v);
+    case PY_OP_EQ: return match_equal(s, v);
+    case PY_OP_NE: return !match_equal(s, v);
     case PY_OP_COMPATIBLE:
         return cmp_public(v, &s->version) >= 0 &&
                match_prefix(v, &s->version, s->version.release_n - 1);
-    case PY_OP_LE:
-        return cmp_public(v, &s->version) <= 0;
-    case PY_OP_LT:
-        return match_less(&s->version, v);
-    case PY_OP_GE:
-        return cmp_public(v, &s->version) >= 0;
-    case PY_OP_GT:
-        return match_greater(&s->version, v);
-    case PY_OP_IDENTICAL:
-        return str_eq_nocase(s->text, str_trim(text));
+    case PY_OP_LE: return cmp_public(v, &s->version) <= 0;
+    case PY_OP_LT: return match_less(&s->version, v);
+    case PY_OP_GE: return cmp_public(v, &s->version) >= 0;
+    case PY_OP_GT: return match_greater(&s->version, v);
+    case PY_OP_IDENTICAL: return str_eq_nocase(s->text, str_trim(text));
     }
     return false;
 }

@@ -33,10 +33,10 @@ void report_cause_text(const struct out *o, const struct diag_cause_row *cause)
 json_t *report_cause_json(const struct diag_cause_row *cause)
 {
     const struct diag_page *page = diag_page_by_id(cause->id);
-    json_t *doc = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:b}", "schema", 1, "cause",
-                            cause->id, "class", cause->class, "severity",
-                            diag_severity_name(cause->severity), "title", cause->title, "page",
-                            page ? page->text : "", "log_only", diag_cause_log_only(cause));
+    json_t *doc = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:b}", "schema", 1, "cause", cause->id,
+                            "class", cause->class, "severity", diag_severity_name(cause->severity),
+                            "title", cause->title, "page", page ? page->text : "", "log_only",
+                            diag_cause_log_only(cause));
     json_t *parts = page ? json_loads(page->parts, 0, NULL) : json_object();
     if (!doc || !parts || json_object_update(doc, parts) < 0) {
         json_decref(doc);

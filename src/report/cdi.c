@@ -56,10 +56,10 @@ static void print_file(const struct out *o, struct arena *a, const struct cdi_fi
               : worst == CDI_ERROR ? OUT_RED
                                    : OUT_YELLOW,
               "%s",
-              f->problems.n == 0    ? "ok"
-              : worst == CDI_ERROR  ? "wrong"
-              : worst == CDI_OPEN   ? "unknown"
-                                    : "look");
+              f->problems.n == 0   ? "ok"
+              : worst == CDI_ERROR ? "wrong"
+              : worst == CDI_OPEN  ? "unknown"
+                                   : "look");
     out_print(o, OUT_PLAIN, "  %s%s\n", str_printable(a, f->path), described(a, f));
     for (size_t i = 0; i < f->problems.n; i++) {
         const struct cdi_problem *p = &f->problems.items[i];
@@ -98,9 +98,8 @@ static json_t *problems_json(struct arena *a, const struct cdi_file *f)
     json_t *list = json_array();
     for (size_t i = 0; i < f->problems.n; i++) {
         const struct cdi_problem *p = &f->problems.items[i];
-        json_t *one =
-            json_pack("{s:s, s:s, s:o}", "kind", cdi_fault_name(p->kind), "severity",
-                      severities[p->severity], "text", out_json_text(a, p->text));
+        json_t *one = json_pack("{s:s, s:s, s:o}", "kind", cdi_fault_name(p->kind), "severity",
+                                severities[p->severity], "text", out_json_text(a, p->text));
         (void)json_array_append_new(list, one);
     }
     return list;
@@ -113,10 +112,10 @@ static json_t *engines_json(struct arena *a, const struct cdi_files *files,
     for (size_t i = 0; i < f->answers.n; i++) {
         const struct cdi_engine *e = &files->engines.items[i];
         const char *why = f->answers.items[i].why;
-        json_t *one = json_pack(
-            "{s:s, s:s, s:o, s:s, s:o, s:b, s:o}", "engine", e->engine, "from", e->from, "until",
-            out_json_text(a, e->until), "library", e->library, "installed",
-            out_json_text(a, e->installed), "loads", why == NULL, "why", out_json_text(a, why));
+        json_t *one = json_pack("{s:s, s:s, s:o, s:s, s:o, s:b, s:o}", "engine", e->engine, "from",
+                                e->from, "until", out_json_text(a, e->until), "library", e->library,
+                                "installed", out_json_text(a, e->installed), "loads", why == NULL,
+                                "why", out_json_text(a, why));
         (void)json_array_append_new(list, one);
     }
     return list;
@@ -138,11 +137,11 @@ json_t *report_cdi_json(struct arena *a, const struct cdi_files *f)
     json_t *files = json_array();
     for (size_t i = 0; i < f->files.n; i++) {
         const struct cdi_file *one = &f->files.items[i];
-        json_t *file = json_pack(
-            "{s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "path", out_json_text(a, one->path), "kind",
-            out_json_text(a, one->kind), "version", out_json_text(a, one->version), "devices",
-            (json_int_t)one->n_devices, "ours", one->ours, "problems", problems_json(a, one),
-            "engines", engines_json(a, f, one));
+        json_t *file = json_pack("{s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "path",
+                                 out_json_text(a, one->path), "kind", out_json_text(a, one->kind),
+                                 "version", out_json_text(a, one->version), "devices",
+                                 (json_int_t)one->n_devices, "ours", one->ours, "problems",
+                                 problems_json(a, one), "engines", engines_json(a, f, one));
         (void)json_array_append_new(files, file);
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "schema", 1, "engine",
@@ -156,9 +155,9 @@ json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, js
     json_t *list = json_array();
     for (size_t i = 0; i < specs->specs.n; i++) {
         const struct cdi_spec *s = &specs->specs.items[i];
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o, s:O}", "kind", s->kind, "file", s->file, "note",
-                            out_json_text(a, s->note), "document", s->document));
+        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:O}", "kind", s->kind, "file",
+                                                    s->file, "note", out_json_text(a, s->note),
+                                                    "document", s->document));
     }
     return json_pack("{s:i, s:o, s:o, s:o, s:o}", "schema", 1, "specifications", list, "left_out",
                      texts_json(a, &specs->left_out), "notes", texts_json(a, &specs->notes),

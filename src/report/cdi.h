@@ -15,8 +15,8 @@ json_t *report_cdi_json(struct arena *a, const struct cdi_files *f);
  * array of paths. The reference belongs to the caller. docs/json.md, "container cdi". */
 json_t *report_cdi_specs_json(struct arena *a, const struct cdi_specs *specs, json_t *wrote);
 
-/* The worst that was found: CDI_WARNING where nothing keeps a container from its GPUs, CDI_OPEN where
- * it cannot be told. */
+/* The worst that was found: CDI_WARNING where nothing keeps a container from its GPUs, CDI_OPEN
+ * where it cannot be told. */
 enum cdi_severity report_cdi_worst(const struct cdi_files *f);
 
 #endif

@@ -8,11 +8,11 @@
 
 /* What was looked at, for the head of the report. */
 struct report_target {
-    const char *kind; // "environment", "file", "process", "machine"
-    const char *path; // as asked for, or NULL
-    const char *root; // "/" or the folder given with --root
-    const char *options; // for a command with the same target (cli_target_options()), or NULL
-    const char *snapshot;      // file it came from, or NULL
+    const char *kind;     // "environment", "file", "process", "machine"
+    const char *path;     // as asked for, or NULL
+    const char *root;     // "/" or the folder given with --root
+    const char *options;  // for a command with the same target (cli_target_options()), or NULL
+    const char *snapshot; // file it came from, or NULL
     const char *made, *made_by; // with snapshot: date and version, or NULL
 };
 

@@ -6,8 +6,13 @@
 #include "report/devices.h"
 
 /* The brief form is to fit on a screen: what is cut is counted, and -v prints it. */
-enum { GPU_LINES_MAX = 3, BRIEF_PACKAGES_MAX = 8, BRIEF_FINDINGS_MAX = 6, BRIEF_REMARKS_MAX = 3,
-       NAMED_ENTRIES_MAX = 6 };
+enum {
+    GPU_LINES_MAX = 3,
+    BRIEF_PACKAGES_MAX = 8,
+    BRIEF_FINDINGS_MAX = 6,
+    BRIEF_REMARKS_MAX = 3,
+    NAMED_ENTRIES_MAX = 6
+};
 
 /* Long folders are written in the head once and shortened below it; commands keep them whole. */
 struct page {
@@ -39,8 +44,8 @@ static const char *shorten_one(struct arena *a, const char *text, const char *fo
 static const char *shorten(const struct page *p, const char *text)
 {
     struct arena *a = p->m->arena;
-    return str_printable(a, shorten_one(a, shorten_one(a, text, p->site, "<site>"), p->prefix,
-                                        "<env>"));
+    return str_printable(
+        a, shorten_one(a, shorten_one(a, text, p->site, "<site>"), p->prefix, "<env>"));
 }
 
 static const char *shown_prefix(const struct model *m)
@@ -75,9 +80,8 @@ static const char *known_packages(const struct page *p)
         list = arena_printf(m->arena, "%s%s%s %s", list, *list ? ", " : "", dist->name,
                             dist->version ? dist->version : "");
     }
-    return shown < m->known.n
-               ? arena_printf(m->arena, "%s and %zu more", list, m->known.n - shown)
-               : list;
+    return shown < m->known.n ? arena_printf(m->arena, "%s and %zu more", list, m->known.n - shown)
+                              : list;
 }
 
 static const char *version_of(const struct model *m)
@@ -92,9 +96,10 @@ static void head_python(struct page *p)
 {
     const struct model *m = p->m;
     const struct py_env *e = m->env;
-    line(p, "Python", arena_printf(m->arena, "%s (%s, %s)",
-                                   e->executable ? e->executable : "no interpreter found",
-                                   version_of(m), py_env_kind_name(e->kind)));
+    line(p, "Python",
+         arena_printf(m->arena, "%s (%s, %s)",
+                      e->executable ? e->executable : "no interpreter found", version_of(m),
+                      py_env_kind_name(e->kind)));
     p->prefix = p->brief ? NULL : shown_prefix(m);
     p->site = p->brief ? NULL : shown_site(m);
     if (p->prefix) {
@@ -104,9 +109,10 @@ static void head_python(struct page *p)
         line(p, "<site>", shorten_one(m->arena, p->site, p->prefix, "<env>"));
     }
     const char *known = known_packages(p);
-    line(p, "packages", *known   ? known
-                        : m->pid ? "none that gpumend knows to use a GPU is loaded"
-                                 : "none that gpumend knows to use a GPU");
+    line(p, "packages",
+         *known   ? known
+         : m->pid ? "none that gpumend knows to use a GPU is loaded"
+                  : "none that gpumend knows to use a GPU");
 }
 
 /* The first process that could be started in the model; NULL: none could. */
@@ -157,8 +163,9 @@ static void head_text(struct page *p, const struct report_target *t)
         head_python(p);
     } else if (p->m->pid) {
         const struct ldso_process *l = first_process(p->m);
-        line(p, "process", arena_printf(p->m->arena, "%d, %s", p->m->pid,
-                                        l ? l->main->path : "of an unknown program"));
+        line(p, "process",
+             arena_printf(p->m->arena, "%d, %s", p->m->pid,
+                          l ? l->main->path : "of an unknown program"));
     } else if (t->path) {
         line(p, t->kind, t->path);
     } else {
@@ -172,9 +179,10 @@ static void head_text(struct page *p, const struct report_target *t)
         line(p, "below", t->root);
     }
     if (t->snapshot) {
-        line(p, "snapshot", arena_printf(p->m->arena, "%s, made %s by gpumend %s", t->snapshot,
-                                         t->made ? t->made : "at an unknown time",
-                                         t->made_by ? t->made_by : "of unknown version"));
+        line(p, "snapshot",
+             arena_printf(p->m->arena, "%s, made %s by gpumend %s", t->snapshot,
+                          t->made ? t->made : "at an unknown time",
+                          t->made_by ? t->made_by : "of unknown version"));
     }
 }
 
@@ -377,10 +385,12 @@ static const char *broken_sentence(const struct page *p, const struct diag_repor
 static void verdict_text(const struct page *p, const struct diag_report *r,
                          const struct report_target *t)
 {
-    static const struct { enum out_style style; const char *name; } shown[] = {
-        [DIAG_OK] = {OUT_GREEN, "ok"},
-        [DIAG_BROKEN] = {OUT_RED, "broken"},
-        [DIAG_CANNOT_TELL] = {OUT_YELLOW, "unknown"}};
+    static const struct {
+        enum out_style style;
+        const char *name;
+    } shown[] = {[DIAG_OK] = {OUT_GREEN, "ok"},
+                 [DIAG_BROKEN] = {OUT_RED, "broken"},
+                 [DIAG_CANNOT_TELL] = {OUT_YELLOW, "unknown"}};
     struct arena *a = p->m->arena;
     size_t errors = diag_count(r, DIAG_ERROR), warnings = diag_count(r, DIAG_WARNING);
     const char *text = warnings ? "not all could be judged; the warnings and notes say why"
@@ -388,8 +398,9 @@ static void verdict_text(const struct page *p, const struct diag_report *r,
     if (r->verdict == DIAG_BROKEN) {
         text = broken_sentence(p, r, errors, warnings);
     } else if (r->verdict == DIAG_OK) {
-        text = arena_printf(a, "no error%s%s", looked_at(p, r, t),
-                            warnings ? arena_printf(a, " (%s)", counted(a, warnings, "warning")) : "");
+        text =
+            arena_printf(a, "no error%s%s", looked_at(p, r, t),
+                         warnings ? arena_printf(a, " (%s)", counted(a, warnings, "warning")) : "");
     }
     fputc('\n', p->o->file);
     out_print(p->o, shown[r->verdict].style, "%s", shown[r->verdict].name);

@@ -8,7 +8,8 @@
 
 /* ------------------------------------------------------------------ text */
 
-/* One line of a remark, which shells, YAML and units pass over: what is foreign in it stays in it. */
+/* One line of a remark, which shells, YAML and units pass over: what is foreign in it stays in it.
+ */
 static void remark(const struct out *o, struct arena *a, enum out_style style, const char *before,
                    const char *text)
 {
@@ -68,13 +69,15 @@ static void print_before(const struct out *o, struct arena *a, const struct cont
                          enum container_format format)
 {
     if (s->gpu == CONTAINER_UNKNOWN_GPU && format != CONTAINER_DOCKERFILE) {
-        remark(o, a, OUT_DIM, " ", "Whether this host has a GPU cannot be told: the bus could not be "
-                                   "read, so no GPU is requested.");
+        remark(o, a, OUT_DIM, " ",
+               "Whether this host has a GPU cannot be told: the bus could not be "
+               "read, so no GPU is requested.");
     }
     if (s->gpu == CONTAINER_NO_GPU) {
         remark(o, a, OUT_DIM, " ",
-               s->pick->none ? "The CPU was chosen, so no GPU is requested."
-                             : "This host has no GPU that a container could use: it runs on the CPU.");
+               s->pick->none
+                   ? "The CPU was chosen, so no GPU is requested."
+                   : "This host has no GPU that a container could use: it runs on the CPU.");
     }
     if (s->first.n) {
         remark(o, a, OUT_DIM, " ", "First, on the host:");
@@ -111,8 +114,9 @@ static void print_inventory(const struct out *o, struct arena *a,
     }
     out_print(o, OUT_PLAIN, "\n");
     remark(o, a, OUT_DIM, " ",
-           s->driver ? arena_printf(a, "Driver of the host: %s (%s); the newest CUDA it supports: "
-                                       "%s",
+           s->driver ? arena_printf(a,
+                                    "Driver of the host: %s (%s); the newest CUDA it supports: "
+                                    "%s",
                                     s->driver, s->driver_from ? s->driver_from : "",
                                     s->driver_cuda ? s->driver_cuda : "unknown")
                      : arena_printf(a, "Driver of the host: unknown (%s)",
@@ -140,8 +144,9 @@ static void print_undo(const struct out *o, struct arena *a, const struct contai
         remark(o, a, OUT_DIM, " ", "To undo it:");
         remark(o, a, OUT_PLAIN, "   ", undo.value);
     } else {
-        remark(o, a, OUT_DIM, " ", "To undo it, start the container without these settings; they "
-                                   "change nothing else.");
+        remark(o, a, OUT_DIM, " ",
+               "To undo it, start the container without these settings; they "
+               "change nothing else.");
     }
     print_steps(o, a, &s->undo);
 }
@@ -161,8 +166,9 @@ void report_container_text(const struct out *o, const struct out *r, struct aren
     print_form(o, a, s, format, &list);
     if (s->image.n && format != CONTAINER_DOCKERFILE) {
         out_print(r, OUT_PLAIN, "\n");
-        remark(r, a, OUT_DIM, " ", "Lines for the Dockerfile, for what neither the image nor this "
-                                   "host has:");
+        remark(r, a, OUT_DIM, " ",
+               "Lines for the Dockerfile, for what neither the image nor this "
+               "host has:");
         print_steps(r, a, &s->image);
     }
     print_trials(r, a, s, format);
@@ -222,10 +228,10 @@ static void set_proof(json_t *doc, struct arena *a, const struct container_setti
     (void)json_object_set_new(doc, "documents", documents ? documents : json_array());
     (void)json_object_set_new(doc, "lines", out_json_text(a, lines));
     (void)json_object_set_new(doc, "trials", trials);
-    (void)json_object_set_new(
-        doc, "inventory",
-        json_pack("{s:o, s:o, s:o}", "driver", out_json_text(a, s->driver), "driver_cuda",
-                  out_json_text(a, s->driver_cuda), "image", fits));
+    (void)json_object_set_new(doc, "inventory",
+                              json_pack("{s:o, s:o, s:o}", "driver", out_json_text(a, s->driver),
+                                        "driver_cuda", out_json_text(a, s->driver_cuda), "image",
+                                        fits));
 }
 
 json_t *report_container_json(struct arena *a, const struct container_settings *s,

@@ -342,5 +342,5 @@ json_t *report_form_documents(struct arena *a, const struct container_settings *
            : format == CONTAINER_CLAIM        ? claimed(a, s)
            : format == CONTAINER_INCUS        ? incus(a, s)
            : format == CONTAINER_DEVCONTAINER ? devcontainer(a, s)
-                                        : NULL;
+                                              : NULL;
 }

@@ -7,13 +7,13 @@
 
 /* How a form is started, stopped, and asked to run something inside. */
 static const struct form {
-    const char *start;        // of a command
-    const char *trial;        // of a command with another program; NULL: the same
-    const char *last;         // before the image's name
-    bool needs_program;       // it starts nothing by itself
-    const char *use, *undo;   // of a document
-    const char *inside;       // before the words of a trial; NULL: as the command itself
-    const char *copy;         // how gpumend comes in, where it is not mounted
+    const char *start;      // of a command
+    const char *trial;      // of a command with another program; NULL: the same
+    const char *last;       // before the image's name
+    bool needs_program;     // it starts nothing by itself
+    const char *use, *undo; // of a document
+    const char *inside;     // before the words of a trial; NULL: as the command itself
+    const char *copy;       // how gpumend comes in, where it is not mounted
 } forms[CONTAINER_FORMATS] = {
     [CONTAINER_DOCKER] = {.start = "docker run --rm"},
     [CONTAINER_PODMAN] = {.start = "podman run --rm"},
@@ -103,8 +103,8 @@ void report_form_use(struct arena *a, const struct container_settings *s,
                      struct container_item *ret_undo)
 {
     const struct form *f = form_of(s, format);
-    const char *use = f->use && ends_with(f->use, " --") ? arena_printf(a, "%s %s", f->use, s->starts)
-                                                         : f->use;
+    const char *use =
+        f->use && ends_with(f->use, " --") ? arena_printf(a, "%s %s", f->use, s->starts) : f->use;
     *ret_start = (struct container_item){use, "puts it into force"};
     *ret_undo = (struct container_item){f->undo, "takes it back"};
 }
@@ -156,9 +156,8 @@ static const struct row exec_rows[] = {{NULL, LIST(gpus), ""},
 static const struct row enroot_rows[] = {{"--env", LIST(env), ""},
                                          {"--mount", LIST(mounts), ":none:x-create=auto,bind,ro"}};
 
-static const struct row pod_rows[] = {{NULL, LIST(groups), ""},
-                                      {NULL, LIST(env), ""},
-                                      {NULL, LIST(mounts), ""}};
+static const struct row pod_rows[] = {
+    {NULL, LIST(groups), ""}, {NULL, LIST(env), ""}, {NULL, LIST(mounts), ""}};
 
 /* docker reads the value of --gpus as a line of CSV: a list of devices is one field of it. */
 static void add_gpus(struct arena *a, report_options *list, const struct container_settings *s)
@@ -201,7 +200,8 @@ static report_options pyxis_options(struct arena *a, const struct container_sett
     size_t n = s->pick->all || s->pick->devices.n == 0 ? 1 : s->pick->devices.n;
     for (size_t i = 0; i < s->env.n; i++) {
         struct str rest = str_of(s->env.items[i].value), name = str_cut(&rest, '=');
-        names = arena_printf(a, "%s%s%.*s", names ? names : "", names ? "," : "", (int)name.n, name.s);
+        names =
+            arena_printf(a, "%s%s%.*s", names ? names : "", names ? "," : "", (int)name.n, name.s);
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
         mounts = arena_printf(a, "%s%s%s:ro", mounts ? mounts : "", mounts ? "," : "",
@@ -209,7 +209,8 @@ static report_options pyxis_options(struct arena *a, const struct container_sett
     }
     add(a, &list, "--gpus=",
         &(struct container_item){s->gpu == CONTAINER_NO_GPU ? NULL : arena_printf(a, "%zu", n),
-                           "the number of GPUs; Slurm chooses which ones"}, "");
+                                 "the number of GPUs; Slurm chooses which ones"},
+        "");
     add(a, &list, "--container-env=",
         &(struct container_item){names, "these take precedence over what the image sets"}, "");
     add(a, &list, "--container-mounts=",
@@ -221,7 +222,8 @@ static report_options nspawn_options(struct arena *a, const struct container_set
 {
     report_options list = {0};
     static const struct row devices[] = {{"--bind=", LIST(devices), ""}};
-    static const struct row others[] = {{"--setenv=", LIST(env), ""}, {"--bind-ro=", LIST(mounts), ""}};
+    static const struct row others[] = {{"--setenv=", LIST(env), ""},
+                                        {"--bind-ro=", LIST(mounts), ""}};
     add_rows(a, &list, s, devices, 1);
     for (size_t i = 0; i < s->devices.n; i++) {
         add(a, &list, "--property=",
@@ -245,16 +247,12 @@ report_options report_form_options(struct arena *a, const struct container_setti
     case CONTAINER_ENROOT:
         add_rows(a, &list, s, enroot_rows, sizeof enroot_rows / sizeof *enroot_rows);
         return list;
-    case CONTAINER_PYXIS:
-        return pyxis_options(a, s);
-    case CONTAINER_NSPAWN:
-        return nspawn_options(a, s);
+    case CONTAINER_PYXIS: return pyxis_options(a, s);
+    case CONTAINER_NSPAWN: return nspawn_options(a, s);
     case CONTAINER_KUBERNETES:
     case CONTAINER_DEPLOYMENT:
-    case CONTAINER_CLAIM:
-        return pod_options(a, s);
-    case CONTAINER_DOCKERFILE:
-        return list;
+    case CONTAINER_CLAIM: return pod_options(a, s);
+    case CONTAINER_DOCKERFILE: return list;
     case CONTAINER_DOCKER:
     case CONTAINER_PODMAN:
     case CONTAINER_COMPOSE:
@@ -262,8 +260,7 @@ report_options report_form_options(struct arena *a, const struct container_setti
     case CONTAINER_DEVCONTAINER:
     case CONTAINER_INCUS:
     case CONTAINER_LXC:
-    case CONTAINER_FORMATS:
-        break;
+    case CONTAINER_FORMATS: break;
     }
     list = run_options(a, s);
     for (size_t i = 0; i < list.n && !forms[format].start; i++) {
@@ -275,7 +272,7 @@ report_options report_form_options(struct arena *a, const struct container_setti
 const char *report_option_text(struct arena *a, const struct report_option *o)
 {
     const char *value = diag_shell_word(a, o->value);
-    return !o->flag                ? value
+    return !o->flag                  ? value
            : ends_with(o->flag, "=") ? arena_printf(a, "%s%s", o->flag, value)
                                      : arena_printf(a, "%s %s", o->flag, value);
 }
@@ -296,10 +293,12 @@ static const char *command_trial(struct arena *a, const struct container_setting
                                  enum container_format format, const struct container_trial *t)
 {
     static const char *const mounts[CONTAINER_FORMATS] = {
-        [CONTAINER_DOCKER] = "-v %s:%s:ro", [CONTAINER_PODMAN] = "-v %s:%s:ro",
+        [CONTAINER_DOCKER] = "-v %s:%s:ro",
+        [CONTAINER_PODMAN] = "-v %s:%s:ro",
         [CONTAINER_APPTAINER] = "--bind %s:%s:ro",
         [CONTAINER_ENROOT] = "--mount %s:%s:none:x-create=auto,bind,ro",
-        [CONTAINER_PYXIS] = "--container-mounts=%s:%s:ro", [CONTAINER_NSPAWN] = "--bind-ro=%s:%s"};
+        [CONTAINER_PYXIS] = "--container-mounts=%s:%s:ro",
+        [CONTAINER_NSPAWN] = "--bind-ro=%s:%s"};
     report_options list = report_form_options(a, s, format);
     const struct form *f = &forms[format];
     const char *text = f->trial ? f->trial : f->start, *name = diag_shell_word(a, s->subject);
@@ -331,9 +330,8 @@ const char *report_form_trial(struct arena *a, const struct container_settings *
         return NULL;
     }
     if (format == CONTAINER_COMPOSE) {
-        const char *mount = t->needs_gpumend
-                                ? arena_printf(a, "-v %s:%s:ro ", s->program, CONTAINER_PROGRAM)
-                                : "";
+        const char *mount =
+            t->needs_gpumend ? arena_printf(a, "-v %s:%s:ro ", s->program, CONTAINER_PROGRAM) : "";
         return arena_printf(a, "docker compose -f compose.yaml run --rm %s--entrypoint %s app%s",
                             mount, diag_shell_word(a, t->words.items[0]), words_text(a, t, 1));
     }
@@ -348,8 +346,9 @@ const char *report_form_trial(struct arena *a, const struct container_settings *
 
 /* ------------------------------------------------------------------ lines */
 
-/* A value of a unit: quoted, with what systemd would expand taken literally. Podman's generator puts
- * the value into ExecStart as it is (5.6.2), where systemd expands variables (systemd.service(5)). */
+/* A value of a unit: quoted, with what systemd would expand taken literally. Podman's generator
+ * puts the value into ExecStart as it is (5.6.2), where systemd expands variables
+ * (systemd.service(5)). */
 static const char *unit_word(struct arena *a, const char *value)
 {
     const char *out = "";
@@ -367,7 +366,8 @@ static const char *add_lines(struct arena *a, const char *text, const char *key,
 {
     for (size_t i = 0; i < items->n; i++) {
         const char *value = items->items[i].value;
-        text = arena_printf(a, "%s%s%s%s\n", text, key, quoted ? unit_word(a, value) : value, suffix);
+        text =
+            arena_printf(a, "%s%s%s%s\n", text, key, quoted ? unit_word(a, value) : value, suffix);
     }
     return text;
 }
@@ -394,8 +394,8 @@ static const char *lxc(struct arena *a, const struct container_settings *s)
     text = add_lines(a, text, "lxc.cgroup2.devices.allow = ", &s->allow, "", false);
     for (size_t i = 0; i < s->devices.n; i++) {
         const char *node = s->devices.items[i].value;
-        text = arena_printf(a, "%slxc.mount.entry = %s %s none bind,optional,create=file 0 0\n", text,
-                            node, node + 1);
+        text = arena_printf(a, "%slxc.mount.entry = %s %s none bind,optional,create=file 0 0\n",
+                            text, node, node + 1);
     }
     for (size_t i = 0; i < s->mounts.n; i++) {
         struct str to = str_of(s->mounts.items[i].value), from = str_cut(&to, ':');
@@ -421,5 +421,5 @@ const char *report_form_lines(struct arena *a, const struct container_settings *
     return format == CONTAINER_QUADLET      ? quadlet(a, s)
            : format == CONTAINER_LXC        ? lxc(a, s)
            : format == CONTAINER_DOCKERFILE ? dockerfile(a, s)
-                                      : NULL;
+                                            : NULL;
 }

@@ -95,12 +95,9 @@ static const char *ready(struct arena *a, const struct host *h, const struct hos
 static const char *state_text(struct arena *a, const struct host *h, const struct host_gpu *g)
 {
     switch (g->usable) {
-    case HOST_YES:
-        return ready(a, h, g);
-    case HOST_NO:
-        return arena_printf(a, "cannot be used: %s", g->problems.items[0].text);
-    case HOST_UNKNOWN:
-        break;
+    case HOST_YES: return ready(a, h, g);
+    case HOST_NO: return arena_printf(a, "cannot be used: %s", g->problems.items[0].text);
+    case HOST_UNKNOWN: break;
     }
     return arena_printf(a, "cannot tell whether it can be used: %s", g->problems.items[0].text);
 }
@@ -183,8 +180,8 @@ static const char *target_of(struct arena *a, const struct host_gpu *g)
     if (g->gfx.state == HOST_YES) {
         return g->gfx.value;
     }
-    const char *capability = g->compute_capability.state == HOST_YES ? g->compute_capability.value
-                                                                     : NULL;
+    const char *capability =
+        g->compute_capability.state == HOST_YES ? g->compute_capability.value : NULL;
     const char *dot = capability ? strchr(capability, '.') : NULL;
     return dot ? arena_printf(a, "sm_%.*s%s", (int)(dot - capability), capability, dot + 1) : NULL;
 }
@@ -198,10 +195,9 @@ static const char *head_of(struct arena *a, const struct host *h, const struct h
                           : g->vendor == HOST_AMD ? h->amd.module.value
                                                   : NULL;
     name = version ? arena_printf(a, "%s, driver %s", name, version) : name;
-    return g->usable == HOST_YES ? name
-           : g->usable == HOST_NO
-               ? arena_printf(a, "%s: cannot be used", name)
-               : arena_printf(a, "%s: cannot tell whether it can be used", name);
+    return g->usable == HOST_YES  ? name
+           : g->usable == HOST_NO ? arena_printf(a, "%s: cannot be used", name)
+                                  : arena_printf(a, "%s: cannot tell whether it can be used", name);
 }
 
 void report_devices_head(struct arena *a, const struct host *h, host_texts *ret)
@@ -216,9 +212,10 @@ void report_devices_head(struct arena *a, const struct host *h, host_texts *ret)
         i += n;
     }
     if (h->gpus.n == 0) {
-        VEC_PUSH(a, ret, h->pci.state == HOST_UNKNOWN
-                             ? arena_printf(a, "cannot tell: %s: %s", h->pci.where, h->pci.why)
-                             : "none found: programs use the CPU");
+        VEC_PUSH(a, ret,
+                 h->pci.state == HOST_UNKNOWN
+                     ? arena_printf(a, "cannot tell: %s: %s", h->pci.where, h->pci.why)
+                     : "none found: programs use the CPU");
     }
 }
 
@@ -343,8 +340,7 @@ void report_devices_text(const struct out *o, struct arena *a, const struct host
     }
     for (size_t i = 0; i < h->problems.n; i++) {
         const struct host_problem *p = &h->problems.items[i];
-        paragraph(o, a, OUT_PLAIN, "",
-                  arena_printf(a, "Containers of this machine: %s.", p->text));
+        paragraph(o, a, OUT_PLAIN, "", arena_printf(a, "Containers of this machine: %s.", p->text));
         if (p->step) {
             paragraph(o, a, OUT_DIM, "next", p->step);
         }

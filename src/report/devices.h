@@ -18,8 +18,8 @@ const char *report_device_sentence(struct arena *a, const struct host *h, const 
 /* "AMD EPYC 7742 64-Core Processor: 16 of 128 cores, AVX2, 1024 GiB of memory (limit 64 GiB)" */
 const char *report_cpu_text(struct arena *a, const struct host_cpu *c);
 
-/* The GPU that can be used first; ends with the command to run next. `root`: "/", or the folder that
- * was looked at. */
+/* The GPU that can be used first; ends with the command to run next. `root`: "/", or the folder
+ * that was looked at. */
 void report_devices_text(const struct out *o, struct arena *a, const struct host *h,
                          const char *root);
 

@@ -271,7 +271,8 @@ static void here_text(const struct out *o, const struct report_log *l,
 {
     const struct diag_finding *f = best ? borne_out(l, best) : NULL;
     if (f) {
-        item(o, l, "here", arena_printf(l->arena, "the check of this machine agrees: %s", f->summary));
+        item(o, l, "here",
+             arena_printf(l->arena, "the check of this machine agrees: %s", f->summary));
         return;
     }
     if (best && best->cause) {
@@ -282,8 +283,9 @@ static void here_text(const struct out *o, const struct report_log *l,
     for (size_t i = 0; i < l->here->findings.n; i++) {
         f = l->here->findings.items[i];
         if (f->severity == DIAG_ERROR) {
-            item(o, l, "here", arena_printf(l->arena, "the check of this machine finds: %s (%s)",
-                                            f->summary, diag_causes[f->cause].id));
+            item(o, l, "here",
+                 arena_printf(l->arena, "the check of this machine finds: %s (%s)", f->summary,
+                              diag_causes[f->cause].id));
         }
     }
 }

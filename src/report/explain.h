@@ -20,8 +20,8 @@ struct report_log {
 /* The reading that is told, or NULL if the text does not tell. */
 const struct log_candidate *report_log_best(const struct report_log *l);
 
-/* One paragraph about it, or about what the text does not tell; and what to send or run to be sure, or
- * NULL. `best` may be NULL. */
+/* One paragraph about it, or about what the text does not tell; and what to send or run to be sure,
+ * or NULL. `best` may be NULL. */
 const char *report_log_summary(const struct report_log *l, const struct log_candidate *best);
 const char *report_log_decides(const struct log_candidate *best);
 

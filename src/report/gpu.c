@@ -133,14 +133,16 @@ static void file_text(const struct out *o, struct arena *a, const struct report_
     line(o, "HIP", targets);
     if (!f->code.cuda.n_containers && !f->code.embedded.n_containers &&
         !f->code.relocatable.n_containers && !f->code.n_targets) {
-        line(o, "GPU code", f->code.incomplete ? "cannot tell"
-                            : f->code.searched ? "none"
-                                               : "none in its sections");
+        line(o, "GPU code",
+             f->code.incomplete ? "cannot tell"
+             : f->code.searched ? "none"
+                                : "none in its sections");
     }
     for (size_t i = 0; i < f->families.n; i++) {
         const struct gpu_family *x = &f->families.items[i];
-        line(o, x->name, arena_printf(a, "%s (%s)", x->version ? x->version : "version not known",
-                                      str_printable(a, x->source)));
+        line(o, x->name,
+             arena_printf(a, "%s (%s)", x->version ? x->version : "version not known",
+                          str_printable(a, x->source)));
     }
     for (size_t i = 0; i < f->code.n_notes; i++) {
         line(o, "note", str_printable(a, f->code.notes[i]));

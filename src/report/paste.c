@@ -121,13 +121,13 @@ static void target(struct paste *p, const struct report_target *t)
                                 t->made_by ? t->made_by : "of unknown version"));
     }
     if (p->m->container_id) {
-        paste_line(p, "in container", arena_printf(p->a, "%.12s (%s)", p->m->container_id,
-                                                   p->m->container_engine));
+        paste_line(p, "in container",
+                   arena_printf(p->a, "%.12s (%s)", p->m->container_id, p->m->container_engine));
     }
 }
 
 int report_paste(FILE *file, struct model *m, const struct diag_report *r,
-                  const struct report_target *t, struct snapshot_redactor *names)
+                 const struct report_target *t, struct snapshot_redactor *names)
 {
     char *block = NULL;
     size_t n = 0;

@@ -14,8 +14,8 @@
 #include "report/check.h"
 #include "snapshot/snapshot.h"
 
-/* `names`: made in the model's arena. Writes to `file`, where a failed write shows in ferror(); NULL:
- * reads all that it would print. -1: out of memory. */
+/* `names`: made in the model's arena. Writes to `file`, where a failed write shows in ferror();
+ * NULL: reads all that it would print. -1: out of memory. */
 int report_paste(FILE *file, struct model *m, const struct diag_report *r,
                  const struct report_target *target, struct snapshot_redactor *names) GM_CHECK;
 

@@ -28,7 +28,7 @@ const char *paste_unknown(struct paste *p, const char *why);
 /* Foreign text as it may be shown: redacted, printable, of bounded length. */
 const char *paste_shown(struct paste *p, const char *text);
 
-void paste_system(struct paste *p);  // system, GPUs, drivers
-void paste_stack(struct paste *p); // Python, packages, toolkits, libraries, variables
+void paste_system(struct paste *p); // system, GPUs, drivers
+void paste_stack(struct paste *p);  // Python, packages, toolkits, libraries, variables
 
 #endif

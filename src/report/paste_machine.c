@@ -177,9 +177,9 @@ static void amd(struct paste *p, const struct host *h)
     paste_fact(p, "/dev/kfd", &amd->kfd_node.usable, "usable");
     for (size_t i = 0; i < amd->rocm.n; i++) {
         const struct host_rocm *r = &amd->rocm.items[i];
-        paste_line(p, "ROCm", arena_printf(p->a, "%s (%s)",
-                                           r->version ? r->version : "of unknown version",
-                                           r->prefix));
+        paste_line(p, "ROCm",
+                   arena_printf(p->a, "%s (%s)", r->version ? r->version : "of unknown version",
+                                r->prefix));
     }
     if (amd->rocm.n == 0) {
         paste_line(p, "ROCm", "not found");

@@ -66,12 +66,17 @@ static void python(struct paste *p)
 
 /* Beside those that the knowledge base has rows for: what people are asked about in issues. */
 static const char *const packages_that_matter[] = {
-    "accelerate", "bitsandbytes", "ctranslate2*", "cuda-*", "cudatoolkit", "cudf*", "cudnn*", "cuml*",
-    "cupy*", "deepspeed", "diffusers", "faster-whisper", "flash-attn*", "flashinfer*", "gpumend",
-    "intel-extension-*", "jax*", "keras", "lightning", "llama-cpp-python", "mkl", "nccl",
-    "nemo-toolkit", "numba*", "numpy", "onnxruntime*", "openai-whisper", "openvino*", "paddle*",
-    "pyannote*", "pytorch*", "rocm*", "sglang*", "tensorflow*", "tensorrt*", "torch*",
-    "transformers", "triton*", "vllm*", "whisperx", "xformers",
+    "accelerate",   "bitsandbytes", "ctranslate2*",   "cuda-*",
+    "cudatoolkit",  "cudf*",        "cudnn*",         "cuml*",
+    "cupy*",        "deepspeed",    "diffusers",      "faster-whisper",
+    "flash-attn*",  "flashinfer*",  "gpumend",        "intel-extension-*",
+    "jax*",         "keras",        "lightning",      "llama-cpp-python",
+    "mkl",          "nccl",         "nemo-toolkit",   "numba*",
+    "numpy",        "onnxruntime*", "openai-whisper", "openvino*",
+    "paddle*",      "pyannote*",    "pytorch*",       "rocm*",
+    "sglang*",      "tensorflow*",  "tensorrt*",      "torch*",
+    "transformers", "triton*",      "vllm*",          "whisperx",
+    "xformers",
 };
 
 static bool matters(const struct model *m, const struct py_dist *d)
@@ -125,8 +130,7 @@ static void nvidia_wheels(struct paste *p)
         const struct py_dist *d = &e->dists[i];
         if (is_nvidia_wheel(d) && !d->shadowed_by) {
             list = arena_printf(p->a, "%s%s%s %s", list, *list ? ", " : "",
-                                d->name_normal + strlen("nvidia-"),
-                                d->version ? d->version : "?");
+                                d->name_normal + strlen("nvidia-"), d->version ? d->version : "?");
         }
     }
     if (*list) {
@@ -143,8 +147,8 @@ static void packages(struct paste *p)
     }
     paste_section(p, "Packages");
     if (e->denied) {
-        paste_line(p, "packages", paste_unknown(p, arena_printf(p->a, "%s may not be read",
-                                                                e->denied)));
+        paste_line(p, "packages",
+                   paste_unknown(p, arena_printf(p->a, "%s may not be read", e->denied)));
     }
     for (size_t i = 0; i < e->dists_n; i++) {
         struct py_dist *d = &e->dists[i];
@@ -158,9 +162,9 @@ static void packages(struct paste *p)
                                 by ? by : ""));
     }
     nvidia_wheels(p);
-    paste_line(p, "installed", arena_printf(p->a, "%zu packages in all%s", e->dists_n,
-                                            n > PACKAGES_MAX ? ", of these more than are listed"
-                                                             : ""));
+    paste_line(p, "installed",
+               arena_printf(p->a, "%zu packages in all%s", e->dists_n,
+                            n > PACKAGES_MAX ? ", of these more than are listed" : ""));
 }
 
 /* ------------------------------------------------------------------ toolkits */
@@ -188,7 +192,7 @@ static void toolkits(struct paste *p)
 /* ------------------------------------------------------------------ libraries */
 
 static const char *const libraries_that_matter[] = {
-    "libcudart.so", "libcublas.so", "libcudnn.so",    "libnvrtc.so",   "libnccl.so",
+    "libcudart.so",  "libcublas.so",   "libcudnn.so",   "libnvrtc.so",  "libnccl.so",
     "libnvinfer.so", "libamdhip64.so", "librocblas.so", "libMIOpen.so", "librccl.so",
 };
 
@@ -209,9 +213,8 @@ static enum kb_version_from recipe_of(const struct model *m, const char *name)
 static const char *library_version(struct paste *p, const struct model_library *l, const char *real)
 {
     struct ldso_entry *e = ldso_store_get(p->m->store, l->path);
-    const char *version = e->file ? model_object_version(p->m, e->file, real,
-                                                         recipe_of(p->m, l->name))
-                                  : NULL;
+    const char *version =
+        e->file ? model_object_version(p->m, e->file, real, recipe_of(p->m, l->name)) : NULL;
     const char *tail = strstr(path_base(real), ".so.");
     if (version || !tail || !strchr(tail + 4, '.')) {
         return version ? version : "of unknown version";
@@ -263,7 +266,8 @@ static void libraries(struct paste *p)
         n += copies(p, libraries_that_matter[i]);
     }
     if (n == 0) {
-        paste_line(p, "libraries", "none of CUDA, cuDNN, NCCL, TensorRT or ROCm in the usual folders");
+        paste_line(p, "libraries",
+                   "none of CUDA, cuDNN, NCCL, TensorRT or ROCm in the usual folders");
     }
 }
 

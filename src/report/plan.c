@@ -252,9 +252,9 @@ static void proof_text(const struct out *o, const struct model *m, const struct 
     if (way->unproved) {
         item(o, label, arena_printf(a, "none: %s", way->unproved));
     } else {
-        item(o, label, arena_printf(a, "%zu other request%s where %s did", way->n_kept,
-                                    way->n_kept == 1 ? " ends" : "s end",
-                                    way->n_kept == 1 ? "it" : "they"));
+        item(o, label,
+             arena_printf(a, "%zu other request%s where %s did", way->n_kept,
+                          way->n_kept == 1 ? " ends" : "s end", way->n_kept == 1 ? "it" : "they"));
     }
 }
 
@@ -273,10 +273,11 @@ static void packages_text(const struct out *o, const struct model *m, const stru
     for (size_t i = 0; i < s->n_packages; i++) {
         const struct plan_package *p = &s->packages[i];
         bool again = same_text(p->from, p->to), moves = p->from && !again;
-        item(o, "", arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
-                                 p->from ? p->from : "", moves ? " -> " : "",
-                                 p->to && !(p->from && again) ? p->to : "", again ? " again" : "",
-                                 report_shorten(m, p->why)));
+        item(o, "",
+             arena_printf(m->arena, "%s%s%s%s%s%s: %s", p->name, p->from || p->to ? " " : "",
+                          p->from ? p->from : "", moves ? " -> " : "",
+                          p->to && !(p->from && again) ? p->to : "", again ? " again" : "",
+                          report_shorten(m, p->why)));
     }
 }
 
@@ -350,12 +351,14 @@ static size_t applied(const struct plan *plan, enum plan_reach reach)
 }
 
 /* "gpumend fix /opt/v --import torch --apply" */
-static const char *again(const struct model *m, const struct report_target *target, const char *command,
-                         const char *option)
+static const char *again(const struct model *m, const struct report_target *target,
+                         const char *command, const char *option)
 {
     const char *options = target->options ? target->options : "";
-    return str_printable(m->arena, model_command(m, command, arena_printf(
-        m->arena, "%s%s%s", options, *options && *option ? " " : "", option)));
+    return str_printable(m->arena,
+                         model_command(m, command,
+                                       arena_printf(m->arena, "%s%s%s", options,
+                                                    *options && *option ? " " : "", option)));
 }
 
 static void next_text(const struct out *o, const struct model *m, const struct plan *plan,

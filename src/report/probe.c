@@ -87,8 +87,8 @@ static void no_library_text(const struct out *o, struct arena *a, const struct p
     for (size_t i = 0; i < r->runs.n; i++) {
         const struct probe_run *run = &r->runs.items[i];
         if (run->no_library && !named_before(r, i)) {
-            names = arena_printf(a, "%s%s%s", names ? names : "", names ? ", " : "",
-                                 run->stage->stem);
+            names =
+                arena_printf(a, "%s%s%s", names ? names : "", names ? ", " : "", run->stage->stem);
         }
     }
     if (names) {
@@ -157,14 +157,11 @@ static const char *verdict_text(const struct probe_report *r)
     case PROBE_WORKS:
         return gpu ? "The GPU works: every stage that was run passed."
                    : "Every stage that was run passed; none of them used a GPU.";
-    case PROBE_BUSY:
-        return "The GPU is busy, not broken: try again when it is free.";
+    case PROBE_BUSY: return "The GPU is busy, not broken: try again when it is free.";
     case PROBE_CANNOT_TELL:
         return "gpumend cannot tell whether the GPU works: a stage gave no answer.";
-    case PROBE_NO_DRIVER:
-        return "No driver is installed here, so no GPU could be tested.";
-    case PROBE_BROKEN:
-        break; // the first failure says what
+    case PROBE_NO_DRIVER: return "No driver is installed here, so no GPU could be tested.";
+    case PROBE_BROKEN: break; // the first failure says what
     }
     return NULL;
 }

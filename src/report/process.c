@@ -185,9 +185,9 @@ static void step_text(const struct out *o, const struct ldso_process *p, const s
 {
     const char *path = s->path ? str_printable(p->arena, s->path) : "";
     fprintf(o->file, "    %s%s", path, *path ? "  " : "");
-    enum out_style style = s->result == LDSO_TAKEN                               ? OUT_GREEN
+    enum out_style style = s->result == LDSO_TAKEN                                  ? OUT_GREEN
                            : s->result == LDSO_ABSENT || s->result == LDSO_NOT_USED ? OUT_DIM
-                                                                                 : OUT_RED;
+                                                                                    : OUT_RED;
     out_print(o, style, "%s", result_words[s->result]);
     if (s->detail) {
         out_print(o, style, ": %s", str_printable(p->arena, s->detail));
@@ -202,8 +202,9 @@ void report_request_text(const struct out *o, const struct ldso_process *p,
                          const struct ldso_request *r)
 {
     struct arena *a = p->arena;
-    static const char *const kinds[] = {
-        [LDSO_NEEDED] = "needed by", [LDSO_DLOPEN] = "dlopen from", [LDSO_PRELOAD] = "preloaded for"};
+    static const char *const kinds[] = {[LDSO_NEEDED] = "needed by",
+                                        [LDSO_DLOPEN] = "dlopen from",
+                                        [LDSO_PRELOAD] = "preloaded for"};
     out_print(o, OUT_BOLD, "%s", str_printable(a, r->name));
     fprintf(o->file, "  %s %s\n", kinds[r->kind],
             r->caller ? str_printable(a, r->caller->path) : "the program");
@@ -225,9 +226,9 @@ void report_request_text(const struct out *o, const struct ldso_process *p,
         break;
     case LDSO_REUSED:
         out_print(o, OUT_GREEN, "  => %s", str_printable(a, r->path));
-        fprintf(o->file, "  (%s)\n", r->via == LDSO_VIA_LOADED
-                                         ? "already loaded under this name"
-                                         : "the same file is already loaded");
+        fprintf(o->file, "  (%s)\n",
+                r->via == LDSO_VIA_LOADED ? "already loaded under this name"
+                                          : "the same file is already loaded");
         break;
     case LDSO_NOT_FOUND:
     case LDSO_REFUSED:

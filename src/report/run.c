@@ -4,9 +4,9 @@
 
 #include "base/json.h"
 
-/* The value as a word of any POSIX shell: these lines are for `eval`, and not every sh knows $'...'.
- * What a terminal does not show as it is goes through printf, in octal; `$( )` would drop line ends at
- * the end, which stand behind it. */
+/* The value as a word of any POSIX shell: these lines are for `eval`, and not every sh knows
+ * $'...'. What a terminal does not show as it is goes through printf, in octal; `$( )` would drop
+ * line ends at the end, which stand behind it. */
 static const char *evaluated_word(struct arena *a, const char *value)
 {
     size_t n = strlen(value), shown = n;
@@ -38,7 +38,8 @@ void report_run_shell(FILE *file, struct arena *a, const struct launch *launch)
     }
     if (launch->changes.n == 0) {
         fputs(launch->left.n ? "# no variable to change: none would help\n"
-                             : "# no variable to change\n", file);
+                             : "# no variable to change\n",
+              file);
     }
 }
 

@@ -64,8 +64,8 @@ static void candidate_text(const struct out *o, struct arena *a, const struct wa
 /* Whether a path between two slashes is made of folders for CPU levels and platforms alone. */
 static bool is_level(struct str folders)
 {
-    static const char *const names[] = {"tls", "x86_64", "haswell", "xeon_phi", "avx512_1",
-                                        "aarch64", "atomics"};
+    static const char *const names[] = {"tls",      "x86_64",  "haswell", "xeon_phi",
+                                        "avx512_1", "aarch64", "atomics"};
     if (str_starts(folders, "glibc-hwcaps/")) {
         return true;
     }
@@ -126,16 +126,17 @@ static void candidates_text(const struct out *o, struct arena *a, const struct w
 static void request_text(const struct out *o, struct arena *a, const struct watch_process *p,
                          const struct watch_request *r)
 {
-    static const char *const kinds[] = {
-        [LDSO_NEEDED] = "needed by", [LDSO_DLOPEN] = "dlopen from", [LDSO_PRELOAD] = "preloaded for"};
+    static const char *const kinds[] = {[LDSO_NEEDED] = "needed by",
+                                        [LDSO_DLOPEN] = "dlopen from",
+                                        [LDSO_PRELOAD] = "preloaded for"};
     const struct watch_load *l = r->load < 0 ? NULL : &p->loads.items[r->load];
     out_print(o, OUT_DIM, "[%d] ", p->pid);
     out_print(o, OUT_BOLD, "%s", str_printable(a, r->name));
     fprintf(o->file, "  %s %s", kinds[r->kind],
             r->caller ? str_printable(a, r->caller) : "the program");
-    if (r->kind == LDSO_DLOPEN && l && l->caller && r->caller && strcmp(l->caller, r->caller) != 0) {
-        fprintf(o->file, ", which intercepts dlopen; requested by %s",
-                str_printable(a, l->caller));
+    if (r->kind == LDSO_DLOPEN && l && l->caller && r->caller &&
+        strcmp(l->caller, r->caller) != 0) {
+        fprintf(o->file, ", which intercepts dlopen; requested by %s", str_printable(a, l->caller));
     }
     fputc('\n', o->file);
     candidates_text(o, a, r);
@@ -144,9 +145,7 @@ static void request_text(const struct out *o, struct arena *a, const struct watc
         return;
     }
     switch (r->outcome) {
-    case LDSO_LOADED:
-        out_print(o, OUT_GREEN, "  => %s\n", str_printable(a, r->path));
-        break;
+    case LDSO_LOADED: out_print(o, OUT_GREEN, "  => %s\n", str_printable(a, r->path)); break;
     case LDSO_REUSED:
         out_print(o, OUT_GREEN, "  => %s", str_printable(a, r->path));
         fputs("  (the same file is already loaded)\n", o->file);
@@ -173,8 +172,10 @@ static void edit_text(const struct out *o, struct arena *a, const struct watch_p
                       const struct watch_edit *e)
 {
     out_print(o, OUT_DIM, "[%d] ", p->pid);
-    fprintf(o->file, "%s %s %s%s", e->caller ? str_printable(a, path_base(e->caller)) : "the "
-                                                                                        "program",
+    fprintf(o->file, "%s %s %s%s",
+            e->caller ? str_printable(a, path_base(e->caller))
+                      : "the "
+                        "program",
             e->value ? "sets" : "unsets", str_printable(a, e->name), e->value ? " to " : "");
     fputs(e->value ? str_printable(a, e->value) : "", o->file);
     out_print(o, OUT_YELLOW, "  (the loader has read it before)\n");
@@ -239,9 +240,9 @@ static void difference_text(const struct out *o, struct arena *a, const struct w
     if (d->to_do) {
         item(o, a, "to do", d->to_do);
     }
-    item(o, a, "because", arena_printf(a, "process %d, %s%s%s", d->process->pid, d->name,
-                                       d->caller ? ", asked for by " : " at the start",
-                                       d->caller ? d->caller : ""));
+    item(o, a, "because",
+         arena_printf(a, "process %d, %s%s%s", d->process->pid, d->name,
+                      d->caller ? ", asked for by " : " at the start", d->caller ? d->caller : ""));
     for (size_t i = 0; i < d->evidence.n; i++) {
         item(o, a, "", d->evidence.items[i]);
     }
@@ -272,8 +273,9 @@ void report_trace_text(const struct out *o, struct arena *a, const struct watch_
         out_print(o, OUT_YELLOW, "the trace is not complete\n");
     }
     if (c->n_foreseen + c->n_not_made) {
-        fprintf(o->file, "of %zu loads that check predicts for this program, %zu %s made, %zu as "
-                         "predicted\n",
+        fprintf(o->file,
+                "of %zu loads that check predicts for this program, %zu %s made, %zu as "
+                "predicted\n",
                 c->n_foreseen + c->n_not_made, c->n_foreseen, plural(c->n_foreseen, "was", "were"),
                 c->n_as_foreseen);
     }
@@ -337,7 +339,8 @@ static json_t *sum_json(struct arena *a, const struct watch_comparison *c)
     return line;
 }
 
-static void write_line(json_t *line, void (*write)(void *arg, const char *line, size_t n), void *arg)
+static void write_line(json_t *line, void (*write)(void *arg, const char *line, size_t n),
+                       void *arg)
 {
     char *text = json_dumps(line, JSON_ENSURE_ASCII);
     json_decref(line);

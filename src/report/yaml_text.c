@@ -35,9 +35,10 @@ static int take(void *arg, unsigned char *data, size_t n)
 /* A word that no version of YAML takes for a number, a truth or nothing. */
 static bool is_plain(const char *text)
 {
-    static const char *const words[] = {"y",  "n",   "yes",  "no",   "on",
+    static const char *const words[] = {"y",   "n",    "yes",   "no",   "on",
                                         "off", "true", "false", "null", NULL};
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
     for (size_t i = 0; words[i]; i++) {
         if (strcasecmp(words[i], text) == 0) {
             return false;
@@ -50,8 +51,8 @@ static int emit_scalar(struct writer *w, const char *text, bool quoted)
 {
     yaml_event_t e;
     yaml_scalar_style_t style = quoted ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_PLAIN_SCALAR_STYLE;
-    return yaml_scalar_event_initialize(&e, NULL, NULL,
-                                        (const yaml_char_t *)text, (int)strlen(text), 1, 1, style) &&
+    return yaml_scalar_event_initialize(&e, NULL, NULL, (const yaml_char_t *)text,
+                                        (int)strlen(text), 1, 1, style) &&
            yaml_emitter_emit(&w->emitter, &e);
 }
 
@@ -87,21 +88,17 @@ static int emit_array(struct writer *w, const json_t *value)
 static int emit(struct writer *w, const json_t *value)
 {
     switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return emit_object(w, value);
-    case JSON_ARRAY:
-        return emit_array(w, value);
+    case JSON_OBJECT: return emit_object(w, value);
+    case JSON_ARRAY: return emit_array(w, value);
     case JSON_STRING:
         return emit_scalar(w, json_string_value(value), !is_plain(json_string_value(value)));
     case JSON_INTEGER:
         return emit_scalar(w, arena_printf(w->arena, "%lld", (long long)json_integer_value(value)),
                            false);
     case JSON_TRUE:
-    case JSON_FALSE:
-        return emit_scalar(w, json_is_true(value) ? "true" : "false", false);
+    case JSON_FALSE: return emit_scalar(w, json_is_true(value) ? "true" : "false", false);
     case JSON_NULL:
-    case JSON_REAL:
-        break;
+    case JSON_REAL: break;
     }
     return emit_scalar(w, "null", false);
 }

@@ -17,7 +17,7 @@ enum {
 #define FILE_BYTES_MAX ((json_int_t)1 << 34)
 
 const char *const snapshot_types[] = {
-    [SNAP_ERROR] = "", [SNAP_DIR] = "dir",   [SNAP_FILE] = "file",   [SNAP_LINK] = "link",
+    [SNAP_ERROR] = "",    [SNAP_DIR] = "dir",     [SNAP_FILE] = "file",   [SNAP_LINK] = "link",
     [SNAP_CHAR] = "char", [SNAP_BLOCK] = "block", [SNAP_OTHER] = "other",
 };
 
@@ -90,8 +90,7 @@ static bool text_of(struct decoder *d, const json_t *value, const char **ret)
     struct str bytes = {s, n};
     if (starts_with(s, SNAPSHOT_BASE64_MARK)) {
         size_t mark = strlen(SNAPSHOT_BASE64_MARK);
-        if (!base64_bytes(d->arena, s + mark, n - mark, &bytes) ||
-            strlen(bytes.s) != bytes.n) {
+        if (!base64_bytes(d->arena, s + mark, n - mark, &bytes) || strlen(bytes.s) != bytes.n) {
             return false;
         }
     }
@@ -106,7 +105,8 @@ static bool texts_of(struct decoder *d, const json_t *list, snapshot_texts *ret)
     if (!json_is_array(list)) {
         return false;
     }
-    json_array_foreach ((json_t *)(uintptr_t)list, i, item) {
+    json_array_foreach((json_t *)(uintptr_t)list, i, item)
+    {
         const char *s;
         if (!text_of(d, item, &s) || !s) {
             return false;
@@ -168,8 +168,7 @@ static bool is_name(const char *name)
 
 /* ------------------------------------------------------------------ files */
 
-static bool range_of(struct decoder *d, const json_t *item, uint64_t size,
-                     struct pages_range *ret)
+static bool range_of(struct decoder *d, const json_t *item, uint64_t size, struct pages_range *ret)
 {
     json_int_t v[3];
     if (!json_is_array(item) || json_array_size(item) != 3) {
@@ -199,8 +198,8 @@ static bool read_ranges(struct decoder *d, const json_t *list, struct snap_node 
     struct pages_range *ranges = arena_array(d->arena, count + 1, sizeof *ranges);
     uint64_t end = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!range_of(d, json_array_get(list, i), n->size, &ranges[i]) ||
-            ranges[i].offset < end || ranges[i].n == 0) {
+        if (!range_of(d, json_array_get(list, i), n->size, &ranges[i]) || ranges[i].offset < end ||
+            ranges[i].n == 0) {
             return false;
         }
         end = ranges[i].offset + ranges[i].n;
@@ -267,7 +266,8 @@ static bool read_names(struct decoder *d, const json_t *o, struct snap_node *n)
     return true;
 }
 
-static bool add_failed(struct decoder *d, const struct snap_node *dir, const json_t *name, int error)
+static bool add_failed(struct decoder *d, const struct snap_node *dir, const json_t *name,
+                       int error)
 {
     const char *text;
     if (!text_of(d, name, &text) || !is_name(text)) {
@@ -287,14 +287,17 @@ static bool read_failures(struct decoder *d, const json_t *o, const struct snap_
 {
     size_t i;
     json_t *item;
-    json_array_foreach (json_object_get(o, "absent"), i, item) {
+    json_array_foreach(json_object_get(o, "absent"), i, item)
+    {
         if (!add_failed(d, dir, item, -ENOENT)) {
             return false;
         }
     }
-    json_array_foreach (json_object_get(o, "failed"), i, item) {
+    json_array_foreach(json_object_get(o, "failed"), i, item)
+    {
         json_int_t error = json_integer_value(json_array_get(item, 1));
-        if (error >= 0 || error < -4095 || !add_failed(d, dir, json_array_get(item, 0), (int)error)) {
+        if (error >= 0 || error < -4095 ||
+            !add_failed(d, dir, json_array_get(item, 0), (int)error)) {
             return false;
         }
     }
@@ -340,7 +343,8 @@ static bool read_device(const json_t *o, struct snap_node *n)
 
 static bool read_link(struct decoder *d, const json_t *o, struct snap_node *n)
 {
-    if (!rc_of(o, "readlink", -1, &n->link_rc) || !text_of(d, json_object_get(o, "target"), &n->link)) {
+    if (!rc_of(o, "readlink", -1, &n->link_rc) ||
+        !text_of(d, json_object_get(o, "target"), &n->link)) {
         return false;
     }
     if (n->link) {
@@ -611,11 +615,13 @@ static int read_document(struct decoder *d, const json_t *doc)
 {
     const char *kind;
     json_int_t schema;
-    if (!text_of(d, json_object_get(doc, "kind"), &kind) || !kind || strcmp(kind, "snapshot") != 0) {
+    if (!text_of(d, json_object_get(doc, "kind"), &kind) || !kind ||
+        strcmp(kind, "snapshot") != 0) {
         return bad(d, "the document", "it is not a snapshot");
     }
     if (!integer_in(doc, "schema", 1, 1, &schema)) {
-        return gm_err_set(d->err, GM_ERR_UNSUPPORTED, "its schema is not 1: another gpumend made it");
+        return gm_err_set(d->err, GM_ERR_UNSUPPORTED,
+                          "its schema is not 1: another gpumend made it");
     }
     const json_t *target = json_object_get(doc, "target");
     if (!text_of(d, json_object_get(doc, "gpumend"), &d->s->gpumend) || !read_target(d, target)) {

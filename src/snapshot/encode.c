@@ -67,8 +67,7 @@ static json_t *text(struct arena *a, const char *s)
     if (str_is_utf8(s, n) && !starts_with(s, SNAPSHOT_BASE64_MARK)) {
         return json_stringn_nocheck(s, n);
     }
-    return json_string(
-        arena_printf(a, SNAPSHOT_BASE64_MARK "%s", snapshot_base64(a, s, n)));
+    return json_string(arena_printf(a, SNAPSHOT_BASE64_MARK "%s", snapshot_base64(a, s, n)));
 }
 
 static json_t *texts(struct arena *a, const char *const *items, size_t n)

@@ -10,20 +10,19 @@
  * a cache, and the same text gets the same placeholder everywhere: two files that agreed still do.
  *
  *   names of users and machines   wherever they stand; short ones (below 4 letters) only as words
- *   /home/NAME of anybody else    behind "/home/" or "/Users/" only: build machines leave such paths
- *                                 in binaries
- *   GPU and MIG UUIDs             by their form, and their beginnings in variables
+ *   /home/NAME of anybody else    behind "/home/" or "/Users/" only: build machines leave such
+ * paths in binaries GPU and MIG UUIDs             by their form, and their beginnings in variables
  *   serial numbers                in the files that state one
  *
  * Names that come with a system or an image, and so say nothing of anyone, stay: many of them are
  * also words of packages and paths.
  */
 static const char *const public_names[] = {
-    "admin",   "azureuser", "builder", "centos", "conda",  "debian", "default", "docker",
-    "ec2-user", "fedora",   "gpu",     "guest",  "home",   "jovyan", "linux",   "localhost",
-    "localdomain", "node",  "nobody",  "nvidia", "opc",    "podman", "python",  "rocky",
-    "root",    "runner",    "server",  "test",   "torch",  "ubuntu", "user",    "vagrant",
-    "vscode",  "work",      "workspace", "cuda",
+    "admin",       "azureuser", "builder",   "centos", "conda", "debian", "default", "docker",
+    "ec2-user",    "fedora",    "gpu",       "guest",  "home",  "jovyan", "linux",   "localhost",
+    "localdomain", "node",      "nobody",    "nvidia", "opc",   "podman", "python",  "rocky",
+    "root",        "runner",    "server",    "test",   "torch", "ubuntu", "user",    "vagrant",
+    "vscode",      "work",      "workspace", "cuda",
 };
 
 enum { SHORT_NAME = 4, NAMES_MAX = 256, UUID_CHARS = 36 };
@@ -67,8 +66,8 @@ static const char *placeholder(struct arena *a, const char *word, unsigned numbe
     return out;
 }
 
-static void add_name(struct snapshot_redactor *r, struct str name, const char *word, unsigned *number,
-                     bool only_home)
+static void add_name(struct snapshot_redactor *r, struct str name, const char *word,
+                     unsigned *number, bool only_home)
 {
     if (name.n == 0 || is_public(name) || r->names.n >= NAMES_MAX) {
         return;
@@ -179,14 +178,16 @@ static void learn_uuid(struct snapshot_redactor *r, char *at, size_t n)
             to[i] = number[used++ % digits];
         }
     }
-    VEC_PUSH(r->arena, &r->uuids,
-             (struct swap){.from = {arena_strndup(r->arena, at, UUID_CHARS), UUID_CHARS}, .to = to});
+    VEC_PUSH(
+        r->arena, &r->uuids,
+        (struct swap){.from = {arena_strndup(r->arena, at, UUID_CHARS), UUID_CHARS}, .to = to});
 }
 
 static void replace_uuid(struct snapshot_redactor *r, char *at, size_t n)
 {
     size_t given = 0;
-    while (given < n && given < UUID_CHARS && (isxdigit((unsigned char)at[given]) || at[given] == '-')) {
+    while (given < n && given < UUID_CHARS &&
+           (isxdigit((unsigned char)at[given]) || at[given] == '-')) {
         given++;
     }
     for (size_t i = 0; given && i < r->uuids.n; i++) {
@@ -342,8 +343,8 @@ static void redact_names(struct snapshot_redactor *r, struct snap_node *n)
     const char *slash = n->path[1] ? "/" : "";
     for (size_t i = 0; i < n->names.n; i++) {
         struct snap_name *x = &n->names.items[i];
-        x->name = path_base(
-            replaced_text(r, arena_printf(r->arena, "%s%s%s", n->path, slash, x->name)));
+        x->name =
+            path_base(replaced_text(r, arena_printf(r->arena, "%s%s%s", n->path, slash, x->name)));
     }
     if (n->names.n == 0) {
         return;
@@ -370,9 +371,10 @@ static void redact_content(struct snapshot_redactor *r, struct snap_node *n)
     }
     struct pages_range *ranges = arena_array(r->arena, p->n_ranges, sizeof *ranges);
     for (size_t i = 0; i < p->n_ranges; i++) {
-        struct str bytes = replaced(r, (struct str){(const char *)p->ranges[i].bytes, p->ranges[i].n});
-        ranges[i] = (struct pages_range){p->ranges[i].offset, bytes.n,
-                                         (const unsigned char *)bytes.s};
+        struct str bytes =
+            replaced(r, (struct str){(const char *)p->ranges[i].bytes, p->ranges[i].n});
+        ranges[i] =
+            (struct pages_range){p->ranges[i].offset, bytes.n, (const unsigned char *)bytes.s};
     }
     p->ranges = ranges;
 }

@@ -8,8 +8,8 @@
  * Anthropic, Slack, AWS, NVIDIA NGC, PyPI, and JSON Web Tokens (RFC 7519: the header in base64).
  */
 static const char *const token_heads[] = {
-    "hf_",  "ghp_", "gho_", "ghu_", "ghs_",   "github_pat_", "glpat-", "sk-",
-    "xox",  "AKIA", "ASIA", "npm_", "nvapi-", "pypi-",       "eyJ",
+    "hf_", "ghp_", "gho_", "ghu_", "ghs_",   "github_pat_", "glpat-", "sk-",
+    "xox", "AKIA", "ASIA", "npm_", "nvapi-", "pypi-",       "eyJ",
 };
 enum { TOKEN_MIN = 16 }; // characters; shorter words are none
 

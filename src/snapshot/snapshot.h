@@ -30,15 +30,15 @@ struct snapshot {
     /* The target. */
     const char *kind, *path, *root, *imports; // of model_target_options; path, root, imports may be
                                               // NULL
-    const char *made;    // "2026-05-01T12:00:00Z"
-    const char *gpumend; // version that made it
+    const char *made;                         // "2026-05-01T12:00:00Z"
+    const char *gpumend;                      // version that made it
     bool redacted;
     /* The start. */
     snapshot_texts env;
     const char *cwd;
     uid_t uid;
-    int glibc_minor; // that was stated, or 0
-    struct ldso_cpu cpu; // machine 0: none was stated, and none is found yet
+    int glibc_minor;         // that was stated, or 0
+    struct ldso_cpu cpu;     // machine 0: none was stated, and none is found yet
     struct model_live *live; // NULL without a pid
 };
 
@@ -89,8 +89,8 @@ struct snapshot_redactor *snapshot_redactor_new(struct arena *a,
                                                 const struct snapshot_names *names);
 const char *snapshot_redact_text(struct snapshot_redactor *r, const char *text);
 
-/* Hides what a text shows to be a secret: the user of a URL, the value behind a name such as TOKEN=,
- * and words that begin as the tokens of well-known services do. */
+/* Hides what a text shows to be a secret: the user of a URL, the value behind a name such as
+ * TOKEN=, and words that begin as the tokens of well-known services do. */
 const char *snapshot_hide_secrets(struct arena *a, const char *text);
 
 /* Writes the files below `dir`, which must be empty or not exist. GM_ERR_LOOK. */

@@ -209,8 +209,7 @@ static int write_node(struct tree *t, const struct snap_node *n)
                                 n->type == SNAP_CHAR ? 'c' : 'b', n->major, n->minor, n->mode,
                                 n->uid, n->gid, access_word(n));
         return 0;
-    case SNAP_OTHER:
-        return in_parent(t, n, n->path, make_fifo) != 0 ? failed(t, n->path) : 0;
+    case SNAP_OTHER: return in_parent(t, n, n->path, make_fifo) != 0 ? failed(t, n->path) : 0;
     case SNAP_ERROR: break;
     }
     return 0;
@@ -218,12 +217,12 @@ static int write_node(struct tree *t, const struct snap_node *n)
 
 static int write_nodes_list(struct tree *t)
 {
-    struct snap_node list = {.path = "/.gpumend-nodes", .mode = 0644, .whole = true,
-                             .has_data = true};
+    struct snap_node list = {
+        .path = "/.gpumend-nodes", .mode = 0644, .whole = true, .has_data = true};
     const struct snap_node *old = snap_find(&t->s->files, list.path);
     struct str before = old && old->has_data ? old->data : (struct str){0};
-    const char *text = arena_printf(t->arena, "%.*s%s", (int)before.n, before.s ? before.s : "",
-                                    t->nodes);
+    const char *text =
+        arena_printf(t->arena, "%.*s%s", (int)before.n, before.s ? before.s : "", t->nodes);
     list.data = str_of(text);
     return *text ? write_file(t, &list) : 0;
 }
@@ -238,9 +237,9 @@ static mode_t folder_mode(const struct snap_node *n)
 static int set_folder_mode(const struct tree *t, const char *path, mode_t mode)
 {
     int parent = open_parent(t, path);
-    int fd = parent < 0 ? -1
-                        : openat(parent, path_base(path),
-                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = parent < 0
+                 ? -1
+                 : openat(parent, path_base(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int rc = fd < 0 ? -1 : fchmod(fd, mode), why = errno;
     if (parent >= 0) {
         (void)close(parent); // a folder
@@ -345,7 +344,11 @@ static int open_top(struct tree *t)
 
 int snapshot_write_tree(const struct snapshot *s, const char *dir, struct gm_err *err)
 {
-    struct tree t = {.s = s, .arena = s->arena, .top = -1, .dir = dir, .err = err,
+    struct tree t = {.s = s,
+                     .arena = s->arena,
+                     .top = -1,
+                     .dir = dir,
+                     .err = err,
                      .nodes = arena_strdup(s->arena, "")};
     int rc = open_top(&t);
     struct snap_node **all = snap_sorted(&s->files, t.arena);

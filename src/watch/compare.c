@@ -15,7 +15,7 @@ enum { PROCESSES_MAX = 64, LOADS_MAX = 20000, REPLAYED_MAX = 200000, US = 100000
 
 /* How the model is asked. */
 struct circumstances {
-    bool as_the_loader;  // from whom the loader took for the caller
+    bool as_the_loader;   // from whom the loader took for the caller
     const char *path_set; // LD_LIBRARY_PATH at the start, instead of what it was; or NULL
     bool path_unset;
 };
@@ -24,7 +24,7 @@ struct compared {
     struct arena *a;
     struct ldso_store store;
     struct watch_comparison *ret;
-    size_t n_replayed; // dlopens, in all processes and circumstances
+    size_t n_replayed;             // dlopens, in all processes and circumstances
     const struct watch_edit *edit; // of the last replay with a variable set
 };
 
@@ -33,7 +33,7 @@ typedef VEC(const struct watch_load *) load_list;
 /* One process in the model, and what it says of each dlopen. */
 struct replayed {
     struct ldso_process *model; // NULL: it cannot be modelled
-    load_list loads; // with those before the fork, which come first
+    load_list loads;            // with those before the fork, which come first
     size_t n_inherited;
     struct watch_answer *answers;
     size_t *objects_before; // how many objects the model had before each, and at the end
@@ -128,8 +128,8 @@ static struct watch_answer ask(struct replayed *r, const struct watch_load *l,
 {
     const char *from = how->as_the_loader || !l->caller ? l->loader_caller : l->caller;
     struct ldso_object *caller = from ? ldso_find_object(r->model, from) : NULL;
-    unsigned mode = (l->flags & RTLD_NOW ? LDSO_NOW : 0u) |
-                    (l->flags & RTLD_GLOBAL ? LDSO_GLOBAL_SCOPE : 0u);
+    unsigned mode =
+        (l->flags & RTLD_NOW ? LDSO_NOW : 0u) | (l->flags & RTLD_GLOBAL ? LDSO_GLOBAL_SCOPE : 0u);
     if (!is_compared(l) || !caller) {
         return (struct watch_answer){.known = false};
     }
@@ -205,14 +205,14 @@ static const char *ends_at(struct compared *c, const struct watch_answer *answer
 
 static bool same_answer(const struct watch_answer *a, const struct watch_answer *b)
 {
-    return a->found == b->found && (!a->found || !a->path || !b->path ||
-                                    strcmp(a->path, b->path) == 0);
+    return a->found == b->found &&
+           (!a->found || !a->path || !b->path || strcmp(a->path, b->path) == 0);
 }
 
 static struct watch_answer seen_of(const struct watch_load *l)
 {
-    return (struct watch_answer){.known = true, .found = !l->failed,
-                                 .path = l->failed ? NULL : l->path};
+    return (struct watch_answer){
+        .known = true, .found = !l->failed, .path = l->failed ? NULL : l->path};
 }
 
 #define SAY(c, d, ...) VEC_PUSH((c)->a, &(d)->evidence, arena_printf((c)->a, __VA_ARGS__))
@@ -230,22 +230,25 @@ static bool by_interposer(struct compared *c, const struct watch_process *p,
         return false;
     }
     d->cause = "dlopen-interposed";
-    d->summary = arena_printf(c->a, "%s intercepts dlopen: the loader searches for %s on its "
-                                    "behalf, not on behalf of %s, where %s.",
+    d->summary = arena_printf(c->a,
+                              "%s intercepts dlopen: the loader searches for %s on its "
+                              "behalf, not on behalf of %s, where %s.",
                               path_base(l->loader_caller), l->name, path_base(l->caller),
                               ends_at(c, &d->model));
     SAY(c, d, "the loader treats %s as the caller, by the return address of dlopen",
         l->loader_caller);
-    SAY(c, d, "with %s as the caller, the model finds what was seen: %s", path_base(l->loader_caller),
-        ends_at(c, &d->seen));
-    d->to_do = arena_printf(c->a, "Start the program without %s, or set LD_LIBRARY_PATH to what "
-                                  "the "
-                                  "RUNPATH of %s names.",
+    SAY(c, d, "with %s as the caller, the model finds what was seen: %s",
+        path_base(l->loader_caller), ends_at(c, &d->seen));
+    d->to_do = arena_printf(c->a,
+                            "Start the program without %s, or set LD_LIBRARY_PATH to what "
+                            "the "
+                            "RUNPATH of %s names.",
                             path_base(l->loader_caller), path_base(l->caller));
     return true;
 }
 
-/* ------------------------------------------------------------------ why: files that came or went */
+/* ------------------------------------------------------------------ why: files that came or went
+ */
 
 /* When a file in the folder was first asked for; 0: never. */
 static int64_t first_look(struct compared *c, const struct watch_process *p, const char *folder)
@@ -275,9 +278,10 @@ static bool by_late_folder(struct compared *c, const struct watch_process *p,
         return false;
     }
     d->cause = "folder-created-late";
-    d->summary = arena_printf(c->a, "%s was made when the program was running already, and the "
-                                    "loader "
-                                    "does not look there any more: %s is not seen.",
+    d->summary = arena_printf(c->a,
+                              "%s was made when the program was running already, and the "
+                              "loader "
+                              "does not look there any more: %s is not seen.",
                               folder, path_base(d->model.path));
     SAY(c, d, "the folder was made %s after the start", seconds_after(c, p, made));
     if (looked) {
@@ -304,8 +308,9 @@ static bool by_changed_file(struct compared *c, const struct watch_process *p,
             continue;
         }
         d->cause = "library-changed-while-running";
-        d->summary = arena_printf(c->a, "%s is not what it was when %s was asked for: the file %s "
-                                        "since.",
+        d->summary = arena_printf(c->a,
+                                  "%s is not what it was when %s was asked for: the file %s "
+                                  "since.",
                                   paths[i], l->name, gone ? "was removed" : "was made or changed");
         SAY(c, d, "it was asked for %s after the start, and %s %s after the start",
             seconds_after(c, p, l->time_us), gone ? "its folder changed" : "the file changed",
@@ -341,10 +346,9 @@ static struct watch_difference *known_difference(struct compared *c,
     for (size_t i = 0; i < c->ret->differences.n; i++) {
         struct watch_difference *known = &c->ret->differences.items[i];
         if (known->process == d->process && same_text(known->cause, d->cause) &&
-            (d->cause || (strcmp(known->name, d->name) == 0 &&
-                          same_text(known->caller, d->caller) &&
-                          same_answer(&known->seen, &d->seen) &&
-                          same_answer(&known->model, &d->model)))) {
+            (d->cause ||
+             (strcmp(known->name, d->name) == 0 && same_text(known->caller, d->caller) &&
+              same_answer(&known->seen, &d->seen) && same_answer(&known->model, &d->model)))) {
             return known;
         }
     }
@@ -367,8 +371,8 @@ static const char *kept(struct compared *c, const char *text)
     return text ? arena_strdup(c->a, text) : NULL;
 }
 
-/* Two causes of one kind in a process are one finding with two names. Texts of the model may point into
- * files that are mapped as long as it lives. */
+/* Two causes of one kind in a process are one finding with two names. Texts of the model may point
+ * into files that are mapped as long as it lives. */
 static void add_difference(struct compared *c, const struct watch_difference *d)
 {
     struct watch_difference *known = known_difference(c, d);
@@ -405,18 +409,28 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
     if (!again->answers || !again->answers[i].known || same_answer(&again->answers[i], &seen)) {
         return;
     }
-    struct watch_difference d = {.process = p, .name = l->name, .caller = l->caller ? l->caller : l->loader_caller,
-                                 .time_us = l->time_us, .seen = seen, .model = again->answers[i],
+    struct watch_difference d = {.process = p,
+                                 .name = l->name,
+                                 .caller = l->caller ? l->caller : l->loader_caller,
+                                 .time_us = l->time_us,
+                                 .seen = seen,
+                                 .model = again->answers[i],
                                  .cause = "variable-set-too-late"};
-    d.summary = arena_printf(c->a, "The program set LD_LIBRARY_PATH itself; the loader had read it "
-                                   "before, so %s was looked for without it.", l->name);
-    SAY(c, &d, "set by %s %s after the start to %s", e->caller ? path_base(e->caller) : "the "
-                                                                                        "program",
+    d.summary = arena_printf(c->a,
+                             "The program set LD_LIBRARY_PATH itself; the loader had read it "
+                             "before, so %s was looked for without it.",
+                             l->name);
+    SAY(c, &d, "set by %s %s after the start to %s",
+        e->caller ? path_base(e->caller)
+                  : "the "
+                    "program",
         seconds_after(c, p, e->time_us), e->value ? e->value : "nothing");
     SAY(c, &d, "seen: %s; with the variable set before the start, the model says: %s",
         ends_at(c, &seen), ends_at(c, &again->answers[i]));
-    d.to_do = e->value ? arena_printf(c->a, "Set it before the program starts: export "
-                                            "LD_LIBRARY_PATH=%s", e->value)
+    d.to_do = e->value ? arena_printf(c->a,
+                                      "Set it before the program starts: export "
+                                      "LD_LIBRARY_PATH=%s",
+                                      e->value)
                        : "Unset it before the program starts.";
     add_difference(c, &d);
 }
@@ -430,8 +444,8 @@ static void explain(struct compared *c, const struct watch_process *p, const str
     if (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d)) {
         return;
     }
-    d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; why is not known.", l->name,
-                              ends_at(c, &d->seen), ends_at(c, &d->model));
+    d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; why is not known.",
+                              l->name, ends_at(c, &d->seen), ends_at(c, &d->model));
     if (l->says) {
         SAY(c, d, "the loader says: %s", l->says);
     }
@@ -488,8 +502,12 @@ static void judge_load(struct compared *c, const struct watch_process *p, const 
         return;
     }
     c->ret->n_requests++;
-    struct watch_difference d = {.process = p, .name = l->name, .caller = l->caller ? l->caller : l->loader_caller,
-                                 .time_us = l->time_us, .seen = seen, .model = *model};
+    struct watch_difference d = {.process = p,
+                                 .name = l->name,
+                                 .caller = l->caller ? l->caller : l->loader_caller,
+                                 .time_us = l->time_us,
+                                 .seen = seen,
+                                 .model = *model};
     if (same_answer(&seen, model)) {
         const char *other = seen.found ? other_dependency(r, i) : NULL;
         if (!other || closed_before(p, l->at, other)) {
@@ -499,9 +517,10 @@ static void judge_load(struct compared *c, const struct watch_process *p, const 
         d.name = path_base(other);
         d.caller = l->path;
         bool opened = in_list(l->opened.items, l->opened.n, other);
-        d.seen = (struct watch_answer){.known = true, .found = opened, .path = opened ? other : NULL};
-        d.model = (struct watch_answer){.known = true, .found = !opened,
-                                        .path = opened ? NULL : other};
+        d.seen =
+            (struct watch_answer){.known = true, .found = opened, .path = opened ? other : NULL};
+        d.model =
+            (struct watch_answer){.known = true, .found = !opened, .path = opened ? NULL : other};
     }
     explain(c, p, r, i, &d);
     add_difference(c, &d);
@@ -534,21 +553,23 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
     }
     bool opened = other && in_list(p->opened.items, p->opened.n, other);
     d.name = other ? path_base(other) : d.name;
-    d.seen = (struct watch_answer){.known = true, .found = other ? opened : p->started,
-                                   .path = opened ? other : NULL};
-    d.model = (struct watch_answer){.known = true, .found = other ? !opened : !m->start_failed,
+    d.seen = (struct watch_answer){
+        .known = true, .found = other ? opened : p->started, .path = opened ? other : NULL};
+    d.model = (struct watch_answer){.known = true,
+                                    .found = other ? !opened : !m->start_failed,
                                     .path = other && !opened ? other : NULL};
     const struct watch_load start = {.name = d.name, .time_us = p->time_us};
     if (by_late_folder(c, p, &start, &d) || by_changed_file(c, p, &start, &d)) {
         add_difference(c, &d);
         return;
     }
-    d.summary = other ? arena_printf(c->a, "%s is loaded at the start %s; why is not known.", other,
-                                     opened ? "and the model does not have it"
-                                            : "by the model, and was not")
-                      : arena_printf(c->a, "%s %s, and the model says that it %s; why is not known.",
-                                     p->exe, p->started ? "starts" : "did not start",
-                                     m->start_failed ? "does not" : "starts");
+    d.summary =
+        other
+            ? arena_printf(c->a, "%s is loaded at the start %s; why is not known.", other,
+                           opened ? "and the model does not have it" : "by the model, and was not")
+            : arena_printf(c->a, "%s %s, and the model says that it %s; why is not known.", p->exe,
+                           p->started ? "starts" : "did not start",
+                           m->start_failed ? "does not" : "starts");
     if (p->start_says || m->start_error) {
         SAY(c, &d, "%s", p->start_says ? p->start_says : m->start_error);
     }
@@ -559,8 +580,9 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
 
 static void note(struct compared *c, const struct watch_process *p, const char *why)
 {
-    VEC_PUSH(c->a, &c->ret->notes, arena_printf(c->a, "process %d (%s) is not compared: %s", p->pid,
-                                                p->exe ? p->exe : "?", why));
+    VEC_PUSH(c->a, &c->ret->notes,
+             arena_printf(c->a, "process %d (%s) is not compared: %s", p->pid,
+                          p->exe ? p->exe : "?", why));
 }
 
 static void compare_process(struct compared *c, const struct watch_process *p)
@@ -596,15 +618,16 @@ static void compare_processes(struct compared *c, const struct watch_trace *t)
 {
     for (size_t i = 0; i < t->processes.n; i++) {
         if (i >= PROCESSES_MAX) {
-            VEC_PUSH(c->a, &c->ret->notes, arena_printf(c->a, "%zu more processes are not compared",
-                                                        t->processes.n - i));
+            VEC_PUSH(c->a, &c->ret->notes,
+                     arena_printf(c->a, "%zu more processes are not compared", t->processes.n - i));
             break;
         }
         compare_process(c, t->processes.items[i]);
     }
     if (t->full) {
-        VEC_PUSH(c->a, &c->ret->notes, "the trace is longer than what is kept of it; its end is "
-                                       "neither shown nor compared");
+        VEC_PUSH(c->a, &c->ret->notes,
+                 "the trace is longer than what is kept of it; its end is "
+                 "neither shown nor compared");
     }
 }
 
@@ -614,8 +637,9 @@ static void tell_loss(struct compared *c, const struct watch_trace *t)
     int error = t->losses ? t->losses->error : 0;
     const char *why = error ? strerror(error) : NULL;
     VEC_PUSH(c->a, &c->ret->notes,
-             arena_printf(c->a, "%llu line%s of the trace %s lost%s%s%s: what it shows is not all, "
-                                "and nothing is compared with the model",
+             arena_printf(c->a,
+                          "%llu line%s of the trace %s lost%s%s%s: what it shows is not all, "
+                          "and nothing is compared with the model",
                           (unsigned long long)c->ret->n_lost, c->ret->n_lost == 1 ? "" : "s",
                           c->ret->n_lost == 1 ? "was" : "were", why ? " (" : "", why ? why : "",
                           why ? ")" : ""));
@@ -645,7 +669,8 @@ static bool same_file(const char *a, const char *b)
                                  one.st_dev == other.st_dev && one.st_ino == other.st_ino);
 }
 
-/* The same request as the program made it: the program itself is known by its file, without links. */
+/* The same request as the program made it: the program itself is known by its file, without links.
+ */
 static const struct watch_load *made_by(const struct watch_process *p, const struct ldso_process *m,
                                         const struct ldso_load *load)
 {
@@ -653,7 +678,8 @@ static const struct watch_load *made_by(const struct watch_process *p, const str
     for (size_t k = 0; k < p->loads.n && k < LOADS_MAX; k++) {
         const struct watch_load *l = &p->loads.items[k];
         const char *from = l->caller ? l->caller : l->loader_caller;
-        if (!l->unknown && l->name && from && strcmp(l->name, load->name) == 0 && same_file(from, caller)) {
+        if (!l->unknown && l->name && from && strcmp(l->name, load->name) == 0 &&
+            same_file(from, caller)) {
             return l;
         }
     }
@@ -699,27 +725,32 @@ static bool is_told(const struct watch_comparison *c, const struct watch_process
 {
     for (size_t i = 0; i < c->differences.n; i++) {
         const struct watch_difference *d = &c->differences.items[i];
-        if (d->process == p && (strcmp(d->name, name) == 0 ||
-                                in_list(d->likewise.items, d->likewise.n, name))) {
+        if (d->process == p &&
+            (strcmp(d->name, name) == 0 || in_list(d->likewise.items, d->likewise.n, name))) {
             return true;
         }
     }
     return false;
 }
 
-/* The same dlopens in the order that was seen end in the model as they did (else there is a difference
- * already): what the program had loaded before decides. */
-static void tell_order(struct compared *c, const struct watch_process *p, const struct watch_load *l,
-                       const struct watch_answer *model)
+/* The same dlopens in the order that was seen end in the model as they did (else there is a
+ * difference already): what the program had loaded before decides. */
+static void tell_order(struct compared *c, const struct watch_process *p,
+                       const struct watch_load *l, const struct watch_answer *model)
 {
-    struct watch_difference d = {.process = p, .name = l->name, .time_us = l->time_us,
+    struct watch_difference d = {.process = p,
+                                 .name = l->name,
+                                 .time_us = l->time_us,
                                  .caller = l->caller ? l->caller : l->loader_caller,
-                                 .seen = seen_of(l), .model = *model};
+                                 .seen = seen_of(l),
+                                 .model = *model};
     d.only_told = d.seen.found;
     d.cause = d.seen.found && !model->found ? "import-order" : NULL;
-    d.summary = arena_printf(c->a, "check foresees of %s that %s; %s, because of what this "
-                                   "program had "
-                                   "loaded before.", l->name, ends_at(c, model), ends_at(c, &d.seen));
+    d.summary = arena_printf(c->a,
+                             "check foresees of %s that %s; %s, because of what this "
+                             "program had "
+                             "loaded before.",
+                             l->name, ends_at(c, model), ends_at(c, &d.seen));
     SAY(c, &d, "the dlopens in the order that was seen end in the model as they did");
     add_difference(c, &d);
 }
@@ -743,7 +774,8 @@ static void judge_foreseen(struct compared *c, const struct watch_trace *t, cons
 }
 
 /* Whether an earlier script, or an earlier load of this one, has the same request. */
-static bool seen_before(const struct model *m, size_t process, size_t at, const struct ldso_load *load)
+static bool seen_before(const struct model *m, size_t process, size_t at,
+                        const struct ldso_load *load)
 {
     for (size_t i = 0; i <= process; i++) {
         const struct ldso_process *p = m->processes.items[i]->ldso;

@@ -1,11 +1,11 @@
 /*
  * What was seen against what the model says of the same start and the same dlopens, and why they
- * differ. The model is asked at the end, with the files as they are then and from the callers as the
- * program has them: what `gpumend why` would answer.
+ * differ. The model is asked at the end, with the files as they are then and from the callers as
+ * the program has them: what `gpumend why` would answer.
  *
- * Each difference is tried in the model once more under the one circumstance that is suspected; only
- * if it then says what was seen (or, for a variable that was set in vain, something else) is the
- * circumstance named. Else the difference stands as not explained.
+ * Each difference is tried in the model once more under the one circumstance that is suspected;
+ * only if it then says what was seen (or, for a variable that was set in vain, something else) is
+ * the circumstance named. Else the difference stands as not explained.
  *
  * No difference is what was not compared: dlopens that the program did not make in this run, other
  * namespaces (dlmopen), RTLD_NOLOAD, a library that is loaded again after a dlclose, what a caller
@@ -34,7 +34,7 @@ struct watch_difference {
     const char *cause;   // identifier of a cause (diag/cause.h); NULL: not explained
     const char *summary; // one sentence
     VEC(const char *) evidence;
-    const char *to_do;   // one sentence, or NULL
+    const char *to_do;          // one sentence, or NULL
     VEC(const char *) likewise; // further names with the same cause
 };
 

@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/root.h"
 
-/* Why they cannot be loaded into the program in the file `path` (absolute), as what it is: "a 32-bit
- * program". NULL: they can be, or the file does not tell. */
+/* Why they cannot be loaded into the program in the file `path` (absolute), as what it is: "a
+ * 32-bit program". NULL: they can be, or the file does not tell. */
 const char *watch_unfit(struct root *r, struct arena *a, const char *path);
 
 #endif

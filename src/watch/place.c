@@ -110,7 +110,8 @@ static int place_in(struct arena *a, const char *base, const char *name, const u
     if (!can_be_named(path)) {
         return gm_err_set(err, GM_ERR_UNSUPPORTED,
                           "%s cannot be named in LD_PRELOAD or LD_AUDIT: its path has a blank, a "
-                          "colon, a semicolon or a dollar sign", path);
+                          "colon, a semicolon or a dollar sign",
+                          path);
     }
     int folder = open_folder(a, base, part, err);
     if (folder < 0) {
@@ -119,10 +120,11 @@ static int place_in(struct arena *a, const char *base, const char *name, const u
     struct statvfs fs;
     if (fstatvfs(folder, &fs) == 0 && fs.f_flag & ST_NOEXEC) {
         (void)close(folder); // a folder: nothing can be lost
-        return gm_err_set(err, GM_ERR_LOOK, "%s: nothing may be executed from that file system", base);
+        return gm_err_set(err, GM_ERR_LOOK, "%s: nothing may be executed from that file system",
+                          base);
     }
-    int rc = is_right(folder, name, bytes, n) ? 0
-                                              : write_file(a, folder, path, name, bytes, n, err);
+    int rc =
+        is_right(folder, name, bytes, n) ? 0 : write_file(a, folder, path, name, bytes, n, err);
     if (rc == 0 && !is_right(folder, name, bytes, n)) {
         rc = gm_err_set(err, GM_ERR_LOOK, "%s does not hold what was written", path);
     }
@@ -164,8 +166,8 @@ enum { RANDOM = 6, BOOT = 8, FOREIGN_MAX_S = 7 * 24 * 3600 };
 
 static const char record_begins[] = "trace-";
 
-/* What tells the records of this kernel, in which a lock is seen by all, from those of others: of an
- * earlier start, or of a virtual machine with which the folder is shared. */
+/* What tells the records of this kernel, in which a lock is seen by all, from those of others: of
+ * an earlier start, or of a virtual machine with which the folder is shared. */
 static const char *boot_mark(struct arena *a)
 {
     char id[64];
@@ -252,7 +254,8 @@ static int record_in(struct arena *a, const char *base, const char **ret, struct
     }
     sweep(folder, boot);
     for (int i = 0; i < 8 && (i == 0 || (fd < 0 && errno == EAGAIN)); i++) {
-        path = arena_printf(a, "%s/traces/%s%s-XXXXXX", base, record_begins, boot ? boot : "00000000");
+        path =
+            arena_printf(a, "%s/traces/%s%s-XXXXXX", base, record_begins, boot ? boot : "00000000");
         fd = make_record(folder, path);
     }
     int rc = fd < 0 ? gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno)) : 0;
@@ -289,7 +292,8 @@ int watch_shared(struct arena *a, size_t size, void **ret, const char **ret_path
     int fd = memfd_create("gpumend-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     void *page = fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
                          fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0
-                     ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+                     ? MAP_FAILED
+                     : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         return gm_err_set(err, GM_ERR_LOOK, "no memory can be shared with the program: %s",
                           strerror(errno));

@@ -23,8 +23,9 @@ int watch_place(struct arena *a, const char *cache, const char *name, const unsi
                 size_t n, const char **ret, struct gm_err *err) GM_CHECK;
 
 /* An empty file of this user's own (mode 0600) in CACHE/traces or the folders from above, for what
- * the helpers record. The caller removes it. It is locked (flock(2)) while this process lives; those
- * that are not, whose makers were killed, are removed first. GM_ERR_LOOK: no folder will do. */
+ * the helpers record. The caller removes it. It is locked (flock(2)) while this process lives;
+ * those that are not, whose makers were killed, are removed first. GM_ERR_LOOK: no folder will do.
+ */
 int watch_record(struct arena *a, const char *cache, const char **ret, struct gm_err *err) GM_CHECK;
 
 /* Memory of `size` bytes, zeroed, that the helpers map by the path, which holds while this process

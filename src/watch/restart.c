@@ -102,8 +102,8 @@ static bool is_carrier(const char *object)
 }
 
 /* The object to be named, whether one of a GPU was running, and what is known of the former. Of a
- * stack that could not be walked only the first is evidence, in which the signal hit: the others may
- * be old. */
+ * stack that could not be walked only the first is evidence, in which the signal hit: the others
+ * may be old. */
 static void attribute(struct arena *a, const struct seen *seen, const struct end_page *page,
                       unsigned when, struct ending *ret)
 {
@@ -112,7 +112,8 @@ static void attribute(struct arena *a, const struct seen *seen, const struct end
     size_t n = page->walked ? seen->n : seen->n && !page->code_unknown ? 1 : 0;
     for (size_t i = 0; i < n; i++) {
         gpu = !gpu && is_gpu(seen->objects[i]) ? seen->objects[i] : gpu;
-        ret->object = !ret->object && !is_carrier(seen->objects[i]) ? seen->objects[i] : ret->object;
+        ret->object =
+            !ret->object && !is_carrier(seen->objects[i]) ? seen->objects[i] : ret->object;
     }
     ret->object = ret->object ? ret->object : seen->destructor;
     ret->gpu_object = gpu;
@@ -181,8 +182,7 @@ static const char *sentence(struct arena *a, const struct ending *e, const struc
                                 : "the library that would say it was not in the program");
     case ENDING_EXIT:
     case ENDING_OUTSIDE:
-    default:
-        return died;
+    default: return died;
     }
 }
 
@@ -239,9 +239,8 @@ bool ending_is_forgivable(const struct ending *e)
 static void say(struct restart *r, const char *what)
 {
     const struct ending *e = &r->last;
-    r->says(r->says_arg,
-            arena_printf(r->a, "%s%s%s; %s", e->says, e->upstream ? "; possibly " : "",
-                         e->upstream ? e->upstream : "", what));
+    r->says(r->says_arg, arena_printf(r->a, "%s%s%s; %s", e->says, e->upstream ? "; possibly " : "",
+                                      e->upstream ? e->upstream : "", what));
 }
 
 static unsigned next_delay(struct restart *r, const struct watch_end *end)

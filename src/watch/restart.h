@@ -3,11 +3,11 @@
  *
  * A signal that code raises (SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS) is a crash;
  * others come from outside, SIGKILL of the kernel that is short of memory included, and are passed
- * on. How far the process had come says the page that the helper library writes (inject/end_page.h):
- * a crash is one in the middle of the work, one in the teardown of a part (a thread's end, a
- * library that is closed), or one after the end, when exit() had been called or main() had
- * returned. Where the library was not in the program (linked statically, another libc, set-user-ID)
- * it cannot be told, and counts as a crash in the middle.
+ * on. How far the process had come says the page that the helper library writes
+ * (inject/end_page.h): a crash is one in the middle of the work, one in the teardown of a part (a
+ * thread's end, a library that is closed), or one after the end, when exit() had been called or
+ * main() had returned. Where the library was not in the program (linked statically, another libc,
+ * set-user-ID) it cannot be told, and counts as a crash in the middle.
  *
  * New starts wait longer each time: the first delay, doubled up to RESTART_DELAY_MAX_MS; a program
  * that lived for RESTART_STEADY_MS begins anew. The count of starts is not set back.
@@ -36,12 +36,12 @@ struct ending {
     int status;
     /* Whether code of a GPU library was running: 1 yes, 0 no, -1 cannot be told. */
     int gpu;
-    bool gpu_loaded;        // a GPU runtime library was loaded when the program ended
-    const char *object;     // the innermost that is none of libc's, or whose destructor ran; or NULL
+    bool gpu_loaded;    // a GPU runtime library was loaded when the program ended
+    const char *object; // the innermost that is none of libc's, or whose destructor ran; or NULL
     const char *gpu_object; // of a GPU, on the way to it; or NULL
     const char *says;       // one sentence without its stop
-    /* "owner/name#number: what it is about": a report on that very library at that moment, which need
-     * not be of this crash; or NULL. */
+    /* "owner/name#number: what it is about": a report on that very library at that moment, which
+     * need not be of this crash; or NULL. */
     const char *upstream;
 };
 
@@ -51,9 +51,9 @@ const char *ending_kind_name(enum ending_kind kind);
 void ending_judge(struct arena *a, const struct watch_end *end, const struct end_page *page,
                   struct ending *ret);
 
-/* Whether an ending may be passed on as the program's own status: it had ended, with a status that is
- * known, and code of a GPU library was running, or nothing of what was running is known and a GPU
- * runtime was loaded. */
+/* Whether an ending may be passed on as the program's own status: it had ended, with a status that
+ * is known, and code of a GPU library was running, or nothing of what was running is known and a
+ * GPU runtime was loaded. */
 bool ending_is_forgivable(const struct ending *e);
 
 struct restart {

@@ -95,8 +95,9 @@ static void remember_file(struct watch_trace *t, struct watch_process *p, const 
 {
     struct stat st;
     bool known = stat(path, &st) == 0;
-    VEC_PUSH(t->a, &p->files, (struct watch_file){.path = path, .dev = known ? st.st_dev : 0,
-                                                  .ino = known ? st.st_ino : 0});
+    VEC_PUSH(t->a, &p->files,
+             (struct watch_file){
+                 .path = path, .dev = known ? st.st_dev : 0, .ino = known ? st.st_ino : 0});
 }
 
 static bool is_of(const struct watch_candidate *c, const char *result)
@@ -107,16 +108,16 @@ static bool is_of(const struct watch_candidate *c, const char *result)
 /* Nothing was opened for it. */
 static void settle_unopened(const struct watch_process *p, struct watch_request *r)
 {
-    const struct watch_candidate *last = r->candidates.n ? &r->candidates.items[r->candidates.n - 1]
-                                                         : NULL;
+    const struct watch_candidate *last =
+        r->candidates.n ? &r->candidates.items[r->candidates.n - 1] : NULL;
     r->outcome = LDSO_NOT_FOUND;
     if (!last || !(is_of(last, "taken") || is_of(last, "invalid") || is_of(last, "unreadable") ||
                    !last->result)) {
         return;
     }
     struct stat st;
-    const char *loaded = is_of(last, "taken") && last->path && stat(last->path, &st) == 0
-                             ? loaded_as(p, &st) : NULL;
+    const char *loaded =
+        is_of(last, "taken") && last->path && stat(last->path, &st) == 0 ? loaded_as(p, &st) : NULL;
     r->outcome = loaded ? LDSO_REUSED : last->result ? LDSO_REFUSED : LDSO_NOT_FOUND;
     r->path = loaded ? loaded : last->result ? last->path : NULL;
 }
@@ -232,7 +233,8 @@ static void on_start(struct watch_trace *t, struct watch_process *before, json_t
     p->exe = text_of(t, line, "exe");
     p->cwd = text_of(t, line, "cwd");
     p->env_cut = is_cut(line);
-    json_object_foreach(json_object_get(line, "env"), key, value) {
+    json_object_foreach(json_object_get(line, "env"), key, value)
+    {
         if (json_is_string(value)) {
             VEC_PUSH(t->a, &p->env, arena_printf(t->a, "%s=%s", key, json_string_value(value)));
         }
@@ -262,18 +264,25 @@ static void on_fork(struct watch_trace *t, struct watch_process *p, json_t *line
 
 static enum ldso_request_kind kind_of(const char *word)
 {
-    return !word ? LDSO_NEEDED : strcmp(word, "dlopen") == 0 ? LDSO_DLOPEN
-           : strcmp(word, "preload") == 0 ? LDSO_PRELOAD : LDSO_NEEDED;
+    return !word                          ? LDSO_NEEDED
+           : strcmp(word, "dlopen") == 0  ? LDSO_DLOPEN
+           : strcmp(word, "preload") == 0 ? LDSO_PRELOAD
+                                          : LDSO_NEEDED;
 }
 
 static struct watch_load *new_load(struct watch_trace *t, struct watch_process *p,
                                    struct watch_thread *thread, json_t *line)
 {
     end_load(t, p, thread);
-    VEC_PUSH(t->a, &p->loads, (struct watch_load){
-        .name = text_of(t, line, "name"), .caller = text_of(t, line, "caller"), .reused = true,
-        .tid = thread->tid, .time_us = number_of(line, "time_us"), .at = at_line(t),
-        .first_request = p->requests.n, .n_edits = p->edits.n});
+    VEC_PUSH(t->a, &p->loads,
+             (struct watch_load){.name = text_of(t, line, "name"),
+                                 .caller = text_of(t, line, "caller"),
+                                 .reused = true,
+                                 .tid = thread->tid,
+                                 .time_us = number_of(line, "time_us"),
+                                 .at = at_line(t),
+                                 .first_request = p->requests.n,
+                                 .n_edits = p->edits.n});
     thread->load = thread->last = (long)p->loads.n - 1;
     return &p->loads.items[p->loads.n - 1];
 }
@@ -324,9 +333,12 @@ static void on_request(struct watch_trace *t, struct watch_process *p, json_t *l
         l->first_request = p->requests.n;
         l->at = at_line(t);
     }
-    VEC_PUSH(t->a, &p->requests, (struct watch_request){
-        .name = name ? name : "", .caller = caller, .kind = kind,
-        .time_us = number_of(line, "time_us"), .load = p->started ? thread->load : -1});
+    VEC_PUSH(t->a, &p->requests,
+             (struct watch_request){.name = name ? name : "",
+                                    .caller = caller,
+                                    .kind = kind,
+                                    .time_us = number_of(line, "time_us"),
+                                    .load = p->started ? thread->load : -1});
     thread->request = (long)p->requests.n - 1;
     if (l) {
         l->n_requests = p->requests.n - l->first_request;
@@ -338,9 +350,10 @@ static void on_candidate(struct watch_trace *t, struct watch_process *p, json_t 
     const struct watch_thread *thread = thread_of(t, p, line);
     struct watch_request *r = thread->request < 0 ? NULL : &p->requests.items[thread->request];
     if (r) {
-        VEC_PUSH(t->a, &r->candidates, (struct watch_candidate){
-            .path = text_of(t, line, "path"), .via = text_of(t, line, "via"),
-            .result = text_of(t, line, "result")});
+        VEC_PUSH(t->a, &r->candidates,
+                 (struct watch_candidate){.path = text_of(t, line, "path"),
+                                          .via = text_of(t, line, "via"),
+                                          .result = text_of(t, line, "result")});
     }
 }
 
@@ -406,11 +419,14 @@ static void on_setenv(struct watch_trace *t, struct watch_process *p, json_t *li
     end_load(t, p, thread_of(t, p, line));
     const char *name = text_of(t, line, "name");
     if (name) {
-        VEC_PUSH(t->a, &p->edits, (struct watch_edit){
-            .name = name, .value = text_of(t, line, "value"), .cut = is_cut(line),
-            .caller = text_of(t, line, "caller"), .time_us = number_of(line, "time_us")});
-        show(t, &(struct watch_event){.kind = WATCH_EDIT, .process = p,
-                                      .edit = &p->edits.items[p->edits.n - 1]});
+        VEC_PUSH(t->a, &p->edits,
+                 (struct watch_edit){.name = name,
+                                     .value = text_of(t, line, "value"),
+                                     .cut = is_cut(line),
+                                     .caller = text_of(t, line, "caller"),
+                                     .time_us = number_of(line, "time_us")});
+        show(t, &(struct watch_event){
+                    .kind = WATCH_EDIT, .process = p, .edit = &p->edits.items[p->edits.n - 1]});
     }
 }
 
@@ -435,11 +451,11 @@ static const struct event_row {
     bool whole; // says nothing that can be used where a text in it was cut
     void (*take)(struct watch_trace *t, struct watch_process *p, json_t *line);
 } rows[] = {
-    {"start", true, false, on_start},       {"fork", true, true, on_fork},
-    {"request", false, false, on_request},  {"candidate", false, false, on_candidate},
-    {"open", false, true, on_open},         {"close", false, true, on_close},
-    {"dlopen", false, false, on_dlopen},    {"dlerror", false, false, on_dlerror},
-    {"setenv", false, false, on_setenv},    {"started", false, true, on_started},
+    {"start", true, false, on_start},      {"fork", true, true, on_fork},
+    {"request", false, false, on_request}, {"candidate", false, false, on_candidate},
+    {"open", false, true, on_open},        {"close", false, true, on_close},
+    {"dlopen", false, false, on_dlopen},   {"dlerror", false, false, on_dlerror},
+    {"setenv", false, false, on_setenv},   {"started", false, true, on_started},
     {"end", false, true, on_end},
 };
 
@@ -515,8 +531,8 @@ int watch_trace_open(struct watch_trace *t, struct arena *a, const char *path, s
         }
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, why);
     }
-    *t = (struct watch_trace){.a = a, .fd = fd, .at = st.st_size,
-                              .rest = arena_alloc(a, LINE_BYTES_MAX + 2)};
+    *t = (struct watch_trace){
+        .a = a, .fd = fd, .at = st.st_size, .rest = arena_alloc(a, LINE_BYTES_MAX + 2)};
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What the audit library of `run --trace` has recorded (src/inject/trace/trace.c, docs/watch.md), put
- * together again: lines to requests, dlopens and processes.
+ * What the audit library of `run --trace` has recorded (src/inject/trace/trace.c, docs/watch.md),
+ * put together again: lines to requests, dlopens and processes.
  *
  *   watch_trace_open() -> watch_trace_read() again and again -> watch_trace_end()
  *                      -> watch_compare() (watch/compare.h)
@@ -56,12 +56,12 @@ struct watch_load {
     long space;                // namespace asked for (dlmopen), 0: the program's
     int tid;
     int64_t time_us;
-    uint64_t at;      // when the loader worked on it, in the order of the record
-    bool unknown;     // the record ends before it returned, or its name did not fit in a line
+    uint64_t at;  // when the loader worked on it, in the order of the record
+    bool unknown; // the record ends before it returned, or its name did not fit in a line
     bool failed;
-    bool reused;      // nothing was searched
-    const char *path; // what the request ended at, or NULL
-    const char *says; // dlerror's text for it, or NULL
+    bool reused;              // nothing was searched
+    const char *path;         // what the request ended at, or NULL
+    const char *says;         // dlerror's text for it, or NULL
     VEC(const char *) opened; // objects of the program's namespace, with those closed again
     VEC(const char *) closed;
     size_t first_request, n_requests;
@@ -104,21 +104,27 @@ struct watch_process {
     VEC(const char *) env; // what the loader reads, "K=V"
     bool env_cut;          // not all of it: it was too long for the record
     int64_t time_us;
-    bool started; // the program's own code was reached
-    bool ended;   // by exit()
+    bool started;  // the program's own code was reached
+    bool ended;    // by exit()
     bool replaced; // by an exec
     VEC(struct watch_request) requests;
     VEC(struct watch_load) loads;
-    VEC(const char *) opened; // at the start, in the program's namespace
+    VEC(const char *) opened;     // at the start, in the program's namespace
     VEC(struct watch_file) files; // all that was opened
     VEC(struct watch_edit) edits;
-    VEC(struct watch_close) closes; // in the order of the record
-    const char *start_says; // why it did not start, as far as the trace shows; or NULL
+    VEC(struct watch_close) closes;   // in the order of the record
+    const char *start_says;           // why it did not start, as far as the trace shows; or NULL
     VEC(struct watch_thread) threads; // by their ids
 };
 
-enum watch_event_kind { WATCH_START, WATCH_REQUEST, WATCH_REUSED, WATCH_DLERROR, WATCH_EDIT,
-                        WATCH_OTHER };
+enum watch_event_kind {
+    WATCH_START,
+    WATCH_REQUEST,
+    WATCH_REUSED,
+    WATCH_DLERROR,
+    WATCH_EDIT,
+    WATCH_OTHER
+};
 
 /* Something to show, once it is complete. */
 struct watch_event {
@@ -133,13 +139,13 @@ struct watch_event {
 struct watch_trace {
     struct arena *a;
     int fd;
-    off_t at;    // read so far
-    char *rest;  // a line that is not complete yet
+    off_t at;   // read so far
+    char *rest; // a line that is not complete yet
     size_t n_rest;
     VEC(struct watch_process *) processes;
-    uint64_t n_lines, n_bad; // bad: not understood, or cut where that matters
+    uint64_t n_lines, n_bad;        // bad: not understood, or cut where that matters
     const struct loss_page *losses; // of what the program could not write; or NULL
-    bool full;               // too much: later lines are neither kept nor shown
+    bool full;                      // too much: later lines are neither kept nor shown
     void (*show)(void *arg, const struct watch_event *event); // or NULL
     void *show_arg;
 };
@@ -148,8 +154,8 @@ struct watch_trace {
 uint64_t watch_trace_lost(const struct watch_trace *t);
 
 /* Opens the record, from its present end on. GM_ERR_LOOK: it cannot be read. */
-int watch_trace_open(struct watch_trace *t, struct arena *a, const char *path, struct gm_err *err)
-    GM_CHECK;
+int watch_trace_open(struct watch_trace *t, struct arena *a, const char *path,
+                     struct gm_err *err) GM_CHECK;
 
 /* Reads what has come since. What cannot be read or understood is left out. */
 void watch_trace_read(struct watch_trace *t);

@@ -4,9 +4,9 @@
  *     harm TREE PART
  *
  * TREE is a captured tree with a broken environment at /opt/venv. Functions of the C library that
- * this program defines stand before those of libc for libgpumend and what it uses: they fail the nth
- * allocation, cut off the nth mapped file, and count what is not given back. Prints what is wrong, and
- * ends with status 1 if anything is.
+ * this program defines stand before those of libc for libgpumend and what it uses: they fail the
+ * nth allocation, cut off the nth mapped file, and count what is not given back. Prints what is
+ * wrong, and ends with status 1 if anything is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -215,14 +215,12 @@ static int ask(gm_context *gm, int function)
         rc = gm_why(gm, &t, "/opt/venv/bin/python", NULL, "libcublas.so.12", &ret.why);
         found = ret.why.n_steps;
         return rc;
-    case CHOOSE:
-        return gm_choose(gm, &t, NULL, &ret.choice);
+    case CHOOSE: return gm_choose(gm, &t, NULL, &ret.choice);
     case EXPLAIN:
         rc = gm_explain_text(gm, text, sizeof text - 1, &ret.explained);
         found = ret.explained.cause != NULL;
         return rc;
-    default:
-        return gm_preload(gm, &t, &ret.preloaded);
+    default: return gm_preload(gm, &t, &ret.preloaded);
     }
 }
 
@@ -240,8 +238,8 @@ static void hosts_handler(int number)
     host_handled = number;
 }
 
-/* Each file that is mapped is cut off at once: an answer or an error, and the host's handler is there
- * afterwards, though its thread had the signal blocked. */
+/* Each file that is mapped is cut off at once: an answer or an error, and the host's handler is
+ * there afterwards, though its thread had the signal blocked. */
 static void cuts(void)
 {
     struct sigaction before, after;
@@ -297,8 +295,8 @@ static void memory(int function, long step)
         failed += rc == GM_MEMORY;
         /* What could not be read for want of memory may be a fact: then nothing is decided. */
         expect(rc != GM_FORMAT, "a file is blamed", n);
-        expect(rc != GM_OK || found == wanted_found || found / 1000 == GM_UNKNOWN,
-               "another answer", n);
+        expect(rc != GM_OK || found == wanted_found || found / 1000 == GM_UNKNOWN, "another answer",
+               n);
         if (!expect(is_status(rc), "a status without memory", rc) ||
             (n % 16 == 1 && !expect(ask(gm, function) == wanted, "the next call", n))) {
             printf("function %d, allocation %ld, %d: %s\n", function, n, rc, gm_error(gm));
@@ -309,8 +307,8 @@ static void memory(int function, long step)
         }
         n += step;
     } while (n <= total && failures < 20);
-    printf("function %d (%d): %ld of %ld allocations failed, %ld times GM_MEMORY\n", function, wanted,
-           (total + step - 1) / step, total, failed);
+    printf("function %d (%d): %ld of %ld allocations failed, %ld times GM_MEMORY\n", function,
+           wanted, (total + step - 1) / step, total, failed);
 }
 
 /* ------------------------------------------------------------------ questions without a meaning */

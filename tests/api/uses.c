@@ -171,7 +171,8 @@ static void threads(const char *broken)
     pthread_t list[4];
     void *wrong = NULL;
     for (int i = 0; i < 4; i++) {
-        expect(pthread_create(&list[i], NULL, ask_many_times, (void *)broken) == 0, "a thread", NULL);
+        expect(pthread_create(&list[i], NULL, ask_many_times, (void *)broken) == 0, "a thread",
+               NULL);
     }
     for (int i = 0; i < 4; i++) {
         (void)pthread_join(list[i], &wrong);

@@ -41,8 +41,7 @@ static int answer(struct arena *a, const struct choose_device_question *q)
     enum host_state usable = choose_device_set(a, q, &launch, &why);
     json_t *doc = json_object();
     (void)json_object_set_new(doc, "mended", changes_json(a, &launch, 0, mended));
-    (void)json_object_set_new(doc, "changes",
-                              changes_json(a, &launch, mended, launch.changes.n));
+    (void)json_object_set_new(doc, "changes", changes_json(a, &launch, mended, launch.changes.n));
     (void)json_object_set_new(doc, "remarks", remarks_json(a, &launch));
     (void)json_object_set_new(doc, "usable", out_json_text(a, host_state_name(usable)));
     model_target_close(&target);
@@ -63,9 +62,9 @@ int main(int argc, char **argv)
                                                .n_env = (size_t)argc - 5,
                                                .cwd = "/"};
     const struct launch_program program = {.kind = is_python ? LAUNCH_PYTHON : LAUNCH_STARTER,
-                                         .file = argv[3],
-                                         .python = is_python ? argv[3] : NULL,
-                                         .code = arena_printf(&a, "import %s", argv[4])};
+                                           .file = argv[3],
+                                           .python = is_python ? argv[3] : NULL,
+                                           .code = arena_printf(&a, "import %s", argv[4])};
     struct choose_device_question q = {.program = &program, .start = &start, .require_gpu = true};
     if (strcmp(argv[2], "-") != 0 && !choose_device_parse(argv[2], &q.device)) {
         return 2;

@@ -3,9 +3,10 @@
  * caller, and prints what the real loader did.
  *
  * Each argument is "NAME\tCALLER", or "NAME\tCALLER\tVERB\tA\tB" with a VERB that is done first:
- * setenv (variable A, value B) or symlink (target A, path B). CALLER is a file name: the first loaded library of the world
- * whose path ends in it performs the call through its own trampoline, so that the loader sees
- * a return address inside that library; where there is none, the program calls itself.
+ * setenv (variable A, value B) or symlink (target A, path B). CALLER is a file name: the first
+ * loaded library of the world whose path ends in it performs the call through its own trampoline,
+ * so that the loader sees a return address inside that library; where there is none, the program
+ * calls itself.
  *
  * Output, one record a line, fields separated by tabs:
  *     L <caller's path> <new|old|err> <path or text>     for each argument
@@ -19,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAGIC "gpumend-worldlib"
-#define MAGIC_AT 0x1f0
+#define MAGIC         "gpumend-worldlib"
+#define MAGIC_AT      0x1f0
 #define TRAMPOLINE_AT 0x200
 
 typedef void *(*trampoline_fn)(void *(*)(const char *, int), const char *, int);

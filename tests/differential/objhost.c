@@ -33,7 +33,7 @@ static void nothing(void)
 {
 }
 
-static void set_entry(ElfW(Dyn) *entry, uintptr_t value)
+static void set_entry(ElfW(Dyn) * entry, uintptr_t value)
 {
     uintptr_t page = (uintptr_t)entry & ~(uintptr_t)4095;
 

@@ -1,6 +1,6 @@
-/* The C library: each call is a byte for the function, one for what is NULL or of a wrong size, and a text
- * that ends with NUL. An answer has what it counts; after a failure it is zeros and there is a
- * sentence. gm_preload() is left out, as it loads what it finds. */
+/* The C library: each call is a byte for the function, one for what is NULL or of a wrong size, and
+ * a text that ends with NUL. An answer has what it counts; after a failure it is zeros and there is
+ * a sentence. gm_preload() is left out, as it loads what it finds. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,28 +65,23 @@ static int ask(gm_context *gm, unsigned function, unsigned how, const char *text
         struct gm_target target;
         unsigned char bytes[256];
     } given = {.bytes = {0}};
-    given.target =
-        (struct gm_target){.size = how & 1 ? how : sizeof given.target, .root = world_top(),
-                          .env = env, .kb = knowledge(),
-                          .path = how & 2 ? text : WORLD_PROGRAM, .cwd = how & 4 ? text : "/",
-                          .imports = how & 8 ? text : NULL};
-    const struct gm_wish wish = {.size = sizeof wish, .app = how & 16 ? text : NULL,
-                                 .model = text};
+    given.target = (struct gm_target){.size = how & 1 ? how : sizeof given.target,
+                                      .root = world_top(),
+                                      .env = env,
+                                      .kb = knowledge(),
+                                      .path = how & 2 ? text : WORLD_PROGRAM,
+                                      .cwd = how & 4 ? text : "/",
+                                      .imports = how & 8 ? text : NULL};
+    const struct gm_wish wish = {.size = sizeof wish, .app = how & 16 ? text : NULL, .model = text};
     const char *name = how & 32 ? NULL : text;
     void *place = how & 64 ? NULL : ret;
     switch (function % FUNCTIONS) {
-    case CHECK:
-        return gm_check(gm, &given.target, place);
-    case PLAN:
-        return gm_plan(gm, &given.target, place);
-    case WHY:
-        return gm_why(gm, &given.target, WORLD_PROGRAM, how & 128 ? text : NULL, name, place);
-    case CHOOSE:
-        return gm_choose(gm, &given.target, how & 128 ? &wish : NULL, place);
-    case EXPLAIN:
-        return gm_explain(gm, name, place);
-    default:
-        return gm_explain_text(gm, name, strlen(text), place);
+    case CHECK: return gm_check(gm, &given.target, place);
+    case PLAN: return gm_plan(gm, &given.target, place);
+    case WHY: return gm_why(gm, &given.target, WORLD_PROGRAM, how & 128 ? text : NULL, name, place);
+    case CHOOSE: return gm_choose(gm, &given.target, how & 128 ? &wish : NULL, place);
+    case EXPLAIN: return gm_explain(gm, name, place);
+    default: return gm_explain_text(gm, name, strlen(text), place);
     }
 }
 

@@ -1,7 +1,7 @@
 /* The forms of a container for an image that the input describes, strings that end with NUL: three
- * DT_NEEDED, the name, user, entrypoint and path of the image, the UUID of the GPU, and its variables.
- * What is printed is read back: it has the keys and the words of the model, and no byte of the input
- * is anywhere else. */
+ * DT_NEEDED, the name, user, entrypoint and path of the image, the UUID of the GPU, and its
+ * variables. What is printed is read back: it has the keys and the words of the model, and no byte
+ * of the input is anywhere else. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static void expect_documents(struct arena *a, enum container_format format, cons
         size_t end = str_find(rest, "\n---\n");
         struct str part = {rest.s, end};
         json_t *read = format == CONTAINER_DEVCONTAINER ? json_loadb(part.s, part.n, 0, NULL)
-                                                  : cdi_parse(a, part, &why);
+                                                        : cdi_parse(a, part, &why);
         assert(json_equal(read, json_array_get(documents, i)));
         json_decref(read);
         end = end < rest.n ? end + strlen("\n---\n") : rest.n;
@@ -108,12 +108,25 @@ static void expect_documents(struct arena *a, enum container_format format, cons
 
 static void expect_lines(struct arena *a, const char *body)
 {
-    static const char *const keys[] = {"[Container]", "[Install]", "Image=", "AddDevice=", "PodmanArgs=",
-                                       "SecurityLabelDisable=", "Environment=\"", "Volume=/",
-                                       "ShmSize=", "WantedBy=", "lxc.uts.name = ",
-                                       "lxc.rootfs.path = dir:/", "lxc.cgroup2.devices.allow = c ",
-                                       "lxc.mount.entry = /", "lxc.environment = ", "FROM ", "RUN ",
-                                       "ENV ", "USER "};
+    static const char *const keys[] = {"[Container]",
+                                       "[Install]",
+                                       "Image=",
+                                       "AddDevice=",
+                                       "PodmanArgs=",
+                                       "SecurityLabelDisable=",
+                                       "Environment=\"",
+                                       "Volume=/",
+                                       "ShmSize=",
+                                       "WantedBy=",
+                                       "lxc.uts.name = ",
+                                       "lxc.rootfs.path = dir:/",
+                                       "lxc.cgroup2.devices.allow = c ",
+                                       "lxc.mount.entry = /",
+                                       "lxc.environment = ",
+                                       "FROM ",
+                                       "RUN ",
+                                       "ENV ",
+                                       "USER "};
     for (struct str rest = str_of(body); rest.s;) {
         const char *line = str_dup(a, str_cut(&rest, '\n'));
         bool known = !*line;
@@ -169,8 +182,11 @@ static void use(void *arg, struct model *m)
 {
     struct diag_report report;
     struct host host = {.pci = {.state = HOST_YES}};
-    struct host_gpu gpu = {.vendor = HOST_NVIDIA, .kind = "pci", .bdf = "0000:01:00.0",
-                           .usable = HOST_YES, .name = "GPU",
+    struct host_gpu gpu = {.vendor = HOST_NVIDIA,
+                           .kind = "pci",
+                           .bdf = "0000:01:00.0",
+                           .usable = HOST_YES,
+                           .name = "GPU",
                            .uuid = {.state = HOST_YES, .value = fields[UUID]}};
     struct image image = IMAGE_EMPTY;
     (void)arg;
@@ -188,10 +204,15 @@ static void use(void *arg, struct model *m)
         struct container_settings s;
         struct container_pick pick;
         container_pick_one(&host, m->arena, &host.gpus.items[0], NULL, &pick);
-        const struct container_question q = {.model = m, .report = &report, .host_root = m->root,
-                                       .host = &host, .format = format, .pick = &pick,
-                                       .program = "/usr/bin/gpumend", .image = &image,
-                                       .image_path = fields[PATH]};
+        const struct container_question q = {.model = m,
+                                             .report = &report,
+                                             .host_root = m->root,
+                                             .host = &host,
+                                             .format = format,
+                                             .pick = &pick,
+                                             .program = "/usr/bin/gpumend",
+                                             .image = &image,
+                                             .image_path = fields[PATH]};
         container_settings(&q, &s);
         expect_mounts(&s);
         print_form(m->arena, &s, format);

@@ -1,5 +1,5 @@
-/* Any bytes as an ELF file: everything the room can read out of them is read, from all bytes at once
- * and from a source that has only the first of them at hand; the answers are the same. */
+/* Any bytes as an ELF file: everything the room can read out of them is read, from all bytes at
+ * once and from a source that has only the first of them at hand; the answers are the same. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -104,7 +104,8 @@ static void see_wanted(struct seen *seen, const struct elf_image *e, uint32_t en
             see_number(seen, lookups[i].index * 65536u + lookups[i].versym);
             struct elf_symbol sym;
             assert(elf_symbol_at(e, lookups[i].index, &sym) && sym.shndx == SHN_UNDEF &&
-                   sym.bind != STB_WEAK && sym.bind != STB_LOCAL && sym.name == lookups[i].key.name);
+                   sym.bind != STB_WEAK && sym.bind != STB_LOCAL &&
+                   sym.name == lookups[i].key.name);
         }
     }
 }

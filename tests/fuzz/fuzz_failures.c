@@ -1,5 +1,5 @@
-/* A folder of --kb with one file of failures: read, laid over what is built in for its kinds of facts, and
- * tried on a line. */
+/* A folder of --kb with one file of failures: read, laid over what is built in for its kinds of
+ * facts, and tried on a line. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

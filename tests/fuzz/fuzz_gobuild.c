@@ -14,9 +14,14 @@ static const char names[NAMES] = "\0.go.buildinfo\0.shstrtab";
 
 static void put_sections(unsigned char *file, size_t size)
 {
-    Elf64_Ehdr head = {.e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
-                       .e_shoff = sizeof head, .e_ehsize = sizeof head,
-                       .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2};
+    Elf64_Ehdr head = {.e_type = ET_EXEC,
+                       .e_machine = EM_X86_64,
+                       .e_version = EV_CURRENT,
+                       .e_shoff = sizeof head,
+                       .e_ehsize = sizeof head,
+                       .e_shentsize = sizeof(Elf64_Shdr),
+                       .e_shnum = 3,
+                       .e_shstrndx = 2};
     Elf64_Shdr sections[3] = {
         {.sh_type = SHT_NULL},
         {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = HEAD, .sh_size = size},

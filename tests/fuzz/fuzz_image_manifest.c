@@ -1,6 +1,6 @@
-/* Images whose documents are pieces of the input, cut at 0xff bytes: an OCI layout, an unpacked archive of
- * docker save, and the storage of podman and of docker. Digests are not checked: no input would
- * have one. */
+/* Images whose documents are pieces of the input, cut at 0xff bytes: an OCI layout, an unpacked
+ * archive of docker save, and the storage of podman and of docker. Digests are not checked: no
+ * input would have one. */
 #include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,19 +10,28 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define ID      "1111111111111111111111111111111111111111111111111111111111111111"
-#define LAYER   "2222222222222222222222222222222222222222222222222222222222222222"
-#define PODMAN  "/var/lib/containers/storage"
-#define DOCKER  "/var/lib/docker/image/overlay2"
-#define BLOBS   "/layout/blobs/sha256/"
+#define ID     "1111111111111111111111111111111111111111111111111111111111111111"
+#define LAYER  "2222222222222222222222222222222222222222222222222222222222222222"
+#define PODMAN "/var/lib/containers/storage"
+#define DOCKER "/var/lib/docker/image/overlay2"
+#define BLOBS  "/layout/blobs/sha256/"
 
 static const char *const pieces[] = {
-    "/layout/oci-layout", "/layout/index.json", BLOBS ID, BLOBS LAYER,
-    "/save/manifest.json", "/save/config.json",
-    PODMAN "/overlay-images/images.json", PODMAN "/overlay-layers/layers.json",
-    PODMAN "/overlay-images/" ID "/=c2hhMjU2OjExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTEx",
-    DOCKER "/repositories.json", DOCKER "/imagedb/content/sha256/" ID,
-    DOCKER "/layerdb/sha256/" LAYER "/diff", DOCKER "/layerdb/sha256/" LAYER "/parent",
+    "/layout/oci-layout",
+    "/layout/index.json",
+    BLOBS ID,
+    BLOBS LAYER,
+    "/save/manifest.json",
+    "/save/config.json",
+    PODMAN "/overlay-images/images.json",
+    PODMAN "/overlay-layers/layers.json",
+    PODMAN
+    "/overlay-images/" ID "/="
+    "c2hhMjU2OjExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTEx",
+    DOCKER "/repositories.json",
+    DOCKER "/imagedb/content/sha256/" ID,
+    DOCKER "/layerdb/sha256/" LAYER "/diff",
+    DOCKER "/layerdb/sha256/" LAYER "/parent",
     DOCKER "/layerdb/sha256/" LAYER "/cache-id",
 };
 
@@ -33,8 +42,8 @@ static void open_folder(const char *folder)
     struct arena a;
     struct image image = IMAGE_EMPTY;
     (void)snprintf(path, sizeof path, "%s%s", world_top(), folder);
-    const struct image_wish wish = {.path = path, .no_verify = true,
-                                     .platform = image_platform_of(EM_X86_64)};
+    const struct image_wish wish = {
+        .path = path, .no_verify = true, .platform = image_platform_of(EM_X86_64)};
     arena_init(&a, (size_t)1 << 30, NULL, NULL);
     (void)!image_open(&image, &a, &wish, &err);
     image_close(&image);

@@ -1,5 +1,6 @@
-/* A folder of --kb: the first byte chooses the area, the others are its file. What is read can be printed.
- * An area of its own is loaded, no built-in one: that takes longer than a thousand inputs. */
+/* A folder of --kb: the first byte chooses the area, the others are its file. What is read can be
+ * printed. An area of its own is loaded, no built-in one: that takes longer than a thousand inputs.
+ */
 #include <assert.h>
 #include <stdint.h>
 

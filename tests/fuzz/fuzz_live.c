@@ -10,9 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { PID = 77, LINKS = 2, LINK_BYTES_MAX = 255 };
 
 static const char *const pieces[] = {
-    "/proc/77/maps", "/proc/77/environ", "/proc/77/stat", "/proc/77/cgroup",
-    "/proc/77/mountinfo", "/proc/stat",  "/proc/78/stat", "/proc/78/comm",
-    "/proc/78/maps", "/proc/79/stat",    "/proc/79/comm", "/proc/79/maps",
+    "/proc/77/maps",      "/proc/77/environ", "/proc/77/stat", "/proc/77/cgroup",
+    "/proc/77/mountinfo", "/proc/stat",       "/proc/78/stat", "/proc/78/comm",
+    "/proc/78/maps",      "/proc/79/stat",    "/proc/79/comm", "/proc/79/maps",
 };
 
 static const char *const links[LINKS] = {"/proc/77/exe", "/proc/77/cwd"};

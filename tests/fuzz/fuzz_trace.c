@@ -1,5 +1,5 @@
-/* Any bytes as what a traced program has recorded, whole and in pieces: it is read, shown and compared
- * with the model of this system's programs. */
+/* Any bytes as what a traced program has recorded, whole and in pieces: it is read, shown and
+ * compared with the model of this system's programs. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

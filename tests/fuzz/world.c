@@ -63,10 +63,12 @@ static void write_world(void)
         const char *path;
         struct elfmake spec;
     } files[] = {
-        {"/lib/ld.so", {.soname = "ld.so", .symbols = {{"_dl_x", "GLIBC_PRIVATE", true}},
-                        .constants = {glibc, sizeof glibc}}},
-        {"/lib/ld-musl-x86_64.so.1", {.soname = "libc.musl-x86_64.so.1",
-                                      .constants = {musl, sizeof musl}}},
+        {"/lib/ld.so",
+         {.soname = "ld.so",
+          .symbols = {{"_dl_x", "GLIBC_PRIVATE", true}},
+          .constants = {glibc, sizeof glibc}}},
+        {"/lib/ld-musl-x86_64.so.1",
+         {.soname = "libc.musl-x86_64.so.1", .constants = {musl, sizeof musl}}},
         {"/lib/libone.so.1", {.soname = "libone.so.1", .symbols = {{"f", "ONE_1", true}}}},
         {WORLD_PROGRAM, {.interp = "/lib/ld.so", .needs = {"libone.so.1"}}},
         {WORLD_MUSL, {.interp = "/lib/ld-musl-x86_64.so.1", .needs = {"libone.so.1"}}},
@@ -118,7 +120,7 @@ void world_link(const char *path, const char *target)
     char file[256];
     need_world();
     assert((size_t)snprintf(file, sizeof file, "%s%s", top, path) < sizeof file);
-    (void)remove(file); // may not be there
+    (void)remove(file);        // may not be there
     write_inside(path, "", 0); // its folders
     int rc = remove(file) | symlink(target, file);
     assert(rc == 0);
@@ -187,7 +189,10 @@ static void with_model(const char *const *env, size_t n_env, world_use *use, voi
     assert(rc == 0);
     ldso_store_open(&store, &root, &arena);
     struct model *m = arena_alloc(&arena, sizeof *m);
-    *m = (struct model){.root = &root, .arena = &arena, .store = &store, .kb = &kb,
+    *m = (struct model){.root = &root,
+                        .arena = &arena,
+                        .store = &store,
+                        .kb = &kb,
                         .config = {.cwd = "/", .env = env, .n_env = n_env}};
     rc = model_open(m, &err);
     assert(rc == 0);

@@ -30,7 +30,8 @@ const char *world_top(void);
 
 /* Opens a model of the target with this start environment, and calls `use` with it. */
 typedef void world_use(void *arg, struct model *m);
-void world_look(const char *target, const char *const *env, size_t n_env, world_use *use, void *arg);
+void world_look(const char *target, const char *const *env, size_t n_env, world_use *use,
+                void *arg);
 
 /* What `gpumend check --root WORLD TARGET` does, up to text and JSON that nobody reads. */
 void world_check(const char *target);

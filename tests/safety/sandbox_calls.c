@@ -1,5 +1,5 @@
-/* Gives up what a looking command gives up, then makes the one call that its argument names. Ends with
- * status 0 where the call was made, with 10 where it failed; a refusal ends it before. */
+/* Gives up what a looking command gives up, then makes the one call that its argument names. Ends
+ * with status 0 where the call was made, with 10 where it failed; a refusal ends it before. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -28,7 +28,8 @@ static char scratch[4096];
 
 static long map(int protection, int flags)
 {
-    return mmap(NULL, 4096, protection, flags, flags & MAP_ANONYMOUS ? -1 : 0, 0) == MAP_FAILED ? -1 : 0;
+    return mmap(NULL, 4096, protection, flags, flags & MAP_ANONYMOUS ? -1 : 0, 0) == MAP_FAILED ? -1
+                                                                                                : 0;
 }
 
 static long open_to_write_by_openat2(const char *path)
@@ -41,7 +42,10 @@ static long of_32_bits(void)
 {
 #ifdef __x86_64__
     long rc;
-    __asm__ volatile("int $0x80" : "=a"(rc) : "a"(20) : "memory", "r8", "r9", "r10", "r11"); // getpid
+    __asm__ volatile("int $0x80"
+                     : "=a"(rc)
+                     : "a"(20)
+                     : "memory", "r8", "r9", "r10", "r11"); // getpid
     return rc;
 #else
     return syscall(SYS_execve, NULL, NULL, NULL);

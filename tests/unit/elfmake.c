@@ -213,9 +213,14 @@ static void put_dynamic(struct maker *m, const struct tables *t)
         int64_t tag;
         uint64_t value;
     } numbers[] = {
-        {DT_FLAGS_1, s->flags_1},      {DT_SYMTAB, t->symtab},       {DT_VERNEED, t->verneed},
-        {DT_VERNEEDNUM, t->verneed_n}, {DT_VERDEF, t->verdef},       {DT_VERDEFNUM, t->verdef_n},
-        {DT_RELA, t->rela_size ? t->rela : 0}, {DT_RELASZ, t->rela_size},
+        {DT_FLAGS_1, s->flags_1},
+        {DT_SYMTAB, t->symtab},
+        {DT_VERNEED, t->verneed},
+        {DT_VERNEEDNUM, t->verneed_n},
+        {DT_VERDEF, t->verdef},
+        {DT_VERDEFNUM, t->verdef_n},
+        {DT_RELA, t->rela_size ? t->rela : 0},
+        {DT_RELASZ, t->rela_size},
         {s->sysv_hash ? DT_HASH : DT_GNU_HASH, t->hash},
         {DT_VERSYM, t->verneed || t->verdef ? t->versym : 0},
     };
@@ -252,8 +257,13 @@ static void put_headers(struct maker *m, struct span dynamic, struct span interp
     const struct elfmake *s = m->spec;
     size_t end = m->n;
     size_t ehsize = s->is32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
-    unsigned char ident[EI_NIDENT] = {0x7f, 'E', 'L', 'F', s->is32 ? ELFCLASS32 : ELFCLASS64,
-                                      s->big_endian ? ELFDATA2MSB : ELFDATA2LSB, EV_CURRENT};
+    unsigned char ident[EI_NIDENT] = {0x7f,
+                                      'E',
+                                      'L',
+                                      'F',
+                                      s->is32 ? ELFCLASS32 : ELFCLASS64,
+                                      s->big_endian ? ELFDATA2MSB : ELFDATA2LSB,
+                                      EV_CURRENT};
     m->n = 0;
     bytes(m, ident, sizeof ident);
     put(m, s->type ? s->type : ET_DYN, 2), put(m, s->machine ? s->machine : EM_X86_64, 2);

@@ -10,8 +10,8 @@
 #include "apply/journal.h"
 
 #define FOLDER "d:755:0:0:4096:7:1795263255.099102223:1795263255.649461285"
-#define FILE_ "f:4755:1000:100:36:8:-1.000000001:1795263430.429465277"
-#define BEGIN "begin version=1 id=3 what=fix title=t%20%0a base=/opt/venv at=17"
+#define FILE_  "f:4755:1000:100:36:8:-1.000000001:1795263430.429465277"
+#define BEGIN  "begin version=1 id=3 what=fix title=t%20%0a base=/opt/venv at=17"
 
 static struct arena arena;
 
@@ -30,16 +30,16 @@ static struct str log_of(const char *lines)
 
 static const char whole[] =
     BEGIN "\n"
-    "folder path=lib sig=" FOLDER "\n"
-    "stage n=1 path=lib/a%25.so tmp=lib/.gpumend-3-1 old=" FILE_ "\n"
-    "commit n=1 new=l:777:0:0:36:9:5.000000000:6.000000000 link=../b.so kept=link\n"
-    "stage n=2 path=c tmp=.gpumend-3-2 old=-\n"
-    "commit n=2 new=" FILE_ " kept=none\n"
-    "packages n=3 entries=2 hash=0123456789abcdef\n"
-    "packages-done n=3 entries=4 hash=fedcba9876543210\n"
-    "left path=lib sig=" FOLDER "\n"
-    "applied\n"
-    "verified how=verified\n";
+          "folder path=lib sig=" FOLDER "\n"
+          "stage n=1 path=lib/a%25.so tmp=lib/.gpumend-3-1 old=" FILE_ "\n"
+          "commit n=1 new=l:777:0:0:36:9:5.000000000:6.000000000 link=../b.so kept=link\n"
+          "stage n=2 path=c tmp=.gpumend-3-2 old=-\n"
+          "commit n=2 new=" FILE_ " kept=none\n"
+          "packages n=3 entries=2 hash=0123456789abcdef\n"
+          "packages-done n=3 entries=4 hash=fedcba9876543210\n"
+          "left path=lib sig=" FOLDER "\n"
+          "applied\n"
+          "verified how=verified\n";
 
 static int parse(struct str log, struct apply_journal *ret)
 {
@@ -112,12 +112,13 @@ static void test_flipped_bits(void **state)
 static void test_records_out_of_order(void **state)
 {
     struct str log = log_of(BEGIN "\nfolder path=a sig=" FOLDER "\nfolder path=b sig=" FOLDER "\n"
-                            "applied\n");
+                                  "applied\n");
     const char *second = memchr(log.s, '\n', log.n);
     const char *third = strchr(second + 1, '\n');
     struct apply_journal j;
     (void)state;
-    const char *without = arena_printf(&arena, "%.*s%s", (int)(second + 1 - log.s), log.s, third + 1);
+    const char *without =
+        arena_printf(&arena, "%.*s%s", (int)(second + 1 - log.s), log.s, third + 1);
     assert_int_equal(parse(str_of(without), &j), GM_ERR_FORMAT);
 }
 
@@ -194,8 +195,8 @@ static void test_same(void **state)
 static void test_scan(void **state)
 {
     static struct apply_journal_entry entries[] = {{".", {.type = 'd', .mode = 0755}},
-                                             {"a b", {.type = 'l', .mode = 0777, .link = ""}},
-                                             {"c", {.type = 'f', .mode = 0644, .size = 5}}};
+                                                   {"a b", {.type = 'l', .mode = 0777, .link = ""}},
+                                                   {"c", {.type = 'f', .mode = 0644, .size = 5}}};
     struct apply_journal_scan scan = {0}, again;
     struct gm_err err;
     (void)state;

@@ -1,4 +1,5 @@
-/* What is chosen on machines that are described here: choose/choose.h, choose/need.h, choose/visible.h.
+/* What is chosen on machines that are described here: choose/choose.h, choose/need.h,
+ * choose/visible.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -505,12 +506,12 @@ static const char *differs(size_t i, const struct choose_result *c)
     if (!device || !cases[i].device) {
         return device != cases[i].device ? "device" : NULL;
     }
-    return strcmp(device, cases[i].device) != 0                           ? "device"
-           : x->index != cases[i].index                                   ? "index"
+    return strcmp(device, cases[i].device) != 0                             ? "device"
+           : x->index != cases[i].index                                     ? "index"
            : strcmp(choose_compute_name(x->compute), cases[i].compute) != 0 ? "compute type"
-           : c->threads != cases[i].threads                               ? "threads"
-           : x->fits != cases[i].fits                                     ? "fits"
-                                                                          : NULL;
+           : c->threads != cases[i].threads                                 ? "threads"
+           : x->fits != cases[i].fits                                       ? "fits"
+                                                                            : NULL;
 }
 
 static void choices(void **state)

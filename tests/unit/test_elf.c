@@ -19,8 +19,11 @@ static const struct elfmake full = {
     .rpath = "$ORIGIN/a",
     .runpath = "$ORIGIN/b:/c",
     .needs = {"libone.so.1", "libtwo.so.2"},
-    .symbols = {{"wanted", "ONE_1.0", false}, {"also_wanted", NULL, false},
-                {"given", "FULL_1", true}, {"given_too", "FULL_2", true}, {"plain", NULL, true}},
+    .symbols = {{"wanted", "ONE_1.0", false},
+                {"also_wanted", NULL, false},
+                {"given", "FULL_1", true},
+                {"given_too", "FULL_2", true},
+                {"plain", NULL, true}},
     .version_file = "libone.so.1",
     .note = {"[{\"soname\":[\"libx.so.1\"]}]", 26},
 };
@@ -288,9 +291,9 @@ static void by_its_first_bytes(void **state)
         struct str small = elfmake(&arena, &s);
         char *data = arena_alloc(&arena, small.n + BEHIND);
         memcpy(data, small.s, small.n);
-        struct held h = {.source = {.read = read_held, .map = map_held,
-                                    .room = is_small ? 4096 : ROOM},
-                         .file = {data, small.n + BEHIND}};
+        struct held h = {
+            .source = {.read = read_held, .map = map_held, .room = is_small ? 4096 : ROOM},
+            .file = {data, small.n + BEHIND}};
         h.source.head = arena_alloc(&arena, ROOM);
         if (parse(h.file).native) {
             move_interp(h.file, s.interp);
@@ -384,7 +387,7 @@ static void wild_dynamic_tags(void **state)
     static const struct {
         int64_t tag;
         bool dynamic_bad;
-    } cases[] = {{DT_NEEDED, true}, {DT_SONAME, true},  {DT_RUNPATH, true}, {DT_SYMTAB, false},
+    } cases[] = {{DT_NEEDED, true}, {DT_SONAME, true},    {DT_RUNPATH, true},  {DT_SYMTAB, false},
                  {DT_STRTAB, true}, {DT_GNU_HASH, false}, {DT_VERNEED, false}, {DT_RELASZ, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct str file = elfmake(&arena, &full);
@@ -424,11 +427,17 @@ static void what_is_no_elf(void **state)
         enum elf_state state;
     } cases[] = {
         {"", 0, ELF_STATE_TOO_SHORT},
-        {"\x7f" "EL", 3, ELF_STATE_TOO_SHORT},
-        {"\x7f" "ELF", 4, ELF_STATE_TOO_SHORT},
+        {"\x7f"
+         "EL",
+         3, ELF_STATE_TOO_SHORT},
+        {"\x7f"
+         "ELF",
+         4, ELF_STATE_TOO_SHORT},
         {"#!/b", 4, ELF_STATE_NOT_ELF},
         {"INPUT(libx.so.1)    \n", 21, ELF_STATE_NOT_ELF},
-        {"\x7f" "ELF\2\1\1\0\0\0\0\0\0\0\0\0", 16, ELF_STATE_TOO_SHORT},
+        {"\x7f"
+         "ELF\2\1\1\0\0\0\0\0\0\0\0\0",
+         16, ELF_STATE_TOO_SHORT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(parse_copy(cases[i].bytes, cases[i].n), cases[i].state);
@@ -463,12 +472,11 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_kind),    cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(by_its_first_bytes),
-        cmocka_unit_test(two_dynamic_sections),
+        cmocka_unit_test(reads_every_kind),     cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(by_its_first_bytes),   cmocka_unit_test(two_dynamic_sections),
         cmocka_unit_test(spoilt_at_every_byte), cmocka_unit_test(wild_headers),
-        cmocka_unit_test(wild_dynamic_tags),   cmocka_unit_test(no_loadable_segment),
-        cmocka_unit_test(what_is_no_elf),      cmocka_unit_test(stack_and_machines),
+        cmocka_unit_test(wild_dynamic_tags),    cmocka_unit_test(no_loadable_segment),
+        cmocka_unit_test(what_is_no_elf),       cmocka_unit_test(stack_and_machines),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -130,8 +130,8 @@ static void capabilities(void **state)
 static void gfx_targets(void **state)
 {
     static const char *const chips[] = {
-        "Vega 10 XL/XT", "Vega 20",       "Arcturus GL-XL", "Aldebaran/MI200", "Navi 10", "Navi 22",
-        "Navi 31",       "Raphael",        "Navi 48",         "Phoenix1"};
+        "Vega 10 XL/XT", "Vega 20", "Arcturus GL-XL", "Aldebaran/MI200", "Navi 10",
+        "Navi 22",       "Navi 31", "Raphael",        "Navi 48",         "Phoenix1"};
     (void)state;
     for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
         assert_non_null(host_gfx(host_amd_chip_gfx(chips[i])));

@@ -277,16 +277,11 @@ static void keys_and_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nvrm_lines),
-        cmocka_unit_test(gfx_names),
-        cmocka_unit_test(cpu_lists),
-        cmocka_unit_test(bdfs),
-        cmocka_unit_test(so_versions),
-        cmocka_unit_test(mounts),
-        cmocka_unit_test(cgroups_and_quotas),
-        cmocka_unit_test(devices_lists),
-        cmocka_unit_test(node_lines),
-        cmocka_unit_test(keys_and_tables),
+        cmocka_unit_test(nvrm_lines),         cmocka_unit_test(gfx_names),
+        cmocka_unit_test(cpu_lists),          cmocka_unit_test(bdfs),
+        cmocka_unit_test(so_versions),        cmocka_unit_test(mounts),
+        cmocka_unit_test(cgroups_and_quotas), cmocka_unit_test(devices_lists),
+        cmocka_unit_test(node_lines),         cmocka_unit_test(keys_and_tables),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

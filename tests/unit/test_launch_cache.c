@@ -170,8 +170,8 @@ static void spoilt(void **state)
     write_sample(w, "one");
     assert_int_equal(root_list(&w->host, &w->a, w->plans, 10, NULL, NULL, &list), 0);
     assert_true(list.n > 0);
-    assert_int_equal(root_read(&w->host, &w->a, path_join(&w->a, w->plans, list.names[0]), 1 << 20,
-                               &bytes), 0);
+    assert_int_equal(
+        root_read(&w->host, &w->a, path_join(&w->a, w->plans, list.names[0]), 1 << 20, &bytes), 0);
     assert_int_equal(launch_cache_parse(&w->a, bytes, &cached, &err), 0);
     for (size_t i = 0; i < bytes.n; i++) {
         char *other = arena_strndup(&w->a, bytes.s, bytes.n);

@@ -23,7 +23,8 @@ struct world {
 static void put(struct world *w, const char *path, const char *text, size_t n, mode_t mode)
 {
     char *full = arena_printf(&w->a, "%s%s", w->top, path);
-    for (char *slash = strchr(full + strlen(w->top) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(full + strlen(w->top) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         (void)mkdir(full, 0755); // may be there
         *slash = '/';
@@ -43,8 +44,8 @@ static void put_text(struct world *w, const char *path, const char *text)
 static int start(void **state)
 {
     static const char elf[] = "\177ELF\2\1\1";
-    static const char *const elfs[] = {"/usr/bin/python3.11", "/usr/bin/env", "/bin/sh",
-                                       "/usr/bin/nohup", "/usr/bin/tool", "/venv/bin/python"};
+    static const char *const elfs[] = {"/usr/bin/python3.11", "/usr/bin/env",  "/bin/sh",
+                                       "/usr/bin/nohup",      "/usr/bin/tool", "/venv/bin/python"};
     struct world *w = calloc(1, sizeof *w);
     struct gm_err err;
     assert_non_null(w);
@@ -62,8 +63,9 @@ static int start(void **state)
     put_text(w, "/venv/bin/by-env-s", "#!/usr/bin/env -S A=1 python3 -I '-X' \"dev\"\n");
     put_text(w, "/venv/bin/by-env-odd", "#!/usr/bin/env -S ${PY} x\n");
     put_text(w, "/venv/bin/long", "#!/bin/sh\n'''exec' /venv/bin/python \"$0\" \"$@\"\n' '''\n");
-    put_text(w, "/venv/bin/moved", "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/"
-                                   "'python' \"$0\" \"$@\"\n' '''\n");
+    put_text(w, "/venv/bin/moved",
+             "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/"
+             "'python' \"$0\" \"$@\"\n' '''\n");
     put_text(w, "/venv/bin/start", "#!/bin/sh\nexec app\n");
     put_text(w, "/venv/bin/lost", "#!/nowhere/python\n");
     put_text(w, "/venv/bin/bare", "echo\n");
@@ -105,30 +107,43 @@ static void commands(void **state)
         const char *wanted; // NULL: `status`
         int status;
     } cases[] = {
-        {{"python3", "app.py", "-c", "x"}, "python /usr/bin/python3 /usr/bin/python3 script=/home/app.py", 0},
+        {{"python3", "app.py", "-c", "x"},
+         "python /usr/bin/python3 /usr/bin/python3 script=/home/app.py",
+         0},
         {{"python3", "-u", "-W", "ignore", "-Xdev", "/a.py"},
-         "python /usr/bin/python3 /usr/bin/python3 script=/a.py", 0},
+         "python /usr/bin/python3 /usr/bin/python3 script=/a.py",
+         0},
         {{"python3", "-Em", "uvicorn", "app:x"},
-         "python /usr/bin/python3 /usr/bin/python3 module=uvicorn E", 0},
+         "python /usr/bin/python3 /usr/bin/python3 module=uvicorn E",
+         0},
         {{"python3", "-muvicorn"}, "python /usr/bin/python3 /usr/bin/python3 module=uvicorn", 0},
         {{"python3", "-Ic", "import torch"},
-         "python /usr/bin/python3 /usr/bin/python3 code=import torch E s", 0},
+         "python /usr/bin/python3 /usr/bin/python3 code=import torch E s",
+         0},
         {{"python3", "-c"}, "python /usr/bin/python3 /usr/bin/python3", 0},
         {{"python3", "-", "x"}, "python /usr/bin/python3 /usr/bin/python3", 0},
         {{"python3"}, "python /usr/bin/python3 /usr/bin/python3", 0},
         {{"python3", "--check-hash-based-pycs", "never", "a.py"},
-         "python /usr/bin/python3 /usr/bin/python3 script=/home/a.py", 0},
+         "python /usr/bin/python3 /usr/bin/python3 script=/home/a.py",
+         0},
         {{"/venv/bin/app", "-c"}, "python /venv/bin/app /venv/bin/python script=/venv/bin/app", 0},
-        {{"../venv/bin/app"}, "python /home/../venv/bin/app /venv/bin/python script=/home/../venv/bin/app", 0},
+        {{"../venv/bin/app"},
+         "python /home/../venv/bin/app /venv/bin/python script=/home/../venv/bin/app",
+         0},
         {{"app-u"}, "python /venv/bin/app-u /venv/bin/python script=/venv/bin/app-u E", 0},
         {{"by-env"}, "python /venv/bin/by-env /usr/bin/python3 script=/venv/bin/by-env", 0},
-        {{"by-env-s"}, "python /venv/bin/by-env-s /usr/bin/python3 script=/venv/bin/by-env-s E s", 0},
+        {{"by-env-s"},
+         "python /venv/bin/by-env-s /usr/bin/python3 script=/venv/bin/by-env-s E s",
+         0},
         {{"by-env-odd"}, "starter /venv/bin/by-env-odd - unseen", 0},
         {{"long"}, "python /venv/bin/long /venv/bin/python script=/venv/bin/long", 0},
         {{"moved"}, "python /venv/bin/moved /venv/bin/python script=/venv/bin/moved", 0},
         {{"/venv/bin/shims/python3", "a.py"},
-         "python /venv/bin/shims/python3 /venv/bin/shims/python3 script=/home/a.py", 0},
-        {{"env", "-", "A=1", "python3", "-m", "x"}, "python /usr/bin/env /usr/bin/python3 module=x", 0},
+         "python /venv/bin/shims/python3 /venv/bin/shims/python3 script=/home/a.py",
+         0},
+        {{"env", "-", "A=1", "python3", "-m", "x"},
+         "python /usr/bin/env /usr/bin/python3 module=x",
+         0},
         {{"env", "-u", "A", "python3"}, "python /usr/bin/env /usr/bin/python3", 0},
         {{"env", "--no-such", "A", "python3"}, "starter /usr/bin/env - unseen", 0},
         {{"env"}, "starter /usr/bin/env -", 0},
@@ -160,8 +175,7 @@ static void commands(void **state)
         while (n < 8 && cases[i].words[n]) {
             n++;
         }
-        struct launch_command c = {cases[i].words, n, "/venv/bin:/usr/bin:/bin", "/home",
-                                 NULL, 0};
+        struct launch_command c = {cases[i].words, n, "/venv/bin:/usr/bin:/bin", "/home", NULL, 0};
         int rc = launch_program_find(&w->root, &w->a, &c, &p);
         const char *got = rc < 0 ? strerror(-rc) : shown(&w->a, &p);
         if (rc != cases[i].status || (rc == 0 && strcmp(got, cases[i].wanted) != 0)) {

@@ -128,9 +128,13 @@ static const char *const v3_and_v2[] = {"x86-64-v3", "x86-64-v2"};
 
 static struct ldso_cache_key key_of(int glibc_minor, size_t n_hwcaps, uint64_t platform)
 {
-    return (struct ldso_cache_key){.flags = {HERE}, .n_flags = 1, .glibc_minor = glibc_minor,
-                                   .hwcaps = v3_and_v2 + (2 - n_hwcaps), .n_hwcaps = n_hwcaps,
-                                   .legacy_have = (uint64_t)1 << 63, .legacy_platform = platform};
+    return (struct ldso_cache_key){.flags = {HERE},
+                                   .n_flags = 1,
+                                   .glibc_minor = glibc_minor,
+                                   .hwcaps = v3_and_v2 + (2 - n_hwcaps),
+                                   .n_hwcaps = n_hwcaps,
+                                   .legacy_have = (uint64_t)1 << 63,
+                                   .legacy_platform = platform};
 }
 
 /* The first entry of a name that fits wins; a named-hwcaps one by the CPU's order. */
@@ -210,8 +214,8 @@ static void unused_caches(void **state)
         unsigned char value;
         const char *why;
     } cases[] = {
-        {NEW, 28, 3, "byte order"},          {NEW, 28, 1, "byte order"},
-        {NEW, 22, 0xff, "shorter"},          {OLD, 14, 0xff, "shorter"},
+        {NEW, 28, 3, "byte order"},           {NEW, 28, 1, "byte order"},
+        {NEW, 22, 0xff, "shorter"},           {OLD, 14, 0xff, "shorter"},
         {NEW, 18, '2', "no known signature"}, {OLD, 0, 'L', "no known signature"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

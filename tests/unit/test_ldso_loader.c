@@ -102,7 +102,10 @@ static void musl_of_this_machine(void **state)
     close_store();
 }
 
-#define TEXT(s) {(s), sizeof(s) - 1}
+#define TEXT(s)                                                                                    \
+    {                                                                                              \
+        (s), sizeof(s) - 1                                                                         \
+    }
 #define DIRS "\0/lib/test-linux-gnu/\0/usr/lib/test-linux-gnu/\0/lib/\0/usr/lib/\0"
 
 /* Loaders made here: what stands in the file counts, and what is missing is said to be assumed. */
@@ -217,8 +220,8 @@ static void folders_of_a_cpu(void **state)
 static void levels_that_are_none(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "x86-64", "x86-64-v", "x86-64-v0", "x86-64-v5",
-                                        "x86-64-v22", "X86-64-v2", "v2"};
+    static const char *const texts[] = {"",          "x86-64",     "x86-64-v",  "x86-64-v0",
+                                        "x86-64-v5", "x86-64-v22", "X86-64-v2", "v2"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct ldso_cpu cpu;
         if (ldso_cpu_parse(texts[i], &cpu)) {
@@ -227,13 +230,14 @@ static void levels_that_are_none(void **state)
     }
 }
 
-#define V1 "fpu cmov cx8 fxsr mmx sse sse2"
-#define V2 V1 " cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
-#define V3 V2 " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
-#define V4 V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
+#define V1    "fpu cmov cx8 fxsr mmx sse sse2"
+#define V2    V1 " cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
+#define V3    V2 " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+#define V4    V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
 #define INTEL "vendor_id : GenuineIntel\n"
 
-/* Every flag of a level is needed, and every level below it; what is damaged or differs is no level. */
+/* Every flag of a level is needed, and every level below it; what is damaged or differs is no
+ * level. */
 static void cpuinfo(void **state)
 {
     static const struct {
@@ -333,11 +337,15 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loaders_of_this_machine), cmocka_unit_test(musl_of_this_machine),
-        cmocka_unit_test(loaders_made_here),       cmocka_unit_test(missing_loader),
-        cmocka_unit_test(folders_of_a_cpu),        cmocka_unit_test(levels_that_are_none),
+        cmocka_unit_test(loaders_of_this_machine),
+        cmocka_unit_test(musl_of_this_machine),
+        cmocka_unit_test(loaders_made_here),
+        cmocka_unit_test(missing_loader),
+        cmocka_unit_test(folders_of_a_cpu),
+        cmocka_unit_test(levels_that_are_none),
         cmocka_unit_test(cpuinfo),
-        cmocka_unit_test(other_subdirs), cmocka_unit_test(this_cpu),
+        cmocka_unit_test(other_subdirs),
+        cmocka_unit_test(this_cpu),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

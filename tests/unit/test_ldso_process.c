@@ -64,9 +64,10 @@ static int start(void **state)
         return -1;
     }
     arena_init(&w->arena, 0, NULL, NULL);
-    put(w, LOADER, (struct elfmake){.soname = "ld-linux-x86-64.so.2",
-                                    .symbols = {{"_dl_x", "GLIBC_PRIVATE", true}},
-                                    .constants = {constants, sizeof constants}});
+    put(w, LOADER,
+        (struct elfmake){.soname = "ld-linux-x86-64.so.2",
+                         .symbols = {{"_dl_x", "GLIBC_PRIVATE", true}},
+                         .constants = {constants, sizeof constants}});
     if (root_open(&w->root, w->top, &err) < 0 || !ldso_cpu_parse("x86-64-v3", &w->cpu)) {
         return -1;
     }
@@ -148,7 +149,8 @@ static void whose_path_counts(void **state)
     struct world *w = *state;
     put(w, "/deep/libx.so.1", (struct elfmake){.soname = "libx.so.1"});
     put(w, "/near/libmid.so.1", (struct elfmake){.needs = {"libx.so.1"}});
-    put_program(w, "/bin/rpath", (struct elfmake){.needs = {"libmid.so.1"}, .rpath = "/near:/deep"});
+    put_program(w, "/bin/rpath",
+                (struct elfmake){.needs = {"libmid.so.1"}, .rpath = "/near:/deep"});
     put_program(w, "/bin/runpath",
                 (struct elfmake){.needs = {"libmid.so.1"}, .runpath = "/near:/deep"});
     assert_false(begin(w, "/bin/rpath")->start_failed);
@@ -171,8 +173,8 @@ static void order_of_stages(void **state)
             (struct elfmake){.soname = "libx.so.1"});
     }
     put_program(w, "/bin/a", (struct elfmake){.needs = {"libx.so.1"}, .rpath = "/rpath"});
-    put_program(w, "/bin/b", (struct elfmake){.needs = {"libx.so.1"}, .rpath = "/rpath",
-                                              .runpath = "/runpath"});
+    put_program(w, "/bin/b",
+                (struct elfmake){.needs = {"libx.so.1"}, .rpath = "/rpath", .runpath = "/runpath"});
     put_program(w, "/bin/c", (struct elfmake){.needs = {"libx.so.1"}});
     static const struct {
         const char *program, *env, *path;
@@ -271,8 +273,8 @@ static void hwcaps_folders(void **state)
         assert_true(ldso_cpu_parse(cases[i].level, &w->cpu));
         w->config.glibc_minor = cases[i].glibc_minor;
         (void)begin(w, "/bin/p"); // its link map is compared
-        assert_string_equal(link_map(w), arena_printf(&w->arena, "/bin/p %s/libx.so.1",
-                                                      places[cases[i].place]));
+        assert_string_equal(link_map(w),
+                            arena_printf(&w->arena, "/bin/p %s/libx.so.1", places[cases[i].place]));
     }
 }
 
@@ -285,7 +287,8 @@ static void same_object(void **state)
     put(w, "/e/libx.so.1", (struct elfmake){.soname = "libx.so.1"});
     put_program(w, "/bin/p", (struct elfmake){.runpath = "/e"});
     assert_int_equal(link(arena_printf(&w->arena, "%s/d/libx-0123.so", w->top),
-                          arena_printf(&w->arena, "%s/d/hard.so", w->top)), 0);
+                          arena_printf(&w->arena, "%s/d/hard.so", w->top)),
+                     0);
     struct ldso_process *p = begin(w, "/bin/p");
     static const struct {
         const char *name;
@@ -293,10 +296,10 @@ static void same_object(void **state)
         const char *path;
     } loads[] = {
         {"/d/libx-0123.so", LDSO_LOADED, "/d/libx-0123.so"},
-        {"libx.so.1", LDSO_REUSED, "/d/libx-0123.so"},     // its soname
-        {"/d/hard.so", LDSO_REUSED, "/d/libx-0123.so"},    // its inode
-        {"/e/libx.so.1", LDSO_LOADED, "/e/libx.so.1"},     // another file
-        {"libx-0123.so", LDSO_NOT_FOUND, NULL},            // a file name is no identity
+        {"libx.so.1", LDSO_REUSED, "/d/libx-0123.so"},  // its soname
+        {"/d/hard.so", LDSO_REUSED, "/d/libx-0123.so"}, // its inode
+        {"/e/libx.so.1", LDSO_LOADED, "/e/libx.so.1"},  // another file
+        {"libx-0123.so", LDSO_NOT_FOUND, NULL},         // a file name is no identity
     };
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
         const struct ldso_load *l = ldso_dlopen(p, NULL, loads[i].name, LDSO_NOW);
@@ -337,8 +340,10 @@ static void bad_candidates(void **state)
             fail_msg("%s: %s, %s", cases[i].name, steps_of(w, r), l ? l->glibc_says : "none");
         }
     }
-    put_bytes(w, "/first/text.so", "INPUT(libx.so.1) and what else an ld script may say, padded to "
-              "more than a header", 80);
+    put_bytes(w, "/first/text.so",
+              "INPUT(libx.so.1) and what else an ld script may say, padded to "
+              "more than a header",
+              80);
     put_bytes(w, "/first/empty.so", "", 0);
     static const char *const said[][2] = {
         {"text.so", "/first/text.so: invalid ELF header"},
@@ -360,9 +365,9 @@ static void no_program(void **state)
     put_program(w, "/bin/unloaded", (struct elfmake){.no_load = true});
     put(w, "/bin/object", (struct elfmake){.type = ET_REL});
     static const char *const cases[][2] = {
-        {"/bin/script", "is a script"},       {"/bin/empty", "is empty"},
-        {"/bin/unloaded", "PT_LOAD"},         {"/bin/object", "neither a program nor"},
-        {"/bin/none", "No such file"},        {"/bin", "is a folder"},
+        {"/bin/script", "is a script"}, {"/bin/empty", "is empty"},
+        {"/bin/unloaded", "PT_LOAD"},   {"/bin/object", "neither a program nor"},
+        {"/bin/none", "No such file"},  {"/bin", "is a folder"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct gm_err err;
@@ -379,15 +384,16 @@ static void no_program(void **state)
 static void versions_and_symbols(void **state)
 {
     struct world *w = *state;
-    put(w, "/lib/libv.so.1", (struct elfmake){.soname = "libv.so.1",
-                                              .symbols = {{"f", "V_1", true}}});
+    put(w, "/lib/libv.so.1",
+        (struct elfmake){.soname = "libv.so.1", .symbols = {{"f", "V_1", true}}});
     static const struct {
         const char *path;
         struct elfmake_symbol wanted;
         const char *says;
     } cases[] = {
         {"/d/good.so", {"f", "V_1", false}, NULL},
-        {"/d/version.so", {"f", "V_2", false},
+        {"/d/version.so",
+         {"f", "V_2", false},
          "/lib/libv.so.1: version `V_2' not found (required by /d/version.so)"},
         {"/d/symbol.so", {"g", NULL, false}, "/d/symbol.so: undefined symbol: g"},
         {"/d/both.so", {"g", "V_1", false}, "/d/both.so: undefined symbol: g, version V_1"},
@@ -395,8 +401,9 @@ static void versions_and_symbols(void **state)
     put_program(w, "/bin/p", (struct elfmake){0});
     struct ldso_process *p = begin(w, "/bin/p");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        put(w, cases[i].path, (struct elfmake){.needs = {"libv.so.1"}, .symbols = {cases[i].wanted},
-                                               .version_file = "libv.so.1"});
+        put(w, cases[i].path,
+            (struct elfmake){
+                .needs = {"libv.so.1"}, .symbols = {cases[i].wanted}, .version_file = "libv.so.1"});
         size_t before = p->objects.n;
         const struct ldso_load *l = ldso_dlopen(p, NULL, cases[i].path, LDSO_NOW);
         assert_non_null(l);
@@ -446,8 +453,8 @@ static void secure_execution(void **state)
         ldso_store_open(&w->store, &w->root, &w->arena);
         w->config.uid = getuid() + cases[i].other_user;
         assert_int_equal(begin(w, "/bin/p")->secure, cases[i].secure);
-        assert_string_equal(link_map(w), cases[i].secure ? "/bin/p /lib/libx.so.1"
-                                                         : "/bin/p /env/libx.so.1");
+        assert_string_equal(link_map(w),
+                            cases[i].secure ? "/bin/p /lib/libx.so.1" : "/bin/p /env/libx.so.1");
     }
 }
 
@@ -488,10 +495,18 @@ static void missing_and_foreign_loaders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(whose_path_counts), TEST(order_of_stages),      TEST(path_lists),
-        TEST(tokens),            TEST(hwcaps_folders),       TEST(same_object),
-        TEST(bad_candidates),    TEST(no_program),           TEST(versions_and_symbols),
-        TEST(executable_stack),  TEST(secure_execution),     TEST(preloads),
+        TEST(whose_path_counts),
+        TEST(order_of_stages),
+        TEST(path_lists),
+        TEST(tokens),
+        TEST(hwcaps_folders),
+        TEST(same_object),
+        TEST(bad_candidates),
+        TEST(no_program),
+        TEST(versions_and_symbols),
+        TEST(executable_stack),
+        TEST(secure_execution),
+        TEST(preloads),
         TEST(missing_and_foreign_loaders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,8 +76,10 @@ static void link_is_there(struct world *w, const char *path)
 static void test_links(void **state)
 {
     struct world *w = *state;
-    VEC_PUSH(&w->arena, &w->overlay.links, (struct ldso_overlay_link){"/b/libb.so", "../a/liba.so"});
-    VEC_PUSH(&w->arena, &w->overlay.links, (struct ldso_overlay_link){"/n/m/libn.so", "/a/liba.so"});
+    VEC_PUSH(&w->arena, &w->overlay.links,
+             (struct ldso_overlay_link){"/b/libb.so", "../a/liba.so"});
+    VEC_PUSH(&w->arena, &w->overlay.links,
+             (struct ldso_overlay_link){"/n/m/libn.so", "/a/liba.so"});
     ldso_store_layer(&w->store, &w->base, &w->overlay);
     static const char *const spellings[] = {"/b/libb.so", "/c/libb.so", "/a/../b/libb.so",
                                             "/b/./libb.so", "/n/m/libn.so"};
@@ -92,7 +94,8 @@ static void test_links(void **state)
 static void test_folders(void **state)
 {
     struct world *w = *state;
-    VEC_PUSH(&w->arena, &w->overlay.links, (struct ldso_overlay_link){"/n/m/libn.so", "/a/liba.so"});
+    VEC_PUSH(&w->arena, &w->overlay.links,
+             (struct ldso_overlay_link){"/n/m/libn.so", "/a/liba.so"});
     ldso_store_layer(&w->store, &w->base, &w->overlay);
     assert_true(ldso_store_get(&w->store, "/n")->is_dir);
     assert_true(ldso_store_get(&w->store, "/n/m")->is_dir);

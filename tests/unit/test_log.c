@@ -40,7 +40,8 @@ static const char base[] =
     "  fields: {vendor: v}\n"
     "  regex: 'cannot load (?P<library>lib[\\w.]+)(?: of (?P<version>[\\d.]+))?'\n"
     "- {id: oom, literals: ['out of memory', alloc_failed], fact: memory}\n"
-    "- {id: quoted, literal: 'version \"', regex: 'version \"(?P<version>[^\"]+)\"', fact: version}\n"
+    "- {id: quoted, literal: 'version \"', regex: 'version \"(?P<version>[^\"]+)\"', fact: "
+    "version}\n"
     "- {id: slow, literal: 'slow slow', regex: '^(?:(?:\\w+)\\s?)+$', fact: slow}\n"
     "- {id: arch, literal: 'arch ', regex: 'arch (?P<arch>\\S+)', fact: arch}\n"
     "- {id: arches, literal: 'list [', regex: 'list \\[(?P<arches>[^\\]]*)', fact: list}\n"
@@ -49,7 +50,8 @@ static const char base[] =
     "- {id: asked, literal: 'works?', regex: 'works\\?', fact: memory, refuted_by: '^yes\\b'}\n"
     "- {id: os, literal: windows, fact: platform, fields: {platform: windows}}\n"
     "failures:\n"
-    "- {id: arch-rule, all: [list], test: arch-not-in-list, confidence: certain, culprit: '{arch}',\n"
+    "- {id: arch-rule, all: [list], test: arch-not-in-list, confidence: certain, culprit: "
+    "'{arch}',\n"
     "   says: '{arch} of {arches}'}\n"
     "- {id: drv-rule, all: [cuda], test: [driver-below-cuda], confidence: certain,\n"
     "   culprit: '{driver}', says: s}\n"
@@ -156,7 +158,8 @@ static const char *told(struct world *w, const char *text, size_t n, size_t piec
 static const struct {
     const char *name, *text, *facts;
 } lines[] = {
-    {"plain", "a\nx cannot load libx.so of 9.1 y\n", "2:not-loaded(vendor=v,library=libx.so,version=9.1)"},
+    {"plain", "a\nx cannot load libx.so of 9.1 y\n",
+     "2:not-loaded(vendor=v,library=libx.so,version=9.1)"},
     {"no line end", "Cannot Load libx.so", "1:not-loaded(vendor=v,library=libx.so)"},
     {"CRLF", "a\r\nb\r\ncannot load libx\r\n", "3:not-loaded(vendor=v,library=libx)"},
     {"carriage returns", "10%\r20% out of memory\r30%\nalloc_failed\n", "1:memory() 2:memory()"},
@@ -166,7 +169,9 @@ static const struct {
      "1:not-loaded(vendor=v,library=libx) 2:memory()"},
     {"note", "note: cannot load libx\n", "1:not-loaded(vendor=v,library=libx)"},
     {"compose", "web-1  | cannot load libx\n", "1:not-loaded(vendor=v,library=libx)"},
-    {"JSON", "{\"log\":\"a\\ncannot load libx\\nversion \\\"9\\\"\",\"n\":{\"x\":[\"out\\u0020of memory\"]}}\n",
+    {"JSON",
+     "{\"log\":\"a\\ncannot load libx\\nversion \\\"9\\\"\",\"n\":{\"x\":[\"out\\u0020of "
+     "memory\"]}}\n",
      "1:not-loaded(vendor=v,library=libx) 1:version(version=9) 1:memory()"},
     {"no JSON", "{\"log\": cannot load libx \\ \n", "1:not-loaded(vendor=v,library=libx)"},
     {"several in one line", "cannot load liba cannot load libb\n",
@@ -174,11 +179,17 @@ static const struct {
     {"ISO 8859-1", "f\xfcr cannot load libx\n", "1:not-loaded(vendor=v,library=libx)"},
     {"pip list", "Package  Version\n-------- -------\ntorch    2.1.0+cu118\nnumpy    2.0\n\nx 1\n",
      "3:installed(package=torch,version=2.1.0+cu118) 4:installed(package=numpy,version=2.0)"},
-    {"conda list", "# Name   Version   Build  Channel\r\npytorch  2.1.0  py3_0  conda-forge\r\nout of memory\r\n",
+    {"conda list",
+     "# Name   Version   Build  Channel\r\npytorch  2.1.0  py3_0  conda-forge\r\nout of memory\r\n",
      "2:installed(package=pytorch,version=2.1.0) 3:memory()"},
-    {"byte order mark", "\xef\xbb\xbf" "cannot load libx", "1:not-loaded(vendor=v,library=libx)"},
-    {"the same again and again", "out of memory\nout of memory\nout of memory\nout of memory\n"
-     "out of memory\nout of memory\n", "1:memory() 2:memory() 3:memory() 4:memory()"},
+    {"byte order mark",
+     "\xef\xbb\xbf"
+     "cannot load libx",
+     "1:not-loaded(vendor=v,library=libx)"},
+    {"the same again and again",
+     "out of memory\nout of memory\nout of memory\nout of memory\n"
+     "out of memory\nout of memory\n",
+     "1:memory() 2:memory() 3:memory() 4:memory()"},
 };
 
 /* A log gives the same facts in pieces of any size. */
@@ -229,14 +240,15 @@ static void test_long_line(void **state)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         memset(text, 'x', BYTES);
         memcpy(text + places[i], " cannot load libfar.so.9 ", 25);
-        assert_string_equal(told(w, text, BYTES, 100000), "1:not-loaded(vendor=v,library=libfar.so.9)");
+        assert_string_equal(told(w, text, BYTES, 100000),
+                            "1:not-loaded(vendor=v,library=libfar.so.9)");
     }
     free(text);
 }
 
 /* What a log took to read has no say in what is told of it: a clock by which each search takes an
- * hour is not asked, and the same text gets the same answer again. An expression that takes too many
- * steps is given up, and the rest goes on. */
+ * hour is not asked, and the same text gets the same answer again. An expression that takes too
+ * many steps is given up, and the rest goes on. */
 static void check_slow(struct world *w)
 {
     struct log *l = log_open(w->rules, &w->f.arena);
@@ -418,7 +430,8 @@ static void test_built_in(void **state)
         }
     }
     for (size_t i = 0; i < r->n_rules; i++) {
-        const struct log_elements *lists[] = {&r->rules[i].all, &r->rules[i].any, &r->rules[i].none};
+        const struct log_elements *lists[] = {&r->rules[i].all, &r->rules[i].any,
+                                              &r->rules[i].none};
         for (size_t k = 0; k < 3; k++) {
             for (size_t e = 0; e < lists[k]->n; e++) {
                 for (size_t c = 0; c < lists[k]->items[e].n_conditions; c++) {
@@ -450,7 +463,8 @@ static const char *refused(struct fixture *f, const char *text)
     return f->err.text;
 }
 
-#define ENTRY(id) "- {id: " id ", lines: [{literal: 'is no line of a log'}], confidence: likely, says: s"
+#define ENTRY(id)                                                                                  \
+    "- {id: " id ", lines: [{literal: 'is no line of a log'}], confidence: likely, says: s"
 
 /* Whatever of a file cannot be used is an error that names the file and the line. */
 static void test_refused(void **state)
@@ -461,25 +475,31 @@ static void test_refused(void **state)
     } cases[] = {
         {"cause: c\nfailures:\n" ENTRY("new") "}\n", ""},
         {"cause: c\nfailures:\n" ENTRY("new") ", overrides: [dev-802]}\n", ""},
-        {"cause: c\nfailures:\n\n" ENTRY("new") ", colour: red}\n", "x.yaml:4: unknown key \"colour\""},
+        {"cause: c\nfailures:\n\n" ENTRY("new") ", colour: red}\n",
+         "x.yaml:4: unknown key \"colour\""},
         {"cause: c\nlines:\n- id: a\n  fact: a\n  literal: 'some text'\n  regex: 'a(b'\n",
          "x.yaml:6: expression, at 3: missing closing parenthesis"},
         {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [nobody]}\n",
          "x.yaml:3: a overrides nobody, which is not an entry"},
         {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [b]}\n" ENTRY("b") ", overrides: [a]}\n",
          "x.yaml:3: overrides go in a circle: a -> b -> a"},
-        {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [b]}\n"
-         "- {id: b, all: [a, platform], confidence: likely, says: s}\n",
+        {"cause: c\nfailures:\n" ENTRY(
+             "a") ", overrides: [b]}\n"
+                  "- {id: b, all: [a, platform], confidence: likely, says: s}\n",
          "x.yaml:4: b can never win: a, which overrides it, holds wherever it does"},
-        {"cause: c\nfailures:\n" ENTRY("a") ", overrides: [b], none: [platform]}\n"
-         "- {id: b, all: [a, platform], confidence: likely, says: s}\n", ""},
+        {"cause: c\nfailures:\n" ENTRY(
+             "a") ", overrides: [b], none: [platform]}\n"
+                  "- {id: b, all: [a, platform], confidence: likely, says: s}\n",
+         ""},
         {"cause: c\nfailures:\n" ENTRY("a") "}\n" ENTRY("a") "}\n",
          "x.yaml:4: the id a stands in x.yaml:3 as well"},
         {"cause: c\nfailures:\n- {id: a, all: [no-such-fact], confidence: likely, says: s}\n",
          "x.yaml:3: a: nothing yields the fact \"no-such-fact\""},
-        {"cause: c\nfailures:\n- {id: a, all: [{fact: platform, colour: x}], confidence: likely, says: s}\n",
+        {"cause: c\nfailures:\n- {id: a, all: [{fact: platform, colour: x}], confidence: likely, "
+         "says: s}\n",
          "x.yaml:3: a: \"platform\" has no field \"colour\""},
-        {"cause: c\nfailures:\n" ENTRY("a") ", test: nothing}\n", "x.yaml:3: there is no test nothing"},
+        {"cause: c\nfailures:\n" ENTRY("a") ", test: nothing}\n",
+         "x.yaml:3: there is no test nothing"},
         {"cause: c\nfailures:\n" ENTRY("a") ", repairs: [{platform: beos, says: s}]}\n",
          "x.yaml:3: \"beos\" is not a value of \"platform\""},
         {"failures:\n" ENTRY("a") "}\n", "x.yaml:2: failures need a \"cause\" above them"},
@@ -490,7 +510,8 @@ static void test_refused(void **state)
         {"%YAML 1.1\n---\ncause: c\n", "x.yaml:1: directives are not read here"},
         {"cause: [c\n", "x.yaml:2: it is not YAML: did not find expected ',' or ']'"},
         {"", "x.yaml:1: it is empty"},
-        {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "x.yaml:1: it is larger or nested deeper than is read"},
+        {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n",
+         "x.yaml:1: it is larger or nested deeper than is read"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_string_equal(refused(f, cases[i].text), cases[i].why);

@@ -13,8 +13,15 @@
 
 #include "log/filter.h"
 
-static const char *const literals[] = {"cuda", "CUDA error: out of memory", "sm_120", "....", "no kernel image",
-                                       "Unable to load any of {", "cuda", "libcudnn", "\xe2\x80\x98so"};
+static const char *const literals[] = {"cuda",
+                                       "CUDA error: out of memory",
+                                       "sm_120",
+                                       "....",
+                                       "no kernel image",
+                                       "Unable to load any of {",
+                                       "cuda",
+                                       "libcudnn",
+                                       "\xe2\x80\x98so"};
 enum { N = sizeof literals / sizeof *literals };
 
 struct hits {

@@ -72,10 +72,14 @@ static void read_back(void **state)
 
 static void other_texts(void **state)
 {
-    static const char *const texts[] = {
-        "", "\nMODULES = (", "\nMODULES = (\"a\"", "\nMODULES = (\"a\", )\nLIBRARIES = (b\"\\x0",
-        "\nMODULES = (\"a\", )\nLIBRARIES = (b\"\\x00\", )", "\nMODULES = (a, )\nLIBRARIES = ()",
-        "\nMODULES = (\"a\", )\nLIBRARIES = (b\"x\" + y)\n", "\nLIBRARIES = (b\"x\", )\n"};
+    static const char *const texts[] = {"",
+                                        "\nMODULES = (",
+                                        "\nMODULES = (\"a\"",
+                                        "\nMODULES = (\"a\", )\nLIBRARIES = (b\"\\x0",
+                                        "\nMODULES = (\"a\", )\nLIBRARIES = (b\"\\x00\", )",
+                                        "\nMODULES = (a, )\nLIBRARIES = ()",
+                                        "\nMODULES = (\"a\", )\nLIBRARIES = (b\"x\" + y)\n",
+                                        "\nLIBRARIES = (b\"x\", )\n"};
     struct fixture *f = *state;
     put(f, MODEL_HOOK_PTH, apply_hook_pth());
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -23,19 +23,23 @@ static const char *best_of(const char *word, const char *const *names, size_t n_
 static void finds_what_was_meant(void **state)
 {
     (void)state;
-    static const char *const names[] = {"check", "choose", "fix", "run", "why", "torch",
-                                        "ctranslate2", "library-not-on-path"};
+    static const char *const names[] = {"check", "choose", "fix",         "run",
+                                        "why",   "torch",  "ctranslate2", "library-not-on-path"};
     static const struct {
         const char *word, *meant;
     } cases[] = {
-        {"chekc", "check"},           // neighbours swapped
-        {"CHECK", "check"},           // letters of either case are equal
-        {"chooose", "choose"},        // one too many
+        {"chekc", "check"},            // neighbours swapped
+        {"CHECK", "check"},            // letters of either case are equal
+        {"chooose", "choose"},         // one too many
         {"ctranslate", "ctranslate2"}, // one too few
         {"ctrnaslate", "ctranslate2"}, // two edits in ten letters
-        {"library-on-path", NULL},    // four edits
+        {"library-on-path", NULL},     // four edits
         {"library-not-in-path", "library-not-on-path"},
-        {"fxi", "fix"},  {"rn", "run"}, {"w", NULL}, {"xyz", NULL}, {"", NULL},
+        {"fxi", "fix"},
+        {"rn", "run"},
+        {"w", NULL},
+        {"xyz", NULL},
+        {"", NULL},
         {"devices", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -24,7 +24,8 @@ struct sink {
 static void open_sink(struct sink *s, bool colour, unsigned width)
 {
     *s = (struct sink){0};
-    s->out = (struct out){.file = open_memstream(&s->text, &s->n), .colour = colour, .width = width};
+    s->out =
+        (struct out){.file = open_memstream(&s->text, &s->n), .colour = colour, .width = width};
     assert_non_null(s->out.file);
 }
 
@@ -88,10 +89,17 @@ static void json_texts(void **state)
     static const struct {
         const char *text, *read;
     } cases[] = {
-        {"plain", "plain"},         {"", ""},
-        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"}, {"\"\\\n\t\x01", "\"\\\n\t\x01"},
-        {"bad\xff", "bad\\xff"},    {"cut\xc3", "cut\\xc3"},
-        {"\x7f\xc2\x9b", "\x7f\xc2\x9b"}, {"a\xe2\x80\xae" "b\xe2\x81\xa9", "a\xe2\x80\xae" "b\xe2\x81\xa9"},
+        {"plain", "plain"},
+        {"", ""},
+        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+        {"\"\\\n\t\x01", "\"\\\n\t\x01"},
+        {"bad\xff", "bad\\xff"},
+        {"cut\xc3", "cut\\xc3"},
+        {"\x7f\xc2\x9b", "\x7f\xc2\x9b"},
+        {"a\xe2\x80\xae"
+         "b\xe2\x81\xa9",
+         "a\xe2\x80\xae"
+         "b\xe2\x81\xa9"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sink s;
@@ -123,7 +131,8 @@ static void errors(void **state)
     assert_string_equal(err.text, "file a: offset 0x10");
     assert_int_equal(gm_err_set(NULL, GM_ERR_LIMIT, "x"), GM_ERR_LIMIT);
     for (int i = 0; i < 100; i++) { // truncated, and never beyond its room
-        assert_int_equal(gm_err_wrap(&err, "a context of some length, number %d", i), GM_ERR_FORMAT);
+        assert_int_equal(gm_err_wrap(&err, "a context of some length, number %d", i),
+                         GM_ERR_FORMAT);
     }
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
     assert_int_equal(strncmp(err.text, "a context of some length, number 99: a", 38), 0);

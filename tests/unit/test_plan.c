@@ -69,16 +69,18 @@ static void test_commands(void **state)
 /* What is written as one word of a shell is read back as it was. */
 static void test_words(void **state)
 {
-    static const char *const words[] = {"/a/b", "one two", "it's", "''", "$x `y` \"z\"", "", "~", "a\\b",
-                                        "line\nend", "\x1b[2J'\\", "caf\xc3\xa9 \xff\xfe", "a\xe2\x80\xae\x31"};
+    static const char *const words[] = {
+        "/a/b", "one two", "it's",      "''",         "$x `y` \"z\"",         "",
+        "~",    "a\\b",    "line\nend", "\x1b[2J'\\", "caf\xc3\xa9 \xff\xfe", "a\xe2\x80\xae\x31"};
     struct arena a;
     (void)state;
     arena_init(&a, 0, NULL, NULL);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         struct diag_variable v = {0};
-        struct diag_repair r = {
-            .kind = DIAG_REPAIR_ENV, .text = "",
-            .command = arena_printf(&a, "export W=%s", diag_shell_word(&a, words[i]))};
+        struct diag_repair r = {.kind = DIAG_REPAIR_ENV,
+                                .text = "",
+                                .command =
+                                    arena_printf(&a, "export W=%s", diag_shell_word(&a, words[i]))};
         print_message("%s\n", r.command);
         assert_true(str_is_seen(r.command));
         assert_true(diag_repair_variable(&a, &r, &v));

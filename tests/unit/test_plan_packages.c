@@ -41,73 +41,132 @@ struct tree {
 #define PY311 "\"pythons\": [\"3.9\", \"3.10\", \"3.11\", \"3.12\"]"
 #define PY313 "\"pythons\": [\"3.11\", \"3.12\", \"3.13\"]"
 #define RELEASE(name, version, rest)                                                               \
-    "{\"id\": \"" name "-" version "\", \"package\": \"" name "\", \"version\": \"" version "\", " \
-    rest "}"
+    "{\"id\": \"" name "-" version "\", \"package\": \"" name "\", \"version\": \"" version        \
+    "\", " rest "}"
 #define NEED(name, set) "{\"package\": \"" name "\", \"versions\": \"" set "\"}"
 
 static const char releases[] =
-    "{" ORIGIN "\"area\": \"releases\", \"rows\": ["
-    RELEASE("ctranslate2", "3.0.0", PY311 ", \"needs\": []") ","
-    RELEASE("ctranslate2", "4.5.0", PY311 ", \"needs\": []") ","
-    RELEASE("ctranslate2", "4.6.3", PY311 ", \"needs\": []") ","
-    RELEASE("ctranslate2", "4.8.5", PY311 ", \"glibc\": \"2.28\", \"needs\": []") ","
-    RELEASE("nvidia-cublas-cu12", "12.4.5.8", PY311 ", \"needs\": []") ","
-    RELEASE("nvidia-cublas-cu12", "12.9.1.4", PY311 ", \"needs\": []") ","
-    RELEASE("nvidia-cuda-nvrtc-cu12", "12.4.127", PY311 ", \"needs\": []") ","
-    RELEASE("nvidia-cuda-nvrtc-cu12", "12.8.93", PY311 ", \"needs\": []") ","
-    RELEASE("nvidia-cuda-nvrtc-cu12", "12.9.86", PY311 ", \"needs\": []") ","
-    RELEASE("nvidia-cudnn-cu12", "9.1.0.70", PY311 ", \"needs\": []") ","
-    RELEASE("nvidia-cudnn-cu12", "9.10.2.21", PY311 ", \"needs\": []") ","
-    RELEASE("onnxruntime-gpu", "1.26.0", PY311 ", \"needs\": []") ","
-    RELEASE("onnxruntime-gpu", "1.27.0", PY311 ", \"needs\": []") ","
-    RELEASE("torch", "2.10.0", PY313 ", \"cuda\": \"12.8\", \"needs\": []") ","
-    RELEASE("torch", "2.11.0", PY313 ", \"cuda\": \"13.0\", \"needs\": []") ","
-    RELEASE("torch", "2.5.1", PY311 ", \"cuda\": \"12.4\", \"needs\": ["
-            NEED("nvidia-cublas-cu12", "==12.4.5.8") "]") ","
-    RELEASE("torch", "2.8.0", PY311 ", \"cuda\": \"12.8\", \"needs\": ["
-            NEED("nvidia-cublas-cu12", "==12.8.4.1") "]") ","
-    RELEASE("torchaudio", "2.5.1", PY311 ", \"needs\": [" NEED("torch", "==2.5.1") "]") ","
-    RELEASE("torchaudio", "2.8.0", PY311 ", \"needs\": [" NEED("torch", "==2.8.0") "]") ","
-    RELEASE("torchvision", "0.20.1", PY311 ", \"needs\": [" NEED("torch", "==2.5.1") "]") ","
-    RELEASE("torchvision", "0.23.0", PY311 ", \"needs\": [" NEED("torch", "==2.8.0") "]") "]}";
+    "{" ORIGIN "\"area\": \"releases\", \"rows\": [" RELEASE(
+        "ctranslate2",
+        "3.0.0", PY311 ", \"needs\": []") "," RELEASE("ctranslate2", "4.5.0",
+                                                      PY311
+                                                      ", \"needs\": []") "," RELEASE("ctranslate2", "4.6.3", PY311 ", \"needs\": []") "," RELEASE("ctranslate2", "4.8.5", PY311 ", \"glibc\": \"2.28\", \"needs\": []") "," RELEASE("nvidia-cublas-cu12", "12.4.5.8", PY311 ", \"needs\": []") "," RELEASE("nvidia-cublas-cu12", "12.9.1.4", PY311 ", \"needs\": []") "," RELEASE("nvidia-cuda-nvrtc-cu12",
+                                                                                                                                                                                                                                                                                                                                                                                  "12.4.127",
+                                                                                                                                                                                                                                                                                                                                                                                  PY311 ", \"needs\": []") "," RELEASE("nvidia-cuda-nvrtc-cu12",
+                                                                                                                                                                                                                                                                                                                                                                                                                       "12.8.93",
+                                                                                                                                                                                                                                                                                                                                                                                                                       PY311
+                                                                                                                                                                                                                                                                                                                                                                                                                       ", \"needs\": []") "," RELEASE("nvidia-cuda-nvrtc-cu12",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                      "12.9.86", PY311 ", \"needs\": []") "," RELEASE("nvidia-cudnn-cu12",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "9.1.0.70", PY311 ", \"needs\": []") "," RELEASE("nvidia-cudnn-cu12",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       "9.10.2.21",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       PY311
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       ", \"needs\": []") "," RELEASE("onnxruntime-gpu",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      "1.26.0",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      PY311
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      ", \"needs\": []") "," RELEASE("onnxruntime-gpu",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     "1.27.0",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     PY311
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     ", \"needs\": []") "," RELEASE("torch",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "2.10.0",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    PY313
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    ", \"cuda\": \"12.8\", \"needs\": []") "," RELEASE("torch",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                       "2.11.0", PY313 ", \"cuda\": \"13.0\", \"needs\": []") "," RELEASE("torch",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "2.5.1",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          PY311 ", \"cuda\": \"12.4\", \"needs\": [" NEED("nvidia-cublas-cu12",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "==12.4.5.8") "]") "," RELEASE("torch",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "2.8.0",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         PY311 ", \"cuda\": \"12.8\", \"needs\": [" NEED("nvidia-cublas-cu12", "==12.8.4.1") "]") "," RELEASE("torchaudio",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              "2.5.1", PY311 ", \"needs\": [" NEED("torch", "==2.5.1") "]") "," RELEASE("torchaudio",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "2.8.0",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        PY311 ", \"needs\": [" NEED("torch", "==2.8.0") "]") "," RELEASE("torchvision",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "0.20.1", PY311 ", \"needs\": [" NEED("torch", "==2.5.1") "]") "," RELEASE("torchvision",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "0.23.0",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    PY311
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    ", \"needs\": [" NEED("torch",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "==2.8.0") "]") "]}";
 
 #define BUILD(id, set, name, cuda, first, sm)                                                      \
     "{\"id\": \"" id "\", \"package\": \"torch\", \"versions\": \"" set "\", \"build\": \"" name   \
-    "\", \"cuda\": \"" cuda "\", \"python\": \"3.9-3.13\", \"status\": \"stable\", \"default\": "  \
-    first ", \"sm\": [" sm "]}"
+    "\", \"cuda\": \"" cuda                                                                        \
+    "\", \"python\": \"3.9-3.13\", \"status\": \"stable\", \"default\": " first ", \"sm\": [" sm   \
+    "]}"
 
 #define PTX(id, set, isa)                                                                          \
-    "{\"id\": \"" id "\", \"package\": \"ctranslate2\", \"versions\": \"" set "\", "             \
+    "{\"id\": \"" id "\", \"package\": \"ctranslate2\", \"versions\": \"" set "\", "               \
     "\"build\": \"cuda\", \"cuda\": \"12\", \"status\": \"stable\", \"default\": true, "           \
-    "\"sm\": [\"sm_60\", \"sm_75\", \"sm_86\"], \"ptx\": [\"compute_86\"], \"ptx_isa\": \"" isa     \
+    "\"sm\": [\"sm_60\", \"sm_75\", \"sm_86\"], \"ptx\": [\"compute_86\"], \"ptx_isa\": \"" isa    \
     "\"}"
 
 static const char builds[] =
-    "{" ORIGIN "\"area\": \"builds\", \"rows\": ["
-    PTX("ctranslate2-4.5", ">=4.5,<4.6.3", "8.4") ","
-    PTX("ctranslate2-4.6.3", ">=4.6.3", "8.7") ","
-    BUILD("torch-2.10-cu128", ">=2.10,<2.11", "cu128", "12.8", "true", "\"sm_75\", \"sm_120\"") ","
-    BUILD("torch-2.11-cu126", ">=2.11,<2.12", "cu126", "12.6", "false", "\"sm_61\", \"sm_75\"") ","
-    BUILD("torch-2.11-cu130", ">=2.11,<2.12", "cu130", "13.0", "true", "\"sm_75\", \"sm_120\"") ","
-    BUILD("torch-2.5-cu124", ">=2.5,<2.6", "cu124", "12.4", "true", "\"sm_60\", \"sm_90\"") ","
-    BUILD("torch-2.8-cu128", ">=2.8,<2.9", "cu128", "12.8", "true", "\"sm_75\", \"sm_120\"") "]}";
+    "{" ORIGIN "\"area\": \"builds\", \"rows\": [" PTX("ctranslate2-4.5", ">=4.5,<4.6.3", "8.4") "," PTX("ctranslate2-4.6.3", ">=4.6.3", "8.7") "," BUILD(
+        "torch-2.10-cu128", ">=2.10,<2.11", "cu128", "12.8", "true",
+        "\"sm_75\", \"sm_120\"") "," BUILD("torch-2.11-cu126", ">=2.11,<2.12", "cu126", "12.6",
+                                           "false",
+                                           "\"sm_61\", \"sm_75\"") "," BUILD("torc"
+                                                                             "h-2."
+                                                                             "11-"
+                                                                             "cu13"
+                                                                             "0",
+                                                                             ">=2."
+                                                                             "11,<"
+                                                                             "2."
+                                                                             "12",
+                                                                             "cu13"
+                                                                             "0",
+                                                                             "13."
+                                                                             "0",
+                                                                             "tru"
+                                                                             "e",
+                                                                             "\"sm"
+                                                                             "_75"
+                                                                             "\", "
+                                                                             "\"sm"
+                                                                             "_120"
+                                                                             "\"") "," BUILD("torch"
+                                                                                             "-2.5-"
+                                                                                             "cu12"
+                                                                                             "4",
+                                                                                             ">=2."
+                                                                                             "5,<2."
+                                                                                             "6",
+                                                                                             "cu12"
+                                                                                             "4",
+                                                                                             "12.4",
+                                                                                             "true",
+                                                                                             "\"sm_"
+                                                                                             "60\","
+                                                                                             " \"sm"
+                                                                                             "_90"
+                                                                                             "\"") "," BUILD("torch-2.8-cu128",
+                                                                                                             ">=2.8,<2.9",
+                                                                                                             "cu128",
+                                                                                                             "12.8",
+                                                                                                             "true",
+                                                                                                             "\"sm_75\", \"sm_120\"") "]}";
 
 #define COMPAT(id, name, set, major, cudnn, needs)                                                 \
-    "{\"id\": \"" id "\", \"package\": \"" name "\", \"versions\": \"" set "\", \"cuda_major\": "  \
-    major ", \"cudnn\": " cudnn ", \"needs\": [" needs "]}"
+    "{\"id\": \"" id "\", \"package\": \"" name "\", \"versions\": \"" set                         \
+    "\", \"cuda_major\": " major ", \"cudnn\": " cudnn ", \"needs\": [" needs "]}"
 #define ANY(name) "{\"package\": \"" name "\"}"
 
 static const char compat[] =
-    "{" ORIGIN "\"area\": \"compat\", \"rows\": ["
-    COMPAT("ctranslate2-3", "ctranslate2", "<4", "11", "null", "") ","
-    COMPAT("ctranslate2-4.5", "ctranslate2", ">=4.5,<4.6.3", "12", "\"9.1.0\"",
-           ANY("nvidia-cublas-cu12") "," NEED("nvidia-cudnn-cu12", ">=9.1,<10")) ","
-    COMPAT("ctranslate2-4.6.3", "ctranslate2", ">=4.6.3", "12", "null",
-           ANY("nvidia-cublas-cu12")) ","
-    COMPAT("onnxruntime-gpu-1.26", "onnxruntime-gpu", ">=1.26,<1.27", "12", "null",
-           ANY("nvidia-cublas-cu12")) ","
-    COMPAT("onnxruntime-gpu-1.27", "onnxruntime-gpu", ">=1.27", "13", "null",
-           ANY("nvidia-cublas")) "]}";
+    "{" ORIGIN
+    "\"area\": \"compat\", \"rows\": [" COMPAT("ctranslate2-3", "ctranslate2", "<4", "11", "null", "") "," COMPAT(
+        "ctranslate2-4.5", "ctranslate2", ">=4.5,<4.6.3", "12", "\"9.1.0\"",
+        ANY("nvidia-cublas-cu12") "," NEED(
+            "nvidia-cudnn-cu12",
+            ">=9.1,<10")) "," COMPAT("ctranslate2-4.6.3", "ctranslate2", ">=4.6.3", "12", "null",
+                                     ANY("nvidia-cublas-cu12")) "," COMPAT("onnxruntime-gpu-1.26",
+                                                                           "onnxruntime-gpu",
+                                                                           ">=1.26,<1.27", "12",
+                                                                           "null",
+                                                                           ANY("nvidia-cublas-"
+                                                                               "cu12")) "," COMPAT("onnxruntime-gpu-1.27",
+                                                                                                   "onnxruntime-gpu",
+                                                                                                   ">=1.27",
+                                                                                                   "13",
+                                                                                                   "null",
+                                                                                                   ANY("nvidia-cublas")) "]}";
 
 static const char cudnn[] =
     "{" ORIGIN "\"area\": \"cudnn\", \"rows\": ["
@@ -184,15 +243,14 @@ static void install(struct tree *t, int minor, const char *lines)
 {
     const char *site = arena_printf(&t->a, "/opt/v/lib/python3.%d/site-packages", minor);
     put(t, arena_printf(&t->a, "/usr/lib/python3.%d/os.py", minor), "");
-    put(t, "/opt/v/pyvenv.cfg",
-        arena_printf(&t->a, "home = /usr/bin\nversion = 3.%d.1\n", minor));
+    put(t, "/opt/v/pyvenv.cfg", arena_printf(&t->a, "home = /usr/bin\nversion = 3.%d.1\n", minor));
     put_elf(t, "/opt/v/bin/python");
     for (struct str rest = str_of(lines); rest.s && rest.n;) {
         struct str line = str_cut(&rest, '\n'), needs = line;
         struct str who = str_cut(&needs, ':');
         const char *name = str_dup(&t->a, str_cut(&who, ' ')), *version = str_dup(&t->a, who);
-        const char *text = arena_printf(&t->a, "Metadata-Version: 2.1\nName: %s\nVersion: %s\n",
-                                        name, version);
+        const char *text =
+            arena_printf(&t->a, "Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
         while (needs.s) {
             struct str need = str_trim(str_cut(&needs, ','));
             text = arena_printf(&t->a, "%sRequires-Dist: " STR_FMT "\n", text, STR_ARG(need));
@@ -204,7 +262,8 @@ static void install(struct tree *t, int minor, const char *lines)
 
 static void add_gpu(struct tree *t, const char *capability)
 {
-    struct host_gpu gpu = {.vendor = HOST_NVIDIA, .name = "GPU",
+    struct host_gpu gpu = {.vendor = HOST_NVIDIA,
+                           .name = "GPU",
                            .compute_capability = {HOST_YES, capability, 0, "pci", NULL}};
     VEC_PUSH(&t->a, &t->host.gpus, gpu);
 }
@@ -213,8 +272,11 @@ static struct diag_finding *finding(struct tree *t, const char *class, const cha
                                     const char *asker)
 {
     struct diag_finding *f = arena_alloc(&t->a, sizeof *f);
-    *f = (struct diag_finding){.cause = DIAG_LIBRARY_MISSING, .class = class,
-                               .severity = DIAG_ERROR, .culprit = culprit, .summary = "it fails"};
+    *f = (struct diag_finding){.cause = DIAG_LIBRARY_MISSING,
+                               .class = class,
+                               .severity = DIAG_ERROR,
+                               .culprit = culprit,
+                               .summary = "it fails"};
     VEC_PUSH(&t->a, &f->repairs, (struct diag_repair){.kind = DIAG_REPAIR_PACKAGE, .text = "x"});
     if (asker) {
         VEC_PUSH(&t->a, &f->askers, asker);
@@ -235,8 +297,12 @@ static const char *planned(struct tree *t, const char *driver, int glibc_minor)
     if (driver) {
         t->host.nvidia.module = (struct host_fact){HOST_YES, driver, 0, "/proc", NULL};
     }
-    t->model = (struct model){.root = &t->root, .arena = &t->a, .kb = &t->kb, .env = &t->env,
-                              .host = &t->host, .store = &t->store};
+    t->model = (struct model){.root = &t->root,
+                              .arena = &t->a,
+                              .kb = &t->kb,
+                              .env = &t->env,
+                              .host = &t->host,
+                              .store = &t->store};
     if (model_open(&t->model, &err) < 0) {
         fail_msg("%s", err.text);
     }
@@ -300,7 +366,8 @@ static void an_older_glibc_takes_an_older_release(void **state)
     assert_string_equal(planned(t, NULL, 17), "ctranslate2==4.6.3|nvidia-cudnn-cu12==9.1.0.70");
 }
 
-/* A release that is to come opens cuBLAS by itself: that the old one never came to it says nothing. */
+/* A release that is to come opens cuBLAS by itself: that the old one never came to it says nothing.
+ */
 static void another_release_finds_what_it_opens(void **state)
 {
     struct tree *t = *state;
@@ -318,8 +385,9 @@ static void another_release_finds_what_it_opens(void **state)
 static void a_pin_contradicts(void **state)
 {
     struct tree *t = *state;
-    install(t, 11, "ctranslate2 4.5.0\nnvidia-cublas-cu12 12.4.5.8\nnvidia-cudnn-cu12 9.10.2.21\n"
-                   "mine 1: nvidia-cudnn-cu12==9.10.2.21");
+    install(t, 11,
+            "ctranslate2 4.5.0\nnvidia-cublas-cu12 12.4.5.8\nnvidia-cudnn-cu12 9.10.2.21\n"
+            "mine 1: nvidia-cudnn-cu12==9.10.2.21");
     (void)finding(t, "partial-cudnn", "libcudnn_ops.so.9", "ctranslate2");
     assert_string_equal(planned(t, NULL, 36), "ctranslate2==4.8.5");
     cannot_says(t, "mine 1 needs nvidia-cudnn-cu12==9.10.2.21 (its metadata), and "
@@ -403,8 +471,9 @@ static void what_is_damaged_is_installed_again(void **state)
 static void a_new_gpu_moves_torch_and_its_kin(void **state)
 {
     struct tree *t = *state;
-    install(t, 11, "torch 2.5.1+cu121: nvidia-cublas-cu12==12.1.3.1\nnvidia-cublas-cu12 12.1.3.1\n"
-                   "torchvision 0.20.1+cu121: torch==2.5.1\ntorchaudio 2.5.1: torch==2.5.1");
+    install(t, 11,
+            "torch 2.5.1+cu121: nvidia-cublas-cu12==12.1.3.1\nnvidia-cublas-cu12 12.1.3.1\n"
+            "torchvision 0.20.1+cu121: torch==2.5.1\ntorchaudio 2.5.1: torch==2.5.1");
     add_gpu(t, "12.0");
     (void)finding(t, "arch-unsupported", "torch", NULL);
     assert_string_equal(planned(t, "570.124.06", 36),
@@ -464,8 +533,8 @@ static void numbers_are_those_of_cuda(void **state)
         const struct kb_release *r = &rows.rows[i];
         for (size_t k = 0; k < r->n_needs && strcmp(r->package, "torch") == 0 && r->cuda; k++) {
             const struct kb_release_need *need = &r->needs[k];
-            const char *pin = need->versions && starts_with(need->versions, "==")
-                                  ? need->versions + 2 : NULL;
+            const char *pin =
+                need->versions && starts_with(need->versions, "==") ? need->versions + 2 : NULL;
             if (pin && strchr(r->cuda, '.') && plan_knowledge_numbered_as_cuda(need->package)) {
                 assert_true(starts_with(pin, arena_printf(&t->a, "%s.", r->cuda)));
                 seen++;

@@ -93,8 +93,12 @@ static struct plan_solve_package *package(struct world *w, const char *name, con
 static struct plan_solve_answer ask(struct world *w, const struct plan_solve_goal *goals, size_t n)
 {
     struct plan_solve_answer answer;
-    struct plan_solve_problem problem = {.find = find, .arg = w, .installed = w->installed,
-                                    .n_installed = w->n_installed, .goals = goals, .n_goals = n};
+    struct plan_solve_problem problem = {.find = find,
+                                         .arg = w,
+                                         .installed = w->installed,
+                                         .n_installed = w->n_installed,
+                                         .goals = goals,
+                                         .n_goals = n};
     solve(&w->a, &problem, &answer);
     return answer;
 }
@@ -111,8 +115,9 @@ static const char *words(struct world *w, const struct plan_solve_answer *s)
                        : s->outcome == PLAN_SOLVE_NONE ? "none"
                                                        : "bound";
     for (size_t i = 0; s->outcome == PLAN_SOLVE_FOUND && i < s->changes.n; i++) {
-        text = arena_printf(&w->a, "%s%s%s %s", text, i ? ", " : "", s->changes.items[i].package->name,
-                            s->changes.items[i].release->version);
+        text =
+            arena_printf(&w->a, "%s%s%s %s", text, i ? ", " : "", s->changes.items[i].package->name,
+                         s->changes.items[i].release->version);
     }
     return text;
 }
@@ -159,9 +164,10 @@ static void what_is_not_known_stays(void **state)
     struct plan_solve_answer s = ask(w, &goal, 1);
     assert_string_equal(words(w, &s), "none");
     assert_int_equal(s.contradictions.n, 1);
-    assert_string_equal(s.contradictions.items[0],
-                        "a 2 needs b<2 (its row), b 2.3 is installed, and the knowledge base has no "
-                        "releases of it: whether another one fits cannot be told");
+    assert_string_equal(
+        s.contradictions.items[0],
+        "a 2 needs b<2 (its row), b 2.3 is installed, and the knowledge base has no "
+        "releases of it: whether another one fits cannot be told");
 }
 
 static void pins_that_contradict(void **state)

@@ -107,8 +107,8 @@ static void run_one(struct arena *a, const struct probe_helper *h, const char *s
                     struct probe_answer *ret)
 {
     const char *arguments[] = {stage, "level=1", "threads=1"};
-    struct probe_child c = {.arguments = arguments, .n_arguments = 3, .deadline_ms = 20000,
-                            .stop_fd = -1};
+    struct probe_child c = {
+        .arguments = arguments, .n_arguments = 3, .deadline_ms = 20000, .stop_fd = -1};
     probe_child_run(a, h, &c, ret);
 }
 

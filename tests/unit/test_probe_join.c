@@ -28,8 +28,8 @@ static struct probe_run *add(struct made *m, const char *stage, int device,
 {
     const struct probe_stage *s = probe_stage_find(stage);
     assert_non_null(s);
-    VEC_PUSH(&m->a, &m->r.runs, (struct probe_run){.stage = s, .device = device,
-                                                   .outcome = outcome, .says = says});
+    VEC_PUSH(&m->a, &m->r.runs,
+             (struct probe_run){.stage = s, .device = device, .outcome = outcome, .says = says});
     return &m->r.runs.items[m->r.runs.n - 1];
 }
 
@@ -96,9 +96,10 @@ static void runtime_that_counts_none(void **state)
 /* ------------------------------------------------------------------ variables of a start */
 
 static const struct choose_ran two[] = {{.device = CHOOSE_DEVICE_CUDA, .index = 0},
-                                      {.device = CHOOSE_DEVICE_CUDA, .index = 1, .passed = true}};
-static const struct choose_ran none[] = {{.device = CHOOSE_DEVICE_CUDA, .index = 0},
-                                       {.device = CHOOSE_DEVICE_ROCM, .index = -1, .passed = true}};
+                                        {.device = CHOOSE_DEVICE_CUDA, .index = 1, .passed = true}};
+static const struct choose_ran none[] = {
+    {.device = CHOOSE_DEVICE_CUDA, .index = 0},
+    {.device = CHOOSE_DEVICE_ROCM, .index = -1, .passed = true}};
 static const struct choose_ran all[] = {{.device = CHOOSE_DEVICE_CUDA, .index = 0, .passed = true}};
 
 /* What was run, the variable at the start and in the launch, keep_env; the variable after it. */
@@ -137,8 +138,8 @@ static void show_passed(void **state)
         bool shown = choose_device_show_passed(&a, &q, shows[i].ran, shows[i].n, &launch);
         size_t n = launch.changes.n;
         const char *after = n ? launch.changes.items[0].value : NULL;
-        bool same = after && shows[i].after ? strcmp(after, shows[i].after) == 0
-                                            : after == shows[i].after;
+        bool same =
+            after && shows[i].after ? strcmp(after, shows[i].after) == 0 : after == shows[i].after;
         if (shown != shows[i].shown || !same || n > 1) {
             fail_msg("%s: %d, %s, %zu changes", shows[i].name, shown, after ? after : "none", n);
         }
@@ -234,8 +235,7 @@ static void findings_explain(void **state)
     for (size_t i = 0; i < sizeof explanations / sizeof *explanations; i++) {
         struct made m;
         begin(&m);
-        struct probe_run *run =
-            add(&m, explanations[i].stage, -1, explanations[i].outcome, "says");
+        struct probe_run *run = add(&m, explanations[i].stage, -1, explanations[i].outcome, "says");
         run->no_library = explanations[i].no_library;
         struct diag_finding f = {.severity = explanations[i].severity,
                                  .stage = explanations[i].when,
@@ -268,9 +268,12 @@ static void two_vendors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_formats), cmocka_unit_test(runtime_that_counts_none),
-        cmocka_unit_test(show_passed),          cmocka_unit_test(sentences),
-        cmocka_unit_test(findings_explain),     cmocka_unit_test(two_vendors),
+        cmocka_unit_test(products_are_formats),
+        cmocka_unit_test(runtime_that_counts_none),
+        cmocka_unit_test(show_passed),
+        cmocka_unit_test(sentences),
+        cmocka_unit_test(findings_explain),
+        cmocka_unit_test(two_vendors),
         cmocka_unit_test(hip_and_cudas_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

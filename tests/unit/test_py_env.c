@@ -600,8 +600,9 @@ static void test_owner(void **state)
     put(t, SITE "/a-1.dist-info/RECORD",
         "a/lib/liba.so,sha256=h,12\n\"a/with,comma \"\"q\"\".so\",,\n../../../bin/a,,\n"
         "/etc/a.conf,,3\nshared,,1\nshared,,2\na//./odd,,\n");
-    put(t, SITE "/b-1.dist-info/RECORD", "b/libb.so,,\nb/x.py,,7\nb/so.so.so.1.2,sha256=s,5\n"
-                                       "b/../b/./libdots.so.2,,9\nshared,,3\nb/last.so");
+    put(t, SITE "/b-1.dist-info/RECORD",
+        "b/libb.so,,\nb/x.py,,7\nb/so.so.so.1.2,sha256=s,5\n"
+        "b/../b/./libdots.so.2,,9\nshared,,3\nb/last.so");
     put(t, SITE "/b/libb.so", "");
     put(t, SITE "/c-1.dist-info/METADATA", "");
     put_link(t, "lib", "/opt/v/lib64");

@@ -54,8 +54,8 @@ static int start(void **state)
         return -1;
     }
     static const char *const links[][2] = {
-        {"/etc/conf", "abs"},  {"../secret", "up"},  {"../../../../etc/conf", "climb"},
-        {"loop", "loop"},      {"/nowhere", "lost"}, {"etc", "dir"},
+        {"/etc/conf", "abs"}, {"../secret", "up"},  {"../../../../etc/conf", "climb"},
+        {"loop", "loop"},     {"/nowhere", "lost"}, {"etc", "dir"},
     };
     int bad = mkdir(arena_printf(&arena, "%s/root", top), 0755);
     bad |= mkdir(inside("etc"), 0755) | mkdir(inside("empty"), 0755) | mkfifo(inside("pipe"), 0644);
@@ -90,7 +90,7 @@ static void both_ways(void (*test)(void))
 
 static void links_stay_inside_one(void)
 {
-    static const char *const paths[] = {"/etc/conf", "/abs", "/climb", "/dir/conf",
+    static const char *const paths[] = {"/etc/conf",       "/abs",       "/climb", "/dir/conf",
                                         "/../../etc/conf", "/dir/../abs"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct str text;
@@ -115,8 +115,8 @@ static void errors_are_told_apart_one(void)
         const char *path;
         int result;
     } cases[] = {
-        {"/nothing", -ENOENT},   {"/up", -ENOENT},      {"/lost", -ENOENT},
-        {"/loop", -ELOOP},       {"/pipe", -ENOTSUP},   {"/etc", -EISDIR},
+        {"/nothing", -ENOENT},     {"/up", -ENOENT},         {"/lost", -ENOENT},
+        {"/loop", -ELOOP},         {"/pipe", -ENOTSUP},      {"/etc", -EISDIR},
         {"/etc/conf/x", -ENOTDIR}, {"/etc/conf/", -ENOTDIR}, {"/loop/x", -ELOOP},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -246,7 +246,8 @@ static void no_race_leads_outside_one(void)
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(outside, 0);
-    assert_int_equal(system(arena_printf(&arena, "rm -rf '%s' '%s' '%s/in'", folder, link, top)), 0);
+    assert_int_equal(system(arena_printf(&arena, "rm -rf '%s' '%s' '%s/in'", folder, link, top)),
+                     0);
 }
 
 static void no_race_leads_outside(void **state)
@@ -258,10 +259,13 @@ static void no_race_leads_outside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(links_stay_inside), cmocka_unit_test(errors_are_told_apart),
+        cmocka_unit_test(links_stay_inside),
+        cmocka_unit_test(errors_are_told_apart),
         cmocka_unit_test(no_race_leads_outside),
-        cmocka_unit_test(link_targets),      cmocka_unit_test(sizes_are_bounded),
-        cmocka_unit_test(mapping),           cmocka_unit_test(listing),
+        cmocka_unit_test(link_targets),
+        cmocka_unit_test(sizes_are_bounded),
+        cmocka_unit_test(mapping),
+        cmocka_unit_test(listing),
         cmocka_unit_test(proc_files),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,6 +1,6 @@
 /*
- * A root that is recorded and replayed: base/snap.h, base/pages.h. What a replay answers is what the
- * real root answered, and what was not asked is not known.
+ * A root that is recorded and replayed: base/snap.h, base/pages.h. What a replay answers is what
+ * the real root answered, and what was not asked is not known.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -72,10 +72,10 @@ static void begin(struct root *r, struct snap *s)
 }
 
 static const char *const paths[] = {
-    "/",         "/etc",      "/etc/",      "/etc/conf",  "/etc/conf/", "/abs",       "/abs/",
-    "/up/conf",  "/up",       "/loop",      "/loop/x",    "/lost",      "/lost/x",    "/none",
-    "/none/x",   "/etc/..",   "/../etc/./conf", "/etc/conf/..", "/empty/x", "",       "//etc//big",
-    "/etc/none", "/up/../abs",
+    "/",        "/etc",     "/etc/",      "/etc/conf", "/etc/conf/",     "/abs",
+    "/abs/",    "/up/conf", "/up",        "/loop",     "/loop/x",        "/lost",
+    "/lost/x",  "/none",    "/none/x",    "/etc/..",   "/../etc/./conf", "/etc/conf/..",
+    "/empty/x", "",         "//etc//big", "/etc/none", "/up/../abs",
 };
 enum { N_PATHS = sizeof paths / sizeof *paths };
 
@@ -87,15 +87,19 @@ static const char *answers(struct root *r, const char *path)
     struct str text = STR("-"), head = STR("-");
     struct root_dir dir = {0};
     bool all = false;
-    int rc[] = {root_stat(r, path, &st), root_lstat(r, path, &lst),
-                root_realpath(r, &arena, path, &real), root_readlink(r, &arena, path, &link),
+    int rc[] = {root_stat(r, path, &st),
+                root_lstat(r, path, &lst),
+                root_realpath(r, &arena, path, &real),
+                root_readlink(r, &arena, path, &link),
                 root_read(r, &arena, path, 100, &text),
                 root_read_head(r, &arena, path, 3, &head, &all),
-                root_list(r, &arena, path, 10, NULL, NULL, &dir), root_access(r, path, R_OK),
+                root_list(r, &arena, path, 10, NULL, NULL, &dir),
+                root_access(r, path, R_OK),
                 root_has_capabilities(r, path)};
-    const char *out = arena_printf(&arena, "%o %lld %o %s %s " STR_FMT " " STR_FMT " %d %zu",
-                                   st.st_mode, (long long)(S_ISREG(st.st_mode) ? st.st_size : 0),
-                                   lst.st_mode, real, link, STR_ARG(text), STR_ARG(head), all, dir.n);
+    const char *out =
+        arena_printf(&arena, "%o %lld %o %s %s " STR_FMT " " STR_FMT " %d %zu", st.st_mode,
+                     (long long)(S_ISREG(st.st_mode) ? st.st_size : 0), lst.st_mode, real, link,
+                     STR_ARG(text), STR_ARG(head), all, dir.n);
     for (size_t i = 0; i < sizeof rc / sizeof *rc; i++) {
         out = arena_printf(&arena, "%s %d", out, rc[i]);
     }

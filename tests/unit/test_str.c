@@ -74,10 +74,18 @@ static void glob_is_bounded(void **state)
 static void normal_paths(void **state)
 {
     static const char *const cases[][2] = {
-        {"/usr//lib/./x", "/usr/lib/x"}, {"/a/b/../c", "/a/c"}, {"/..", "/"},
-        {"/../../a", "/a"},              {"", "."},             {"a/..", "."},
-        {"../a", "../a"},                {"../../a/..", "../.."}, {"/a/", "/a"},
-        {".", "."},                      {"//", "/"},           {"a/./b/../../..", ".."},
+        {"/usr//lib/./x", "/usr/lib/x"},
+        {"/a/b/../c", "/a/c"},
+        {"/..", "/"},
+        {"/../../a", "/a"},
+        {"", "."},
+        {"a/..", "."},
+        {"../a", "../a"},
+        {"../../a/..", "../.."},
+        {"/a/", "/a"},
+        {".", "."},
+        {"//", "/"},
+        {"a/./b/../../..", ".."},
         {"/a/..b", "/a/..b"},
     };
     (void)state;
@@ -110,22 +118,24 @@ static void printable_text(void **state)
         {"a\nb", "a\\x0ab"},
         {"\xff\xfe", "\\xff\\xfe"},
         {"\x7f", "\\x7f"},
-        {"\xc2\x9b", "\\xc2\\x9b"},                 // CSI as one C1 control character
-        {"a\xe2\x80\xae" "b", "a\\xe2\\x80\\xaeb"},  // U+202E, from right to left
-        {"\xe2\x81\xa6", "\\xe2\\x81\\xa6"},        // U+2066
-        {"\xd8\x9c", "\\xd8\\x9c"},                 // U+061C
-        {"\xe2\x80\xa8", "\\xe2\\x80\\xa8"},        // U+2028, a line break in YAML 1.1
-        {"\xef\xbb\xbf", "\\xef\\xbb\\xbf"},        // U+FEFF
-        {"\xef\xbf\xbf", "\\xef\\xbf\\xbf"},        // U+FFFF
+        {"\xc2\x9b", "\\xc2\\x9b"}, // CSI as one C1 control character
+        {"a\xe2\x80\xae"
+         "b",
+         "a\\xe2\\x80\\xaeb"},               // U+202E, from right to left
+        {"\xe2\x81\xa6", "\\xe2\\x81\\xa6"}, // U+2066
+        {"\xd8\x9c", "\\xd8\\x9c"},          // U+061C
+        {"\xe2\x80\xa8", "\\xe2\\x80\\xa8"}, // U+2028, a line break in YAML 1.1
+        {"\xef\xbb\xbf", "\\xef\\xbb\\xbf"}, // U+FEFF
+        {"\xef\xbf\xbf", "\\xef\\xbf\\xbf"}, // U+FFFF
         {"\xe2\x80\x8d\xef\xbf\xbd", "\xe2\x80\x8d\xef\xbf\xbd"}, // a joiner, U+FFFD
-        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"}, // U+1F600
-        {"\xc0\xaf", "\\xc0\\xaf"},                 // overlong '/'
-        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},        // a surrogate
-        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, // above U+10FFFF
-        {"\xe2\x82", "\\xe2\\x82"},                 // cut off
-        {"\xe2\x80\x8b", "\\xe2\\x80\\x8b"},       // space of width zero
-        {"\xf3\xa0\x81\xa1", "\\xf3\\xa0\\x81\\xa1"}, // a tag
-        {"\xe2\x82\xac", "\xe2\x82\xac"},           // the euro sign
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},                 // U+1F600
+        {"\xc0\xaf", "\\xc0\\xaf"},                               // overlong '/'
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},                      // a surrogate
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},             // above U+10FFFF
+        {"\xe2\x82", "\\xe2\\x82"},                               // cut off
+        {"\xe2\x80\x8b", "\\xe2\\x80\\x8b"},                      // space of width zero
+        {"\xf3\xa0\x81\xa1", "\\xf3\\xa0\\x81\\xa1"},             // a tag
+        {"\xe2\x82\xac", "\xe2\x82\xac"},                         // the euro sign
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -146,8 +156,8 @@ static void numbers(void **state)
     assert_true(n == UINT64_MAX);
     assert_true(str_u64(STR("0"), &n));
     assert_true(n == 0);
-    static const char *const bad[] = {"", "18446744073709551616", "99999999999999999999999",
-                                      "-1", "+1", " 1", "1 ", "0x1"};
+    static const char *const bad[] = {
+        "", "18446744073709551616", "99999999999999999999999", "-1", "+1", " 1", "1 ", "0x1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         n = 7;
         assert_false(str_u64(str_of(bad[i]), &n));
@@ -205,10 +215,10 @@ static void comparing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(glob_rules),   cmocka_unit_test(glob_is_bounded),
-        cmocka_unit_test(normal_paths), cmocka_unit_test(path_parts),
+        cmocka_unit_test(glob_rules),     cmocka_unit_test(glob_is_bounded),
+        cmocka_unit_test(normal_paths),   cmocka_unit_test(path_parts),
         cmocka_unit_test(printable_text), cmocka_unit_test(numbers),
-        cmocka_unit_test(cutting),      cmocka_unit_test(lines),
+        cmocka_unit_test(cutting),        cmocka_unit_test(lines),
         cmocka_unit_test(comparing),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -29,12 +29,12 @@ static const struct row {
     {"killed", SIGKILL, LOADED, END_HANDLERS, 0, "", "", ENDING_OUTSIDE, -1, -1, false},
     {"no page", SIGSEGV, NONE, END_RUNNING, 0, "", "", ENDING_UNKNOWN, -1, -1, false},
     {"own handler", SIGSEGV, LOADED, END_RUNNING, 0, "", "", ENDING_UNKNOWN, -1, -1, false},
-    {"mid-work", SIGSEGV, LOADED | CRASHED, END_RUNNING, 0, "", "/l/libcudnn.so.9", ENDING_CRASH, -1,
-     1, false},
+    {"mid-work", SIGSEGV, LOADED | CRASHED, END_RUNNING, 0, "", "/l/libcudnn.so.9", ENDING_CRASH,
+     -1, 1, false},
     {"a thread's end", SIGABRT, LOADED | CRASHED, END_RUNNING, END_IN_DESTRUCTOR,
      "/l/libctranslate2.so.4", "/l/libc.so.6", ENDING_UNLOAD, -1, 1, false},
-    {"dlclose", SIGBUS, LOADED | CRASHED, END_RUNNING, END_IN_DLCLOSE, "", "/l/libx.so", ENDING_UNLOAD,
-     -1, 0, false},
+    {"dlclose", SIGBUS, LOADED | CRASHED, END_RUNNING, END_IN_DLCLOSE, "", "/l/libx.so",
+     ENDING_UNLOAD, -1, 0, false},
     {"a program's own library of a like name", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME,
      END_HANDLERS, 0, "", "/l/libcudnn_mine.so", ENDING_TEARDOWN, 7, 0, false},
     {"after the end, off a stack that was not walked", SIGSEGV,
@@ -48,21 +48,26 @@ static const struct row {
      ENDING_TEARDOWN, 7, 1, true},
     {"after an end of unknown status", SIGSEGV, LOADED | CRASHED, END_HANDLERS, 0, "",
      "/l/libcuda.so.1", ENDING_TEARDOWN, -1, 1, false},
-    {"after the end, in no GPU's library", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME, END_HANDLERS, 0,
-     "", "/l/libcurl.so.4", ENDING_TEARDOWN, 7, 0, false},
+    {"after the end, in no GPU's library", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME,
+     END_HANDLERS, 0, "", "/l/libcurl.so.4", ENDING_TEARDOWN, 7, 0, false},
     {"after the end, code in no file", SIGSEGV, LOADED | CRASHED | KNOWN | RUNTIME | NO_CODE,
      END_HANDLERS, 0, "", "/l/libc.so.6", ENDING_TEARDOWN, 7, -1, true},
-    {"after the end, own handler, a runtime", SIGSEGV, LOADED | KNOWN | RUNTIME, END_LEAVING, 0, "", "",
-     ENDING_TEARDOWN, 7, -1, true},
+    {"after the end, own handler, a runtime", SIGSEGV, LOADED | KNOWN | RUNTIME, END_LEAVING, 0, "",
+     "", ENDING_TEARDOWN, 7, -1, true},
     {"after the end, own handler, no runtime", SIGSEGV, LOADED | KNOWN, END_LEAVING, 0, "", "",
      ENDING_TEARDOWN, 7, -1, false},
 };
 
 static struct end_page page_of(const struct row *r)
 {
-    struct end_page p = {.magic = END_MAGIC, .loaded = 1, .phase = r->phase, .where = r->where,
-                         .status = 7, .status_known = (r->has & KNOWN) != 0,
-                         .crashed = (r->has & CRASHED) != 0, .signal = r->signal,
+    struct end_page p = {.magic = END_MAGIC,
+                         .loaded = 1,
+                         .phase = r->phase,
+                         .where = r->where,
+                         .status = 7,
+                         .status_known = (r->has & KNOWN) != 0,
+                         .crashed = (r->has & CRASHED) != 0,
+                         .signal = r->signal,
                          .walked = !(r->has & OLD),
                          .gpu_loaded = (r->has & RUNTIME) != 0,
                          .code_unknown = (r->has & NO_CODE) != 0};
@@ -84,8 +89,9 @@ static void kinds(void **state)
         ending_judge(&a, &end, r->has ? &page : NULL, &e);
         if (e.kind != r->kind || e.status != r->status || e.gpu != r->gpu ||
             ending_is_forgivable(&e) != r->forgiven || !e.says) {
-            fail_msg("%s: %s, status %d, gpu %d, forgiven %d: %s", r->name, ending_kind_name(e.kind),
-                     e.status, e.gpu, ending_is_forgivable(&e), e.says ? e.says : "nothing");
+            fail_msg("%s: %s, status %d, gpu %d, forgiven %d: %s", r->name,
+                     ending_kind_name(e.kind), e.status, e.gpu, ending_is_forgivable(&e),
+                     e.says ? e.says : "nothing");
         }
     }
     arena_release(&a);
@@ -124,8 +130,12 @@ static void delays(void **state)
     struct arena a;
     unsigned said = 0, delay = 0;
     arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
-    struct restart r = {.a = &a, .enabled = true, .max = 12, .first_delay_ms = 1000,
-                        .says = say_nothing, .says_arg = &said};
+    struct restart r = {.a = &a,
+                        .enabled = true,
+                        .max = 12,
+                        .first_delay_ms = 1000,
+                        .says = say_nothing,
+                        .says_arg = &said};
     struct watch_end end = {.status = -1, .signal = SIGSEGV, .lived_ms = 10};
     static const unsigned expected[] = {1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -158,8 +168,14 @@ static void blamed(void **state)
     struct arena a;
     struct ending e;
     const struct watch_end end = {.status = -1, .signal = SIGSEGV};
-    struct end_page page = {.magic = END_MAGIC, .loaded = 1, .phase = END_HANDLERS, .crashed = 1,
-                            .signal = SIGSEGV, .status_known = 1, .walked = 1, .gpu_loaded = 1,
+    struct end_page page = {.magic = END_MAGIC,
+                            .loaded = 1,
+                            .phase = END_HANDLERS,
+                            .crashed = 1,
+                            .signal = SIGSEGV,
+                            .status_known = 1,
+                            .walked = 1,
+                            .gpu_loaded = 1,
                             .objects = {"/l/libc.so.6", "/l/libmine.so", "/l/libcudart.so.12"}};
     arena_init(&a, ARENA_LIMIT_DEFAULT, NULL, NULL);
     ending_judge(&a, &end, &page, &e);
@@ -193,8 +209,9 @@ static void upstream(void **state)
     assert_string_equal(k->thread, "OpenNMT/CTranslate2#1782");
     assert_null(launch_teardown_known("/l/libcurl.so.4", LAUNCH_AT_END | LAUNCH_AT_THREAD_END));
     assert_null(launch_teardown_known("/l/libcudnn.so.9", 0));
-    static const char *const own[] = {"libtorch_mine.so", "libtorchvision.so", "libcudnn_wrap.so.9",
-                                      "libctranslate2x.so", "libctranslate2-mine.so", "libcublas"};
+    static const char *const own[] = {"libtorch_mine.so",       "libtorchvision.so",
+                                      "libcudnn_wrap.so.9",     "libctranslate2x.so",
+                                      "libctranslate2-mine.so", "libcublas"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         assert_null(launch_teardown_known(own[i], LAUNCH_AT_END | LAUNCH_AT_THREAD_END));
     }
@@ -203,7 +220,7 @@ static void upstream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds), cmocka_unit_test(hostile_page), cmocka_unit_test(delays),
+        cmocka_unit_test(kinds),    cmocka_unit_test(hostile_page), cmocka_unit_test(delays),
         cmocka_unit_test(upstream), cmocka_unit_test(blamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,8 +37,8 @@ static void begin(struct record *r)
 /* A line of thread `tid`; `rest`: further members, each with a comma before it. */
 static void line(struct record *r, int tid, const char *event, const char *rest)
 {
-    (void)fprintf(r->file, "{\"event\": \"%s\", \"pid\": 7, \"tid\": %d, \"time_us\": 1%s}\n", event,
-                  tid, rest);
+    (void)fprintf(r->file, "{\"event\": \"%s\", \"pid\": 7, \"tid\": %d, \"time_us\": 1%s}\n",
+                  event, tid, rest);
 }
 
 static const struct watch_process *end(struct record *r)
@@ -58,9 +58,11 @@ static void start(struct record *r)
 
 #define DLOPEN(name)  ", \"name\": \"" name "\", \"caller\": \"/p\", \"flags\": 2, \"namespace\": 0"
 #define REQUEST(name) ", \"name\": \"" name "\", \"caller\": \"/p\", \"kind\": \"dlopen\""
-#define FOUND(path)   ", \"caller\": \"/p\", \"path\": \"" path "\", \"via\": \"cache\", \"result\": \"taken\""
-#define ABSENT(path)  ", \"caller\": \"/p\", \"path\": \"" path "\", \"via\": \"cache\", \"result\": \"absent\""
-#define PATH(path)    ", \"path\": \"" path "\", \"namespace\": 0"
+#define FOUND(path)                                                                                \
+    ", \"caller\": \"/p\", \"path\": \"" path "\", \"via\": \"cache\", \"result\": \"taken\""
+#define ABSENT(path)                                                                               \
+    ", \"caller\": \"/p\", \"path\": \"" path "\", \"via\": \"cache\", \"result\": \"absent\""
+#define PATH(path) ", \"path\": \"" path "\", \"namespace\": 0"
 
 /* However many threads came between a call and the loader's work for it, it is that call's. */
 static void waiting_threads(void **state)
@@ -153,7 +155,8 @@ static void ends_in_the_middle(void **state)
 /* The line that says what was opened may be the lost one. */
 static void lost_lines(void **state)
 {
-    static const char *const torn[] = {"{\"event\": \"open\", \"pid\": 7, \"ti\n", "\n", "no JSON\n"};
+    static const char *const torn[] = {"{\"event\": \"open\", \"pid\": 7, \"ti\n", "\n",
+                                       "no JSON\n"};
     static const unsigned lost[] = {1, 0, 1};
     (void)state;
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
@@ -188,9 +191,12 @@ static void counted_losses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waiting_threads),       cmocka_unit_test(order_of_the_loader),
-        cmocka_unit_test(closed_by_the_program), cmocka_unit_test(ends_in_the_middle),
-        cmocka_unit_test(lost_lines),            cmocka_unit_test(counted_losses),
+        cmocka_unit_test(waiting_threads),
+        cmocka_unit_test(order_of_the_loader),
+        cmocka_unit_test(closed_by_the_program),
+        cmocka_unit_test(ends_in_the_middle),
+        cmocka_unit_test(lost_lines),
+        cmocka_unit_test(counted_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

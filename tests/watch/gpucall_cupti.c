@@ -19,8 +19,8 @@ static void (*subscriber)(void *, int, uint32_t, const struct callback_data *);
 static void *argument;
 static unsigned domains;
 
-int cuptiSubscribe(void **ret, void (*callback)(void *, int, uint32_t, const struct callback_data *),
-                   void *arg)
+int cuptiSubscribe(void **ret,
+                   void (*callback)(void *, int, uint32_t, const struct callback_data *), void *arg)
 {
     FAKE(cuptiSubscribe);
     if (subscriber) {
@@ -47,8 +47,8 @@ int cuptiUnsubscribe(void *of)
 
 void fake_cupti_call(int domain, int site, const char *name, const void *members, int *result)
 {
-    const struct callback_data data = {.site = site, .function = name, .parameters = members,
-                                       .result = result};
+    const struct callback_data data = {
+        .site = site, .function = name, .parameters = members, .result = result};
     if (subscriber && domains & 1u << domain) {
         subscriber(argument, domain, 1, &data);
     }

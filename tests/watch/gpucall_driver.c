@@ -1,6 +1,6 @@
-/* The probe's fake driver with what a runtime asks of one besides: entry points by name and version,
- * calls whose failure is part of how they are used, and the injected library. */
-#define cuInit plain_cuInit
+/* The probe's fake driver with what a runtime asks of one besides: entry points by name and
+ * version, calls whose failure is part of how they are used, and the injected library. */
+#define cuInit        plain_cuInit
 #define cuMemAlloc_v2 plain_cuMemAlloc_v2
 #include "../probe/fake/cuda.c"
 #undef cuInit
@@ -17,7 +17,8 @@ int cuInit(unsigned flags)
     const char *path = getenv("CUDA_INJECTION64_PATH");
     if (path && !injected) {
         injected = dlopen(path, RTLD_NOW);
-        int (*initialize)(void) = injected ? (int (*)(void))dlsym(injected, "InitializeInjection") : NULL;
+        int (*initialize)(void) =
+            injected ? (int (*)(void))dlsym(injected, "InitializeInjection") : NULL;
         if (!initialize || !initialize()) {
             return 999;
         }

@@ -1,5 +1,5 @@
-/* gpucall_filter CMD: without the system calls by which a process reads and writes another's memory, as
- * containers have it (EPERM). */
+/* gpucall_filter CMD: without the system calls by which a process reads and writes another's
+ * memory, as containers have it (EPERM). */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -109,7 +109,8 @@ static void by_design(void)
     int (*attribute)(void *, int, uint64_t) =
         (int (*)(void *, int, uint64_t))dlsym(driver, "cuPointerGetAttribute");
     int (*current)(void **) = (int (*)(void **))dlsym(driver, "cuCtxGetCurrent");
-    int (*of_device)(int *, int, int) = (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
+    int (*of_device)(int *, int, int) =
+        (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
     int value;
     printf("%d", cudaStreamQuery(NULL));
     printf(" %d", attribute(&value, 1, (uintptr_t)from));
@@ -180,7 +181,8 @@ static void reopens(int times)
         free(kept);
     }
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*of_device)(int *, int, int) = (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
+    int (*of_device)(int *, int, int) =
+        (int (*)(int *, int, int))dlsym(driver, "cuDeviceGetAttribute");
     (void)setenv("FAKE_GPU_TABLE", getenv("OTHER_TABLE"), 1);
     printf("%d %d\n", failed, of_device(&value, 1, 0));
 }

@@ -37,7 +37,8 @@ static int start(void)
         ask = again ? again : ask;
         (void)entry(ask, "cuNotThere", &driver.init); // an optional feature
         done = entry(ask, "cuInit", &driver.init) || entry(ask, "cuMemAlloc", &driver.alloc) ||
-               entry(ask, "cuMemcpyHtoD", &driver.copy) || entry(ask, "cuStreamQuery", &driver.query);
+               entry(ask, "cuMemcpyHtoD", &driver.copy) ||
+               entry(ask, "cuStreamQuery", &driver.query);
         done = done ? 999 : driver.init(0);
     }
     return done;

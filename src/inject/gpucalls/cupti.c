@@ -1,9 +1,9 @@
 /*
  * CUPTI's way to the calls. The driver loads the library that CUDA_INJECTION64_PATH names at cuInit
  * and calls its InitializeInjection() (CUPTI documentation, "Injection"; the sample
- * cuda_trace_injection). That is this library once more, in the program's own namespace: the copy that
- * the loader asks (LD_AUDIT) is told of it, and leaves it a pointer to itself, so that all is told
- * in one place. The copy subscribes to the calls of the driver and the runtime, which shows a
+ * cuda_trace_injection). That is this library once more, in the program's own namespace: the copy
+ * that the loader asks (LD_AUDIT) is told of it, and leaves it a pointer to itself, so that all is
+ * told in one place. The copy subscribes to the calls of the driver and the runtime, which shows a
  * runtime's calls also where it is linked statically; from then on the stubs are silent.
  *
  * CUPTI has room for one subscriber. So it is left alone where the program has it loaded itself
@@ -19,8 +19,15 @@
 
 #define ENTRY_POINT __attribute__((visibility("default")))
 
-enum { DRIVER_CALLS = 1, RUNTIME_CALLS = 2, ENTER = 0, PATH = 1024, NAME = 128, THREADS = 1024,
-       VERSION = 1 };
+enum {
+    DRIVER_CALLS = 1,
+    RUNTIME_CALLS = 2,
+    ENTER = 0,
+    PATH = 1024,
+    NAME = 128,
+    THREADS = 1024,
+    VERSION = 1
+};
 
 struct callback_data { // CUpti_CallbackData
     int site;
@@ -34,7 +41,8 @@ struct callback_data { // CUpti_CallbackData
     uint32_t correlation;
 };
 
-typedef void (*callback)(void *arg, int domain, uint32_t function, const struct callback_data *data);
+typedef void (*callback)(void *arg, int domain, uint32_t function,
+                         const struct callback_data *data);
 
 /* What the loader's copy gives to the driver's. */
 struct gpucall_peer {
@@ -124,8 +132,9 @@ static struct thread *thread_of(bool make)
         unused = unused || now ? unused : t;
     }
     uintptr_t none = 0;
-    return make && unused && __atomic_compare_exchange_n(&unused->who, &none, who, false,
-                                                         __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+    return make && unused &&
+                   __atomic_compare_exchange_n(&unused->who, &none, who, false, __ATOMIC_ACQ_REL,
+                                               __ATOMIC_ACQUIRE)
                ? unused
                : NULL;
 }
@@ -164,7 +173,8 @@ static void skip_libraries(struct gpucall_trace *trace)
     while (n < trace->n) {
         const struct gpucall_object *o = gpucall_object_of(trace->pc[n] - 1);
         const char *name = o ? gpucall_base_name(o->map->l_name) : "";
-        if (!o || !(o->gpu || gpucall_starts(name, "libcupti.so") || gpucall_starts(name, "gpumend-"))) {
+        if (!o ||
+            !(o->gpu || gpucall_starts(name, "libcupti.so") || gpucall_starts(name, "gpumend-"))) {
             break;
         }
         n++;
@@ -190,9 +200,13 @@ static void failed(int domain, const struct callback_data *d, int result,
     struct gpucall_trace trace;
     gpucall_walk(r, &trace);
     skip_libraries(&trace);
-    const struct gpucall_call call = {.function = f, .name = name, .result = result,
-                                      .api = domain == RUNTIME_CALLS ? GPUCALL_RUNTIME : GPUCALL_DRIVER,
-                                      .back = trace.n ? trace.pc[0] : 0, .members = d->parameters,
+    const struct gpucall_call call = {.function = f,
+                                      .name = name,
+                                      .result = result,
+                                      .api = domain == RUNTIME_CALLS ? GPUCALL_RUNTIME
+                                                                     : GPUCALL_DRIVER,
+                                      .back = trace.n ? trace.pc[0] : 0,
+                                      .members = d->parameters,
                                       .inner = domain == RUNTIME_CALLS && t ? t->inner : 0};
     gpucall_failed_at(&call, &trace, domain == DRIVER_CALLS && t && t->depth ? &t->inner : NULL);
 }
@@ -215,9 +229,12 @@ static void call_leaves(int domain, const struct callback_data *d, struct unwind
     }
 }
 
-static const struct gpucall_peer self = {
-    .version = VERSION, .symbol = symbol_in, .path = path_of, .starts = cupti_starts,
-    .enters = runtime_enters, .leaves = call_leaves};
+static const struct gpucall_peer self = {.version = VERSION,
+                                         .symbol = symbol_in,
+                                         .path = path_of,
+                                         .starts = cupti_starts,
+                                         .enters = runtime_enters,
+                                         .leaves = call_leaves};
 
 void gpucall_introduce(const struct gpucall_object *o)
 {
@@ -225,7 +242,8 @@ void gpucall_introduce(const struct gpucall_object *o)
         const Elf64_Sym *s = &o->symbols[i];
         if (s->st_shndx != SHN_UNDEF && s->st_size == sizeof(void *) && s->st_name < o->n_strings &&
             gpucall_same(o->strings + s->st_name, "gpucall_peer")) {
-            *(const struct gpucall_peer **)(o->map->l_addr + s->st_value) = &self; // NOLINT: its place
+            *(const struct gpucall_peer **)(o->map->l_addr + s->st_value) =
+                &self; // NOLINT: its place
         }
     }
 }
@@ -252,7 +270,8 @@ static void on_call(void *arg, int domain, uint32_t function, const struct callb
 static void *(*open_library)(const char *, int);
 static void *(*find_symbol)(void *, const char *);
 
-static bool join(char *ret, const char *folder, size_t n_folder, const char *more, const char *major)
+static bool join(char *ret, const char *folder, size_t n_folder, const char *more,
+                 const char *major)
 {
     const char *const parts[] = {more, "libcupti.so.", major};
     size_t n = 0;
@@ -304,8 +323,8 @@ int InitializeInjection(void)
     uintptr_t opens = p->symbol("libc.so.", "dlopen"), finds = p->symbol("libc.so.", "dlsym");
     opens = opens ? opens : p->symbol("libdl.so.", "dlopen"); // before glibc 2.34
     finds = finds ? finds : p->symbol("libdl.so.", "dlsym");
-    open_library = (void *(*)(const char *, int))opens;           // NOLINT
-    find_symbol = (void *(*)(void *, const char *))finds;         // NOLINT
+    open_library = (void *(*)(const char *, int))opens;   // NOLINT
+    find_symbol = (void *(*)(void *, const char *))finds; // NOLINT
     void *cupti = opens && finds ? open_cupti() : NULL, *subscriber = NULL;
     if (!cupti) {
         return 1;

@@ -1,5 +1,5 @@
-/* Names of functions that an object does not export, out of its file: read with plain reads, since a
- * mapping of a file that is cut short meanwhile would end the program. */
+/* Names of functions that an object does not export, out of its file: read with plain reads, since
+ * a mapping of a file that is cut short meanwhile would end the program. */
 #include <fcntl.h>
 #include <sys/syscall.h>
 
@@ -33,7 +33,8 @@ static uint32_t find_symbol(long fd, const Elf64_Shdr *table, uintptr_t at)
     n = n < SYMBOLS_MAX ? n : SYMBOLS_MAX;
     for (uint64_t done = 0; done < n;) {
         size_t now = n - done < AT_ONCE ? (size_t)(n - done) : AT_ONCE;
-        if (!read_at(fd, symbols, now * sizeof *symbols, table->sh_offset + done * sizeof *symbols)) {
+        if (!read_at(fd, symbols, now * sizeof *symbols,
+                     table->sh_offset + done * sizeof *symbols)) {
             return 0;
         }
         for (size_t i = 0; i < now; i++) {
@@ -57,7 +58,7 @@ static bool read_name(long fd, const Elf64_Ehdr *e, const Elf64_Shdr *table, uin
         return false;
     }
     long n = system_call(SYS_pread64, fd, (long)ret, (long)(max - 1),
-                            (long)(texts.sh_offset + name), 0, 0);
+                         (long)(texts.sh_offset + name), 0, 0);
     ret[n > 0 ? n : 0] = '\0';
     return *ret;
 }
@@ -66,7 +67,8 @@ const char *gpucall_file_symbol(const char *path, uintptr_t at, char *ret, size_
 {
     Elf64_Ehdr e;
     Elf64_Shdr table;
-    long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0, 0, 0);
+    long fd =
+        system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0, 0, 0);
     if (fd < 0) {
         return NULL;
     }

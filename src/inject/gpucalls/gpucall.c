@@ -13,8 +13,8 @@ enum { SPINS = 100000, LOOKS = 8, STACK_MORE = 4, READY = 1, STALE = 2, TAKEN = 
 struct gpucall_entry gpucall_entries[GPUCALL_STUBS] __attribute__((aligned(64)));
 struct gpucall_object gpucall_objects[GPUCALL_OBJECTS];
 
-static const char *where; // GPUMEND_TRACE_GPU
-static const char *losses; // LOSS_VARIABLE
+static const char *where;              // GPUMEND_TRACE_GPU
+static const char *losses;             // LOSS_VARIABLE
 static const Elf64_Phdr *main_headers; // the program's, out of the auxiliary vector
 static size_t n_main_headers;
 static bool every_binding; // asked for: costs nothing there
@@ -45,7 +45,8 @@ static void start(int argc, char **argv, char **env)
 
 static void (*const starts[])(int, char **, char **)
     __attribute__((section(".init_array"), used)) = {start};
-static void (*const ends[])(void) __attribute__((section(".fini_array"), used)) = {gpucall_tell_end};
+static void (*const ends[])(void)
+    __attribute__((section(".fini_array"), used)) = {gpucall_tell_end};
 
 ENTRY_POINT unsigned la_version(unsigned version);
 ENTRY_POINT unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie);
@@ -91,7 +92,8 @@ static bool is_gpu(const char *path)
     return false;
 }
 
-/* A pointer of the dynamic section: the loader has added the base to it where it may write there. */
+/* A pointer of the dynamic section: the loader has added the base to it where it may write there.
+ */
 static uintptr_t pointer(const struct link_map *map, Elf64_Addr value)
 {
     return value < map->l_addr ? value + map->l_addr : value;
@@ -174,8 +176,8 @@ static void learn(struct gpucall_object *o, bool is_main)
         learn_memory(o, main_headers, n_main_headers);
         return;
     }
-    if (unwind_read(&e, o->map->l_addr, sizeof e) && e.e_ident[0] == 0x7f &&
-        e.e_ident[1] == 'E' && e.e_phentsize == sizeof(Elf64_Phdr)) {
+    if (unwind_read(&e, o->map->l_addr, sizeof e) && e.e_ident[0] == 0x7f && e.e_ident[1] == 'E' &&
+        e.e_phentsize == sizeof(Elf64_Phdr)) {
         learn_memory(o, (const Elf64_Phdr *)(o->map->l_addr + e.e_phoff), e.e_phnum); // NOLINT
     }
 }
@@ -264,7 +266,8 @@ const char *gpucall_symbol(const struct gpucall_object *o, uintptr_t address)
         const Elf64_Sym *s = &o->symbols[i];
         uintptr_t at = o->map->l_addr + s->st_value;
         if (s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) == STT_FUNC && at <= address &&
-            at > best && address < at + (s->st_size ? s->st_size : 1) && s->st_name < o->n_strings) {
+            at > best && address < at + (s->st_size ? s->st_size : 1) &&
+            s->st_name < o->n_strings) {
             found = o->strings + s->st_name;
             best = at;
         }
@@ -448,7 +451,7 @@ uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintp
                        unsigned *flags, const char *name)
 {
     (void)index, (void)flags;
-    const struct gpucall_object *of = (const struct gpucall_object *)*to; // NOLINT: a cookie
+    const struct gpucall_object *of = (const struct gpucall_object *)*to;     // NOLINT: a cookie
     const struct gpucall_object *user = (const struct gpucall_object *)*from; // NOLINT
     if (user && user->waiting) {
         look_for_waiting();
@@ -555,8 +558,9 @@ void la_preinit(uintptr_t *cookie)
 
 static enum gpucall_api api_of(const char *name)
 {
-    return *name == 'h' ? GPUCALL_HIP : gpucall_starts(name, "cuda") ? GPUCALL_RUNTIME
-                                                                     : GPUCALL_DRIVER;
+    return *name == 'h'                   ? GPUCALL_HIP
+           : gpucall_starts(name, "cuda") ? GPUCALL_RUNTIME
+                                          : GPUCALL_DRIVER;
 }
 
 /* cuGetProcAddress(symbol, pfn, version, flags, ...): what it handed out is replaced.
@@ -601,9 +605,14 @@ void gpucall_slow(struct gpucall_frame *f, const uint64_t *saved, int result)
         return;
     }
     struct unwind_registers registers;
-    const struct gpucall_call call = {.function = function, .name = name, .api = api_of(name),
-                                      .result = result, .back = f->back,
-                                      .registers = f->arguments, .stack = f->stack, .inner = f->inner};
+    const struct gpucall_call call = {.function = function,
+                                      .name = name,
+                                      .api = api_of(name),
+                                      .result = result,
+                                      .back = f->back,
+                                      .registers = f->arguments,
+                                      .stack = f->stack,
+                                      .inner = f->inner};
     gpucall_registers_at(f, saved, &registers);
     gpucall_failed(&call, &registers);
 }

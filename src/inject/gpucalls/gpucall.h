@@ -1,7 +1,7 @@
 /*
- * The helper of `run --trace-gpu`: tells which calls into a GPU's libraries failed, for programs that
- * do not look themselves. It is loaded by LD_AUDIT and does one thing: where the loader binds a
- * function of libcuda, libcudart or libamdhip64 (by a relocation or by dlsym), and where
+ * The helper of `run --trace-gpu`: tells which calls into a GPU's libraries failed, for programs
+ * that do not look themselves. It is loaded by LD_AUDIT and does one thing: where the loader binds
+ * a function of libcuda, libcudart or libamdhip64 (by a relocation or by dlsym), and where
  * cuGetProcAddress or hipGetProcAddress hands one out, the program gets the address of a stub:
  *
  *   stub i -> gpucall_enter -> the function itself -> result 0: back to the caller
@@ -39,7 +39,8 @@ enum { GPUCALL_STUBS = 4096, GPUCALL_OBJECTS = 4096, GPUCALL_FRAMES = 48, GPUCAL
 
 enum gpucall_api { GPUCALL_DRIVER, GPUCALL_RUNTIME, GPUCALL_HIP, GPUCALL_APIS };
 
-/* ------------------------------------------------------------------ data (scripts/gpucall-embed) */
+/* ------------------------------------------------------------------ data (scripts/gpucall-embed)
+ */
 
 /* A row of functions.txt; offsets into gpucall_text. Sorted by name. */
 struct gpucall_function {
@@ -62,7 +63,8 @@ extern const char gpucall_text[];
 extern const struct gpucall_function gpucall_functions[];
 extern const uint32_t gpucall_functions_n;
 extern const struct gpucall_error gpucall_errors[];
-extern const uint32_t gpucall_errors_at[GPUCALL_APIS + 1]; // the rows of an API: [at[api], at[api+1])
+extern const uint32_t
+    gpucall_errors_at[GPUCALL_APIS + 1]; // the rows of an API: [at[api], at[api+1])
 extern const struct gpucall_design gpucall_designs[];
 extern const uint32_t gpucall_designs_n;
 
@@ -94,9 +96,9 @@ const char *gpucall_file_symbol(const char *path, uintptr_t at, char *ret, size_
 
 /* 64 bytes, of which stub.S knows the first 24. */
 struct gpucall_entry {
-    uint64_t key;   // real and function, claimed by compare-and-swap
+    uint64_t key; // real and function, claimed by compare-and-swap
     uint64_t real;
-    uint32_t words; // of arguments on the stack, an even number
+    uint32_t words;  // of arguments on the stack, an even number
     uint32_t always; // gpucall_slow() sees successful calls, too
     uint32_t ready;
     uint32_t function;
@@ -136,7 +138,8 @@ void gpucall_slow(struct gpucall_frame *f, const uint64_t *saved, int result);
 /* The address to hand out for a function: a stub, or `real` where there is none to be had. */
 uintptr_t gpucall_stub_for(uintptr_t real, const struct gpucall_function *function);
 
-/* By the name in a library's symbol table; by what cuGetProcAddress was asked for. NULL: unknown. */
+/* By the name in a library's symbol table; by what cuGetProcAddress was asked for. NULL: unknown.
+ */
 const struct gpucall_function *gpucall_function_named(const char *name);
 const struct gpucall_function *gpucall_function_asked(const char *name, uint32_t version,
                                                       bool per_thread);
@@ -184,8 +187,8 @@ struct gpucall_python_frame {
     int line;
 };
 
-/* The frames of this thread, the innermost first. False: it runs no Python, or none whose frames can
- * be read (python.c). */
+/* The frames of this thread, the innermost first. False: it runs no Python, or none whose frames
+ * can be read (python.c). */
 bool gpucall_python_begin(struct gpucall_python *ret);
 bool gpucall_python_next(struct gpucall_python *p, struct gpucall_python_frame *ret);
 
@@ -199,8 +202,8 @@ struct gpucall_call {
     uint64_t back;             // where it was called
     const uint64_t *registers; // arguments; NULL: not known
     const uint64_t *stack;
-    const void *members;       // instead of those: a structure that has the arguments as its members
-    uint64_t inner;            // the failure that this one came of, 0: none
+    const void *members; // instead of those: a structure that has the arguments as its members
+    uint64_t inner;      // the failure that this one came of, 0: none
 };
 
 /* `where`: GPUMEND_TRACE_GPU's value, a path, or "-" for standard error; `page`: that of

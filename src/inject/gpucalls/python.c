@@ -1,11 +1,11 @@
 /*
  * The Python frames of the calling thread, without the GIL: ctypes and most extensions release it
- * before they call a library, and to wait for it could wait for ever. The thread's own frames do not
- * change while it is in a call. Two functions of the interpreter are called that neither allocate nor
- * change anything: PyGILState_GetThisThreadState(), made for signal handlers (CPython,
- * Modules/faulthandler.c), and the one that computes a line out of a code object. All else is read by
- * unwind_read(), and believed only where the types of the objects are those that they have to be:
- * another build (with debugging, free-threaded) has other layouts, and nothing is said of it.
+ * before they call a library, and to wait for it could wait for ever. The thread's own frames do
+ * not change while it is in a call. Two functions of the interpreter are called that neither
+ * allocate nor change anything: PyGILState_GetThisThreadState(), made for signal handlers (CPython,
+ * Modules/faulthandler.c), and the one that computes a line out of a code object. All else is read
+ * by unwind_read(), and believed only where the types of the objects are those that they have to
+ * be: another build (with debugging, free-threaded) has other layouts, and nothing is said of it.
  *
  * Layouts: CPython 3.9 to 3.13, Include/cpython/{pystate,frameobject,code,unicodeobject}.h and
  * Include/internal/pycore_frame.h, for 64 bits; they are fixed within a minor version. 3.14:
@@ -47,12 +47,26 @@ static unsigned minor_of(const struct gpucall_object *o)
     return symbol_of(o, "PyFrame_GetCode") ? 9 : 0;
 }
 
-/* The table with which _PyRuntime begins since 3.13, for debuggers: eight bytes "xdebugpy", then words.
- * Which word says what is fixed for a minor version; these are 3.14's. */
-enum { TABLE_VERSION = 1, TABLE_FREE = 2, TABLE_FRAME = 26, TABLE_PREVIOUS = 32, TABLE_CODE = 33, TABLE_AT = 34,
-       TABLE_OWNER = 36, TABLE_FILE = 40, TABLE_NAME = 42, TABLE_CODE_BYTES = 48, TABLE_TYPE = 51,
-       TABLE_STATE = 78, TABLE_LENGTH = 79, TABLE_ASCII = 80, TABLE_WORDS = 81,
-       COMPACT_MORE = 16 }; // a compact text that is not ASCII has its UTF-8 and that one's length too
+/* The table with which _PyRuntime begins since 3.13, for debuggers: eight bytes "xdebugpy", then
+ * words. Which word says what is fixed for a minor version; these are 3.14's. */
+enum {
+    TABLE_VERSION = 1,
+    TABLE_FREE = 2,
+    TABLE_FRAME = 26,
+    TABLE_PREVIOUS = 32,
+    TABLE_CODE = 33,
+    TABLE_AT = 34,
+    TABLE_OWNER = 36,
+    TABLE_FILE = 40,
+    TABLE_NAME = 42,
+    TABLE_CODE_BYTES = 48,
+    TABLE_TYPE = 51,
+    TABLE_STATE = 78,
+    TABLE_LENGTH = 79,
+    TABLE_ASCII = 80,
+    TABLE_WORDS = 81,
+    COMPACT_MORE = 16
+}; // a compact text that is not ASCII has its UTF-8 and that one's length too
 
 static uint16_t word_of(const uint64_t *table, unsigned i, bool *ok)
 {
@@ -64,18 +78,27 @@ static bool read_layout(uintptr_t runtime, unsigned minor, struct gpucall_layout
 {
     uint64_t t[TABLE_WORDS];
     bool ok = minor == 14 && runtime && unwind_read(t, runtime, sizeof t) &&
-              memcmp(t, "xdebugpy", 8) == 0 && t[TABLE_VERSION] >> 16 == 0x30e &&
-              !t[TABLE_FREE];
+              memcmp(t, "xdebugpy", 8) == 0 && t[TABLE_VERSION] >> 16 == 0x30e && !t[TABLE_FREE];
     if (!ok) {
         return false;
     }
     uint16_t ascii = word_of(t, TABLE_ASCII, &ok);
-    *ret = (struct gpucall_layout){
-        minor, minor, word_of(t, TABLE_FRAME, &ok), NOWHERE, word_of(t, TABLE_CODE, &ok),
-        word_of(t, TABLE_PREVIOUS, &ok), word_of(t, TABLE_AT, &ok), word_of(t, TABLE_OWNER, &ok),
-        word_of(t, TABLE_FILE, &ok), word_of(t, TABLE_NAME, &ok), word_of(t, TABLE_CODE_BYTES, &ok),
-        ascii, (uint16_t)(ascii + COMPACT_MORE), word_of(t, TABLE_TYPE, &ok),
-        word_of(t, TABLE_LENGTH, &ok), word_of(t, TABLE_STATE, &ok)};
+    *ret = (struct gpucall_layout){minor,
+                                   minor,
+                                   word_of(t, TABLE_FRAME, &ok),
+                                   NOWHERE,
+                                   word_of(t, TABLE_CODE, &ok),
+                                   word_of(t, TABLE_PREVIOUS, &ok),
+                                   word_of(t, TABLE_AT, &ok),
+                                   word_of(t, TABLE_OWNER, &ok),
+                                   word_of(t, TABLE_FILE, &ok),
+                                   word_of(t, TABLE_NAME, &ok),
+                                   word_of(t, TABLE_CODE_BYTES, &ok),
+                                   ascii,
+                                   (uint16_t)(ascii + COMPACT_MORE),
+                                   word_of(t, TABLE_TYPE, &ok),
+                                   word_of(t, TABLE_LENGTH, &ok),
+                                   word_of(t, TABLE_STATE, &ok)};
     return ok;
 }
 
@@ -157,8 +180,8 @@ static uintptr_t innermost(const struct gpucall_layout *l, uintptr_t thread)
 /* Where an interpreter is looked for: in the program and in libpython. */
 static bool may_be_python(const struct gpucall_object *o)
 {
-    return o->map && (o == gpucall_objects ||
-                      gpucall_starts(gpucall_base_name(o->map->l_name), "libpython"));
+    return o->map &&
+           (o == gpucall_objects || gpucall_starts(gpucall_base_name(o->map->l_name), "libpython"));
 }
 
 static bool find_in(const struct gpucall_object *o, struct gpucall_interpreter *ret)
@@ -213,7 +236,7 @@ bool gpucall_python_begin(struct gpucall_python *ret)
 {
     *ret = (struct gpucall_python){.frame = 0};
     if (find(&ret->of)) {
-        uintptr_t thread = ((uintptr_t (*)(void))ret->of.thread_state)(); // NOLINT: of Python's
+        uintptr_t thread = ((uintptr_t(*)(void))ret->of.thread_state)(); // NOLINT: of Python's
         ret->frame = innermost(&ret->of.layout, thread);
     }
     return ret->frame != 0;
@@ -225,10 +248,11 @@ static int line_of(const struct gpucall_python *p, uintptr_t frame, uintptr_t co
     if (p->of.layout.at == NOWHERE) {
         return ((int (*)(uintptr_t))p->of.line)(frame); // NOLINT: of the interpreter
     }
-    intptr_t offset = (intptr_t)(unwind_word(frame + p->of.layout.at, &ok) -
-                                 (code + p->of.layout.code_bytes));
+    intptr_t offset =
+        (intptr_t)(unwind_word(frame + p->of.layout.at, &ok) - (code + p->of.layout.code_bytes));
     return ok && offset >= 0 && offset <= INT32_MAX
-               ? ((int (*)(uintptr_t, int))p->of.line)(code, (int)offset) : -1; // NOLINT
+               ? ((int (*)(uintptr_t, int))p->of.line)(code, (int)offset)
+               : -1; // NOLINT
 }
 
 bool gpucall_python_next(struct gpucall_python *p, struct gpucall_python_frame *ret)

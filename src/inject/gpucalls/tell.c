@@ -12,8 +12,17 @@
 #include "inject/gpucalls/gpucall.h"
 #include "inject/record.h"
 
-enum { RECORDS = 1024, CALL_TEXT = 384, WALKS = 100, NAME_MAX_SHOWN = 96, SYMBOL_MAX = 256, PLACE_PATH = 1024, ROOM = 40960, SIGPIPE_NUMBER = 13,
-       WAIT_SPINS = 1000000 };
+enum {
+    RECORDS = 1024,
+    CALL_TEXT = 384,
+    WALKS = 100,
+    NAME_MAX_SHOWN = 96,
+    SYMBOL_MAX = 256,
+    PLACE_PATH = 1024,
+    ROOM = 40960,
+    SIGPIPE_NUMBER = 13,
+    WAIT_SPINS = 1000000
+};
 
 struct place {
     char object[PLACE_PATH], symbol[SYMBOL_MAX]; // empty: not known
@@ -29,8 +38,8 @@ struct record {
     uint32_t order;         // the first failure of all is 0
     uint32_t n, n_harmless; // how often; how often the call around it succeeded
     uint32_t told, ready;
-    char call[CALL_TEXT];   // name and arguments
-    struct place place;     // where it was called; the loader forgets its objects before the end
+    char call[CALL_TEXT]; // name and arguments
+    struct place place;   // where it was called; the loader forgets its objects before the end
     struct gpucall_python_frame python; // the innermost; line 0: none
 };
 
@@ -41,10 +50,10 @@ struct text {
 
 static struct record records[RECORDS];
 static uint32_t n_records, n_lost; // n_lost: failures for which there was no record
-static long first_pid;  // the process that has told its first
-static const char *path; // NULL: standard error
-static struct loss_page *losses; // of the supervisor's, or NULL
-static uint32_t n_unwritten; // texts that the file did not take
+static long first_pid;             // the process that has told its first
+static const char *path;           // NULL: standard error
+static struct loss_page *losses;   // of the supervisor's, or NULL
+static uint32_t n_unwritten;       // texts that the file did not take
 static struct stat standard_error; // as it was at the start
 static bool has_standard_error;
 
@@ -315,7 +324,7 @@ static const char *object_path(const struct gpucall_object *o, char *buffer, siz
         return name;
     }
     long n = system_call(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
-                            (long)(max - 1), 0, 0);
+                         (long)(max - 1), 0, 0);
     buffer[n > 0 ? n : 0] = '\0';
     return n > 0 ? buffer : "the program";
 }
@@ -392,8 +401,7 @@ void gpucall_tell_start(const char *where, const char *page)
 {
     path = gpucall_same(where, "-") ? NULL : where;
     losses = path ? record_losses(page) : NULL;
-    has_standard_error =
-        system_call(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
+    has_standard_error = system_call(SYS_fstat, 2, (long)&standard_error, 0, 0, 0, 0) == 0;
 }
 
 /* Only where descriptor 2 is still what it was: a program may have closed it and opened a file. */
@@ -416,9 +424,9 @@ static void write_standard_error(const struct text *t)
 /* To the file; false: it could not be written, and it is counted. */
 static bool append(const struct text *t)
 {
-    long fd = system_call(SYS_openat, AT_FDCWD, (long)path,
-                             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666, 0,
-                             0);
+    long fd =
+        system_call(SYS_openat, AT_FDCWD, (long)path,
+                    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666, 0, 0);
     int error = record_append(losses, fd, t->at, t->n);
     if (fd >= 0) {
         (void)system_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -430,8 +438,9 @@ static bool append(const struct text *t)
  * standard error at the first time, and at the end. */
 static void write_out(const struct text *t)
 {
-    static const char says[] = "gpumend: failing GPU calls are lost, and are counted: they cannot be "
-                               "written to ";
+    static const char says[] =
+        "gpumend: failing GPU calls are lost, and are counted: they cannot be "
+        "written to ";
     char buffer[PLACE_PATH + sizeof says];
     struct text loss = {.at = buffer, .max = sizeof buffer};
     if (!path) {
@@ -448,7 +457,7 @@ static void write_out(const struct text *t)
 static bool text_begin(struct text *t, size_t max)
 {
     long at = system_call(SYS_mmap, 0, (long)max, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *t = (struct text){.at = (char *)at, .max = max}; // NOLINT: the kernel's answer
     return at > 0;
 }
@@ -693,7 +702,8 @@ static struct record *record_of(const struct gpucall_call *c, long pid)
         python.line = 0;
     }
     uint64_t key = key_of(c, pid, &python);
-    for (uint32_t i = 0, at = (uint32_t)(key >> 20) % RECORDS; i < RECORDS; i++, at = (at + 1) % RECORDS) {
+    for (uint32_t i = 0, at = (uint32_t)(key >> 20) % RECORDS; i < RECORDS;
+         i++, at = (at + 1) % RECORDS) {
         struct record *r = &records[at];
         uint64_t now = 0;
         if (__atomic_compare_exchange_n(&r->key, &now, key, false, __ATOMIC_ACQ_REL,
@@ -738,8 +748,8 @@ static void tell_once(const struct gpucall_call *c, const struct gpucall_trace *
         return;
     }
     struct record *inner = c->inner && c->inner <= RECORDS ? &records[c->inner - 1] : NULL;
-    const struct failure f = {.call = c, .trace = trace, .record = r, .inner = inner,
-                              .first = is_first(r->pid)};
+    const struct failure f = {
+        .call = c, .trace = trace, .record = r, .inner = inner, .first = is_first(r->pid)};
     if (inner) {
         __atomic_store_n(&inner->told, 1, __ATOMIC_RELAXED);
     }

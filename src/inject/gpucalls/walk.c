@@ -16,7 +16,8 @@ void gpucall_registers_at(const struct gpucall_frame *f, const uint64_t *saved,
 
 static struct gpucall_frame *frame_of(const struct unwind_registers *g)
 {
-    return (struct gpucall_frame *)(g->r[UNWIND_FRAME] - offsetof(struct gpucall_frame, frame)); // NOLINT
+    return (struct gpucall_frame *)(g->r[UNWIND_FRAME] -
+                                    offsetof(struct gpucall_frame, frame)); // NOLINT
 }
 #else
 void gpucall_registers_at(const struct gpucall_frame *f, const uint64_t *saved,

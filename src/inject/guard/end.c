@@ -318,8 +318,8 @@ static void registers_of(const ucontext_t *context, struct unwind_registers *ret
 #endif
 }
 
-/* Out of code that is not there (a null pointer was called, or a library that is gone), as its first
- * instruction would return. */
+/* Out of code that is not there (a null pointer was called, or a library that is gone), as its
+ * first instruction would return. */
 static void step_back(struct unwind_registers *g)
 {
 #if defined(__x86_64__)
@@ -340,7 +340,8 @@ static void look_at_stack(const ucontext_t *context)
     crash.words[crash.n++] = g.pc;
     page->code_unknown = !object_around(g.pc);
     /* Of code that was generated, and is there, no frame can be left. */
-    bool nothing_there = (page->signal == SIGSEGV || page->signal == SIGBUS) && page->address == g.pc;
+    bool nothing_there =
+        (page->signal == SIGSEGV || page->signal == SIGBUS) && page->address == g.pc;
     if (page->code_unknown && nothing_there) {
         step_back(&g);
     }

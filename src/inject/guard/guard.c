@@ -48,7 +48,7 @@ static struct {
     bool guards;
     const char *tells_to; // a file to which lines are appended, or NULL
     struct loss_page *losses;
-    uint32_t leaving;     // the process is ending
+    uint32_t leaving; // the process is ending
     int32_t pid;
 } state;
 

@@ -85,7 +85,8 @@ bool keeper_prepare(void);
 enum keeper_ran {
     KEEPER_RAN,   // it has ended
     KEEPER_NONE,  // not run: no keeper can be started
-    KEEPER_STUCK, // not run: all have been busy with the same jobs for 5 s, and there can be no more
+    KEEPER_STUCK, // not run: all have been busy with the same jobs for 5 s, and there can be no
+                  // more
 };
 
 /* Runs the job on a keeper and waits for its end. */

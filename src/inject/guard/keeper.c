@@ -4,9 +4,10 @@
  *
  * One keeper does, as a rule. Where a job is not taken for a while (a destructor may itself wait
  * for a thread that has something to hand over) one more is started, up to KEEPERS_MAX. Where every
- * keeper is busy, no further one can be started, and none of them has ended a job for STUCK_MS, they
- * may all be waiting for the very threads that wait for them: these then run their own destructors.
- * Keepers take no signals but those of faults. A forked child has none and begins anew.
+ * keeper is busy, no further one can be started, and none of them has ended a job for STUCK_MS,
+ * they may all be waiting for the very threads that wait for them: these then run their own
+ * destructors. Keepers take no signals but those of faults. A forked child has none and begins
+ * anew.
  */
 #include "inject/guard/guard.h"
 

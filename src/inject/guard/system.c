@@ -38,8 +38,8 @@ void sys_close(int fd)
 
 void *sys_map(size_t n)
 {
-    long at =
-        system_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at = system_call(SYS_mmap, 0, (long)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                          -1, 0);
     return at < 0 && at > -4096 ? NULL : (void *)at;
 }
 
@@ -54,8 +54,8 @@ void sys_wait(const uint32_t *word, uint32_t value, unsigned timeout_ms)
     struct timespec t = {.tv_sec = timeout_ms / 1000,
                          .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
     /* Woken, interrupted, too late, or changed before: the caller looks again. */
-    (void)system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, timeout_ms ? (long)&t : 0, 0,
-                   0);
+    (void)system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, timeout_ms ? (long)&t : 0,
+                      0, 0);
 }
 
 void sys_wake(const uint32_t *word, int n)

@@ -36,22 +36,24 @@ static bool is_full(const struct vendor *v)
     return free < little_bytes && free < total / 4;
 }
 
-/* Before there is a context the driver does not say how much memory is free. A limit on addresses is
- * known to have this result: the driver reserves far more of them than memory (CUDA C++ Programming
- * Guide, "Unified Virtual Address Space"). */
+/* Before there is a context the driver does not say how much memory is free. A limit on addresses
+ * is known to have this result: the driver reserves far more of them than memory (CUDA C++
+ * Programming Guide, "Unified Virtual Address Space"). */
 static _Noreturn void no_context(const char *function, int code, const char *name)
 {
     struct rlimit addresses = {RLIM_INFINITY, RLIM_INFINITY};
     if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY) {
-        say_unknown("%s: no memory (%d), and this process may have %llu MiB of addresses (ulimit -v), "
-                    "while the driver reserves far more: try without that limit",
-                    function, code, (unsigned long long)addresses.rlim_cur >> 20);
+        say_unknown(
+            "%s: no memory (%d), and this process may have %llu MiB of addresses (ulimit -v), "
+            "while the driver reserves far more: try without that limit",
+            function, code, (unsigned long long)addresses.rlim_cur >> 20);
     }
     say_fact("busy", "memory");
-    say_failed(code, name,
-               "%s: no memory is left for a context: the card is busy, not broken, or this process may "
-               "not have more of the machine's memory",
-               function);
+    say_failed(
+        code, name,
+        "%s: no memory is left for a context: the card is busy, not broken, or this process may "
+        "not have more of the machine's memory",
+        function);
 }
 
 void vendor_check(const struct vendor *v, const char *function, int code)

@@ -45,9 +45,9 @@ void vendor_check(const struct vendor *v, const char *function, int code);
 struct cuda {
     struct vendor vendor;
     void *dso;
-    int device;     // its number
-    int handle;     // CUdevice
-    int capability; // 86 for 8.6
+    int device;                                      // its number
+    int handle;                                      // CUdevice
+    int capability;                                  // 86 for 8.6
     int (*memory_info)(size_t *free, size_t *total); // cuMemGetInfo_v2
 };
 

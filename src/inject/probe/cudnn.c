@@ -176,8 +176,7 @@ static void *convolution(const struct cudnn *d, int type, const struct convoluti
     int (*cudnnSetConvolution2dDescriptor)(void *, int pad_h, int pad_w, int stride_h, int stride_w,
                                            int dilation_h, int dilation_w, int mode, int type) =
         symbol(d->dso, "cudnnSetConvolution2dDescriptor");
-    int (*cudnnSetConvolutionMathType)(void *, int) =
-        symbol(d->dso, "cudnnSetConvolutionMathType");
+    int (*cudnnSetConvolutionMathType)(void *, int) = symbol(d->dso, "cudnnSetConvolutionMathType");
     void *created = NULL;
     TRY(&d->vendor, cudnnCreateConvolutionDescriptor, &created);
     TRY(&d->vendor, cudnnSetConvolution2dDescriptor, created, 0, c->padding, 1, c->stride, 1, 1,

@@ -71,10 +71,10 @@ static const struct {
  * libdl.so.2, where they were before.
  */
 #if defined(__x86_64__)
-#define OLD "GLIBC_2.2.5"
+#define OLD        "GLIBC_2.2.5"
 #define OLD_DLINFO "GLIBC_2.3.3"
 #elif defined(__aarch64__)
-#define OLD "GLIBC_2.17"
+#define OLD        "GLIBC_2.17"
 #define OLD_DLINFO "GLIBC_2.17"
 #else
 #error "the helper has no start for this architecture"
@@ -88,8 +88,9 @@ int main(int argc, char **argv);
 
 /*
  * The program's entry: the C library's own (crt1.o) is bound to the newest __libc_start_main. Stack
- * and registers are as the psABI's process initialisation has them (x86-64 psABI 3.4.1; AArch64: the
- * stack alike, x0 the function to register with atexit). No constructors: init and fini are NULL.
+ * and registers are as the psABI's process initialisation has them (x86-64 psABI 3.4.1; AArch64:
+ * the stack alike, x0 the function to register with atexit). No constructors: init and fini are
+ * NULL.
  */
 #if defined(__x86_64__)
 __asm__(".symver __libc_start_main,__libc_start_main@" OLD "\n"

@@ -39,11 +39,11 @@ enum { REPORT_FD = 3, LOADS_MAX = 64 };
 
 struct job {
     const char *stage;
-    int device;              // ordinal as the runtime counts; -1: the stage is not for a device
-    const char *lib;         // lib=: the library of the stage, or NULL
+    int device;                  // ordinal as the runtime counts; -1: the stage is not for a device
+    const char *lib;             // lib=: the library of the stage, or NULL
     const char *load[LOADS_MAX]; // in the order given; opened by job_load_all()
     size_t n_load;
-    char *const *arguments;  // all of them, "key=value", ended by NULL
+    char *const *arguments; // all of them, "key=value", ended by NULL
 };
 
 /* The value of an argument, or NULL where it was not given. */
@@ -65,8 +65,9 @@ void say_call(const char *function);
 
 /*
  * A value that stands with the stage's result; keys are lower-case words with dots between. The
- * parent knows these: `busy`, before say_failed(): the GPU is in use or closed, not broken; `absent`:
- * there is no driver; `count`: how many devices there are, `device.N.uuid` and `device.N.name`.
+ * parent knows these: `busy`, before say_failed(): the GPU is in use or closed, not broken;
+ * `absent`: there is no driver; `count`: how many devices there are, `device.N.uuid` and
+ * `device.N.name`.
  */
 void say_fact(const char *key, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -99,13 +99,10 @@ static size_t operand_size(enum number_type type)
 {
     switch (type) {
     case NUMBER_FLOAT16:
-    case NUMBER_BFLOAT16:
-        return 2;
-    case NUMBER_INT8:
-        return 1;
+    case NUMBER_BFLOAT16: return 2;
+    case NUMBER_INT8: return 1;
     case NUMBER_FLOAT32:
-    case NUMBER_TF32:
-        break;
+    case NUMBER_TF32: break;
     }
     return 4;
 }
@@ -200,16 +197,11 @@ static double tolerance(enum number_type type, const struct sum *s)
     double terms = s->terms + 2, cut = terms * 0x1p-22 * s->size;
     double rounded_twice = s->size + __builtin_fabs(s->value); // in units of the format's roundoff
     switch (type) {
-    case NUMBER_FLOAT32:
-        return terms * 0x1p-24 * s->size;
-    case NUMBER_TF32:
-        return 0x1p-9 * s->size + cut;
-    case NUMBER_FLOAT16:
-        return 0x1p-11 * rounded_twice + cut;
-    case NUMBER_BFLOAT16:
-        return 0x1p-8 * rounded_twice + cut;
-    case NUMBER_INT8:
-        break;
+    case NUMBER_FLOAT32: return terms * 0x1p-24 * s->size;
+    case NUMBER_TF32: return 0x1p-9 * s->size + cut;
+    case NUMBER_FLOAT16: return 0x1p-11 * rounded_twice + cut;
+    case NUMBER_BFLOAT16: return 0x1p-8 * rounded_twice + cut;
+    case NUMBER_INT8: break;
     }
     return 0;
 }

@@ -33,9 +33,9 @@
 
 enum number_type { NUMBER_FLOAT32, NUMBER_TF32, NUMBER_FLOAT16, NUMBER_BFLOAT16, NUMBER_INT8 };
 
-uint16_t number_to_half(float value);     // rounds to nearest, ties to even
+uint16_t number_to_half(float value); // rounds to nearest, ties to even
 float number_from_half(uint16_t bits);
-uint16_t number_to_bfloat(float value);   // likewise
+uint16_t number_to_bfloat(float value); // likewise
 float number_from_bfloat(uint16_t bits);
 
 /* C (m x n) = op(A) * op(B), column-major without gaps, as BLAS has it. A holds m x k or, where
@@ -68,11 +68,11 @@ void convolution_release(struct convolution *c);
 
 /* The worst element of a result. */
 struct mismatch {
-    size_t wrong, count;   // elements outside the tolerance, of all
-    size_t untouched;      // of the wrong ones: still the garbage that was there before
-    int row, column;       // of the worst; of a convolution: filter and position
+    size_t wrong, count; // elements outside the tolerance, of all
+    size_t untouched;    // of the wrong ones: still the garbage that was there before
+    int row, column;     // of the worst; of a convolution: filter and position
     double expected, got, tolerance;
-    double worst;          // its error as a part of the tolerance; at most 1 is right
+    double worst; // its error as a part of the tolerance; at most 1 is right
 };
 
 /* Whether p->c (c->output) is right; *ret is filled in any case, with the largest error relative to

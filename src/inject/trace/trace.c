@@ -1,21 +1,24 @@
 /*
- * The audit library of `run --trace`: what the loader of one process searches, opens and misses, one
- * JSON line an event, appended to the file that GPUMEND_TRACE_FILE names (docs/watch.md, docs/json.md).
+ * The audit library of `run --trace`: what the loader of one process searches, opens and misses,
+ * one JSON line an event, appended to the file that GPUMEND_TRACE_FILE names (docs/watch.md,
+ * docs/json.md).
  *
  * It looks and never changes what it looks at:
- *   - No library, no thread-local data, no memory of the program's malloc, no errno: system calls alone.
- *   - dlopen and dlmopen choose the search path by the address that they return to, so what stands in
- *     front of them here notes the call and jumps on; nothing is put between caller and loader. So
+ *   - No library, no thread-local data, no memory of the program's malloc, no errno: system calls
+ * alone.
+ *   - dlopen and dlmopen choose the search path by the address that they return to, so what stands
+ * in front of them here notes the call and jumps on; nothing is put between caller and loader. So
  *     what came of a call is not seen by itself, but by what is opened and closed after it, and by
  *     the text that dlerror gives.
  *   - Whose file the descriptor is, is asked before each line: a program may close all of them.
  *   - What cannot be written is counted for the supervisor (inject/loss_page.h).
  *
- * The interface is that of rtld-audit(7). la_objsearch is told each name before it is looked for and
- * each file before it is opened (glibc, elf/dl-load.c: _dl_map_object, open_verify; not for a path
- * with a slash, nor for a folder that is known to be absent). RPATH and RUNPATH have one flag; which of
- * them it is follows from the object that asks: with a DT_RUNPATH the RPATH stage is left out. What is
- * loaded already under a name is not searched for and makes no event but that of dlopen.
+ * The interface is that of rtld-audit(7). la_objsearch is told each name before it is looked for
+ * and each file before it is opened (glibc, elf/dl-load.c: _dl_map_object, open_verify; not for a
+ * path with a slash, nor for a folder that is known to be absent). RPATH and RUNPATH have one flag;
+ * which of them it is follows from the object that asks: with a DT_RUNPATH the RPATH stage is left
+ * out. What is loaded already under a name is not searched for and makes no event but that of
+ * dlopen.
  */
 #include <elf.h>
 #include <errno.h>
@@ -42,9 +45,19 @@ LA_EXPORT void la_preinit(uintptr_t *cookie);
 LA_EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to,
                                  unsigned *flags, const char *name);
 
-enum { LINE_MAX_BYTES = 7168, PATH_BYTES = 4096, TAIL_BYTES = 1024, SHORT_BYTES = 32, SLOTS = 32, ERROR_SLOTS = 4,
-       HIGH_FD = 1000, LESS_HIGH_FD = 200, OBJECTS_MAX = 4096, NAMES_BYTES = 1 << 20,
-       HEAD_BYTES = 2048 };
+enum {
+    LINE_MAX_BYTES = 7168,
+    PATH_BYTES = 4096,
+    TAIL_BYTES = 1024,
+    SHORT_BYTES = 32,
+    SLOTS = 32,
+    ERROR_SLOTS = 4,
+    HIGH_FD = 1000,
+    LESS_HIGH_FD = 200,
+    OBJECTS_MAX = 4096,
+    NAMES_BYTES = 1 << 20,
+    HEAD_BYTES = 2048
+};
 
 /* ------------------------------------------------------------------ the system */
 
@@ -151,8 +164,11 @@ static void put_number(struct line *l, long value)
 /* Bytes of the UTF-8 sequence at s (RFC 3629), 0 if it is none. */
 static size_t sequence(const unsigned char *s)
 {
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-             : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) {
             return 0;
@@ -222,7 +238,7 @@ static struct {
     dev_t dev;
     ino_t ino;
     int pid;
-    struct loss_page *losses; // or NULL
+    struct loss_page *losses;    // or NULL
     bool started, adding, ended; // changed under the loader's lock
     const char *preload;         // LD_PRELOAD at the start, or NULL
     char exe[PATH_BYTES];
@@ -309,9 +325,9 @@ static void look_for_fork(struct line *l)
 /* ------------------------------------------------------------------ objects */
 
 /*
- * What is open, in storage of our own: the loader's link maps go with a dlclose in another thread, and
- * calls are noted before the loader's lock is taken. Changed under that lock, read without: names are
- * never taken back, so that the worst of a race is another object's name.
+ * What is open, in storage of our own: the loader's link maps go with a dlclose in another thread,
+ * and calls are noted before the loader's lock is taken. Changed under that lock, read without:
+ * names are never taken back, so that the worst of a race is another object's name.
  */
 struct object {
     uintptr_t from, to; // its addresses; from 0: not known, or not open
@@ -333,8 +349,8 @@ static struct object *object_of(const uintptr_t *cookie)
     return known ? (struct object *)at : NULL;
 }
 
-/* rtld-audit(7): a cookie that was not changed "is initialized to point to link map". Valid where the
- * loader asks about the object, under its lock. */
+/* rtld-audit(7): a cookie that was not changed "is initialized to point to link map". Valid where
+ * the loader asks about the object, under its lock. */
 static const struct link_map *map_of(const uintptr_t *cookie)
 {
     return !cookie || object_of(cookie) ? NULL : (const struct link_map *)*cookie;
@@ -404,7 +420,8 @@ static void read_addresses(struct object *o, const struct link_map *map)
         char bytes[HEAD_BYTES];
     } head;
     int fd = map->l_name && has(map->l_name, '/')
-                 ? raw_open(map->l_name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+                 ? raw_open(map->l_name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+                 : -1;
     if (fd < 0) {
         return; // the kernel's own object
     }
@@ -451,7 +468,8 @@ static const char *caller_at(uintptr_t address)
     size_t n = __atomic_load_n(&n_objects, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < n; i++) {
         uintptr_t from = __atomic_load_n(&objects[i].from, __ATOMIC_ACQUIRE);
-        if (from && address >= from && address < __atomic_load_n(&objects[i].to, __ATOMIC_ACQUIRE)) {
+        if (from && address >= from &&
+            address < __atomic_load_n(&objects[i].to, __ATOMIC_ACQUIRE)) {
             return __atomic_load_n(&objects[i].name, __ATOMIC_ACQUIRE);
         }
     }
@@ -631,11 +649,19 @@ void la_preinit(uintptr_t *cookie)
 
 /* ------------------------------------------------------------------ calls */
 
-enum call { CALL_DLOPEN, CALL_DLMOPEN, CALL_SETENV, CALL_PUTENV, CALL_UNSETENV, CALL_DLERROR, N_CALLS };
+enum call {
+    CALL_DLOPEN,
+    CALL_DLMOPEN,
+    CALL_SETENV,
+    CALL_PUTENV,
+    CALL_UNSETENV,
+    CALL_DLERROR,
+    N_CALLS
+};
 
 static const char *const call_names[N_CALLS] = {
-    [CALL_DLOPEN] = "dlopen",     [CALL_DLMOPEN] = "dlmopen",   [CALL_SETENV] = "setenv",
-    [CALL_PUTENV] = "putenv",     [CALL_UNSETENV] = "unsetenv", [CALL_DLERROR] = "dlerror",
+    [CALL_DLOPEN] = "dlopen", [CALL_DLMOPEN] = "dlmopen",   [CALL_SETENV] = "setenv",
+    [CALL_PUTENV] = "putenv", [CALL_UNSETENV] = "unsetenv", [CALL_DLERROR] = "dlerror",
 };
 
 enum { CLAIMED = 1 };
@@ -659,7 +685,8 @@ static const char *interposer(const char *definer)
     return own ? NULL : definer;
 }
 
-static void tell_dlopen(const struct slot *s, const char *name, long flags, long space, uintptr_t back)
+static void tell_dlopen(const struct slot *s, const char *name, long flags, long space,
+                        uintptr_t back)
 {
     struct line l;
     look_for_fork(&l);
@@ -696,9 +723,8 @@ static void tell_variable(const struct slot *s, const char *name, const char *va
 }
 
 /* What a thunk asks: notes the call, says where it goes on. */
-__attribute__((used, visibility("hidden"))) uintptr_t gpumend_trace_called(unsigned index, long a,
-                                                                           long b, long c,
-                                                                           uintptr_t back);
+__attribute__((used, visibility("hidden"))) uintptr_t
+gpumend_trace_called(unsigned index, long a, long b, long c, uintptr_t back);
 
 uintptr_t gpumend_trace_called(unsigned index, long a, long b, long c, uintptr_t back)
 {
@@ -804,10 +830,22 @@ static char *tell_error(unsigned index)
     return text;
 }
 
-static char *error_0(void) { return tell_error(0); }
-static char *error_1(void) { return tell_error(1); }
-static char *error_2(void) { return tell_error(2); }
-static char *error_3(void) { return tell_error(3); }
+static char *error_0(void)
+{
+    return tell_error(0);
+}
+static char *error_1(void)
+{
+    return tell_error(1);
+}
+static char *error_2(void)
+{
+    return tell_error(2);
+}
+static char *error_3(void)
+{
+    return tell_error(3);
+}
 static char *(*const error_thunks[ERROR_SLOTS])(void) = {error_0, error_1, error_2, error_3};
 
 /* Until who claimed it has filled it, which takes no time, or was lost in a fork. */
@@ -819,8 +857,8 @@ static void wait_claimed(const struct slot *s)
     }
 }
 
-/* The slot of this function, a new one if there is none; -1 if all are taken. Without a lock, which a
- * forked child could find taken for ever. */
+/* The slot of this function, a new one if there is none; -1 if all are taken. Without a lock, which
+ * a forked child could find taken for ever. */
 static int slot_for(struct slot *table, int n, uintptr_t real, enum call call, const char *definer)
 {
     for (int i = 0; i < n; i++) {
@@ -951,8 +989,7 @@ unsigned la_version(unsigned version)
         !read_auxiliary()) {
         return 0; // the loader lets go of a library that answers so
     }
-    long n = raw(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)me.exe,
-                 sizeof me.exe - 1);
+    long n = raw(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)me.exe, sizeof me.exe - 1);
     me.exe[n > 0 ? n : 0] = '\0';
     me.pid = raw_pid();
     me.preload = variable("LD_PRELOAD");

@@ -1,5 +1,5 @@
-/* What the fakes of AMD's libraries agree on: the card's name, its place on the bus, and the form of
- * a code object that the fake hipRTC makes and the fake HIP runs. */
+/* What the fakes of AMD's libraries agree on: the card's name, its place on the bus, and the form
+ * of a code object that the fake hipRTC makes and the fake HIP runs. */
 #ifndef FAKE_AMD_H
 #define FAKE_AMD_H
 

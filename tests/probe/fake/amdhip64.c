@@ -1,5 +1,6 @@
-/* libamdhip64.so: a card whose memory is the machine's and whose only kernel is the vector sum of the
- * probe. It refuses code for another gfx target as a real one does. Linked against the fake HSA. */
+/* libamdhip64.so: a card whose memory is the machine's and whose only kernel is the vector sum of
+ * the probe. It refuses code for another gfx target as a real one does. Linked against the fake
+ * HSA. */
 #include <stdint.h>
 
 #include "amd.h"
@@ -7,8 +8,13 @@
 
 int hsa_init(void);
 
-enum { OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200, NO_BINARY = 209,
-       NOT_FOUND = 500 };
+enum {
+    OUT_OF_MEMORY = 2,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    NO_BINARY = 209,
+    NOT_FOUND = 500
+};
 
 int hipInit(unsigned flags);
 int hipRuntimeGetVersion(int *ret);
@@ -27,8 +33,8 @@ int hipDeviceSynchronize(void);
 int hipModuleLoadData(void **ret, const void *image);
 int hipModuleGetFunction(void **ret, void *module, const char *name);
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned shared, void *stream,
-                          void **arguments, void **extra);
+                          unsigned by, unsigned bz, unsigned shared, void *stream, void **arguments,
+                          void **extra);
 int hipModuleUnload(void *module);
 const char *hipGetErrorName(int code);
 
@@ -170,8 +176,8 @@ int hipModuleGetFunction(void **ret, void *module, const char *name)
 }
 
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned shared, void *stream,
-                          void **arguments, void **extra)
+                          unsigned by, unsigned bz, unsigned shared, void *stream, void **arguments,
+                          void **extra)
 {
     (void)function, (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)stream, (void)extra;
     FAKE(hipModuleLaunchKernel);

@@ -1,5 +1,5 @@
-/* What the fakes of cuBLAS and cuBLASLt share: which combinations there are, as the documentation of
- * cublasGemmEx has them, and the product. */
+/* What the fakes of cuBLAS and cuBLASLt share: which combinations there are, as the documentation
+ * of cublasGemmEx has them, and the product. */
 #ifndef FAKE_BLAS_H
 #define FAKE_BLAS_H
 
@@ -12,8 +12,8 @@ static const struct fake_format {
     int operands, result, compute, scale;
     enum fake_type in, out;
 } fake_formats[] = {
-    {0, 0, 68, 0, FAKE_F32, FAKE_F32},     {0, 0, 77, 0, FAKE_F32, FAKE_F32},
-    {2, 2, 68, 0, FAKE_F16, FAKE_F16},     {14, 14, 68, 0, FAKE_BF16, FAKE_BF16},
+    {0, 0, 68, 0, FAKE_F32, FAKE_F32},  {0, 0, 77, 0, FAKE_F32, FAKE_F32},
+    {2, 2, 68, 0, FAKE_F16, FAKE_F16},  {14, 14, 68, 0, FAKE_BF16, FAKE_BF16},
     {3, 10, 72, 10, FAKE_I8, FAKE_I32},
 };
 
@@ -44,9 +44,8 @@ static inline int fake_scales_are_plain(const struct fake_format *f, const void 
 {
     float one = 1, nought = 0;
     int32_t one_i = 1, nought_i = 0;
-    return f->scale == 10
-               ? memcmp(alpha, &one_i, 4) == 0 && memcmp(beta, &nought_i, 4) == 0
-               : memcmp(alpha, &one, 4) == 0 && memcmp(beta, &nought, 4) == 0;
+    return f->scale == 10 ? memcmp(alpha, &one_i, 4) == 0 && memcmp(beta, &nought_i, 4) == 0
+                          : memcmp(alpha, &one, 4) == 0 && memcmp(beta, &nought, 4) == 0;
 }
 
 static inline const char *fake_blas_name(int code)

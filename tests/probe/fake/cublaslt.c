@@ -70,7 +70,8 @@ int cublasLtMatmul(void *handle, void *how, const void *alpha, const void *a, vo
     const struct description *d = how;
     const struct layout *la = a_as, *lb = b_as, *lc = to_as;
     const struct fake_format *f = fake_format(la->type, lc->type, d->compute);
-    int m = (int)(d->transa ? la->columns : la->rows), k = (int)(d->transa ? la->rows : la->columns);
+    int m = (int)(d->transa ? la->columns : la->rows),
+        k = (int)(d->transa ? la->rows : la->columns);
     int n = (int)(d->transb ? lb->rows : lb->columns);
     if (!handle || !f || d->scale != f->scale || lb->type != la->type) {
         return FAKE_NOT_SUPPORTED;
@@ -80,8 +81,8 @@ int cublasLtMatmul(void *handle, void *how, const void *alpha, const void *a, vo
         k != (int)(d->transb ? lb->columns : lb->rows)) {
         return FAKE_INVALID_VALUE;
     }
-    fake_gemm(d->transa, d->transb, m, n, k, a, f->in, (int)la->leading, b, f->in,
-              (int)lb->leading, to, f->out, (int)lc->leading, fake_off(&fake_now, f));
+    fake_gemm(d->transa, d->transb, m, n, k, a, f->in, (int)la->leading, b, f->in, (int)lb->leading,
+              to, f->out, (int)lc->leading, fake_off(&fake_now, f));
     return 0;
 }
 #endif

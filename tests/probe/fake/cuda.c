@@ -3,7 +3,8 @@
  *
  * `cards value N` is how many cards the machine has; CUDA_VISIBLE_DEVICES chooses among
  * them as the real driver does, by index. An attribute is a function of its own for the table:
- * `attribute-20 value 2` is compute mode 2. `card-1 return 46` refuses a context on the second card.
+ * `attribute-20 value 2` is compute mode 2. `card-1 return 46` refuses a context on the second
+ * card.
  */
 #include "table.h"
 
@@ -214,10 +215,14 @@ int cuGetErrorName(int code, const char **name)
     static const struct {
         int code;
         const char *name;
-    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"}, {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
-                 {100, "CUDA_ERROR_NO_DEVICE"}, {101, "CUDA_ERROR_INVALID_DEVICE"},
-                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"}, {221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"},
-                 {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+    } names[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
+                 {100, "CUDA_ERROR_NO_DEVICE"},
+                 {101, "CUDA_ERROR_INVALID_DEVICE"},
+                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+                 {221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"},
+                 {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
                  {719, "CUDA_ERROR_LAUNCH_FAILED"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].code == code) {

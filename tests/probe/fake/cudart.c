@@ -84,8 +84,10 @@ const char *cudaGetErrorName(int code)
     static const struct {
         int code;
         const char *name;
-    } names[] = {{2, "cudaErrorMemoryAllocation"}, {35, "cudaErrorInsufficientDriver"},
-                 {46, "cudaErrorDevicesUnavailable"}, {100, "cudaErrorNoDevice"}};
+    } names[] = {{2, "cudaErrorMemoryAllocation"},
+                 {35, "cudaErrorInsufficientDriver"},
+                 {46, "cudaErrorDevicesUnavailable"},
+                 {100, "cudaErrorNoDevice"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (names[i].code == code) {
             return names[i].name;

@@ -133,7 +133,8 @@ int cudnnSetConvolution2dDescriptor(void *at, int pad_h, int pad_w, int stride_h
                                     int dilation_h, int dilation_w, int mode, int type)
 {
     FAKE(cudnnSetConvolution2dDescriptor);
-    *(struct as *)at = (struct as){.type = type, .pad_w = pad_w, .stride_w = stride_w, .mode = mode};
+    *(struct as *)at =
+        (struct as){.type = type, .pad_w = pad_w, .stride_w = stride_w, .mode = mode};
     return pad_h == 0 && stride_h == 1 && dilation_h == 1 && dilation_w == 1 ? 0 : BAD_PARAM;
 }
 

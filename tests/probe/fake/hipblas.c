@@ -2,15 +2,27 @@
  * libhipblas.so: hipblasGemmEx_v2 as in ROCm 6 and the old hipblasGemmEx beside it, or built with
  * -DROCM_7 the one hipblasGemmEx of ROCm 7, or with -DROCM_5 the old one alone.
  *
- * `types wrong` makes it read float16 as bfloat16 without a word, as a library does whose enumerations
- * the caller does not share.
+ * `types wrong` makes it read float16 as bfloat16 without a word, as a library does whose
+ * enumerations the caller does not share.
  */
 #include "amd.h"
 #include "numbers.h"
 #include "table.h"
 
-enum { R_32F = 0, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14, COMPUTE_32F = 2, COMPUTE_32I = 9,
-       OP_N = 111, OP_T = 112, GEMM_DEFAULT = 160, INVALID_VALUE = 3, INVALID_ENUM = 10 };
+enum {
+    R_32F = 0,
+    R_16F = 2,
+    R_8I = 3,
+    R_32I = 10,
+    R_16BF = 14,
+    COMPUTE_32F = 2,
+    COMPUTE_32I = 9,
+    OP_N = 111,
+    OP_T = 112,
+    GEMM_DEFAULT = 160,
+    INVALID_VALUE = 3,
+    INVALID_ENUM = 10
+};
 
 int hipMalloc(void **ret, size_t n); // so that the library needs libamdhip64, as the real one does
 
@@ -38,7 +50,10 @@ static int type_of(int type, enum fake_type *ret)
     static const struct {
         int number;
         enum fake_type type;
-    } rows[] = {{R_32F, FAKE_F32}, {R_16F, FAKE_F16}, {R_8I, FAKE_I8}, {R_32I, FAKE_I32},
+    } rows[] = {{R_32F, FAKE_F32},
+                {R_16F, FAKE_F16},
+                {R_8I, FAKE_I8},
+                {R_32I, FAKE_I32},
                 {R_16BF, FAKE_BF16}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].number == type) {
@@ -82,10 +97,10 @@ static int check(int op_a, int op_b, int algorithm)
 }
 
 #ifdef ROCM_7
-#define GEMM hipblasGemmEx
+#define GEMM      hipblasGemmEx
 #define FAKE_GEMM FAKE(hipblasGemmEx)
 #else
-#define GEMM hipblasGemmEx_v2
+#define GEMM      hipblasGemmEx_v2
 #define FAKE_GEMM FAKE(hipblasGemmEx_v2)
 #endif
 int GEMM(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a,

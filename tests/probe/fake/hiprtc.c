@@ -1,5 +1,5 @@
-/* libhiprtc.so: "compiles" the probe's kernel into an object that names the target it was asked for.
- * `hiprtcCompileProgram return 6` fails with a log. */
+/* libhiprtc.so: "compiles" the probe's kernel into an object that names the target it was asked
+ * for. `hiprtcCompileProgram return 6` fails with a log. */
 #include "amd.h"
 #include "table.h"
 
@@ -29,8 +29,8 @@ int hiprtcCreateProgram(void **ret, const char *source, const char *name, int n_
 int hiprtcCompileProgram(void *program, int n, const char **options)
 {
     struct program *p = program;
-    const char *arch = n == 1 && strncmp(options[0], "--offload-arch=", 15) == 0 ? options[0] + 15
-                                                                                 : "none";
+    const char *arch =
+        n == 1 && strncmp(options[0], "--offload-arch=", 15) == 0 ? options[0] + 15 : "none";
     snprintf(p->log, sizeof p->log,
              "In file included from gpumend.hip:1:\nerror: unknown target CPU '%s'\nnote: valid\n",
              arch);

@@ -1,4 +1,5 @@
-/* libhsa-runtime64.so.1: one CPU agent and one GPU; `hsa_iterate_agents value N` makes it N GPUs. */
+/* libhsa-runtime64.so.1: one CPU agent and one GPU; `hsa_iterate_agents value N` makes it N GPUs.
+ */
 #include <stdint.h>
 
 #include "amd.h"
@@ -53,7 +54,9 @@ int hsa_agent_get_info(struct hsa_agent agent, int attribute, void *ret)
 {
     FAKE(hsa_agent_get_info);
     switch (attribute) {
-    case 0: snprintf(ret, 64, "%s", agent.handle ? fake_word(&fake_now, FAKE_GFX) : "cpu"); return 0;
+    case 0:
+        snprintf(ret, 64, "%s", agent.handle ? fake_word(&fake_now, FAKE_GFX) : "cpu");
+        return 0;
     case 17: *(int *)ret = agent.handle != 0; return 0;
     case 0xa006: *(uint32_t *)ret = FAKE_BDF + ((uint32_t)agent.handle - 1) * 256; return 0;
     case 0xa009: snprintf(ret, 64, "AMD Radeon RX 7900 XTX"); return 0;

@@ -14,10 +14,14 @@ int nvrtcVersion(int *major, int *minor)
 
 const char *nvrtcGetErrorString(int code)
 {
-    static const char *const names[] = {"NVRTC_SUCCESS", "NVRTC_ERROR_OUT_OF_MEMORY",
-        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE", "NVRTC_ERROR_INVALID_INPUT",
-        "NVRTC_ERROR_INVALID_PROGRAM", "NVRTC_ERROR_INVALID_OPTION", "NVRTC_ERROR_COMPILATION",
-        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"};
+    static const char *const names[] = {"NVRTC_SUCCESS",
+                                        "NVRTC_ERROR_OUT_OF_MEMORY",
+                                        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+                                        "NVRTC_ERROR_INVALID_INPUT",
+                                        "NVRTC_ERROR_INVALID_PROGRAM",
+                                        "NVRTC_ERROR_INVALID_OPTION",
+                                        "NVRTC_ERROR_COMPILATION",
+                                        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"};
     return code >= 0 && code < 8 ? names[code] : "NVRTC_ERROR unknown";
 }
 

@@ -18,8 +18,8 @@
  *
  * #CALL counts the calls of the function in one process, from 1; without it every call is meant.
  * @STAGE means the process of one stage alone.
- * Several rows may be for one function. A line that begins with # is a remark. A symbol that must be
- * missing is left out by the build (-DWITHOUT_hipInit).
+ * Several rows may be for one function. A line that begins with # is a remark. A symbol that must
+ * be missing is left out by the build (-DWITHOUT_hipInit).
  *
  * Each function of a fake begins with
  *
