@@ -11,7 +11,7 @@ static bool has_toolkit(const struct container_work *w)
 }
 
 /* What is wrong with the engine's own settings on this host. */
-static void mend_engine(struct container_work *w)
+static void repair_engine(struct container_work *w)
 {
     static const struct {
         enum container_way way;
@@ -249,7 +249,7 @@ static void use_toolkit(struct container_work *w)
                          words->remove),
             "takes the toolkit back, if it was installed for this");
     }
-    mend_engine(w);
+    repair_engine(w);
 }
 
 static void use_names(struct container_work *w, const char *kind)
@@ -268,7 +268,7 @@ static void use_names(struct container_work *w, const char *kind)
     }
     count_from_zero(w);
     size_t before = w->s->first.n;
-    mend_engine(w);
+    repair_engine(w);
     if (w->s->first.n == before && !specified) {
         container_add(
             w, &w->s->first, "sudo gpumend container cdi --write",
@@ -670,7 +670,7 @@ static void use_plugin(struct container_work *w)
             w->s->resource.value = "gpu.intel.com/xe"; // the name has the kernel's driver in it
         }
     }
-    mend_engine(w);
+    repair_engine(w);
     if (w->s->gpu == CONTAINER_NVIDIA || w->s->gpu == CONTAINER_WSL) {
         add_capabilities(w);
         w->s->runtime_class = (struct container_item){
@@ -742,7 +742,7 @@ static bool is_hosts_own(const struct container_work *w, const struct host_probl
 }
 
 /* What keeps programs of the host itself from the GPU keeps containers from it, too. */
-static void mend_host(struct container_work *w)
+static void repair_host(struct container_work *w)
 {
     const struct host *h = w->q->host;
     for (size_t i = 0; i < h->gpus.n && !host_usable_gpu(h); i++) {
@@ -805,7 +805,7 @@ void container_ask(struct container_work *w)
     w->s->gpu = w->s->pick->none ? CONTAINER_NO_GPU : gpu_of(w->q->host);
     note_unknown(w);
     if (!w->s->pick->none) {
-        mend_host(w);
+        repair_host(w);
     }
     if (way == CONTAINER_BY_PLUGIN) {
         use_plugin(w);

@@ -239,7 +239,7 @@ static void note_build(struct container_work *w)
 }
 
 /* The repairs of what is wrong with the image itself. */
-static void mend_image(struct container_work *w)
+static void repair_image(struct container_work *w)
 {
     const struct diag_report *r = w->q->report;
     bool build = w->q->format == CONTAINER_DOCKERFILE; // of an image that runs on other hosts too
@@ -335,7 +335,7 @@ void container_settings(const struct container_question *q, struct container_set
     name_subject(&w);
     container_ask(&w);
     add_shared_memory(&w);
-    mend_image(&w);
+    repair_image(&w);
     set_path(&w);
     keep_environment(&w);
     for (size_t i = 0; i < ret->env.n && q->format == CONTAINER_DOCKERFILE; i++) {

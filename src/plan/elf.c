@@ -156,7 +156,7 @@ static bool take_folder(struct plan_work *x, struct ldso_overlay_edit *e, const 
 }
 
 /* Another copy's folder first, or the wrong folder taken out: whichever mends more. */
-static void mend_wrong(struct plan_work *x, const struct diag_finding *f, edit_list *best,
+static void replace_wrong(struct plan_work *x, const struct diag_finding *f, edit_list *best,
                        struct plan_verdict *found)
 {
     const struct ldso_object *o = blamed(x, f);
@@ -212,7 +212,7 @@ void plan_add_edit(struct plan_work *x)
     }
     for (size_t i = 0; i < x->report->findings.n; i++) {
         if (x->report->findings.items[i]->severity != DIAG_NOTE) {
-            mend_wrong(x, x->report->findings.items[i], &edits, &found);
+            replace_wrong(x, x->report->findings.items[i], &edits, &found);
         }
     }
     if (edits.n == 0) {

@@ -5,7 +5,7 @@
  * packages come from the knowledge base and the installed metadata only.
  *
  *   model_target_open() -> diag_run() -> plan_make() -> a way
- *       -> mend_launch()   for one start (src/launch/launch.h)
+ *       -> launch_plan()   for one start (src/launch/launch.h)
  *       -> apply_way()    for good, behind a journal (src/apply/apply.h)
  */
 #ifndef GPUMEND_PLAN_PLAN_H
