@@ -157,7 +157,7 @@ static bool take_folder(struct plan_work *x, struct ldso_overlay_edit *e, const 
 
 /* Another copy's folder first, or the wrong folder taken out: whichever mends more. */
 static void replace_wrong(struct plan_work *x, const struct diag_finding *f, edit_list *best,
-                       struct plan_verdict *found)
+                          struct plan_verdict *found)
 {
     const struct ldso_object *o = blamed(x, f);
     plan_copies copies = {0};
