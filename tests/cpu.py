@@ -238,7 +238,7 @@ def of_values(exe, top):
         for value in ("x86-64-v5", "x86-64", "", "v3", "native"):
             status, _, errors = gpumend(exe, *command, "--cpu", value)
             check(f"{command[0]} --cpu '{value}' is refused",
-                  status == 2 and "--cpu wants" in errors, (status, errors))
+                  status == 2 and "--cpu expects" in errors, (status, errors))
 
 
 def main():
