@@ -1,6 +1,6 @@
 /*
  * uv's workspaces, as far as they decide whose environment `uv run` uses: a member has that of the
- * workspace's root, whatever stands in its own .venv. Only the nearest pyproject.toml above a
+ * workspace's root, even if it has its own .venv. Only the nearest pyproject.toml above a
  * project can make it a member (uv, crates/uv-workspace/src/workspace.rs, find_workspace; tried
  * with uv 0.13.9). Of TOML this reads the table [tool.uv.workspace] with its arrays `members` and
  * `exclude`; a workspace that is written in another form is not known.
