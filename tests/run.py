@@ -11,7 +11,8 @@ thing (NEEDS); one that needs the machine for itself runs when all others are do
 
 A suite is a command. Its last line says `N passed, N failed[, N skipped]` (or its output holds
 meson's summary); lines that start with FAIL or SKIP, and those that name a seed, are shown as they
-come. The whole output of a suite is kept in DIR/test-logs/SUITE.log. A suite counts as one failure
+come, and every failure is named once more at the end. The whole output of a suite is kept in
+DIR/test-logs/SUITE.log. A suite counts as one failure
 more when it ends with a status other than 0 without having counted a failure, when it says nothing
 that can be counted, when it counted nothing at all, and when it takes longer than its limit.
 
@@ -155,6 +156,8 @@ GROUPS = sorted({s.group for s in SUITES})
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\.?$")
 MESON = re.compile(r"^(Ok|Expected Fail|Fail|Unexpected Pass|Skipped|Timeout):\s+(\d+)\s*$")
 SHOWN = re.compile(r"^(FAIL|SKIP)\b|\bseed \d+")
+FAILURE = re.compile(r"^FAIL\b|^\s*\d+/\d+ .*\b(FAIL|TIMEOUT|UNEXPECTEDPASS)\b")
+FAILURES_REPEATED = 20  # of one suite
 
 
 def counts_of(lines):
@@ -241,7 +244,14 @@ class Running:
               f"{self.processor_s:.1f} s of processor time)"
               + (f": {problem}" if problem else "")
               + (f"; see {self.log_path}" if counts.failed else ""), flush=True)
-        return counts
+        return counts, problem
+
+    def failures(self, problem):
+        """What went wrong, one line each."""
+        lines = [line.strip() for line in self.lines if FAILURE.search(line)][:FAILURES_REPEATED]
+        if problem or not lines:
+            lines.append(problem or "its output does not name the failure")
+        return [f"{self.suite.name}: {line}" for line in lines]
 
 
 def next_of(waiting, running):
@@ -259,9 +269,9 @@ def next_of(waiting, running):
 
 
 def run_all(suites, args):
-    """Runs them; returns the sum of their counts."""
+    """Runs them; returns the sum of their counts, and the failures in a line each."""
     waiting, running, done = list(suites), [], queue.Queue()
-    total = Counts(0, 0, 0)
+    total, failures = Counts(0, 0, 0), []
     try:
         while waiting or running:
             suite = next_of(waiting, running) if len(running) < args.jobs else None
@@ -272,11 +282,14 @@ def run_all(suites, args):
                 continue
             ended = done.get()
             running.remove(ended)
-            total = Counts(*(a + b for a, b in zip(total, ended.counts())))
+            counts, problem = ended.counts()
+            total = Counts(*(a + b for a, b in zip(total, counts)))
+            if counts.failed:
+                failures += ended.failures(problem)
     finally:
         for suite in running:
             suite.end()
-    return total
+    return total, failures
 
 
 def main():
@@ -299,8 +312,11 @@ def main():
     args.jobs = max(args.jobs, 1)
     (args.build / "test-logs").mkdir(parents=True, exist_ok=True)
 
-    total = run_all([s for s in SUITES
-                     if s.group in (args.groups or GROUPS) and (not args.only or s.name in args.only)], args)
+    total, failures = run_all(
+        [s for s in SUITES
+         if s.group in (args.groups or GROUPS) and (not args.only or s.name in args.only)], args)
+    if failures:
+        print("failures:", *failures, sep="\n  ")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed or not sum(total) else 0
 
