@@ -26,7 +26,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 PY = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-LEFT_OUT = shutil.ignore_patterns("build", "build-*", ".git", "dist", "__pycache__", ".*_cache")
+NOT_COPIED = shutil.ignore_patterns(".git", "__pycache__", ".*_cache")
+BUILT = shutil.ignore_patterns("build", "build-*", "dist")    # at the top: kb/failures has a build-...
 WANTED = 0.9
 LIMIT_S = 900
 
@@ -150,9 +151,13 @@ def killer(folder, room):
     return None
 
 
+def left_out(folder, names):
+    return NOT_COPIED(folder, names) | (BUILT(folder, names) if Path(folder) == TOP else set())
+
+
 def prepared(folder):
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(TOP, folder, symlinks=True, ignore=LEFT_OUT)
+    shutil.copytree(TOP, folder, symlinks=True, ignore=left_out)
     for command in (["meson", "setup", "build"], ["ninja", "-C", "build"]):
         passed, output = run(command, folder)
         if not passed:
