@@ -248,6 +248,16 @@ static void add_packages(struct arena *a, const struct plan_step *step, texts *w
     }
 }
 
+/* What an installer that was not shown said last. */
+static struct str last_line(struct str output)
+{
+    struct str line, last = STR("");
+    while (str_line(&output, &line)) {
+        last = str_trim(line).n ? str_trim(line) : last;
+    }
+    return last;
+}
+
 static int run_installer(void *arg, struct gm_err *err)
 {
     const struct doing *d = arg;
@@ -260,11 +270,14 @@ static int run_installer(void *arg, struct gm_err *err)
                             .argv = words.items,
                             .env = d->o->env,
                             .n_env = d->o->n_env,
-                            .show = true};
+                            .show = !d->o->quiet,
+                            .output_max_bytes = OUTPUT_BYTES_MAX};
     int rc = child_run(a, &c, &end, err);
     if (rc == 0 && end.status != 0) {
-        rc = gm_err_set(err, GM_ERR_LOOK, "the installer of packages ended with %s %d",
-                        end.signal ? "signal" : "status", end.signal ? end.signal : end.status);
+        struct str said = last_line(end.output);
+        rc = gm_err_set(err, GM_ERR_LOOK, "the installer of packages ended with %s %d%s" STR_FMT,
+                        end.signal ? "signal" : "status", end.signal ? end.signal : end.status,
+                        said.n ? ": " : "", STR_ARG(said));
     }
     return rc;
 }

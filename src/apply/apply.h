@@ -25,6 +25,7 @@ struct apply_options {
     const char *what;       // the command: "fix", "enable"
     bool packages;          // PLAN_PACKAGES is wanted
     bool is_system;         // files outside the environment may be changed
+    bool quiet;             // the installer's output is not shown, and is part of its error
     const char *const *env; // of the programs that are run (patchelf, pip), "K=V"
     size_t n_env;
 };

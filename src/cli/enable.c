@@ -4,7 +4,6 @@
 
 #include "cli/act.h"
 #include "cli/target.h"
-#include "apply/hookfile.h"
 
 static const struct cli_option enable_options[] = {
     CLI_OPTION_IMPORT, {"root", "DIR", "the environment is in the file system below DIR", CLI_ROOT},
@@ -22,94 +21,26 @@ struct enable {
     struct model_target target;
 };
 
-/* The hook that is there, with its journal or without: a new one takes its place. */
-static int take_away(const struct act *act)
-{
-    struct gm_err err;
-    unsigned done;
-    bool removed;
-    if (apply_undo(&act->target->model, false, 0, "enable", &done, &err) < 0) {
-        return cli_fail(CLI_CANNOT, "enable: %s", str_printable(act->arena, err.text));
-    }
-    return act_remove_hook(act, &removed);
-}
-
-/* Opened as if the hook that is there were not: the new one is planned from the target itself. */
-static int open_without_hook(struct enable *c, const struct act *act)
-{
-    const char *const *env = c->t.asked.env;
-    size_t n_env = c->t.asked.n_env;
-    const char **without = arena_array(&c->t.arena, n_env + 1, sizeof *without);
-    for (size_t i = 0; i < n_env; i++) {
-        without[i] = env[i];
-    }
-    without[n_env] = "GPUMEND_HOOK=0";
-    c->t.asked.env = without;
-    c->t.asked.n_env = n_env + 1;
-    int rc = act_open(act);
-    c->t.asked.env = env;
-    c->t.asked.n_env = n_env;
-    return rc;
-}
-
-static int enable(struct enable *c, struct act *act)
-{
-    struct model *m = &c->target.model;
-    struct diag_report report;
-    struct plan plan = {0};
-    const struct plan_options o = {.manner = PLAN_IN_PROCESS};
-    const char *site = apply_hook_site(m);
-    if (!site) {
-        return cli_fail(CLI_CANNOT, "enable: a hook needs a Python environment with its own "
-                                    "site-packages");
-    }
-    bool is_there = model_hook_read(m->root, &c->t.arena, site, NULL);
-    diag_run(m, &report);
-    plan_make(m, &report, &o, &plan);
-    const struct plan_way *way = plan_hook_way(&plan);
-    act->report = &report;
-    if (way) {
-        int rc = is_there ? take_away(act) : CLI_OK;
-        return rc == CLI_OK ? act_apply(act, way) : rc;
-    }
-    if (is_there) {
-        return cli_fail(CLI_CANNOT,
-                        "enable: %s has a hook, and without it none would be made "
-                        "now; it "
-                        "stays as it is (%s removes it)",
-                        str_printable(&c->t.arena, site),
-                        str_printable(&c->t.arena, model_command(m, "disable", "")));
-    }
-    if (report.verdict == DIAG_OK) {
-        return cli_fail(CLI_CANNOT,
-                        "enable: check finds no error here, so there is nothing to load");
-    }
-    return cli_fail(CLI_CANNOT, "enable: no hook helps here%s%s (%s lists the ways that do)",
-                    plan.cannot.n ? ": " : "",
-                    plan.cannot.n ? str_printable(&c->t.arena, plan.cannot.items[0]) : "",
-                    str_printable(&c->t.arena, model_command(m, "fix", act->options)));
-}
-
 static int run_with(void *command)
 {
     struct enable *c = command;
     struct gm_err err;
-    struct act act = {.command = c->t.command,
-                      .arena = &c->t.arena,
-                      .target = &c->target,
-                      .asked = &c->t.asked,
-                      .options = cli_target_options(&c->t),
-                      .json = c->t.json};
+    const struct act act = {.command = c->t.command,
+                            .order = {.arena = &c->t.arena,
+                                      .target = &c->target,
+                                      .asked = &c->t.asked,
+                                      .options = cli_target_options(&c->t)},
+                            .json = c->t.json};
     bool to_enable = strcmp(c->t.command, "enable") == 0;
     c->t.asked.only_open = !to_enable;
     int rc = CLI_OK;
     if (to_enable) {
-        rc = open_without_hook(c, &act);
+        rc = act_open(&act, true);
     } else if (model_target_open(&c->target, &c->t.arena, &c->t.asked, &err) < 0) {
         rc = cli_fail(CLI_CANNOT, "disable: %s", str_printable(&c->t.arena, err.text));
     }
     if (rc == CLI_OK) {
-        rc = to_enable ? enable(c, &act) : act_undo(&act, 0, "enable");
+        rc = to_enable ? act_enable(&act) : act_disable(&act);
     }
     model_target_close(&c->target);
     return rc;

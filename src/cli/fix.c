@@ -133,23 +133,9 @@ static int select_way(struct fix *c)
 
 static int apply(struct fix *c, const struct act *act)
 {
-    const struct apply_options o = {
-        .what = "fix",
-        .packages = c->packages,
-        .is_system = c->is_system,
-        .env = c->t.asked.env,
-        .n_env = c->t.asked.n_env,
-    };
-    const char *why;
-    const struct plan_way *way = apply_best(&c->target.model, &c->plan, &o, &why);
-    if (way) {
-        return act_apply(act, way);
-    }
-    if (c->plan.ways.n) {
-        return cli_fail(CLI_CANNOT, "fix: nothing can be applied: %s",
-                        str_printable(&c->t.arena, why));
-    }
-    return print(c); // there is nothing to repair, or no way: said there
+    bool done;
+    int rc = act_fix(act, &c->plan, &c->report, &done);
+    return done ? rc : print(c); // there is nothing to repair, or no way: said there
 }
 
 static int do_it(struct fix *c, const struct act *act)
@@ -158,7 +144,7 @@ static int do_it(struct fix *c, const struct act *act)
         return act_list(act);
     }
     if (c->mode == FIX_UNDO) {
-        return act_undo(act, (unsigned)c->undo_id, NULL);
+        return act_undo(act, (unsigned)c->undo_id);
     }
     make_plan(c);
     int rc = select_way(c);
@@ -169,7 +155,7 @@ static int open_target(struct fix *c, const struct act *act)
 {
     struct gm_err err;
     if (c->mode == FIX_APPLY) {
-        return act_open(act);
+        return act_open(act, false);
     }
     return model_target_open(&c->target, &c->t.arena, &c->t.asked, &err) == 0
                ? CLI_OK
@@ -181,13 +167,12 @@ static int run_with(void *command)
     struct fix *c = command;
     const struct act act = {
         .command = "fix",
-        .arena = &c->t.arena,
-        .target = &c->target,
-        .asked = &c->t.asked,
-        .report = &c->report,
-        .options = cli_target_options(&c->t),
-        .packages = c->packages,
-        .is_system = c->is_system,
+        .order = {.arena = &c->t.arena,
+                  .target = &c->target,
+                  .asked = &c->t.asked,
+                  .options = cli_target_options(&c->t),
+                  .packages = c->packages,
+                  .is_system = c->is_system},
         .json = c->t.json,
     };
     if ((c->mode == FIX_APPLY || c->mode == FIX_UNDO) &&

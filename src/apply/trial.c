@@ -1,4 +1,4 @@
-#include "probe/verify.h"
+#include "apply/trial.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/out.h"
 
-extern const char probe_verify_py[]; // src/probe/verify.py, embedded by the build
+extern const char apply_trial_py[]; // src/apply/trial.py, embedded by the build
 
 enum { OUTPUT_BYTES_MAX = 1 << 20 };
 
@@ -29,12 +29,12 @@ static json_t *script_json(struct arena *a, const char *script)
     return steps;
 }
 
-/* The argument of verify.py; NULL without memory. */
-static const char *wanted_json(struct arena *a, const struct probe_trial *t)
+/* The argument of trial.py; NULL without memory. */
+static const char *wanted_json(struct arena *a, const struct apply_trial *t)
 {
     json_t *requests = json_array();
     for (size_t i = 0; i < t->n_requests; i++) {
-        const struct probe_request *r = &t->requests[i];
+        const struct apply_request *r = &t->requests[i];
         json_t *one = json_array();
         json_add(one, out_json_text(a, r->name));
         json_add(one, out_json_text(a, r->caller));
@@ -85,7 +85,7 @@ static struct said read_events(struct arena *a, struct str output)
     return said;
 }
 
-static enum probe_result judge(struct arena *a, const struct probe_trial *t,
+static enum apply_result judge(struct arena *a, const struct apply_trial *t,
                                const struct child_end *end, const char **ret_why)
 {
     struct said said = read_events(a, end->output);
@@ -93,43 +93,43 @@ static enum probe_result judge(struct arena *a, const struct probe_trial *t,
     *ret_why = NULL;
     if (said.failed) {
         *ret_why = said.failed;
-        return PROBE_FAILED;
+        return APPLY_FAILED;
     }
     if (end->timed_out) {
         *ret_why = arena_printf(a, "%s: no end within %u s", where, t->deadline_ms / 1000);
-        return PROBE_CANNOT;
+        return APPLY_CANNOT;
     }
     if (end->signal) {
         *ret_why = arena_printf(a, "the process was ended by signal %d (%s) after %s", end->signal,
                                 strsignal(end->signal), where);
-        return PROBE_FAILED;
+        return APPLY_FAILED;
     }
     if (said.cannot || !said.done || end->status != 0) {
         *ret_why = said.cannot ? said.cannot
                                : arena_printf(a, "the interpreter ended with status %d at %s",
                                               end->status, where);
-        return PROBE_CANNOT;
+        return APPLY_CANNOT;
     }
-    return PROBE_VERIFIED;
+    return APPLY_VERIFIED;
 }
 
-enum probe_result probe_verify(struct arena *a, const struct probe_trial *t, const char **ret_why)
+enum apply_result apply_try(struct arena *a, const struct apply_trial *t, const char **ret_why)
 {
     struct gm_err err;
     struct child_end end;
-    struct probe_trial limited = *t;
-    limited.deadline_ms = t->deadline_ms ? t->deadline_ms : PROBE_DEADLINE_MS;
+    struct apply_trial limited = *t;
+    limited.deadline_ms = t->deadline_ms ? t->deadline_ms : APPLY_TRIAL_MS;
     const char *wanted = wanted_json(a, t);
     if (!wanted) {
         *ret_why = "out of memory";
-        return PROBE_CANNOT;
+        return APPLY_CANNOT;
     }
     VEC(const char *) env = {0};
     for (size_t i = 0; i < t->n_env; i++) {
         VEC_PUSH(a, &env, t->env[i]);
     }
     VEC_PUSH(a, &env, "PYTHONDONTWRITEBYTECODE=1");
-    const char *const argv[] = {t->interpreter, "-c", probe_verify_py, wanted, NULL};
+    const char *const argv[] = {t->interpreter, "-c", apply_trial_py, wanted, NULL};
     const struct child c = {
         .path = t->interpreter,
         .argv = argv,
@@ -141,7 +141,7 @@ enum probe_result probe_verify(struct arena *a, const struct probe_trial *t, con
     };
     if (child_run(a, &c, &end, &err) < 0) {
         *ret_why = arena_strdup(a, err.text);
-        return PROBE_CANNOT;
+        return APPLY_CANNOT;
     }
     return judge(a, &limited, &end, ret_why);
 }
