@@ -108,6 +108,7 @@ SUITES = [
     Suite("test", "container-settings", 600, "{py} tests/container/settings.py {exe}", "wheels"),
     Suite("test", "managers", 600, "{py} tests/container/managers.py {exe}"),
     Suite("test", "trees", 120, "{py} tests/trees/run.py {exe}"),
+    Suite("test", "tree-names", 300, "{py} tests/trees/names.py {exe}"),
     Suite("test", "tree-causes", 120, "{py} tests/trees/causes.py {exe}"),
     Suite("test", "probe", 900, "{py} tests/probe/run.py {exe}", "wheels"),
     Suite("test", "watch-gpucall", 300, "{py} tests/watch/gpucall.py {exe}"),

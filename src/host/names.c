@@ -1,5 +1,6 @@
 #include "host/names.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static const struct host_nvidia_chip nvidia_chips[] = {
     {"TU10", "Turing", "7.5"},      {"TU11", "Turing", "7.5"},       {"GV100", "Volta", "7.0"},
     {"GP100", "Pascal", "6.0"},     {"GP10", "Pascal", "6.1"}, // GP102 to GP108
     {"GM20", "Maxwell", "5.2"},     {"GM10", "Maxwell", "5.0"},      {"GK210", "Kepler", "3.7"},
-    {"GK208", "Kepler", "3.5"},     {"GK110", "Kepler", "3.5"},      {"GK10", "Kepler", "3.0"},
+    {"GK180", "Kepler", "3.5"},     {"GK208", "Kepler", "3.5"},      {"GK110", "Kepler", "3.5"},
+    {"GK10", "Kepler", "3.0"},
 };
 
 const struct host_nvidia_chip *host_nvidia_chip(const char *chip)
@@ -83,20 +85,113 @@ const struct host_nvidia_chip *host_nvidia_chip(const char *chip)
     return NULL;
 }
 
-/* Linux drivers/gpu/drm/amd/amdkfd/kfd_device.c (kgd2kfd_probe), by the chip names of pci.ids. A
- * chip of which several steppings differ in their target is left out. */
+static bool same_char(char x, char y)
+{
+    x = x == '-' ? ' ' : (char)tolower((unsigned char)x);
+    y = y == '-' ? ' ' : (char)tolower((unsigned char)y);
+    return x == y;
+}
+
+static bool same_name(const char *x, const char *y)
+{
+    while (*x && same_char(*x, *y)) {
+        x++;
+        y++;
+    }
+    return !*x && !*y;
+}
+
+static const struct host_nvidia_chip *chip_of_all(const char *chips)
+{
+    const struct host_nvidia_chip *found = NULL;
+    for (struct str rest = str_of(chips); rest.s;) {
+        struct str name = str_cut(&rest, ',');
+        const struct host_nvidia_chip *chip = host_nvidia_chip(name.s); // its end is not compared
+        if (!chip || (found && strcmp(found->capability, chip->capability) != 0)) {
+            return NULL;
+        }
+        found = chip;
+    }
+    return found;
+}
+
+const struct host_nvidia_chip *host_nvidia_model(const char *name)
+{
+    name += starts_with(name, "NVIDIA ") ? strlen("NVIDIA ") : 0;
+    for (size_t i = 0; i < host_models_n; i++) {
+        if (same_name(name, host_models[i].name)) {
+            return chip_of_all(host_models[i].chips);
+        }
+    }
+    return NULL;
+}
+
+/* The number before `at`, where a word of digits ends; 0: there is none. */
+static unsigned number_before(struct str text, size_t at)
+{
+    size_t start = at;
+    while (start > 0 && text.s[start - 1] >= '0' && text.s[start - 1] <= '9') {
+        start--;
+    }
+    uint64_t number;
+    bool word = start > 0 && (text.s[start - 1] == ' ' || text.s[start - 1] == '-');
+    return word && str_u64((struct str){text.s + start, at - start}, &number) && number < 4096
+               ? (unsigned)number
+               : 0;
+}
+
+/* Virtual GPUs end in the GiB of their frame buffer and a letter for their licence (NVIDIA vGPU
+ * software, "Virtual GPU Types"). */
+unsigned host_model_gib(const char *name)
+{
+    struct str text = str_of(name);
+    for (size_t i = 0; i + 2 <= text.n; i++) {
+        bool ends = i + 2 == text.n || text.s[i + 2] == ' ';
+        unsigned gib = ends && memcmp(text.s + i, "GB", 2) == 0 ? number_before(text, i) : 0;
+        if (gib) {
+            return gib;
+        }
+    }
+    return text.n > 3 && strchr("ABCQ", text.s[text.n - 1]) && str_find_char(text, '-') < text.n
+               ? number_before(text, text.n - 1)
+               : 0;
+}
+
+/*
+ * Linux drivers/gpu/drm/amd/amdkfd/kfd_device.c (kgd2kfd_probe) for what the compute driver serves,
+ * LLVM's table of processors (below) for older chips; by the chip names of pci.ids, whose cards of
+ * one chip have names of their own before GCN 4 (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c). Longest
+ * prefix first where one contains another. Without "Aqua Vanjaram", which pci.ids calls MI300 and
+ * MI350 alike.
+ */
 const char *host_amd_chip_gfx(const char *chip)
 {
     static const char *const chips[][2] = {
-        {"Ellesmere", "gfx803"}, {"Baffin", "gfx803"},    {"Fiji", "gfx803"},
-        {"Vega 10", "gfx900"},   {"Vega 12", "gfx904"},   {"Vega 20", "gfx906"},
-        {"Arcturus", "gfx908"},  {"Aldebaran", "gfx90a"}, {"Renoir", "gfx90c"},
-        {"Navi 10", "gfx1010"},  {"Navi 12", "gfx1011"},  {"Navi 14", "gfx1012"},
-        {"Navi 21", "gfx1030"},  {"Navi 22", "gfx1031"},  {"Navi 23", "gfx1032"},
-        {"VanGogh", "gfx1033"},  {"Navi 24", "gfx1034"},  {"Rembrandt", "gfx1035"},
-        {"Raphael", "gfx1036"},  {"Navi 31", "gfx1100"},  {"Navi 32", "gfx1101"},
-        {"Navi 33", "gfx1102"},  {"Phoenix", "gfx1103"},  {"Navi 44", "gfx1200"},
-        {"Navi 48", "gfx1201"},
+        {"Tahiti", "gfx600"},      {"Malta", "gfx600"},      {"Pitcairn", "gfx601"},
+        {"Curacao", "gfx601"},     {"Neptune", "gfx601"},    {"Wimbledon", "gfx601"},
+        {"Cape Verde", "gfx601"},  {"Chelsea", "gfx601"},    {"Heathrow", "gfx601"},
+        {"Venus", "gfx601"},       {"Oland", "gfx602"},      {"Mars", "gfx602"},
+        {"Opal", "gfx602"},        {"Sun", "gfx602"},        {"Jet", "gfx602"},
+        {"Kaveri", "gfx700"},      {"Hawaii", "gfx701"},     {"Vesuvius", "gfx701"},
+        {"Kabini", "gfx703"},      {"Temash", "gfx703"},     {"Mullins", "gfx703"},
+        {"Bonaire", "gfx704"},     {"Saturn", "gfx704"},     {"Tobago", "gfx704"},
+        {"Carrizo", "gfx801"},     {"Wani", "gfx801"},       {"Stoney", "gfx810"},
+        {"Topaz", "gfx802"},       {"Meso", "gfx802"},       {"Tonga", "gfx802"},
+        {"Amethyst", "gfx802"},    {"Fiji", "gfx803"},       {"Ellesmere", "gfx803"},
+        {"Baffin", "gfx803"},      {"Lexa", "gfx803"},       {"Polaris", "gfx803"},
+        {"Vega 10", "gfx900"},     {"Vega 12", "gfx904"},    {"Vega 20", "gfx906"},
+        {"Raven", "gfx902"},       {"Picasso", "gfx902"},    {"Renoir", "gfx90c"},
+        {"Lucienne", "gfx90c"},    {"Cezanne", "gfx90c"},    {"Barcelo", "gfx90c"},
+        {"Arcturus", "gfx908"},    {"Aldebaran", "gfx90a"},  {"MI300", "gfx942"},
+        {"MI350", "gfx950"},       {"Navi 10", "gfx1010"},   {"TDC-150", "gfx1010"},
+        {"Navi 12", "gfx1011"},    {"Navi 14", "gfx1012"},   {"Cyan Skillfish", "gfx1013"},
+        {"Navi 21", "gfx1030"},    {"Navi 22", "gfx1031"},   {"Navi 23", "gfx1032"},
+        {"VanGogh", "gfx1033"},    {"Sephiroth", "gfx1033"}, {"Navi 24", "gfx1034"},
+        {"Rembrandt", "gfx1035"},  {"Raphael", "gfx1036"},   {"Granite Ridge", "gfx1036"},
+        {"Mendocino", "gfx1036"},  {"Navi 31", "gfx1100"},   {"Navi 32", "gfx1101"},
+        {"Navi 33", "gfx1102"},    {"Phoenix", "gfx1103"},   {"HawkPoint", "gfx1103"},
+        {"Strix Halo", "gfx1151"}, {"Strix", "gfx1150"},     {"Krackan2", "gfx1153"},
+        {"Krackan", "gfx1152"},    {"Navi 44", "gfx1200"},   {"Navi 48", "gfx1201"},
     };
     for (size_t i = 0; chip && i < sizeof chips / sizeof *chips; i++) {
         if (starts_with(chip, chips[i][0])) {
@@ -113,21 +208,27 @@ const char *host_amd_chip_gfx(const char *chip)
  * (pytorch/pytorch, pull request 164854).
  */
 static const struct host_gfx gfx_targets[] = {
-    {"gfx803", "GCN 3/4", false, NULL, false},     {"gfx900", "Vega", false, NULL, true},
+    {"gfx600", "GCN 1", false, NULL, false},       {"gfx601", "GCN 1", false, NULL, false},
+    {"gfx602", "GCN 1", false, NULL, false},       {"gfx700", "GCN 2", true, NULL, false},
+    {"gfx701", "GCN 2", false, NULL, false},       {"gfx703", "GCN 2", true, NULL, false},
+    {"gfx704", "GCN 2", false, NULL, false},       {"gfx801", "GCN 3", true, NULL, false},
+    {"gfx802", "GCN 3", false, NULL, false},       {"gfx803", "GCN 3/4", false, NULL, false},
+    {"gfx810", "GCN 3", true, NULL, false},        {"gfx900", "Vega", false, NULL, true},
     {"gfx902", "Vega", true, NULL, false},         {"gfx904", "Vega", false, NULL, false},
     {"gfx906", "Vega", false, NULL, true},         {"gfx908", "CDNA 1", false, NULL, true},
     {"gfx90a", "CDNA 2", false, NULL, true},       {"gfx90c", "Vega", true, NULL, false},
     {"gfx942", "CDNA 3", false, NULL, true},       {"gfx950", "CDNA 4", false, NULL, true},
     {"gfx1010", "RDNA 1", false, NULL, false},     {"gfx1011", "RDNA 1", false, NULL, false},
-    {"gfx1012", "RDNA 1", false, NULL, false},     {"gfx1030", "RDNA 2", false, NULL, true},
-    {"gfx1031", "RDNA 2", false, "10.3.0", false}, {"gfx1032", "RDNA 2", false, "10.3.0", false},
-    {"gfx1033", "RDNA 2", true, "10.3.0", false},  {"gfx1034", "RDNA 2", false, "10.3.0", false},
-    {"gfx1035", "RDNA 2", true, "10.3.0", false},  {"gfx1036", "RDNA 2", true, "10.3.0", false},
-    {"gfx1100", "RDNA 3", false, NULL, true},      {"gfx1101", "RDNA 3", false, NULL, true},
-    {"gfx1102", "RDNA 3", false, NULL, true},      {"gfx1103", "RDNA 3", true, NULL, false},
-    {"gfx1150", "RDNA 3.5", true, NULL, true},     {"gfx1151", "RDNA 3.5", true, NULL, true},
-    {"gfx1152", "RDNA 3.5", true, NULL, false},    {"gfx1153", "RDNA 3.5", true, NULL, false},
-    {"gfx1200", "RDNA 4", false, NULL, true},      {"gfx1201", "RDNA 4", false, NULL, true},
+    {"gfx1012", "RDNA 1", false, NULL, false},     {"gfx1013", "RDNA 1", true, NULL, false},
+    {"gfx1030", "RDNA 2", false, NULL, true},      {"gfx1031", "RDNA 2", false, "10.3.0", false},
+    {"gfx1032", "RDNA 2", false, "10.3.0", false}, {"gfx1033", "RDNA 2", true, "10.3.0", false},
+    {"gfx1034", "RDNA 2", false, "10.3.0", false}, {"gfx1035", "RDNA 2", true, "10.3.0", false},
+    {"gfx1036", "RDNA 2", true, "10.3.0", false},  {"gfx1100", "RDNA 3", false, NULL, true},
+    {"gfx1101", "RDNA 3", false, NULL, true},      {"gfx1102", "RDNA 3", false, NULL, true},
+    {"gfx1103", "RDNA 3", true, NULL, false},      {"gfx1150", "RDNA 3.5", true, NULL, true},
+    {"gfx1151", "RDNA 3.5", true, NULL, true},     {"gfx1152", "RDNA 3.5", true, NULL, false},
+    {"gfx1153", "RDNA 3.5", true, NULL, false},    {"gfx1200", "RDNA 4", false, NULL, true},
+    {"gfx1201", "RDNA 4", false, NULL, true},
 };
 
 const struct host_gfx *host_gfx(const char *gfx)

@@ -1,7 +1,8 @@
 /*
  * Names of GPUs by PCI id, and what follows from the chip: architecture, compute capability, gfx
- * target. The ids come from pci.ids (pciutils), embedded at build time by scripts/pci-embed;
- * src/host/newer.ids adds what the distribution's copy lacks, and names by PCI revision.
+ * target. Embedded at build time by scripts/pci-embed: src/host/newer.ids, which scripts/gpu-ids
+ * makes of pci.ids, libdrm and Linux; what only the pci.ids of the building machine has; and
+ * src/host/models.ids, the names of NVIDIA's driver.
  */
 #ifndef GPUMEND_HOST_NAMES_H
 #define GPUMEND_HOST_NAMES_H
@@ -38,6 +39,22 @@ struct host_nvidia_chip {
     const char *prefix, *architecture, *capability; // capability NULL: before CUDA
 };
 const struct host_nvidia_chip *host_nvidia_chip(const char *chip);
+
+/* A name that NVIDIA's driver reports, and the chips that it is sold with. */
+struct host_model {
+    const char *name;  // "GeForce RTX 4060", without "NVIDIA"
+    const char *chips; // "AD106,AD107"
+};
+extern const struct host_model host_models[];
+extern const size_t host_models_n;
+
+/* What the chip is of the GPU that the driver calls so; NULL: the name is not in the table, or GPUs
+ * of one name differ. Case, and hyphens for spaces, do not count. */
+const struct host_nvidia_chip *host_nvidia_model(const char *name);
+
+/* GiB that the name states: "Tesla V100-PCIE-16GB", or of a virtual GPU "GRID A100-10C"; 0: none.
+ */
+unsigned host_model_gib(const char *name);
 
 /* gfx target by the chip's name, for kernels that do not tell it; or NULL. */
 const char *host_amd_chip_gfx(const char *chip);

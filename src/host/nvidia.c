@@ -5,6 +5,7 @@
  * libraries, whose file names end in the driver's version, and the daemons' files under /run.
  */
 #include "host/internal.h"
+#include "host/names.h"
 
 #include <errno.h>
 #include <string.h>
@@ -128,6 +129,20 @@ static void read_drawing(struct host_look *l, struct host_gpu *g)
     }
 }
 
+/* The driver's own name is the more exact one, and known for GPUs that no table has. */
+static void take_model(struct host_look *l, struct host_gpu *g)
+{
+    const char *model = g->model.value;
+    const struct host_nvidia_chip *chip = host_nvidia_model(model);
+    unsigned gib = host_model_gib(model);
+    g->name = starts_with(model, "NVIDIA") ? model : arena_printf(l->arena, "NVIDIA %s", model);
+    g->model_memory_gib = gib ? gib : g->model_memory_gib;
+    if (chip && g->compute_capability.state != HOST_YES) {
+        g->architecture = host_yes(g->model.where, chip->architecture);
+        g->compute_capability = host_yes(g->model.where, chip->capability);
+    }
+}
+
 static void read_gpu(struct host_look *l, struct host_gpu *g)
 {
     const char *path = arena_printf(l->arena, "%s/gpus/%s/information", proc, g->bdf);
@@ -138,10 +153,8 @@ static void read_gpu(struct host_look *l, struct host_gpu *g)
         return;
     }
     g->model = key_fact(l, path, text, "Model");
-    if (g->model.state == HOST_YES) { // the driver's own name is the more exact one
-        g->name = starts_with(g->model.value, "NVIDIA")
-                      ? g->model.value
-                      : arena_printf(l->arena, "NVIDIA %s", g->model.value);
+    if (g->model.state == HOST_YES) {
+        take_model(l, g);
     }
     g->uuid = key_fact(l, path, text, "GPU UUID");
     if (g->uuid.state == HOST_YES && strchr(g->uuid.value, '?')) {

@@ -57,6 +57,19 @@ static struct host_fact numa_node(struct host_look *l, const char *dir)
                                           : host_unknown(path, "the firmware does not state it");
 }
 
+/* Of server cards amdgpu reads it from the board: Linux, drivers/gpu/drm/amd/amdgpu/
+ * amdgpu_fru_eeprom.c. NULL: not told. */
+static const char *product_name(struct host_look *l, const struct host_gpu *g)
+{
+    const char *dir = path_join(l->arena, bus, g->bdf);
+    struct str text;
+    return g->vendor == HOST_AMD &&
+                   host_read(l, path_join(l->arena, dir, "product_name"), &text) == 0 &&
+                   str_trim(text).n
+               ? str_dup(l->arena, str_trim(text))
+               : NULL;
+}
+
 static void name_gpu(struct host_look *l, struct host_gpu *g)
 {
     static const char *const vendors[] = {
@@ -64,7 +77,10 @@ static void name_gpu(struct host_look *l, struct host_gpu *g)
     const struct host_pci_name *row = host_pci_row(g->vendor_id, g->device_id, g->revision);
     const char *vendor = vendors[g->vendor];
     if (!row) {
-        g->name = arena_printf(l->arena, "%s GPU %04x:%04x", vendor, g->vendor_id, g->device_id);
+        const char *product = product_name(l, g);
+        g->name = product ? host_marketing_name(l->arena, vendor, product)
+                          : arena_printf(l->arena, "%s GPU %04x:%04x", vendor, g->vendor_id,
+                                         g->device_id);
         return;
     }
     g->name = host_marketing_name(l->arena, vendor, row->name);

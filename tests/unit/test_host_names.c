@@ -52,8 +52,8 @@ static void names_by_revision(void **state)
     } cases[] = {
         {0x10de, 0x2b85, 0xa1, "GB202 [GeForce RTX 5090]"},
         {0x1002, 0x744c, 0xc8, "Navi 31 [Radeon RX 7900 XTX]"},
-        {0x1002, 0x744c, 0x01, "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M]"},
-        {0x1002, 0x744c, UINT32_MAX, "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M]"},
+        {0x1002, 0x744c, 0x01, "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]"},
+        {0x1002, 0x744c, UINT32_MAX, "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]"},
         {0x1002, 0x731f, 0xc1, "Navi 10 [Radeon RX 5700 XT]"},
         {0x10de, 0x12b85, 0xa1, NULL},
         {0xffff, 0xffff, 0, NULL},
@@ -101,7 +101,7 @@ static void capabilities(void **state)
         {0x2c02, "12.0"}, {0x2bb1, "12.0"}, {0x31c2, "10.3"}, {0x2331, "9.0"},  {0x2335, "9.0"},
         {0x2342, "9.0"},  {0x2e12, "12.1"}, {0x2901, "10.0"}, {0x2b00, "11.0"},
     };
-    // These rows are in the distribution's pci.ids alone.
+    // By the chip's name, whatever the id.
     static const char *const chips[][2] = {
         {"AD102GL", "8.9"}, {"AD104", "8.9"},   {"GA102GL", "8.6"}, {"GA104", "8.6"},
         {"GA100", "8.0"},   {"TU104GL", "7.5"}, {"TU116", "7.5"},   {"GV100GL", "7.0"},
@@ -126,17 +126,54 @@ static void capabilities(void **state)
     assert_null(host_nvidia_chip(NULL));
 }
 
+/* Cards of one name with chips that differ tell nothing; the size that a name states is taken. */
+static void names_of_the_driver(void **state)
+{
+    static const struct {
+        const char *name, *capability; // NULL: not told
+        unsigned gib;
+    } cases[] = {
+        {"NVIDIA A100-PCIE-40GB", "8.0", 40},
+        {"nvidia a100 pcie 40gb", NULL, 0}, // "NVIDIA" and "GB" are written so by the driver
+        {"Tesla V100-PCIE-16GB", "7.0", 16},
+        {"NVIDIA H100 80GB HBM3", "9.0", 80},
+        {"GeForce GTX 860M", NULL, 0}, // Kepler and Maxwell
+        {"GRID A100-10C", "8.0", 10},
+        {"NVIDIA A10-24Q", "8.6", 24},
+        {"NVIDIA GeForce RTX 4060", "8.9", 0},
+        {"NVIDIA GeForce RTX 4060 ", NULL, 0},
+        {"NVIDIA GeForce RTX 406", NULL, 0},
+        {"AGB", NULL, 0},
+        {"GB", NULL, 0},
+        {"", NULL, 0},
+        {"-9C", NULL, 0},
+        {"x-99999999999999999999GB", NULL, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct host_nvidia_chip *c = host_nvidia_model(cases[i].name);
+        const char *capability = c ? c->capability : NULL;
+        if (!capability != !cases[i].capability ||
+            (c && strcmp(capability, cases[i].capability) != 0) ||
+            host_model_gib(cases[i].name) != cases[i].gib) {
+            fail_msg("\"%s\" is %s with %u", cases[i].name, capability ? capability : "nothing",
+                     host_model_gib(cases[i].name));
+        }
+    }
+}
+
 /* A chip's target is in the table of targets; an override leads to an official target. */
 static void gfx_targets(void **state)
 {
     static const char *const chips[] = {
-        "Vega 10 XL/XT", "Vega 20", "Arcturus GL-XL", "Aldebaran/MI200", "Navi 10",
-        "Navi 22",       "Navi 31", "Raphael",        "Navi 48",         "Phoenix1"};
+        "Vega 10 XL/XT", "Vega 20", "Arcturus GL-XL", "Aldebaran/MI200", "Navi 10",  "Navi 22",
+        "Navi 31",       "Raphael", "Navi 48",        "Phoenix1",        "Hawaii XT"};
     (void)state;
     for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
         assert_non_null(host_gfx(host_amd_chip_gfx(chips[i])));
     }
-    assert_null(host_amd_chip_gfx("Hawaii XT"));
+    assert_string_equal(host_amd_chip_gfx("Strix Halo"), "gfx1151");
+    assert_string_equal(host_amd_chip_gfx("Krackan2"), "gfx1153");
     assert_null(host_amd_chip_gfx("Aqua Vanjaram")); // MI300X is gfx942, MI350X gfx950
     const struct host_gfx *g = host_gfx("gfx1031");
     assert_non_null(g);
@@ -152,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_sorted),   cmocka_unit_test(names_by_revision),
         cmocka_unit_test(names_are_taken_apart), cmocka_unit_test(capabilities),
-        cmocka_unit_test(gfx_targets),
+        cmocka_unit_test(names_of_the_driver),   cmocka_unit_test(gfx_targets),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
