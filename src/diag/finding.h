@@ -15,6 +15,7 @@ struct diag_repair {
     const char *text;      // one sentence
     const char *command;   // can be pasted; NULL if there is none
     const char *reinstall; // "name version" of the distribution to install again as it is, or NULL
+    const char *folder;    // ... and where its file is then, if the asker does not look there
 };
 
 /* When a fault is met. A program that does not come through its imports serves nobody, on any
@@ -96,6 +97,10 @@ bool diag_repair_variable(struct arena *a, const struct diag_repair *r, struct d
  * pip; and a text as one word of a shell. */
 const char *diag_pip_command(struct model *m, const char *arguments);
 const char *diag_shell_word(struct arena *a, const char *text);
+/* What installs "NAME VERSION" again as it is, by whoever installed it: conda for its packages, and
+ * where pip's index does not have this build of torch, what has. *ret_plain: pip or uv by the words
+ * of diag_pip_command(). */
+const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret_plain);
 /* "export LD_LIBRARY_PATH=FOLDERS..." with what is in the variable kept behind. Below the
  * site-packages of a distribution's Python they are those of the environment that
  * diag_pip_command() makes over it. */

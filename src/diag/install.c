@@ -1,11 +1,13 @@
 /* Which packages to install, with which words, and where their libraries will lie. */
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 
 #include "diag/internal.h"
 #include "host/manager.h"
 #include "kb/libver.h"
 #include "py/dist.h"
+#include "py/owner.h"
 
 /* ------------------------------------------------------------------ pip */
 
@@ -143,13 +145,42 @@ const char *diag_pip_remove(struct diag *d, const char *packages)
                         python_of(d->m), packages);
 }
 
-/* "nvidia-cudnn-cu12 9.1.0.70" -> "nvidia-cudnn-cu12==9.1.0.70" */
-static const char *pin_of(struct diag *d, const char *owner)
+/* PyTorch's own builds ("2.5.1+cu124") are not in pip's index. */
+static bool is_torch_build(const char *name, const char *build)
 {
-    const char *blank = strchr(owner, ' ');
-    return blank && blank[1]
-               ? arena_printf(d->a, "%.*s==%s", (int)(blank - owner), owner, blank + 1)
-               : owner;
+    static const char *const names[] = {"torch", "torchvision", "torchaudio"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && build; i++) {
+        found = found || strcmp(name, names[i]) == 0;
+    }
+    return found;
+}
+
+const char *diag_reinstall_command(struct model *m, const char *owner, bool *ret_plain)
+{
+    struct arena *a = m->arena;
+    struct str rest = str_of(owner);
+    const char *name = str_dup(a, str_cut(&rest, ' ')), *version = rest.n ? rest.s : NULL;
+    const struct py_dist *dist = m->env ? py_env_by_dist(m->env, name) : NULL;
+    const char *build = version ? strchr(version, '+') : NULL;
+    const char *pin = version ? arena_printf(a, "%s==%s", name, version) : name;
+    *ret_plain = false;
+    if (dist && dist->kind == PY_DIST_CONDA) {
+        return arena_printf(
+            a, "conda install -p %s --force-reinstall --no-deps %s",
+            diag_shell_word(a, m->env->prefix),
+            diag_shell_word(a, version ? arena_printf(a, "%s=%s", name, version) : name));
+    }
+    if (is_torch_build(name, build)) {
+        return arena_printf(a,
+                            "uv pip install --python %s --reinstall-package %s --no-deps "
+                            "--torch-backend=%s %s",
+                            python_of(m), name, diag_shell_word(a, build + 1),
+                            diag_shell_word(a, pin));
+    }
+    *ret_plain = true;
+    return diag_pip_command(
+        m, arena_printf(a, "--force-reinstall --no-deps %s", diag_shell_word(a, pin)));
 }
 
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path)
@@ -162,9 +193,8 @@ void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *p
     }
     diag_evidence(d, f, "the file is recorded by %s", owner);
     size_t before = f->repairs.n;
-    diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                diag_pip(d, arena_printf(d->a, "--force-reinstall --no-deps %s",
-                                         diag_quote(d, pin_of(d, owner)))),
+    bool plain = false;
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_reinstall_command(d->m, owner, &plain),
                 "Install %s again.", owner);
     if (f->repairs.n > before) {
         f->repairs.items[before].reinstall = owner;
@@ -573,22 +603,45 @@ static void repair_by_manager(struct diag_finding *f, const struct wanted *w,
     }
 }
 
-/* Where pip would put the library, if an installed package records a file there: installing that
- * one would change nothing, it must be installed again. */
-static const char *recorded_place(const struct wanted *w)
+/* Where an installed package lists the library and no file is: installing that package as if it
+ * were missing would change nothing. Of several places one where the asker looks. */
+static const char *deleted_place(struct diag *d, const struct diag_failure *x)
 {
-    const struct kb_provide *row = provide_of(w, w->x->name);
-    const char *site = site_of(w->d, w->x);
-    for (size_t i = 0; row && site && i < row->n_providers; i++) {
-        const struct kb_provider *v = &row->providers[i];
-        const char *path = v->manager == KB_MANAGER_PIP && v->folder
-                               ? path_join(w->d->a, path_join(w->d->a, site, v->folder), w->x->name)
-                               : NULL;
-        if (path && model_owner(w->d->m, path)) {
-            return path;
+    const char **paths = NULL, *found = NULL;
+    size_t n = d->m->env ? py_recorded_libraries(d->m->env, x->name, &paths) : 0;
+    for (size_t i = 0; i < n; i++) {
+        bool looks = diag_searched(d, x->request, path_dir(d->a, paths[i]));
+        struct stat st;
+        int rc = root_lstat(d->m->root, paths[i], &st);
+        if ((rc == -ENOENT || rc == -ENOTDIR) && (!found || looks)) {
+            found = paths[i];
+            if (looks) {
+                break;
+            }
         }
     }
-    return NULL;
+    return found;
+}
+
+/* Installs its package again, and makes the folder findable where the asker does not look. */
+static void repair_deleted(struct diag_finding *f, const struct wanted *w, const char *place)
+{
+    struct diag *d = w->d;
+    const char *folder = path_dir(d->a, place), *site = site_of(d, w->x);
+    size_t n = site ? strlen(site) : 0;
+    bool below = n && strncmp(folder, site, n) == 0 && folder[n] == '/';
+    diag_repair_reinstall(d, f, place);
+    if (f->repairs.n == 0 || diag_searched(d, w->x->request, folder) ||
+        (below && opens_from(w, w->x->name, folder + n + 1))) {
+        return;
+    }
+    struct diag_repair *r = &f->repairs.items[f->repairs.n - 1];
+    r->folder = folder;
+    r->command = arena_printf(d->a, "%s && %s", r->command, diag_prepend_command(d, folder));
+    r->text = arena_printf(d->a,
+                           "%.*s, and make it findable before the program starts: %s does not "
+                           "look in its folder.",
+                           (int)strlen(r->text) - 1, r->text, diag_asker(d, w->x));
 }
 
 const char *diag_denied_place(struct diag *d, const struct diag_failure *x)
@@ -624,9 +677,9 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
     if (!want(d, f, x, &w)) {
         return;
     }
-    const char *place = recorded_place(&w);
+    const char *place = deleted_place(d, x);
     if (place) {
-        diag_repair_reinstall(d, f, place);
+        repair_deleted(f, &w, place);
         return;
     }
     if (host_manager(d->m->root, d->a) == HOST_APK) {

@@ -541,6 +541,19 @@ static const char *folders_of(struct planner *p, const struct found *f)
     return list;
 }
 
+/* ... and those of libraries that come back, in which their askers do not look. */
+static const char *with_folders_of_again(struct planner *p, const char *list)
+{
+    for (size_t i = 0; i < p->again.n; i++) {
+        const char *folder = reinstall_of(p->again.items[i])->folder;
+        const char *fence = arena_printf(p->a, ":%s:", list);
+        if (folder && !strstr(fence, arena_printf(p->a, ":%s:", folder))) {
+            list = arena_printf(p->a, "%s%s%s", list, *list ? ":" : "", folder);
+        }
+    }
+    return list;
+}
+
 /* ------------------------------------------------------------------ words */
 
 static bool is_move(const struct plan_solve_change *c)
@@ -648,9 +661,10 @@ static void add_reinstalls(struct planner *p, struct plan_way *way, const struct
     for (size_t i = 0; i < p->again.n; i++) {
         const struct diag_repair *r = reinstall_of(p->again.items[i]);
         size_t n = strcspn(r->reinstall, " ");
-        bool done = false;
+        bool done = false, plain = false;
+        const char *command = diag_reinstall_command(p->m, r->reinstall, &plain);
         for (size_t k = 0; k < way->steps.n && !done; k++) {
-            done = strcmp(way->steps.items[k].command, r->command) == 0;
+            done = strcmp(way->steps.items[k].command, command) == 0;
         }
         for (size_t k = 0; f && k < f->answer.changes.n; k++) {
             done = done || py_name_eq(str_of(f->answer.changes.items[k].package->name),
@@ -665,9 +679,9 @@ static void add_reinstalls(struct planner *p, struct plan_way *way, const struct
         *package = (struct plan_package){arena_strndup(p->a, r->reinstall, n), version, version,
                                          p->again.items[i]->summary};
         VEC_PUSH(p->a, &way->steps,
-                 (struct plan_step){.kind = PLAN_PACKAGES,
-                                    .text = r->text,
-                                    .command = r->command,
+                 (struct plan_step){.kind = plain ? PLAN_PACKAGES : PLAN_TEXT,
+                                    .text = arena_printf(p->a, "Install %s again.", r->reinstall),
+                                    .command = command,
                                     .packages = package,
                                     .n_packages = 1});
     }
@@ -764,14 +778,14 @@ static void add_way(struct planner *p, const struct found *f)
     const char *again = list_of_again(p, &way);
     if (f) {
         add_packages(p, &way, f);
-        const char *folders = folders_of(p, f);
-        if (*folders) {
-            add_folders(p, &way, folders);
-            add_found_by_folders(p, &way, folders);
-        }
         for (size_t i = 0; i < p->findings.n; i++) {
             VEC_PUSH(p->a, &way.mends, p->findings.items[i]);
         }
+    }
+    const char *folders = with_folders_of_again(p, f ? folders_of(p, f) : "");
+    if (*folders) {
+        add_folders(p, &way, folders);
+        add_found_by_folders(p, &way, folders);
     }
     way.title = title_of(p, again, f);
     VEC_PUSH(p->a, &p->plan->ways, way);

@@ -309,6 +309,24 @@ struct py_owned_file py_owner(struct py_env *env, const char *path)
     return (struct py_owned_file){o->dist, o->row.size_bytes, o->row.has_size, o->row.hash};
 }
 
+size_t py_recorded_libraries(struct py_env *env, const char *name, const char ***ret)
+{
+    const struct py_owner_index *index = index_of(env, OWNED_LIBRARIES);
+    VEC(const char *) found = {0};
+    struct str wanted = str_of(name);
+    for (size_t i = 0; i < index->files.n; i++) {
+        const struct owned *o = &index->files.items[i];
+        struct str path = o->row.path;
+        bool ends =
+            path.n >= wanted.n && memcmp(path.s + path.n - wanted.n, wanted.s, wanted.n) == 0;
+        if (ends && (path.n == wanted.n || path.s[path.n - wanted.n - 1] == '/')) {
+            VEC_PUSH(env->arena, &found, row_path(env->arena, o->dist->site, path));
+        }
+    }
+    *ret = found.items;
+    return found.n;
+}
+
 static bool is_library(struct str path)
 {
     return str_ends(path, LIBRARY_MARK) || str_find(path, LIBRARY_MARK ".") < path.n;

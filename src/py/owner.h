@@ -27,6 +27,11 @@ struct py_owned_file {
  */
 struct py_owned_file py_owner(struct py_env *env, const char *path);
 
+/* The absolute paths at which distributions list a library of that file name, whether it is there
+ * or not, in the order of their distributions. The paths and the array are in the environment's
+ * arena. */
+size_t py_recorded_libraries(struct py_env *env, const char *name, const char ***ret);
+
 /* The rows of a distribution's RECORD that name shared libraries, in its order; false if it has no
  * RECORD that can be read. */
 struct py_libraries {

@@ -7,6 +7,7 @@ what it wants changed in the call of gpumend: {"args": [...], "env": {...}, "tar
 
 import dataclasses
 import os
+import shutil
 
 import tree
 from tree import LOADER, MUSL_LOADER, ORT_NEEDS, SHIM, SYSTEM, TAG, Tree, cudnn_library, elf
@@ -440,6 +441,83 @@ incomplete("init-empty", "ctranslate2/__init__.py", "__init__.py, which is empty
            lambda t, p: t.put(p, ""))
 incomplete("left-by-pip", "ctranslate2-4.8.5.dist-info", "interrupted.*some of its files still exist",
            lambda t, p: os.rename(t.real(p), t.real(p.replace("/ct", "/~t"))))
+
+
+def deleted(name, culprit, file, repair, change=lambda t: None):
+    """What a package records and what is gone comes back when that package is installed again."""
+    def build(t, bad):
+        t.python().torch("2.5.1", needed=["libtorch_python.so"], rpath="$ORIGIN/lib")
+        t.lib(t.site + "/torch/lib/libtorch_python.so", needed=["libc10.so"], rpath="$ORIGIN")
+        t.lib(t.site + "/torch/lib/libc10.so")
+        names = ["torch/lib/lib%s.so" % n for n in ("torch_global_deps", "torch_python", "c10")]
+        t.dist("torch", "2.5.1", [*names, "torch/_C.%s.so" % TAG])
+        t.ctranslate2("4.8.5", rpath="$ORIGIN/../nvidia/cublas/lib")
+        t.pip_cublas()
+        change(t)
+        if bad:
+            t.remove(t.site + "/" + file)
+    cause = "package-incomplete" if culprit == "torch" else "library-missing"
+    case(cause, "python-dep-conflict" if culprit == "torch" else "lib-missing", culprit,
+         name="deleted-" + name, repair=repair, evidence="record(s|ed)")(build)
+
+
+AGAIN = r"^\S+/python -m pip install --force-reinstall --no-deps "
+
+
+def by_uv(t):
+    shutil.rmtree(t.real(t.site + "/pip-23.0.1.dist-info"))
+
+
+def of_pytorch(t):
+    """A build that pip's own index does not have."""
+    os.rename(t.real(t.site + "/torch-2.5.1.dist-info"),
+              t.real(t.site + "/torch-2.5.1+cu124.dist-info"))
+    meta = t.real(t.site + "/torch-2.5.1+cu124.dist-info/METADATA")
+    meta.write_text(meta.read_text().replace("2.5.1", "2.5.1+cu124"))
+
+
+deleted("of-torch", "libc10.so", "torch/lib/libc10.so", AGAIN + r"torch==2\.5\.1$")
+deleted("by-uv", "libc10.so", "torch/lib/libc10.so", r"^uv pip install --python \S+/python "
+        r"--force-reinstall --no-deps torch==2\.5\.1$", by_uv)
+deleted("of-pytorch", "libc10.so", "torch/lib/libc10.so",
+        r"^uv pip install --python \S+/python --reinstall-package torch --no-deps "
+        r"--torch-backend=cu124 torch==2\.5\.1\+cu124$", of_pytorch)
+deleted("bundled", "libctranslate2-01234567.so.4",
+        "ctranslate2.libs/libctranslate2-01234567.so.4", AGAIN + r"ctranslate2==4\.8\.5$")
+deleted("of-nvidia", "libcublas.so.12", "nvidia/cublas/lib/libcublas.so.12",
+        AGAIN + r"nvidia-cublas-cu12==12\.4\.5\.8$")
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", evidence="recorded by libcublas 12",
+      prefix="/opt/conda", repair=r"^conda install -p /opt/conda --force-reinstall --no-deps "
+      r"libcublas=12\.4\.5\.8$")
+def deleted_of_conda(t, bad):
+    """pip has no package of that name."""
+    t.loader()
+    t.put(t.prefix + "/bin/python3.11", elf(None, interp=LOADER))
+    t.link(t.prefix + "/bin/python", "python3.11")
+    t.put(t.prefix + "/lib/python3.11/os.py", "")
+    t.put(t.prefix + "/conda-meta/history", "")
+    t.put(t.prefix + "/conda-meta/libcublas-12.4.5.8-0.json", '{"name": "libcublas", "version": '
+          '"12.4.5.8", "files": ["lib/libcublas.so.12", "lib/libcublasLt.so.12"]}')
+    t.ctranslate2("4.8.5", rpath="$ORIGIN/../../..:$ORIGIN/../../../..")
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        t.lib(t.prefix + "/lib/" + name)
+    if bad:
+        t.remove(t.prefix + "/lib/libcublas.so.12")
+
+
+@case("library-missing", "lib-missing", "libcublas.so.12", evidence="recorded by nvidia-cublas",
+      repair=AGAIN + r"nvidia-cublas-cu12==12\.4\.5\.8 && export LD_LIBRARY_PATH=/opt/venv/\S+/nvidia/"
+      r"cublas/lib")
+def deleted_where_nobody_looks(t, bad):
+    """Installing it again is half of what is needed."""
+    t.python().ctranslate2("4.8.5")
+    t.pip_cublas()
+    if bad:
+        t.remove(t.cublas + "/libcublas.so.12")
+    else:
+        t.system_cublas()
 
 
 @case("library-unusable-file", "lib-missing", "libcudnn_engines_precompiled.so.9",

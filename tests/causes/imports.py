@@ -179,7 +179,7 @@ def jax_runs_without_nccl(t, bad):
 
 
 @case("library-missing", "lib-missing", "libjax_common.so", evidence="jaxlib/xla_extension",
-      repair="provides libjax_common")
+      repair=r"pip install --force-reinstall --no-deps jaxlib==0\.6\.0$")
 def jaxlib_before_0_6_1(t, bad):
     """Its module is jaxlib.xla_extension; that of later releases is not there."""
     t.python()

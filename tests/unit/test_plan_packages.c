@@ -459,11 +459,28 @@ static void what_is_damaged_is_installed_again(void **state)
     struct tree *t = *state;
     install(t, 11, "nvidia-cudnn-cu12 9.1.0.70");
     struct diag_finding *f = finding(t, "partial-cudnn", "libcudnn_ops.so.9", "ctranslate2");
-    f->repairs.items[0].command = "uv pip install --python /opt/v/bin/python --again";
     f->repairs.items[0].reinstall = "nvidia-cudnn-cu12 9.1.0.70";
-    assert_string_equal(planned(t, NULL, 36), "--again");
+    assert_string_equal(planned(t, NULL, 36),
+                        "--force-reinstall --no-deps nvidia-cudnn-cu12==9.1.0.70");
     assert_string_equal(t->plan.ways.items[0].steps.items[0].packages[0].to, "9.1.0.70");
     assert_string_equal(t->plan.ways.items[0].title, "Install nvidia-cudnn-cu12 9.1.0.70 again.");
+    assert_int_equal(t->plan.ways.items[0].steps.n, 1);
+}
+
+/* Installing it again is half of what is needed: the folder is made findable as well. */
+static void what_comes_back_where_nobody_looks(void **state)
+{
+    struct tree *t = *state;
+    install(t, 11, "nvidia-cublas-cu12 12.4.5.8");
+    struct diag_finding *f = finding(t, "lib-missing", "libcublas.so.12", "ctranslate2");
+    f->repairs.items[0].reinstall = "nvidia-cublas-cu12 12.4.5.8";
+    f->repairs.items[0].folder = "/opt/v/lib";
+    assert_string_equal(planned(t, NULL, 36),
+                        "--force-reinstall --no-deps nvidia-cublas-cu12==12.4.5.8");
+    const struct plan_way *way = &t->plan.ways.items[0];
+    assert_int_equal(way->steps.n, 2);
+    assert_int_equal(way->steps.items[1].kind, PLAN_SET_ENV);
+    assert_string_equal(way->steps.items[1].value, "/opt/v/lib");
 }
 
 /* ------------------------------------------------------------------ builds */
@@ -558,6 +575,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_drivers_cuda_is_preferred, setup, teardown),
         cmocka_unit_test_setup_teardown(an_old_driver_takes_cuda_12, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_damaged_is_installed_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_comes_back_where_nobody_looks, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_gpu_moves_torch_and_its_kin, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_fits_an_old_driver, setup, teardown),
         cmocka_unit_test_setup_teardown(builds_of_other_indexes_are_named, setup, teardown),

@@ -642,6 +642,24 @@ static void test_owner(void **state)
     assert_int_equal(py_owner(&env, ALIAS "/shared").size_bytes, 1);
 }
 
+/* By the file's whole name, wherever it is listed, and whether it is there or not. */
+static void test_recorded_libraries(void **state)
+{
+    struct tree *t = *state;
+    put(t, SITE "/a-1.dist-info/RECORD", "a/libx.so.1,,\na/mylibx.so.1,,\na/libx.so.12,,\n");
+    put(t, SITE "/b-1.dist-info/RECORD",
+        "libx.so.1,,\n/opt/c/../libx.so.1,,\nb/libx.so.1/y.so,,\n");
+    put(t, SITE "/libx.so.1", "");
+    put_venv(t, "");
+    struct py_env env = open_env(t, "/opt/v", (struct py_env_hints){0});
+    const char **paths = NULL;
+    assert_int_equal(py_recorded_libraries(&env, "libx.so.1", &paths), 3);
+    assert_string_equal(paths[0], SITE "/a/libx.so.1");
+    assert_string_equal(paths[1], SITE "/libx.so.1");
+    assert_string_equal(paths[2], "/opt/libx.so.1");
+    assert_int_equal(py_recorded_libraries(&env, "libx.so", &paths), 0);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -661,6 +679,7 @@ int main(void)
         CASE(test_hostile_dists),
         CASE(test_modules),
         CASE(test_owner),
+        CASE(test_recorded_libraries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
