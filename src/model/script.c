@@ -394,6 +394,7 @@ struct cdll {
     bool done, failed;
     const char *file, *says;
     unsigned mode;
+    size_t attempt; // its place among the attempts
 };
 
 static bool open_by_ctypes(struct run *r, struct imported *by, const struct kb_step *s,
@@ -439,6 +440,7 @@ static bool step_cdll(struct run *r, struct imported *by, const struct kb_step *
         return true; // another build (a CPU build has no such file): nothing to load
     }
     /* A failure that the preload step mends is none. */
+    state->attempt = r->out->attempts.n;
     state->failed = !open_by_ctypes(r, by, s, path, !s->optional && !retry_follows, state->mode);
     if (state->failed && r->p->loads.n) {
         state->says = r->p->loads.items[r->p->loads.n - 1].glibc_says;
@@ -585,11 +587,22 @@ static bool preload_applies(struct run *r, const struct kb_step *s, const struct
     return false;
 }
 
+/* A cdll that no preload is tried for has failed for good. */
+static bool fails_for_good(struct run *r, const struct cdll *state)
+{
+    if (state->failed && state->attempt < r->out->attempts.n) {
+        struct model_attempt *at = &r->out->attempts.items[state->attempt];
+        at->required = !r->wishes;
+        at->recommended = r->wishes;
+    }
+    return state->failed;
+}
+
 static bool step_preload(struct run *r, struct imported *by, const struct kb_step *s,
                          struct cdll *state)
 {
     if (!preload_applies(r, s, state)) {
-        return true;
+        return !(s->retry && fails_for_good(r, state));
     }
     bool failed = false;
     for (size_t i = 0; i < s->n_libs && !failed; i++) {

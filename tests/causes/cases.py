@@ -482,6 +482,8 @@ deleted("by-uv", "libc10.so", "torch/lib/libc10.so", r"^uv pip install --python 
 deleted("of-pytorch", "libc10.so", "torch/lib/libc10.so",
         r"^uv pip install --python \S+/python --reinstall-package torch --no-deps "
         r"--torch-backend=cu124 torch==2\.5\.1\+cu124$", of_pytorch)
+deleted("opened-first", "torch", "torch/lib/libtorch_global_deps.so",
+        AGAIN + r"torch==2\.5\.1$")
 deleted("bundled", "libctranslate2-01234567.so.4",
         "ctranslate2.libs/libctranslate2-01234567.so.4", AGAIN + r"ctranslate2==4\.8\.5$")
 deleted("of-nvidia", "libcublas.so.12", "nvidia/cublas/lib/libcublas.so.12",
