@@ -93,21 +93,22 @@ static bool take_output(int fd, const struct child *c, char *kept, size_t *n)
 }
 
 /* Reads and waits until the child has ended and its output too. A grandchild that keeps the pipe
- * open is not waited for. */
-static void watch(struct arena *a, const struct child *c, pid_t pid, int fd, struct child_end *ret)
+ * open is not waited for. False: somebody else took the child's status. */
+static bool watch(const struct child *c, pid_t pid, int fd, char *kept, struct child_end *ret)
 {
-    char *kept = arena_alloc(a, c->output_max_bytes + 1);
     size_t n = 0;
     uint64_t start = now_ms(), ended = 0;
-    bool open = fd >= 0;
+    bool open = fd >= 0, lost = false;
     int status = 0;
     while (!ended || (open && now_ms() - ended < DRAIN_MS)) {
         struct pollfd p = {.fd = open ? fd : -1, .events = POLLIN};
         if (poll(&p, 1, POLL_MS) > 0) {
             open = take_output(fd, c, kept, &n);
         }
-        if (!ended && waitpid(pid, &status, WNOHANG) == pid) {
-            ended = now_ms();
+        pid_t waited = ended ? 0 : waitpid(pid, &status, WNOHANG);
+        lost |= waited < 0 && errno == ECHILD; // SIGCHLD is ignored, or another thread waited
+        if (waited == pid || lost) {
+            ended = ended ? ended : now_ms();
         }
         if (!ended && c->deadline_ms && now_ms() - start > c->deadline_ms) {
             ret->timed_out = true;
@@ -117,14 +118,19 @@ static void watch(struct arena *a, const struct child *c, pid_t pid, int fd, str
     }
     (void)kill(-pid, SIGKILL); // what it left behind
     ret->output = (struct str){kept, n};
+    if (lost) {
+        return false;
+    }
     ret->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     ret->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return true;
 }
 
 int child_run(struct arena *a, const struct child *c, struct child_end *ret, struct gm_err *err)
 {
     char *const *argv = arguments(a, c);
     char *const *envp = environment(a, c);
+    char *kept = arena_alloc(a, c->output_max_bytes + 1); // before there is a child to be lost
     int output[2] = {-1, -1}, report[2];
     *ret = (struct child_end){.status = -1};
     if (pipe2(report, O_CLOEXEC) < 0) {
@@ -146,12 +152,13 @@ int child_run(struct arena *a, const struct child *c, struct child_end *ret, str
     }
     int why = fork_errno;
     bool started = pid > 0 && read(report[0], &why, sizeof why) == 0; // closed by execve
-    if (pid > 0) {
-        watch(a, c, pid, output[0], ret);
-    }
+    bool known = pid > 0 && watch(c, pid, output[0], kept, ret);
     (void)close(report[0]);
     if (output[0] >= 0) {
         (void)close(output[0]);
+    }
+    if (started && !known) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: its exit status went to somebody else", c->path);
     }
     return started ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", c->path, strerror(why));
 }

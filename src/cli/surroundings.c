@@ -78,7 +78,8 @@ static void on_sigbus(int signal_number)
     _exit(CLI_CANNOT);
 }
 
-static void (*sigbus_before)(int) = SIG_DFL, (*sigxfsz_before)(int) = SIG_DFL;
+static void (*sigbus_before)(int) = SIG_DFL, (*sigxfsz_before)(int) = SIG_DFL,
+            (*sigchld_before)(int) = SIG_DFL;
 
 static char **own_words; // what main() was called with
 
@@ -86,6 +87,7 @@ void cli_restore_signals(void)
 {
     (void)signal(SIGBUS, sigbus_before); // these cannot fail for valid signals
     (void)signal(SIGXFSZ, sigxfsz_before);
+    (void)signal(SIGCHLD, sigchld_before);
 }
 
 /* Whether a path of the command line leads into another process. */
@@ -111,4 +113,5 @@ void cli_begin(char **argv)
     own_words = argv;
     sigbus_before = signal(SIGBUS, on_sigbus); // these cannot fail for valid signals
     sigxfsz_before = signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write's error
+    sigchld_before = signal(SIGCHLD, SIG_DFL); // ignored by a parent, children would have no status
 }

@@ -261,6 +261,16 @@ def does_not_help(w):
     as_before(w)
 
 
+def children_are_ignored(w):
+    """A parent may have left SIGCHLD ignored: a child then has no status to wait for."""
+    ignoring = "trap '' CHLD; exec \"$@\""
+    done = subprocess.run(["/bin/bash", "-c", ignoring, "sh", w.exe, "fix", w.prefix, "--apply"],
+                          env={"PATH": "/usr/bin:/bin"}, cwd="/", capture_output=True, text=True,
+                          timeout=60, stdin=subprocess.DEVNULL)
+    expect(done.returncode == 0 and "repaired" in done.stdout, done.stdout + done.stderr)
+    expect(w.works(), "it does not work")
+
+
 def changed_by_others(w):
     w.apply("link")
     link = next(p for p in w.site.rglob("libcublas.so.12") if p.is_symlink())
@@ -388,7 +398,8 @@ def damaged_journal(w):
 
 TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
-         "does-not-help": does_not_help, "changed-by-others": changed_by_others,
+         "does-not-help": does_not_help, "children-are-ignored": children_are_ignored,
+         "changed-by-others": changed_by_others,
          "last-first": last_first, "leaves-the-environment": leaves_the_environment,
          "world-writable": world_writable, "of-another": of_another,
          "others-may-write": others_may_write, "others-by-acl": others_by_acl,
