@@ -23,13 +23,16 @@
  *              SIGBUS goes to the handler that was set before. Handler and mask are as before when
  *              the call returns. A program must not set a handler of SIGBUS in another thread
  *              meanwhile.
- *   no memory  Without memory a call returns GM_MEMORY or could not tell, and leaves nothing
- * behind. One gap: jansson 2.14 does not look whether its buffer for a token could grow. output
- * Nothing is printed, no variable is set, the process is never ended. errno is as before. Only
- * gm_preload() changes the process: it loads libraries. looking    Files are read; nothing that is
- * looked at is executed, no socket is opened, nothing is written. versions   A caller built against
- * an older header runs with a newer library of the same soname: structs that the caller fills begin
- * with their size. What a newer caller adds must be zeros (GM_UNSUPPORTED).
+ *   no memory  Without memory a call returns GM_MEMORY or could not tell, and leaves nothing.
+ *              One gap: jansson 2.14 does not look whether its buffer for a token could grow.
+ *   output     Nothing is printed, no variable is set, the process is never ended. errno is as
+ *              before. Only gm_preload() changes the process: it loads libraries.
+ *   looking    Files are read; nothing that is looked at is executed, no socket is opened,
+ *              nothing is written. Only gm_fix(), gm_enable(), gm_undo() and gm_disable() change
+ *              files, and the first two start the target's own interpreter; see there.
+ *   versions   A caller built against an older header runs with a newer library of the same
+ *              soname: structs that the caller fills begin with their size. What a newer caller
+ *              adds must be zeros (GM_UNSUPPORTED).
  */
 #ifndef GPUMEND_H
 #define GPUMEND_H
@@ -245,6 +248,69 @@ struct gm_preloaded {
  * constructors run in this call. Two threads must not preload at the same time.
  */
 GM_PUBLIC int gm_preload(gm_context *gm, const struct gm_target *target, struct gm_preloaded *ret);
+
+/* ------------------------------------------------------------------ repair */
+
+struct gm_fix_options {
+    size_t size;
+    unsigned select; /* a way of gm_plan(), counted from 1 on; 0: the one that mends most errors */
+    int packages;    /* nonzero: packages of the environment may be changed (pip, uv) */
+    int system;      /* nonzero: files outside the environment may be changed */
+};
+
+enum gm_result {
+    GM_NOTHING_DONE, /* nothing is wrong, or no way mends it: `left` has the errors */
+    GM_VERIFIED,     /* the target's own interpreter found every library with it */
+    GM_NOT_VERIFIED, /* it is applied, and could not be tried: `why` */
+    GM_TAKEN_BACK    /* it did not help (`why`), and everything is as it was before */
+};
+
+struct gm_repaired {
+    enum gm_result result;
+    const char *title;       /* of what was carried out, one sentence; NULL: GM_NOTHING_DONE */
+    const char *why;         /* one sentence, or NULL */
+    unsigned journal;        /* for gm_undo(); 0: nothing stays changed */
+    unsigned n_recovered;    /* changes of interrupted calls that were taken back first */
+    size_t n_requests;       /* library requests that were tried */
+    const char *const *left; /* the errors that there are now, one sentence each */
+    size_t n_left;
+    const char *const *start; /* "NAME=VALUE": what programs must be started with besides; an empty
+                                 value: without it */
+    size_t n_start;
+};
+
+struct gm_undo_options {
+    size_t size;
+    unsigned journal; /* 0: the latest */
+    int system;       /* as it was applied with */
+};
+
+struct gm_undone {
+    unsigned journal; /* 0: nothing was applied that could be taken back */
+    int hook_removed; /* gm_disable(): nonzero: a hook that no journal lists was removed */
+};
+
+/*
+ * What `gpumend fix --apply` and `gpumend enable` do, with the same refusals: the repair is carried
+ * out behind a journal, the target is looked at again, its own interpreter makes the imports and
+ * the requests that failed, and what does not help is taken back. gm_enable() puts the start-up
+ * hook in; gm_fix() carries out what mends most. The GPU is not run.
+ *
+ * A child of the process does the work (fork() without exec; what the process does with SIGCHLD
+ * does not matter), so a call takes as long as the trial, two minutes for each import at most, and
+ * with packages as long as the installer. GM_UNSUPPORTED: nothing can be applied here, and
+ * gm_error() has the reason. An environment must not be changed by others during the call.
+ */
+GM_PUBLIC int gm_fix(gm_context *gm, const struct gm_target *target,
+                     const struct gm_fix_options *options, struct gm_repaired *ret);
+GM_PUBLIC int gm_enable(gm_context *gm, const struct gm_target *target, struct gm_repaired *ret);
+
+/* What `gpumend fix --undo` and `gpumend disable` do: the files are byte for byte what they were.
+ * GM_USAGE: there is no journal of that number. GM_UNSUPPORTED: others have changed the files
+ * since, and nothing was done. */
+GM_PUBLIC int gm_undo(gm_context *gm, const struct gm_target *target,
+                      const struct gm_undo_options *options, struct gm_undone *ret);
+GM_PUBLIC int gm_disable(gm_context *gm, const struct gm_target *target, struct gm_undone *ret);
 
 /* ------------------------------------------------------------------ explain */
 

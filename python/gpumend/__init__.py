@@ -23,12 +23,13 @@ from ._version import __version__
 
 TYPE_CHECKING = False  # typing's constant, without the import of typing
 if TYPE_CHECKING:
-    from ._ask import (Choice, Diagnosis, Enabled, Finding, LogLine, LogRepair, Page, Repair, Report,
-                       check, choose, disable, enable, explain, explain_log)
+    from ._ask import (Choice, Diagnosis, Enabled, Finding, LogLine, LogRepair, Page, Repair,
+                       Repaired, Report, check, choose, disable, enable, explain, explain_log, fix,
+                       undo)
 
 __all__ = ["Choice", "Diagnosis", "Enabled", "Error", "Finding", "Library", "LogLine", "LogRepair",
-           "Page", "Preloaded", "Repair", "Report", "__version__", "check", "choose", "disable",
-           "enable", "executable", "explain", "explain_log", "preload"]
+           "Page", "Preloaded", "Repair", "Repaired", "Report", "__version__", "check", "choose",
+           "disable", "enable", "executable", "explain", "explain_log", "fix", "preload", "undo"]
 
 
 # A program that only preloads does not pay for what the other calls import.

@@ -1,4 +1,5 @@
-"""check(), choose(), explain(), explain_log(), enable(), disable(): questions to the executable.
+"""check(), choose(), explain(), explain_log(), fix(), undo(), enable(), disable(): questions to the
+executable.
 
 The dataclasses hold what docs/json.md promises, under the same names.
 """
@@ -245,6 +246,66 @@ def explain_log(text: str | bytes) -> Diagnosis:
                      decides=d["decides"], document=d)
 
 
+# ---- fix and undo ----------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Repaired:
+    """What fix() has done."""
+
+    result: Literal["verified", "not-verified", "failed"] | None
+    """"failed": it did not help and was taken back; None: nothing was to be done, or no repair is
+    known for what is in `left`."""
+    why: str | None
+    """Why it failed or could not be tried."""
+    title: str | None
+    journal: int | None
+    """For undo(); None: nothing stays changed."""
+    left: tuple[str, ...]
+    """The errors that there are now, one sentence each."""
+    start: Mapping[str, str | None]
+    """Variables that programs must be started with besides; None: without it."""
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+    """All that `gpumend fix --apply --json` prints (docs/json.md)."""
+
+
+def fix(target: Path | None = None, *, imports: Sequence[str] | None = None,
+        select: int | None = None, packages: bool = False) -> Repaired:
+    """Carries out the repair that fixes the most errors, tries it, and takes it back if it fails.
+
+    The files are changed behind a journal; the environment's own interpreter tries the repair, and
+    the GPU is run if there is one. undo() takes back what fix() has done. Error if there are repairs
+    and none of them can be applied here: nothing is changed then.
+
+    select: the number of a repair, as `gpumend fix` prints it.
+    packages: packages of the environment may be changed, by its own pip or by uv.
+    """
+    words = [*target_words(target), "--apply", *import_words(imports)]
+    if select is not None:
+        words += ["--select", str(select)]
+    if packages:
+        words.append("--packages")
+    d = ask("fix", words, limit_s=None)
+    if "did" not in d:  # the plan, which has nothing that could be carried out
+        left = tuple(f["summary"] for f in d["findings"] if f["severity"] == "error")
+        return Repaired(result=None, why=None, title=None, journal=None, left=left, start={},
+                        document=d)
+    return Repaired(result=d["result"], why=d["why"], title=d["title"], journal=d["journal"],
+                    left=tuple(d["left"]), start=d["start"], document=d)
+
+
+def undo(target: Path | None = None, *, journal: int | None = None) -> int | None:
+    """Takes back what fix() has done: the files are byte for byte what they were before.
+
+    journal: which one; without it the latest. The number of the journal that was taken back; None
+    if there was none. Error if others have changed the files since: nothing is changed then.
+    """
+    words = [*target_words(target), "--undo"]
+    if journal is not None:
+        words.append(str(journal))
+    done: int | None = ask("fix", words, limit_s=None)["journal"]
+    return done
+
+
 # ---- enable and disable ----------------------------------------------------------------------------
 
 @dataclass(frozen=True)
@@ -266,7 +327,7 @@ def enable(target: Path | None = None, *, imports: Sequence[str] | None = None) 
     Two files are added to site-packages; disable() takes them out again. The hook is tried out by the
     environment's interpreter. Error if no hook helps: the environment is then as it was.
     """
-    d = ask("enable", [*target_words(target), *import_words(imports)])
+    d = ask("enable", [*target_words(target), *import_words(imports)], limit_s=None)
     if d["taken_back"] or d["journal"] is None:
         raise Error("the hook did not help and was taken back: %s" % d["why"], 1)
     return Enabled(journal=d["journal"], title=d["title"], verified=d["result"] == "verified",
@@ -282,7 +343,8 @@ def disable(target: Path | None = None) -> int | None:
     return journal
 
 
-for _shown in (Repair, Finding, Report, Choice, Page, LogLine, LogRepair, Diagnosis, Enabled):
+for _shown in (Repair, Finding, Report, Choice, Page, LogLine, LogRepair, Diagnosis, Enabled,
+               Repaired):
     _shown.__module__ = "gpumend"
-for _function in (check, choose, explain, explain_log, enable, disable):
+for _function in (check, choose, explain, explain_log, fix, undo, enable, disable):
     _function.__module__ = "gpumend"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Union
     Path = Union[str, "os.PathLike[str]"]
 
-# A plan takes tens of milliseconds, a trial by enable() at most two minutes.
+# A plan takes tens of milliseconds, in a large environment on a slow disk some seconds.
 LIMIT_S = 300
 # What decides at the start of a process, and not when it is changed later.
 AT_START = (b"LD_", b"GLIBC_TUNABLES", b"PYTHON")
@@ -92,15 +92,17 @@ def import_words(imports: Sequence[str] | None) -> list[str]:
     return ["--import", ",".join(imports)] if imports else []
 
 
-def ask(command: str, words: Sequence[str], given: bytes = b"") -> dict[str, Any]:
+def ask(command: str, words: Sequence[str], given: bytes = b"",
+        limit_s: int | None = LIMIT_S) -> dict[str, Any]:
     """Runs `gpumend COMMAND WORDS --json`, with `given` as its standard input, and returns the
-    document; Error if it prints none."""
+    document; Error if it prints none. What changes files has no limit: it would be cut off in the
+    middle, and each of its trials has a limit of its own."""
     import json
     import subprocess
     try:
         done = subprocess.run([executable(), command, *words, "--json"], env=variables(),
                               input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=LIMIT_S)
+                              timeout=limit_s)
     except OSError as error:
         raise Error("the executable does not start: %s" % error) from error
     except (subprocess.TimeoutExpired, ValueError) as error:

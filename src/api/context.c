@@ -66,6 +66,7 @@ static int work_guarded(struct gm_context *gm, api_work work, const void *questi
         model_target_close(&gm->target);
         gm->target_open = false;
     }
+    api_release_answer(gm);
     arena_release(&gm->work);
     return rc == GM_OK && api_is_cut() ? api_cut(gm) : rc;
 }
@@ -148,7 +149,8 @@ static const char *working_directory(struct gm_context *gm)
     return cwd;
 }
 
-int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open)
+int api_asked(struct gm_context *gm, const struct gm_target *asked,
+              struct model_target_options *ret)
 {
     struct gm_target t;
     int rc = api_take(gm, &t, sizeof t, asked);
@@ -160,7 +162,7 @@ int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_ope
     for (size_t i = 0; env && env[i]; i++) {
         VEC_PUSH(&gm->work, &vars, arena_strdup(&gm->work, env[i]));
     }
-    struct model_target_options o = {
+    *ret = (struct model_target_options){
         .target = t.path,
         .root_path = t.root && strcmp(t.root, "/") != 0 ? t.root : NULL,
         .kb_path = t.kb,
@@ -169,12 +171,20 @@ int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_ope
         .n_env = vars.n,
         .cwd = t.cwd ? t.cwd : working_directory(gm),
         .uid = getuid(),
-        .only_open = only_open,
     };
-    if (o.cwd[0] != '/') {
-        return gm_err_set(&gm->err, GM_ERR_USAGE, "the working directory %s is not absolute",
-                          o.cwd);
+    return ret->cwd[0] == '/' ? GM_OK
+                              : gm_err_set(&gm->err, GM_ERR_USAGE,
+                                           "the working directory %s is not absolute", ret->cwd);
+}
+
+int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open)
+{
+    struct model_target_options o;
+    int rc = api_asked(gm, asked, &o);
+    if (rc < 0) {
+        return rc;
     }
+    o.only_open = only_open;
     gm->target_open = true; // closing accepts a target whose opening failed
     return model_target_open(&gm->target, &gm->work, &o, &gm->err);
 }

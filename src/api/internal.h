@@ -18,8 +18,9 @@ struct gm_context {
     struct arena results, work;
     struct model_target target;
     bool target_open;
-    jmp_buf out_of_memory; // where an arena without memory returns to, during a call
-    sigset_t mask;         // of the calling thread, before the call
+    struct api_answer *answer; // of the child that repairs (repair.c), or NULL
+    jmp_buf out_of_memory;     // where an arena without memory returns to, during a call
+    sigset_t mask;             // of the calling thread, before the call
     struct gm_err err;
     struct root log_root; // these three: once a text was explained
     struct kb log_kb;
@@ -48,6 +49,12 @@ int api_cut(struct gm_context *gm);
 
 /* Opens gm->target; with only_open nothing is modelled yet. */
 int api_open(struct gm_context *gm, const struct gm_target *asked, bool only_open);
+
+/* The question as the rooms take it; its texts are those of `asked`, or in gm->work. */
+int api_asked(struct gm_context *gm, const struct gm_target *asked,
+              struct model_target_options *ret) GM_CHECK;
+
+void api_release_answer(struct gm_context *gm);
 
 /* Copies that live as long as the context. */
 const char *api_text(struct gm_context *gm, const char *text); // NULL stays NULL

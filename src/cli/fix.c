@@ -114,23 +114,6 @@ static int print(struct fix *c)
                                                    : CLI_OK;
 }
 
-/* With --select the plan becomes that way alone. */
-static int select_way(struct fix *c)
-{
-    if (c->plan.ways.n == 0) {
-        return CLI_OK; // said when the plan is printed
-    }
-    if (c->select > c->plan.ways.n) {
-        return cli_fail(CLI_USAGE, "fix: there is no repair %lu; there are %zu",
-                        (unsigned long)c->select, c->plan.ways.n);
-    }
-    if (c->select) {
-        c->plan.ways.items += c->select - 1;
-        c->plan.ways.n = 1;
-    }
-    return CLI_OK;
-}
-
 static int apply(struct fix *c, const struct act *act)
 {
     bool done;
@@ -146,9 +129,12 @@ static int do_it(struct fix *c, const struct act *act)
     if (c->mode == FIX_UNDO) {
         return act_undo(act, (unsigned)c->undo_id);
     }
+    struct gm_err err;
     make_plan(c);
-    int rc = select_way(c);
-    return rc != CLI_OK ? rc : c->mode == FIX_APPLY ? apply(c, act) : print(c);
+    if (plan_select(&c->plan, c->select, &err) < 0) {
+        return cli_fail(CLI_USAGE, "fix: %s", err.text);
+    }
+    return c->mode == FIX_APPLY ? apply(c, act) : print(c);
 }
 
 static int open_target(struct fix *c, const struct act *act)

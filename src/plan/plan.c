@@ -33,6 +33,20 @@ size_t plan_way_errors(const struct plan_way *way)
     return n;
 }
 
+int plan_select(struct plan *plan, size_t number, struct gm_err *err)
+{
+    if (number == 0 || plan->ways.n == 0) {
+        return 0;
+    }
+    if (number > plan->ways.n) {
+        return gm_err_set(err, GM_ERR_USAGE, "there is no repair %zu; there are %zu", number,
+                          plan->ways.n);
+    }
+    plan->ways.items += number - 1;
+    plan->ways.n = 1;
+    return 0;
+}
+
 /* Whether `a` goes before `b`: reach, then errors mended, then warnings left, then all mended. */
 static bool goes_before(const struct plan_way *a, const struct plan_way *b)
 {

@@ -117,6 +117,10 @@ const struct plan_way *plan_best(const struct plan *plan, enum plan_reach reach)
 /* The way that is a start-up hook alone, as `enable` makes it; NULL: the plan has none. */
 const struct plan_way *plan_hook_way(const struct plan *plan);
 
+/* The plan becomes its way `number` alone, counted from 1 on; 0, and a plan without ways: it stays
+ * as it is. GM_ERR_USAGE: there is no such way. */
+int plan_select(struct plan *plan, size_t number, struct gm_err *err) GM_CHECK;
+
 /* How many errors of `check` the way mends. */
 size_t plan_way_errors(const struct plan_way *way);
 /* Whether the finding is among them; `way` NULL: no way, which mends nothing. */

@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "causes"))
 
+import repairs                                                                      # noqa: E402
 import tree                                                                         # noqa: E402
 
 
@@ -99,7 +100,8 @@ def programs(suite, folder, root, libdir):
         "C++": ["c++", "-std=c++17", [*shared, "-ldl", "-lpthread", "-Wl,-rpath,%s" % libdir]],
     }
     built = {}
-    for source in (TOP / "examples/device.c", TOP / "examples/preload.c", HERE / "uses.c", HERE / "harm.c"):
+    for source in (TOP / "examples/device.c", TOP / "examples/preload.c", HERE / "uses.c", HERE / "harm.c",
+                   HERE / "repairs.c"):
         for manner, (compiler, standard, libraries) in manners.items():
             if manner == "C++" and source.parent.name == "examples":
                 continue  # they are C; the header is what has to be both
@@ -145,6 +147,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="gpumend-api.") as temporary:
         folder = Path(temporary)
         root, libdir = install(build, folder)
+        (folder / "repairs").mkdir()
         shown(suite, libdir)
         arguments = worlds(folder)
         built = programs(suite, folder, root, libdir)
@@ -160,6 +163,8 @@ def main():
             elif name == "uses":
                 status, text = run(exe, *arguments)
                 suite.check("uses, %s" % manner, status == 0, text)
+            elif name == "repairs" and manner == "shared":
+                repairs.run_all(suite, exe, build / "gpumend", folder / "repairs")
             elif name == "harm":
                 for part in HARMS:
                     scratch = folder / ("harm-%s" % part)

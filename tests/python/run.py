@@ -312,6 +312,42 @@ def enable_and_disable(w):
     expect(e.told("x = gpumend.disable()"), None, "disable() where there is none")
 
 
+FIXED = "x = [d.result, d.why, d.title is not None, d.journal, len(d.left), d.start]"
+
+
+@test
+def fix_and_undo(w):
+    e = Env(w)
+    before = state.state(e.dir)
+    expect(e.told("d = gpumend.fix()\n" + FIXED), ["verified", None, True, 1, 0, {}], "fix()")
+    expect(e.python_runs(launcher.PROGRAM), "found\n", "the program, unchanged")
+    expect(e.told("d = gpumend.fix()\n" + FIXED), [None, None, False, None, 0, {}], "nothing is left")
+    expect(e.told("x = gpumend.undo()"), 1, "undo()")
+    expect(state.differences(before, state.state(e.dir)), [], "the environment afterwards")
+    expect(e.python_runs(launcher.PROGRAM), "not found\n", "the program afterwards")
+    expect(e.told("x = gpumend.undo()"), None, "undo() where there is nothing")
+    for call, words in (("undo(journal=77)", ["fix", e.python, "--undo", 77]),
+                        ("fix(select=77)", ["fix", e.python, "--apply", "--select", 77])):
+        text = e.told("try:\n    gpumend.%s\nexcept gpumend.Error as error:\n"
+                      "    x = [str(error), error.status]" % call)
+        said = w.plain(e.exe, *map(str, words)).stderr.decode()
+        expect(["gpumend: " + text[0] + "\n", text[1]], [said, 2], call)
+
+
+@test
+def fix_that_fails(w):
+    """The library cannot be loaded, which no model sees: only the trial does."""
+    e = Env(w)
+    w.cc("__attribute__((constructor)) static void c(void) { __builtin_trap(); }", e.cublas / ONE,
+         "-shared", "-fPIC", "-Wl,-soname," + ONE)
+    before = state.state(e.dir)
+    result, why, title, journal, left, start = e.told("d = gpumend.fix()\n" + FIXED)
+    expect((result, title, journal, left > 0, start), ("failed", True, None, False, {}), "fix()")
+    expect_in("signal", why, "why it failed")
+    expect(state.differences(before, state.state(e.dir)), [], "the environment afterwards")
+    expect(e.told("x = gpumend.undo()"), None, "nothing stays applied")
+
+
 @test
 def module_is_the_executable(w):
     e = Env(w)
