@@ -2,7 +2,8 @@
 """Hostile files in every place where gpumend reads one: a clear line each, never a hang.
 
 Each case runs gpumend on files that are empty, sparse and huge, FIFOs, device nodes, loops of
-links, unreadable, misnamed, or too many. It passes when gpumend ends within 5 seconds by itself
+links, unreadable, misnamed, or too many. It passes when gpumend ends by itself within
+5 seconds of processor time, whatever else the machine does, and 60 of the clock
 (a crash is a signal, or status 139 and its like), with one of the documented statuses, with
 memory below 256 MiB, and with output that a person can read: not empty, no control characters,
 UTF-8; as JSON where JSON was asked for. Where the hostile file is what the question was about, the
@@ -30,7 +31,8 @@ from pathlib import Path
 
 import tree
 
-SECONDS = 5
+SECONDS = 5  # of processor time
+CLOCK_SECONDS = 60
 MEMORY_KIB = 256 << 10
 NOBODY = 65534
 CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
@@ -147,8 +149,8 @@ class Tester:
             took = time.monotonic() - started
             if pid:
                 child.returncode = 0  # reaped here
-                return status, took, usage.ru_maxrss
-            if took > SECONDS:
+                return status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+            if took > CLOCK_SECONDS:
                 os.kill(child.pid, signal.SIGKILL)
                 os.wait4(child.pid, 0)
                 child.returncode = 0
@@ -177,7 +179,9 @@ class Tester:
     @staticmethod
     def fault(status, took, memory, output, arguments, statuses, names):
         if status is None:
-            return f"still running after {SECONDS} s"
+            return f"still running after {CLOCK_SECONDS} s"
+        if took > SECONDS:
+            return f"took {took:.1f} s of processor time"
         if os.WIFSIGNALED(status):
             return f"killed by signal {os.WTERMSIG(status)}"
         code = os.WEXITSTATUS(status)
