@@ -269,10 +269,15 @@ json_t *report_container_json(struct arena *a, const struct container_settings *
     report_options list =
         report_form_start(format) ? report_form_options(a, s, format) : (report_options){0};
     for (size_t i = 0; i < list.n; i++) {
-        if (list.items[i].flag) {
-            (void)json_array_append_new(arguments, json_string(list.items[i].flag));
+        const struct report_option *option = &list.items[i];
+        bool one_word = option->flag && option->flag[strlen(option->flag) - 1] == '=';
+        if (option->flag && !one_word) {
+            (void)json_array_append_new(arguments, json_string(option->flag));
         }
-        (void)json_array_append_new(arguments, out_json_text(a, list.items[i].value));
+        (void)json_array_append_new(
+            arguments,
+            out_json_text(a, one_word ? arena_printf(a, "%s%s", option->flag, option->value)
+                                      : option->value));
     }
     for (size_t i = 0; i < s->notes.n; i++) {
         (void)json_array_append_new(notes, out_json_text(a, s->notes.items[i]));

@@ -324,9 +324,8 @@ static json_t *devcontainer(struct arena *a, const struct container_settings *s)
                                              half(a, &s->mounts.items[i], false),
                                              half(a, &s->mounts.items[i], true))));
     }
-    if (s->gpu != CONTAINER_NO_GPU && s->gpu != CONTAINER_UNKNOWN_GPU) {
-        cdi_set(doc, "hostRequirements", json_pack("{s:b}", "gpu", 1));
-    }
+    /* Not hostRequirements.gpu: where its reader finds NVIDIA's runtime, it adds "--gpus all" to
+     * the arguments below, and the container gets other GPUs than were chosen. */
     set_unless_empty(doc, "runArgs", arguments);
     cdi_set(doc, "containerEnv", env);
     set_unless_empty(doc, "mounts", mounts);

@@ -14,6 +14,7 @@ import configparser
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -163,6 +164,10 @@ def check_form(where, form, text, document, schemas):
             line.split(" ")[0] in ("FROM", "RUN", "ENV", "USER") or line.startswith("#") or not line
             for line in text.splitlines()), text)
     else:
+        words = [word for line in text.splitlines() if not line.startswith("#") for word in shlex.split(line.rstrip("\\"))]
+        wanted = document["arguments"]
+        check(f"{where}: the words of the command are those of --json",
+              any(words[i:i + len(wanted)] == wanted for i in range(len(words))) or not wanted, (words, wanted))
         shell = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, check=False)
         check(f"{where}: a shell reads it", shell.returncode == 0, shell.stderr)
 
@@ -326,6 +331,9 @@ def selected(exe, folder):
     device = on("mixed-quadro-geforce", "compose", "0,2")["documents"][0]["services"]["app"][
         "deploy"]["resources"]["reservations"]["devices"][0]
     check("compose: device_ids", device["device_ids"] == ["0", "2"] and "count" not in device, device)
+    opened = on("mixed-quadro-geforce", "devcontainer", "0")["documents"][0]
+    check("devcontainer: what its reader would add to --gpus is not asked for",
+          opened["runArgs"][:2] == ["--gpus", "device=0"] and "hostRequirements" not in opened, opened)
     check("podman: names", values(on("a100-mig", "podman", "0:1"), "gpus") == ["nvidia.com/gpu=0:1"],
           "")
     uuid = on("geforce-desktop", "kubernetes-claim", "0")["documents"][0]
@@ -564,6 +572,7 @@ def lacking(exe, folder):
     check("neither has it: a line for the Dockerfile", bare["mounts"] == []
           and any(v.startswith("RUN ") and "cublas" in v for v in values(bare, "image")), bare)
     in_podman(folder, image, host, said)
+    in_folder_engines(exe, folder, image, host)
 
 
 def needed_by(path):
@@ -773,6 +782,66 @@ def in_podman(folder, image, host, said):
               and json.loads(inside.stdout)["verdict"] == "ok", inside.stdout[-300:])
     finally:
         subprocess.run(["podman", "rmi", "-f", name], capture_output=True, check=False)
+
+
+def in_folder_engines(exe, folder, image, host):
+    """LXC and systemd-nspawn start the folder, with the lines as they were printed but for the device
+    nodes, which are stand-ins, and the place of the host."""
+    top = folder / "rootfs"
+    shutil.copytree(image, top, symlinks=True)
+    for name in ("dev", "proc", "sys", "etc", "tmp", "run"):
+        (top / name).mkdir()
+    (top / "etc/os-release").write_text("ID=none\n")
+    printed = {form: run(exe, form, "/app", "--root", image, "--host", host, "--json")
+               for form in ("lxc", "nspawn")}
+    said = {form: json.loads(done.stdout) for form, done in printed.items()}
+
+    def started(what, words, name):
+        try:
+            return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False,
+                                  stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            subprocess.run(["lxc-stop", "-k", "-n", name], capture_output=True, check=False)
+            return subprocess.CompletedProcess(words, 1, "", f"{what}: no end within 60 s")
+
+    def compared(what, command, extra, name):
+        """`command(program, lines)` are the words that start `program` with the printed lines or none."""
+        plain = started(what, command("/gpumend", None), name)
+        if plain.returncode or "gpumend" not in plain.stdout:
+            return skip(what, "it starts nothing here: " + (plain.stderr or plain.stdout).strip()[-120:])
+        without = started(what, command("/app", None), name)
+        check(f"{what}: without the settings it does not start", without.returncode != 0
+              and "libcublas.so.12" in without.stdout + without.stderr, without)
+        done = started(what, command("/app", extra), name)
+        return check(f"{what}: with them it does", "126" in done.stdout.split(), done)
+
+    if not shutil.which("lxc-execute"):
+        skip("the lines in LXC", "there is no lxc-execute")
+    else:
+        name = f"gpumend-{os.getpid()}"
+        lines = [line.replace("lxc.mount.entry = /", f"lxc.mount.entry = {host}/", 1)
+                 for line in run(exe, "lxc", "/app", "--root", image, "--host", host).stdout.splitlines()
+                 if line.startswith("lxc.") and " = /dev/" not in line and ".devices." not in line]
+        check("LXC: the lines are those of --json", len(lines) >= len(said["lxc"]["mounts"]), lines)
+
+        def lxc(program, extra):
+            config = folder / "lxc.conf"
+            config.write_text("\n".join((f"lxc.rootfs.path = dir:{top}", "lxc.uts.name = app",
+                                         "lxc.net.0.type = none", *(extra or []), "")))
+            return ["lxc-execute", "-n", name, "-P", str(folder), "-f", str(config), "--", program,
+                    *(["--version"] if program == "/gpumend" else [])]
+        compared("the lines in LXC", lxc, lines, name)
+    if not shutil.which("systemd-nspawn"):
+        skip("the command line of systemd-nspawn", "it is not here")
+    else:
+        options = [value.replace("--bind-ro=/", f"--bind-ro={host}/", 1) for value in said["nspawn"]["arguments"]
+                   if not value.startswith(("--bind=/dev/", "--property="))]
+
+        def nspawn(program, extra):
+            # Without systemd as the first process there is nobody to register with.
+            return ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--pipe", *(extra or []),
+                    f"--directory={top}", program, *(["--version"] if program == "/gpumend" else [])]
+        compared("the command line of systemd-nspawn", nspawn, options, "")
 
 
 def main():

@@ -234,19 +234,13 @@ def of_paths(where, said, host):
                 check(f"{where}: {path} is named", False, text)
 
 
-def joined_options(arguments):
-    """An option that ends in = and its value are one word."""
-    return "".join(word + ("" if word.startswith("--") and word.endswith("=") else "\0")
-                   for word in arguments).rstrip("\0")
-
-
 def of_command(where, shell, body, said, twin):
     begun, detail = shell.words(raw(body))
     check(f"{where}: starts one program", begun is not None and len(begun) == 1, (detail, body))
     if begun and len(begun) == 1:
         words = [w.decode("utf-8", "backslashreplace") for w in begun[0]]
         joined = "\0".join(words)
-        check(f"{where}: has the words of --json", joined_options(said["arguments"]) in joined
+        check(f"{where}: has the words of --json", "\0".join(said["arguments"]) in joined
               and any(w.endswith(said["name"]) for w in words), words)
         last = next(n for n, w in enumerate(words) if w.endswith(said["name"]))
         options = [w for w in words[:last] if w.startswith("-") and "=" not in w]
