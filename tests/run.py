@@ -141,7 +141,7 @@ SUITES = [
     Suite("test-scenarios", "uvicorn", 1800,
           "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
     # Everything is built twice, without ccache.
-    Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py --no-wheel"),
+    Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),
