@@ -51,7 +51,7 @@ static void fill(struct gm_context *gm, const struct report_log *l, struct gm_ex
     enum log_platform platform = l->result->platform;
     *ret = (struct gm_explained){
         .summary = api_text(gm, report_log_summary(l, best)),
-        .decides = api_text(gm, report_log_decides(best)),
+        .decides = api_text(gm, report_log_decides(l, best)),
         .platform = platform == LOG_ANY ? NULL : log_platform_name(platform),
     };
     if (best) {

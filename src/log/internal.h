@@ -125,8 +125,8 @@ struct words;
  * on nothing but these kinds of facts. */
 struct log_subjects {
     uint64_t lines;
-    const char **names, **facts;
-    size_t n_names, n_facts;
+    const char **names, **facts, **spoken; // spoken: kinds that only people state
+    size_t n_names, n_facts, n_spoken;
 };
 
 struct log_rules {
@@ -144,8 +144,9 @@ struct log_rules {
     struct log_subjects subjects;
     const char **interned; // open addressing
     size_t n_interned, cap_interned;
-    struct log_regex *screen_rows; // one for each row that a screen may have
-    VEC(struct log_gpu) gpus;      // filled when a name is first asked for
+    struct log_regex *screen_rows;    // one for each row that a screen may have
+    struct log_regex *document_lines; // document.c
+    VEC(struct log_gpu) gpus;         // filled when a name is first asked for
     struct kb_gpus gpu_rows;
     bool gpus_tried;
     struct words *words;              // NULL until they are first needed
@@ -215,6 +216,9 @@ int subjects_decode(struct log_rules *r, const struct node_file *file, const str
 /* Whether one of the names stands in a text, and whether a verdict needs one. */
 bool subjects_in(const struct log_subjects *s, const char *text);
 bool subjects_needed(const struct log_subjects *s, const struct log_candidate *c);
+
+/* Whether a fact is of a kind that any prose may suggest, or that only people state. */
+bool subjects_spoken(const struct log_subjects *s, const struct log_fact *fact);
 
 /* What these facts mean: fills candidates, facts and platform. */
 void log_judge_facts(struct log_rules *r, struct arena *a, const struct log_fact *const *facts,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "log/document.h"
 #include "log/internal.h"
 
 enum {
@@ -47,7 +48,7 @@ struct log {
     struct log_regex *refuted_by; // of a fact in the last line or the one before; NULL: of none
     size_t asked;                 // index of that fact
     uint64_t answered;            // place of the next line, or 0
-    char *whole;                  // the text, unless it is longer than KEPT_BYTES
+    char *whole;                  // the text, or its first KEPT_BYTES
     size_t n_whole;
     bool is_long;
     bool noted; // a person wrote about what happened
@@ -538,11 +539,10 @@ static size_t after_line_end(const char *text, size_t at, size_t end)
 
 static void keep_whole(struct log *l, const char *text, size_t n)
 {
-    l->is_long = l->is_long || n > KEPT_BYTES - l->n_whole;
-    if (!l->is_long) {
-        memcpy(l->whole + l->n_whole, text, n);
-        l->n_whole += n;
-    }
+    size_t room = KEPT_BYTES - l->n_whole, part = n < room ? n : room;
+    l->is_long = l->is_long || n > room;
+    memcpy(l->whole + l->n_whole, text, part);
+    l->n_whole += part;
 }
 
 static void keep_hit(struct log *l, const char *text, size_t n)
@@ -824,6 +824,10 @@ void log_judge(struct log *l, struct arena *a, struct log_result *ret)
     } else if (!ret->n || !(stands(ret) || l->is_long)) {
         judge_words(l, a, ret);
     }
+    if (ret->n && document_describes(l->rules, (struct str){l->whole, l->n_whole}, ret)) {
+        ret->n_mentions = ret->n;
+        ret->n = 0;
+    }
     ret->bytes = l->bytes;
     ret->lines = l->line;
     ret->facts_dropped = l->store.dropped;
@@ -832,5 +836,8 @@ void log_judge(struct log *l, struct arena *a, struct log_result *ret)
     }
     for (size_t i = 0; i < screen_rows_count(); i++) {
         ret->gave_up |= regex_given_up(&l->rules->screen_rows[i]);
+    }
+    for (size_t i = 0; i < document_lines_count(); i++) {
+        ret->gave_up |= regex_given_up(&l->rules->document_lines[i]);
     }
 }

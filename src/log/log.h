@@ -105,6 +105,8 @@ struct log_candidate {
 struct log_result {
     const struct log_candidate *candidates; // the best first
     size_t n;
+    size_t n_mentions; // > 0: the text describes failures and shows none; so many candidates are
+                       // what it mentions, and n is 0
     enum log_platform platform;          // LOG_ANY: the text does not tell
     const struct log_fact *const *facts; // by line
     size_t n_facts;

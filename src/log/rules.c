@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log/document.h"
 #include "log/internal.h"
 #include "log/pack.h"
 
@@ -257,6 +258,7 @@ static void literals_finish(struct log_rules *r, struct log_literals *literals)
         VEC_PUSH(r->arena, &literals->owners, (uint32_t)owner);
     }
     screen_rows_prepare(r);
+    document_lines_prepare(r);
     r->literals = literals->texts.items;
     r->owners = literals->owners.items;
     r->n_literals = literals->texts.n;

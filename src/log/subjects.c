@@ -27,8 +27,10 @@ int subjects_decode(struct log_rules *r, const struct node_file *file, const str
     const char *lines = node_text(from, "lines");
     if (!lines || !str_u64(str_of(lines), &s->lines) ||
         texts_decode(r->arena, node_get(from, "names"), &s->names, &s->n_names) < 0 ||
-        texts_decode(r->arena, node_get(from, "facts"), &s->facts, &s->n_facts) < 0) {
-        return node_error(file, from, err, "\"subjects\": \"lines\", \"names\", \"facts\"");
+        texts_decode(r->arena, node_get(from, "facts"), &s->facts, &s->n_facts) < 0 ||
+        texts_decode(r->arena, node_get(from, "spoken"), &s->spoken, &s->n_spoken) < 0) {
+        return node_error(file, from, err,
+                          "\"subjects\": \"lines\", \"names\", \"facts\", \"spoken\"");
     }
     return 0;
 }
@@ -53,20 +55,30 @@ bool subjects_in(const struct log_subjects *s, const char *text)
     return false;
 }
 
-static bool is_of_prose(const struct log_subjects *s, const char *kind)
+static bool is_of_prose(const struct log_subjects *s, const struct log_fact *fact)
 {
     for (size_t i = 0; i < s->n_facts; i++) {
-        if (strcmp(s->facts[i], kind) == 0) {
+        if (strcmp(s->facts[i], fact->kind) == 0) {
             return true;
         }
     }
     return false;
 }
 
+bool subjects_spoken(const struct log_subjects *s, const struct log_fact *fact)
+{
+    for (size_t i = 0; i < s->n_spoken; i++) {
+        if (strcmp(s->spoken[i], fact->kind) == 0) {
+            return true;
+        }
+    }
+    return is_of_prose(s, fact);
+}
+
 bool subjects_needed(const struct log_subjects *s, const struct log_candidate *c)
 {
     for (size_t i = 0; i < c->n_evidence; i++) {
-        if (!is_of_prose(s, c->evidence[i]->kind) || subjects_in(s, c->evidence[i]->text)) {
+        if (!is_of_prose(s, c->evidence[i]) || subjects_in(s, c->evidence[i]->text)) {
             return false;
         }
     }

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { ALSO_MAX = 4, EVIDENCE_LINES_MAX = 8, FACTS_SHOWN_MAX = 1000 };
+enum { ALSO_MAX = 4, MENTIONS_MAX = 6, EVIDENCE_LINES_MAX = 8, FACTS_SHOWN_MAX = 1000 };
 
 /* ------------------------------------------------------------------ what both share */
 
@@ -86,18 +86,48 @@ static const char nothing_known[] =
 static const char nothing_seen[] =
     "The text does not show what is wrong: it contains no message of a GPU library, a driver, the "
     "dynamic linker or a package that gpumend knows.";
+static const char describes[] =
+    "The text describes failures rather than shows one: it reads like a document, source code or a "
+    "conversation, not like the output of a program.";
+static const char output_would_decide[] =
+    "The output of the program itself, as it was printed, from its start.";
 static const char would_decide[] =
     "The whole output of the failing program from its start, standard error too, and what "
     "`gpumend check` prints on that machine.";
 
 const char *report_log_summary(const struct report_log *l, const struct log_candidate *best)
 {
+    if (!best && l->result->n_mentions) {
+        return describes;
+    }
     return best ? best->says : l->result->n_facts ? nothing_known : nothing_seen;
 }
 
-const char *report_log_decides(const struct log_candidate *best)
+const char *report_log_decides(const struct report_log *l, const struct log_candidate *best)
 {
-    return best ? best->decides : would_decide;
+    return best ? best->decides : l->result->n_mentions ? output_would_decide : would_decide;
+}
+
+/* What a text mentions that describes failures: each cause once, by line; how many. */
+static size_t mentions(const struct report_log *l, const struct log_candidate *ret[MENTIONS_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->result->n_mentions && n < MENTIONS_MAX; i++) {
+        const struct log_candidate *c = &l->result->candidates[i];
+        bool told = !c->cause || !c->n_evidence;
+        for (size_t k = 0; k < n; k++) {
+            told = told || same(c->cause, ret[k]->cause);
+        }
+        if (told) {
+            continue;
+        }
+        size_t at = n++;
+        for (; at && ret[at - 1]->evidence[0]->line > c->evidence[0]->line; at--) {
+            ret[at] = ret[at - 1];
+        }
+        ret[at] = c;
+    }
+    return n;
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -177,6 +207,21 @@ static json_t *also_json(const struct report_log *l, const struct log_candidate 
     return list;
 }
 
+static json_t *mentions_json(const struct report_log *l)
+{
+    const struct log_candidate *of[MENTIONS_MAX];
+    json_t *list = json_array();
+    size_t n = mentions(l, of);
+    for (size_t i = 0; i < n; i++) {
+        json_t *item = json_object();
+        json_put(item, "line", json_integer((json_int_t)of[i]->evidence[0]->line));
+        json_put(item, "text", text(l, of[i]->evidence[0]->text));
+        json_put(item, "cause", text(l, of[i]->cause));
+        json_add(list, item);
+    }
+    return list;
+}
+
 static json_t *finding_json(const struct report_log *l, const struct diag_finding *f)
 {
     json_t *item = json_object();
@@ -218,12 +263,14 @@ json_t *report_log_json(const struct report_log *l)
     json_put(doc, "summary", text(l, report_log_summary(l, best)));
     json_put(doc, "evidence", evidence_json(l, best));
     json_put(doc, "repairs", repairs_json(l, best));
-    json_put(doc, "decides", text(l, report_log_decides(best)));
+    json_put(doc, "decides", text(l, report_log_decides(l, best)));
     json_put(doc, "platform",
              l->result->platform == LOG_ANY ? json_null()
                                             : text(l, log_platform_name(l->result->platform)));
     json_put(doc, "facts", facts_json(l));
     json_put(doc, "also", also_json(l, best));
+    json_put(doc, "describes", json_boolean(l->result->n_mentions));
+    json_put(doc, "mentions", mentions_json(l));
     if (l->here) {
         json_put(doc, "here", here_json(l, best));
     }
@@ -317,6 +364,18 @@ static void also_text(const struct out *o, const struct report_log *l,
     }
 }
 
+static void mentions_text(const struct out *o, const struct report_log *l)
+{
+    const struct log_candidate *of[MENTIONS_MAX];
+    size_t n = mentions(l, of);
+    for (size_t i = 0; i < n; i++) {
+        const struct log_fact *f = of[i]->evidence[0];
+        item(o, l, i ? "" : "mentions",
+             arena_printf(l->arena, "line %llu: %s (%s)", (unsigned long long)f->line, f->text,
+                          of[i]->cause));
+    }
+}
+
 void report_log_text(const struct out *o, const struct report_log *l)
 {
     const struct log_candidate *best = report_log_best(l);
@@ -328,8 +387,9 @@ void report_log_text(const struct out *o, const struct report_log *l)
         evidence_text(o, l, best);
         repairs_text(o, l, best);
     }
-    if (report_log_decides(best)) {
-        item(o, l, "to decide", report_log_decides(best));
+    mentions_text(o, l);
+    if (report_log_decides(l, best)) {
+        item(o, l, "to decide", report_log_decides(l, best));
     }
     if (l->here) {
         here_text(o, l, best);

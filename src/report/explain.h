@@ -23,7 +23,7 @@ const struct log_candidate *report_log_best(const struct report_log *l);
 /* One paragraph about it, or about what the text does not tell; and what to send or run to be sure,
  * or NULL. `best` may be NULL. */
 const char *report_log_summary(const struct report_log *l, const struct log_candidate *best);
-const char *report_log_decides(const struct log_candidate *best);
+const char *report_log_decides(const struct report_log *l, const struct log_candidate *best);
 
 /* Whether an earlier fact of the evidence stands in the same line as this one. */
 bool report_log_quoted_before(const struct log_candidate *c, size_t index);

@@ -51,12 +51,16 @@ def statuses(w):
 
 
 def long_prose(w):
-    """A long text that names nothing of GPU programs is not a report of one that fails."""
+    """A long text that names nothing of GPU programs is not a report of one that fails, and release
+    notes are none at all."""
     head = "Notes of release 4.2\n"
     end = " * A segmentation fault of 4.1 at startup has been fixed.\n"
     fillers = "".join(f" * The parser is faster in case {i}.\n" for i in range(40))
+    steps = "".join(f"part {i}: 3 of 7\n" for i in range(40))
+    crash = "step 7 of release 4.1: segmentation fault, fixed in 4.2\n"
     for text, wanted in ((head + end, 1), (head + fillers + end, 3),
-                         (head + fillers + end + " * It works with PyTorch 2.5.\n", 1)):
+                         (head + fillers + end + " * It works with PyTorch 2.5.\n", 3),
+                         (steps + crash, 3), (steps + crash + "torch 2.5\n", 1)):
         yield from status_is(w.run("-", given=text), wanted)
 
 

@@ -1,0 +1,329 @@
+#include "log/document.h"
+
+#include <string.h>
+
+#include "log/internal.h"
+
+/* What a line is, by the first of these that it matches. */
+enum kind {
+    KIND_OUTPUT,   // of a program
+    KIND_TEMPLATE, // a heading that issue forms have
+    KIND_MARKUP,   // of a document, beyond doubt
+    KIND_FORM,     // of a document, most often
+    KIND_LABEL,    // a short word and what is said about it
+    KIND_CHAT,     // somebody speaks
+    KIND_CODE,
+    KINDS,
+    KIND_SENTENCE = KINDS,
+    KIND_ADVICE,   // a sentence to its reader
+    KIND_PERSONAL, // a sentence about what its writer saw
+    KIND_PHRASE,   // words of a language, too few to tell
+    KIND_NONE,
+};
+
+#define ANY_OF(...) "(?-i)(?:" __VA_ARGS__ ")"
+#define LEVEL       "(?:ERROR|WARNING|WARN|INFO|DEBUG|FATAL|CRITICAL|[Ee]rror|[Ww]arning|[Ff]atal|[EWIF])"
+#define ENDED       "[.,;:!?)]"
+
+static const char *const expressions[KINDS] = {
+    [KIND_OUTPUT] = ANY_OF(
+        "^\\[?\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d|^\\[?\\d\\d:\\d\\d:\\d\\d"
+        "|^\\[ *\\d+\\.\\d+\\] |^[A-Z][a-z]{2} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d "
+        "|^\\W*" LEVEL "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{\"[^\"]*\" ?:"
+        "|^[\\w.]*(?:Error|Exception|Warning|Interrupt|Failure|Fault)[:(]|^Traceback \\(most"
+        "|^CMake (?:Error|Warning)|^E  +\\S|^[\\w.-]+\\[\\d+\\]: |^Error!|^[\\w./+-]+\\(\\d+\\): "
+        "|^/bin/\\w+: "
+        "|^File \"|^what\\(\\)|^terminate called|\\(core dumped\\)"
+        "|^(?:Segmentation fault|Aborted|Killed|Illegal instruction)\\b"
+        "|^/?[\\w./+-]+:\\d+(?::\\d+)?: "
+        "|^[\\w./-]+: (?:error|warning|symbol lookup|cannot|/|version|undefined|relocation|fatal)"
+        "|^(?:Collecting|Downloading|Installing|Successfully|Using cached|Building wheel) "
+        "|^Requirement already|^Looking in|^(?!\\w+ *=).*0x[0-9a-f]{6,}|^NVRM|\\[Errno"
+        "|^(?:docker|podman|nvidia-container-cli|modprobe|srun|slurmstepd|ollama|whisper|python\\d?"
+        "|bash|sh|zsh|ffmpeg|nvcc|ld|gcc|make)(?:\\[\\d+\\])?: |^[\\w-]+-\\d+ *\\| "
+        "|^(?!Version)[\\w.+-]+(?: +|=+)\\d+\\.\\d+[\\w.+]*$|^#\\d+ +(?:0x|\\[?\\d)"
+        "|^\\|.*(?:MiB|NVIDIA-SMI|N/A)|^\\+[-=]{3,}"),
+    [KIND_TEMPLATE] =
+        "^[#*_ ]*(?:describe|steps|to reproduce|reproduc|expected|actual|environment|"
+        "system info|logs?\\b|additional|versions?\\b|what happened|bug|issue|error|"
+        "output|traceback|hardware|operating system|os\\b|platform|your env)[^.]{0,60}"
+        "(?:[*_:]+)?$",
+    [KIND_MARKUP] = ANY_OF(
+        "^(?:\\|? *:?-{3,}:? *)(?:\\| *:?-{3,}:? *)+\\|?$|^[\\w.+-]+ \\([^)]+\\) [\\w -]+; urgency="
+        "|^-- .*<[^>]+@[^>]+>|^\\d{4}-\\d\\d-\\d\\d +[A-Z][\\w. ]+ +<|^commit [0-9a-f]{7,}$"
+        "|^- \\[[ x]\\] "),
+    [KIND_FORM] = ANY_OF(
+        "^#{1,6} +[A-Z\\d`]|\\]\\((?:https?:|[./#\\w])[^)]*\\)|^\\.\\. [\\w-]+::"
+        "|:(?:ref|doc|py:\\w+|class|func|meth|attr|issue|pr|pull|gh|cpp:\\w+):`"
+        "|</?(?:p|a|div|li|ul|ol|br|img|td|tr|table|h[1-6]|code|pre|summary|details|span|strong"
+        "|em|b|sup)(?: [^>]*)?/?>|\\*\\*[^*]+\\*\\*|\\((?:Closes|LP|Fixes|closes|fixes): ?#"
+        "|^(?:Author|Date|Commit|Signed-off-by|Co-authored-by|Reviewed-by|Fixes|Closes|Maintainer"
+        "|Home-page|Classifier|Requires-Dist|Author-email|Summary|License|Provides-Extra"
+        "|Project-URL|Metadata-Version): |\\(?#\\d{2,6}\\)"
+        "|^\\* [\\w/.+-]+(?: \\([^)]*\\)|\\.\\w+): |^[QA]: |^Subject: "
+        "|^[-*+o] (?:[Ff]ix|[Aa]dd|[Rr]emove|[Uu]pdate|[Ss]upport|[Ii]mprove|[Cc]hange)[a-z]* "),
+    [KIND_LABEL] = "(?-i)^[A-Z][a-z]+(?: \\d+)?: +[a-z]+(?: [\\w.,'-]+){2,}"
+                   "|^[^, ][^,]*(?:,[^ ,][^,]*){2,}$",
+    [KIND_CHAT] =
+        "^(?:\\[?\\d\\d?:\\d\\d(?::\\d\\d)?(?: ?[ap]m)?\\]? *)?<[@+]?[a-z][\\w.-]*> "
+        "|^(?:\\[?\\d\\d?:\\d\\d(?::\\d\\d)?(?: ?[ap]m)?\\]? *[-–]? *)?<?@?[a-z][\\w.-]{1,19}"
+        ">?:? +(?=.*(?:\\b(?:I|I'm|I've|you|your|my|we|hi|hello|hey|thanks|thx|ok|okay|yes|"
+        "lol|maybe|did|try|then|it|that)\\b|\\?$))(?-i:[^A-Z]|[A-Z][a-z' ])",
+    [KIND_CODE] = ANY_OF(
+        "^(?:async )?(?:def|class) \\w+|^from [\\w.]+ import|^import [\\w.]+(?: as \\w+)?$"
+        "|^(?:#include\\b|package \\w+$|using \\w|fn |func |pub |let |var |const |static |struct "
+        "|enum |typedef |template|namespace )"
+        "|^(?:if|elif|for|while|with|except|try|else|finally)\\b.*:$"
+        "|^(?:return|raise|assert|yield|pass|break|continue|self\\.)\\b|[;{}]$|[}\"],$"
+        "|^(?://|/\\*|\\*/)|^[\"']{3}|^@\\w"
+        "|^[\\w.\\[\\]'\"]+(?:: [\\w.\\[\\], |]+)? [-+|]?= |^[\\w.]+\\(.*[,({]$|^[)\\]}]+,?:?$"
+        "|^#+ ?[a-z]|^(?:FROM|RUN|ENV|CMD|COPY|ENTRYPOINT|WORKDIR|ARG|EXPOSE) \\S"),
+};
+
+size_t document_lines_count(void)
+{
+    return KINDS;
+}
+
+void document_lines_prepare(struct log_rules *r)
+{
+    r->document_lines = arena_array(r->arena, KINDS, sizeof *r->document_lines);
+    for (size_t i = 0; i < KINDS; i++) {
+        r->document_lines[i].text = expressions[i];
+    }
+}
+
+/* ------------------------------------------------------------------ sentences */
+
+/* Words that sentences are held together by, and that output of programs seldom has many of. */
+static bool is_joining(struct str word)
+{
+    static const char *const words[] = {
+        "the",   "a",     "an",     "of",    "to",    "is",   "are",  "was",   "were",
+        "be",    "been",  "and",    "or",    "if",    "when", "that", "this",  "which",
+        "with",  "for",   "from",   "by",    "as",    "on",   "in",   "at",    "it",
+        "its",   "their", "there",  "these", "you",   "your", "we",   "our",   "they",
+        "can",   "may",   "should", "must",  "will",  "not",  "no",   "so",    "because",
+        "while", "than",  "then",   "into",  "only",  "also", "such", "any",   "all",
+        "each",  "every", "more",   "most",  "other", "some", "how",  "what",  "where",
+        "who",   "do",    "does",   "has",   "have",  "but",  "use",  "using", "used"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (str_eq_nocase(word, str_of(words[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_personal(struct str word)
+{
+    return str_is(word, "I") || str_is(word, "I'm") || str_is(word, "I've") ||
+           str_eq_nocase(word, str_of("my"));
+}
+
+static struct str bare_word(struct str word)
+{
+    while (word.n && strchr("\"'(", word.s[0])) {
+        word = (struct str){word.s + 1, word.n - 1};
+    }
+    while (word.n && strchr("\"'.,;:!?)", word.s[word.n - 1])) {
+        word.n--;
+    }
+    return word;
+}
+
+static bool is_plain_word(struct str word)
+{
+    for (size_t i = 0; i < word.n; i++) {
+        bool inside = word.s[i] == '\'' || word.s[i] == '-';
+        if (!str_is_letter(word.s[i]) && !inside) {
+            return false;
+        }
+        if (i && word.s[i] >= 'A' && word.s[i] <= 'Z') {
+            return false; // CUDA, cuDNN: names, of which output is full too
+        }
+    }
+    return word.n > 0;
+}
+
+/* A sentence: six words or more, most of them of a language, some of which join the others. */
+static enum kind sentence_kind(struct str line)
+{
+    enum { WORDS_MIN = 6, JOINING_MIN = 2, PHRASE_MIN = 3 };
+    size_t words = 0, plain = 0, joining = 0;
+    bool personal = false, advice = false;
+    while (line.n) {
+        struct str word = bare_word(str_cut(&line, ' '));
+        if (!word.n) {
+            continue;
+        }
+        words++;
+        plain += is_plain_word(word);
+        joining += is_joining(word);
+        personal = personal || is_personal(word);
+        advice =
+            advice || str_eq_nocase(word, str_of("you")) || str_eq_nocase(word, str_of("your"));
+    }
+    bool sentence = words >= WORDS_MIN && joining >= JOINING_MIN && plain * 20 >= words * 11 &&
+                    joining * 20 >= words * 3;
+    if (!sentence) {
+        return plain >= PHRASE_MIN && plain * 2 > words ? KIND_PHRASE : KIND_NONE;
+    }
+    return personal ? KIND_PERSONAL : advice ? KIND_ADVICE : KIND_SENTENCE;
+}
+
+/* ------------------------------------------------------------------ lines */
+
+struct counts {
+    size_t lines, output, document, code, chat;
+    size_t below; // sentences that are a program's only if it printed something else too
+    size_t messages;
+    bool begins_with_output, ends_with_output;
+    bool wraps;     // the sentence goes on in the next line
+    bool of_output; // the paragraph is a program's
+    bool began;     // a line of the paragraph was seen
+    bool below_frame;
+};
+
+static struct str without_bullet(struct str s)
+{
+    size_t n = 0;
+    while (n < s.n && n < 3 && (str_is_digit(s.s[n]) || strchr("-*+.)", s.s[n]))) {
+        n++;
+    }
+    return n && n < s.n && s.s[n] == ' ' ? (struct str){s.s + n + 1, s.n - n - 1} : s;
+}
+
+static enum kind line_kind(struct log_rules *r, struct str s)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (i != KIND_CHAT && regex_search(r, &r->document_lines[i], s.s, s.n, 0, NULL) > 0) {
+            return (enum kind)i;
+        }
+    }
+    return sentence_kind(without_bullet(s));
+}
+
+/* Whether a message that a pattern knows stands in this line; what people state does not count. */
+static bool has_message(const struct log_rules *r, const struct log_result *found, uint64_t line)
+{
+    for (size_t i = 0; i < found->n; i++) {
+        const struct log_candidate *c = &found->candidates[i];
+        for (size_t k = 0; k < c->n_evidence; k++) {
+            if (c->evidence[k]->line == line && !subjects_spoken(&r->subjects, c->evidence[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool has_letter(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (str_is_letter(s.s[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether several words stand in quotation marks: programs quote names, people quote messages. */
+static bool has_quotation(struct str s)
+{
+    static const char marks[] = {'"', '`'};
+    for (size_t i = 0; i < sizeof marks; i++) {
+        for (struct str rest = s; rest.n;) {
+            (void)str_cut(&rest, marks[i]);
+            struct str inside = str_cut(&rest, marks[i]);
+            if (rest.n && (marks[i] == '`' || str_find_char(inside, ' ') < inside.n)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void count_line(struct log_rules *r, struct str s, bool message, struct counts *c)
+{
+    enum kind kind = line_kind(r, s);
+    bool bullet = without_bullet(s).s != s.s;
+    bool first = !c->began;
+    c->began = c->began || has_letter(s);
+    c->lines++;
+    c->chat += regex_search(r, &r->document_lines[KIND_CHAT], s.s, s.n, 0, NULL) > 0;
+    bool own = message && kind >= KIND_CODE && !bullet && !strchr("|#/*@", s.s[0]) &&
+               !has_quotation(s) && !c->wraps;
+    c->messages += own;
+    if (own && (kind == KIND_CODE || kind == KIND_NONE || kind == KIND_PHRASE)) {
+        kind = KIND_OUTPUT;
+    }
+    c->of_output = c->of_output || (own && first);
+    c->wraps = kind >= KINDS && kind != KIND_NONE && !strchr(".:!?)}", s.s[s.n - 1]);
+    c->begins_with_output = c->begins_with_output || (c->lines == 1 && kind == KIND_OUTPUT);
+    c->of_output = c->of_output || kind == KIND_OUTPUT;
+    c->ends_with_output = kind == KIND_OUTPUT && message;
+    bool below_frame = c->below_frame;
+    c->below_frame = str_starts(s, "File \"");
+    if (kind == KIND_OUTPUT || below_frame) {
+        c->output++;
+    } else if (kind == KIND_MARKUP) {
+        c->document += 4;
+    } else if (kind == KIND_FORM) {
+        c->document += 2;
+    } else if (kind == KIND_LABEL) {
+        c->document++;
+    } else if (kind == KIND_SENTENCE || kind == KIND_ADVICE) {
+        size_t weight = bullet || kind == KIND_ADVICE ? 2 : 1;
+        *(c->of_output && !bullet ? &c->below : &c->document) += weight;
+    } else if (kind == KIND_PHRASE && bullet) {
+        c->document++;
+    } else if (kind == KIND_CODE) {
+        c->code++;
+    }
+}
+
+/* One line of the text, as a terminal shows it, behind its prefixes. */
+static void take_document_line(struct log_rules *r, struct str raw, bool message, struct counts *c)
+{
+    char clean[LOG_LINE_MAX];
+    raw.n = raw.n < sizeof clean ? raw.n : sizeof clean;
+    struct log_line line = {.text = clean, .n = line_clean(raw.s, raw.n, clean)};
+    line_prefix(&line);
+    struct str s = str_trim((struct str){clean + line.body, line.n - line.body});
+    if (!s.n) {
+        c->of_output = c->began = c->below_frame = c->wraps = false;
+        return;
+    }
+    if (!str_is_utf8(s.s, s.n)) {
+        return;
+    }
+    if (line.body > 2) { // behind a time or the name of a process: no document has these
+        c->output++;
+    }
+    count_line(r, s, message, c);
+}
+
+bool document_describes(struct log_rules *r, struct str head, const struct log_result *found)
+{
+    enum {
+        DOCUMENT_MIN = 4,
+        LINES_MIN = 3,
+        BEHIND_OUTPUT = 6,
+        CODE_MIN = 4,
+        MIXED_MIN = 8,
+        CHAT_MIN = 4
+    };
+    struct counts c = {0};
+    struct str line;
+    for (uint64_t number = 1; str_line(&head, &line); number++) {
+        take_document_line(r, line, has_message(r, found, number), &c);
+    }
+    size_t document = c.document + (c.chat >= CHAT_MIN ? 2 * c.chat : 0);
+    document += c.output ? 0 : c.below;
+    size_t least = 3 * c.output + (c.begins_with_output || c.ends_with_output ? BEHIND_OUTPUT : 0);
+    size_t enough = c.output || c.messages || c.lines < LINES_MIN ? DOCUMENT_MIN : DOCUMENT_MIN / 2;
+    return (document >= enough && document > least) ||
+           (c.code >= CODE_MIN && c.code > 4 * c.output && c.code * 3 > c.lines) ||
+           (document + c.code >= MIXED_MIN && document + c.code > least);
+}
