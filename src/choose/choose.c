@@ -237,28 +237,91 @@ static bool lists(const struct kb_strs *list, const char *text)
     return false;
 }
 
-/* The targets that the installed build has kernels for, where its row says it; else those of the
- * newest ROCm release that the table holds. */
-static const struct kb_strs *targets(const struct chooser *c)
+/* A build that is installed, by its label; NULL: it has none, or no row. */
+static const struct kb_build *installed_row(const struct chooser *c)
 {
     const char *version = c->dist && c->dist->version ? c->dist->version : NULL;
     const char *label = version ? strchr(version, '+') : NULL;
     for (size_t i = 0; label && i < c->builds.n; i++) {
         const struct kb_build *b = &c->builds.rows[i];
-        if (b->gfx.n && strcmp(b->package, c->dist->name_normal) == 0 &&
-            strcmp(b->build, label + 1) == 0 &&
+        if (strcmp(b->package, c->dist->name_normal) == 0 && strcmp(b->build, label + 1) == 0 &&
             model_version_fits(c->a, b->versions,
                                arena_strndup(c->a, version, (size_t)(label - version)))) {
-            return &b->gfx;
+            return b;
         }
     }
-    const struct kb_rocm *newest = NULL;
-    for (size_t i = 0; i < c->rocms.n; i++) { // the ids ascend, "rocm-6.0" to "rocm-7.1"
-        if (c->rocms.rows[i].kind == KB_ROCM_RELEASE) {
-            newest = &c->rocms.rows[i];
+    return NULL;
+}
+
+/* The newest official build of the package with kernels for the target; NULL: none is known. */
+static const struct kb_build *official_build(const struct chooser *c, const char *package,
+                                             const char *gfx)
+{
+    const struct kb_build *found = NULL;
+    for (size_t i = 0; i < c->builds.n; i++) {
+        const struct kb_build *b = &c->builds.rows[i];
+        if (strcmp(b->package, package) == 0 && b->rocm && lists(&b->gfx, gfx) &&
+            (!found || host_version_cmp(b->rocm, found->rocm) > 0)) {
+            found = b;
         }
     }
-    return newest ? &newest->gfx : NULL;
+    return found;
+}
+
+static bool in_a_release(const struct chooser *c, const char *gfx, const char *rocm)
+{
+    for (size_t i = 0; i < c->rocms.n; i++) {
+        const struct kb_rocm *r = &c->rocms.rows[i];
+        if (r->kind == KB_ROCM_RELEASE && lists(&r->gfx, gfx) &&
+            (!rocm || strcmp(r->rocm, rocm) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of one with the same ROCm, where the row of the installed build has no list. */
+static const struct kb_build *same_rocm(const struct chooser *c, const struct kb_build *own)
+{
+    for (size_t i = 0; own && own->rocm && i < c->builds.n; i++) {
+        const struct kb_build *b = &c->builds.rows[i];
+        if (b->gfx.n && b->rocm && strcmp(b->package, own->package) == 0 &&
+            strcmp(b->rocm, own->rocm) == 0) {
+            return b;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Whether what runs has kernels for the target: the installed library's own code, where it can be
+ * read; else the list of its row, or of a build for the same ROCm; else, where nothing is
+ * installed, any official build. A build that none of this tells is one's own perhaps: unknown.
+ */
+static enum host_state has_kernels(const struct chooser *c, const char *gfx)
+{
+    const struct gpu_code *code = c->dist ? model_gpu_code_of_dist(c->m, c->dist) : NULL;
+    if (code && code->n_targets) {
+        struct gpu_answer answer;
+        gpu_code_serves_amd(code, gfx, &answer);
+        return answer.serves == GPU_SERVES_NATIVE || answer.serves == GPU_SERVES_JIT ? HOST_YES
+               : answer.serves == GPU_SERVES_UNKNOWN || code->incomplete             ? HOST_UNKNOWN
+                                                                                     : HOST_NO;
+    }
+    const struct kb_build *own = installed_row(c);
+    const struct kb_build *row = own && own->gfx.n ? own : same_rocm(c, own);
+    if (row) {
+        return lists(&row->gfx, gfx) ? HOST_YES : HOST_NO;
+    }
+    if (own && own->rocm) {
+        return in_a_release(c, gfx, own->rocm) ? HOST_YES : HOST_UNKNOWN;
+    }
+    if (c->dist) {
+        return HOST_UNKNOWN;
+    }
+    return official_build(c, choose_app_name(c->choice->app), gfx) || in_a_release(c, gfx, NULL)
+               ? HOST_YES
+               : HOST_NO;
 }
 
 /* "gfx1031" with "10.3.0" is taken for gfx1030: the last digits are the minor version and the
@@ -290,12 +353,13 @@ static const struct kb_rocm *override_row(const struct chooser *c, const char *g
 
 /* What HSA_OVERRIDE_GFX_VERSION that is set already makes of it. */
 static bool ask_set_override(struct chooser *c, struct choose_candidate *x, const char *gfx,
-                             const char *set, const struct kb_strs *has)
+                             const char *set)
 {
     const char *as = gfx_of(c->a, set);
     const struct kb_rocm *row = override_row(c, gfx, set);
     bool same = as && strcmp(as, gfx) == 0;
-    if (as && (same || (row && row->verdict == KB_VERDICT_SAME_ISA)) && lists(has, as)) {
+    if (as && (same || (row && row->verdict == KB_VERDICT_SAME_ISA)) &&
+        has_kernels(c, as) != HOST_NO) {
         return false;
     }
     return against(x, "wrong-override",
@@ -306,10 +370,41 @@ static bool ask_set_override(struct chooser *c, struct choose_candidate *x, cons
                    "unset HSA_OVERRIDE_GFX_VERSION");
 }
 
+/* The official build that would serve it, in words; NULL: none is known. */
+static const char *build_step(struct chooser *c, const char *gfx)
+{
+    const char *app = choose_app_name(c->choice->app);
+    const struct kb_build *b = official_build(c, app, gfx);
+    return b ? arena_printf(c->a, "install %s %s for ROCm %s, which has kernels for %s", app,
+                            b->versions, b->rocm, gfx)
+             : NULL;
+}
+
+/* No kernels: for another target with the same instruction set there may be. */
+static bool ask_override(struct chooser *c, struct choose_candidate *x, const char *gfx)
+{
+    const char *who = c->dist ? app_text(c) : "official ROCm builds";
+    const struct kb_rocm *row = override_row(c, gfx, NULL);
+    const char *as = row ? gfx_of(c->a, row->override) : NULL;
+    if (as && has_kernels(c, as) == HOST_YES) {
+        x->override = row->override;
+        VEC_PUSH(c->a, &c->choice->notes,
+                 arena_printf(c->a,
+                              "%s: %s %s no kernels for %s; HSA_OVERRIDE_GFX_VERSION=%s makes it "
+                              "run those for %s, which only a run can confirm",
+                              x->name, who, c->dist ? "has" : "have", gfx, row->override, as));
+        return false;
+    }
+    const char *step = build_step(c, gfx);
+    return against(
+        x, "gfx-not-covered",
+        arena_printf(c->a, "%s %s no kernels for %s", who, c->dist ? "has" : "have", gfx),
+        step ? step : "use a build made for it (a distribution's, or one of your own)");
+}
+
 static bool ask_gfx(struct chooser *c, struct choose_candidate *x)
 {
-    const struct kb_strs *has = targets(c);
-    if (x->gpu->vendor != HOST_AMD || !has) {
+    if (x->gpu->vendor != HOST_AMD) {
         return false;
     }
     if (x->gpu->gfx.state != HOST_YES) {
@@ -318,36 +413,28 @@ static bool ask_gfx(struct chooser *c, struct choose_candidate *x)
     const char *gfx = x->gpu->gfx.value;
     const char *set = choose_variable(&c->o->variables, "HSA_OVERRIDE_GFX_VERSION");
     if (set) {
-        return ask_set_override(c, x, gfx, set, has);
+        return ask_set_override(c, x, gfx, set);
     }
-    const struct kb_rocm *row = lists(has, gfx) ? NULL : override_row(c, gfx, NULL);
-    const char *as = row ? gfx_of(c->a, row->override) : NULL;
-    if (as && lists(has, as)) {
-        x->override = row->override;
+    enum host_state state = has_kernels(c, gfx);
+    if (state == HOST_UNKNOWN) {
         VEC_PUSH(c->a, &c->choice->notes,
-                 arena_printf(c->a,
-                              "%s: official builds carry no kernels for %s; "
-                              "HSA_OVERRIDE_GFX_VERSION=%s makes it run those for %s, which only a "
-                              "run can confirm",
-                              x->name, gfx, row->override, as));
-        return false;
+                 arena_printf(c->a, "%s: whether %s has kernels for %s could not be read", x->name,
+                              app_text(c), gfx));
     }
-    if (lists(has, gfx)) {
-        return false;
-    }
-    return against(x, "gfx-not-covered",
-                   arena_printf(c->a, "official ROCm builds contain no kernels for %s", gfx), NULL);
+    return state == HOST_NO && ask_override(c, x, gfx);
 }
 
 /* ------------------------------------------------------------------ findings */
 
 /* The first error in the application's own process. What has no script is about the machine, and
- * host_judge() tells of each GPU apart. */
-static const struct diag_finding *first_error(const struct chooser *c)
+ * host_judge() tells of each GPU apart. With an override that ask_gfx() chose, missing kernels are
+ * none. */
+static const struct diag_finding *first_error(const struct chooser *c, const char *override)
 {
     for (size_t i = 0; c->dist && i < c->report->findings.n; i++) {
         const struct diag_finding *f = c->report->findings.items[i];
-        if (f->severity == DIAG_ERROR && f->scripts.n) {
+        if (f->severity == DIAG_ERROR && f->scripts.n &&
+            !(override && f->cause == DIAG_GFX_NOT_COVERED)) {
             return f;
         }
     }
@@ -384,7 +471,7 @@ static const char *step_of(const struct chooser *c, const struct diag_finding *f
 
 static bool ask_findings(struct chooser *c, struct choose_candidate *x)
 {
-    const struct diag_finding *f = first_error(c);
+    const struct diag_finding *f = first_error(c, x->override);
     if (c->o->standing) {
         return against(x, c->o->standing_cause, clause(c->a, c->o->standing), NULL);
     }
@@ -434,7 +521,9 @@ static void gpu_memory(struct chooser *c, struct choose_candidate *x)
 {
     const struct host_gpu *g = x->gpu;
     const struct choose_ran *r = ran_on(c, x);
-    unsigned gib = g->vendor == HOST_NVIDIA ? table_gib(c, g) : 0;
+    unsigned gib = g->vendor != HOST_NVIDIA ? 0
+                   : g->model_memory_gib    ? g->model_memory_gib // also by the driver's name
+                                            : table_gib(c, g);
     if (r && r->free_bytes) {
         x->available_bytes = r->free_bytes;
         x->available_why = "free when it was probed";
@@ -450,8 +539,7 @@ static void gpu_memory(struct chooser *c, struct choose_candidate *x)
         x->available_why =
             arena_printf(c->a, "sold with %u GiB; 1/16 left for error correction", gib);
     } else {
-        x->available_why = "the driver does not tell it in files, and the table of cards does not "
-                           "have it";
+        x->available_why = "no file states it, and the table of cards does not have it";
     }
 }
 
@@ -486,8 +574,8 @@ static enum host_state fits(const struct choose_candidate *x, const struct choos
                                                                      : HOST_NO;
 }
 
-/* The best type that fits. Of a model whose need is known on a device whose memory is not, the
- * smallest; of an unknown need, the best. */
+/* The best type that fits. On a GPU whose memory is not known, the smallest; of an unknown need,
+ * the best. */
 static bool take_compute(struct chooser *c, struct choose_candidate *x,
                          const struct kb_model *model)
 {
@@ -502,16 +590,18 @@ static bool take_compute(struct chooser *c, struct choose_candidate *x,
                                           .machine = on_arm(c) ? "aarch64" : "x86_64",
                                           .formats = r ? r->formats : CHOOSE_FORMATS_ALL};
     size_t n = choose_computes(&c->models, c->a, &f, list);
+    bool memory_unknown = x->gpu && !x->available_bytes;
     for (size_t i = 0; i < n; i++) {
         struct choose_memory need = required(c, model, x->device, list[i]);
         enum host_state state = fits(x, &need);
-        bool smaller = i == 0 || need.bytes < x->required.bytes;
+        bool given = need.how == CHOOSE_MEMORY_UNKNOWN || need.how == CHOOSE_MEMORY_GIVEN;
+        bool smaller = i == 0 || need.bytes < x->required.bytes || (given && memory_unknown);
         if (smaller || state == HOST_YES) {
             x->compute = list[i];
             x->required = need;
             x->fits = state;
         }
-        if (state == HOST_YES || need.how == CHOOSE_MEMORY_UNKNOWN) {
+        if (state == HOST_YES || (need.how == CHOOSE_MEMORY_UNKNOWN && !memory_unknown)) {
             break;
         }
     }
@@ -606,12 +696,16 @@ static void add_all(struct chooser *c)
     VEC_PUSH(c->a, &c->choice->candidates, cpu);
 }
 
-/* Positive when x is the better one. What fits comes before what may fit; then the more precise
- * type, the larger memory, the newer device; at last the lower index. */
+/* Positive when x is the better one. What fits comes before what may fit, a card before integrated
+ * graphics, which have more memory and are slower; then the more precise type, the larger memory;
+ * at last the lower index. */
 static int compare(const struct choose_candidate *x, const struct choose_candidate *y)
 {
     if (x->fits != y->fits) {
         return x->fits == HOST_YES ? 1 : -1;
+    }
+    if (x->gpu && y->gpu && x->gpu->integrated != y->gpu->integrated) {
+        return x->gpu->integrated ? -1 : 1;
     }
     if (x->compute != y->compute) {
         return x->compute < y->compute ? 1 : -1;
@@ -864,9 +958,23 @@ static void nothing_works(struct chooser *c, const char *reason)
     suggest_smaller(c);
 }
 
+/* What would tell the memory that no file does. */
+static const char *probe_step(struct chooser *c)
+{
+    const char *model =
+        c->choice->model ? arena_printf(c->a, "--model %s ", str_shell_word(c->a, c->choice->model))
+                         : "";
+    return c->m->root->is_host
+               ? model_command(c->m, "choose", arena_printf(c->a, "%s--probe", model))
+               : arena_printf(c->a, "gpumend choose %s--probe (on that machine)", model);
+}
+
 static void settle(struct chooser *c, struct choose_candidate *x, const char *reason)
 {
     struct choose_result *r = c->choice;
+    if (x->gpu && !x->available_bytes && !c->o->was_run) {
+        r->step = probe_step(c);
+    }
     x->chosen = true;
     r->chosen = x;
     r->reason = reason;
@@ -887,6 +995,8 @@ static void say_not_chosen(struct chooser *c, const struct choose_candidate *bes
         bool alike = x->device == best->device && strcmp(x->name, best->name) == 0;
         x->why = alike                   ? "it is of the same kind"
                  : best->fits != x->fits ? "whether the model fits is not known of it"
+                 : x->gpu->integrated && !best->gpu->integrated
+                     ? "it is integrated graphics, and slower than a card"
                  : best->compute != x->compute
                      ? arena_printf(c->a, "it would run in %s", choose_compute_name(x->compute))
                      : "it has less memory";
@@ -898,7 +1008,7 @@ static void decide(struct chooser *c)
     struct choose_result *r = c->choice;
     struct choose_candidate *cpu = &r->candidates.items[r->candidates.n - 1];
     struct choose_candidate *gpu = best_gpu(c);
-    const struct diag_finding *f = first_error(c);
+    const struct diag_finding *f = first_error(c, NULL);
     if (import_fails(c) && f) {
         r->cause = diag_causes[f->cause].id;
         r->step = step_of(c, f);

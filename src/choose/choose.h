@@ -11,9 +11,10 @@
  * run for the last (model_target_options.imports); what was not looked at is not vouched for.
  *
  * Memory: that of AMD's GPUs and of the machine is read; that of NVIDIA's stands in no file, so it
- * comes from the table of cards, less 1/16, which error correction takes on cards with GDDR memory
- * (a T4 of 16 GiB has 15). What is not in the table is unknown, and then the smallest compute type
- * is chosen and nothing is claimed to fit. What other programs use now is not seen.
+ * comes from the driver's name or the table of cards, less 1/16, which error correction takes on
+ * cards with GDDR memory (a T4 of 16 GiB has 15). What neither tells is unknown; then the smallest
+ * compute type is chosen, nothing is claimed to fit, and `step` names the probe. What other
+ * programs use now is not seen.
  *
  * Decided from the model, the report and the knowledge base alone. All texts live in the model's
  * arena or are constants.
@@ -88,7 +89,7 @@ struct choose_result {
     const char *reason;   // one sentence
     bool fallback;        // the CPU is used though a GPU would be preferred
     const char *cause;    // of the fallback, or of nothing working: "no-driver", or NULL
-    const char *step;     // what would give the GPU back, or NULL
+    const char *step;     // what would give the GPU back, or tell its memory; or NULL
     const char *smaller;  // the largest Whisper model that would fit, or NULL
     VEC(struct choose_candidate) candidates;
     VEC(struct choose_export) exports;

@@ -315,7 +315,9 @@ static bool is_enough(unsigned formats, enum choose_compute compute)
 
 /* What each application can be asked for. CTranslate2's own advice for the CPU is int8
  * (docs/performance.md); torch and ONNX Runtime compute in the type of the model that they are
- * given, on the CPU usually 32 bits. */
+ * given, on the CPU usually 32 bits. Of a CUDA device of unknown capability: CTranslate2
+ * takes int8_float32 from 6.1 on, and 16 bits from 7.0 on alone (docs/quantization.md); torch has
+ * half precision on every one (openai/whisper takes it on all). */
 size_t choose_computes(const struct kb_models *models, struct arena *a,
                        const struct choose_computes_for *f,
                        enum choose_compute ret[CHOOSE_COMPUTES])
@@ -331,7 +333,13 @@ size_t choose_computes(const struct kb_models *models, struct arena *a,
     const char *kind = f->machine && strcmp(f->machine, "aarch64") == 0 ? "aarch64" : "x86-64";
     const struct kb_model *row = row_of(models, a, f->device, f->capability, kind);
     bool half = row && runs_well(row, CHOOSE_FLOAT16) && is_enough(f->formats, CHOOSE_FLOAT16);
+    bool any_cuda = f->device == CHOOSE_DEVICE_CUDA && !f->capability;
     for (size_t i = 0; i < n_list; i++) {
+        if (any_cuda && list[i] == (ct2 ? CHOOSE_INT8_FLOAT32 : CHOOSE_FLOAT16) &&
+            is_enough(f->formats, list[i])) {
+            ret[n++] = list[i];
+            continue;
+        }
         // Where 16 bits run well, 32 would only take more memory.
         if (runs_well(row, list[i]) && is_enough(f->formats, list[i]) &&
             !(half && list[i] == CHOOSE_FLOAT32)) {

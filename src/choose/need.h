@@ -78,7 +78,7 @@ enum {
 struct choose_computes_for {
     enum choose_app app;
     enum choose_device_kind device;
-    const char *capability; // of a CUDA device; NULL when not known: then only 32 bits
+    const char *capability; // of a CUDA device; NULL when not known: then what runs on every one
     const char *machine;    // of a CPU: "aarch64", else x86-64
     unsigned formats;       // only what these are enough for; CHOOSE_FORMATS_ALL where nothing ran
 };

@@ -116,19 +116,56 @@ static void read_topology(struct host_look *l)
     }
 }
 
+static struct host_fact read_bytes(struct host_look *l, const char *path)
+{
+    struct str text;
+    uint64_t bytes;
+    int rc = host_read(l, path, &text);
+    return rc < 0                            ? host_unknown(path, host_why(l, rc))
+           : str_u64(str_trim(text), &bytes) ? host_amount(path, bytes)
+                                             : host_unknown(path, "it holds no number");
+}
+
+/* Integrated graphics have the little that the firmware reserves, and map the machine's memory
+ * (GTT). Since Linux 6.10 compute programs get it from the larger of the two: Linux
+ * drivers/gpu/drm/amd/amdgpu/amdgpu_ttm.c, apu_prefer_gtt. A kernel that does so tells KFD. */
+static void take_shared_memory(struct host_look *l, struct host_gpu *g)
+{
+    const struct host_fact *kernel = &l->host->kernel;
+    bool larger = g->gtt.state == HOST_YES && g->gtt.number > g->memory.number;
+    if (!g->integrated || !larger) {
+        return;
+    }
+    if (kernel->state == HOST_YES && host_version_cmp(kernel->value, "6.10") >= 0) {
+        g->memory = g->gtt;
+    } else {
+        VEC_PUSH(l->arena, &g->problems,
+                 (struct host_problem){
+                     .id = "gtt-not-used",
+                     .text =
+                         "this kernel gives programs only the memory that the firmware reserves "
+                         "for it",
+                     .step = "use Linux 6.10 or later, which gives them the machine's memory as "
+                             "well, or reserve more in the firmware's settings",
+                     .state = HOST_YES});
+    }
+}
+
 /* What amdgpu itself tells: memory, partitions, the render node of a GPU that KFD does not serve.
  */
 static void read_sysfs(struct host_look *l, struct host_gpu *g)
 {
     const char *dir = arena_printf(l->arena, "/sys/bus/pci/devices/%s", g->bdf);
-    const char *path = path_join(l->arena, dir, "mem_info_vram_total");
     struct str text;
-    uint64_t bytes;
+    g->vram = read_bytes(l, path_join(l->arena, dir, "mem_info_vram_total"));
+    g->gtt = read_bytes(l, path_join(l->arena, dir, "mem_info_gtt_total"));
+    uint64_t banks = g->memory.state == HOST_YES ? g->memory.number : 0;
     // With partitions the banks of KFD share what this file counts once.
-    if (host_read(l, path, &text) == 0 && str_u64(str_trim(text), &bytes) && bytes) {
-        g->memory = host_amount(path, bytes);
+    if (g->vram.state == HOST_YES && g->vram.number && !(g->integrated && banks > g->vram.number)) {
+        g->memory = g->vram;
     }
-    path = path_join(l->arena, dir, "current_compute_partition");
+    take_shared_memory(l, g);
+    const char *path = path_join(l->arena, dir, "current_compute_partition");
     if (g->partitions.state == HOST_YES && host_read(l, path, &text) == 0 && str_trim(text).n) {
         g->partitions.value = str_dup(l->arena, str_trim(text));
     }

@@ -97,14 +97,16 @@ struct host_gpu {
     struct host_fact compute_capability; // value: "8.9"; NVIDIA
     struct host_fact gfx;                // value: "gfx1030"; AMD
     struct host_fact compute_units;      // number; AMD
-    struct host_fact memory;             // number: bytes
-    unsigned model_memory_gib;           // the least that the model is sold with; 0: not known
-    struct host_fact numa_node;          // number
-    struct host_fact minor;              // number: of /dev/nvidiaN, or of the render node
-    struct host_fact uuid;               // value
-    struct host_fact model;              // value: as the driver calls it
-    struct host_fact partitions;         // number of compute partitions; value: their mode; AMD
-    host_texts mig;                      // "gi1/ci0"; NVIDIA
+    struct host_fact memory; // number: bytes that programs can have of it; of integrated graphics
+                             // that of the machine where the kernel gives it to them
+    struct host_fact vram, gtt;  // numbers: bytes of its own, and of the machine's it may map; AMD
+    unsigned model_memory_gib;   // the least that the model is sold with; 0: not known
+    struct host_fact numa_node;  // number
+    struct host_fact minor;      // number: of /dev/nvidiaN, or of the render node
+    struct host_fact uuid;       // value
+    struct host_fact model;      // value: as the driver calls it
+    struct host_fact partitions; // number of compute partitions; value: their mode; AMD
+    host_texts mig;              // "gi1/ci0"; NVIDIA
     VEC(struct host_node) nodes;
     VEC(struct host_node) drawing; // NVIDIA: cardN and renderDN below /dev/dri, by sysfs
     enum host_state usable;        // by host_judge()

@@ -619,6 +619,21 @@ static const char *amd_override(struct judge *j, const char *value)
     return gfx;
 }
 
+/* What has kernels for it: an official release of ROCm, else those for another target. */
+static const char *kernels_step(struct judge *j, const struct host_gfx *target)
+{
+    if (target && target->since) {
+        return arena_printf(j->arena,
+                            "install ROCm %s or later, or a build of PyTorch for it: they have "
+                            "kernels for %s",
+                            target->since, target->gfx);
+    }
+    return target && target->same_isa
+               ? arena_printf(j->arena, "try HSA_OVERRIDE_GFX_VERSION=%s", target->same_isa)
+               : "use a build made for it (a distribution's, or one of your own); no official "
+                 "release is known to have kernels for it";
+}
+
 static void amd_kernels(struct judge *j)
 {
     const struct host_amd *amd = &j->h->amd;
@@ -629,11 +644,7 @@ static void amd_kernels(struct judge *j)
         return;
     }
     gfx = override ? amd_override(j, override) : gfx;
-    const char *step =
-        override ? NULL
-        : target && target->same_isa
-            ? arena_printf(j->arena, "try HSA_OVERRIDE_GFX_VERSION=%s", target->same_isa)
-            : "use a build made for it (a distribution's, or one of your own)";
+    const char *step = override ? NULL : kernels_step(j, target);
     bool told = override != NULL;
     for (size_t i = 0; i < amd->rocm.n; i++) {
         const struct host_rocm *r = &amd->rocm.items[i];

@@ -65,6 +65,7 @@ struct host_gfx {
     bool apu;             // part of a processor
     const char *same_isa; // target whose code it executes too, as HSA_OVERRIDE_GFX_VERSION, or NULL
     bool official;        // PyTorch's and AMD's own ROCm builds carry kernels for it
+    const char *since;    // the first such release of ROCm that is known, or NULL
 };
 const struct host_gfx *host_gfx(const char *gfx);
 

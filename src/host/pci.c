@@ -110,6 +110,7 @@ static void describe_chip(struct host_gpu *g)
     }
     g->compute_units = g->partitions = host_unknown(NULL, "only AMD's compute driver reports it");
     g->memory = host_unknown(NULL, "no file states it; only the vendor's library reports it");
+    g->vram = g->gtt = host_unknown(NULL, "only AMD's driver states it");
     g->minor = g->uuid = g->model = host_unknown(NULL, "no driver reports it");
     // Intel's integrated graphics are device 2 of the first bus.
     struct host_bdf bdf;

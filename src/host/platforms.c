@@ -68,8 +68,8 @@ static struct host_gpu platform_gpu(enum host_vendor vendor, const char *kind, c
                                     const char *why)
 {
     struct host_gpu g = {.vendor = vendor, .kind = kind, .name = name};
-    g.driver = g.architecture = g.compute_capability = g.gfx = g.compute_units = g.memory =
-        g.numa_node = g.minor = g.uuid = g.model = g.partitions = host_unknown(NULL, why);
+    g.driver = g.architecture = g.compute_capability = g.gfx = g.compute_units = g.memory = g.vram =
+        g.gtt = g.numa_node = g.minor = g.uuid = g.model = g.partitions = host_unknown(NULL, why);
     return g;
 }
 

@@ -16,24 +16,26 @@ struct kept {
     const void *value; // NULL: it cannot be read
 };
 
-const struct gpu_code *model_gpu_code(struct model *m, const struct ldso_object *o,
-                                      enum gpu_reading reading)
+static const struct gpu_code *code_of_file(struct model *m, const struct ldso_file *f,
+                                           const char *path, enum gpu_reading reading)
 {
-    if (!o->file) {
-        return NULL;
-    }
-    const char *key = key_of(m, reading == GPU_READ_ALL ? "gpu code, all" : "gpu code", o->file);
+    const char *key = key_of(m, reading == GPU_READ_ALL ? "gpu code, all" : "gpu code", f);
     struct kept *kept = ldso_store_recall(m->store, key);
     if (!kept) {
         struct gm_err err;
         struct gpu_code *code = arena_alloc(m->arena, sizeof *code);
         kept = arena_alloc(m->arena, sizeof *kept);
-        int rc =
-            gpu_code_read_file(m->root, m->arena, model_absolute(m, o->path), reading, code, &err);
+        int rc = gpu_code_read_file(m->root, m->arena, path, reading, code, &err);
         kept->value = rc < 0 ? NULL : code;
         ldso_store_remember(m->store, key, kept);
     }
     return kept->value;
+}
+
+const struct gpu_code *model_gpu_code(struct model *m, const struct ldso_object *o,
+                                      enum gpu_reading reading)
+{
+    return o->file ? code_of_file(m, o->file, model_absolute(m, o->path), reading) : NULL;
 }
 
 const struct gpu_data *model_gpu_data(struct model *m, const char *folder)
@@ -144,6 +146,43 @@ enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist
         ldso_store_remember(m->store, key, kept);
     }
     return *kept;
+}
+
+/* Of the first file of a folder whose name fits and that has code. */
+static const struct gpu_code *code_in(struct model *m, const char *folder, const char *glob)
+{
+    struct root_dir list;
+    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, NULL, &list) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        const char *path = path_join(m->arena, folder, list.names[i]);
+        const struct ldso_entry *e =
+            str_glob(glob, list.names[i]) ? ldso_store_get(m->store, path) : NULL;
+        const struct gpu_code *code = e && e->open_errno == 0 && e->file
+                                          ? code_of_file(m, e->file, path, GPU_READ_SECTIONS)
+                                          : NULL;
+        if (code && (code->n_targets || code->cuda.n_containers)) {
+            return code;
+        }
+    }
+    return NULL;
+}
+
+const struct gpu_code *model_gpu_code_of_dist(struct model *m, const struct py_dist *dist)
+{
+    static const char *const places[][3] = {
+        {"ctranslate2", "ctranslate2.libs", "libctranslate2*.so*"},
+        {"ctranslate2", "ctranslate2", "libctranslate2*.so*"},
+        {"torch", "torch/lib", "libtorch_hip.so"},
+    };
+    const struct gpu_code *found = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && dist->site && !found; i++) {
+        if (strcmp(dist->name_normal, places[i][0]) == 0) {
+            found = code_in(m, path_join(m->arena, dist->site, places[i][1]), places[i][2]);
+        }
+    }
+    return found;
 }
 
 const char *model_build_name(enum model_build build)

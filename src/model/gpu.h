@@ -33,6 +33,10 @@ enum model_build model_build_of(const struct ldso_object *o);
  * name, and may have the version, of the one for CUDA. Other packages: unknown. */
 enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist);
 
+/* The GPU code of the library that model_build_of_dist() goes by (torch: of its HIP library); NULL:
+ * there is none, or it cannot be read. */
+const struct gpu_code *model_gpu_code_of_dist(struct model *m, const struct py_dist *dist);
+
 /* "cpu", "cuda", "hip", as kb/ has them; "" for unknown. */
 const char *model_build_name(enum model_build build);
 

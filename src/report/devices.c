@@ -60,7 +60,10 @@ static const char *amounts(struct arena *a, const struct host_gpu *g)
 {
     const char *text = "";
     if (g->memory.state == HOST_YES) {
-        text = arena_printf(a, ", %s", gib(a, g->memory.number));
+        bool shared = g->integrated && g->gtt.state == HOST_YES && g->memory.where &&
+                      g->gtt.where && strcmp(g->memory.where, g->gtt.where) == 0;
+        text = arena_printf(a, ", %s%s", gib(a, g->memory.number),
+                            shared ? " of the machine's memory" : "");
     } else if (g->model_memory_gib) {
         text = arena_printf(a, ", at least %u GiB (by its model)", g->model_memory_gib);
     }
@@ -499,6 +502,7 @@ static json_t *gpu_json(struct arena *a, const struct host *h, const struct host
     SET_FACTS(a, o, {"driver", &g->driver, false}, {"architecture", &g->architecture, false},
               {"compute_capability", &g->compute_capability, false}, {"gfx", &g->gfx, false},
               {"compute_units", &g->compute_units, true}, {"memory_bytes", &g->memory, true},
+              {"vram_bytes", &g->vram, true}, {"gtt_bytes", &g->gtt, true},
               {"partitions", &g->partitions, true}, {"numa_node", &g->numa_node, true},
               {"minor", &g->minor, true}, {"uuid", &g->uuid, false}, {"model", &g->model, false});
     json_put(o, "model_memory_gib",

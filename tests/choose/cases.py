@@ -11,6 +11,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "trees"), str(TESTS / "causes")]
 from build import (ROCM7, amd_nodes, merged, nvidia, rocm, system)  # noqa: E402
 from machines import MACHINES, rx  # noqa: E402
+from gpufile import hip_library  # noqa: E402
 from tree import compiled  # noqa: E402
 
 MIXED = merged(system(), nvidia(
@@ -20,6 +21,13 @@ MIXED = merged(system(), nvidia(
 RTX3060 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x2503, "NVIDIA GeForce RTX 3060")))
 H100 = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0x2330, "NVIDIA H100 80GB HBM3"),
                                pci_class=0x030200))
+# An id that no table has: the driver's name decides.
+A100_NEW = merged(system(), nvidia("570.124.06", ("0000:18:00.0", 0xfff0, "NVIDIA A100-PCIE-40GB"),
+                                   pci_class=0x030200))
+VGPU = merged(system(), nvidia("550.90.07", ("0000:02:00.0", 0x1eb8, "GRID T4-2C")))
+MX450 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f97, "NVIDIA GeForce MX450")))
+RTX3050M = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x25a2, "NVIDIA GeForce RTX 3050 Laptop GPU")))
+GTX1650 = merged(system(), nvidia("550.90.07", ("0000:01:00.0", 0x1f82, "NVIDIA GeForce GTX 1650")))
 QUOTA = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/cpu.max": "200000 100000\n"})
 SMALL = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/memory.max": f"{2 << 30}\n"})
 TINY = merged(MACHINES["cpu-only"][1], {"/sys/fs/cgroup/memory.max": f"{1 << 30}\n"})
@@ -60,6 +68,15 @@ def ct2_rocm(t):
     t.python().ctranslate2("4.8.1", needed=list(HIP))
     for name in HIP:
         t.lib("/usr/lib/x86_64-linux-gnu/" + name)
+
+
+def ct2_own(*targets):
+    """A ROCm build of one's own, with code for these targets."""
+    def put(t):
+        t.python().ctranslate2("4.7.1")
+        name = "libctranslate2-01234567.so.4"
+        t.put(t.site + "/ctranslate2.libs/" + name, hip_library(name, *targets))
+    return put
 
 
 def ct2_cpu(t):
@@ -103,11 +120,31 @@ CASES = [
      {"device": "cuda", "compute_type": "float16", "fits": "yes", "argument": "cuda:0"}),
     ("h100-mig", machine("h100-mig-container"), None, LARGE, 0,
      {"device": "cuda", "compute_type": "int8_float16", "fits": "unknown", "verdict": "unknown"}),
-    ("memory-not-in-the-table", machine("laptop-intel-nvidia"), None, LARGE, 0,
+    ("memory-not-in-the-table", RTX3050M, None, LARGE, 0,
      {"device": "cuda", "compute_type": "int8_float16", "fits": "unknown", "verdict": "unknown"}),
     ("onnxruntime-unknown-need", H100, None, [*LARGE, "--app", "onnxruntime"], 0,
      {"device": "cuda", "argument": "CUDAExecutionProvider", "compute_type": "float16",
       "fits": "unknown", "required_bytes": None, "verdict": "unknown"}),
+    # Nothing tells the memory: the smallest, and how to learn it. CTranslate2 takes int8_float32 from 6.1 on.
+    ("wsl", machine("wsl-good"), None, LARGE, 0,
+     {"device": "cuda", "compute_type": "int8_float32", "fits": "unknown", "verdict": "unknown",
+      "step": "gpumend choose --model whisper:large-v3 --probe (on that machine)"}),
+    ("wsl-torch", machine("wsl-good"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "cuda", "compute_type": "float16", "fits": "unknown"}),
+    ("wsl-no-model", machine("wsl-good"), None, [], 0,
+     {"device": "cuda", "compute_type": "int8_float32", "verdict": "ok",
+      "step": "gpumend choose --probe (on that machine)"}),
+    ("wsl-given-memory", machine("wsl-good"), None, ["--memory-gib", "3"], 0,
+     {"device": "cuda", "compute_type": "int8_float32", "fits": "unknown"}),
+    ("a100-by-its-name", A100_NEW, None, LARGE, 0,
+     {"device": "cuda", "compute_type": "float16", "fits": "yes", "name": "NVIDIA A100-PCIE-40GB",
+      "available_bytes": (40 << 30) // 16 * 15}),
+    ("vgpu-of-two-gib", VGPU, None, LARGE, 0, {"device": "cpu", "cause": "too-small"}),
+    ("mx450", MX450, None, LARGE, 0, {"device": "cpu", "cause": "too-small"}),
+    ("mx450-small", MX450, None, ["--model", "base"], 0,
+     {"device": "cuda", "fits": "yes"}),
+    ("gtx1650", GTX1650, None, LARGE, 0,
+     {"device": "cuda", "compute_type": "int8_float16", "fits": "yes"}),
     ("no-model", H100, None, [], 0, {"device": "cuda", "compute_type": "float16", "verdict": "ok"}),
 
     # Several GPUs, and variables
@@ -171,6 +208,15 @@ CASES = [
      {"device": "cpu", "cause": "other-build"}),
     ("rocm-build-of-ctranslate2", RX7800, ct2_rocm, LARGE, 0,
      {"device": "rocm", "app": "ctranslate2", "argument": "cuda", "cause": None}),
+    # What the library has code for counts, not what official builds have.
+    ("own-build-for-gfx1010", machine("rx5700xt"), ct2_own("gfx1010"), LARGE, 0,
+     {"device": "rocm", "app": "ctranslate2", "cause": None}),
+    ("own-build-for-another", machine("rx5700xt"), ct2_own("gfx1100"), LARGE, 0,
+     {"device": "cpu", "cause": "gfx-not-covered"}),
+    ("own-build-with-override", machine("rx6700xt"), ct2_own("gfx1030"), LARGE, 0,
+     {"device": "rocm", "exports.HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
+    ("torch-build-without-the-target", machine("strix-halo"), torch("2.5.1+rocm6.2"), LARGE, 0,
+     {"device": "rocm"}),
     ("rocm-build-of-ctranslate2-with-nvidia", machine("geforce-desktop"), ct2_rocm, LARGE, 0,
      {"device": "cpu", "cause": "other-build"}),
     ("cpu-build-of-ctranslate2", machine("geforce-desktop"), ct2_cpu, LARGE, 0,
@@ -189,6 +235,14 @@ CASES = [
      0, {"device": "cpu", "cause": "wrong-override"}),
     ("rocm-partition", machine("mi300x-partitioned"), None, [*LARGE, "--app", "torch"], 0,
      {"device": "rocm", "index": 0, "available_bytes": 24 << 30}),
+    # Of the machine's 125 GiB the driver maps 124; what the firmware reserves is 0.5.
+    ("rocm-integrated", machine("strix-halo"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "rocm", "compute_type": "float16", "fits": "yes", "available_bytes": 124 << 30}),
+    ("rocm-integrated-old-kernel", machine("strix-halo-old-kernel"), None,
+     [*LARGE, "--app", "torch"], 0, {"device": "cpu", "cause": "too-small"}),
+    # The card is taken, though the integrated graphics have more memory.
+    ("rocm-card-and-integrated", machine("igpu-and-dgpu"), None, [*LARGE, "--app", "torch"], 0,
+     {"device": "rocm", "index": 0, "name": "AMD Radeon RX 7900 XTX", "fits": "yes"}),
     ("rocm-filtered", machine("igpu-and-dgpu"), None,
      [*LARGE, "--app", "torch", "--env", "HIP_VISIBLE_DEVICES=-1"], 0,
      {"device": "cpu", "cause": "hidden"}),

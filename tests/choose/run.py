@@ -172,7 +172,8 @@ def auto_faults(start, told, document):
         # --require-gpu stands beside it: nothing is chosen, and run does not start.
         return
     for name in ("CUDA_DEVICE_ORDER", "HSA_OVERRIDE_GFX_VERSION"):
-        if told["changes"].get(name) != document["exports"].get(name):
+        # What the repair of the launch has set already, choose does not export again.
+        if told["changes"].get(name) != document["exports"].get(name, told["mended"].get(name)):
             yield f"--device auto: {name} is {told['changes'].get(name)}"
     indices = [c["index"] for c in counted(document) if c["device"] == chosen[0]["device"]]
     if len(set(indices)) == len(indices):   # else no file tells which card is which

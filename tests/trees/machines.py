@@ -87,9 +87,12 @@ def mi300_cpx():
 
 
 def igpu_dgpu():
-    return merged(system(), amdgpu(),
+    """The integrated graphics may have more memory than the card, on this kernel."""
+    return merged(system(kernel="6.12.0-1-amd64", memory_gib=62), amdgpu(),
                   amd_gpu("0000:03:00.0", 0x744c, 0xc8, 128, 24),
-                  amd_gpu("0000:0c:00.0", 0x164e, 0xc6, 129),
+                  amd_gpu("0000:0c:00.0", 0x164e, 0xc6, 129,
+                          more={"mem_info_vram_total": f"{512 << 20}\n",
+                                "mem_info_gtt_total": f"{31 << 30}\n"}),
                   kfd(kfd_node(0x300, 0x744c, 110000, 192, 128, 24, per_cu=2),
                       kfd_node(0xc00, 0x164e, 100306, 4, 129, 0, per_cu=2)),
                   amd_nodes((128, 129)), rocm("7.0.2", *ROCM7))
@@ -100,6 +103,17 @@ def vega_old_kernel():
     return merged(system(kernel="5.4.0-190-generic"), amdgpu(),
                   amd_gpu("0000:0a:00.0", 0x687f, 0xc1, 128, 8),
                   kfd(kfd_node(0xa00, 0x687f, None, 256, 128, 8)), amd_nodes())
+
+
+def strix_halo(kernel):
+    """The firmware reserves 512 MiB; the driver may map 124 GiB of the machine's 128."""
+    return merged(system(kernel=kernel, model="AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", cores=32,
+                         memory_gib=125), amdgpu(),
+                  amd_gpu("0000:c4:00.0", 0x1586, 0xc1, 128,
+                          more={"mem_info_vram_total": f"{512 << 20}\n",
+                                "mem_info_gtt_total": f"{124 << 30}\n"}),
+                  kfd(kfd_node(0xc400, 0x1586, 110501, 80, 128, 0, per_cu=2)),
+                  amd_nodes(), rocm("7.0.2", *ROCM7))
 
 
 def rootless_podman(access):
@@ -233,6 +247,8 @@ MACHINES = {
                         rocm("7.0.2", *ROCM7))),
     "mi300x-partitioned": (0, mi300_cpx()),
     "igpu-and-dgpu": (0, igpu_dgpu()),
+    "strix-halo": (0, strix_halo("6.14.0-24-generic")),
+    "strix-halo-old-kernel": (0, strix_halo("6.8.0-45-generic")),
     "vega-old-kernel": (0, vega_old_kernel()),
     "rootless-podman": (1, rootless_podman("EACCES")),
     "rootless-podman-mode-alone": (1, rootless_podman("-")),
