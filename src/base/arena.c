@@ -63,7 +63,7 @@ void arena_leave(struct arena *a)
     give_back(a, false);
 }
 
-static _Noreturn void out_of_memory(struct arena *a)
+_Noreturn void arena_no_memory(struct arena *a)
 {
     if (a->oom) {
         a->oom(a->oom_arg);
@@ -83,7 +83,7 @@ static struct arena_chunk *new_chunk(struct arena *a, size_t want)
         c = want == FIRST_BYTES ? malloc(sizeof *c + want) : calloc(1, sizeof *c + want);
     }
     if (!c) {
-        out_of_memory(a);
+        arena_no_memory(a);
     }
     *c = (struct arena_chunk){.size = want, .mapped = mapped};
     return c;
@@ -97,11 +97,11 @@ static size_t padded(size_t size)
 void *arena_alloc(struct arena *a, size_t size)
 {
     if (size > SIZE_MAX / 4) {
-        out_of_memory(a);
+        arena_no_memory(a);
     }
     size = padded(size);
     if (a->limit_bytes && (size > a->limit_bytes || a->used_bytes > a->limit_bytes - size)) {
-        out_of_memory(a);
+        arena_no_memory(a);
     }
     struct arena_chunk *c = a->chunks;
     if (!c || c->size - c->used < size) {
@@ -126,7 +126,7 @@ void *arena_alloc(struct arena *a, size_t size)
 void *arena_array(struct arena *a, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / 4 / size) {
-        out_of_memory(a);
+        arena_no_memory(a);
     }
     return arena_alloc(a, count * size);
 }

@@ -28,6 +28,9 @@ struct arena {
 /* Starts an empty arena. With oom == NULL, running out ends the process with status 3. */
 void arena_init(struct arena *a, size_t limit_bytes, void (*oom)(void *), void *oom_arg);
 
+/* What an arena does without memory, for memory that others hold for us. */
+_Noreturn void arena_no_memory(struct arena *a);
+
 /* Gives everything back. Accepts an arena that was only zeroed. */
 void arena_release(struct arena *a);
 /* The same for a process that ends: its mappings go faster with it. */

@@ -117,6 +117,9 @@ static int area_load(struct kb *kb, const struct area *area, struct rows *ret, s
     json_t *doc;
     bool embedded;
     int rc = document_load(kb, area->name, &doc, &embedded, err);
+    if (rc == GM_ERR_MEMORY) { // a rule that goes without an area would say less, and not why
+        arena_no_memory(kb->arena);
+    }
     if (rc < 0) {
         return rc;
     }

@@ -279,15 +279,17 @@ static int open_knowledge(struct model_target *t, const struct model_target_opti
                           struct gm_err *err)
 {
     struct arena *a = t->model.arena;
-    struct root host;
-    int rc = root_open(&host, "/", err);
-    if (rc < 0) {
-        return rc;
-    }
+    struct kb_rows unused;
     const char *path =
         o->kb_path && o->kb_path[0] != '/' ? path_join(a, o->cwd, o->kb_path) : o->kb_path;
-    rc = kb_open(&t->kb, a, &host, path, err);
-    root_close(&host);
+    t->kb_root = arena_alloc(a, sizeof *t->kb_root); // areas are read when a rule asks for them
+    *t->kb_root = ROOT_EMPTY;
+    int rc = root_open(t->kb_root, "/", err);
+    rc = rc < 0 ? rc : kb_open(&t->kb, a, t->kb_root, path, err);
+    /* The user's own files: one that cannot be used must not be left out without a word. */
+    for (int area = 0; rc == 0 && path && area < KB_AREAS; area++) {
+        rc = kb_rows(&t->kb, (enum kb_area)area, &unused, err);
+    }
     return rc < 0 ? rc : model_open(&t->model, err);
 }
 
@@ -365,15 +367,25 @@ int model_target_open(struct model_target *t, struct arena *a, const struct mode
     return rc;
 }
 
+static void close_knowledge(struct model_target *t)
+{
+    if (t->kb_root) {
+        root_close(t->kb_root);
+    }
+    t->kb_root = NULL;
+}
+
 void model_target_close(struct model_target *t)
 {
     ldso_store_close(&t->store);
     kb_close(&t->kb);
+    close_knowledge(t);
     root_close(&t->root);
 }
 
 void model_target_leave(struct model_target *t)
 {
     ldso_store_leave(&t->store);
+    close_knowledge(t);
     root_close(&t->root);
 }

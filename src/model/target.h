@@ -42,6 +42,7 @@ struct model_target_options {
 struct model_target {
     struct root root;
     struct ldso_store store;
+    struct root *kb_root; // of kb, which is read when it is asked
     struct kb kb;
     struct py_env py;
     struct host host;

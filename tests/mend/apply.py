@@ -261,6 +261,21 @@ def does_not_help(w):
     as_before(w)
 
 
+def own_knowledge(w):
+    """Areas of --kb are read when a rule asks for them; one that cannot be used is named at once."""
+    folder = w.prefix.parent / "kb"
+    folder.mkdir()
+    shutil.copy2(HERE.parent.parent / "kb/toolkits.json", folder)
+    same = w.gpumend("fix", w.prefix, status=1)
+    said = w.gpumend("fix", w.prefix, "--kb", folder, status=1)
+    expect([line for line in said.splitlines() if "gpumend" not in line]
+           == [line for line in same.splitlines() if "gpumend" not in line], said)
+    (folder / "toolkits.json").write_text("{")
+    for command in "fix", "check":
+        said = w.gpumend(command, w.prefix, "--kb", folder, status=3)
+        expect(str(folder / "toolkits.json") in said, said)
+
+
 def children_are_ignored(w):
     """A parent may have left SIGCHLD ignored: a child then has no status to wait for."""
     ignoring = "trap '' CHLD; exec \"$@\""
@@ -399,6 +414,7 @@ def damaged_journal(w):
 TESTS = {"advice": advice, "no-advice": no_advice, "links": mends("link"), "edit": mends("edit"), "hook": hook, "hook-again": hook_again,
          "nothing-to-take-back": nothing_to_take_back, "edit-as-printed": printed_edit,
          "does-not-help": does_not_help, "children-are-ignored": children_are_ignored,
+         "own-knowledge": own_knowledge,
          "changed-by-others": changed_by_others,
          "last-first": last_first, "leaves-the-environment": leaves_the_environment,
          "world-writable": world_writable, "of-another": of_another,
