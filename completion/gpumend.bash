@@ -19,6 +19,30 @@ _gpumend_run_offset()
         [[ ${COMP_WORDS[COMP_CWORD - 1]} != --device ]] && _command_offset "$i"
 }
 
+# The keys of `gpumend kb --with`, and behind "KEY=" its values; "=" is a word of its own.
+_gpumend_kb_with()
+{
+    local gpumend=$1 last=$((COMP_CWORD - 1)) key=
+    local cur=${COMP_WORDS[COMP_CWORD]}
+    if [[ $cur == = ]]; then
+        cur=
+        last=$((last + 1))
+    fi
+    if [[ ${COMP_WORDS[last]} == = && ${COMP_WORDS[last - 2]} == --with ]]; then
+        key=${COMP_WORDS[last - 1]}
+    elif [[ ${COMP_WORDS[last]} != --with ]]; then
+        return 1
+    fi
+    if [[ $key ]]; then
+        mapfile -t COMPREPLY < <(
+            compgen -W "$("$gpumend" kb --keys 2>/dev/null | sed -n "s/^$key //p")" -- "$cur")
+    else
+        compopt -o nospace
+        mapfile -t COMPREPLY < <(
+            compgen -S = -W "$("$gpumend" kb --keys 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+    fi
+}
+
 _gpumend()
 {
     local cur prev command word
@@ -28,6 +52,10 @@ _gpumend()
     command=
     if ((COMP_CWORD > 1)); then
         command=${COMP_WORDS[1]}
+    fi
+
+    if [[ $command == kb ]] && _gpumend_kb_with "$1"; then
+        return
     fi
 
     # What follows CMD is the command's own.
@@ -130,7 +158,7 @@ _gpumend()
         word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
         ;;
     kb)
-        word="arch lint --search --forms --kb --json --limit --help"
+        word="arch lint --with --keys --search --forms --kb --json --limit --help"
         ;;
     *)
         return

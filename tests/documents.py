@@ -172,6 +172,11 @@ def manual_formats():
 
 def completion_completes(exe):
     causes = set(re.findall(r"^(\S+) ", output(exe, "explain", "--list")[1], re.MULTILINE))
+    keys = {line.split()[0] + "=" for line in output(exe, "kb", "--keys")[1].splitlines()}
+    if completes([str(exe), "kb", "driver", "--with", ""]) != keys or "cuda=" not in keys:
+        yield f"the completion does not offer the keys {sorted(keys)}"
+    if completes([str(exe), "kb", "driver", "--with", "os", "=", "w"]) != {"windows", "wsl"}:
+        yield "the completion does not offer the values of a key"
     if completes([str(exe), "explain", ""]) != causes or not causes:
         yield "explain: the causes offered are not those of --list"
     for words, expected in ((["gpumend", "wh"], {"why"}), (["gpumend", "why", "--cp"], {"--cpu"}),

@@ -312,7 +312,7 @@ def check_drivers(rows, areas, problems):
         if row["kind"].endswith("branch") == ("cuda" in row):
             problems.append("%s: a toolkit or a floor has a CUDA release, a branch none" %
                             row["id"])
-        if (row["kind"] == "last-branch") != ("sm" in row):
+        if (row["kind"] in ("last-branch", "first-branch")) != ("sm" in row):
             problems.append("%s: the last branch for architectures names them" % row["id"])
         check_ascending(row.get("sm", []), row["id"], problems)
 

@@ -7,12 +7,16 @@
 #include "cli/limit.h"
 #include "report/kb.h"
 
-enum { O_JSON = 1, O_KB, O_FORMS, O_SEARCH };
+enum { O_JSON = 1, O_KB, O_FORMS, O_SEARCH, O_WITH, O_KEYS };
 
 static const struct cli_option options[] = {
     CLI_OPTION_LIMIT,
     {"json", NULL, "print JSON (docs/kb.md)", O_JSON},
     {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    {"with", "KEY=VALUE", "what is given, in the exact form of a question; may be repeated",
+     O_WITH},
+    {"keys", NULL, "print the keys of --with, and the values of those with a few of their own",
+     O_KEYS},
     {"search", NULL, "arch: search the files' data for code as well (slower)", O_SEARCH},
     {"forms", NULL, "print an example of each form of question", O_FORMS},
 };
@@ -20,8 +24,9 @@ static const struct cli_option options[] = {
 struct kb_arguments {
     const char *question, *folder;
     VEC(const char *) files; // after "arch"
+    VEC(const char *) given; // of --with
     const char *lint_folder; // after "lint", or NULL
-    bool json, forms, arch, lint, search;
+    bool json, forms, keys, arch, lint, search;
 };
 
 static int read_arguments(struct arena *a, struct cli_args *args, struct kb_arguments *ret)
@@ -32,6 +37,8 @@ static int read_arguments(struct arena *a, struct cli_args *args, struct kb_argu
         case CLI_WRONG: return option;
         case O_JSON: ret->json = true; break;
         case O_FORMS: ret->forms = true; break;
+        case O_KEYS: ret->keys = true; break;
+        case O_WITH: VEC_PUSH(a, &ret->given, args->value); break;
         case O_SEARCH: ret->search = true; break;
         case O_KB:
             ret->folder =
@@ -80,14 +87,31 @@ static int print_forms(bool json)
                                           : CLI_OK;
 }
 
+/* A line for each key, with its values behind it. */
+static int print_keys(void)
+{
+    for (size_t i = 0; kb_ask_key(i); i++) {
+        const char *key = kb_ask_key(i);
+        printf("%s", key);
+        for (size_t v = 0; kb_ask_value(key, v); v++) {
+            printf(" %s", kb_ask_value(key, v));
+        }
+        printf("\n");
+    }
+    return CLI_OK;
+}
+
 static int answer(struct arena *a, struct root *root, const struct kb_arguments *arguments)
 {
     struct kb kb;
     struct kb_answer answer;
     struct gm_err err;
+    const char *question = arguments->question ? arguments->question : "";
     if (kb_open(&kb, a, root, arguments->folder, &err) < 0 ||
-        kb_ask(&kb, arguments->question, &answer, &err) < 0) {
-        return cli_fail(CLI_CANNOT, "kb: %s", str_printable(a, err.text));
+        kb_ask(&kb, question, arguments->given.items, arguments->given.n, &answer, &err) < 0) {
+        bool usage = err.code == GM_ERR_USAGE;
+        return cli_fail(usage ? CLI_USAGE : CLI_CANNOT, "kb: %s%s", str_printable(a, err.text),
+                        usage ? " (gpumend kb --keys lists them)" : "");
     }
     if (arguments->json) {
         if (out_json_dump(stdout, report_kb_json(&answer)) < 0) {
@@ -113,7 +137,10 @@ static int arguments_check(const struct kb_arguments *arguments)
     if (arguments->lint && (arguments->question || arguments->json || arguments->folder)) {
         return cli_fail(CLI_USAGE, "kb lint: it takes one DIR and no other options");
     }
-    if (!arguments->question && !arguments->arch && !arguments->lint) {
+    if (arguments->given.n > 0 && (arguments->arch || arguments->lint)) {
+        return cli_fail(CLI_USAGE, "kb: --with belongs to a question");
+    }
+    if (!arguments->question && arguments->given.n == 0 && !arguments->arch && !arguments->lint) {
         return cli_fail(CLI_USAGE, "kb: ask a question (gpumend kb --forms shows examples)");
     }
     return CLI_OK;
@@ -141,6 +168,8 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
         rc = rc == CLI_HELP ? CLI_OK : CLI_USAGE;
     } else if (arguments.forms) {
         rc = print_forms(arguments.json);
+    } else if (arguments.keys) {
+        rc = print_keys();
     } else if ((rc = arguments_check(&arguments)) == CLI_OK && root_open(&root, "/", &err) < 0) {
         rc = cli_fail(CLI_CANNOT, "kb: %s", err.text);
     } else if (rc == CLI_OK) {
@@ -153,13 +182,19 @@ static int kb_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_kb = {
     .name = "kb",
-    .arguments = "QUESTION | arch FILE... | lint [DIR] [options]",
+    .arguments = "QUESTION | WHAT [--with KEY=VALUE]... | arch FILE... | lint [DIR] [options]",
     .summary = "answers what works with what: drivers, CUDA, cuDNN, packages, GPUs, error codes",
     .text =
         "Answers a question from the knowledge base, with its sources: \"which driver does CUDA\n"
         "12.4 need\", \"what provides libnvrtc.so.12\", \"which torch runs on sm_61 with driver "
         "535\".\n"
-        "A question that the base cannot answer gets \"not known\" and exit status 3.\n"
+        "Every word of a question counts: one that is not understood is named. The first line of\n"
+        "the answer is the question in its exact form, WHAT --with KEY=VALUE, as in\n"
+        "\n"
+        "    gpumend kb newest ctranslate2 --with cudnn=8\n"
+        "\n"
+        "where KEY is one of --keys or a package, whose VALUE is a release. A question that the\n"
+        "base cannot answer gets \"not known\", with what comes nearest, and exit status 3.\n"
         "\n"
         "`kb arch` prints the GPU architectures that files carry code for.\n"
         "`kb lint` checks files of failures, which explain --kb adds to the built-in ones, or\n"

@@ -8,7 +8,19 @@
 
 enum { HITS_MAX = 60 };
 
+const char *ask_given(const struct ask *k, enum question_key key)
+{
+    return k->q->one[key];
+}
+
 /* ------------------------------------------------------------------ saying */
+
+static void say_text(struct ask *k, const char *text, char before)
+{
+    k->answer->text =
+        k->answer->known ? arena_printf(k->a, "%s%c%s", k->answer->text, before, text) : text;
+    k->answer->known = true;
+}
 
 void ask_say(struct ask *k, const char *fmt, ...)
 {
@@ -16,9 +28,84 @@ void ask_say(struct ask *k, const char *fmt, ...)
     va_start(ap, fmt);
     const char *sentence = arena_vprintf(k->a, fmt, ap);
     va_end(ap);
-    k->answer->text =
-        k->answer->known ? arena_printf(k->a, "%s %s", k->answer->text, sentence) : sentence;
-    k->answer->known = true;
+    const char *line = strrchr(k->answer->text, '\n');
+    if (k->answer->known && strstr(k->answer->text, sentence)) {
+        return; // of two values that have the same answer
+    }
+    bool behind_table = k->answer->known && line && starts_with(line + 1, "  ");
+    say_text(k, sentence, behind_table ? '\n' : ' ');
+}
+
+void ask_missing(struct ask *k, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    k->missing = arena_vprintf(k->a, fmt, ap);
+    va_end(ap);
+}
+
+/* "torch 2.13.0, build cu126: CUDA 12.6, cuDNN 9.10.2.21." */
+static void say_line(struct ask *k, const struct ask_table *t, const struct ask_line *line)
+{
+    const char *text = line->cells[0];
+    for (size_t c = 1; c < t->columns; c++) {
+        const char *before = c < t->named ? ", " : c == t->named ? ": " : ", ";
+        if (line->cells[c]) {
+            text = arena_printf(k->a, "%s%s%s%s%s", text, before, t->heads[c],
+                                t->heads[c][0] ? " " : "", line->cells[c]);
+        }
+    }
+    ask_say(k, "%s.", text);
+}
+
+static bool column_used(const struct ask_table *t, size_t column)
+{
+    for (size_t i = 0; i < t->lines.n; i++) {
+        if (t->lines.items[i].cells[column]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t column_width(const struct ask_table *t, size_t column)
+{
+    size_t width = strlen(t->heads[column]);
+    for (size_t i = 0; i < t->lines.n; i++) {
+        const char *cell = t->lines.items[i].cells[column];
+        width = cell && strlen(cell) > width ? strlen(cell) : width;
+    }
+    return width;
+}
+
+static const char *row_text(struct ask *k, const struct ask_table *t, const char *const *cells)
+{
+    const char *text = "";
+    size_t pad = 0;
+    for (size_t c = 0; c < t->columns; c++) {
+        if (column_used(t, c)) {
+            const char *cell = cells[c] ? cells[c] : "-";
+            text = arena_printf(k->a, "%s%*s  %s", text, (int)pad, "", cell);
+            pad = column_width(t, c) - strlen(cell);
+        }
+    }
+    return text;
+}
+
+void ask_say_table(struct ask *k, const char *title, const struct ask_table *t)
+{
+    enum { SENTENCES_MAX = 2 };
+    if (t->lines.n <= SENTENCES_MAX) {
+        for (size_t i = 0; i < t->lines.n; i++) {
+            say_line(k, t, &t->lines.items[i]);
+        }
+        return;
+    }
+    ask_say(k, "%s:", title);
+    say_text(k, row_text(k, t, t->heads), '\n');
+    for (size_t i = 0; i < t->lines.n; i++) {
+        say_text(k, row_text(k, t, t->lines.items[i].cells), '\n');
+    }
 }
 
 void ask_hit(struct ask *k, enum kb_area area, const void *row, const struct kb_origin *origin)
@@ -57,6 +144,11 @@ bool ask_within(const char *version, const char *part)
     size_t n = part ? strlen(part) : 0;
     return version && part && strncmp(version, part, n) == 0 &&
            (version[n] == '\0' || version[n] == '.' || strcmp(version + n, "-") == 0);
+}
+
+bool ask_meets(const char *one, const char *two)
+{
+    return ask_within(one, two) || ask_within(two, one);
 }
 
 bool ask_admits(struct ask *k, const char *set, const char *version)

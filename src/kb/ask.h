@@ -2,12 +2,14 @@
  * One question being answered: shared by the files of this room that know how (ask_*.c), and by
  * query.c, whose table says which of them is asked.
  *
- * An answer is made of sentences and of the rows that they rest on. A form returns 1 if it has
- * answered, 0 if it cannot, negative if an area cannot be loaded.
+ * An answer is made of sentences and tables, and of the rows that they rest on. A form returns 1 if
+ * it has answered, 0 if it cannot, negative if an area cannot be loaded. A form that cannot may say
+ * why with ask_missing(). What a question gives a form is one value for each key.
  */
 #ifndef GPUMEND_KB_ASK_H
 #define GPUMEND_KB_ASK_H
 
+#include "kb/gpu_name.h"
 #include "kb/query.h"
 #include "kb/question.h"
 
@@ -16,16 +18,35 @@ struct ask {
     struct arena *a;
     const struct question *q;
     struct kb_answer *answer;
+    const char *missing; // why there is no answer, or NULL
 };
+
+/* The value of a key, or NULL. */
+const char *ask_given(const struct ask *k, enum question_key key);
 
 /* ------------------------------------------------------------------ saying */
 
 /* Adds a sentence. */
 void ask_say(struct ask *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Says why there is no answer, and which question has one. */
+void ask_missing(struct ask *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* Adds a row, once. */
 void ask_hit(struct ask *k, enum kb_area area, const void *row, const struct kb_origin *origin);
 #define HIT(k, area, row) ask_hit(k, area, row, &(row)->origin)
+
+/* Lines of cells, said as sentences if there are one or two, else as a table. */
+enum { TABLE_COLUMNS_MAX = 10 };
+struct ask_line {
+    const char *cells[TABLE_COLUMNS_MAX]; // NULL: nothing to say
+};
+struct ask_table {
+    const char *heads[TABLE_COLUMNS_MAX]; // of the columns; the first one or two name the line
+    size_t columns, named;                // `named`: how many of them do
+    VEC(struct ask_line) lines;
+};
+void ask_say_table(struct ask *k, const char *title, const struct ask_table *t);
 
 /* "a, b, c" */
 const char *ask_joined(struct arena *a, struct kb_strs list);
@@ -37,6 +58,9 @@ int ask_compare(const char *one, const char *two);
 
 /* "12.4.1" is within "12.4" and "12". */
 bool ask_within(const char *version, const char *part);
+
+/* One is within the other: "12" and "12.4" may be the same. */
+bool ask_meets(const char *one, const char *two);
 
 /* Whether the version is in the set, "<2,>=1.4". */
 bool ask_admits(struct ask *k, const char *set, const char *version);
@@ -57,15 +81,44 @@ bool ask_has_code(const struct question *q, int code);
 const struct kb_driver *ask_floor(struct ask *k, const struct kb_drivers *d, const char *cuda);
 void ask_say_floor(struct ask *k, const struct kb_driver *floor);
 
-/* ask_gpu.c. The cards that the question names; loose: words that occur in no name are passed
- * over. */
-struct ask_gpus {
-    VEC(const struct kb_gpu *) items;
-};
-int ask_gpus_find(struct ask *k, bool loose, struct ask_gpus *ret, struct gm_err *err);
+/* The first toolkit that compiles for an architecture, and whether it is the oldest known here. */
+const struct kb_toolkit *ask_first_toolkit(const struct kb_toolkits *t, const char *sm,
+                                           bool *ret_oldest);
 
-/* Whether there are some, all of one capability or gfx target. */
-bool ask_gpus_alike(const struct ask_gpus *found);
+/* ask_gpu.c. The cards that the question names by name or PCI id. */
+int ask_gpus_find(struct ask *k, struct kb_gpu_list *ret, struct gm_err *err);
+
+/* The architecture that the question gives, by number or by a GPU of one kind: "8.6" or "gfx1030";
+ * both NULL if it gives none. Its row is a hit. 0 with both NULL and ask_missing() for a name that
+ * stands for several. */
+struct ask_arch {
+    const char *sm, *gfx;
+    const struct kb_gpu *gpu; // or NULL
+};
+int ask_arch_find(struct ask *k, struct ask_arch *ret, struct gm_err *err);
+
+/* ask_release.c. Everything known of one release: its own row, the builds and the compat row of its
+ * version. */
+struct ask_release {
+    const char *name;               // "torch 2.5.1"
+    const char *version;            // as precise as known, or NULL
+    const struct kb_release *row;   // or NULL
+    const struct kb_compat *compat; // or NULL
+    const struct kb_build *build;   // the default one, or NULL
+};
+
+/* The releases that the question names, oldest first; without a version the newest that was read.
+ * One that was not read is none: ask_missing() names the nearest that were. */
+struct ask_releases {
+    VEC(struct ask_release) items;
+    struct kb_builds builds;
+};
+int ask_releases_find(struct ask *k, struct ask_releases *ret, struct gm_err *err);
+void ask_release_hits(struct ask *k, const struct ask_release *r);
+
+/* "4.0.0 to 4.4.0": the releases of a package that were read and are in a set; NULL: none. */
+const char *ask_read_range(struct ask *k, const struct kb_releases *all, const char *package,
+                           const char *set, const char **ret_first, const char **ret_last);
 
 /* ------------------------------------------------------------------ the forms */
 
@@ -76,11 +129,13 @@ int form_library(struct ask *k, struct gm_err *err);
 
 /* ask_cuda.c */
 int form_driver(struct ask *k, struct gm_err *err);
-int form_bare_cuda(struct ask *k, struct gm_err *err);
 int form_cuda_of_driver(struct ask *k, struct gm_err *err);
+int form_branch(struct ask *k, struct gm_err *err);
 int form_toolkit(struct ask *k, struct gm_err *err);
 int form_toolkits_of_sm(struct ask *k, struct gm_err *err);
 int form_cudnn(struct ask *k, struct gm_err *err);
+int form_cudnn_of_cuda(struct ask *k, struct gm_err *err);
+int form_driver_runs(struct ask *k, struct gm_err *err);
 
 /* ask_gpu.c */
 int form_gpu(struct ask *k, struct gm_err *err);
@@ -102,5 +157,6 @@ int form_builds(struct ask *k, struct gm_err *err);
 int form_glibc(struct ask *k, struct gm_err *err);
 int form_compute(struct ask *k, struct gm_err *err);
 int form_model(struct ask *k, struct gm_err *err);
+int form_default(struct ask *k, struct gm_err *err);
 
 #endif

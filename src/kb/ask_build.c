@@ -1,14 +1,21 @@
-/* Which builds of a package run on a GPU with a driver. */
+/* Which builds of a package fit what is given: a GPU, a driver, CUDA, cuDNN, ROCm. */
 #include "kb/ask.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "kb/serves.h"
 #include "py/version.h"
 
 struct wanted {
-    const char *sm, *gfx, *driver, *cuda, *rocm;
+    const char *sm, *gfx, *driver, *cuda, *cudnn, *rocm;
+};
+
+struct data {
+    struct kb_drivers drivers;
+    struct kb_builds builds;
+    struct kb_releases releases;
 };
 
 /* Without a driver in the question, PTX counts: some driver compiles it. */
@@ -18,156 +25,416 @@ static enum gpu_serves build_serves(struct ask *k, const struct kb_build *b, con
     return kb_build_serves(b, number, w->driver ? kb_isa_of_driver(k->kb, w->driver) : KB_ISA_ANY);
 }
 
-/* PY_UNKNOWN when the build does not say what it has kernels for. */
-static enum py_answer build_fits(struct ask *k, const struct kb_drivers *d,
-                                 const struct kb_build *b, const struct wanted *w)
+static enum py_answer worse(enum py_answer one, enum py_answer two)
 {
-    if ((w->cuda && !ask_within(b->cuda, w->cuda)) || (w->rocm && !ask_within(b->rocm, w->rocm)) ||
-        (w->sm && !b->cuda) || (w->gfx && !b->rocm) || (w->driver && !b->cuda)) {
-        return PY_NO;
+    return one == PY_NO || two == PY_NO ? PY_NO : one == PY_UNKNOWN ? one : two;
+}
+
+/* A version that a build has against one that is given. Where either names less of it they may be
+ * the same; `minor`: within one major what another minor does is not known. */
+static enum py_answer version_fits(struct ask *k, const char *has, const char *given, bool minor)
+{
+    if (!given) {
+        return PY_YES;
     }
-    const struct kb_driver *floor = w->driver ? ask_floor(k, d, b->cuda) : NULL;
-    if (w->driver && floor && !kb_driver_reaches(w->driver, floor->linux_min)) {
-        return PY_NO;
-    }
-    if ((w->driver && !floor) || (w->sm && b->sm.n == 0) || (w->gfx && b->gfx.n == 0)) {
+    if (!has) {
         return PY_UNKNOWN;
     }
-    if (w->gfx && !ask_has_text(b->gfx, w->gfx)) {
-        return PY_NO;
+    bool same_major = strcmp(ask_major(k, has), ask_major(k, given)) == 0;
+    return ask_meets(has, given) ? PY_YES : minor && same_major ? PY_UNKNOWN : PY_NO;
+}
+
+static enum py_answer driver_fits(struct ask *k, const struct data *d, const struct kb_build *b,
+                                  const struct wanted *w)
+{
+    const struct kb_driver *floor = b->cuda ? ask_floor(k, &d->drivers, b->cuda) : NULL;
+    return !floor ? PY_UNKNOWN : kb_driver_reaches(w->driver, floor->linux_min) ? PY_YES : PY_NO;
+}
+
+static enum py_answer code_fits(struct ask *k, const struct kb_build *b, const struct wanted *w)
+{
+    if (w->gfx) {
+        return b->gfx.n == 0 ? PY_UNKNOWN : ask_has_text(b->gfx, w->gfx) ? PY_YES : PY_NO;
     }
-    enum gpu_serves serves = w->sm ? build_serves(k, b, w) : GPU_SERVES_NATIVE;
+    enum gpu_serves serves = b->sm.n == 0 ? GPU_SERVES_ABSENT : build_serves(k, b, w);
     return serves == GPU_SERVES_NATIVE || serves == GPU_SERVES_JIT ? PY_YES
            : serves == GPU_SERVES_NONE                             ? PY_NO
                                                                    : PY_UNKNOWN;
 }
 
-/* A build that fits, and the version its set begins with: "2.8" of ">=2.8,<2.9". */
+/* PY_UNKNOWN when the build does not say it. */
+static enum py_answer build_fits(struct ask *k, const struct data *d, const struct kb_build *b,
+                                 const struct wanted *w)
+{
+    bool for_cuda = w->cuda || w->cudnn || w->driver || w->sm;
+    if ((for_cuda && !b->cuda) || ((w->rocm || w->gfx) && !b->rocm)) {
+        return PY_NO;
+    }
+    bool does = k->q->said & SAID_DOES;
+    enum py_answer fits = version_fits(k, b->cuda, w->cuda, does);
+    fits = worse(fits, w->cudnn ? version_fits(k, b->cudnn, w->cudnn, does) : PY_YES);
+    fits = worse(fits, w->rocm ? version_fits(k, b->rocm, w->rocm, false) : PY_YES);
+    fits = worse(fits, w->driver ? driver_fits(k, d, b, w) : PY_YES);
+    return worse(fits, w->sm || w->gfx ? code_fits(k, b, w) : PY_YES);
+}
+
+/* A build that fits, and the releases with it: "2.8.0 to 2.8.1", or where none was read "2.8". */
 struct fit {
     const struct kb_build *build;
-    const char *series;
+    const char *first, *last, *range;
 };
 
-static struct fit fit_of(struct ask *k, const struct kb_build *b)
+static struct fit fit_of(struct ask *k, const struct data *d, const struct kb_build *b)
 {
-    const char *from = b->versions + strspn(b->versions, "<>=~");
-    return (struct fit){b, arena_strndup(k->a, from, strcspn(from, ","))};
+    struct fit f = {.build = b};
+    f.range = ask_read_range(k, &d->releases, b->package, b->versions, &f.first, &f.last);
+    if (!f.range) {
+        const char *from = b->versions + strspn(b->versions, "<>=~");
+        f.range = f.first = f.last = arena_strndup(k->a, from, strcspn(from, ","));
+    }
+    return f;
 }
 
 static int newer_first(const void *one, const void *two)
 {
     const struct fit *a = one, *b = two;
-    int by_version = ask_compare(b->series, a->series);
-    return by_version ? by_version : strcmp(b->build->build, a->build->build);
+    int by_version = ask_compare(b->last, a->last);
+    return by_version ? by_version : strcmp(a->build->build, b->build->build);
 }
 
+static const char *wanted_add(struct ask *k, const char *text, const char *before,
+                              const char *value)
+{
+    return value ? arena_printf(k->a, "%s%s%s", text, before, value) : text;
+}
+
+/* " for sm_61 on driver 535 with CUDA 12" */
 static const char *wanted_text(struct ask *k, const struct wanted *w)
 {
-    const char *text = "";
-    if (w->sm) {
-        text = arena_printf(k->a, " for sm_%d", ask_arch_number(w->sm));
-    }
-    if (w->gfx) {
-        text = arena_printf(k->a, "%s for %s", text, w->gfx);
-    }
-    if (w->driver) {
-        text = arena_printf(k->a, "%s on driver %s", text, w->driver);
-    }
-    if (w->cuda) {
-        text = arena_printf(k->a, "%s with CUDA %s", text, w->cuda);
-    }
-    return w->rocm ? arena_printf(k->a, "%s with ROCm %s", text, w->rocm) : text;
+    const char *sm = w->sm ? arena_printf(k->a, "sm_%d", ask_arch_number(w->sm)) : NULL;
+    const char *text = wanted_add(k, "", " for ", sm);
+    text = wanted_add(k, text, " for ", w->gfx);
+    text = wanted_add(k, text, " on driver ", w->driver);
+    text = wanted_add(k, text, " with CUDA ", w->cuda);
+    text = wanted_add(k, text, " with cuDNN ", w->cudnn);
+    return wanted_add(k, text, " with ROCm ", w->rocm);
 }
 
-/* "2.8 (cu126, default)"; where the GPU gets only PTX, which driver compiles it. */
-static const char *fit_text(struct ask *k, const struct fit *f, const struct wanted *w)
+/* What the driver must be: to compile PTX where the GPU gets only that, else the floor. */
+static const char *fit_driver(struct ask *k, const struct data *d, const struct kb_build *b,
+                              const struct wanted *w)
+{
+    bool jit = w->sm && build_serves(k, b, w) == GPU_SERVES_JIT;
+    const struct kb_driver *row =
+        jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
+    row = row ? row : b->cuda ? ask_floor(k, &d->drivers, b->cuda) : NULL;
+    if (row && (jit || w->driver)) {
+        HIT(k, KB_AREA_DRIVERS, row);
+    }
+    return row ? arena_printf(k->a, "%s%s", row->linux_min, jit ? " (to compile its PTX)" : "")
+               : NULL;
+}
+
+static void add_fit(struct ask *k, const struct data *d, struct ask_table *t, const struct fit *f,
+                    const struct wanted *w)
 {
     const struct kb_build *b = f->build;
-    bool jit = w->sm && build_serves(k, b, w) == GPU_SERVES_JIT;
-    const struct kb_driver *d =
-        jit && b->ptx_isa ? kb_driver_of_isa(k->kb, kb_isa_number(b->ptx_isa)) : NULL;
-    if (d) {
-        HIT(k, KB_AREA_DRIVERS, d);
-    }
-    const char *text = arena_printf(k->a, "%s (%s%s%s", f->series, b->build,
-                                    b->is_default ? ", default" : "", jit ? ", by PTX" : "");
-    return d ? arena_printf(k->a, "%s from driver %s on)", text, d->linux_min)
-             : arena_printf(k->a, "%s)", text);
+    const char *title = arena_printf(k->a, "%s%s%s", b->build, b->is_default ? " (default)" : "",
+                                     b->status == KB_STATUS_EXPERIMENTAL ? " (experimental)" : "");
+    const char *release = arena_printf(k->a, "%s %s", b->package, f->range);
+    struct ask_line line = {.cells = {release, title, b->cuda ? b->cuda : NULL, b->cudnn, b->rocm,
+                                      fit_driver(k, d, b, w)}};
+    HIT(k, KB_AREA_BUILDS, b);
+    VEC_PUSH(k->a, &t->lines, line);
 }
 
-static bool is_asked(struct ask *k, const struct kb_build *b)
+static bool spans_meet(struct ask *k, const struct fit *f)
 {
-    return strcmp(b->package, k->q->package) == 0 &&
-           (!k->q->version || ask_admits(k, b->versions, k->q->version));
-}
-
-/* None fits: the answer rests on all that were judged. */
-static int say_no_build(struct ask *k, const struct kb_builds *builds, const struct wanted *w)
-{
-    for (size_t i = 0; i < builds->n; i++) {
-        if (is_asked(k, &builds->rows[i])) {
-            HIT(k, KB_AREA_BUILDS, &builds->rows[i]);
+    for (size_t i = 0; i < k->q->n_spans; i++) {
+        const struct question_span *s = &k->q->spans[i];
+        bool below = s->to && ask_compare(f->first, s->to) > 0 && !ask_within(f->first, s->to);
+        bool above = s->from && ask_compare(f->last, s->from) < 0 && !ask_within(f->last, s->from);
+        bool one = s->from && s->to && strcmp(s->from, s->to) == 0;
+        if (one ? ask_admits(k, f->build->versions, s->from) ||
+                      (!below && !above && ask_within(f->last, s->from))
+                : !below && !above) {
+            return true;
         }
     }
-    ask_say(k, "No build of %s%s%s here is%s.", k->q->package, k->q->version ? " " : "",
-            k->q->version ? k->q->version : "", wanted_text(k, w));
-    return 1;
+    return k->q->n_spans == 0;
 }
 
-static int say_builds(struct ask *k, const struct kb_drivers *d, const struct kb_builds *builds,
-                      const struct wanted *w)
+struct verdict {
+    VEC(struct fit) fits, others; // others: asked for, and do not fit
+    size_t unknown;
+};
+
+static void verdict_find(struct ask *k, const struct data *d, const struct wanted *w,
+                         struct verdict *ret)
 {
-    VEC(struct fit) fits = {0};
-    size_t judged = 0, unknown = 0;
-    for (size_t i = 0; i < builds->n; i++) {
-        const struct kb_build *b = &builds->rows[i];
-        if (!is_asked(k, b)) {
+    for (size_t i = 0; i < d->builds.n; i++) {
+        const struct kb_build *b = &d->builds.rows[i];
+        bool own = strcmp(b->build, "any") != 0; // else what the application's documents ask for
+        if (strcmp(b->package, k->q->package) != 0 || !own) {
+            continue;
+        }
+        struct fit f = fit_of(k, d, b);
+        if (!spans_meet(k, &f)) {
             continue;
         }
         enum py_answer answer = build_fits(k, d, b, w);
-        judged++;
-        unknown += answer == PY_UNKNOWN;
+        ret->unknown += answer == PY_UNKNOWN;
         if (answer == PY_YES) {
-            VEC_PUSH(k->a, &fits, fit_of(k, b));
+            VEC_PUSH(k->a, &ret->fits, f);
+        } else {
+            VEC_PUSH(k->a, &ret->others, f);
         }
     }
-    if (fits.n == 0) {
-        return judged == 0 || unknown > 0 ? 0 : say_no_build(k, builds, w);
+    if (ret->fits.n > 0) {
+        qsort(ret->fits.items, ret->fits.n, sizeof *ret->fits.items, newer_first);
     }
-    qsort(fits.items, fits.n, sizeof *fits.items, newer_first);
-    const char *list = "";
-    for (size_t i = 0; i < fits.n; i++) {
-        HIT(k, KB_AREA_BUILDS, fits.items[i].build);
-        list = arena_printf(k->a, "%s%s%s", list, i ? ", " : "", fit_text(k, &fits.items[i], w));
+}
+
+static const char *version_text(struct ask *k)
+{
+    return k->q->version ? arena_printf(k->a, " %s", k->q->version) : "";
+}
+
+/* None fits: the answer rests on all that were judged. */
+static int say_no_build(struct ask *k, const struct verdict *v, const struct wanted *w)
+{
+    for (size_t i = 0; i < v->others.n; i++) {
+        HIT(k, KB_AREA_BUILDS, v->others.items[i].build);
     }
-    ask_say(k, "%s builds%s, newest first: %s.", k->q->package, wanted_text(k, w), list);
-    if (unknown > 0) {
-        ask_say(k, "Of %zu more it is not known.", unknown);
+    ask_say(k, "%s build of %s%s that was read is%s.", k->q->said & SAID_DOES ? "No: no" : "No",
+            k->q->package, version_text(k), wanted_text(k, w));
+    return 1;
+}
+
+/* "newest ctranslate2 with cuDNN 8": one release. */
+static int say_extreme(struct ask *k, const struct verdict *v, const struct wanted *w)
+{
+    bool first = k->q->said & SAID_FIRST;
+    const struct fit *f = NULL;
+    for (size_t i = 0; i < v->fits.n; i++) {
+        const struct fit *x = &v->fits.items[i];
+        bool better =
+            f && (first ? ask_compare(x->first, f->first) < 0 : ask_compare(x->last, f->last) > 0);
+        f = !f || better ? x : f;
+    }
+    const struct kb_build *b = f->build;
+    HIT(k, KB_AREA_BUILDS, b);
+    ask_say(k, "%s %s is the %s%s of those that were read, in the build %s%s%s%s%s%s.", b->package,
+            first ? f->first : f->last, first ? "first" : "newest", wanted_text(k, w), b->build,
+            b->is_default ? " (the default)" : "", b->cuda ? ", CUDA " : "", b->cuda ? b->cuda : "",
+            b->cudnn ? ", cuDNN " : "", b->cudnn ? b->cudnn : "");
+    return 1;
+}
+
+static int say_builds(struct ask *k, const struct data *d, const struct verdict *v,
+                      const struct wanted *w)
+{
+    struct ask_table t = {
+        .heads = {"releases", "build", "CUDA", "cuDNN", "ROCm", "Linux driver from"},
+        .columns = 6,
+        .named = 2};
+    if (k->q->said & SAID_DOES) {
+        ask_say(k, "Yes.");
+    }
+    for (size_t i = 0; i < v->fits.n; i++) {
+        add_fit(k, d, &t, &v->fits.items[i], w);
+    }
+    ask_say_table(k,
+                  arena_printf(k->a, "%s%s%s, newest first", k->q->package, version_text(k),
+                               wanted_text(k, w)),
+                  &t);
+    if (v->unknown > 0 && !(k->q->said & SAID_DOES)) {
+        ask_say(k, "For %zu more build%s this was not read.", v->unknown,
+                v->unknown == 1 ? "" : "s");
     }
     return 1;
+}
+
+/* A GPU needs a driver that knows it, whatever a build needs. 1: said that the driver of the
+ * question is too old. */
+static int say_old_driver(struct ask *k, const struct data *d, const struct wanted *w,
+                          const char *gpu)
+{
+    for (size_t i = 0; w->driver && w->sm && i < d->drivers.n; i++) {
+        const struct kb_driver *row = &d->drivers.rows[i];
+        const char *sm = arena_printf(k->a, "sm_%d", ask_arch_number(w->sm));
+        if (row->kind == KB_DRIVER_FIRST && ask_has_text(row->sm, sm) &&
+            !kb_driver_reaches(w->driver, row->linux_min)) {
+            HIT(k, KB_AREA_DRIVERS, row);
+            ask_say(k, "%s: driver %s does not know %s; %s needs Linux driver %s or later.",
+                    k->q->said & SAID_DOES ? "No" : "None", w->driver, gpu ? gpu : sm, sm,
+                    row->linux_min);
+            return 1;
+        }
+        if (row->kind == KB_DRIVER_LAST && ask_has_text(row->sm, sm) &&
+            atoi(w->driver) > atoi(row->linux_min)) {
+            HIT(k, KB_AREA_DRIVERS, row);
+            ask_say(k, "%s: driver %s no longer knows %s; the last is %s.",
+                    k->q->said & SAID_DOES ? "No" : "None", w->driver, gpu ? gpu : sm, row->title);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ applications */
+
+/* The releases of ctranslate2 with a build that fits. */
+static bool engine_fits(struct ask *k, const struct data *d, const struct wanted *w,
+                        const char *versions)
+{
+    for (size_t i = 0; i < d->releases.n; i++) {
+        const struct kb_release *row = &d->releases.rows[i];
+        if (strcmp(row->package, "ctranslate2") != 0 ||
+            (versions && !ask_admits(k, versions, row->version))) {
+            continue;
+        }
+        for (size_t b = 0; b < d->builds.n; b++) {
+            const struct kb_build *build = &d->builds.rows[b];
+            if (strcmp(build->package, "ctranslate2") == 0 &&
+                ask_admits(k, build->versions, row->version) &&
+                build_fits(k, d, build, w) == PY_YES) {
+                HIT(k, KB_AREA_BUILDS, build);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static const char *engine_need(const struct kb_release *row, bool *ret_needs)
+{
+    for (size_t i = 0; i < row->n_needs; i++) {
+        if (strcmp(row->needs[i].package, "ctranslate2") == 0) {
+            *ret_needs = true;
+            return row->needs[i].versions;
+        }
+    }
+    *ret_needs = false;
+    return NULL;
+}
+
+static int older_release_first(const void *one, const void *two)
+{
+    const struct kb_release *const *a = one, *const *b = two;
+    return ask_compare((*a)->version, (*b)->version);
+}
+
+/* An application without builds of its own goes with what the ctranslate2 goes with that it admits:
+ * "which whisperx goes with cuDNN 8". */
+static int say_application(struct ask *k, const struct data *d, const struct wanted *w)
+{
+    VEC(const struct kb_release *) mine = {0};
+    struct ask_table t = {.heads = {"releases", "requires"}, .columns = 2, .named = 1};
+    bool needs, any = false;
+    for (size_t i = 0; i < d->releases.n; i++) {
+        const struct kb_release *row = &d->releases.rows[i];
+        bool in = k->q->n_spans == 0 || (k->q->n_spans == 1 && k->q->spans[0].from &&
+                                         ask_compare(row->version, k->q->spans[0].from) == 0);
+        (void)engine_need(row, &needs);
+        if (strcmp(row->package, k->q->package) == 0 && needs && in) {
+            VEC_PUSH(k->a, &mine, row);
+        }
+    }
+    if (mine.n == 0) {
+        return 0;
+    }
+    qsort(mine.items, mine.n, sizeof *mine.items, older_release_first);
+    const char *last_need = NULL, *first = NULL;
+    for (size_t i = 0; i < mine.n; i++) {
+        const struct kb_release *row = mine.items[i];
+        const char *need = engine_need(row, &needs);
+        if (!engine_fits(k, d, w, need)) {
+            last_need = NULL;
+            continue;
+        }
+        any = true;
+        HIT(k, KB_AREA_RELEASES, row);
+        const char *text = need ? need : "any";
+        if (last_need && strcmp(last_need, text) == 0) {
+            t.lines.items[t.lines.n - 1].cells[0] =
+                arena_printf(k->a, "%s %s to %s", k->q->package, first, row->version);
+            continue;
+        }
+        last_need = text;
+        first = row->version;
+        struct ask_line line = {.cells = {arena_printf(k->a, "%s %s", k->q->package, first),
+                                          arena_printf(k->a, "ctranslate2 %s", text)}};
+        VEC_PUSH(k->a, &t.lines, line);
+    }
+    if (!any) {
+        HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
+        ask_say(k, "%s: no release of %s%s that was read admits a ctranslate2%s.",
+                k->q->said & SAID_DOES ? "No" : "None", k->q->package, version_text(k),
+                wanted_text(k, w));
+        return 1;
+    }
+    if (k->q->said & SAID_DOES) {
+        ask_say(k, "Yes, with a ctranslate2%s that it admits.", wanted_text(k, w));
+    }
+    ask_say_table(k,
+                  arena_printf(k->a, "Releases of %s that admit a ctranslate2%s", k->q->package,
+                               wanted_text(k, w)),
+                  &t);
+    return 1;
+}
+
+/* ------------------------------------------------------------------ the form */
+
+static int data_load(struct ask *k, struct data *d, struct gm_err *err)
+{
+    int rc = kb_builds(k->kb, &d->builds, err);
+    rc = rc < 0 ? rc : kb_drivers(k->kb, &d->drivers, err);
+    return rc < 0 ? rc : kb_releases(k->kb, &d->releases, err);
+}
+
+/* A version must be one that was read, or of a described series. */
+static int release_check(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases named;
+    int rc = k->q->n_spans ? ask_releases_find(k, &named, err) : 0;
+    return rc < 0 ? rc : k->missing == NULL;
 }
 
 /* "which torch runs on sm_61 with driver 535"; the GPU may be given by name. */
 int form_builds(struct ask *k, struct gm_err *err)
 {
-    struct kb_builds builds;
-    struct kb_drivers d;
-    struct ask_gpus found = {{0}};
-    const struct question *q = k->q;
-    struct wanted w = {q->sm, q->gfx, q->driver, q->cuda, q->rocm};
-    int rc = kb_builds(k->kb, &builds, err);
-    rc = rc < 0 ? rc : kb_drivers(k->kb, &d, err);
-    rc = rc < 0 || w.sm || w.gfx ? rc : ask_gpus_find(k, true, &found, err);
-    if (rc < 0) {
+    struct data d;
+    struct ask_arch arch;
+    struct verdict v = {.unknown = 0};
+    int rc = data_load(k, &d, err);
+    rc = rc < 0 ? rc : release_check(k, err);
+    if (rc <= 0) {
         return rc;
     }
-    if (ask_gpus_alike(&found)) {
-        w.sm = found.items.items[0]->capability;
-        w.gfx = found.items.items[0]->gfx;
-        HIT(k, KB_AREA_GPUS, found.items.items[0]);
+    rc = ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing) {
+        return rc;
     }
-    if (!w.sm && !w.gfx && !w.driver && !w.cuda && !w.rocm) {
+    struct wanted w = {arch.sm,
+                       arch.gfx,
+                       ask_given(k, KEY_DRIVER),
+                       ask_given(k, KEY_CUDA),
+                       ask_given(k, KEY_CUDNN),
+                       ask_given(k, KEY_ROCM)};
+    if (say_old_driver(k, &d, &w, arch.gpu ? arch.gpu->name : NULL)) {
+        return 1;
+    }
+    verdict_find(k, &d, &w, &v);
+    if (v.fits.n == 0 && v.others.n == 0) {
+        return say_application(k, &d, &w);
+    }
+    if (v.fits.n == 0 && v.unknown > 0) {
+        ask_missing(k, "for %zu build%s of %s%s this was not read", v.unknown,
+                    v.unknown == 1 ? "" : "s", k->q->package, version_text(k));
         return 0;
     }
-    return say_builds(k, &d, &builds, &w);
+    return v.fits.n == 0                           ? say_no_build(k, &v, &w)
+           : k->q->said & (SAID_FIRST | SAID_LAST) ? say_extreme(k, &v, &w)
+                                                   : say_builds(k, &d, &v, &w);
 }

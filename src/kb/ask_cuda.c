@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "kb/serves.h"
+#include "py/version.h"
 
 /* ------------------------------------------------------------------ drivers */
 
@@ -20,47 +22,130 @@ const struct kb_driver *ask_floor(struct ask *k, const struct kb_drivers *d, con
     return NULL;
 }
 
-static void say_toolkit_driver(struct ask *k, const struct kb_driver *d)
-{
-    HIT(k, KB_AREA_DRIVERS, d);
-    ask_say(k, "%s goes with Linux driver %s or later%s%s%s.", d->title, d->linux_min,
-            d->windows_min ? " (Windows " : "", d->windows_min ? d->windows_min : "",
-            d->windows_min ? ")" : "");
-}
-
 void ask_say_floor(struct ask *k, const struct kb_driver *floor)
 {
     HIT(k, KB_AREA_DRIVERS, floor);
-    ask_say(k, "By minor-version compatibility %s runs from Linux driver %s on, with limits.",
-            floor->title, floor->linux_min);
+    ask_say(k, "By minor-version compatibility %s runs from Linux driver %s%s%s%s on, with limits.",
+            floor->title, floor->linux_min, floor->windows_min ? " (Windows " : "",
+            floor->windows_min ? floor->windows_min : "", floor->windows_min ? ")" : "");
+}
+
+/* The question may name an update of a toolkit, or its first release. */
+static bool toolkit_asked(struct ask *k, const struct kb_driver *row)
+{
+    const char *cuda = ask_given(k, KEY_CUDA);
+    bool update = strstr(row->title, " Update ") != NULL;
+    bool same =
+        !k->q->update || ends_with(row->title, arena_printf(k->a, " Update %s", k->q->update));
+    return row->kind == KB_DRIVER_TOOLKIT && strchr(cuda, '.') && ask_within(row->cuda, cuda) &&
+           same && !(k->q->said & SAID_GA && update);
 }
 
 /* "which driver does CUDA 12.4 need"; a major alone is answered with its floor. */
 int form_driver(struct ask *k, struct gm_err *err)
 {
     struct kb_drivers d;
+    struct ask_table t = {
+        .heads = {"toolkit", "Linux driver", "Windows driver"}, .columns = 3, .named = 1};
     int rc = kb_drivers(k->kb, &d, err);
     if (rc < 0) {
         return rc;
     }
-    const struct question *q = k->q;
-    for (size_t i = 0; i < d.n && strchr(q->cuda, '.'); i++) {
+    const char *cuda = ask_given(k, KEY_CUDA);
+    bool only_floor = k->q->said & SAID_FLOOR && !(k->q->said & SAID_NO_FLOOR);
+    for (size_t i = 0; i < d.n && !only_floor; i++) {
         const struct kb_driver *row = &d.rows[i];
-        if (row->kind == KB_DRIVER_TOOLKIT && ask_within(row->cuda, q->cuda)) {
-            say_toolkit_driver(k, row);
+        if (toolkit_asked(k, row)) {
+            HIT(k, KB_AREA_DRIVERS, row);
+            VEC_PUSH(k->a, &t.lines,
+                     ((struct ask_line){.cells = {row->title, row->linux_min, row->windows_min}}));
         }
     }
-    const struct kb_driver *floor = ask_floor(k, &d, q->cuda);
-    if (floor && (k->answer->known || strcmp(floor->cuda, q->cuda) == 0)) {
-        ask_say_floor(k, floor);
+    if (t.lines.n > 0) {
+        ask_say_table(k, "The least drivers", &t);
     }
-    return k->answer->known;
+    const struct kb_driver *floor = ask_floor(k, &d, cuda);
+    bool asked = only_floor || strcmp(ask_major(k, cuda), cuda) == 0;
+    if (k->q->said & SAID_WSL && (t.lines.n > 0 || (floor && asked))) {
+        ask_say(k, "Under WSL the driver is that of Windows.");
+    }
+    if (floor && !(k->q->said & SAID_NO_FLOOR) && (t.lines.n > 0 || asked)) {
+        ask_say_floor(k, floor);
+        return 1;
+    }
+    if (t.lines.n == 0) {
+        ask_missing(k, "the driver of CUDA %s was not read", cuda);
+    }
+    return t.lines.n > 0;
 }
 
-/* Nothing but a CUDA release: its driver and its architectures. */
-int form_bare_cuda(struct ask *k, struct gm_err *err)
+/* "does driver 535 run CUDA 12.4": by the driver of the toolkit, or by minor-version compatibility.
+ */
+int form_driver_runs(struct ask *k, struct gm_err *err)
 {
-    return k->q->n_rest > 0 ? 0 : form_driver(k, err);
+    struct kb_drivers d;
+    const struct kb_driver *toolkit = NULL;
+    int rc = kb_drivers(k->kb, &d, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const char *cuda = ask_given(k, KEY_CUDA), *driver = ask_given(k, KEY_DRIVER);
+    const struct kb_driver *floor = ask_floor(k, &d, cuda);
+    for (size_t i = 0; i < d.n && !toolkit; i++) {
+        toolkit = toolkit_asked(k, &d.rows[i]) ? &d.rows[i] : NULL;
+    }
+    if (!floor || (strchr(cuda, '.') && !toolkit)) {
+        ask_missing(k, "the driver of CUDA %s was not read", cuda);
+        return 0;
+    }
+    HIT(k, KB_AREA_DRIVERS, toolkit ? toolkit : floor);
+    if (toolkit && kb_driver_reaches(driver, toolkit->linux_min)) {
+        ask_say(k, "Yes: %s goes with Linux driver %s or later.", toolkit->title,
+                toolkit->linux_min);
+    } else if (kb_driver_reaches(driver, floor->linux_min)) {
+        HIT(k, KB_AREA_DRIVERS, floor);
+        ask_say(k,
+                "Yes, by minor-version compatibility, with limits: %s runs from Linux driver %s "
+                "on.",
+                floor->title, floor->linux_min);
+        if (toolkit) {
+            ask_say(k, "%s itself goes with Linux driver %s.", toolkit->title, toolkit->linux_min);
+        }
+    } else {
+        HIT(k, KB_AREA_DRIVERS, floor);
+        ask_say(k, "No: %s needs Linux driver %s or later.", floor->title, floor->linux_min);
+    }
+    return 1;
+}
+
+/* What a driver branch is, and when it ends; 1: it has a row. */
+static int say_branch(struct ask *k, const struct kb_drivers *d, const char *driver)
+{
+    int found = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct kb_driver *row = &d->rows[i];
+        if (row->kind == KB_DRIVER_BRANCH && ask_within(driver, row->linux_min)) {
+            HIT(k, KB_AREA_DRIVERS, row);
+            ask_say(k, "Driver %s is of %s, which ends %s.", driver, row->title, row->ends);
+            found = 1;
+        }
+    }
+    return found;
+}
+
+/* "when does the driver branch 535 end" */
+int form_branch(struct ask *k, struct gm_err *err)
+{
+    struct kb_drivers d;
+    int rc = kb_drivers(k->kb, &d, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = say_branch(k, &d, ask_given(k, KEY_DRIVER));
+    if (rc == 0) {
+        ask_missing(k, "when driver branch %s ends was not read", ask_given(k, KEY_DRIVER));
+    }
+    return rc;
 }
 
 /* "which CUDA does driver 535 run" */
@@ -71,94 +156,252 @@ int form_cuda_of_driver(struct ask *k, struct gm_err *err)
     if (rc < 0) {
         return rc;
     }
-    const char *driver = k->q->driver;
+    const char *driver = ask_given(k, KEY_DRIVER);
     const struct kb_driver *best = kb_newest_toolkit(&d, driver);
-    if (best) {
-        HIT(k, KB_AREA_DRIVERS, best);
-        ask_say(k, "Driver %s is enough for %s and all before it.", driver, best->title);
+    if (!best) {
+        return 0;
     }
-    for (size_t i = 0; best && i < d.n; i++) {
+    HIT(k, KB_AREA_DRIVERS, best);
+    ask_say(k, "Driver %s is enough for %s and all before it.", driver, best->title);
+    for (size_t i = 0; i < d.n; i++) {
         const struct kb_driver *row = &d.rows[i];
         if (row->kind == KB_DRIVER_MINOR && kb_driver_reaches(driver, row->linux_min) &&
             atoi(row->cuda) >= atoi(best->cuda)) {
             ask_say_floor(k, row);
         }
-        if (row->kind == KB_DRIVER_BRANCH && ask_within(driver, row->linux_min)) {
-            HIT(k, KB_AREA_DRIVERS, row);
-            ask_say(k, "It is of %s, which ends %s.", row->title, row->ends);
-        }
     }
-    return k->answer->known;
+    (void)say_branch(k, &d, driver);
+    return 1;
 }
 
 /* ------------------------------------------------------------------ architectures */
+
+static void say_toolkit(struct ask *k, const struct kb_toolkit *row)
+{
+    const char *note = row->origin.note;
+    if (k->q->asked & ASKED_ARCH) {
+        ask_say(k, "CUDA %s compiles for %s; its PTX ISA is %s.%s%s", row->cuda,
+                ask_joined(k->a, row->sm), row->ptx, note ? " " : "", note ? note : "");
+    } else {
+        ask_say(k, "The PTX ISA of CUDA %s is %s.", row->cuda, row->ptx);
+    }
+}
+
+/* "does CUDA 12.9 compile for sm_61" */
+static int say_compiles(struct ask *k, const struct kb_toolkit *row, const char *arch)
+{
+    const char *sm = arena_printf(k->a, "sm_%d", ask_arch_number(arch));
+    if (ask_arch_number(arch) == 0) {
+        return 0;
+    }
+    bool has = ask_has_text(row->sm, sm);
+    ask_say(k, "%s: CUDA %s %s for %s.", has ? "Yes" : "No", row->cuda,
+            has ? "compiles" : "does not compile", sm);
+    return 1;
+}
+
+/* "lowest compute capability CUDA 12.x can compile for": over all rows within it. */
+static int say_extreme_sm(struct ask *k, const struct kb_toolkits *t)
+{
+    const char *cuda = ask_given(k, KEY_CUDA), *best = NULL;
+    const struct kb_toolkit *from = NULL;
+    bool first = k->q->said & SAID_FIRST;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kb_toolkit *row = &t->rows[i];
+        for (size_t s = 0; s < row->sm.n && ask_within(row->cuda, cuda); s++) {
+            int number = ask_arch_number(row->sm.items[s]), had = best ? ask_arch_number(best) : 0;
+            if (!best || (first ? number < had : number > had)) {
+                best = row->sm.items[s];
+                from = row;
+            }
+        }
+    }
+    if (!best) {
+        return 0;
+    }
+    int number = ask_arch_number(best);
+    HIT(k, KB_AREA_TOOLKITS, from);
+    ask_say(k, "The %s architecture that CUDA %s compiles for is %s, compute capability %d.%d.",
+            first ? "lowest" : "newest", cuda, best, number / 10, number % 10);
+    return 1;
+}
 
 /* "which architectures does CUDA 12.8 compile for" */
 int form_toolkit(struct ask *k, struct gm_err *err)
 {
     struct kb_toolkits t;
+    struct ask_arch arch;
     int rc = kb_toolkits(k->kb, &t, err);
-    if (rc < 0) {
-        return rc;
+    rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || arch.gfx) {
+        return rc < 0 ? rc : 0;
     }
+    if (k->q->said & (SAID_FIRST | SAID_LAST) && !arch.sm) {
+        return k->q->asked & ASKED_ARCH ? say_extreme_sm(k, &t) : 0;
+    }
+    const char *cuda = ask_given(k, KEY_CUDA);
+    int found = 0;
     for (size_t i = 0; i < t.n; i++) {
         const struct kb_toolkit *row = &t.rows[i];
-        if (ask_within(k->q->cuda, row->cuda) || ask_within(row->cuda, k->q->cuda)) {
-            HIT(k, KB_AREA_TOOLKITS, row);
-            ask_say(k, "CUDA %s compiles for %s; its PTX ISA is %s.%s%s", row->cuda,
-                    ask_joined(k->a, row->sm), row->ptx, row->origin.note ? " " : "",
-                    row->origin.note ? row->origin.note : "");
+        if (!ask_within(cuda, row->cuda) && !ask_within(row->cuda, cuda)) {
+            continue;
+        }
+        HIT(k, KB_AREA_TOOLKITS, row);
+        found = 1;
+        if (arch.sm) {
+            found = say_compiles(k, row, arch.sm);
+        } else {
+            say_toolkit(k, row);
         }
     }
-    return k->answer->known;
+    return found;
 }
 
-/* "which toolkit compiles for sm_90": the first and the last of the rows. */
-int form_toolkits_of_sm(struct ask *k, struct gm_err *err)
+const struct kb_toolkit *ask_first_toolkit(const struct kb_toolkits *t, const char *sm,
+                                           bool *ret_oldest)
 {
-    struct kb_toolkits t;
-    int rc = kb_toolkits(k->kb, &t, err);
-    if (rc < 0) {
-        return rc;
-    }
-    const struct kb_toolkit *first = NULL, *last = NULL, *oldest = NULL, *newest = NULL;
-    const char *sm = arena_printf(k->a, "sm_%d", ask_arch_number(k->q->sm));
-    for (size_t i = 0; i < t.n; i++) {
-        const struct kb_toolkit *row = &t.rows[i];
+    const struct kb_toolkit *first = NULL, *oldest = NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kb_toolkit *row = &t->rows[i];
         oldest = !oldest || ask_compare(row->cuda, oldest->cuda) < 0 ? row : oldest;
-        newest = !newest || ask_compare(row->cuda, newest->cuda) > 0 ? row : newest;
         if (ask_has_text(row->sm, sm)) {
             first = !first || ask_compare(row->cuda, first->cuda) < 0 ? row : first;
+        }
+    }
+    *ret_oldest = first == oldest;
+    return first;
+}
+
+/* The last toolkit that compiles for an architecture, and the one behind it: NULL if none is known.
+ */
+static const struct kb_toolkit *last_toolkit(const struct kb_toolkits *t, const char *sm,
+                                             const struct kb_toolkit **ret_next)
+{
+    const struct kb_toolkit *last = NULL, *next = NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kb_toolkit *row = &t->rows[i];
+        if (ask_has_text(row->sm, sm)) {
             last = !last || ask_compare(row->cuda, last->cuda) > 0 ? row : last;
         }
     }
-    if (!first) {
+    for (size_t i = 0; last && i < t->n; i++) {
+        const struct kb_toolkit *row = &t->rows[i];
+        if (ask_compare(row->cuda, last->cuda) > 0) {
+            next = !next || ask_compare(row->cuda, next->cuda) < 0 ? row : next;
+        }
+    }
+    *ret_next = next;
+    return last;
+}
+
+/* The driver that goes with a toolkit's first release. */
+static const struct kb_driver *driver_of_toolkit(const struct kb_drivers *d, const char *cuda)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->rows[i].kind == KB_DRIVER_TOOLKIT && ask_within(d->rows[i].cuda, cuda)) {
+            return &d->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static int say_first_toolkit(struct ask *k, const struct kb_toolkits *t, const char *sm)
+{
+    bool oldest;
+    const struct kb_toolkit *first = ask_first_toolkit(t, sm, &oldest);
+    HIT(k, KB_AREA_TOOLKITS, first);
+    bool must = k->q->said & (SAID_FIRST | SAID_ADDED) || k->q->asked & ASKED_PTX;
+    if (oldest && must) {
+        ask_missing(k, "CUDA %s, the oldest that was read, compiles for %s already", first->cuda,
+                    sm);
         return 0;
     }
-    HIT(k, KB_AREA_TOOLKITS, first);
-    HIT(k, KB_AREA_TOOLKITS, last);
-    if (first != oldest) {
+    if (oldest) {
+        return 1;
+    }
+    if (k->q->asked & ASKED_PTX) {
+        ask_say(k, "PTX ISA %s, that of CUDA %s, is the first for %s.", first->ptx, first->cuda,
+                sm);
+    } else {
         ask_say(k, "CUDA %s is the first that compiles for %s.", first->cuda, sm);
     }
-    if (last != newest) {
-        ask_say(k, "CUDA %s is the last that compiles for %s.", last->cuda, sm);
+    return 1;
+}
+
+static int say_last_toolkit(struct ask *k, const struct kb_toolkits *t, const char *sm)
+{
+    const struct kb_toolkit *next, *last = last_toolkit(t, sm, &next);
+    HIT(k, KB_AREA_TOOLKITS, last);
+    if (next) {
+        HIT(k, KB_AREA_TOOLKITS, next);
+        ask_say(k, "CUDA %s is the last that compiles for %s; CUDA %s dropped it.", last->cuda, sm,
+                next->cuda);
+    } else if (k->q->said & SAID_DROPPED) {
+        ask_say(k, "None that was read dropped %s: CUDA %s, the newest, compiles for it.", sm,
+                last->cuda);
     } else {
         ask_say(k, "CUDA %s, the newest known here, compiles for %s.", last->cuda, sm);
     }
     return 1;
 }
 
+/* "which driver does an RTX 5090 need": the one of the first toolkit for it. */
+static int say_first_driver(struct ask *k, const struct kb_toolkits *t, const char *sm,
+                            struct gm_err *err)
+{
+    struct kb_drivers d;
+    bool oldest;
+    const struct kb_toolkit *first = ask_first_toolkit(t, sm, &oldest);
+    int rc = kb_drivers(k->kb, &d, err);
+    const struct kb_driver *driver = rc < 0 || oldest ? NULL : driver_of_toolkit(&d, first->cuda);
+    if (!driver) {
+        return rc;
+    }
+    HIT(k, KB_AREA_TOOLKITS, first);
+    HIT(k, KB_AREA_DRIVERS, driver);
+    ask_say(k, "CUDA %s, the first that compiles for %s, goes with Linux driver %s or later%s%s%s.",
+            first->cuda, sm, driver->linux_min, driver->windows_min ? " (Windows " : "",
+            driver->windows_min ? driver->windows_min : "", driver->windows_min ? ")" : "");
+    return 1;
+}
+
+/* "which toolkit compiles for sm_90": the first and the last of the rows. */
+int form_toolkits_of_sm(struct ask *k, struct gm_err *err)
+{
+    struct kb_toolkits t;
+    struct ask_arch arch;
+    bool oldest;
+    int rc = kb_toolkits(k->kb, &t, err);
+    rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || !arch.sm) {
+        return rc < 0 ? rc : 0;
+    }
+    int number = ask_arch_number(arch.sm);
+    const char *sm = arena_printf(k->a, "sm_%d", number);
+    if (number == 0 || !ask_first_toolkit(&t, sm, &oldest)) {
+        return 0;
+    }
+    if (k->q->asked & ASKED_DRIVER) {
+        return say_first_driver(k, &t, sm, err);
+    }
+    bool only_last = k->q->said & (SAID_LAST | SAID_DROPPED);
+    bool only_first = k->q->said & (SAID_FIRST | SAID_ADDED) || k->q->asked & ASKED_PTX;
+    rc = only_last && !only_first ? 1 : say_first_toolkit(k, &t, sm);
+    return rc == 1 && (!only_first || only_last) ? say_last_toolkit(k, &t, sm) : rc;
+}
+
 /* ------------------------------------------------------------------ cuDNN */
 
 static void say_cudnn_packages(struct ask *k, const struct kb_releases *r)
 {
+    const char *cudnn = ask_given(k, KEY_CUDNN);
     const struct kb_release *newest[3] = {NULL, NULL, NULL};
     static const char *const packages[] = {"nvidia-cudnn-cu11", "nvidia-cudnn-cu12",
                                            "nvidia-cudnn-cu13"};
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_release *row = &r->rows[i];
         for (size_t p = 0; p < 3; p++) {
-            if (strcmp(row->package, packages[p]) == 0 && ask_within(row->version, k->q->cudnn) &&
+            if (strcmp(row->package, packages[p]) == 0 && ask_within(row->version, cudnn) &&
                 (!newest[p] || ask_compare(row->version, newest[p]->version) > 0)) {
                 newest[p] = row;
             }
@@ -167,7 +410,7 @@ static void say_cudnn_packages(struct ask *k, const struct kb_releases *r)
     for (size_t p = 0; p < 3; p++) {
         if (newest[p]) {
             HIT(k, KB_AREA_RELEASES, newest[p]);
-            ask_say(k, "cuDNN %s is published for CUDA %s as %s %s.", k->q->cudnn, packages[p] + 15,
+            ask_say(k, "cuDNN %s is published for CUDA %s as %s %s.", cudnn, packages[p] + 15,
                     packages[p], newest[p]->version);
         }
     }
@@ -175,7 +418,7 @@ static void say_cudnn_packages(struct ask *k, const struct kb_releases *r)
 
 static void say_cudnn_members(struct ask *k, const struct kb_families *f)
 {
-    const char *id = arena_printf(k->a, "cudnn-%s", ask_major(k, k->q->cudnn));
+    const char *id = arena_printf(k->a, "cudnn-%s", ask_major(k, ask_given(k, KEY_CUDNN)));
     for (size_t i = 0; i < f->n; i++) {
         const struct kb_family *row = &f->rows[i];
         if (strcmp(row->id, id) == 0) {
@@ -185,34 +428,157 @@ static void say_cudnn_members(struct ask *k, const struct kb_families *f)
     }
 }
 
-/* "which CUDA does cuDNN 9.17 support" */
+/* Whether a matrix has the GPUs of the question: a capability, or all of a generation. */
+static enum py_answer cudnn_has_gpu(struct ask *k, const struct kb_cudnn *row, const char *sm,
+                                    const struct kb_gpus *gpus)
+{
+    const char *generation = ask_given(k, KEY_GENERATION);
+    if (sm) {
+        return ask_has_text(row->sm, sm) ? PY_YES : PY_NO;
+    }
+    for (size_t i = 0; generation && i < gpus->n; i++) {
+        const struct kb_gpu *g = &gpus->rows[i];
+        if (strcmp(g->generation, generation) == 0 && g->kind == KB_GPU_CARD && g->capability &&
+            ask_has_text(row->sm, g->capability)) {
+            return PY_YES;
+        }
+    }
+    return generation ? PY_NO : PY_YES;
+}
+
+static bool cudnn_named(struct ask *k, const struct kb_cudnn *row)
+{
+    const char *cuda = ask_given(k, KEY_CUDA);
+    return ask_within(row->cudnn, ask_given(k, KEY_CUDNN)) &&
+           (!cuda ||
+            (strchr(cuda, '.') ? ask_has_text(row->cuda, cuda) : atoi(cuda) == row->cuda_major));
+}
+
+/* "does cuDNN 9.10.2 still list Pascal" */
+static int say_cudnn_does(struct ask *k, const struct kb_cudnns *c, const char *sm,
+                          const struct kb_gpus *gpus)
+{
+    const struct kb_cudnn *seen = NULL, *with = NULL;
+    const char *cuda = ask_given(k, KEY_CUDA), *generation = ask_given(k, KEY_GENERATION);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct kb_cudnn *row = &c->rows[i];
+        if (!ask_within(row->cudnn, ask_given(k, KEY_CUDNN))) {
+            continue;
+        }
+        seen = row;
+        with =
+            cudnn_named(k, row) && cudnn_has_gpu(k, row, sm, gpus) == PY_YES && !with ? row : with;
+    }
+    if (!seen) {
+        return 0;
+    }
+    const struct kb_cudnn *row = with ? with : seen;
+    HIT(k, KB_AREA_CUDNNS, row);
+    ask_say(k, "%s: the support matrix of cuDNN %s %s%s%s%s%s.%s%s", with ? "Yes" : "No",
+            row->cudnn, with ? "lists " : "does not list ",
+            sm           ? arena_printf(k->a, "compute capability %s", sm)
+            : generation ? generation
+                         : "",
+            (sm || generation) && cuda ? " with " : "", cuda ? "CUDA " : "", cuda ? cuda : "",
+            with && row->origin.note ? " " : "", with && row->origin.note ? row->origin.note : "");
+    return 1;
+}
+
+static void add_cudnn(struct ask *k, struct ask_table *t, const struct kb_cudnn *row)
+{
+    HIT(k, KB_AREA_CUDNNS, row);
+    struct ask_line line = {
+        .cells = {arena_printf(k->a, "cuDNN %s for CUDA %d", row->cudnn, row->cuda_major),
+                  ask_joined(k->a, row->cuda), row->linux_min, row->windows_min,
+                  ask_joined(k->a, row->sm)}};
+    VEC_PUSH(k->a, &t->lines, line);
+}
+
+/* "which CUDA does cuDNN 9.17 support", "what does cuDNN 9.10.2 need for sm_120" */
 int form_cudnn(struct ask *k, struct gm_err *err)
 {
     struct kb_cudnns c;
     struct kb_releases r;
     struct kb_families f;
+    struct kb_gpus gpus;
+    struct ask_arch arch;
+    struct ask_table t = {.heads = {"cuDNN", "CUDA", "Linux driver from", "Windows driver from",
+                                    "compute capability"},
+                          .columns = 5,
+                          .named = 1};
     int rc = kb_cudnns(k->kb, &c, err);
     rc = rc < 0 ? rc : kb_releases(k->kb, &r, err);
     rc = rc < 0 ? rc : kb_families(k->kb, &f, err);
-    if (rc < 0) {
-        return rc;
+    rc = rc < 0 ? rc : kb_gpus(k->kb, &gpus, err);
+    rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || arch.gfx) {
+        return rc < 0 ? rc : 0;
     }
-    const struct question *q = k->q;
-    if (question_has(q, "libraries sub-libraries sublibraries consist composition members files")) {
+    bool gpu = arch.sm || ask_given(k, KEY_GENERATION);
+    if (k->q->asked & ASKED_PARTS) {
+        size_t before = k->answer->hits.n;
         say_cudnn_members(k, &f);
-        return k->answer->known;
+        return k->answer->hits.n > before;
+    }
+    if (k->q->said & SAID_DOES) {
+        return gpu || ask_given(k, KEY_CUDA) ? say_cudnn_does(k, &c, arch.sm, &gpus) : 0;
+    }
+    for (size_t i = 0; i < c.n; i++) {
+        if (cudnn_named(k, &c.rows[i]) && cudnn_has_gpu(k, &c.rows[i], arch.sm, &gpus) == PY_YES) {
+            add_cudnn(k, &t, &c.rows[i]);
+        }
+    }
+    size_t before = k->answer->hits.n;
+    if (t.lines.n > 0) {
+        ask_say_table(
+            k, arena_printf(k->a, "Support matrices of cuDNN %s", ask_given(k, KEY_CUDNN)), &t);
+    }
+    if (!(k->q->asked & (ASKED_DRIVER | ASKED_ARCH)) && !gpu) {
+        say_cudnn_packages(k, &r);
+    }
+    if (t.lines.n == 0 && k->answer->hits.n == before) {
+        ask_missing(k, "the support matrix of cuDNN %s was not read", ask_given(k, KEY_CUDNN));
+    }
+    return t.lines.n > 0 || k->answer->hits.n > before;
+}
+
+/* "which cuDNN goes with CUDA 12.4": of the support matrices that were read. */
+int form_cudnn_of_cuda(struct ask *k, struct gm_err *err)
+{
+    struct kb_cudnns c;
+    struct ask_arch arch;
+    const char *cuda = ask_given(k, KEY_CUDA), *list = "", *first = NULL, *last = NULL;
+    int rc = kb_cudnns(k->kb, &c, err);
+    rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || arch.gfx) {
+        return rc < 0 ? rc : 0;
     }
     for (size_t i = 0; i < c.n; i++) {
         const struct kb_cudnn *row = &c.rows[i];
-        bool named = ask_within(row->cudnn, q->cudnn) || ask_within(q->cudnn, row->cudnn);
-        if (named && (!q->cuda || atoi(q->cuda) == row->cuda_major)) {
-            HIT(k, KB_AREA_CUDNNS, row);
-            ask_say(k, "cuDNN %s for CUDA %d: CUDA %s%s%s; compute capability %s.", row->cudnn,
-                    row->cuda_major, ask_joined(k->a, row->cuda),
-                    row->linux_min ? "; Linux driver from " : "",
-                    row->linux_min ? row->linux_min : "", ask_joined(k->a, row->sm));
+        bool has =
+            strchr(cuda, '.') ? ask_has_text(row->cuda, cuda) : atoi(cuda) == row->cuda_major;
+        if (!has || (arch.sm && !ask_has_text(row->sm, arch.sm)) ||
+            (last && strcmp(row->cudnn, last) == 0)) {
+            continue;
         }
+        HIT(k, KB_AREA_CUDNNS, row);
+        list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", row->cudnn);
+        first = !first || ask_compare(row->cudnn, first) < 0 ? row->cudnn : first;
+        last = !last || ask_compare(row->cudnn, last) > 0 ? row->cudnn : last;
     }
-    say_cudnn_packages(k, &r);
-    return k->answer->known;
+    if (!first) {
+        return 0;
+    }
+    const char *gpu = arch.sm ? arena_printf(k->a, " for compute capability %s", arch.sm) : "";
+    if (k->q->said & (SAID_FIRST | SAID_LAST)) {
+        ask_say(k,
+                "Of the support matrices that were read that of cuDNN %s is the %s that lists "
+                "CUDA %s%s.",
+                k->q->said & SAID_FIRST ? first : last,
+                k->q->said & SAID_FIRST ? "first" : "newest", cuda, gpu);
+    } else {
+        ask_say(k, "Of the support matrices that were read those of cuDNN %s list CUDA %s%s.", list,
+                cuda, gpu);
+    }
+    return 1;
 }

@@ -5,185 +5,61 @@
 
 #include "base/str.h"
 
-/* ------------------------------------------------------------------ GPUs by name */
-
-/* Words of a question that say nothing about which GPU is meant. */
-static const char no_gpu[] = " nvidia amd gpu gpus card cards graphics capability compute target "
-                             "targets architecture llvm pci id device ati arch memory vram driver "
-                             "cuda rocm gfx sm version kfd report integrated generation ";
-/* Words of a name that people leave out. */
-static const char brands[] = " geforce radeon instinct tesla nvidia amd generation ";
-
-struct tokens {
-    struct str items[24];
-    size_t n;
-};
-
-static bool word_char(char c)
+static void gpus_by_pci(struct ask *k, const struct kb_gpus *gpus, struct kb_gpu_list *ret)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-static bool listed(const char *list, struct str word)
-{
-    for (const char *at = list; *at; at++) {
-        if (*at == ' ' && str_eq_nocase((struct str){at + 1, strcspn(at + 1, " ")}, word)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Runs of letters and runs of digits, so that "RTX3060" and "6 GB" are what "RTX 3060" and "6GB"
- * are; words of `without` are left out. */
-static void tokens_add(struct tokens *t, const char *text, const char *without)
-{
-    while (*text && t->n < sizeof t->items / sizeof *t->items) {
-        size_t whole = 0;
-        while (word_char(text[whole])) {
-            whole++;
-        }
-        bool skip = whole == 0 || listed(without, (struct str){text, whole});
-        size_t n = skip ? whole + (whole == 0) : 1;
-        while (!skip && n < whole && str_is_digit(text[n]) == str_is_digit(text[n - 1])) {
-            n++;
-        }
-        if (!skip && !listed(without, (struct str){text, n})) {
-            t->items[t->n++] = (struct str){text, n};
-        }
-        text += n;
-    }
-}
-
-static bool tokens_has(const struct tokens *t, struct str word)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        if (str_eq_nocase(t->items[i], word)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool tokens_within(const struct tokens *part, const struct tokens *whole)
-{
-    for (size_t i = 0; i < part->n; i++) {
-        if (!tokens_has(whole, part->items[i])) {
-            return false;
-        }
-    }
-    return part->n > 0;
-}
-
-static bool has_digit(const struct tokens *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        for (size_t c = 0; c < t->items[i].n; c++) {
-            if (str_is_digit(t->items[i].s[c])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static const char *gpu_value(const struct kb_gpu *g)
-{
-    return g->capability ? g->capability : g->gfx;
-}
-
-/* Cards whose name has every word asked for; if some have no other words, only those. Without a
- * digit among the words ("TITAN V") nothing less will do. */
-static void gpus_named(struct ask *k, const struct kb_gpus *gpus, const struct tokens *asked,
-                       const struct tokens *bare, struct ask_gpus *ret)
-{
-    bool exact = !has_digit(asked);
-    size_t before = ret->items.n;
+    const char *pci = ask_given(k, KEY_PCI);
     for (size_t i = 0; i < gpus->n; i++) {
         const struct kb_gpu *g = &gpus->rows[i];
-        struct tokens all = {.n = 0}, name = {.n = 0};
-        tokens_add(&all, g->name, "");
-        tokens_add(&all, g->vendor == KB_VENDOR_AMD ? "amd radeon" : "nvidia", "");
-        tokens_add(&name, g->name, brands);
-        bool same = bare->n == name.n && tokens_within(&name, bare);
-        if (!tokens_within(asked, &all) || (exact && !same)) {
-            continue;
-        }
-        ret->items.n = same && !exact ? before : ret->items.n;
-        exact = exact || same;
-        VEC_PUSH(k->a, &ret->items, g);
-    }
-}
-
-/* Whether a word is part of any GPU's name. */
-static bool in_a_name(const struct kb_gpus *gpus, const char *word)
-{
-    struct tokens wanted = {.n = 0};
-    tokens_add(&wanted, word, "");
-    for (size_t i = 0; i < gpus->n; i++) {
-        struct tokens name = {.n = 0};
-        tokens_add(&name, gpus->rows[i].name, "");
-        if (tokens_within(&wanted, &name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The words of the question that name nothing else, in pieces between "/". Where the question is
- * about more than the GPU (`loose`), words that occur in no name are passed over. */
-static void gpus_by_name(struct ask *k, const struct kb_gpus *gpus, bool loose,
-                         struct ask_gpus *ret)
-{
-    const struct question *q = k->q;
-    const char *without = arena_printf(k->a, "%s%s", no_gpu, brands);
-    for (size_t from = 0, to; from < q->n_rest; from = to + 1) {
-        struct tokens asked = {.n = 0}, bare = {.n = 0};
-        for (to = from; to < q->n_rest && strcmp(q->rest[to], "/") != 0; to++) {
-            if (!loose || (!strchr(q->rest[to], '.') && in_a_name(gpus, q->rest[to]))) {
-                tokens_add(&asked, q->rest[to], no_gpu);
-                tokens_add(&bare, q->rest[to], without);
-            }
-        }
-        gpus_named(k, gpus, &asked, &bare, ret);
-    }
-}
-
-static void gpus_by_pci(struct ask *k, const struct kb_gpus *gpus, struct ask_gpus *ret)
-{
-    const struct question *q = k->q;
-    for (size_t i = 0; i < gpus->n; i++) {
-        const struct kb_gpu *g = &gpus->rows[i];
-        const char *vendor = g->vendor == KB_VENDOR_AMD ? "1002" : "10de";
-        if (strcmp(vendor, q->pci_vendor) == 0 && ask_has_text(g->pci, q->pci_device)) {
+        const char *vendor = g->vendor == KB_VENDOR_AMD ? "1002:" : "10de:";
+        if (starts_with(pci, vendor) && ask_has_text(g->pci, pci + strlen(vendor))) {
             VEC_PUSH(k->a, &ret->items, g);
         }
     }
 }
 
-int ask_gpus_find(struct ask *k, bool loose, struct ask_gpus *ret, struct gm_err *err)
+int ask_gpus_find(struct ask *k, struct kb_gpu_list *ret, struct gm_err *err)
 {
     struct kb_gpus gpus;
-    int rc = kb_gpus(k->kb, &gpus, err);
-    if (rc < 0) {
-        return rc;
+    const char *name = ask_given(k, KEY_GPU);
+    int rc = name || ask_given(k, KEY_PCI) ? kb_gpus(k->kb, &gpus, err) : 1;
+    if (rc) {
+        return rc < 0 ? rc : 0;
     }
-    if (k->q->pci_vendor) {
-        gpus_by_pci(k, &gpus, ret);
+    if (name) {
+        kb_gpus_named(k->a, &gpus, name, ret);
     } else {
-        gpus_by_name(k, &gpus, loose, ret);
+        gpus_by_pci(k, &gpus, ret);
     }
     return 0;
 }
 
-bool ask_gpus_alike(const struct ask_gpus *found)
+int ask_arch_find(struct ask *k, struct ask_arch *ret, struct gm_err *err)
 {
-    for (size_t i = 1; i < found->items.n; i++) {
-        if (strcmp(gpu_value(found->items.items[0]), gpu_value(found->items.items[i])) != 0) {
-            return false;
-        }
+    struct kb_gpu_list found = {{0}};
+    int rc = ask_gpus_find(k, &found, err);
+    *ret = (struct ask_arch){.sm = ask_given(k, KEY_SM), .gfx = ask_given(k, KEY_GFX)};
+    if (rc < 0 || !(k->q->named & (NAMED_GPU | NAMED_PCI))) {
+        return rc;
     }
-    return found->items.n > 0;
+    if (!kb_gpus_alike(&found)) {
+        const char *name = ask_given(k, KEY_GPU) ? ask_given(k, KEY_GPU) : ask_given(k, KEY_PCI);
+        ask_missing(k,
+                    found.items.n ? "\"%s\" stands for GPUs of different architectures; ask "
+                                    "\"compute capability of %s\""
+                                  : "no row has \"%s\" (%s)",
+                    name, name);
+        return 0;
+    }
+    ret->gpu = found.items.items[0];
+    if ((ret->sm && ret->gpu->capability && strcmp(ret->sm, ret->gpu->capability) != 0) ||
+        (ret->sm && ret->gpu->gfx) || (ret->gfx && ret->gpu->capability)) {
+        ask_missing(k, "%s is not of the architecture that is named with it", ret->gpu->name);
+        return 0;
+    }
+    ret->sm = ret->gpu->capability ? ret->gpu->capability : ret->sm;
+    ret->gfx = ret->gpu->gfx ? ret->gpu->gfx : ret->gfx;
+    HIT(k, KB_AREA_GPUS, ret->gpu);
+    return 0;
 }
 
 static const char *gpu_words(struct ask *k, const struct kb_gpu *g)
@@ -207,28 +83,80 @@ static int say_kfd(struct ask *k, const char *gfx, struct gm_err *err)
     return rc < 0 ? rc : 1;
 }
 
+/* "10de:2504, 10de:2544" */
+static const char *pci_text(struct ask *k, const struct kb_gpu *g)
+{
+    const char *text = "";
+    for (size_t i = 0; i < g->pci.n; i++) {
+        text = arena_printf(k->a, "%s%s%s:%s", text, i ? ", " : "",
+                            g->vendor == KB_VENDOR_AMD ? "1002" : "10de", g->pci.items[i]);
+    }
+    return g->pci.n ? text : NULL;
+}
+
+/* The PCI ids are those of all cards that fit; where their rows have none, of those whose names say
+ * more than the question does, which are shown. */
+static int say_pci(struct ask *k, struct kb_gpu_list *found, struct gm_err *err)
+{
+    struct kb_gpus gpus;
+    const char *list = "";
+    bool any = false;
+    for (size_t i = 0; i < found->items.n; i++) {
+        any = any || found->items.items[i]->pci.n > 0;
+    }
+    int rc = any ? 0 : kb_gpus(k->kb, &gpus, err);
+    if (rc == 0 && !any && ask_given(k, KEY_GPU)) {
+        kb_gpus_containing(k->a, &gpus, ask_given(k, KEY_GPU), found);
+    }
+    for (size_t i = 0; i < found->items.n; i++) {
+        const struct kb_gpu *g = found->items.items[i];
+        const char *ids = pci_text(k, g);
+        if (ids) {
+            HIT(k, KB_AREA_GPUS, g);
+            list = arena_printf(k->a, "%s%s%s (%s)", list, list[0] ? ", " : "", ids, g->name);
+        }
+    }
+    if (list[0]) {
+        ask_say(k, "PCI id: %s.", list);
+    } else {
+        ask_say(k, "Its PCI id was not read.");
+    }
+    return rc;
+}
+
 /* "compute capability of RTX 3060", "10de:2504"; cards that differ are named one by one. */
 int form_gpu(struct ask *k, struct gm_err *err)
 {
-    struct ask_gpus found = {{0}};
-    int rc = ask_gpus_find(k, false, &found, err);
+    enum { SHOWN = 24 };
+    struct kb_gpu_list found = {{0}};
+    int rc = ask_gpus_find(k, &found, err);
     if (rc < 0 || found.items.n == 0) {
         return rc;
     }
     const struct kb_gpu *first = found.items.items[0];
-    bool alike = ask_gpus_alike(&found);
+    bool alike = kb_gpus_alike(&found);
+    struct ask_table t = {.heads = {"GPU", "", "generation"}, .columns = 3, .named = 1};
     for (size_t i = 0; i < found.items.n; i++) {
         const struct kb_gpu *g = found.items.items[i];
         HIT(k, KB_AREA_GPUS, g);
-        if (!alike && i < 12) {
-            ask_say(k, "%s: %s, %s.", g->name, gpu_words(k, g), g->generation);
+        if (!alike && i < SHOWN) {
+            struct ask_line line = {.cells = {g->name, gpu_words(k, g), g->generation}};
+            VEC_PUSH(k->a, &t.lines, line);
         }
     }
-    if (alike) {
+    if (!alike) {
+        ask_say_table(k,
+                      arena_printf(k->a, "%zu GPUs have these words in their names%s",
+                                   found.items.n, found.items.n > SHOWN ? ", the first" : ""),
+                      &t);
+    } else {
         ask_say(k, "%s%s: %s, %s.", first->name, found.items.n > 1 ? " and its variants" : "",
                 gpu_words(k, first), first->generation);
     }
-    return alike && first->gfx ? say_kfd(k, first->gfx, err) : 1;
+    if (k->q->asked & ASKED_PCI && alike) {
+        rc = say_pci(k, &found, err);
+    }
+    return rc < 0 ? rc : alike && first->gfx ? say_kfd(k, first->gfx, err) : 1;
 }
 
 /* ------------------------------------------------------------------ ROCm */
@@ -249,91 +177,154 @@ static void say_override(struct ask *k, const struct kb_rocm *row)
             row->origin.note);
 }
 
-static void say_support(struct ask *k, const struct kb_rocms *r)
+static void say_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
-    const char *in = "", *gfx = k->q->gfx;
+    const char *in = "", *from = "", *to = "";
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_rocm *row = &r->rows[i];
-        if (row->kind != KB_ROCM_RELEASE || !ask_has_text(row->gfx, gfx)) {
+        if (row->kind != KB_ROCM_RELEASE) {
+            continue;
+        }
+        to = row->rocm;
+        from = from[0] ? from : row->rocm;
+        if (!ask_has_text(row->gfx, gfx)) {
             continue;
         }
         HIT(k, KB_AREA_ROCMS, row);
         in = arena_printf(k->a, "%s%s%s", in, in[0] ? ", " : "", row->rocm);
     }
     if (in[0]) {
-        ask_say(k, "The official lists of ROCm %s have it.", in);
+        ask_say(k, "The official lists of ROCm %s have %s.", in, gfx);
     } else {
-        ask_say(k, "No official list of a ROCm release known here has it.");
+        ask_say(k, "No official list of a ROCm release that was read (%s to %s) has %s.", from, to,
+                gfx);
     }
 }
 
 /* Whether a release's own list has a target; only for releases that have a row. */
-static int say_release_support(struct ask *k, const struct kb_rocms *r)
+static int say_release_support(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
+    const char *rocm = ask_given(k, KEY_ROCM);
+    int found = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_rocm *row = &r->rows[i];
-        if (row->kind == KB_ROCM_RELEASE && ask_within(k->q->rocm, row->rocm)) {
+        if (row->kind == KB_ROCM_RELEASE && ask_compare(rocm, row->rocm) == 0) {
+            bool has = ask_has_text(row->gfx, gfx);
             HIT(k, KB_AREA_ROCMS, row);
-            ask_say(k, "The official list of ROCm %s %s %s.", row->rocm,
-                    ask_has_text(row->gfx, k->q->gfx) ? "has" : "does not have", k->q->gfx);
+            ask_say(k, "%s: the official list of ROCm %s %s %s.", has ? "Yes" : "No", row->rocm,
+                    has ? "has" : "does not have", gfx);
+            found = 1;
         }
     }
-    return k->answer->known;
+    if (!found) {
+        ask_missing(k, "the official list of ROCm %s was not read", rocm);
+    }
+    return found;
 }
 
-/* "gfx1010", "does ROCm 6.3 support gfx1031" */
-int form_gfx(struct ask *k, struct gm_err *err)
+/* The first or the last release whose list has a target. */
+static int say_extreme_rocm(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
-    struct kb_rocms r;
-    int rc = kb_rocms(k->kb, &r, err);
-    if (rc < 0 || (k->q->rocm && !k->q->package)) {
-        return rc < 0 ? rc : say_release_support(k, &r);
-    }
-    for (size_t i = 0; i < r.n; i++) {
-        const struct kb_rocm *row = &r.rows[i];
-        if (row->kind == KB_ROCM_TARGET && ask_has_text(row->gfx, k->q->gfx)) {
-            say_target(k, row);
-            say_support(k, &r);
+    const struct kb_rocm *best = NULL;
+    bool first = k->q->said & SAID_FIRST;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind == KB_ROCM_RELEASE && ask_has_text(row->gfx, gfx) &&
+            (!best || (ask_compare(row->rocm, best->rocm) < 0) == first)) {
+            best = row;
         }
     }
-    for (size_t i = 0; k->answer->known && i < r.n; i++) {
-        const struct kb_rocm *row = &r.rows[i];
-        if (row->kind == KB_ROCM_OVERRIDE && ask_has_text(row->gfx, k->q->gfx)) {
+    if (!best) {
+        say_support(k, r, gfx);
+        return 1;
+    }
+    HIT(k, KB_AREA_ROCMS, best);
+    ask_say(k, "Of the official lists that were read that of ROCm %s is the %s with %s.",
+            best->rocm, first ? "first" : "last", gfx);
+    return 1;
+}
+
+static int say_gfx(struct ask *k, const struct kb_rocms *r, const char *gfx)
+{
+    int found = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind == KB_ROCM_TARGET && ask_has_text(row->gfx, gfx)) {
+            say_target(k, row);
+            found = 1;
+        }
+    }
+    if (found && k->q->asked & ASKED_KFD) {
+        return 1;
+    }
+    if (found) {
+        say_support(k, r, gfx);
+    }
+    for (size_t i = 0; found && i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind == KB_ROCM_OVERRIDE && ask_has_text(row->gfx, gfx)) {
             say_override(k, row);
         }
     }
-    return k->answer->known;
+    return found;
+}
+
+/* "gfx1010", "does ROCm 6.3 support gfx1031", "which ROCm supports the RX 7900 XTX" */
+int form_gfx(struct ask *k, struct gm_err *err)
+{
+    struct kb_rocms r;
+    struct ask_arch arch;
+    int rc = kb_rocms(k->kb, &r, err);
+    bool gpu = k->q->named & (NAMED_GPU | NAMED_PCI);
+    if (rc < 0 || (gpu && !(k->q->named & NAMED_ROCM || k->q->asked & ASKED_ROCM))) {
+        return rc < 0 ? rc : 0;
+    }
+    rc = ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || !arch.gfx) {
+        return rc < 0 ? rc : 0;
+    }
+    if (ask_given(k, KEY_ROCM)) {
+        return say_release_support(k, &r, arch.gfx);
+    }
+    if (k->q->said & (SAID_FIRST | SAID_LAST)) {
+        return say_extreme_rocm(k, &r, arch.gfx);
+    }
+    return say_gfx(k, &r, arch.gfx);
 }
 
 /* "which gfx target is gfx_target_version 100302" */
 int form_kfd(struct ask *k, struct gm_err *err)
 {
     struct kb_rocms r;
-    int rc = kb_rocms(k->kb, &r, err);
+    int rc = kb_rocms(k->kb, &r, err), found = 0;
     for (size_t i = 0; rc == 0 && i < r.n; i++) {
         if (r.rows[i].kind == KB_ROCM_TARGET && ask_has_code(k->q, r.rows[i].kfd)) {
             say_target(k, &r.rows[i]);
+            found = 1;
         }
     }
-    return rc < 0 ? rc : k->answer->known;
+    return rc < 0 ? rc : found;
 }
 
+/* "which gfx targets does ROCm 6.3 support"; a release stands for the row that it is within. */
 int form_rocm(struct ask *k, struct gm_err *err)
 {
     struct kb_rocms r;
-    int rc = kb_rocms(k->kb, &r, err);
-    if (rc < 0) {
-        return rc;
-    }
-    for (size_t i = 0; i < r.n; i++) {
+    const char *rocm = ask_given(k, KEY_ROCM);
+    int rc = kb_rocms(k->kb, &r, err), found = 0;
+    for (size_t i = 0; rc == 0 && i < r.n; i++) {
         const struct kb_rocm *row = &r.rows[i];
-        if (row->kind == KB_ROCM_RELEASE &&
-            (ask_within(row->rocm, k->q->rocm) || ask_within(k->q->rocm, row->rocm))) {
+        bool same = ask_compare(row->rocm, rocm) == 0 || ask_within(row->rocm, rocm);
+        if (row->kind == KB_ROCM_RELEASE && same) {
             HIT(k, KB_AREA_ROCMS, row);
             ask_say(k, "The official list of ROCm %s: %s.%s%s", row->rocm,
                     ask_joined(k->a, row->gfx), row->origin.note ? " " : "",
                     row->origin.note ? row->origin.note : "");
+            found = 1;
         }
     }
-    return k->answer->known;
+    if (rc == 0 && !found) {
+        ask_missing(k, "the official list of ROCm %s was not read", rocm);
+    }
+    return rc < 0 ? rc : found;
 }

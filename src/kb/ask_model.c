@@ -1,6 +1,7 @@
 /* glibc and wheel tags, models and compute types. */
 #include "kb/ask.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -12,11 +13,11 @@ int form_glibc(struct ask *k, struct gm_err *err)
     if (rc < 0) {
         return rc;
     }
-    const struct question *q = k->q;
+    const char *tag = ask_given(k, KEY_TAG), *glibc = ask_given(k, KEY_GLIBC);
     for (size_t i = 0; i < g.n; i++) {
         const struct kb_glibc *row = &g.rows[i];
-        bool tagged = q->tag && row->tag && strcmp(row->tag, q->tag) == 0;
-        bool same = q->glibc && strcmp(row->glibc, q->glibc) == 0;
+        bool tagged = tag && row->tag && strcmp(row->tag, tag) == 0;
+        bool same = glibc && strcmp(row->glibc, glibc) == 0;
         if (!tagged && !same) {
             continue;
         }
@@ -31,11 +32,12 @@ int form_glibc(struct ask *k, struct gm_err *err)
     return k->answer->known;
 }
 
+/* Without a device every row is one. */
 static bool device_applies(struct ask *k, const struct kb_model *m, const char *sm)
 {
-    bool cpu = question_has(k->q, "cpu");
+    bool cpu = k->q->said & SAID_CPU;
     if (!cpu && !sm) {
-        return k->q->n_rest == 0 || question_has(k->q, "capability compute type types");
+        return true;
     }
     if (strcmp(m->device, "cpu") == 0) {
         return cpu;
@@ -43,75 +45,167 @@ static bool device_applies(struct ask *k, const struct kb_model *m, const char *
     return !cpu && strcmp(m->device, "cuda") == 0 && sm && ask_admits(k, m->applies, sm);
 }
 
+static void add_compute(struct ask *k, struct ask_table *t, const struct kb_model *m,
+                        const char *asked, const char *runs_as)
+{
+    HIT(k, KB_AREA_MODELS, m);
+    const char *title = arena_printf(k->a, "%s runs as %s with %s on %s %s", asked, runs_as,
+                                     m->engine, m->device, m->applies);
+    VEC_PUSH(k->a, &t->lines, ((struct ask_line){.cells = {title}}));
+}
+
+/* "int8" alone is the int8 of the type that the model has: what int8_float32 keeps of int8. */
+static void compute_rows(struct ask *k, struct ask_table *t, const struct kb_model *m)
+{
+    const char *asked = ask_given(k, KEY_COMPUTE);
+    bool int8 = strcmp(asked, "int8") == 0;
+    for (size_t c = 0; c < m->n_runs; c++) {
+        if (strcmp(m->runs[c].asked, int8 ? "int8_float32" : asked) != 0) {
+            continue;
+        }
+        bool kept = int8 && starts_with(m->runs[c].runs_as, "int8");
+        add_compute(k, t, m, asked, kept ? "int8" : m->runs[c].runs_as);
+    }
+}
+
 /* "int8_float16 on sm_61", "bfloat16 on a GTX 1080" */
 int form_compute(struct ask *k, struct gm_err *err)
 {
     struct kb_models models;
-    struct ask_gpus found = {{0}};
+    struct ask_arch arch;
+    struct ask_table t = {.heads = {"compute type"}, .columns = 1, .named = 1};
     int rc = kb_models(k->kb, &models, err);
-    rc = rc < 0 || k->q->sm ? rc : ask_gpus_find(k, true, &found, err);
-    if (rc < 0) {
-        return rc;
+    rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || arch.gfx) {
+        return rc < 0 ? rc : 0;
     }
-    const char *sm = ask_gpus_alike(&found) ? found.items.items[0]->capability : k->q->sm;
     for (size_t i = 0; i < models.n; i++) {
         const struct kb_model *m = &models.rows[i];
-        for (size_t c = 0; m->kind == KB_MODEL_COMPUTE && c < m->n_runs; c++) {
-            if (strcmp(m->runs[c].asked, k->q->compute) == 0 && device_applies(k, m, sm)) {
-                HIT(k, KB_AREA_MODELS, m);
-                ask_say(k, "%s runs as %s with %s on %s %s.", m->runs[c].asked, m->runs[c].runs_as,
-                        m->engine, m->device, m->applies);
-            }
+        bool engine = !k->q->package || strcmp(k->q->package, m->engine) == 0;
+        if (m->kind == KB_MODEL_COMPUTE && engine && device_applies(k, m, arch.sm)) {
+            compute_rows(k, &t, m);
+        }
+    }
+    if (k->q->said & SAID_DOES && t.lines.n != 1) {
+        return 0; // the answer depends on the device
+    }
+    if (k->q->said & SAID_DOES) {
+        const char *runs = arena_printf(k->a, " runs as %s with", ask_given(k, KEY_COMPUTE));
+        ask_say(k, "%s:", strstr(t.lines.items[0].cells[0], runs) ? "Yes" : "No");
+    }
+    if (t.lines.n > 0) {
+        ask_say_table(k, arena_printf(k->a, "%s by device", ask_given(k, KEY_COMPUTE)), &t);
+    }
+    return t.lines.n > 0;
+}
+
+/* "which compute type does whisperx use by default" */
+int form_default(struct ask *k, struct gm_err *err)
+{
+    struct kb_models models;
+    int rc = kb_models(k->kb, &models, err);
+    if (rc < 0 || !(k->q->said & SAID_DEFAULT)) {
+        return rc < 0 ? rc : 0;
+    }
+    bool compute = k->q->asked & ASKED_COMPUTE;
+    for (size_t i = 0; i < models.n; i++) {
+        const struct kb_model *m = &models.rows[i];
+        if (m->kind == KB_MODEL_DEFAULT && strcmp(m->engine, k->q->package) == 0 &&
+            (compute ? m->compute != NULL : m->model != NULL)) {
+            HIT(k, KB_AREA_MODELS, m);
+            ask_say(k, "By default %s uses %s%s%s.%s%s", m->engine, compute ? m->compute : m->model,
+                    m->device ? " on " : "", m->device ? m->device : "", m->origin.note ? " " : "",
+                    m->origin.note ? m->origin.note : "");
         }
     }
     return k->answer->known;
 }
 
-/* Whether the question names the model or one of its sizes ("large-v2" is of the size large). */
-static bool names_model(const struct question *q, const struct kb_model *m)
+/* Whether the row is about the model that is asked for: by its name, an alias, or its size
+ * ("large-v2" is of the size large). A compute type, a batch and an engine choose among runs. */
+static bool names_model(struct ask *k, const struct kb_model *m)
 {
-    for (size_t i = 0; m->model && i < q->n; i++) {
-        const char *word = q->words[i];
-        word += starts_with(word, "whisper:") ? 8 : starts_with(word, "whisper-") ? 8 : 0;
-        bool alias = strcmp(word, "turbo") == 0 && strcmp(m->model, "large-v3-turbo") == 0;
-        bool size = m->kind == KB_MODEL_MODEL && strcmp(m->model, "large") == 0 &&
-                    starts_with(word, "large-v") && !ends_with(word, "turbo");
-        if (strcmp(word, m->model) == 0 || alias || size ||
-            (m->alias && strcmp(word, m->alias) == 0)) {
-            return true;
-        }
+    const char *model = ask_given(k, KEY_MODEL);
+    bool alias = strcmp(model, "turbo") == 0 && m->model && strcmp(m->model, "large-v3-turbo") == 0;
+    bool size = m->kind == KB_MODEL_MODEL && strcmp(m->model, "large") == 0 &&
+                starts_with(model, "large-v") && !ends_with(model, "turbo");
+    return m->model && (strcmp(model, m->model) == 0 || alias || size ||
+                        (m->alias && strcmp(model, m->alias) == 0));
+}
+
+static bool engine_wanted(const struct ask *k, const struct kb_model *m)
+{
+    const char *package = k->q->package;
+    bool whisper = !package && k->q->said & SAID_WHISPER && k->q->said & SAID_README;
+    package = whisper ? "openai-whisper" : package;
+    return !package || strcmp(package, m->engine) == 0;
+}
+
+static bool run_wanted(const struct ask *k, const struct kb_model *m)
+{
+    const char *compute = ask_given(k, KEY_COMPUTE), *batch = ask_given(k, KEY_BATCH);
+    bool cpu = k->q->said & SAID_CPU, narrowed = compute || batch || cpu;
+    if (m->kind != KB_MODEL_MEASURED) {
+        return !narrowed && (k->q->asked & ASKED_ALIAS || m->kind == KB_MODEL_MODEL);
     }
-    return false;
+    bool beam = batch && starts_with(batch, "beam ");
+    const char *note = m->origin.note ? m->origin.note : "";
+    bool beam_said = strstr(note, "Beam ") == note && beam &&
+                     atoi(note + strlen("Beam ")) == atoi(batch + strlen("beam "));
+    return k->q->asked & ASKED_MEMORY && (!compute || strcmp(compute, m->compute) == 0) &&
+           (!batch || beam ? true : atoi(batch) == (m->batch ? m->batch : 1)) &&
+           (!beam || beam_said) && (!cpu || strcmp(m->device, "cpu") == 0);
 }
 
 static void say_model(struct ask *k, const struct kb_model *m)
 {
     HIT(k, KB_AREA_MODELS, m);
     if (m->kind == KB_MODEL_MODEL && m->memory_mib > 0) {
-        ask_say(k, "%s %s: %d million parameters, about %d GiB of GPU memory.", m->engine, m->model,
-                m->parameters_m, m->memory_mib / 1024);
+        ask_say(k, "%s %s: %d million parameters, about %d GiB of GPU memory as its authors say.",
+                m->engine, m->model, m->parameters_m, m->memory_mib / 1024);
     } else if (m->kind == KB_MODEL_MODEL) {
         ask_say(k, "%s %s: %d million parameters.", m->engine, m->model, m->parameters_m);
-    } else if (m->kind == KB_MODEL_MEASURED) {
-        ask_say(k, "%s %s as %s on %s took %d MiB (%s)", m->engine, m->model, m->compute, m->device,
-                m->memory_mib, m->origin.note);
     } else if (m->kind == KB_MODEL_ALIAS) {
         ask_say(k, "%s takes %s for %s.", m->engine, m->alias, m->model);
     }
+}
+
+static void add_measured(struct ask *k, struct ask_table *t, const struct kb_model *m)
+{
+    HIT(k, KB_AREA_MODELS, m);
+    const char *memory = arena_printf(k->a, "%d MiB", m->memory_mib);
+    const char *title =
+        arena_printf(k->a, "%s %s as %s on %s", m->engine, m->model, m->compute, m->device);
+    size_t n = m->origin.note ? strlen(m->origin.note) : 0;
+    const char *note =
+        n ? arena_strndup(k->a, m->origin.note, n - ends_with(m->origin.note, ".")) : NULL;
+    VEC_PUSH(k->a, &t->lines, ((struct ask_line){.cells = {title, memory, note}}));
 }
 
 /* "how much memory does whisper large-v3 need" */
 int form_model(struct ask *k, struct gm_err *err)
 {
     struct kb_models models;
+    struct ask_table t = {.heads = {"measured", "memory", ""}, .columns = 3, .named = 1};
+    bool found = false;
     int rc = kb_models(k->kb, &models, err);
     if (rc < 0) {
         return rc;
     }
     for (size_t i = 0; i < models.n; i++) {
-        if (names_model(k->q, &models.rows[i])) {
-            say_model(k, &models.rows[i]);
+        const struct kb_model *m = &models.rows[i];
+        if (!names_model(k, m) || !engine_wanted(k, m) || !run_wanted(k, m)) {
+            continue;
+        }
+        found = true;
+        if (m->kind == KB_MODEL_MEASURED) {
+            add_measured(k, &t, m);
+        } else {
+            say_model(k, m);
         }
     }
-    return k->answer->known;
+    if (t.lines.n > 0) {
+        ask_say_table(k, arena_printf(k->a, "Memory measured for %s", ask_given(k, KEY_MODEL)), &t);
+    }
+    return found;
 }

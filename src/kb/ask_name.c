@@ -39,13 +39,33 @@ static const char *const api_words[] = {
     [KB_API_NCCL] = "nccl",
 };
 
-static bool api_wanted(const struct question *q, enum kb_api api)
+/* Whether the question names a library of the list: by a word, as a part, or cuDNN by its version.
+ */
+static bool names_api(const struct ask *k, const char *words)
 {
-    bool any = false;
-    for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++) {
-        any = any || question_has(q, api_words[i]);
+    const char *part = ask_given(k, KEY_PART);
+    struct str rest = str_of(words);
+    while (rest.s) {
+        struct str word = str_cut(&rest, ' ');
+        if ((part && str_is(word, part)) || (ask_given(k, KEY_CUDNN) && str_is(word, "cudnn"))) {
+            return true;
+        }
     }
-    return !any || question_has(q, api_words[api]);
+    return question_has(k->q, words);
+}
+
+/* Where "runtime" or "driver API" is said, "cuda" does not stand for both. */
+static bool api_wanted(const struct ask *k, enum kb_api api)
+{
+    bool any = false, runtime = question_has(k->q, "runtime cudart");
+    bool driver = question_has(k->q, "driver cuda-driver");
+    if ((runtime && api == KB_API_CUDA_DRIVER) || (driver && api == KB_API_CUDA_RUNTIME)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof api_words / sizeof *api_words; i++) {
+        any = any || names_api(k, api_words[i]);
+    }
+    return !any || names_api(k, api_words[api]);
 }
 
 static void say_error(struct ask *k, const struct kb_error *e)
@@ -54,6 +74,24 @@ static void say_error(struct ask *k, const struct kb_error *e)
     ask_say(k, "%s%s%s %d is %s%s%s.", api_titles[e->api], e->versions ? " " : "",
             e->versions ? e->versions : "", e->code, e->name, e->meaning ? ": " : "",
             e->meaning ? e->meaning : "");
+}
+
+/* A cuDNN that is named has the numbers of its major. */
+static bool error_of_cudnn(struct ask *k, const struct kb_error *e)
+{
+    const char *cudnn = ask_given(k, KEY_CUDNN);
+    const char *asked = cudnn && !strchr(cudnn, '.') ? arena_printf(k->a, "%s.99", cudnn) : cudnn;
+    return !cudnn || e->api != KB_API_CUDNN || !e->versions || ask_admits(k, e->versions, asked);
+}
+
+/* Which of the question's numbers it is. */
+static unsigned code_bit(const struct question *q, int code)
+{
+    unsigned bit = 1;
+    for (size_t i = 0; i < q->n_codes && q->codes[i] != code; i++) {
+        bit <<= 1;
+    }
+    return bit;
 }
 
 /* By name, or by number where the question names a library or says that it is an error. */
@@ -65,15 +103,18 @@ int form_error(struct ask *k, struct gm_err *err)
         return rc;
     }
     const struct question *q = k->q;
+    const char *name = ask_given(k, KEY_ERROR);
+    unsigned answered = 0;
     for (size_t i = 0; i < errors.n; i++) {
         const struct kb_error *e = &errors.rows[i];
-        bool by_name = q->error && str_eq_nocase(str_of(q->error), str_of(e->name));
-        bool by_code = !q->error && ask_has_code(q, e->code) && api_wanted(q, e->api);
-        if (by_name || by_code) {
+        bool by_name = name && str_eq_nocase(str_of(name), str_of(e->name));
+        bool by_code = !name && ask_has_code(q, e->code) && api_wanted(k, e->api);
+        if ((by_name || by_code) && error_of_cudnn(k, e)) {
             say_error(k, e);
+            answered |= code_bit(q, e->code);
         }
     }
-    return k->answer->known;
+    return answered && (name || answered == (1U << q->n_codes) - 1);
 }
 
 /* ------------------------------------------------------------------ provides */
@@ -84,18 +125,79 @@ static const char *const manager_titles[] = {
     [KB_MANAGER_ZYPPER] = "zypper",
 };
 
-static void say_providers(struct ask *k, const struct kb_provide *p)
+static bool manager_wanted(const struct ask *k, enum kb_manager manager)
+{
+    unsigned said = k->q->said;
+    return !(said & SAID_MANAGERS) || (said & SAID_PIP && manager == KB_MANAGER_PIP) ||
+           (said & SAID_APT && manager == KB_MANAGER_APT) ||
+           (said & SAID_DNF && manager == KB_MANAGER_DNF) ||
+           (said & SAID_CONDA && manager == KB_MANAGER_CONDA);
+}
+
+/* Of the wheels of cuDNN and NCCL only that of the CUDA that is named: nvidia-cudnn-cu12. */
+static bool provider_for_cuda(const struct ask *k, const struct kb_provide *p,
+                              const struct kb_provider *v)
+{
+    const char *cuda = ask_given(k, KEY_CUDA);
+    size_t n = strlen(v->package);
+    bool marked = n > 5 && strncmp(v->package + n - 5, "-cu1", 4) == 0;
+    bool named = n > 8 && strncmp(v->package + n - 8, "-cuda-1", 7) == 0;
+    return !cuda || p->cuda_major >= 0 || (!marked && !named) ||
+           v->package[n - 1] == cuda[strcspn(cuda, ".") - 1];
+}
+
+/* Packages of apt and dnf carry the CUDA release: "libcublas-12-4", in "/usr/local/cuda-12.4". For
+ * another release of the same major that is known the name is that one's. */
+static const char *for_release(struct ask *k, const struct kb_provide *p, const char *text)
+{
+    struct kb_toolkits t;
+    const char *cuda = ask_given(k, KEY_CUDA);
+    if (!cuda || !strchr(cuda, '.') || p->cuda_major < 0 || kb_toolkits(k->kb, &t, NULL) < 0) {
+        return text;
+    }
+    const char *major = arena_printf(k->a, "%d", p->cuda_major);
+    const char *minor = strchr(cuda, '.') + 1;
+    bool known = false;
+    for (size_t i = 0; i < t.n; i++) {
+        known = known || ask_within(cuda, t.rows[i].cuda);
+    }
+    for (const char *sep = "-."; *sep && known; sep++) {
+        const char *mark = arena_printf(k->a, "-%s%c", major, *sep), *at = strstr(text, mark);
+        size_t digits = at ? strspn(at + strlen(mark), "0123456789") : 0;
+        if (digits > 0) {
+            return arena_printf(k->a, "%.*s%s%.*s%s", (int)(at - text), text, mark,
+                                (int)strcspn(minor, "."), minor, at + strlen(mark) + digits);
+        }
+    }
+    return text;
+}
+
+/* Returns whether a package was named. */
+static bool say_providers(struct ask *k, const struct kb_provide *p, const char *library)
 {
     const char *list = "";
     for (size_t i = 0; i < p->n_providers; i++) {
         const struct kb_provider *v = &p->providers[i];
-        list =
-            arena_printf(k->a, "%s%s%s %s%s%s%s%s", list, i ? "; " : "", manager_titles[v->manager],
-                         v->package, v->versions ? " " : "", v->versions ? v->versions : "",
-                         v->folder ? ", in " : "", v->folder ? v->folder : "");
+        if (manager_wanted(k, v->manager) && provider_for_cuda(k, p, v)) {
+            list = arena_printf(k->a, "%s%s%s %s%s%s%s%s", list, list[0] ? "; " : "",
+                                manager_titles[v->manager], for_release(k, p, v->package),
+                                v->versions ? " " : "", v->versions ? v->versions : "",
+                                v->folder ? ", in " : "",
+                                v->folder ? for_release(k, p, v->folder) : "");
+        }
     }
-    HIT(k, KB_AREA_PROVIDES, p);
-    ask_say(k, "%s (%s): %s.", k->q->library ? k->q->library : p->soname, p->library, list);
+    if (list[0]) {
+        HIT(k, KB_AREA_PROVIDES, p);
+        ask_say(k, "%s (%s): %s.", library ? library : p->soname, p->library, list);
+    }
+    return list[0] != '\0';
+}
+
+/* A library that is not bound to a CUDA goes with each. */
+static bool provide_for_cuda(const struct ask *k, const struct kb_provide *p)
+{
+    const char *cuda = ask_given(k, KEY_CUDA);
+    return !cuda || p->cuda_major < 0 || atoi(cuda) == p->cuda_major;
 }
 
 int form_provides(struct ask *k, struct gm_err *err)
@@ -105,31 +207,44 @@ int form_provides(struct ask *k, struct gm_err *err)
     if (rc < 0) {
         return rc;
     }
+    const char *library = ask_given(k, KEY_LIBRARY);
     for (size_t i = 0; i < provides.n; i++) {
         const struct kb_provide *p = &provides.rows[i];
-        bool stem = ends_with(k->q->library, ".so") && starts_with(p->soname, k->q->library);
-        if (str_glob(p->soname, k->q->library) || stem) {
-            say_providers(k, p);
+        bool stem = ends_with(library, ".so") && starts_with(p->soname, library);
+        if ((str_glob(p->soname, library) || stem) && provide_for_cuda(k, p)) {
+            (void)say_providers(k, p, library);
         }
     }
     return k->answer->known;
+}
+
+/* cuDNN is asked for by its main library. */
+static bool is_cudnn(struct ask *k, const struct kb_provide *p)
+{
+    const char *cudnn = ask_given(k, KEY_CUDNN);
+    const char *id = cudnn ? arena_printf(k->a, "cudnn-%s-shim", ask_major(k, cudnn)) : "";
+    return cudnn ? strcmp(p->id, id) == 0
+                 : k->q->asked & ASKED_CUDNN && starts_with(p->id, "cudnn-") &&
+                       ends_with(p->id, "-shim");
 }
 
 /* "which package has cuFFT of CUDA 13": a library by what people call it. */
 int form_library(struct ask *k, struct gm_err *err)
 {
     struct kb_provides provides;
+    const char *part = ask_given(k, KEY_PART);
+    bool found = false, cudart = !part && !ask_given(k, KEY_CUDNN);
+    if (cudart && !(k->q->said & SAID_RUNTIME)) {
+        return 0;
+    }
+    part = cudart ? "cudart" : part;
     int rc = kb_provides(k->kb, &provides, err);
     for (size_t i = 0; rc == 0 && i < provides.n; i++) {
         const struct kb_provide *p = &provides.rows[i];
-        size_t n = strcspn(p->library, " ,");
-        for (size_t w = 0; w < k->q->n; w++) {
-            bool named = str_eq_nocase(str_of(k->q->words[w]), (struct str){p->library, n});
-            if (named && strcmp(k->q->words[w], "cuda") != 0 &&
-                (!k->q->cuda || atoi(k->q->cuda) == p->cuda_major)) {
-                say_providers(k, p);
-            }
+        bool asked = (part && question_names_part(p, part)) || is_cudnn(k, p);
+        if (asked && provide_for_cuda(k, p)) {
+            found = say_providers(k, p, NULL) || found;
         }
     }
-    return rc < 0 ? rc : k->answer->known;
+    return rc < 0 ? rc : found;
 }

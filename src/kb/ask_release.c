@@ -1,20 +1,75 @@
 /* Releases of packages: what they need, and what of them serves what. */
 #include "kb/ask.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* The release that the question names, or the newest one that fits; NULL if none. */
-static const struct kb_release *release_of(struct ask *k, const struct kb_releases *r)
+#include "base/str.h"
+#include "kb/serves.h"
+
+/* ------------------------------------------------------------------ which releases */
+
+/* "2.8" and "2.8.0" are a series and its first release; "2.8.1" is neither. */
+static bool is_series_start(const char *version)
 {
-    const struct question *q = k->q;
+    const char *dot = strchr(version, '.');
+    dot = dot ? strchr(dot + 1, '.') : NULL;
+    return !dot || strspn(dot, ".0") == strlen(dot);
+}
+
+static const char *series_of(struct ask *k, const char *version)
+{
+    size_t n = strcspn(version, ".");
+    return version[n] ? arena_strndup(k->a, version, n + 1 + strcspn(version + n + 1, "."))
+                      : version;
+}
+
+static bool in_span(const char *version, const struct question_span *s)
+{
+    bool from = !s->from || ask_compare(version, s->from) >= 0 || ask_within(version, s->from);
+    bool to = !s->to || ask_compare(version, s->to) <= 0 || ask_within(version, s->to);
+    return from && to;
+}
+
+static bool span_is_one(const struct question_span *s)
+{
+    return s->from && s->to && strcmp(s->from, s->to) == 0;
+}
+
+static int older_first(const void *one, const void *two)
+{
+    const struct ask_release *a = one, *b = two;
+    return ask_compare(a->version, b->version);
+}
+
+static void release_add(struct ask *k, struct ask_releases *all, const char *version,
+                        const struct kb_release *row)
+{
+    for (size_t i = 0; i < all->items.n; i++) {
+        if (strcmp(all->items.items[i].version, version) == 0) {
+            return;
+        }
+    }
+    struct ask_release r = {.name = arena_printf(k->a, "%s %s", k->q->package, version),
+                            .version = version,
+                            .row = row};
+    VEC_PUSH(k->a, &all->items, r);
+}
+
+/* The newest release that was read of a series, or of all; an exact one comes first. */
+static const struct kb_release *read_release(struct ask *k, const struct kb_releases *all,
+                                             const char *version)
+{
     const struct kb_release *best = NULL;
-    for (size_t i = 0; i < r->n; i++) {
-        const struct kb_release *row = &r->rows[i];
-        if (strcmp(row->package, q->package) != 0 ||
-            (q->version && !ask_within(row->version, q->version))) {
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, k->q->package) != 0 ||
+            (version && !ask_within(row->version, version) &&
+             ask_compare(row->version, version) != 0)) {
             continue;
         }
-        if (q->version && strcmp(row->version, q->version) == 0) {
+        bool series = version && strchr(version, '.') == strrchr(version, '.');
+        if (version && !series && ask_compare(row->version, version) == 0) {
             return row;
         }
         best = !best || ask_compare(row->version, best->version) > 0 ? row : best;
@@ -22,27 +77,92 @@ static const struct kb_release *release_of(struct ask *k, const struct kb_releas
     return best;
 }
 
-/* Everything known of one release: its own row, the builds and the compat row of its version. */
-struct release {
-    const char *name;               // "torch 2.5.1"
-    const char *version;            // as precise as known, or NULL
-    const struct kb_release *row;   // or NULL
-    const struct kb_compat *compat; // or NULL
-    const struct kb_build *build;   // the default one, or NULL
-    struct kb_builds builds;
-};
+/* "3.3.1 and 3.3.3": the nearest releases on either side of one that was not read. */
+static void say_not_read(struct ask *k, const struct kb_releases *all, const char *version)
+{
+    const struct kb_release *below = NULL, *above = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, k->q->package) != 0) {
+            continue;
+        }
+        if (ask_compare(row->version, version) < 0) {
+            below = !below || ask_compare(row->version, below->version) > 0 ? row : below;
+        } else {
+            above = !above || ask_compare(row->version, above->version) < 0 ? row : above;
+        }
+    }
+    const char *near = below && above
+                           ? arena_printf(k->a, "%s and %s", below->version, above->version)
+                       : below ? below->version
+                       : above ? above->version
+                               : NULL;
+    ask_missing(k, "%s %s was not read%s%s", k->q->package, version,
+                near ? "; the nearest that were: " : "", near ? near : "");
+}
 
-static void release_rest(struct ask *k, const struct kb_compats *c, struct release *ret)
+/* Whether builds are described for a version, and no release of its series was read, which would
+ * show that this one is none. */
+static bool is_described(struct ask *k, const struct kb_builds *b, const struct kb_compats *c,
+                         const char *version)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (strcmp(b->rows[i].package, k->q->package) == 0 &&
+            ask_admits(k, b->rows[i].versions, version)) {
+            return is_series_start(version);
+        }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        if (strcmp(c->rows[i].package, k->q->package) == 0 &&
+            ask_admits(k, c->rows[i].versions, version)) {
+            return is_series_start(version);
+        }
+    }
+    return false;
+}
+
+static void add_span(struct ask *k, const struct kb_releases *all, const struct kb_compats *c,
+                     const struct question_span *span, struct ask_releases *ret)
+{
+    if (span_is_one(span)) {
+        const struct kb_release *row = read_release(k, all, span->from);
+        bool series_read = read_release(k, all, series_of(k, span->from)) != NULL;
+        if (row) {
+            release_add(k, ret, row->version, row);
+        } else if (!series_read && is_described(k, &ret->builds, c, span->from)) {
+            release_add(k, ret, span->from, NULL);
+        } else {
+            say_not_read(k, all, span->from);
+        }
+        return;
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, k->q->package) == 0 && in_span(row->version, span)) {
+            release_add(k, ret, row->version, row);
+        }
+    }
+    const char *const ends[] = {span->from, span->to};
+    for (size_t i = 0; i < 2; i++) {
+        bool there = ends[i] && read_release(k, all, series_of(k, ends[i]));
+        if (ends[i] && !there && is_described(k, &ret->builds, c, ends[i])) {
+            release_add(k, ret, ends[i], NULL);
+        }
+    }
+}
+
+static void release_rest(struct ask *k, const struct kb_compats *c, const struct kb_builds *builds,
+                         struct ask_release *ret)
 {
     const char *package = k->q->package;
-    for (size_t i = 0; ret->version && i < ret->builds.n; i++) {
-        const struct kb_build *b = &ret->builds.rows[i];
+    for (size_t i = 0; i < builds->n; i++) {
+        const struct kb_build *b = &builds->rows[i];
         if (strcmp(b->package, package) == 0 && b->is_default &&
             ask_admits(k, b->versions, ret->version)) {
             ret->build = b;
         }
     }
-    for (size_t i = 0; ret->version && i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         if (strcmp(c->rows[i].package, package) == 0 &&
             ask_admits(k, c->rows[i].versions, ret->version)) {
             ret->compat = &c->rows[i];
@@ -50,25 +170,34 @@ static void release_rest(struct ask *k, const struct kb_compats *c, struct relea
     }
 }
 
-static int release_find(struct ask *k, struct release *ret, struct gm_err *err)
+int ask_releases_find(struct ask *k, struct ask_releases *ret, struct gm_err *err)
 {
     struct kb_releases r;
     struct kb_compats c;
-    *ret = (struct release){.name = NULL};
+    *ret = (struct ask_releases){0};
     int rc = kb_releases(k->kb, &r, err);
     rc = rc < 0 ? rc : kb_compats(k->kb, &c, err);
     rc = rc < 0 ? rc : kb_builds(k->kb, &ret->builds, err);
     if (rc < 0) {
         return rc;
     }
-    ret->row = release_of(k, &r);
-    ret->version = ret->row ? ret->row->version : k->q->version;
-    ret->name = arena_printf(k->a, "%s %s", k->q->package, ret->version ? ret->version : "");
-    release_rest(k, &c, ret);
+    const struct kb_release *newest = k->q->n_spans ? NULL : read_release(k, &r, NULL);
+    if (newest) {
+        release_add(k, ret, newest->version, newest);
+    }
+    for (size_t i = 0; i < k->q->n_spans; i++) {
+        add_span(k, &r, &c, &k->q->spans[i], ret);
+    }
+    if (ret->items.n > 0) {
+        qsort(ret->items.items, ret->items.n, sizeof *ret->items.items, older_first);
+    }
+    for (size_t i = 0; i < ret->items.n; i++) {
+        release_rest(k, &c, &ret->builds, &ret->items.items[i]);
+    }
     return 0;
 }
 
-static void release_hits(struct ask *k, const struct release *r)
+void ask_release_hits(struct ask *k, const struct ask_release *r)
 {
     if (r->row) {
         HIT(k, KB_AREA_RELEASES, r->row);
@@ -81,7 +210,28 @@ static void release_hits(struct ask *k, const struct release *r)
     }
 }
 
-static const char *cuda_of(struct ask *k, const struct release *r)
+const char *ask_read_range(struct ask *k, const struct kb_releases *all, const char *package,
+                           const char *set, const char **ret_first, const char **ret_last)
+{
+    const char *first = NULL, *last = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, package) != 0 || !ask_admits(k, set, row->version)) {
+            continue;
+        }
+        first = !first || ask_compare(row->version, first) < 0 ? row->version : first;
+        last = !last || ask_compare(row->version, last) > 0 ? row->version : last;
+    }
+    *ret_first = first;
+    *ret_last = last;
+    return !first                     ? NULL
+           : strcmp(first, last) == 0 ? first
+                                      : arena_printf(k->a, "%s to %s", first, last);
+}
+
+/* ------------------------------------------------------------------ properties */
+
+static const char *cuda_of(struct ask *k, const struct ask_release *r)
 {
     if (r->row && r->row->cuda && strchr(r->row->cuda, '.')) {
         return r->row->cuda;
@@ -96,7 +246,7 @@ static const char *cuda_of(struct ask *k, const struct release *r)
                                                   : NULL;
 }
 
-static const char *cudnn_of(const struct release *r)
+static const char *cudnn_of(const struct ask_release *r)
 {
     if (r->row && r->row->cudnn) {
         return r->row->cudnn;
@@ -107,152 +257,229 @@ static const char *cudnn_of(const struct release *r)
     return r->compat ? r->compat->cudnn : NULL;
 }
 
-/* The builds of a release, filtered by the CUDA or ROCm of the question. */
-static bool build_asked(struct ask *k, const struct release *r, const struct kb_build *b)
+/* The properties in the order of a table's columns. */
+static const struct property {
+    unsigned asked;
+    const char *head;
+    bool of_build; // else of the release
+} properties[] = {
+    {ASKED_CUDA, "CUDA", true},      {ASKED_CUDNN, "cuDNN", true},
+    {ASKED_ROCM, "ROCm", true},      {ASKED_ARCH | ASKED_TARGET, "architectures", true},
+    {ASKED_PTX, "PTX", true},        {ASKED_DRIVER, "Linux driver from", true},
+    {ASKED_PYTHON, "Python", false}, {ASKED_GLIBC, "glibc", false},
+};
+
+enum { PROPERTIES = sizeof properties / sizeof *properties, BUILD_COLUMN = 1, FIRST_COLUMN = 2 };
+
+static const char *floor_text(struct ask *k, const char *cuda)
+{
+    struct kb_drivers d;
+    const struct kb_driver *floor =
+        cuda && kb_drivers(k->kb, &d, NULL) == 0 ? ask_floor(k, &d, cuda) : NULL;
+    if (!floor) {
+        return NULL;
+    }
+    HIT(k, KB_AREA_DRIVERS, floor);
+    return arena_printf(k->a, "%s (the floor for %s)", floor->linux_min, floor->title);
+}
+
+static const char *arch_text(struct ask *k, const struct kb_build *b)
+{
+    const char *text = b->gfx.n ? ask_joined(k->a, b->gfx) : ask_joined(k->a, b->sm);
+    text = b->ptx.n ? arena_printf(k->a, "%s and PTX %s", text, ask_joined(k->a, b->ptx)) : text;
+    text = b->ptx_isa ? arena_printf(k->a, "%s (ISA %s)", text, b->ptx_isa) : text;
+    return text[0] ? text : NULL;
+}
+
+/* What its makers say, which wheels there are, and what the release declares; these differ. */
+static const char *python_text(struct ask *k, const struct ask_release *r)
+{
+    const char *text = r->build && r->build->python ? r->build->python : NULL;
+    if (r->row) {
+        text = arena_printf(k->a, "%s%s%s", text ? text : "", text ? "; wheels for " : "",
+                            ask_joined(k->a, r->row->pythons));
+    }
+    return r->row && r->row->python ? arena_printf(k->a, "%s; declares %s", text, r->row->python)
+                                    : text;
+}
+
+/* NULL: not known. `b` may be NULL: the release has no build that was read. */
+static const char *property_text(struct ask *k, const struct ask_release *r,
+                                 const struct kb_build *b, unsigned asked)
+{
+    const char *cuda = b ? b->cuda : cuda_of(k, r);
+    cuda = b && b->is_default && !b->rocm ? cuda_of(k, r) : cuda;
+    switch (asked) {
+    case ASKED_CUDA: return cuda;
+    case ASKED_CUDNN: return b && !b->is_default ? b->cudnn : cudnn_of(r);
+    case ASKED_ROCM: return b ? b->rocm : NULL;
+    case ASKED_ARCH | ASKED_TARGET: return b ? arch_text(k, b) : NULL;
+    case ASKED_PTX: return b ? b->ptx_isa : NULL;
+    case ASKED_DRIVER: return floor_text(k, cuda);
+    case ASKED_PYTHON: return python_text(k, r);
+    case ASKED_GLIBC: return !r->row ? NULL : r->row->glibc ? r->row->glibc : "any";
+    default: return NULL;
+    }
+}
+
+static const char *build_title(struct ask *k, const struct kb_build *b)
+{
+    return arena_printf(k->a, "%s%s%s", b->build, b->is_default ? " (default)" : "",
+                        b->status == KB_STATUS_EXPERIMENTAL ? " (experimental)" : "");
+}
+
+/* Whether the question is about builds: each of them is then a line. */
+static bool asks_for_builds(const struct question *q)
+{
+    for (size_t i = 0; i < PROPERTIES; i++) {
+        if (q->asked & properties[i].asked && properties[i].of_build) {
+            return true;
+        }
+    }
+    return q->asked & ASKED_BUILD;
+}
+
+static bool build_asked(struct ask *k, const struct ask_release *r, const struct kb_build *b)
 {
     const struct question *q = k->q;
-    return r->version && strcmp(b->package, q->package) == 0 &&
-           ask_admits(k, b->versions, r->version) && (!q->cuda || ask_within(b->cuda, q->cuda)) &&
-           (!q->rocm || ask_within(b->rocm, q->rocm));
+    const char *cuda = ask_given(k, KEY_CUDA), *rocm = ask_given(k, KEY_ROCM);
+    bool for_rocm = q->asked & ASKED_ROCM || rocm;
+    bool for_cuda = q->asked & (ASKED_CUDA | ASKED_CUDNN | ASKED_DRIVER | ASKED_PTX) || cuda;
+    return strcmp(b->package, q->package) == 0 && ask_admits(k, b->versions, r->version) &&
+           (!cuda || (b->cuda && ask_meets(b->cuda, cuda))) &&
+           (!rocm || (b->rocm && ask_within(b->rocm, rocm))) &&
+           (!b->rocm || !for_cuda || for_rocm) && (b->rocm || !for_rocm || for_cuda) &&
+           (!(q->said & SAID_DEFAULT) || b->is_default) &&
+           (!(q->said & SAID_EXPERIMENTAL) || b->status == KB_STATUS_EXPERIMENTAL);
 }
 
-static void say_build(struct ask *k, const struct release *r, const struct kb_build *b)
+/* What a driver is needed for is said with it. */
+static bool property_shown(const struct question *q, size_t i)
 {
-    HIT(k, KB_AREA_BUILDS, b);
-    ask_say(k, "%s, build %s%s%s%s%s.", r->name, b->build, b->is_default ? " (default)" : "",
-            b->status == KB_STATUS_EXPERIMENTAL ? " (experimental)" : "",
-            b->cudnn ? ": cuDNN " : "", b->cudnn ? b->cudnn : "");
+    bool with_driver = properties[i].asked == ASKED_CUDA && q->asked & ASKED_DRIVER;
+    return q->asked & properties[i].asked || with_driver;
 }
 
-/* Every build but the default one; for CUDA (rocm false) or for ROCm. */
-static void say_builds_of(struct ask *k, const struct release *r, bool rocm, bool with_default)
+static void add_line(struct ask *k, struct ask_table *t, const struct ask_release *r,
+                     const struct kb_build *b)
 {
-    for (size_t i = 0; i < r->builds.n; i++) {
-        const struct kb_build *b = &r->builds.rows[i];
-        if (build_asked(k, r, b) && (b->rocm != NULL) == rocm && (with_default || !b->is_default)) {
-            say_build(k, r, b);
+    struct ask_line line = {.cells = {r->name, b ? build_title(k, b) : NULL}};
+    bool any = !(k->q->asked & ~(unsigned)(ASKED_BUILD | ASKED_RELEASE)) && b;
+    for (size_t i = 0, column = FIRST_COLUMN; i < PROPERTIES; i++) {
+        if (property_shown(k->q, i)) {
+            line.cells[column] = property_text(k, r, b, properties[i].asked);
+            any = any || line.cells[column];
+            column++;
+        }
+    }
+    bool said = b && b->origin.note && k->q->asked & ASKED_CUDNN && !b->cudnn;
+    if (any || said) {
+        ask_release_hits(k, r);
+        VEC_PUSH(k->a, &t->lines, line);
+    }
+    if (b && (any || said)) {
+        HIT(k, KB_AREA_BUILDS, b);
+    }
+}
+
+/* A build without cuDNN says in its note why. */
+static void say_notes(struct ask *k, const struct ask_releases *all, const struct ask_release *r)
+{
+    for (size_t i = 0; i < all->builds.n; i++) {
+        const struct kb_build *b = &all->builds.rows[i];
+        if (build_asked(k, r, b) && !b->cudnn && b->origin.note && k->q->asked & ASKED_CUDNN) {
+            ask_say(k, "%s: %s", r->name, b->origin.note);
         }
     }
 }
 
-static int say_cudnn(struct ask *k, const struct release *r)
+static struct ask_table property_table(const struct question *q)
 {
-    const char *cudnn = cudnn_of(r);
-    if (k->q->cuda) {
-        say_builds_of(k, r, false, true);
-        return k->answer->known;
+    struct ask_table t = {.heads = {"release", "build"}, .columns = FIRST_COLUMN, .named = 2};
+    for (size_t i = 0; i < PROPERTIES; i++) {
+        if (property_shown(q, i)) {
+            t.heads[t.columns++] = properties[i].head;
+        }
     }
-    if (cudnn) {
-        ask_say(k, "%s goes with cuDNN %s.", r->name, cudnn);
-        say_builds_of(k, r, false, false);
-    } else if (r->build && r->build->origin.note) {
-        ask_say(k, "%s: %s", r->name, r->build->origin.note); // a row without cuDNN says why
-    }
-    return k->answer->known;
+    return t;
 }
 
-static int say_cuda(struct ask *k, const struct release *r)
+static bool line_repeats(const struct ask_table *t, size_t i, size_t before)
 {
-    const char *cuda = cuda_of(k, r);
-    if (cuda) {
-        ask_say(k, "%s goes with CUDA %s.", r->name, cuda);
+    for (size_t c = BUILD_COLUMN; c < t->columns; c++) {
+        const char *one = t->lines.items[i].cells[c], *two = t->lines.items[before].cells[c];
+        if ((one != NULL) != (two != NULL) || (one && strcmp(one, two) != 0)) {
+            return false;
+        }
     }
-    say_builds_of(k, r, false, false);
-    return k->answer->known;
+    return true;
 }
 
-static int say_rocm(struct ask *k, const struct release *r)
+/* Releases with the same properties one after the other are one line: "torch 2.5.0 to 2.6.0". */
+static void merge_lines(struct ask *k, struct ask_table *t, size_t package)
 {
-    say_builds_of(k, r, true, true);
-    return k->answer->known;
+    size_t n = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < t->lines.n; i++) {
+        const char *name = t->lines.items[i].cells[0];
+        if (n > 0 && line_repeats(t, i, n - 1)) {
+            t->lines.items[n - 1].cells[0] = arena_printf(k->a, "%s to%s", first, name + package);
+            continue;
+        }
+        first = name;
+        t->lines.items[n++] = t->lines.items[i];
+    }
+    t->lines.n = n;
 }
 
-static int say_python(struct ask *k, const struct release *r)
+/* Each property that is asked for must be known of one build at least. */
+static bool every_property_known(struct ask *k, const struct ask_table *t)
 {
-    if (r->row) {
-        ask_say(k, "%s has wheels for Python %s%s%s.", r->name, ask_joined(k->a, r->row->pythons),
-                r->row->python ? " and declares " : "", r->row->python ? r->row->python : "");
-    } else if (r->build && r->build->python) {
-        ask_say(k, "%s supports Python %s.", r->name, r->build->python);
+    for (size_t c = FIRST_COLUMN; c < t->columns; c++) {
+        bool known = false;
+        for (size_t i = 0; i < t->lines.n && !known; i++) {
+            known = t->lines.items[i].cells[c] != NULL;
+        }
+        if (!known && strcmp(t->heads[c], "cuDNN") != 0) {
+            ask_missing(k, "the %s of %s was not read", t->heads[c], t->lines.items[0].cells[0]);
+            return false;
+        }
     }
-    return k->answer->known;
+    return true;
 }
 
-static int say_glibc(struct ask *k, const struct release *r)
+/* Properties of releases and their builds: "which cuDNN does torch 2.5.1 use". */
+int form_property(struct ask *k, struct gm_err *err)
 {
-    if (r->row && r->row->glibc) {
-        ask_say(k, "The wheel of %s is tagged for glibc %s or later.", r->name, r->row->glibc);
-    } else if (r->row) {
-        ask_say(k, "The wheel of %s is for any platform.", r->name);
+    struct ask_releases all;
+    int rc = ask_releases_find(k, &all, err);
+    if (rc < 0 || k->missing || all.items.n == 0) {
+        return rc < 0 ? rc : 0;
     }
-    return k->answer->known;
-}
-
-static int say_driver(struct ask *k, const struct release *r, struct gm_err *err)
-{
-    struct kb_drivers d;
-    const char *cuda = cuda_of(k, r);
-    int rc = cuda ? kb_drivers(k->kb, &d, err) : 0;
-    const struct kb_driver *floor = cuda && rc == 0 ? ask_floor(k, &d, cuda) : NULL;
-    if (rc < 0 || !floor) {
-        return rc;
+    struct ask_table t = property_table(k->q);
+    bool filtered = k->q->named & (NAMED_CUDA | NAMED_ROCM) || k->q->asked & ASKED_ROCM;
+    for (size_t i = 0; i < all.items.n; i++) {
+        const struct ask_release *r = &all.items.items[i];
+        size_t before = t.lines.n;
+        for (size_t b = 0; asks_for_builds(k->q) && b < all.builds.n; b++) {
+            if (build_asked(k, r, &all.builds.rows[b])) {
+                add_line(k, &t, r, &all.builds.rows[b]);
+            }
+        }
+        if (t.lines.n == before && !filtered) {
+            add_line(k, &t, r, NULL);
+        }
     }
-    ask_say(k, "%s goes with CUDA %s.", r->name, cuda);
-    ask_say_floor(k, floor);
+    if (t.lines.n == 0 || !every_property_known(k, &t)) {
+        return 0;
+    }
+    merge_lines(k, &t, strlen(k->q->package));
+    ask_say_table(k, k->q->package, &t);
+    say_notes(k, &all, &all.items.items[all.items.n - 1]);
     return 1;
 }
 
-static const char *platform_text(struct ask *k, const struct kb_build *b)
-{
-    const char *text = ask_joined(k->a, b->sm);
-    text = b->ptx.n ? arena_printf(k->a, "%s and PTX %s", text, ask_joined(k->a, b->ptx)) : text;
-    return b->ptx_isa ? arena_printf(k->a, "%s (ISA %s)", text, b->ptx_isa) : text;
-}
-
-static int say_architectures(struct ask *k, const struct release *r)
-{
-    for (size_t i = 0; r->version && i < r->builds.n; i++) {
-        const struct kb_build *b = &r->builds.rows[i];
-        if (!build_asked(k, r, b) || (b->sm.n == 0 && b->gfx.n == 0)) {
-            continue;
-        }
-        HIT(k, KB_AREA_BUILDS, b);
-        ask_say(k, "%s, build %s%s: %s.", r->name, b->build, b->is_default ? " (default)" : "",
-                b->gfx.n ? ask_joined(k->a, b->gfx) : platform_text(k, b));
-    }
-    return k->answer->known;
-}
-
-/* One property of a release: "which cuDNN does torch 2.5.1 use". */
-int form_property(struct ask *k, struct gm_err *err)
-{
-    struct release r;
-    int rc = release_find(k, &r, err);
-    if (rc < 0) {
-        return rc;
-    }
-    const struct question *q = k->q;
-    int answered = 0;
-    if (question_has(q, "rocm")) {
-        answered = say_rocm(k, &r);
-    } else if (question_has(q, "cudnn")) {
-        answered = question_has(q, "builds build") ? say_cuda(k, &r) : say_cudnn(k, &r);
-    } else if (question_has(q, "driver")) {
-        answered = say_driver(k, &r, err);
-    } else if (question_has(q, "architecture architectures arch archs sm kernels gpus")) {
-        answered = say_architectures(k, &r);
-    } else if (question_has(q, "cuda toolkit builds build")) {
-        answered = say_cuda(k, &r);
-    } else if (question_has(q, "python pythons")) {
-        answered = say_python(k, &r);
-    } else if (question_has(q, "glibc manylinux")) {
-        answered = say_glibc(k, &r);
-    }
-    if (answered > 0) {
-        release_hits(k, &r);
-    }
-    return answered;
-}
+/* ------------------------------------------------------------------ needs */
 
 static const char *need_text(struct ask *k, const struct kb_release_need *n)
 {
@@ -262,50 +489,75 @@ static const char *need_text(struct ask *k, const struct kb_release_need *n)
     return n->when ? arena_printf(k->a, "%s (if %s)", text, n->when) : text;
 }
 
-/* "what does ctranslate2 4.5.0 need" */
-int form_release(struct ask *k, struct gm_err *err)
+static void say_compat(struct ask *k, const struct kb_compat *compat, bool needs)
 {
-    struct release r;
-    if (k->q->n_rest > 0 &&
-        !question_has(k->q, "need needs require requires requirements dependencies")) {
-        return 0; // something else is wanted than what a release needs
+    for (size_t i = 0; needs && i < compat->n_needs; i++) {
+        const struct kb_need *n = &compat->needs[i];
+        ask_say(k, "It needs %s%s%s.", n->package, n->versions ? " " : "",
+                n->versions ? n->versions : "");
     }
-    int rc = release_find(k, &r, err);
-    if (rc < 0 || (!r.row && !r.compat && !r.build)) {
-        return rc;
+    if (compat->origin.note) {
+        ask_say(k, "%s", compat->origin.note);
     }
-    release_hits(k, &r);
-    (void)say_python(k, &r);
-    (void)say_glibc(k, &r);
-    const char *cuda = cuda_of(k, &r);
+}
+
+static void say_release(struct ask *k, const struct ask_release *r)
+{
+    const char *cuda = cuda_of(k, r), *cudnn = cudnn_of(r), *needs = "";
+    if (r->row) {
+        ask_say(k, "%s has wheels for Python %s%s%s.", r->name, ask_joined(k->a, r->row->pythons),
+                r->row->python ? " and declares " : "", r->row->python ? r->row->python : "");
+        ask_say(k, "The wheel of %s is %s%s%s.", r->name,
+                r->row->glibc ? "tagged for glibc " : "for any platform",
+                r->row->glibc ? r->row->glibc : "", r->row->glibc ? " or later" : "");
+    }
     if (cuda) {
-        ask_say(k, "It goes with CUDA %s.", cuda);
+        ask_say(k, "%s goes with CUDA %s.", r->name, cuda);
     }
-    (void)say_cudnn(k, &r);
-    const char *needs = "";
-    for (size_t i = 0; r.row && i < r.row->n_needs; i++) {
-        needs = arena_printf(k->a, "%s%s%s", needs, i ? "; " : "", need_text(k, &r.row->needs[i]));
+    if (cudnn) {
+        ask_say(k, "%s goes with cuDNN %s.", r->name, cudnn);
+    } else if (r->build && r->build->origin.note) {
+        ask_say(k, "%s: %s", r->name, r->build->origin.note);
+    }
+    for (size_t i = 0; r->row && i < r->row->n_needs; i++) {
+        needs = arena_printf(k->a, "%s%s%s", needs, i ? "; " : "", need_text(k, &r->row->needs[i]));
     }
     if (needs[0]) {
         ask_say(k, "It requires %s.", needs);
     }
-    for (size_t i = 0; r.compat && i < r.compat->n_needs && !needs[0]; i++) {
-        ask_say(k, "It needs %s%s%s.", r.compat->needs[i].package,
-                r.compat->needs[i].versions ? " " : "",
-                r.compat->needs[i].versions ? r.compat->needs[i].versions : "");
+    if (r->compat) {
+        say_compat(k, r->compat, !needs[0]);
     }
-    if (r.compat && r.compat->origin.note) {
-        ask_say(k, "%s", r.compat->origin.note);
-    }
-    return 1;
 }
 
-static bool say_need(struct ask *k, const struct release *r, const char *other)
+/* "what does ctranslate2 4.5.0 need" */
+int form_release(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases all;
+    int found = 0;
+    int rc = ask_releases_find(k, &all, err);
+    if (rc < 0 || k->missing) {
+        return rc < 0 ? rc : 0;
+    }
+    for (size_t i = 0; i < all.items.n; i++) {
+        const struct ask_release *r = &all.items.items[i];
+        if (r->row || r->compat || r->build) {
+            ask_release_hits(k, r);
+            say_release(k, r);
+            found = 1;
+        }
+    }
+    return found;
+}
+
+/* Whether the version that the other package has is asked for is one the need admits. */
+static bool say_need(struct ask *k, const struct ask_release *r, const char *other)
 {
     bool found = false;
-    for (size_t i = 0; i < r->row->n_needs; i++) {
+    for (size_t i = 0; r->row && i < r->row->n_needs; i++) {
         if (strcmp(r->row->needs[i].package, other) == 0) {
-            ask_say(k, "%s requires %s.", r->name, need_text(k, &r->row->needs[i]));
+            ask_say(k, "%s%s requires %s.", k->q->said & SAID_DOES && !found ? "Yes: " : "",
+                    r->name, need_text(k, &r->row->needs[i]));
             found = true;
         }
     }
@@ -313,49 +565,82 @@ static bool say_need(struct ask *k, const struct release *r, const char *other)
 }
 
 /* The other way round: which releases of `other` admit this one. */
-static bool say_needed_by(struct ask *k, const struct kb_releases *all, const struct release *r,
+static bool say_needed_by(struct ask *k, const struct kb_releases *all, const struct ask_release *r,
                           const char *other)
 {
-    enum { SHOWN = 6 };
-    size_t found = 0;
+    struct ask_table t = {.heads = {"release", "requires"}, .columns = 2, .named = 1};
     for (size_t i = all->n; i-- > 0;) {
         const struct kb_release *row = &all->rows[i];
         for (size_t n = 0; strcmp(row->package, other) == 0 && n < row->n_needs; n++) {
             const struct kb_release_need *need = &row->needs[n];
             if (strcmp(need->package, k->q->package) == 0 && need->versions &&
-                ask_admits(k, need->versions, r->version) && found++ < SHOWN) {
+                ask_admits(k, need->versions, r->version)) {
+                struct ask_line line = {.cells = {arena_printf(k->a, "%s %s", other, row->version),
+                                                  need_text(k, need)}};
                 HIT(k, KB_AREA_RELEASES, row);
-                ask_say(k, "%s %s requires %s.", other, row->version, need_text(k, need));
+                VEC_PUSH(k->a, &t.lines, line);
             }
         }
     }
-    if (found > SHOWN) {
-        ask_say(k, "So do %zu more releases of %s.", found - SHOWN, other);
+    if (t.lines.n > 0) {
+        ask_say_table(k, arena_printf(k->a, "Releases of %s that admit %s", other, r->name), &t);
     }
-    return found > 0;
+    return t.lines.n > 0;
+}
+
+/* Where a package with rows is not among what a release declares, that is an answer. */
+static void say_no_need(struct ask *k, const struct ask_release *r, const char *other)
+{
+    ask_say(k, "No: %s does not declare %s among its requirements.", r->name, other);
 }
 
 /* "which ctranslate2 does whisperx 3.8.6 need", "which torchvision goes with torch 2.5.1" */
 int form_need(struct ask *k, struct gm_err *err)
 {
     struct kb_releases all;
-    struct release r;
+    struct ask_releases mine;
+    size_t before = k->answer->hits.n;
     int rc = kb_releases(k->kb, &all, err);
-    rc = rc < 0 ? rc : release_find(k, &r, err);
-    if (rc < 0 || !r.row) {
-        return rc;
+    rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
+    bool asked = k->q->n_spans > 0 || k->q->said & SAID_DOES || k->q->others.n == 1;
+    if (rc < 0 || k->missing || !asked) {
+        return rc < 0 ? rc : 0;
     }
-    bool asked = k->q->version || strcmp(k->q->words[0], "does") == 0;
-    for (size_t o = 0; asked && o < k->q->n_others; o++) {
-        if (!say_need(k, &r, k->q->others[o]) && !say_needed_by(k, &all, &r, k->q->others[o])) {
-            ask_say(k, "%s does not declare %s among what is gathered here.", r.name,
-                    k->q->others[o]);
+    for (size_t i = 0; i < mine.items.n; i++) {
+        const struct ask_release *r = &mine.items.items[i];
+        for (size_t o = 0; r->row && o < k->q->others.n; o++) {
+            const char *other = k->q->others.items[o];
+            bool said = say_need(k, r, other) || say_needed_by(k, &all, r, other);
+            if (!said && !(k->q->said & SAID_DOES)) {
+                ask_missing(k, "%s does not declare %s among its requirements", r->name, other);
+                return 0;
+            }
+            if (!said) {
+                say_no_need(k, r, other);
+            }
+            ask_release_hits(k, r);
         }
     }
-    if (k->answer->known) {
-        release_hits(k, &r);
+    return k->answer->hits.n > before;
+}
+
+/* ------------------------------------------------------------------ the newest, Python */
+
+static const struct kb_release *extreme_release(struct ask *k, const struct kb_releases *all,
+                                                bool first)
+{
+    const struct kb_release *best = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        const char *python = ask_given(k, KEY_PYTHON);
+        bool in = k->q->n_spans == 0 || in_span(row->version, &k->q->spans[0]);
+        if (strcmp(row->package, k->q->package) == 0 && in &&
+            (!python || ask_has_text(row->pythons, python)) &&
+            (!best || (ask_compare(row->version, best->version) < 0) == first)) {
+            best = row;
+        }
     }
-    return k->answer->known;
+    return best;
 }
 
 /* "which is the last ctranslate2 3.x" */
@@ -363,13 +648,33 @@ int form_newest(struct ask *k, struct gm_err *err)
 {
     struct kb_releases all;
     int rc = kb_releases(k->kb, &all, err);
-    const struct kb_release *row = rc < 0 ? NULL : release_of(k, &all);
+    bool first = k->q->said & SAID_FIRST;
+    if (rc < 0 || !(k->q->said & (SAID_FIRST | SAID_LAST))) {
+        return rc < 0 ? rc : 0;
+    }
+    const struct kb_release *row = extreme_release(k, &all, first);
     if (!row) {
-        return rc;
+        return 0;
     }
     HIT(k, KB_AREA_RELEASES, row);
-    ask_say(k, "%s %s is the newest%s%s gathered here.", row->package, row->version,
-            k->q->version ? " of " : "", k->q->version ? k->q->version : "");
+    ask_say(k, "%s %s is the %s%s%s that was read.", row->package, row->version,
+            first ? "oldest" : "newest", k->q->version ? " of " : "",
+            k->q->version ? k->q->version : "");
+    return 1;
+}
+
+static int say_python_of(struct ask *k, const struct ask_releases *all, const char *python)
+{
+    for (size_t i = 0; i < all->items.n; i++) {
+        const struct ask_release *r = &all->items.items[i];
+        if (!r->row) {
+            return 0;
+        }
+        bool has = ask_has_text(r->row->pythons, python);
+        HIT(k, KB_AREA_RELEASES, r->row);
+        ask_say(k, "%s: %s %s a wheel for Python %s.", has ? "Yes" : "No", r->name,
+                has ? "has" : "does not have", python);
+    }
     return 1;
 }
 
@@ -377,33 +682,34 @@ int form_newest(struct ask *k, struct gm_err *err)
 int form_python(struct ask *k, struct gm_err *err)
 {
     struct kb_releases all;
-    struct release r;
+    struct ask_releases mine;
+    const char *python = ask_given(k, KEY_PYTHON);
     int rc = kb_releases(k->kb, &all, err);
-    rc = rc < 0 ? rc : release_find(k, &r, err);
-    if (rc < 0) {
-        return rc;
+    rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
+    bool quantified = k->q->said & (SAID_FIRST | SAID_LAST);
+    if (rc < 0 || (k->missing && !quantified)) {
+        return rc < 0 ? rc : 0;
     }
-    const struct question *q = k->q;
-    if (q->version && r.row) {
-        HIT(k, KB_AREA_RELEASES, r.row);
-        ask_say(k, "%s %s a wheel for Python %s.", r.name,
-                ask_has_text(r.row->pythons, q->python) ? "has" : "has not", q->python);
-        return 1;
+    if (k->q->n_spans > 0 && !quantified) {
+        return say_python_of(k, &mine, python);
     }
-    const struct kb_release *first = NULL, *last = NULL;
-    for (size_t i = 0; i < all.n; i++) {
-        const struct kb_release *row = &all.rows[i];
-        if (strcmp(row->package, q->package) == 0 && ask_has_text(row->pythons, q->python)) {
-            first = !first || ask_compare(row->version, first->version) < 0 ? row : first;
-            last = !last || ask_compare(row->version, last->version) > 0 ? row : last;
-        }
-    }
+    const struct kb_release *first = extreme_release(k, &all, true);
+    const struct kb_release *last = extreme_release(k, &all, false);
     if (!first) {
+        ask_missing(k, "no release of %s that was read has a wheel for Python %s", k->q->package,
+                    python);
         return 0;
     }
     HIT(k, KB_AREA_RELEASES, first);
     HIT(k, KB_AREA_RELEASES, last);
-    ask_say(k, "%s has wheels for Python %s from %s to %s, as far as gathered here.", q->package,
-            q->python, first->version, last->version);
+    if (quantified && (k->q->said & (SAID_FIRST | SAID_LAST)) != (SAID_FIRST | SAID_LAST)) {
+        ask_say(k, "%s %s is the %s of the releases that were read with a wheel for Python %s.",
+                k->q->package, k->q->said & SAID_FIRST ? first->version : last->version,
+                k->q->said & SAID_FIRST ? "first" : "newest", python);
+        return 1;
+    }
+    ask_say(k, "%s%s has wheels for Python %s from %s to %s, of the releases that were read.",
+            k->q->said & SAID_DOES ? "Yes: " : "", k->q->package, python, first->version,
+            last->version);
     return 1;
 }

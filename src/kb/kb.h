@@ -282,6 +282,7 @@ enum kb_driver_kind {
     KB_DRIVER_MINOR,   // the floor of minor-version compatibility of a CUDA major
     KB_DRIVER_BRANCH,  // a driver branch and when it ends
     KB_DRIVER_LAST,    // the last branch that serves an architecture
+    KB_DRIVER_FIRST,   // the first driver that serves an architecture
 };
 
 struct kb_driver {
@@ -291,7 +292,7 @@ struct kb_driver {
     const char *title;                   // "CUDA 12.4 Update 1"
     const char *linux_min, *windows_min; // windows_min: or NULL
     const char *ends;                    // "2028-08", or NULL
-    struct kb_strs sm;                   // with KB_DRIVER_LAST: "sm_37"
+    struct kb_strs sm;                   // with KB_DRIVER_LAST and KB_DRIVER_FIRST: "sm_37"
     struct kb_origin origin;
 };
 

@@ -22,7 +22,7 @@ static int form_rows(struct ask *k, struct gm_err *err)
         }
         for (size_t i = 0; i < rows.n; i++) {
             const void *row = (const char *)rows.items + i * rows.size;
-            if (k->q->n_rest == 0 || str_glob(k->q->rest[0], kb_row_id(row))) {
+            if (k->q->globs.n == 0 || str_glob(k->q->globs.items[0], kb_row_id(row))) {
                 VEC_PUSH(k->a, &k->answer->hits, ((struct kb_hit){(enum kb_area)area, row, NULL}));
                 found++;
             }
@@ -38,56 +38,105 @@ static int form_rows(struct ask *k, struct gm_err *err)
 
 struct form {
     const char *example;
-    unsigned named;                                   // all of these must be named (enum named)
-    unsigned any;                                     // and one of these, if any are given
-    unsigned not_named;                               // and none of these
-    const char *words;                                // and one of these words, or NULL
+    unsigned named; // all of these must be named (enum named)
+    unsigned any;   // and one of these, if any are given
+    unsigned takes; // these may be named as well
+    unsigned asked; // one of these must be asked for (enum asked), if any are given
+    unsigned asks;  // these may be asked for as well
+    unsigned said;  // these may be said (enum said)
     int (*answer)(struct ask *k, struct gm_err *err); // 1: answered, 0: not by this form
 };
+
+#define DEVICE   (NAMED_SM | NAMED_GFX | NAMED_GPU | NAMED_PCI)
+#define RUNTIMES (NAMED_CUDA | NAMED_CUDNN | NAMED_DRIVER | NAMED_ROCM)
+#define PROPERTIES                                                                                 \
+    (ASKED_DRIVER | ASKED_CUDA | ASKED_CUDNN | ASKED_ROCM | ASKED_PYTHON | ASKED_GLIBC |           \
+     ASKED_ARCH | ASKED_PTX | ASKED_BUILD | ASKED_TARGET)
+#define ORDER (SAID_FIRST | SAID_LAST | SAID_ALL)
 
 /* Tried from the top; the first one that answers wins. `gpumend kb arch FILE...` is not a
  * question: src/cli/kb.c takes it before it asks. */
 static const struct form forms[] = {
-    {"rows drivers", NAMED_AREA, 0, 0, NULL, form_rows},
-    {"CUDNN_STATUS_NOT_INITIALIZED", NAMED_ERROR, 0, 0, NULL, form_error},
-    {"cuda error 35", NAMED_CODE, 0, NAMED_PACKAGE, "error code status errno", form_error},
-    {"what provides libnvrtc.so.12", NAMED_LIBRARY, 0, 0, NULL, form_provides},
-    {"which ctranslate2 does whisperx 3.8.6 need", NAMED_PACKAGE | NAMED_OTHER, 0, 0, NULL,
-     form_need},
-    {"how much memory does whisper large-v3 need", 0, 0, 0,
-     "memory vram model parameters gib ram alias aliases", form_model},
-    {"int8_float16 on sm_61", NAMED_COMPUTE, 0, 0, NULL, form_compute},
-    {"does torch 2.5.1 have wheels for Python 3.13", NAMED_PACKAGE | NAMED_PYTHON, 0, 0, NULL,
+    {"rows drivers", NAMED_AREA, 0, 0, 0, 0, 0, form_rows},
+    {"CUDNN_STATUS_NOT_INITIALIZED", NAMED_ERROR, 0, NAMED_CUDNN, 0, ASKED_ERROR | ASKED_CUDNN, 0,
+     form_error},
+    {"cuda error 35", NAMED_CODE, 0, NAMED_PART | NAMED_CUDNN, ASKED_ERROR,
+     ASKED_CUDA | ASKED_CUDNN | ASKED_DRIVER | ASKED_ROCM | ASKED_RELEASE,
+     SAID_RUNTIME | SAID_FIRST, form_error},
+    {"what provides libnvrtc.so.12", NAMED_LIBRARY, 0, NAMED_CUDA, 0,
+     ASKED_PACKAGE | ASKED_FOLDER | ASKED_CUDNN | ASKED_CUDA | ASKED_RELEASE | ASKED_SONAME,
+     SAID_MANAGERS | SAID_HERE, form_provides},
+    {"which package has cuFFT of CUDA 13", 0, NAMED_PART, NAMED_CUDA | NAMED_CUDNN,
+     ASKED_PACKAGE | ASKED_FOLDER | ASKED_SONAME | ASKED_PARTS, ASKED_CUDNN,
+     SAID_MANAGERS | SAID_HERE | SAID_RUNTIME, form_library},
+    {"which apt package has the runtime library of CUDA 12.6", NAMED_CUDA, 0, 0,
+     ASKED_PACKAGE | ASKED_FOLDER | ASKED_SONAME, 0, SAID_MANAGERS | SAID_HERE | SAID_RUNTIME,
+     form_library},
+    {"what is the apt package with cuDNN 9 for CUDA 12", NAMED_CUDNN, 0, NAMED_CUDA,
+     ASKED_PACKAGE | ASKED_FOLDER | ASKED_SONAME, 0, SAID_MANAGERS | SAID_HERE | SAID_RUNTIME,
+     form_library},
+    {"which ctranslate2 does whisperx 3.8.6 need", NAMED_PACKAGE | NAMED_OTHER, 0, NAMED_VERSION, 0,
+     ASKED_RELEASE | ASKED_NEEDS, SAID_DOES | SAID_FLOOR, form_need},
+    {"how much memory does whisper large-v3 need", NAMED_MODEL, 0,
+     NAMED_PACKAGE | NAMED_COMPUTE | NAMED_BATCH,
+     ASKED_MEMORY | ASKED_PARAMETERS | ASKED_ALIAS | ASKED_MODEL, ASKED_ALIAS,
+     SAID_WHISPER | SAID_README | SAID_CPU, form_model},
+    {"which compute type does whisperx use by default", NAMED_PACKAGE, 0, 0,
+     ASKED_COMPUTE | ASKED_MODEL, ASKED_CUDA, SAID_DEFAULT | SAID_CPU, form_default},
+    {"int8_float16 on sm_61", NAMED_COMPUTE, 0, NAMED_SM | NAMED_GPU | NAMED_PCI | NAMED_PACKAGE, 0,
+     ASKED_COMPUTE | ASKED_MODEL | ASKED_ARCH, SAID_CPU | SAID_DOES, form_compute},
+    {"does torch 2.5.1 have wheels for Python 3.13", NAMED_PACKAGE | NAMED_PYTHON, 0, NAMED_VERSION,
+     0, ASKED_RELEASE, SAID_WHEEL | SAID_DOES | SAID_HERE | SAID_ADDED | SAID_DROPPED | ORDER,
      form_python},
-    {"which is the newest ctranslate2 3.x", NAMED_PACKAGE, 0, 0, "last latest newest", form_newest},
-    {"which cuDNN does torch 2.5.1 use", NAMED_PACKAGE, 0,
-     NAMED_SM | NAMED_GFX | NAMED_DRIVER | NAMED_PCI,
-     "cudnn architecture architectures arch archs kernels", form_property},
-    {"which torch runs on sm_61 with driver 535", NAMED_PACKAGE,
-     NAMED_SM | NAMED_GFX | NAMED_DRIVER | NAMED_CUDA | NAMED_ROCM | NAMED_PCI, 0, NULL,
+    {"which is the newest ctranslate2 3.x", NAMED_PACKAGE, 0, NAMED_VERSION, 0, ASKED_RELEASE,
+     SAID_FIRST | SAID_LAST, form_newest},
+    {"which cuDNN does torch 2.5.1 use", NAMED_PACKAGE, 0, NAMED_VERSION | NAMED_CUDA | NAMED_ROCM,
+     PROPERTIES, ASKED_RELEASE,
+     SAID_HERE | SAID_WHEEL | SAID_DEFAULT | SAID_README | SAID_EXPERIMENTAL | SAID_FLOOR,
+     form_property},
+    {"which torch runs on sm_61 with driver 535", NAMED_PACKAGE, DEVICE | RUNTIMES, NAMED_VERSION,
+     0, ASKED_BUILD | ASKED_RELEASE | ASKED_GPU, SAID_DOES | SAID_HERE | SAID_WHEEL | ORDER,
      form_builds},
-    {"which CUDA does vllm 0.33.0 need", NAMED_PACKAGE, 0, 0,
-     "driver cuda toolkit builds build rocm python pythons glibc manylinux gpus", form_property},
-    {"does torch 2.8 run on a GTX 1080", NAMED_PACKAGE, 0, 0, NULL, form_builds},
-    {"what does ctranslate2 4.5.0 need", NAMED_PACKAGE, 0, 0, NULL, form_release},
-    {"which architectures does CUDA 12.8 compile for", NAMED_CUDA, 0, NAMED_SM | NAMED_CUDNN,
-     "architecture architectures arch archs sm ptx compile compiles isa gpus capability",
-     form_toolkit},
-    {"which CUDA does cuDNN 9.17 support", NAMED_CUDNN, 0, NAMED_PACKAGE, NULL, form_cudnn},
-    {"which CUDA toolkit compiles for sm_90", NAMED_SM, 0, NAMED_PACKAGE, NULL,
-     form_toolkits_of_sm},
-    {"which driver does CUDA 12.4 need", NAMED_CUDA, 0, NAMED_DRIVER | NAMED_PACKAGE,
-     "driver drivers", form_driver},
-    {"CUDA 12.4", NAMED_CUDA, 0, ~(unsigned)NAMED_CUDA, NULL, form_bare_cuda},
-    {"which CUDA does driver 535 run", NAMED_DRIVER, 0, NAMED_PACKAGE, NULL, form_cuda_of_driver},
-    {"which gfx target is gfx_target_version 100302", NAMED_CODE, 0, 0, "gfx_target_version kfd",
+    {"what does ctranslate2 4.5.0 need", NAMED_PACKAGE, 0, NAMED_VERSION, 0,
+     ASKED_NEEDS | ASKED_RELEASE, 0, form_release},
+    {"which architectures does CUDA 12.8 compile for", NAMED_CUDA, 0, 0, ASKED_ARCH | ASKED_PTX,
+     ASKED_GPU | ASKED_TARGET | ASKED_RELEASE, SAID_FIRST | SAID_LAST | SAID_NATIVE, form_toolkit},
+    {"does CUDA 12.9 compile for sm_61", NAMED_CUDA, NAMED_SM | NAMED_GPU | NAMED_PCI, 0, 0,
+     ASKED_GPU, SAID_DOES | SAID_NATIVE, form_toolkit},
+    {"which CUDA does cuDNN 9.17 support", NAMED_CUDNN, 0,
+     NAMED_CUDA | NAMED_SM | NAMED_GPU | NAMED_GENERATION, 0,
+     ASKED_CUDA | ASKED_DRIVER | ASKED_ARCH | ASKED_GPU | ASKED_PARTS | ASKED_RELEASE,
+     SAID_DOES | SAID_HERE | SAID_WINDOWS | SAID_FLOOR | SAID_FIRST, form_cudnn},
+    {"which CUDA toolkit compiles for sm_90", 0, NAMED_SM | NAMED_GPU | NAMED_PCI, NAMED_GENERATION,
+     ASKED_CUDA | ASKED_PTX | ASKED_DRIVER, ASKED_RELEASE | ASKED_TARGET | ASKED_GPU,
+     SAID_FIRST | SAID_LAST | SAID_ADDED | SAID_DROPPED | SAID_NATIVE, form_toolkits_of_sm},
+    {"sm_90", NAMED_SM, 0, 0, 0, 0, 0, form_toolkits_of_sm},
+    {"does driver 535 run CUDA 12.4", NAMED_CUDA | NAMED_DRIVER, 0, 0, 0, ASKED_RELEASE,
+     SAID_DOES | SAID_HERE | SAID_GA, form_driver_runs},
+    {"which cuDNN goes with CUDA 12.4", NAMED_CUDA, 0, NAMED_SM | NAMED_GPU, ASKED_CUDNN,
+     ASKED_RELEASE, SAID_FIRST | SAID_LAST, form_cudnn_of_cuda},
+    {"which driver does CUDA 12.4 need", NAMED_CUDA, 0, 0, ASKED_DRIVER, ASKED_RELEASE,
+     SAID_HERE | SAID_WINDOWS | SAID_WSL | SAID_GA | SAID_FLOOR | SAID_NO_FLOOR | SAID_FIRST,
+     form_driver},
+    {"CUDA 12.4", NAMED_CUDA, 0, 0, 0, 0, 0, form_driver},
+    {"when does the driver branch 535 end", NAMED_DRIVER, 0, 0, ASKED_END | ASKED_BRANCH,
+     ASKED_DRIVER, SAID_DOES, form_branch},
+    {"which CUDA does driver 535 run", NAMED_DRIVER, 0, 0, 0, ASKED_CUDA | ASKED_RELEASE,
+     SAID_LAST | SAID_HERE, form_cuda_of_driver},
+    {"which gfx target is gfx_target_version 100302", NAMED_CODE, 0, 0, ASKED_KFD, ASKED_TARGET, 0,
      form_kfd},
-    {"gfx1010", NAMED_GFX, 0, 0, NULL, form_gfx},
-    {"which gfx targets does ROCm 6.3 support", NAMED_ROCM, 0, 0, NULL, form_rocm},
-    {"manylinux_2_28", 0, NAMED_TAG | NAMED_GLIBC, 0, NULL, form_glibc},
-    {"which package has cuFFT of CUDA 13", 0, 0, NAMED_PACKAGE | NAMED_LIBRARY,
-     "soname sonames package packages pip apt dnf conda provides library libraries", form_library},
-    {"compute capability of RTX 3060", 0, 0, 0, NULL, form_gpu},
+    {"gfx1010", NAMED_GFX, 0, NAMED_ROCM, 0,
+     ASKED_ROCM | ASKED_TARGET | ASKED_KFD | ASKED_GPU | ASKED_RELEASE | ASKED_OVERRIDE,
+     SAID_DOES | SAID_OFFICIAL | SAID_FIRST | SAID_LAST, form_gfx},
+    {"which ROCm supports the RX 7900 XTX", 0, NAMED_GPU | NAMED_PCI, NAMED_ROCM, 0,
+     ASKED_ROCM | ASKED_OVERRIDE | ASKED_RELEASE,
+     SAID_DOES | SAID_OFFICIAL | SAID_FIRST | SAID_LAST, form_gfx},
+    {"which gfx targets does ROCm 6.3 support", NAMED_ROCM, 0, 0, 0,
+     ASKED_TARGET | ASKED_GPU | ASKED_ARCH, SAID_OFFICIAL, form_rocm},
+    {"manylinux_2_28", 0, NAMED_TAG | NAMED_GLIBC, 0, 0,
+     ASKED_GLIBC | ASKED_SYSTEM | ASKED_IMAGE | ASKED_RELEASE, SAID_PIP | SAID_WHEEL, form_glibc},
+    {"compute capability of RTX 3060", 0, NAMED_GPU | NAMED_PCI, 0, 0,
+     ASKED_ARCH | ASKED_PCI | ASKED_TARGET | ASKED_KFD | ASKED_GPU, 0, form_gpu},
 };
 
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -97,120 +146,270 @@ const char *kb_form_example(size_t i)
     return i < FORMS ? forms[i].example : NULL;
 }
 
-static bool form_fits(const struct form *f, const struct question *q)
+const char *kb_ask_key(size_t i)
 {
-    return (q->named & f->named) == f->named && (!f->any || (q->named & f->any)) &&
-           !(q->named & f->not_named) && (!f->words || question_has(q, f->words));
+    return question_key_name(i);
 }
 
-/* Names of packages: those with rows, and those that they need. */
-static bool package_known(void *arg, const char *name)
+const char *kb_ask_value(const char *key, size_t i)
 {
-    const struct ask *k = arg;
+    return question_choice(key, i);
+}
+
+/* What of the question a form would pass over. */
+struct rest {
+    unsigned named, asked, said;
+};
+
+static struct rest form_rest(const struct form *f, const struct question *q)
+{
+    return (struct rest){q->named & ~(f->named | f->any | f->takes),
+                         q->asked & ~(f->asked | f->asks), q->said & ~f->said};
+}
+
+/* Whether the question is about what the form is about, perhaps with more than it takes. */
+static bool form_concerns(const struct form *f, const struct question *q)
+{
+    return (q->named & f->named) == f->named && (!f->any || q->named & f->any) &&
+           (!f->asked || q->asked & f->asked);
+}
+
+static bool form_fits(const struct form *f, const struct question *q)
+{
+    struct rest rest = form_rest(f, q);
+    bool bare = !f->named && !f->any && !f->asked;
+    return !bare && form_concerns(f, q) && !rest.named && !rest.asked && !rest.said;
+}
+
+/* ------------------------------------------------------------------ what is not understood */
+
+static const char *listed_more(struct ask *k, const char *list, const char *more)
+{
+    return list[0] ? arena_printf(k->a, "%s, %s", list, more) : more;
+}
+
+/* The words with a meaning that are near enough: one letter of five, two of eight. */
+static const char *word_meant(const char *word)
+{
+    enum { LETTERS_MIN = 5, LETTERS_FOR_TWO = 8 };
+    struct nearest n;
+    nearest_init(&n, word);
+    for (size_t i = 0; words_text(i); i++) {
+        if (strlen(words_text(i)) >= LETTERS_MIN) {
+            nearest_try(&n, words_text(i));
+        }
+    }
+    return strlen(word) >= LETTERS_MIN && n.distance <= (strlen(word) >= LETTERS_FOR_TWO ? 2U : 1U)
+               ? nearest_best(&n)
+               : NULL;
+}
+
+/* A name or word that is near to one that is not understood; NULL: there is none. Short words are
+ * near to too much, and a number or a version is no name. */
+static const char *meant_by(struct ask *k, const char *word)
+{
+    enum { LETTERS_MIN = 4 };
     struct kb_releases r;
-    struct kb_compats c;
-    if (starts_with(name, "cuda-")) {
-        return false; // "cuda toolkit" is not the package of that name
+    struct nearest n;
+    if (strcspn(word, "0123456789") < LETTERS_MIN || strchr(word, '.') ||
+        kb_releases(k->kb, &r, NULL) < 0) {
+        return NULL;
     }
-    if (kb_releases(k->kb, &r, NULL) < 0 || kb_compats(k->kb, &c, NULL) < 0) {
-        return false; // said by kb_ask(), which loads both first
-    }
-    for (size_t i = 0; i < c.n; i++) {
-        if (strcmp(c.rows[i].package, name) == 0) {
-            return true;
-        }
-    }
+    nearest_init(&n, word);
+    nearest_try(&n, "pytorch");
     for (size_t i = 0; i < r.n; i++) {
-        const struct kb_release *row = &r.rows[i];
-        bool found = strcmp(row->package, name) == 0;
-        for (size_t n = 0; n < row->n_needs && !found; n++) {
-            found = strcmp(row->needs[n].package, name) == 0;
+        nearest_try(&n, r.rows[i].package);
+    }
+    const char *meant = word_meant(word);
+    return meant ? meant : nearest_best(&n);
+}
+
+static void say_not_understood(struct ask *k)
+{
+    const char *list = "", *hints = "";
+    for (size_t i = 0; i < k->q->n_unknown; i++) {
+        const char *word = k->q->unknown[i], *meant = meant_by(k, word);
+        list = listed_more(k, list, arena_printf(k->a, "'%s'", word));
+        if (meant) {
+            hints = arena_printf(k->a, "%s; did you mean %s?", hints, meant);
         }
-        if (found) {
-            return true;
+    }
+    k->answer->text = arena_printf(k->a, "not understood: %s%s", list, hints);
+}
+
+static const char *rest_text(struct ask *k, struct rest rest)
+{
+    const char *list = "";
+    struct question left = *k->q;
+    for (unsigned bit = 1; bit && bit <= rest.asked; bit <<= 1) {
+        list = rest.asked & bit ? listed_more(k, list, words_of_asked(bit)) : list;
+    }
+    for (unsigned bit = 1; bit && bit <= rest.said; bit <<= 1) {
+        bool shown = rest.said & bit && bit != SAID_DOES;
+        list = shown ? listed_more(k, list, words_of_said(bit)) : list;
+    }
+    for (size_t i = 0; i < KEYS; i++) {
+        for (size_t v = 0; v < left.values[i].n && rest.named & question_key_bit(i); v++) {
+            list = listed_more(
+                k, list,
+                arena_printf(k->a, "%s %s", question_key_name(i), left.values[i].items[v]));
+        }
+    }
+    if (rest.named & NAMED_PACKAGE) {
+        list = listed_more(k, list, k->q->package);
+    }
+    return list;
+}
+
+static size_t bits(unsigned set)
+{
+    size_t n = 0;
+    for (; set; set &= set - 1) {
+        n++;
+    }
+    return n;
+}
+
+/* No form takes all of it: the one that takes most is the nearest question that has an answer. */
+static void say_nearest_form(struct ask *k)
+{
+    const struct form *best = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < FORMS; i++) {
+        struct rest rest = form_rest(&forms[i], k->q);
+        size_t n = bits(rest.named) + bits(rest.asked) + bits(rest.said);
+        if (forms[i].named != NAMED_AREA && form_concerns(&forms[i], k->q) && n < least) {
+            least = n;
+            best = &forms[i];
+        }
+    }
+    if (!best) {
+        k->answer->text = "not known";
+        return;
+    }
+    const char *list = rest_text(k, form_rest(best, k->q));
+    k->answer->text =
+        list[0]
+            ? arena_printf(k->a,
+                           "not known: nothing here answers that together with %s; "
+                           "the nearest question is like \"%s\"",
+                           list, best->example)
+            : arena_printf(k->a, "not known; the nearest question is like \"%s\"", best->example);
+}
+
+/* ------------------------------------------------------------------ one answer */
+
+/* "README" asks for what a README says: a row must come from one. */
+static bool has_said_source(const struct ask *k)
+{
+    if (!(k->q->said & SAID_README)) {
+        return true;
+    }
+    for (size_t i = 0; i < k->answer->hits.n; i++) {
+        const struct kb_origin *origin = k->answer->hits.items[i].origin;
+        for (size_t s = 0; s < origin->sources.n; s++) {
+            if (strstr(origin->sources.items[s], "README")) {
+                return true;
+            }
         }
     }
     return false;
 }
 
-/* A word that may be a package's name: a number or a version is none, and short words are near to
- * too much. */
-static bool may_be_package(const char *word)
+/* One value for each key. 1: answered, 0: not. */
+static int answer_once(struct ask *k, struct gm_err *err)
 {
-    enum { LETTERS_MIN = 4 };
-    return strcspn(word, "0123456789") >= LETTERS_MIN && !strchr(word, '.');
-}
-
-/* A word that names nothing and is nearly the name of a package with rows; NULL: there is none. */
-static const char *misspelt_package(struct ask *k, const char **ret_meant)
-{
-    const struct question *q = k->q;
-    struct kb_releases r;
-    if (q->named & NAMED_PACKAGE || kb_releases(k->kb, &r, NULL) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < q->n_rest; i++) {
-        struct nearest n;
-        if (!may_be_package(q->rest[i])) {
-            continue;
-        }
-        nearest_init(&n, q->rest[i]);
-        for (size_t p = 0; p < r.n; p++) {
-            nearest_try(&n, r.rows[p].package);
-        }
-        if (nearest_best(&n)) {
-            *ret_meant = nearest_best(&n);
-            return q->rest[i];
-        }
-    }
-    return NULL;
-}
-
-/* Of the answers that leave such a word out none is right: the question was about that package. */
-static bool refuse_misspelt(struct ask *k)
-{
-    const char *meant, *word = misspelt_package(k, &meant);
-    bool used = k->answer->known && k->answer->hits.n &&
-                (k->answer->hits.items[0].area == KB_AREA_GPUS ||
-                 k->answer->hits.items[0].area == KB_AREA_MODELS);
-    if (!word || used) {
-        return false;
-    }
-    *k->answer = (struct kb_answer){
-        .text = arena_printf(k->a, "not known: no package is called %s; did you mean %s?", word,
-                             meant)};
-    return true;
-}
-
-int kb_ask(struct kb *kb, const char *text, struct kb_answer *ret, struct gm_err *err)
-{
-    struct question q;
-    struct ask k = {kb, kb->arena, &q, ret};
-    struct kb_releases releases;
-    struct kb_compats compats;
-    *ret = (struct kb_answer){.text = "not known"};
-    int rc = kb_releases(kb, &releases, err);
-    rc = rc < 0 ? rc : kb_compats(kb, &compats, err);
-    if (rc < 0) {
-        return rc;
-    }
-    question_read(kb->arena, text, package_known, &k, &q);
+    struct kb_answer before = *k->answer;
     for (size_t i = 0; i < FORMS; i++) {
-        if (!form_fits(&forms[i], &q)) {
+        if (!form_fits(&forms[i], k->q)) {
             continue;
         }
-        rc = forms[i].answer(&k, err);
+        int rc = forms[i].answer(k, err);
         if (rc < 0) {
             return rc;
         }
-        if (rc > 0) {
-            if (!refuse_misspelt(&k)) {
-                ret->form = forms[i].example;
-            }
-            return 0;
+        if (rc > 0 && has_said_source(k)) {
+            k->answer->form = forms[i].example;
+            return 1;
         }
-        *ret = (struct kb_answer){.text = "not known"};
+        *k->answer = before;
     }
-    (void)refuse_misspelt(&k); // an answer of its own only where a word is near
+    return 0;
+}
+
+/* For each value of the keys from `key` on. `k->q` is the caller's to change. */
+static int answer_each(struct ask *k, struct question *q, size_t key, size_t *ret_missing,
+                       struct gm_err *err)
+{
+    while (key < KEYS && q->values[key].n < 2) {
+        q->one[key] = q->values[key].n ? q->values[key].items[0] : NULL;
+        key++;
+    }
+    if (key == KEYS) {
+        int rc = answer_once(k, err);
+        *ret_missing += rc == 0;
+        return rc < 0 ? rc : 0;
+    }
+    for (size_t i = 0; i < q->values[key].n; i++) {
+        q->one[key] = q->values[key].items[i];
+        int rc = answer_each(k, q, key + 1, ret_missing, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Part of the answer is missing: none of it counts as known, and it is said. */
+static void say_missing(struct ask *k, bool part)
+{
+    const char *had = k->answer->text;
+    if (k->missing) {
+        k->answer->text = arena_printf(k->a, "not known: %s", k->missing);
+    } else {
+        say_nearest_form(k);
+    }
+    if (part) {
+        k->answer->text = arena_printf(k->a, "%s. Known of the rest: %s", k->answer->text, had);
+    }
+    k->answer->known = false;
+    k->answer->form = NULL;
+    k->answer->hits.n = 0;
+}
+
+static int read_question(struct kb *kb, const char *text, const char *const *given, size_t n_given,
+                         struct question *ret, struct gm_err *err)
+{
+    int rc = question_read(kb, kb->arena, text, ret, err);
+    for (size_t i = 0; rc == 0 && i < n_given; i++) {
+        rc = question_give(kb, kb->arena, ret, given[i], err);
+    }
+    return rc;
+}
+
+int kb_ask(struct kb *kb, const char *text, const char *const *given, size_t n_given,
+           struct kb_answer *ret, struct gm_err *err)
+{
+    struct question q;
+    struct ask k = {.kb = kb, .a = kb->arena, .q = &q, .answer = ret};
+    size_t missing = 0;
+    *ret = (struct kb_answer){.text = "not known"};
+    int rc = read_question(kb, text, given, n_given, &q, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (q.n_unknown > 0) {
+        say_not_understood(&k);
+        return 0;
+    }
+    rc = answer_each(&k, &q, 0, &missing, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const char *read_as = question_text(kb->arena, &q);
+    ret->read_as = q.area || !read_as[0] ? NULL : read_as;
+    if (missing > 0 || !ret->known) {
+        say_missing(&k, ret->known);
+    }
     return 0;
 }

@@ -1,6 +1,11 @@
 /*
- * What a question names: its words, and the things among them that the knowledge base has rows
- * about. Shared by question.c, which reads the text, and query.c, which looks the rows up.
+ * What a question names: the things among its words that the knowledge base has rows about, what is
+ * asked for, and what narrows the answer.
+ *
+ *   text  ->  words  ->  names, numbers, words with a meaning (kb/words.h); the rest is unknown
+ *
+ * A key may have several values ("CUDA 12 and 13", "torch 2.12 to 2.14"): query.c asks for each of
+ * them in turn. question_give() is the other way in: one key and its value, as in `--with cuda=12`.
  */
 #ifndef GPUMEND_KB_QUESTION_H
 #define GPUMEND_KB_QUESTION_H
@@ -8,8 +13,9 @@
 #include <stdbool.h>
 
 #include "kb/kb.h"
+#include "kb/words.h"
 
-enum { QUESTION_WORDS_MAX = 64, QUESTION_LIST_MAX = 6 };
+enum { QUESTION_WORDS_MAX = 64, QUESTION_LIST_MAX = 8 };
 
 /* What a question names; bits, so that a form can say what it wants. */
 enum named {
@@ -20,7 +26,7 @@ enum named {
     NAMED_CUDNN = 1 << 4,
     NAMED_SM = 1 << 5,
     NAMED_GFX = 1 << 6,
-    NAMED_LIBRARY = 1 << 7,
+    NAMED_LIBRARY = 1 << 7, // a file: libcudnn.so.9, cudnn64_9.dll
     NAMED_CODE = 1 << 8,
     NAMED_ERROR = 1 << 9,
     NAMED_PYTHON = 1 << 10,
@@ -31,30 +37,88 @@ enum named {
     NAMED_AREA = 1 << 15,
     NAMED_COMPUTE = 1 << 16, // a compute type, such as int8_float16
     NAMED_OTHER = 1 << 17,   // further packages
+    NAMED_GPU = 1 << 18,     // by name
+    NAMED_GENERATION = 1 << 19,
+    NAMED_MODEL = 1 << 20,
+    NAMED_PART = 1 << 21, // a library by what people call it: cuBLAS
+    NAMED_BATCH = 1 << 22,
+    NAMED_PTX = 1 << 23,
+};
+
+struct question_values {
+    const char *items[QUESTION_LIST_MAX];
+    size_t n;
+};
+
+/* Versions of the package: from `from` to `to`, both included; equal where one is named. */
+struct question_span {
+    const char *from, *to; // NULL: open
+};
+
+/* Keys with one value at a time. Those with a list are asked one after the other. */
+enum question_key {
+    KEY_CUDA,
+    KEY_DRIVER,
+    KEY_CUDNN,
+    KEY_ROCM,
+    KEY_PYTHON,
+    KEY_GLIBC,
+    KEY_SM,  // "8.6"
+    KEY_GFX, // "gfx1030"
+    KEY_PTX,
+    KEY_TAG,
+    KEY_LIBRARY,
+    KEY_ERROR,
+    KEY_COMPUTE,
+    KEY_GPU,
+    KEY_PCI, // "10de:2504"
+    KEY_MODEL,
+    KEY_PART,
+    KEY_GENERATION,
+    KEY_BATCH,
+    KEYS,
 };
 
 struct question {
     const char *words[QUESTION_WORDS_MAX]; // lower case, without punctuation; "/" is a word
     const char *raw[QUESTION_WORDS_MAX];   // the same as they were written
     size_t n;
-    const char *rest[QUESTION_WORDS_MAX]; // words that name nothing else: a GPU or model, perhaps
-    size_t n_rest;
-    unsigned named;                // enum named
+    const char *unknown[QUESTION_WORDS_MAX]; // words that are not understood, as they were written
+    size_t n_unknown;
+    unsigned named, asked, said;   // enum named, asked, said
     const char *package, *version; // of several packages the one with a version, or the first
-    const char *others[QUESTION_LIST_MAX];
-    size_t n_others;
-    const char *cuda, *driver, *cudnn, *python, *glibc, *tag, *rocm, *library, *error, *compute;
-    const char *sm;  // "8.6"
-    const char *gfx; // "gfx1030"
-    const char *pci_vendor, *pci_device;
+    struct question_span spans[QUESTION_LIST_MAX];
+    size_t n_spans;
+    struct question_values others;
+    struct question_values values[KEYS];
+    const char *one[KEYS]; // the value that is asked for now, or NULL
+    const char *update;    // "1" of "CUDA 12.8 Update 1", or NULL
     const char *area;
+    struct question_values globs; // of rows
     int codes[QUESTION_LIST_MAX];
     size_t n_codes;
 };
 
-/* Reads a question. `known` says whether a text is the name of a package that has rows. */
-void question_read(struct arena *a, const char *text, bool (*known)(void *arg, const char *package),
-                   void *arg, struct question *ret);
+/* Reads a question. Fails only if an area cannot be loaded. */
+int question_read(struct kb *kb, struct arena *a, const char *text, struct question *ret,
+                  struct gm_err *err) GM_CHECK;
+
+/* Adds "KEY=VALUE" to what is given. GM_ERR_INPUT with the reason if the key is none, or the value
+ * is not one of it. */
+int question_give(struct kb *kb, struct arena *a, struct question *q, const char *text,
+                  struct gm_err *err) GM_CHECK;
+
+/* "cuda": the name of a key in the exact form; NULL behind the last. The values of a key that has a
+ * few of its own, such as "linux" of "os"; NULL behind the last. */
+const char *question_key_name(size_t key);
+const char *question_choice(const char *key, size_t i);
+unsigned question_key_bit(size_t key); // enum named
+
+/* Whether people call a library so: "cuFFT", "cudart", "libcufft". */
+bool question_names_part(const struct kb_provide *p, const char *word);
+
+/* The question in its exact form: "newest ctranslate2 --with cudnn=8". */
+const char *question_text(struct arena *a, const struct question *q);
 
 /* Whether one of the words, separated by blanks, occurs in the question. */
 bool question_has(const struct question *q, const char *words);

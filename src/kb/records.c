@@ -211,8 +211,8 @@ static const struct record compat_record = RECORD(struct kb_compat, compat_field
 
 /* ------------------------------------------------------------------ what goes with what */
 
-static const char *const driver_words[] = {"toolkit", "minor-version", "branch", "last-branch",
-                                           NULL};
+static const char *const driver_words[] = {"toolkit",     "minor-version", "branch",
+                                           "last-branch", "first-branch",  NULL};
 static const char *const gpu_words[] = {"card", "chip", "module", NULL};
 static const char *const vendor_words[] = {"nvidia", "amd", NULL};
 static const char *const status_words[] = {"stable", "experimental", NULL};

@@ -59,6 +59,9 @@ json_t *report_kb_json(const struct kb_answer *answer)
     json_put(doc, "answer", json_string_nocheck(answer->text));
     json_put(doc, "source", sources_json(answer));
     json_put(doc, "rows", rows);
+    if (answer->read_as) {
+        json_put(doc, "read_as", json_string_nocheck(answer->read_as));
+    }
     return doc;
 }
 
@@ -74,13 +77,31 @@ static void rows_text(const struct out *o, struct arena *a, const struct kb_answ
     }
 }
 
+/* Sentences are wrapped, lines of a table are not. */
+static void answer_text(const struct out *o, struct arena *a, const char *text)
+{
+    struct str rest = str_of(text);
+    while (rest.s) {
+        struct str line = str_cut(&rest, '\n');
+        const char *shown = str_printable(a, str_dup(a, line));
+        if (str_starts(line, "  ")) {
+            fprintf(o->file, "%s\n", shown);
+        } else {
+            out_wrap(o, 0, shown);
+        }
+    }
+}
+
 void report_kb_text(const struct out *o, struct arena *a, const struct kb_answer *answer)
 {
     if (answer->hits.n && !answer->hits.items[0].origin) {
         rows_text(o, a, answer); // rows were asked for, not an answer
         return;
     }
-    out_wrap(o, 0, str_printable(a, answer->text));
+    if (answer->read_as) {
+        out_print(o, OUT_DIM, "read as: %s\n", str_printable(a, answer->read_as));
+    }
+    answer_text(o, a, answer->text);
     json_t *sources = sources_json(answer);
     size_t i;
     json_t *source;

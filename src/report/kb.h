@@ -7,10 +7,11 @@
 #include "base/out.h"
 #include "kb/query.h"
 
-/* {"schema": 1, "known", "answer", "source", "rows": [{"area", ...the row}]}; a new reference. */
+/* {"schema": 1, "known", "answer", "source", "rows": [{"area", ...the row}], "read_as"}; a new
+ * reference. */
 json_t *report_kb_json(const struct kb_answer *answer);
 
-/* The answer, and where its rows come from. */
+/* How the question was read, the answer, and where its rows come from. */
 void report_kb_text(const struct out *o, struct arena *a, const struct kb_answer *answer);
 
 #endif

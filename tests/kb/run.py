@@ -4,7 +4,8 @@
     tests/kb/run.py GPUMEND
 
 queries.json holds questions with parts of their answers and rows that they rest on, and questions
-whose answer must be "not known". Beside it: text and JSON agree, another folder of data replaces
+whose answer must be "not known" or "not understood". Beside it: text and JSON agree, the exact form
+of a question has the same answer, another folder of data replaces
 an area and nothing else, damaged data is refused with the file and the reason, and kb-refresh
 reads requirements and markers as the packaging specifications have them.
 """
@@ -12,6 +13,7 @@ import importlib.machinery
 import importlib.util
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -34,7 +36,7 @@ def document(exe, question, *options):
 
 
 def shape_faults(status, doc):
-    if doc is None or set(doc) != {"schema", "known", "answer", "source", "rows"}:
+    if doc is None or set(doc) - {"read_as"} != {"schema", "known", "answer", "source", "rows"}:
         yield f"the document has {sorted(doc or [])}"
         return
     if doc["schema"] != 1 or doc["known"] != (status == 0):
@@ -64,17 +66,55 @@ def known_faults(exe, case):
     for row in case.get("not", []):
         if row in rows:
             yield f"rests on {row}"
-    text = ask(exe, "--", case["ask"])[1]
-    if not case["ask"].startswith("rows ") and \
-            doc["answer"].split() != text.split("\n  source:")[0].split():
-        yield f"text and JSON differ: {text[:200]}"
+    if not case["ask"].startswith("rows "):
+        yield from form_faults(exe, case["ask"], doc)
 
 
-def not_known_faults(exe, question):
+def form_faults(exe, question, doc):
+    """The first line of the text is the exact form, which asks the same."""
+    text = ask(exe, "--", question)[1].split("\n", 1)
+    if text[0] != "read as: " + doc.get("read_as", ""):
+        yield f"read as {doc.get('read_as')!r}, but the text begins with {text[0]!r}"
+        return
+    if doc["answer"].split() != text[1].split("\n  source:")[0].split():
+        yield f"text and JSON differ: {text[1][:200]}"
+    again = ask(exe, "--json", *shlex.split(doc["read_as"]))
+    if not again[1] or json.loads(again[1])["answer"] != doc["answer"]:
+        yield f"its exact form {doc['read_as']!r} answers {again[1][:300]!r}, {again[2][:100]!r}"
+
+
+def not_known_faults(exe, case):
+    """A question that must not be answered, and what is said instead."""
+    question, says = (case, []) if isinstance(case, str) else (case["ask"], case["says"])
     status, doc, err = document(exe, question) if question else document(exe, " ")
     yield from shape_faults(status, doc)
-    if status != 3 or doc["answer"] != "not known" or doc["rows"] or doc["source"] or err:
+    if status != 3 or not doc["answer"].startswith(("not known", "not understood")) or \
+            doc["rows"] or doc["source"] or err:
         yield f"status {status}: {doc['answer'][:200]}"
+    for text in says:
+        if text not in doc["answer"]:
+            yield f"does not say {text!r}: {doc['answer'][:300]}"
+
+
+def with_faults(exe):
+    for words, status, says in (
+            (("newest", "ctranslate2", "--with", "cudnn=8"), 0, "4.4.0"),
+            (("--with", "gpu=RTX 5090"), 0, "sm_120"),
+            (("cuda", "--with", "torch=2.5.1", "--with", "cuda=12.1"), 0, "cu121"),
+            (("cudnn", "--with", "onnxruntime-gpu=1.2..1.4"), 0, "7.6.5"),
+            (("driver", "--with", "colour=red"), 2, "no such key"),
+            (("driver", "--with", "cuda=red"), 2, "not a value of cuda"),
+            (("driver", "--with", "gpu=RTX 9999"), 2, "not a value of gpu"),
+            (("driver", "--with", "os=beos"), 2, "not one of its values"),
+            (("driver", "--with", "cuda"), 2, "KEY=VALUE"),
+            (("arch", "x", "--with", "cuda=12"), 2, "belongs to a question")):
+        got, out, err = ask(exe, *words)
+        if got != status or says not in out + err:
+            yield f"{words}: status {got}, {out[:120]!r}, {err[:120]!r}"
+    keys = ask(exe, "--keys")[1].splitlines()
+    for line in ("cuda", "gpu", "os linux windows wsl jetson", "machine x86-64 aarch64"):
+        if line not in keys:
+            yield f"--keys does not show {line!r}: {keys}"
 
 
 def command_faults(exe):
@@ -244,8 +284,8 @@ def main():
     exe = str(Path(sys.argv[1]).resolve())
     table = json.loads((HERE / "queries.json").read_text(encoding="utf-8"))
     checks = [(case["ask"], lambda e, c=case: known_faults(e, c)) for case in table["known"]]
-    checks += [(q, lambda e, q=q: not_known_faults(e, q)) for q in table["not_known"]]
-    checks += [("the command", command_faults), ("another folder", folder_faults),
+    checks += [(str(q), lambda e, q=q: not_known_faults(e, q)) for q in table["not_known"]]
+    checks += [("the command", command_faults), ("the exact form", with_faults), ("another folder", folder_faults),
                ("damaged data", damage_faults), ("kb-refresh", refresh_faults),
                ("spoiled data", spoiled_faults)]
     failed = 0
