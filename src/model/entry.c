@@ -282,23 +282,16 @@ enum { LARGE_BYTES = 1 << 20 };
 /* The largest library that a distribution records, if it is a large one; else NULL. */
 static const char *largest_library(struct model *m, const struct py_dist *dist)
 {
-    const char *best = NULL;
-    uint64_t most = LARGE_BYTES;
-    struct str text;
-    struct py_record_row row;
-    if (dist->kind != PY_DIST_INFO ||
-        root_read(m->root, m->arena, path_join(m->arena, dist->info, "RECORD"), PY_RECORD_BYTES_MAX,
-                  &text) < 0) {
-        return NULL;
-    }
-    while (py_record_next(m->arena, &text, &row)) {
-        bool library = str_ends(row.path, ".so") || str_find(row.path, ".so.") < row.path.n;
-        if (library && row.has_size && row.size_bytes > most) {
-            most = row.size_bytes;
-            best = path_join(m->arena, dist->site, str_dup(m->arena, row.path));
+    const struct py_record_row *best = NULL;
+    struct py_libraries list;
+    (void)py_dist_libraries(m->env, dist, &list); // empty without a RECORD
+    for (size_t i = 0; i < list.rows.n; i++) {
+        const struct py_record_row *row = &list.rows.items[i];
+        if (row->has_size && row->size_bytes > (best ? best->size_bytes : LARGE_BYTES)) {
+            best = row;
         }
     }
-    return best;
+    return best ? path_join(m->arena, dist->site, str_dup(m->arena, best->path)) : NULL;
 }
 
 /* A package that only brings libraries for others: NVIDIA's wheels. */
@@ -315,8 +308,46 @@ static bool only_provides(const struct kb_provides *rows, const struct py_dist *
     return false;
 }
 
-/* Where no package is known, those with GPU code are what was not looked at. */
-static void note_unknown(struct model *m, struct model_process *p)
+static bool is_known_dist(const struct model *m, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < m->known.n; i++) {
+        if (m->known.items[i] == dist) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A library that is linked with one of a GPU's: of any vendor, the driver's as well. */
+static bool needs_family(const struct model *m, const char *path)
+{
+    const struct ldso_entry *e = ldso_store_get(m->store, path);
+    for (size_t i = 0; e->file && i < e->file->image.n_needs; i++) {
+        for (size_t k = 0; k < m->families.n; k++) {
+            for (size_t j = 0; j < m->families.rows[k].members.n; j++) {
+                if (str_glob(m->families.rows[k].members.items[j], e->file->image.needs[i].name)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_for_gpu(struct model *m, const char *path)
+{
+    struct gpu_code code;
+    struct gm_err err;
+    return needs_family(m, path) ||
+           (gpu_code_read_file(m->root, m->arena, path, GPU_READ_SECTIONS, &code, &err) == 0 &&
+            (code.cuda.n_containers || code.n_targets));
+}
+
+typedef VEC(const char *) text_list;
+
+/* Installed packages that use a GPU, and of whose imports no row speaks: they were not looked at.
+ */
+static void find_unknown(struct model *m, text_list *ret)
 {
     struct kb_provides rows;
     struct gm_err err;
@@ -325,17 +356,30 @@ static void note_unknown(struct model *m, struct model_process *p)
     }
     for (size_t i = 0; i < m->env->dists_n; i++) {
         const struct py_dist *dist = &m->env->dists[i];
-        const char *path =
-            dist->shadowed_by || only_provides(&rows, dist) ? NULL : largest_library(m, dist);
-        struct gpu_code code;
-        if (path &&
-            gpu_code_read_file(m->root, m->arena, path, GPU_READ_SECTIONS, &code, &err) == 0 &&
-            (code.cuda.n_containers || code.n_targets)) {
-            VEC_PUSH(m->arena, &p->unknown,
+        bool skip = dist->shadowed_by || starts_with(dist->name_normal, "nvidia-") ||
+                    is_known_dist(m, dist) || only_provides(&rows, dist);
+        const char *path = skip ? NULL : largest_library(m, dist);
+        if (path && is_for_gpu(m, path)) {
+            VEC_PUSH(m->arena, ret,
                      arena_printf(m->arena,
-                                  "%s %s has code for GPUs, and what its import loads is "
-                                  "not known",
-                                  dist->name, dist->version ? dist->version : ""));
+                                  "%s %s uses a GPU, and what its import loads is not known: it "
+                                  "was not looked at",
+                                  dist->name_normal, dist->version ? dist->version : ""));
+        }
+    }
+}
+
+/* Where no package is known, they are all that matters. */
+static void note_unknown(struct model *m)
+{
+    text_list list = {0};
+    find_unknown(m, &list);
+    struct model_process *p = m->processes.n ? NULL : model_add_script(m, NULL, 0);
+    for (size_t i = 0; i < list.n; i++) {
+        if (p) { // the interpreter alone
+            VEC_PUSH(m->arena, &p->unknown, list.items[i]);
+        } else {
+            VEC_PUSH(m->arena, &m->notes, list.items[i]);
         }
     }
 }
@@ -350,8 +394,9 @@ void model_add_default_scripts(struct model *m, const char *const *names, size_t
         sort_out(&c);
         add_alone(&c);
         add_pairs(&c);
+        note_unknown(m);
     }
     if (m->processes.n == 0) {
-        note_unknown(m, model_add_script(m, NULL, 0)); // the interpreter alone
+        (void)model_add_script(m, NULL, 0); // the interpreter alone, kept in the model
     }
 }

@@ -4,9 +4,12 @@ A CTranslate2 for ROCm has the name and the version of the one for CUDA; upstrea
 each release since 4.7. See cases.py.
 """
 
+import json
+
 from cases import case
+from live import answer, run
 from gpucode import CT2, RX7900XTX, cuda_library, hip_library, with_sections
-from tree import TAG
+from tree import TAG, Tree, elf
 
 HIP = ["libhiprand.so.1", "libhipblas.so.3", "libamdhip64.so.7"]
 LIBRARY = "/ctranslate2.libs/libctranslate2-01234567.so.4"
@@ -139,3 +142,63 @@ def jax_for_rocm(t, bad):
         t.dist(name, "0.10.2", [], requires=requires)
     for name in () if bad else ("libMIOpen.so.1", "libamdhip64.so.7"):
         t.lib("/opt/rocm/lib/" + name)
+
+
+# ---- packages of whose imports nothing is known -----------------------------------------------
+
+def large(t, name, version, path, library):
+    """A distribution with one large library."""
+    t.put("%s/%s/__init__.py" % (t.site, path.split("/")[0]), "")
+    t.put("%s/%s" % (t.site, path), library + bytes(2 << 20))
+    t.dist(name, version, [path])
+
+
+def tensorflow_rocm(t):
+    """No code of its own in this library: it is linked with the HIP runtime."""
+    large(t, "tensorflow-rocm", "2.18.1", "tensorflow/libtensorflow_cc.so.2",
+          elf("libtensorflow_cc.so.2", needed=["libamdhip64.so.6"], rpath="/opt/rocm/lib"))
+    t.lib("/opt/rocm/lib/libamdhip64.so.6")
+
+
+def paddle_of_rocm(t):
+    large(t, "paddlepaddle-dcu", "3.2.0", "paddle/base/libpaddle.so",
+          hip_library("libpaddle.so", "gfx1100"))
+
+
+def paddle_of_no_gpu(t):
+    large(t, "paddlepaddle", "3.2.0", "paddle/base/libpaddle.so", elf("libpaddle.so"))
+
+
+def said_of(exe, folder, machine, *builders):
+    """Status, notes and findings of a check."""
+    tree = Tree(folder).python().machine(machine)
+    for build in builders:
+        build(tree)
+    status, text, _ = run(exe, ["check", "--root", str(tree.top), tree.prefix, "--json"])
+    document = json.loads(text)
+    words = [f["summary"] for f in document["findings"]] + [
+        r["command"] or r["text"] for f in document["findings"] for r in f["repairs"]]
+    return status, document["notes"], words
+
+
+@answer
+def packages_that_are_not_known(exe, folder, show):
+    """Alone, they make the verdict unknown; beside one that is known, they are named. No package of
+    another vendor is offered for them."""
+    table = (("tensorflow-rocm", 3, RX7900XTX, tensorflow_rocm),
+             ("paddlepaddle-dcu", 3, RX7900XTX, paddle_of_rocm),
+             ("tensorflow-rocm", 0, RX7900XTX, tensorflow_rocm, torch_of_rocm),
+             (None, 0, RX7900XTX, paddle_of_no_gpu), (None, 0, RX7900XTX, torch_of_rocm))
+    for i, (name, expected, machine, *builders) in enumerate(table):
+        status, notes, words = said_of(exe, folder / str(i), machine, *builders)
+        if show:
+            print(status, notes, words)
+        named = [n for n in notes if "not looked at" in n]
+        if status != expected or bool(name) != bool(named) or (name and name not in named[0]):
+            yield "%d: status %d, notes %s" % (i, status, notes)
+        yield from ("%d: %s" % (i, w) for w in words if "nvidia" in w)
+
+
+def torch_of_rocm(t):
+    t.torch_for("hip", "6.4.43482", "2.9.0", needed=["libtorch_hip.so"], rpath="$ORIGIN/lib")
+    t.put(t.site + "/torch/lib/libtorch_hip.so", hip_library("libtorch_hip.so", "gfx1100"))
