@@ -535,6 +535,24 @@ static bool opens_from(const struct wanted *w, const char *name, const char *fol
     return false;
 }
 
+/* Whether the system has the library in another major version: of what it brings in one release at
+ * a time, its package manager has installed the one that it has. */
+static bool is_there_otherwise(const struct wanted *w, const char *name)
+{
+    struct model_library *list = NULL;
+    size_t n = model_libraries(w->d->m, name, &list);
+    bool found = false;
+    for (size_t i = 0; i < n && !found; i++) {
+        struct str stem = model_stem(list[i].name);
+        bool packaged =
+            strcmp(list[i].where, "ROCm") == 0 ||
+            (strcmp(list[i].where, "system") == 0 && !starts_with(list[i].path, "/usr/local/"));
+        found = list[i].usable && packaged && starts_with(list[i].name + stem.n, ".so.") &&
+                strcmp(list[i].name, name) != 0;
+    }
+    return found;
+}
+
 /* Packages of one manager for the names; those that none is known for go into ret_unknown. */
 static void collect(const struct wanted *w, enum kb_manager manager, const char **ret_packages,
                     const char **ret_folders, const char **ret_unknown, const char **ret_vendor)
@@ -544,8 +562,10 @@ static void collect(const struct wanted *w, enum kb_manager manager, const char 
     *ret_packages = *ret_folders = *ret_unknown = "";
     *ret_vendor = NULL;
     for (size_t i = 0; i < w->names.n; i++) {
-        const struct kb_provider *v = provider_of(w, provide_of(w, w->names.items[i]), manager);
-        if (!v) {
+        const struct kb_provide *row = provide_of(w, w->names.items[i]);
+        const struct kb_provider *v = provider_of(w, row, manager);
+        bool of_system = manager != KB_MANAGER_PIP && manager != KB_MANAGER_CONDA;
+        if (!v || (of_system && row->major < 0 && is_there_otherwise(w, w->names.items[i]))) {
             *ret_unknown = with_word(d, *ret_unknown, " ", w->names.items[i]);
             continue;
         }
@@ -702,7 +722,16 @@ void diag_repair_install(struct diag *d, struct diag_finding *f, const struct di
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "%s comes with the driver: install that.",
                     x->name);
     }
-    if (f->repairs.n == before) {
+    const char *title = diag_library_title(d, x->name);
+    if (f->repairs.n == before && title && is_there_otherwise(&w, x->name)) {
+        diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                    "Install a release of %s that can use the %s of this system, or, where the "
+                    "program finds it, a release of %s that contains %s: the system's package "
+                    "manager has installed the one that it has.",
+                    x->attempt && x->attempt->package ? x->attempt->package
+                                                      : path_base(diag_caller(x)),
+                    title, title, x->name);
+    } else if (f->repairs.n == before) {
         diag_repair(d, f, DIAG_REPAIR_TEXT, NULL, "Install the package that provides %s.", x->name);
     }
 }

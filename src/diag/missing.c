@@ -163,9 +163,16 @@ static bool names_library(const char *const *names, size_t n, const char *name)
     return false;
 }
 
+/* Whether a library is of the same product as another, or another version of it. */
+static bool is_of_product(struct diag *d, const char *name, const char *other, const char *product)
+{
+    const char *title = product ? diag_library_title(d, name) : NULL;
+    return title ? strcmp(title, product) == 0 : str_eq(model_stem(name), model_stem(other));
+}
+
 /* What each candidate of an attempt lacks first: "libavutil.so.59 or libavutil.so.58"; NULL where
- * there is no choice. */
-static const char *choice_of(struct diag *d, const struct diag_failure *x)
+ * there is no choice. What candidates lack of other products has another reason. */
+static const char *choice_of(struct diag *d, const struct diag_failure *x, const char *product)
 {
     const struct model_attempt *at = x->attempt;
     const struct ldso_process *p = x->process->ldso;
@@ -174,6 +181,7 @@ static const char *choice_of(struct diag *d, const struct diag_failure *x)
         const struct ldso_request *r = p->requests.items[i];
         bool here = r->load >= (int)at->first_load && r->load < (int)(at->first_load + at->n_loads);
         if (here && r->kind == LDSO_NEEDED && r->outcome == LDSO_NOT_FOUND &&
+            is_of_product(d, r->name, x->name, product) &&
             !names_library(names.items, names.n, r->name)) {
             VEC_PUSH(d->a, &names, r->name);
         }
@@ -187,7 +195,7 @@ static const char *choice_of(struct diag *d, const struct diag_failure *x)
 
 static const char *missing_summary(struct diag *d, const struct diag_failure *x)
 {
-    const char *choice = choice_of(d, x), *product = diag_library_title(d, x->name);
+    const char *product = diag_library_title(d, x->name), *choice = choice_of(d, x, product);
     if (choice) {
         return arena_printf(d->a,
                             "%s is not installed in a version that %s can use: it looks for "

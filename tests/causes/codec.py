@@ -1,6 +1,6 @@
 """Cases of torchcodec, which opens one library of its own for each release of FFmpeg it supports.
 
-FFmpeg comes from the system. The names of its libraries are those of the releases 4 to 8.
+FFmpeg comes from the system. The names of its libraries are those of the releases 4 to 9.
 """
 
 from cases import case
@@ -8,7 +8,8 @@ from tree import SYSTEM
 
 PARTS = ("avutil", "avcodec", "avformat", "avdevice", "avfilter", "swscale", "swresample")
 MAJORS = {4: (56, 58, 58, 58, 7, 5, 3), 5: (57, 59, 59, 59, 8, 6, 4), 6: (58, 60, 60, 60, 9, 7, 4),
-          7: (59, 61, 61, 61, 10, 8, 5), 8: (60, 62, 62, 62, 11, 9, 6)}
+          7: (59, 61, 61, 61, 10, 8, 5), 8: (60, 62, 62, 62, 11, 9, 6),
+          9: (61, 63, 63, 63, 12, 10, 7)}
 BUNDLED = "av.libs/libavutil-5809ad29.so.60.26.102"
 
 
@@ -20,6 +21,18 @@ def ffmpeg(t, release, without=()):
     for name in libraries(release):
         if name not in without:
             t.lib(SYSTEM + "/" + name)
+
+
+def torchcodec_before_0_5(t, version, stems):
+    """Its libraries by the stems of their names, for FFmpeg 4 to 7."""
+    t.python().torch("2.8.0", needed=["libtorch.so"], rpath="$ORIGIN/lib")
+    t.lib(t.site + "/torch/lib/libtorch.so")
+    t.put(t.site + "/torchcodec/__init__.py", "")
+    for release in (4, 5, 6, 7):
+        for stem in stems:
+            t.lib("%s/torchcodec/libtorchcodec%s%d.so" % (t.site, stem, release),
+                  needed=["libtorch.so", *libraries(release)])
+    t.dist("torchcodec", version, [])
 
 
 def torchcodec(t, version="0.7.0", releases=(4, 5, 6, 7), image=False):
@@ -87,6 +100,64 @@ def ffmpeg_in_part(t, bad):
     """What counts is the release of FFmpeg that is there, not the newest that is tried."""
     torchcodec(t)
     ffmpeg(t, 5, without=["libavdevice.so.59"] if bad else [])
+
+
+@case("library-wrong-major", "wrong-major", "libavutil.so.59", evidence=r"libavutil\.so\.60",
+      repair=r"^Install a release of torchcodec that can use the FFmpeg of this system")
+def ffmpeg_newer_than_torchcodec(t, bad):
+    """The system's package is installed: its manager would change nothing."""
+    torchcodec(t)
+    ffmpeg(t, 8 if bad else 7)
+
+
+@case("library-wrong-major", "wrong-major", "libavutil.so.59", repair="^apt-get install ffmpeg$")
+def ffmpeg_of_the_user_alone(t, bad):
+    """One that was built by hand is not the system's."""
+    torchcodec_before_0_5(t, "0.2.1", ("",))
+    if bad:
+        t.lib("/usr/local/lib/libavutil.so.60")
+    else:
+        ffmpeg(t, 6)
+
+
+@case("library-missing", "lib-missing", "libavutil.so.59", repair="^apt-get install ffmpeg$",
+      evidence="libtorchcodec_decoder7")
+def torchcodec_of_0_3(t, bad):
+    """With libraries of other names than later releases."""
+    torchcodec_before_0_5(t, "0.4.0", ("_decoder", "_custom_ops", "_pybind_ops"))
+    if not bad:
+        ffmpeg(t, 4)
+
+
+@case("library-missing", "lib-missing", "libavutil.so.61", severity="warning",
+      repair="^apt-get install ffmpeg$")
+def torchcodec_with_ffmpeg_9(t, bad):
+    torchcodec(t, "0.17.0", (4, 5, 6, 7, 8, 9), image=True)
+    if not bad:
+        ffmpeg(t, 9)
+
+
+@case("library-missing", "lib-missing", "libavfilter.so.10", repair="^apt-get install ffmpeg$")
+def ffmpeg_in_two_releases(t, bad):
+    """The one that is whole serves, whatever of a newer one is there."""
+    torchcodec(t)
+    ffmpeg(t, 7, without=["libavfilter.so.10"])
+    if not bad:
+        ffmpeg(t, 5)
+
+
+@case("library-missing", "lib-missing", "libpython3.11.so.1.0",
+      evidence=r"libpython3\.11\.so\.1\.0, which torchcodec \(libtorchcodec_custom_ops5\.so\) needs, "
+      r"is not installed", repair="libpython3.11")
+def torchcodec_without_libpython(t, bad):
+    """It is no version of FFmpeg that is missing."""
+    torchcodec(t)
+    ffmpeg(t, 5)
+    for release in (4, 5, 6, 7):
+        t.lib("%s/torchcodec/libtorchcodec_custom_ops%d.so" % (t.site, release),
+              needed=["libtorchcodec_core%d.so" % release, "libpython3.11.so.1.0"])
+    if not bad:
+        t.lib(SYSTEM + "/libpython3.11.so.1.0")
 
 
 @case("library-missing", "lib-missing", "libtorch_cuda.so", repair="torch", evidence="libtorchaudio")
