@@ -146,7 +146,7 @@ _gpumend()
         word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --limit --help"
         ;;
     explain)
-        word="--follow --here --list --kb --json --limit --help"
+        word="--all --follow --here --list --kb --json --limit --help"
         ;;
     devices)
         word="--root --json --limit --help"

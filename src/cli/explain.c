@@ -8,9 +8,10 @@
 #include "cli/limit.h"
 #include "report/cause.h"
 
-enum { O_JSON = 1, O_LIST, O_FOLLOW, O_HERE, O_KB };
+enum { O_JSON = 1, O_LIST, O_FOLLOW, O_HERE, O_KB, O_ALL };
 
 static const struct cli_option options[] = {
+    {"all", NULL, "print every repair, not only the first three", O_ALL},
     {"follow", NULL, "explain a log that grows; print what is certain at once", O_FOLLOW},
     {"here", NULL, "check this machine too, and say where both agree", O_HERE},
     {"list", NULL, "print every cause with its one-sentence title", O_LIST},
@@ -59,7 +60,7 @@ struct explain_words {
     VEC(const char *) files;
     const char *text;
     const char *kb;
-    bool json, list, follow, here;
+    bool json, list, follow, here, all;
 };
 
 static void take(struct explain_words *w, int option, const struct cli_args *args)
@@ -68,6 +69,7 @@ static void take(struct explain_words *w, int option, const struct cli_args *arg
     w->list |= option == O_LIST;
     w->follow |= option == O_FOLLOW;
     w->here |= option == O_HERE;
+    w->all |= option == O_ALL;
     w->kb = option == O_KB ? args->value : w->kb;
     if (option == CLI_ARGUMENT && args->only_arguments) {
         w->text = w->text ? arena_printf(&w->arena, "%s %s", w->text, args->value) : args->value;
@@ -121,6 +123,7 @@ static int run_words(struct explain_words *w)
         .json = w->json,
         .follow = w->follow,
         .here = w->here,
+        .all = w->all,
     };
     if (w->list) {
         return list_causes(w->json);

@@ -9,7 +9,7 @@ struct explain_asked {
     size_t n_files;
     const char *text; // instead of files, or NULL
     const char *kb;   // --kb, or NULL
-    bool json, follow, here;
+    bool json, follow, here, all;
 };
 
 /* Explains the logs and prints; returns the exit status: 1 if one shows a cause in the GPU runtime,

@@ -88,6 +88,7 @@ static void answer(struct explain *e, const char *file, struct log *log, struct 
         .file = is_one(e) ? NULL : file,
         .result = &result,
         .here = e->looked ? &e->here : NULL,
+        .all_repairs = e->asked->all,
         .arena = a,
     };
     int rc = e->asked->json ? print_json(e, &shown) : print_text(&shown);

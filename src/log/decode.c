@@ -301,9 +301,29 @@ static int tests_decode(const struct place *p, struct log_rule *rule, const stru
     return 0;
 }
 
+/* The fields that a text must have for a repair. */
+static int where_take(const struct place *p, const struct node *map, struct log_repair *to)
+{
+    if (map && map->kind != NODE_MAP) {
+        return node_error(p->file, map, p->err, "\"where\" is a mapping of expressions");
+    }
+    struct log_element e = {.n_conditions = 0};
+    e.conditions = arena_array(p->rules->arena, (map ? map->n : 0) + 1, sizeof *e.conditions);
+    for (size_t i = 0; map && i < map->n; i++) {
+        int rc = condition_take(p, &e, &map->items[i], false);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    to->where = e.conditions;
+    to->n_where = e.n_conditions;
+    return 0;
+}
+
 static int repair_decode(const struct place *p, struct log_repair *to, const struct node *from)
 {
-    static const char *const keys[] = {"command", "engine", "platform", "program", "says", NULL};
+    static const char *const keys[] = {"command", "engine", "platform", "program",
+                                       "says",    "where",  NULL};
     int platform = LOG_ANY;
     int rc = log_keys_check(p->file, from, keys, p->err);
     rc = rc < 0 ? rc : word_take(p, from, "platform", platform_words, LOG_ANY, &platform);
@@ -311,6 +331,7 @@ static int repair_decode(const struct place *p, struct log_repair *to, const str
     rc = rc < 0 ? rc : text_take(p, from, "program", &to->program);
     rc = rc < 0 ? rc : text_take(p, from, "says", &to->text);
     rc = rc < 0 ? rc : text_take(p, from, "command", &to->command);
+    rc = rc < 0 ? rc : where_take(p, node_get(from, "where"), to);
     to->platform = (enum log_platform)platform;
     return rc < 0 || to->text ? rc : node_error(p->file, from, p->err, "a repair needs \"says\"");
 }

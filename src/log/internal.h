@@ -351,6 +351,14 @@ const struct log_target *gpu_by_name(struct log_rules *r, const char *name, stru
 const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, bool amd,
                                     struct log_target *to);
 
+/* ------------------------------------------------------------------ wheels */
+
+/* What the knowledge base says of a library by its name: "wheel" is what pip installs
+ * ("nvidia-cudnn-cu12==9.1.*"), "wheel_folder" where that puts it below the site folder. NULL: not
+ * known, or another field. */
+const char *wheel_field(struct log_rules *r, struct arena *a, const char *library,
+                        struct str field);
+
 /* ------------------------------------------------------------------ screens */
 
 /* What tools of the drivers print about the machine: a head, then rows that say something only

@@ -99,7 +99,7 @@ static const char *field_in(const struct log_fact *f, struct str name)
 }
 
 /* The value of the first field of these ("a|b") that a fact has: matched facts go first, then what
- * a test decided by. */
+ * a test decided by; then what the knowledge base says of the library that is named. */
 static const char *field_of(const struct log_matched *m, struct str names)
 {
     while (names.s) {
@@ -112,6 +112,12 @@ static const char *field_of(const struct log_matched *m, struct str names)
             if (value) {
                 return value;
             }
+        }
+        const char *known = str_starts(name, "wheel")
+                                ? wheel_field(m->rules, m->a, field_of(m, str_of("library")), name)
+                                : NULL;
+        if (known) {
+            return known;
         }
     }
     return NULL;
@@ -179,7 +185,8 @@ static const char *shown_value(const struct log_matched *m, struct str names, co
                                bool command)
 {
     if (command) {
-        return value && is_plain(value) ? value : left_open(m->a, names);
+        bool known = str_starts(names, "wheel"); // from the knowledge base, not from the text
+        return value && (known || is_plain(value)) ? value : left_open(m->a, names);
     }
     return value ? value : "(not named in the text)";
 }
@@ -285,6 +292,17 @@ static bool has_repair_for(const struct log_rule *rule, enum log_platform platfo
     return false;
 }
 
+static bool names_value(const struct log_matched *m, const char *name, const char *wanted)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const char *value = log_fact_field(m->facts[i], name);
+        if (value && strcasecmp(value, wanted) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether facts have the field, and none of them this value: `wanted` is for something else then.
  */
 static bool is_for_another(const struct log_matched *m, const char *name, const char *wanted)
@@ -300,12 +318,36 @@ static bool is_for_another(const struct log_matched *m, const char *name, const 
     return named;
 }
 
+/* Whether the text has every field that the repair is for. */
+static bool where_holds(const struct log_matched *m, const struct log_repair *repair)
+{
+    for (size_t i = 0; i < repair->n_where; i++) {
+        const struct log_condition *c = &repair->where[i];
+        const char *value = field_of(m, str_of(c->field));
+        bool found = value && regex_search(m->rules, c->regex, value, strlen(value), 0, NULL) > 0;
+        for (size_t k = 0; !found && k < m->n_facts; k++) {
+            found = condition_holds(m->rules, c, m->facts[k]);
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What a repair is for: one for what the text names goes before one for everybody. */
+static unsigned nearness(const struct log_matched *m, const struct log_repair *repair)
+{
+    return (repair->n_where > 0) + (repair->engine && names_value(m, "engine", repair->engine)) +
+           (repair->program && names_value(m, "program", repair->program));
+}
+
 /* WSL, containers and Jetson are Linux where an entry has nothing of their own. */
 static bool is_for(const struct log_matched *m, const struct log_rule *rule,
                    const struct log_repair *repair, enum log_platform platform)
 {
     if (is_for_another(m, "engine", repair->engine) ||
-        is_for_another(m, "program", repair->program)) {
+        is_for_another(m, "program", repair->program) || !where_holds(m, repair)) {
         return false;
     }
     if (platform == LOG_ANY || repair->platform == LOG_ANY || repair->platform == platform) {
@@ -326,7 +368,11 @@ static void choose_repairs(const struct log_matched *m, const struct log_rule *r
             struct log_repair repair = *r;
             repair.text = fill(m, r->text);
             repair.command = fill_command(m, r->command);
-            list[to->n_repairs++] = repair;
+            size_t at = to->n_repairs++;
+            for (; at && nearness(m, r) > nearness(m, &list[at - 1]); at--) {
+                list[at] = list[at - 1];
+            }
+            list[at] = repair;
         }
     }
 }

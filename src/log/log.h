@@ -79,10 +79,14 @@ enum log_platform {
     LOG_PLATFORMS,
 };
 
+struct log_condition; // of the rule base
+
 struct log_repair {
-    enum log_platform platform; // that it is for
-    const char *engine;         // of containers ("podman") that it is for; NULL: any
-    const char *program;        // that it is for; NULL: any
+    enum log_platform platform;        // that it is for
+    const char *engine;                // of containers ("podman") that it is for; NULL: any
+    const char *program;               // that it is for; NULL: any
+    const struct log_condition *where; // fields that the text must have for it
+    size_t n_where;
     const char *text;
     const char *command; // can be pasted; NULL: there is none
 };

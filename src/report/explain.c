@@ -5,7 +5,13 @@
 #include "base/json.h"
 #include "base/str.h"
 
-enum { ALSO_MAX = 4, MENTIONS_MAX = 6, EVIDENCE_LINES_MAX = 8, FACTS_SHOWN_MAX = 1000 };
+enum {
+    ALSO_MAX = 4,
+    MENTIONS_MAX = 6,
+    REPAIRS_FEW = 3,
+    EVIDENCE_LINES_MAX = 8,
+    FACTS_SHOWN_MAX = 1000
+};
 
 /* ------------------------------------------------------------------ what both share */
 
@@ -301,7 +307,8 @@ static void evidence_text(const struct out *o, const struct report_log *l,
 static void repairs_text(const struct out *o, const struct report_log *l,
                          const struct log_candidate *c)
 {
-    for (size_t i = 0; i < c->n_repairs; i++) {
+    size_t shown = l->all_repairs || c->n_repairs < REPAIRS_FEW ? c->n_repairs : REPAIRS_FEW;
+    for (size_t i = 0; i < shown; i++) {
         const struct log_repair *r = &c->repairs[i];
         bool say_for = l->result->platform == LOG_ANY && r->platform != LOG_ANY;
         item(o, l, i ? "or" : "to do",
@@ -310,6 +317,10 @@ static void repairs_text(const struct out *o, const struct report_log *l,
         if (r->command) {
             out_print(o, OUT_BOLD, "              %s\n", str_printable(l->arena, r->command));
         }
+    }
+    if (shown < c->n_repairs) {
+        item(o, l, "",
+             arena_printf(l->arena, "--all shows %zu more repairs", c->n_repairs - shown));
     }
 }
 

@@ -14,6 +14,7 @@ struct report_log {
     const char *file; // as asked for; NULL: there is one log only
     const struct log_result *result;
     const struct diag_report *here; // the check of this machine, or NULL
+    bool all_repairs;               // otherwise the first few
     struct arena *arena;
 };
 
