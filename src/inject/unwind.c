@@ -8,6 +8,81 @@
 enum { UNDEFINED, SAME, OFFSET, VALUE_OFFSET, REGISTER, EXPRESSION, VALUE_EXPRESSION };
 enum { STACK = 32 };
 
+/* The names of DWARF 5 (7.7.1, 7.24) and of the LSB (10.5.1, encodings of pointers). */
+enum {
+    DW_EH_PE_absptr = 0x00,
+    DW_EH_PE_uleb128 = 0x01,
+    DW_EH_PE_udata2 = 0x02,
+    DW_EH_PE_udata4 = 0x03,
+    DW_EH_PE_udata8 = 0x04,
+    DW_EH_PE_sleb128 = 0x09,
+    DW_EH_PE_sdata2 = 0x0a,
+    DW_EH_PE_sdata4 = 0x0b,
+    DW_EH_PE_sdata8 = 0x0c,
+    DW_EH_PE_pcrel = 0x10,
+    DW_EH_PE_datarel = 0x30,
+};
+enum {
+    DW_OP_deref = 0x06,
+    DW_OP_const1u = 0x08,
+    DW_OP_const1s = 0x09,
+    DW_OP_const2u = 0x0a,
+    DW_OP_const2s = 0x0b,
+    DW_OP_const4u = 0x0c,
+    DW_OP_const4s = 0x0d,
+    DW_OP_constu = 0x10,
+    DW_OP_consts = 0x11,
+    DW_OP_dup = 0x12,
+    DW_OP_drop = 0x13,
+    DW_OP_and = 0x1a,
+    DW_OP_minus = 0x1c,
+    DW_OP_or = 0x21,
+    DW_OP_plus = 0x22,
+    DW_OP_plus_uconst = 0x23,
+    DW_OP_shl = 0x24,
+    DW_OP_shr = 0x25,
+    DW_OP_eq = 0x29,
+    DW_OP_ge = 0x2a,
+    DW_OP_gt = 0x2b,
+    DW_OP_le = 0x2c,
+    DW_OP_lt = 0x2d,
+    DW_OP_ne = 0x2e,
+    DW_OP_lit0 = 0x30,
+    DW_OP_lit31 = 0x4f,
+    DW_OP_breg0 = 0x70,
+    DW_OP_breg31 = 0x8f,
+};
+enum {
+    DW_CFA_nop = 0x00,
+    DW_CFA_set_loc = 0x01,
+    DW_CFA_advance_loc1 = 0x02,
+    DW_CFA_advance_loc2 = 0x03,
+    DW_CFA_advance_loc4 = 0x04,
+    DW_CFA_offset_extended = 0x05,
+    DW_CFA_restore_extended = 0x06,
+    DW_CFA_undefined = 0x07,
+    DW_CFA_same_value = 0x08,
+    DW_CFA_register = 0x09,
+    DW_CFA_remember_state = 0x0a,
+    DW_CFA_restore_state = 0x0b,
+    DW_CFA_def_cfa = 0x0c,
+    DW_CFA_def_cfa_register = 0x0d,
+    DW_CFA_def_cfa_offset = 0x0e,
+    DW_CFA_def_cfa_expression = 0x0f,
+    DW_CFA_expression = 0x10,
+    DW_CFA_offset_extended_sf = 0x11,
+    DW_CFA_def_cfa_sf = 0x12,
+    DW_CFA_def_cfa_offset_sf = 0x13,
+    DW_CFA_val_offset = 0x14,
+    DW_CFA_val_offset_sf = 0x15,
+    DW_CFA_val_expression = 0x16,
+    DW_CFA_AARCH64_negate_ra_state = 0x2d,
+    DW_CFA_GNU_args_size = 0x2e,
+    DW_CFA_advance_loc = 0x40,
+    DW_CFA_offset = 0x80,
+    DW_CFA_restore = 0xc0,
+};
+
 struct bytes {
     const uint8_t *at, *end;
 };
@@ -100,20 +175,20 @@ static uint64_t take_pointer(struct bytes *b, uint8_t encoding, uintptr_t base)
     uintptr_t here = (uintptr_t)b->at;
     uint64_t value = 0;
     switch (encoding & 0x0f) {
-    case 0x00: value = take(b, 8); break;
-    case 0x01: value = take_unsigned(b); break;
-    case 0x02: value = take(b, 2); break;
-    case 0x03: value = take(b, 4); break;
-    case 0x04:
-    case 0x0c: value = take(b, 8); break;
-    case 0x09: value = (uint64_t)take_signed(b); break;
-    case 0x0a: value = (uint64_t)(int16_t)take(b, 2); break;
-    case 0x0b: value = (uint64_t)(int32_t)take(b, 4); break;
+    case DW_EH_PE_absptr: value = take(b, 8); break;
+    case DW_EH_PE_uleb128: value = take_unsigned(b); break;
+    case DW_EH_PE_udata2: value = take(b, 2); break;
+    case DW_EH_PE_udata4: value = take(b, 4); break;
+    case DW_EH_PE_udata8:
+    case DW_EH_PE_sdata8: value = take(b, 8); break;
+    case DW_EH_PE_sleb128: value = (uint64_t)take_signed(b); break;
+    case DW_EH_PE_sdata2: value = (uint64_t)(int16_t)take(b, 2); break;
+    case DW_EH_PE_sdata4: value = (uint64_t)(int32_t)take(b, 4); break;
     default: b->at = b->end; return 0;
     }
     switch (encoding & 0x70) {
-    case 0x10: return value + here;
-    case 0x30: return value + base;
+    case DW_EH_PE_pcrel: return value + here;
+    case DW_EH_PE_datarel: return value + base;
     default: return value;
     }
 }
@@ -184,7 +259,8 @@ static uintptr_t find_fde(const struct unwind_object *o, uintptr_t pc)
             table = (uint8_t)take(&b, 1);
     (void)take_pointer(&b, frame, at);
     uint64_t n = take_pointer(&b, count, at);
-    if (version != 1 || table != 0x3b || n > (uint64_t)(b.end - b.at) / 8 || !n) {
+    if (version != 1 || table != (DW_EH_PE_datarel | DW_EH_PE_sdata4) ||
+        n > (uint64_t)(b.end - b.at) / 8 || !n) {
         return 0;
     }
     const uint8_t *rows = b.at;
@@ -221,55 +297,55 @@ static bool evaluate(const uint8_t *code, const struct unwind_registers *g, bool
         if (n >= STACK - 1) {
             return false;
         }
-        if (op >= 0x30 && op <= 0x4f) {
-            stack[n++] = op - 0x30u;
+        if (op >= DW_OP_lit0 && op <= DW_OP_lit31) {
+            stack[n++] = op - (unsigned)DW_OP_lit0;
             continue;
         }
-        if (op >= 0x70 && op <= 0x8f) {
+        if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
             int64_t offset = take_signed(&b);
-            if (op - 0x70u >= UNWIND_REGISTERS) {
+            if (op - (unsigned)DW_OP_breg0 >= UNWIND_REGISTERS) {
                 return false;
             }
-            stack[n++] = g->r[op - 0x70] + (uint64_t)offset;
+            stack[n++] = g->r[op - DW_OP_breg0] + (uint64_t)offset;
             continue;
         }
         switch (op) {
-        case 0x08: stack[n++] = take(&b, 1); continue;
-        case 0x09: stack[n++] = (uint64_t)(int8_t)take(&b, 1); continue;
-        case 0x0a: stack[n++] = take(&b, 2); continue;
-        case 0x0b: stack[n++] = (uint64_t)(int16_t)take(&b, 2); continue;
-        case 0x0c: stack[n++] = take(&b, 4); continue;
-        case 0x0d: stack[n++] = (uint64_t)(int32_t)take(&b, 4); continue;
-        case 0x10: stack[n++] = take_unsigned(&b); continue;
-        case 0x11: stack[n++] = (uint64_t)take_signed(&b); continue;
+        case DW_OP_const1u: stack[n++] = take(&b, 1); continue;
+        case DW_OP_const1s: stack[n++] = (uint64_t)(int8_t)take(&b, 1); continue;
+        case DW_OP_const2u: stack[n++] = take(&b, 2); continue;
+        case DW_OP_const2s: stack[n++] = (uint64_t)(int16_t)take(&b, 2); continue;
+        case DW_OP_const4u: stack[n++] = take(&b, 4); continue;
+        case DW_OP_const4s: stack[n++] = (uint64_t)(int32_t)take(&b, 4); continue;
+        case DW_OP_constu: stack[n++] = take_unsigned(&b); continue;
+        case DW_OP_consts: stack[n++] = (uint64_t)take_signed(&b); continue;
         default: break;
         }
         if (!n) {
             return false;
         }
         switch (op) {
-        case 0x06: stack[n - 1] = unwind_word(stack[n - 1], &ok); break;
-        case 0x12: stack[n] = stack[n - 1], n++; break;
-        case 0x13: n--; break;
-        case 0x23: stack[n - 1] += take_unsigned(&b); break;
+        case DW_OP_deref: stack[n - 1] = unwind_word(stack[n - 1], &ok); break;
+        case DW_OP_dup: stack[n] = stack[n - 1], n++; break;
+        case DW_OP_drop: n--; break;
+        case DW_OP_plus_uconst: stack[n - 1] += take_unsigned(&b); break;
         default:
             if (n < 2) {
                 return false;
             }
             n--;
             switch (op) {
-            case 0x1a: stack[n - 1] &= stack[n]; break;
-            case 0x1c: stack[n - 1] -= stack[n]; break;
-            case 0x21: stack[n - 1] |= stack[n]; break;
-            case 0x22: stack[n - 1] += stack[n]; break;
-            case 0x24: stack[n - 1] = stack[n] < 64 ? stack[n - 1] << stack[n] : 0; break;
-            case 0x25: stack[n - 1] = stack[n] < 64 ? stack[n - 1] >> stack[n] : 0; break;
-            case 0x29: stack[n - 1] = stack[n - 1] == stack[n]; break;
-            case 0x2a: stack[n - 1] = (int64_t)stack[n - 1] >= (int64_t)stack[n]; break;
-            case 0x2b: stack[n - 1] = (int64_t)stack[n - 1] > (int64_t)stack[n]; break;
-            case 0x2c: stack[n - 1] = (int64_t)stack[n - 1] <= (int64_t)stack[n]; break;
-            case 0x2d: stack[n - 1] = (int64_t)stack[n - 1] < (int64_t)stack[n]; break;
-            case 0x2e: stack[n - 1] = stack[n - 1] != stack[n]; break;
+            case DW_OP_and: stack[n - 1] &= stack[n]; break;
+            case DW_OP_minus: stack[n - 1] -= stack[n]; break;
+            case DW_OP_or: stack[n - 1] |= stack[n]; break;
+            case DW_OP_plus: stack[n - 1] += stack[n]; break;
+            case DW_OP_shl: stack[n - 1] = stack[n] < 64 ? stack[n - 1] << stack[n] : 0; break;
+            case DW_OP_shr: stack[n - 1] = stack[n] < 64 ? stack[n - 1] >> stack[n] : 0; break;
+            case DW_OP_eq: stack[n - 1] = stack[n - 1] == stack[n]; break;
+            case DW_OP_ge: stack[n - 1] = (int64_t)stack[n - 1] >= (int64_t)stack[n]; break;
+            case DW_OP_gt: stack[n - 1] = (int64_t)stack[n - 1] > (int64_t)stack[n]; break;
+            case DW_OP_le: stack[n - 1] = (int64_t)stack[n - 1] <= (int64_t)stack[n]; break;
+            case DW_OP_lt: stack[n - 1] = (int64_t)stack[n - 1] < (int64_t)stack[n]; break;
+            case DW_OP_ne: stack[n - 1] = stack[n - 1] != stack[n]; break;
             default: return false;
             }
         }
@@ -307,89 +383,94 @@ static bool run(struct bytes b, const struct cie *cie, uint64_t at, uint64_t pc,
         uint8_t op = *b.at++;
         uint64_t low = op & 0x3f, number;
         switch (op & 0xc0) {
-        case 0x40: at += low * cie->code_align; continue;
-        case 0x80:
+        case DW_CFA_advance_loc: at += low * cie->code_align; continue;
+        case DW_CFA_offset:
             set(r, low,
                 (struct unwind_rule){.how = OFFSET,
                                      .value = (int64_t)take_unsigned(&b) * cie->data_align});
             continue;
-        case 0xc0:
+        case DW_CFA_restore:
             set(r, low, low < UNWIND_REGISTERS ? initial->registers[low] : (struct unwind_rule){0});
             continue;
         default: break;
         }
         switch (op) {
-        case 0x00: break;
-        case 0x01: at = take_pointer(&b, cie->pointers, base); break;
-        case 0x02: at += take(&b, 1) * cie->code_align; break;
-        case 0x03: at += take(&b, 2) * cie->code_align; break;
-        case 0x04: at += take(&b, 4) * cie->code_align; break;
-        case 0x05:
+        case DW_CFA_nop: break;
+        case DW_CFA_set_loc: at = take_pointer(&b, cie->pointers, base); break;
+        case DW_CFA_advance_loc1: at += take(&b, 1) * cie->code_align; break;
+        case DW_CFA_advance_loc2: at += take(&b, 2) * cie->code_align; break;
+        case DW_CFA_advance_loc4: at += take(&b, 4) * cie->code_align; break;
+        case DW_CFA_offset_extended:
             number = take_unsigned(&b);
             set(r, number,
                 (struct unwind_rule){.how = OFFSET,
                                      .value = (int64_t)take_unsigned(&b) * cie->data_align});
             break;
-        case 0x06:
+        case DW_CFA_restore_extended:
             number = take_unsigned(&b);
             set(r, number,
                 number < UNWIND_REGISTERS ? initial->registers[number] : (struct unwind_rule){0});
             break;
-        case 0x07: set(r, take_unsigned(&b), (struct unwind_rule){.how = UNDEFINED}); break;
-        case 0x08: set(r, take_unsigned(&b), (struct unwind_rule){.how = SAME}); break;
-        case 0x09:
+        case DW_CFA_undefined:
+            set(r, take_unsigned(&b), (struct unwind_rule){.how = UNDEFINED});
+            break;
+        case DW_CFA_same_value: set(r, take_unsigned(&b), (struct unwind_rule){.how = SAME}); break;
+        case DW_CFA_register:
             number = take_unsigned(&b);
             set(r, number,
                 (struct unwind_rule){.how = REGISTER, .value = (int64_t)take_unsigned(&b)});
             break;
-        case 0x0a:
+        case DW_CFA_remember_state:
             if (*n_kept >= UNWIND_ROWS) {
                 return false;
             }
             kept[(*n_kept)++] = *r;
             break;
-        case 0x0b:
+        case DW_CFA_restore_state:
             if (!*n_kept) {
                 return false;
             }
             *r = kept[--*n_kept];
             break;
-        case 0x0c:
+        case DW_CFA_def_cfa:
             r->cfa_register = take_unsigned(&b);
             r->cfa = (struct unwind_rule){.how = OFFSET, .value = (int64_t)take_unsigned(&b)};
             break;
-        case 0x0d: r->cfa_register = take_unsigned(&b); break;
-        case 0x0e: r->cfa.value = (int64_t)take_unsigned(&b); break;
-        case 0x0f: r->cfa = (struct unwind_rule){.how = EXPRESSION, .code = skip_block(&b)}; break;
-        case 0x10:
-        case 0x16:
+        case DW_CFA_def_cfa_register: r->cfa_register = take_unsigned(&b); break;
+        case DW_CFA_def_cfa_offset: r->cfa.value = (int64_t)take_unsigned(&b); break;
+        case DW_CFA_def_cfa_expression:
+            r->cfa = (struct unwind_rule){.how = EXPRESSION, .code = skip_block(&b)};
+            break;
+        case DW_CFA_expression:
+        case DW_CFA_val_expression:
             number = take_unsigned(&b);
             set(r, number,
-                (struct unwind_rule){.how = op == 0x10 ? EXPRESSION : VALUE_EXPRESSION,
+                (struct unwind_rule){.how = op == DW_CFA_expression ? EXPRESSION : VALUE_EXPRESSION,
                                      .code = skip_block(&b)});
             break;
-        case 0x11:
+        case DW_CFA_offset_extended_sf:
             number = take_unsigned(&b);
             set(r, number,
                 (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align});
             break;
-        case 0x12:
+        case DW_CFA_def_cfa_sf:
             r->cfa_register = take_unsigned(&b);
             r->cfa =
                 (struct unwind_rule){.how = OFFSET, .value = take_signed(&b) * cie->data_align};
             break;
-        case 0x13: r->cfa.value = take_signed(&b) * cie->data_align; break;
-        case 0x14:
-        case 0x15:
+        case DW_CFA_def_cfa_offset_sf: r->cfa.value = take_signed(&b) * cie->data_align; break;
+        case DW_CFA_val_offset:
+        case DW_CFA_val_offset_sf:
             number = take_unsigned(&b);
             set(r, number,
-                (struct unwind_rule){
-                    .how = VALUE_OFFSET,
-                    .value = (op == 0x14 ? (int64_t)take_unsigned(&b) : take_signed(&b)) *
-                             cie->data_align});
+                (struct unwind_rule){.how = VALUE_OFFSET,
+                                     .value = (op == DW_CFA_val_offset ? (int64_t)take_unsigned(&b)
+                                                                       : take_signed(&b)) *
+                                              cie->data_align});
             break;
-        case 0x2d: break; // return addresses are signed from here: the signature is taken off below
-        case 0x2e: (void)take_unsigned(&b); break;
+        case DW_CFA_AARCH64_negate_ra_state:
+            break; // return addresses are signed from here: the signature is taken off below
+        case DW_CFA_GNU_args_size: (void)take_unsigned(&b); break;
         default: return false;
         }
     }
