@@ -126,6 +126,7 @@ const char *ask_read_range(struct ask *k, const struct kb_releases *all, const c
 int form_error(struct ask *k, struct gm_err *err);
 int form_provides(struct ask *k, struct gm_err *err);
 int form_library(struct ask *k, struct gm_err *err);
+int form_depends(struct ask *k, struct gm_err *err);
 
 /* ask_cuda.c */
 int form_driver(struct ask *k, struct gm_err *err);

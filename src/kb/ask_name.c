@@ -200,6 +200,46 @@ static bool provide_for_cuda(const struct ask *k, const struct kb_provide *p)
     return !cuda || p->cuda_major < 0 || atoi(cuda) == p->cuda_major;
 }
 
+/* On Windows pip's package has the DLL in a folder of its own; the driver's come with the driver.
+ */
+static bool say_dll(struct ask *k, const struct kb_provide *p)
+{
+    if (!p->dll || (k->q->said & SAID_MANAGERS && !(k->q->said & SAID_PIP))) {
+        return false;
+    }
+    HIT(k, KB_AREA_PROVIDES, p);
+    const char *from = p->family && strcmp(p->family, "driver") == 0 ? "the NVIDIA driver" : NULL;
+    const char *list = "";
+    for (size_t i = 0; i < p->n_providers && !from; i++) {
+        const struct kb_provider *v = &p->providers[i];
+        if (v->manager == KB_MANAGER_PIP && provider_for_cuda(k, p, v)) {
+            list = arena_printf(k->a, "%s%spip %s%s%s", list, list[0] ? "; " : "", v->package,
+                                v->versions ? " " : "", v->versions ? v->versions : "");
+        }
+    }
+    ask_say(k, "%s (%s): %s%s%s.", p->dll, p->library, from ? from : list,
+            p->dll_folder ? ", in " : "", p->dll_folder ? p->dll_folder : "");
+    return true;
+}
+
+/* "which libraries does libcusolver depend on" */
+int form_depends(struct ask *k, struct gm_err *err)
+{
+    struct kb_provides provides;
+    const char *part = ask_given(k, KEY_PART), *library = ask_given(k, KEY_LIBRARY);
+    int rc = kb_provides(k->kb, &provides, err), found = 0;
+    for (size_t i = 0; rc == 0 && i < provides.n; i++) {
+        const struct kb_provide *p = &provides.rows[i];
+        bool asked = part ? question_names_part(p, part) : str_glob(p->soname, library);
+        if (asked && provide_for_cuda(k, p) && p->needs.n > 0) {
+            HIT(k, KB_AREA_PROVIDES, p);
+            ask_say(k, "%s depends on %s.", p->library, ask_joined(k->a, p->needs));
+            found = 1;
+        }
+    }
+    return rc < 0 ? rc : found;
+}
+
 int form_provides(struct ask *k, struct gm_err *err)
 {
     struct kb_provides provides;
@@ -210,6 +250,10 @@ int form_provides(struct ask *k, struct gm_err *err)
     const char *library = ask_given(k, KEY_LIBRARY);
     for (size_t i = 0; i < provides.n; i++) {
         const struct kb_provide *p = &provides.rows[i];
+        if (p->dll && str_eq_nocase(str_of(library), str_of(p->dll)) && provide_for_cuda(k, p)) {
+            (void)say_dll(k, p);
+            continue;
+        }
         bool stem = ends_with(library, ".so") && starts_with(p->soname, library);
         if ((str_glob(p->soname, library) || stem) && provide_for_cuda(k, p)) {
             (void)say_providers(k, p, library);
@@ -238,12 +282,16 @@ int form_library(struct ask *k, struct gm_err *err)
         return 0;
     }
     part = cudart ? "cudart" : part;
+    bool windows = k->q->said & SAID_WINDOWS;
+    if (windows && k->q->said & (SAID_APT | SAID_DNF | SAID_CONDA | SAID_LINUX)) {
+        return 0;
+    }
     int rc = kb_provides(k->kb, &provides, err);
     for (size_t i = 0; rc == 0 && i < provides.n; i++) {
         const struct kb_provide *p = &provides.rows[i];
         bool asked = (part && question_names_part(p, part)) || is_cudnn(k, p);
         if (asked && provide_for_cuda(k, p)) {
-            found = say_providers(k, p, NULL) || found;
+            found = (windows ? say_dll(k, p) : say_providers(k, p, NULL)) || found;
         }
     }
     return rc < 0 ? rc : found;

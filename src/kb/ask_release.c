@@ -452,7 +452,9 @@ static bool every_property_known(struct ask *k, const struct ask_table *t)
 int form_property(struct ask *k, struct gm_err *err)
 {
     struct ask_releases all;
+    struct kb_drivers drivers; // loaded here, where an error can be told
     int rc = ask_releases_find(k, &all, err);
+    rc = rc < 0 ? rc : kb_drivers(k->kb, &drivers, err);
     if (rc < 0 || k->missing || all.items.n == 0) {
         return rc < 0 ? rc : 0;
     }

@@ -217,11 +217,13 @@ struct kb_provider {
 
 struct kb_provide {
     const char *id;
-    const char *soname;                  // glob
-    const char *library;                 // what people call it
-    const char *family;                  // or NULL
-    int major;                           // of the SONAME, -1 if it has none that counts
-    int cuda_major;                      // -1: not bound to one
+    const char *soname;           // glob
+    const char *library;          // what people call it
+    const char *dll, *dll_folder; // on Windows: its file, its folder in pip's package; or NULL
+    struct kb_strs needs;         // libraries that it depends on, as people call them
+    const char *family;           // or NULL
+    int major;                    // of the SONAME, -1 if it has none that counts
+    int cuda_major;               // -1: not bound to one
     const struct kb_provider *providers; // the most usual first
     size_t n_providers;
     struct kb_origin origin;
