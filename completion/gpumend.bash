@@ -110,7 +110,7 @@ _gpumend()
         mapfile -t COMPREPLY < <(compgen -W "auto cuda rocm cpu" -- "$cur")
         return
         ;;
-    check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
+    check:--import | check:--env | container:--import | container:--env | snapshot:--import | snapshot:--env | snapshot:--glibc | choose:--env | probe:--device | probe:--timeout | probe:--python-timeout | probe:--import | probe:--env | choose:--memory-gib | choose:--compute-type | check:--glibc | fix:--import | fix:--env | fix:--glibc | fix:--select | enable:--import | enable:--env | why:--env | why:--glibc)
         return
         ;;
     esac
@@ -155,7 +155,7 @@ _gpumend()
         word="--root --host --import --env --unset --cpu --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"
         ;;
     choose)
-        word="--model --memory-gib --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
+        word="--model --memory-gib --compute-type --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"
         ;;
     kb)
         word="arch lint --with --keys --search --forms --kb --json --limit --help"

@@ -122,7 +122,9 @@ class Choice:
     cause: str | None
     reason: str
     step: str | None
-    """What would give the GPU back."""
+    """What would give the GPU back, or tell its memory."""
+    command: str | None
+    """The step, or its end, as a shell takes it."""
     required_bytes: int | None
     available_bytes: int | None
     exports: Mapping[str, str]
@@ -133,16 +135,19 @@ class Choice:
 
 
 def choose(model: str | None = None, app: str | None = None, *, memory_gib: float | None = None,
-           require_gpu: bool = False, target: Path | None = None) -> Choice:
+           compute_type: str | None = None, require_gpu: bool = False,
+           target: Path | None = None) -> Choice:
     """Device, compute type and threads that will work here.
 
     model: "whisper:large-v3" and the other sizes of Whisper.
     app: "ctranslate2", "torch" or "onnxruntime"; without it the first that is installed.
     memory_gib: what the model takes on the device, where it is not known by name.
+    compute_type: this one and no other, "int8_float16".
     require_gpu: no GPU is an answer without a device, not the CPU.
     """
     words = target_words(target)
-    for option, value in (("--model", model), ("--app", app), ("--memory-gib", memory_gib)):
+    for option, value in (("--model", model), ("--app", app), ("--memory-gib", memory_gib),
+                          ("--compute-type", compute_type)):
         if value is not None:
             words += [option, str(value)]
     if require_gpu:
@@ -151,6 +156,7 @@ def choose(model: str | None = None, app: str | None = None, *, memory_gib: floa
     return Choice(verdict=d["verdict"], device=d["device"], index=d["index"], name=d["name"],
                   argument=d["argument"], compute_type=d["compute_type"], threads=d["threads"],
                   fallback=d["fallback"], cause=d["cause"], reason=d["reason"], step=d["step"],
+                  command=d["command"],
                   required_bytes=d["required_bytes"], available_bytes=d["available_bytes"],
                   exports=d["exports"], notes=tuple(d["notes"]), document=d)
 

@@ -140,6 +140,14 @@ static bool against(struct choose_candidate *x, const char *cause, const char *w
     return true;
 }
 
+/* The step is a command, or ends in it. */
+static bool against_by(struct choose_candidate *x, const char *cause, const char *why,
+                       const char *step, const char *command)
+{
+    x->command = command;
+    return against(x, cause, why, step);
+}
+
 /* What was run on it, by its address where that was told; NULL: nothing. */
 static const struct choose_ran *ran_on(const struct chooser *c, const struct choose_candidate *x)
 {
@@ -168,11 +176,11 @@ static bool ask_state(struct chooser *c, struct choose_candidate *x)
     if (state == HOST_YES || (state == HOST_UNKNOWN && has_passed(c, x))) {
         return false;
     }
-    return against(x, p->id,
-                   state == HOST_NO
-                       ? p->text
-                       : arena_printf(c->a, "whether it can be used cannot be told: %s", p->text),
-                   p->step);
+    return against_by(
+        x, p->id,
+        state == HOST_NO ? p->text
+                         : arena_printf(c->a, "whether it can be used cannot be told: %s", p->text),
+        p->step, p->command);
 }
 
 static bool ask_vendor(struct chooser *c, struct choose_candidate *x)
@@ -194,8 +202,8 @@ static bool ask_hidden(struct chooser *c, struct choose_candidate *x)
         return false;
     }
     const char *what = list->hidden ? list->hidden : list->filter ? list->filter : "a variable";
-    return against(x, "hidden", arena_printf(c->a, "%s hides it", what),
-                   arena_printf(c->a, "unset %.*s", (int)strcspn(what, "="), what));
+    const char *command = arena_printf(c->a, "unset %.*s", (int)strcspn(what, "="), what);
+    return against_by(x, "hidden", arena_printf(c->a, "%s hides it", what), command, command);
 }
 
 static bool ask_build(struct chooser *c, struct choose_candidate *x)
@@ -362,12 +370,14 @@ static bool ask_set_override(struct chooser *c, struct choose_candidate *x, cons
         has_kernels(c, as) != HOST_NO) {
         return false;
     }
-    return against(x, "wrong-override",
-                   arena_printf(c->a,
-                                "HSA_OVERRIDE_GFX_VERSION=%s does not make a %s run code that it "
-                                "can execute",
-                                set, gfx),
-                   "unset HSA_OVERRIDE_GFX_VERSION");
+    static const char command[] = "unset HSA_OVERRIDE_GFX_VERSION";
+    return against_by(
+        x, "wrong-override",
+        arena_printf(c->a,
+                     "HSA_OVERRIDE_GFX_VERSION=%s does not make a %s run code that it "
+                     "can execute",
+                     set, gfx),
+        command, command);
 }
 
 /* The official build that would serve it, in words; NULL: none is known. */
@@ -475,7 +485,8 @@ static bool ask_findings(struct chooser *c, struct choose_candidate *x)
     if (c->o->standing) {
         return against(x, c->o->standing_cause, clause(c->a, c->o->standing), NULL);
     }
-    return f && against(x, diag_causes[f->cause].id, clause(c->a, f->summary), step_of(c, f));
+    return f && against_by(x, diag_causes[f->cause].id, clause(c->a, f->summary), step_of(c, f),
+                           f->repairs.n ? f->repairs.items[0].command : NULL);
 }
 
 /* Why the runtime counted no device, or not this one. */
@@ -499,7 +510,8 @@ static bool ask_ran(struct chooser *c, struct choose_candidate *x)
     const char *why = !r       ? not_reached(c, x)
                       : r->why ? arena_printf(c->a, "the probe failed on it: %s", r->why)
                                : "no library of the environment has multiplied on it";
-    return against(x, "probe-failed", why, model_command(c->m, "probe", ""));
+    const char *command = model_command(c->m, "probe", "");
+    return against_by(x, "probe-failed", why, command, command);
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -588,6 +600,8 @@ static bool take_compute(struct chooser *c, struct choose_candidate *x,
                                           .device = x->device,
                                           .capability = capability,
                                           .machine = on_arm(c) ? "aarch64" : "x86_64",
+                                          .given = c->o->compute_given,
+                                          .compute = c->o->compute,
                                           .formats = r ? r->formats : CHOOSE_FORMATS_ALL};
     size_t n = choose_computes(&c->models, c->a, &f, list);
     bool memory_unknown = x->gpu && !x->available_bytes;
@@ -622,7 +636,13 @@ static const char *need_text(struct chooser *c, const struct choose_candidate *x
 static bool ask_memory(struct chooser *c, struct choose_candidate *x)
 {
     if (!take_compute(c, x, c->model)) {
-        return against(x, "no-compute-type", "no compute type is known to run on it", NULL);
+        return against(x, "no-compute-type",
+                       c->o->compute_given
+                           ? arena_printf(c->a, "%s does not run well on it with %s",
+                                          choose_compute_name(c->o->compute),
+                                          choose_app_name(c->choice->app))
+                           : "no compute type is known to run on it",
+                       NULL);
     }
     if (x->fits != HOST_NO) {
         return false;
@@ -900,6 +920,7 @@ static const char *no_gpu_why(struct chooser *c, const struct choose_candidate *
     if (x) {
         r->cause = x->cause;
         r->step = x->step;
+        r->command = x->command;
         return arena_printf(c->a, "%s: %s", x->name, x->why);
     }
     if (c->h->pci.state == HOST_UNKNOWN) {
@@ -961,12 +982,15 @@ static void nothing_works(struct chooser *c, const char *reason)
 /* What would tell the memory that no file does. */
 static const char *probe_step(struct chooser *c)
 {
-    const char *model =
-        c->choice->model ? arena_printf(c->a, "--model %s ", str_shell_word(c->a, c->choice->model))
-                         : "";
-    return c->m->root->is_host
-               ? model_command(c->m, "choose", arena_printf(c->a, "%s--probe", model))
-               : arena_printf(c->a, "gpumend choose %s--probe (on that machine)", model);
+    const char *model = c->choice->model;
+    const char *options =
+        arena_printf(c->a, "%s%s%s%s%s%s--probe", model ? "--model " : "",
+                     model ? str_shell_word(c->a, model) : "", model ? " " : "",
+                     c->o->compute_given ? "--compute-type " : "",
+                     c->o->compute_given ? choose_compute_name(c->o->compute) : "",
+                     c->o->compute_given ? " " : "");
+    return c->m->root->is_host ? model_command(c->m, "choose", options)
+                               : arena_printf(c->a, "gpumend choose %s (on that machine)", options);
 }
 
 static void settle(struct chooser *c, struct choose_candidate *x, const char *reason)
@@ -974,6 +998,7 @@ static void settle(struct chooser *c, struct choose_candidate *x, const char *re
     struct choose_result *r = c->choice;
     if (x->gpu && !x->available_bytes && !c->o->was_run) {
         r->step = probe_step(c);
+        r->command = c->m->root->is_host ? r->step : NULL;
     }
     x->chosen = true;
     r->chosen = x;
@@ -1012,6 +1037,7 @@ static void decide(struct chooser *c)
     if (import_fails(c) && f) {
         r->cause = diag_causes[f->cause].id;
         r->step = step_of(c, f);
+        r->command = f->repairs.n ? f->repairs.items[0].command : NULL;
         nothing_works(c, arena_printf(c->a, "%s does not start here, on any device: %s.",
                                       app_text(c), clause(c->a, f->summary)));
         return;
@@ -1056,6 +1082,13 @@ static void say_notes(struct chooser *c)
         VEC_PUSH(c->a, &r->notes,
                  arena_printf(c->a, "whether %s was built for this GPU its version does not say",
                               app_text(c)));
+    }
+    if (r->chosen && r->chosen->device == CHOOSE_DEVICE_CUDA && c->o->compute_given &&
+        r->chosen->gpu->compute_capability.state != HOST_YES && !c->o->was_run) {
+        VEC_PUSH(c->a, &r->notes,
+                 arena_printf(c->a, "whether %s runs on it cannot be told: %s",
+                              choose_compute_name(c->o->compute),
+                              r->chosen->gpu->compute_capability.why));
     }
     const struct choose_ran *ran = r->chosen && r->chosen->gpu ? ran_on(c, r->chosen) : NULL;
     if (c->o->was_run && ran && !(ran->formats & CHOOSE_FORMAT_FLOAT16)) {

@@ -42,7 +42,9 @@ struct choose_options {
     enum choose_app app;   // else the first that is installed, else ctranslate2
     const char *model;     // "whisper:large-v3", or NULL
     uint64_t memory_bytes; // what the model takes, instead of the table's figure; 0: not given
-    bool require_gpu;      // no GPU is an error, not a reason for the CPU
+    bool compute_given;    // no other type is offered
+    enum choose_compute compute;
+    bool require_gpu;            // no GPU is an error, not a reason for the CPU
     struct choose_device device; // CUDA, ROCM: no other is taken, and no GPU is an error
     /* An error that stands in the application's process, where that was not run: cause and
      * sentence, or NULL. */
@@ -72,6 +74,7 @@ struct choose_candidate {
     const char *cause;         // id of what speaks against it, or NULL
     const char *why;           // a clause: why it is not chosen, or NULL
     const char *step;          // what to do about that, or NULL
+    const char *command;       // the step, or its end, as a shell takes it; or NULL
 };
 
 struct choose_export {
@@ -90,6 +93,7 @@ struct choose_result {
     bool fallback;        // the CPU is used though a GPU would be preferred
     const char *cause;    // of the fallback, or of nothing working: "no-driver", or NULL
     const char *step;     // what would give the GPU back, or tell its memory; or NULL
+    const char *command;  // the step, or its end, as a shell takes it; or NULL
     const char *smaller;  // the largest Whisper model that would fit, or NULL
     VEC(struct choose_candidate) candidates;
     VEC(struct choose_export) exports;

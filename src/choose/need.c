@@ -48,6 +48,17 @@ const char *choose_compute_name(enum choose_compute compute)
     return computes[compute].name;
 }
 
+bool choose_compute_parse(const char *text, enum choose_compute *ret)
+{
+    for (size_t i = 0; i < CHOOSE_COMPUTES; i++) {
+        if (strcmp(text, computes[i].name) == 0) {
+            *ret = (enum choose_compute)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *choose_memory_name(enum choose_memory_how how)
 {
     static const char *const names[] = {[CHOOSE_MEMORY_UNKNOWN] = "unknown",
@@ -313,6 +324,18 @@ static bool is_enough(unsigned formats, enum choose_compute compute)
     return (formats & needs[compute]) == needs[compute];
 }
 
+/* Whether the type that was asked for may be taken there. int8 of a GPU is the better of two, and
+ * other applications than CTranslate2 have no 8-bit types. */
+static bool given_runs(const struct choose_computes_for *f, const struct kb_model *row)
+{
+    bool ct2 = f->app == CHOOSE_APP_CTRANSLATE2;
+    bool eight = f->compute == CHOOSE_INT8 || f->compute == CHOOSE_INT8_FLOAT16 ||
+                 f->compute == CHOOSE_INT8_FLOAT32;
+    bool unknown = f->device == CHOOSE_DEVICE_CUDA && !f->capability;
+    return (ct2 || !eight) && (unknown || runs_well(row, f->compute)) &&
+           is_enough(f->formats, f->compute);
+}
+
 /* What each application can be asked for. CTranslate2's own advice for the CPU is int8
  * (docs/performance.md); torch and ONNX Runtime compute in the type of the model that they are
  * given, on the CPU usually 32 bits. Of a CUDA device of unknown capability: CTranslate2
@@ -332,6 +355,10 @@ size_t choose_computes(const struct kb_models *models, struct arena *a,
     size_t n_list = is_cpu ? (ct2 ? 2 : 1) : (ct2 ? 4 : 2), n = 0;
     const char *kind = f->machine && strcmp(f->machine, "aarch64") == 0 ? "aarch64" : "x86-64";
     const struct kb_model *row = row_of(models, a, f->device, f->capability, kind);
+    if (f->given) {
+        ret[0] = f->compute;
+        return given_runs(f, row) ? 1 : 0;
+    }
     bool half = row && runs_well(row, CHOOSE_FLOAT16) && is_enough(f->formats, CHOOSE_FLOAT16);
     bool any_cuda = f->device == CHOOSE_DEVICE_CUDA && !f->capability;
     for (size_t i = 0; i < n_list; i++) {

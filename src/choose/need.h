@@ -37,6 +37,7 @@ enum choose_compute {
     CHOOSE_COMPUTES,
 };
 const char *choose_compute_name(enum choose_compute compute); // "int8_float16"
+bool choose_compute_parse(const char *text, enum choose_compute *ret);
 
 struct choose_memory {
     enum choose_memory_how {
@@ -80,7 +81,9 @@ struct choose_computes_for {
     enum choose_device_kind device;
     const char *capability; // of a CUDA device; NULL when not known: then what runs on every one
     const char *machine;    // of a CPU: "aarch64", else x86-64
-    unsigned formats;       // only what these are enough for; CHOOSE_FORMATS_ALL where nothing ran
+    bool given; // only `compute`, where it runs well (of unknown capability: where it may)
+    enum choose_compute compute;
+    unsigned formats; // only what these are enough for; CHOOSE_FORMATS_ALL where nothing ran
 };
 
 /* The types to try on a device, best first; returns their number (at most CHOOSE_COMPUTES). */

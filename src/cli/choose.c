@@ -8,13 +8,15 @@
 #include "probe/choice.h"
 #include "report/choose.h"
 
-enum { O_MODEL = 1, O_MEMORY, O_APP, O_REQUIRE, O_EXPORT, O_PROBE };
+enum { O_MODEL = 1, O_MEMORY, O_COMPUTE, O_APP, O_REQUIRE, O_EXPORT, O_PROBE };
 
 static const struct cli_option options[] = {
     {"model", "NAME", "whisper:large-v3 and the other sizes of Whisper (tiny, turbo, ...)",
      O_MODEL},
     {"memory-gib", "N", "memory that a model needs on the device, if it is not in the table",
      O_MEMORY},
+    {"compute-type", "TYPE", "float16, float32, int8, int8_float16 or int8_float32, and no other",
+     O_COMPUTE},
     {"app", "NAME", "ctranslate2, torch or onnxruntime (default: the first installed)", O_APP},
     {"require-gpu", NULL, "fail if no GPU can be used", O_REQUIRE},
     {"probe", NULL, "run the GPUs first, and offer only what worked", O_PROBE},
@@ -73,6 +75,14 @@ static int take_option(void *command, int id, const char *value)
                    ? CLI_OK
                    : cli_fail(CLI_USAGE,
                               "choose: --memory-gib expects a number such as 4.5, not %s", value);
+    case O_COMPUTE:
+        c->wanted.compute_given = choose_compute_parse(value, &c->wanted.compute);
+        return c->wanted.compute_given
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE,
+                              "choose: --compute-type expects float16, float32, int8, int8_float16 "
+                              "or int8_float32, not %s",
+                              value);
     case O_APP:
         c->wanted.app_given = parse_app(value, &c->wanted.app);
         return c->wanted.app_given

@@ -67,6 +67,25 @@ static void memory_text(const struct out *o, struct arena *a, const struct choos
                                                 x->available_why));
 }
 
+/* A command stays on its line, whatever its length: it is to be pasted. */
+static void step_text(const struct out *o, struct arena *a, const char *step, const char *command)
+{
+    size_t n = step ? strlen(step) : 0, n_command = command ? strlen(command) : 0;
+    bool ends = command && n >= n_command && strcmp(step + n - n_command, command) == 0;
+    if (ends && n == n_command) {
+        step = NULL;
+    } else if (ends && n > n_command + 2) {
+        step = arena_strndup(a, step, n - n_command - 2); // without ": "
+    }
+    if (step) {
+        paragraph(o, a, OUT_YELLOW, "next", step);
+    }
+    if (command) {
+        out_print(o, OUT_YELLOW, "    run: ");
+        out_print(o, OUT_BOLD, "%s\n", str_printable(a, command));
+    }
+}
+
 void report_choose_text(const struct out *o, struct arena *a, const struct choose_result *c)
 {
     if (c->chosen) {
@@ -75,9 +94,7 @@ void report_choose_text(const struct out *o, struct arena *a, const struct choos
         out_print(o, OUT_RED, "nothing\n");
     }
     paragraph(o, a, OUT_PLAIN, "", c->reason);
-    if (c->step) {
-        paragraph(o, a, OUT_YELLOW, "next", c->step);
-    }
+    step_text(o, a, c->step, c->command);
     if (c->smaller) {
         paragraph(o, a, OUT_YELLOW, "next", c->smaller);
     }
@@ -142,6 +159,7 @@ static json_t *candidate_json(struct arena *a, const struct choose_candidate *x)
     json_put(o, "cause", out_json_text(a, x->cause));
     json_put(o, "why", out_json_text(a, x->why));
     json_put(o, "step", out_json_text(a, x->step));
+    json_put(o, "command", out_json_text(a, x->command));
     return o;
 }
 
@@ -170,6 +188,7 @@ json_t *report_choose_json(struct arena *a, const struct choose_result *c, const
     json_put(doc, "fallback", json_boolean(c->fallback));
     json_put(doc, "cause", out_json_text(a, c->cause));
     json_put(doc, "step", out_json_text(a, c->step));
+    json_put(doc, "command", out_json_text(a, c->command));
     json_put(doc, "smaller", out_json_text(a, c->smaller));
     for (size_t i = 0; i < c->candidates.n; i++) {
         json_add(list, candidate_json(a, &c->candidates.items[i]));

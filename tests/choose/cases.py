@@ -145,6 +145,21 @@ CASES = [
      {"device": "cuda", "fits": "yes"}),
     ("gtx1650", GTX1650, None, LARGE, 0,
      {"device": "cuda", "compute_type": "int8_float16", "fits": "yes"}),
+    # The type that was asked for, and no other.
+    ("asked-for-int8", RTX3060, None, [*LARGE, "--compute-type", "int8_float16"], 0,
+     {"device": "cuda", "compute_type": "int8_float16", "fits": "yes"}),
+    ("asked-for-float32", RTX3060, None, ["--model", "small", "--compute-type", "float32"], 0,
+     {"device": "cuda", "compute_type": "float32", "fits": "yes"}),
+    ("asked-for-float16-on-pascal", machine("gtx1080-driver-580"), None,
+     [*LARGE, "--compute-type", "float16"], 1,
+     {"device": None, "verdict": "broken", "cause": "no-compute-type"}),
+    ("asked-for-int8-of-torch", RTX3060, None,
+     [*LARGE, "--app", "torch", "--compute-type", "int8"], 1, {"device": None}),
+    ("asked-for-int8-on-the-cpu", machine("cpu-only"), None,
+     [*LARGE, "--compute-type", "int8"], 0, {"device": "cpu", "compute_type": "int8"}),
+    ("asked-for-float16-on-wsl", machine("wsl-good"), None,
+     [*LARGE, "--compute-type", "float16"], 0,
+     {"device": "cuda", "compute_type": "float16", "verdict": "unknown"}),
     ("no-model", H100, None, [], 0, {"device": "cuda", "compute_type": "float16", "verdict": "ok"}),
 
     # Several GPUs, and variables
