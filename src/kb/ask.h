@@ -140,6 +140,8 @@ int form_driver_runs(struct ask *k, struct gm_err *err);
 
 /* ask_gpu.c */
 int form_gpu(struct ask *k, struct gm_err *err);
+int form_gpu_does(struct ask *k, struct gm_err *err);
+int form_gpus_of(struct ask *k, struct gm_err *err);
 int form_gfx(struct ask *k, struct gm_err *err);
 int form_kfd(struct ask *k, struct gm_err *err);
 int form_rocm(struct ask *k, struct gm_err *err);
@@ -149,6 +151,7 @@ int form_property(struct ask *k, struct gm_err *err);
 int form_release(struct ask *k, struct gm_err *err);
 int form_need(struct ask *k, struct gm_err *err);
 int form_newest(struct ask *k, struct gm_err *err);
+int form_release_glibc(struct ask *k, struct gm_err *err);
 int form_python(struct ask *k, struct gm_err *err);
 
 /* ask_build.c */

@@ -365,29 +365,64 @@ static int say_first_driver(struct ask *k, const struct kb_toolkits *t, const ch
     return 1;
 }
 
+/* What is asked of the toolkits for one architecture. */
+static int say_toolkits_of(struct ask *k, const struct kb_toolkits *t, const char *capability,
+                           struct gm_err *err)
+{
+    bool oldest;
+    int number = ask_arch_number(capability);
+    const char *sm = arena_printf(k->a, "sm_%d", number);
+    if (number == 0 || !ask_first_toolkit(t, sm, &oldest)) {
+        return 0;
+    }
+    if (k->q->asked & ASKED_DRIVER) {
+        return say_first_driver(k, t, sm, err);
+    }
+    bool only_last = k->q->said & (SAID_LAST | SAID_DROPPED);
+    bool only_first = k->q->said & (SAID_FIRST | SAID_ADDED) || k->q->asked & ASKED_PTX;
+    int rc = only_last && !only_first ? 1 : say_first_toolkit(k, t, sm);
+    return rc == 1 && (!only_first || only_last) ? say_last_toolkit(k, t, sm) : rc;
+}
+
+/* Each architecture of a generation, of cards and not of modules. */
+static int say_toolkits_of_generation(struct ask *k, const struct kb_toolkits *t,
+                                      const char *generation, struct gm_err *err)
+{
+    struct kb_gpus gpus;
+    struct question_values seen = {.n = 0};
+    int rc = kb_gpus(k->kb, &gpus, err);
+    for (size_t i = 0; rc >= 0 && i < gpus.n; i++) {
+        const struct kb_gpu *g = &gpus.rows[i];
+        bool known = g->kind != KB_GPU_CARD || !g->capability ||
+                     strcmp(g->generation, generation) != 0 || seen.n == QUESTION_LIST_MAX;
+        for (size_t s = 0; s < seen.n && !known; s++) {
+            known = strcmp(seen.items[s], g->capability) == 0;
+        }
+        if (!known) {
+            seen.items[seen.n++] = g->capability;
+            rc = say_toolkits_of(k, t, g->capability, err);
+            if (rc <= 0) {
+                return rc;
+            }
+        }
+    }
+    return rc < 0 ? rc : seen.n > 0;
+}
+
 /* "which toolkit compiles for sm_90": the first and the last of the rows. */
 int form_toolkits_of_sm(struct ask *k, struct gm_err *err)
 {
     struct kb_toolkits t;
     struct ask_arch arch;
-    bool oldest;
+    const char *generation = ask_given(k, KEY_GENERATION);
     int rc = kb_toolkits(k->kb, &t, err);
     rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
-    if (rc < 0 || k->missing || !arch.sm) {
+    if (rc < 0 || k->missing || arch.gfx || (arch.sm && generation)) {
         return rc < 0 ? rc : 0;
     }
-    int number = ask_arch_number(arch.sm);
-    const char *sm = arena_printf(k->a, "sm_%d", number);
-    if (number == 0 || !ask_first_toolkit(&t, sm, &oldest)) {
-        return 0;
-    }
-    if (k->q->asked & ASKED_DRIVER) {
-        return say_first_driver(k, &t, sm, err);
-    }
-    bool only_last = k->q->said & (SAID_LAST | SAID_DROPPED);
-    bool only_first = k->q->said & (SAID_FIRST | SAID_ADDED) || k->q->asked & ASKED_PTX;
-    rc = only_last && !only_first ? 1 : say_first_toolkit(k, &t, sm);
-    return rc == 1 && (!only_first || only_last) ? say_last_toolkit(k, &t, sm) : rc;
+    return arch.sm      ? say_toolkits_of(k, &t, arch.sm, err)
+           : generation ? say_toolkits_of_generation(k, &t, generation, err)
+                        : 0;
 }
 
 /* ------------------------------------------------------------------ cuDNN */
@@ -555,8 +590,10 @@ int form_cudnn_of_cuda(struct ask *k, struct gm_err *err)
     }
     for (size_t i = 0; i < c.n; i++) {
         const struct kb_cudnn *row = &c.rows[i];
-        bool has =
-            strchr(cuda, '.') ? ask_has_text(row->cuda, cuda) : atoi(cuda) == row->cuda_major;
+        bool has = true;
+        if (cuda) {
+            has = strchr(cuda, '.') ? ask_has_text(row->cuda, cuda) : atoi(cuda) == row->cuda_major;
+        }
         if (!has || (arch.sm && !ask_has_text(row->sm, arch.sm)) ||
             (last && strcmp(row->cudnn, last) == 0)) {
             continue;
@@ -569,16 +606,17 @@ int form_cudnn_of_cuda(struct ask *k, struct gm_err *err)
     if (!first) {
         return 0;
     }
-    const char *gpu = arch.sm ? arena_printf(k->a, " for compute capability %s", arch.sm) : "";
+    const char *what = cuda ? arena_printf(k->a, "CUDA %s", cuda) : "";
+    what = arch.sm
+               ? arena_printf(k->a, "%s%scompute capability %s", what, cuda ? " for " : "", arch.sm)
+               : what;
     if (k->q->said & (SAID_FIRST | SAID_LAST)) {
         ask_say(k,
-                "Of the support matrices that were read that of cuDNN %s is the %s that lists "
-                "CUDA %s%s.",
+                "Of the support matrices that were read that of cuDNN %s is the %s that lists %s.",
                 k->q->said & SAID_FIRST ? first : last,
-                k->q->said & SAID_FIRST ? "first" : "newest", cuda, gpu);
+                k->q->said & SAID_FIRST ? "first" : "newest", what);
     } else {
-        ask_say(k, "Of the support matrices that were read those of cuDNN %s list CUDA %s%s.", list,
-                cuda, gpu);
+        ask_say(k, "Of the support matrices that were read those of cuDNN %s list %s.", list, what);
     }
     return 1;
 }

@@ -124,6 +124,43 @@ static int say_pci(struct ask *k, struct kb_gpu_list *found, struct gm_err *err)
     return rc;
 }
 
+/* "is the RTX 3050 an Ampere card" */
+int form_gpu_does(struct ask *k, struct gm_err *err)
+{
+    struct kb_gpu_list found = {{0}};
+    const char *generation = ask_given(k, KEY_GENERATION);
+    int rc = ask_gpus_find(k, &found, err);
+    if (rc < 0 || !kb_gpus_alike(&found) || !(k->q->said & SAID_DOES)) {
+        return rc;
+    }
+    const struct kb_gpu *g = found.items.items[0];
+    bool is = strcmp(g->generation, generation) == 0;
+    HIT(k, KB_AREA_GPUS, g);
+    ask_say(k, "%s: %s is of the generation %s, %s.", is ? "Yes" : "No", g->name, g->generation,
+            gpu_words(k, g));
+    return 1;
+}
+
+/* "which GPUs have compute capability 8.9" */
+int form_gpus_of(struct ask *k, struct gm_err *err)
+{
+    struct kb_gpus gpus;
+    const char *sm = ask_given(k, KEY_SM), *gfx = ask_given(k, KEY_GFX), *list = "";
+    size_t n = 0;
+    int rc = kb_gpus(k->kb, &gpus, err);
+    for (size_t i = 0; rc == 0 && i < gpus.n; i++) {
+        const struct kb_gpu *g = &gpus.rows[i];
+        if (g->kind != KB_GPU_CHIP && strcmp(kb_gpu_value(g), sm ? sm : gfx) == 0) {
+            HIT(k, KB_AREA_GPUS, g);
+            list = arena_printf(k->a, "%s%s%s", list, n++ ? "; " : "", g->name);
+        }
+    }
+    if (n > 0) {
+        ask_say(k, "%zu that were read: %s.", n, list);
+    }
+    return rc < 0 ? rc : n > 0;
+}
+
 /* "compute capability of RTX 3060", "10de:2504"; cards that differ are named one by one. */
 int form_gpu(struct ask *k, struct gm_err *err)
 {

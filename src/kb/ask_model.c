@@ -129,7 +129,7 @@ static bool names_model(struct ask *k, const struct kb_model *m)
     bool alias = strcmp(model, "turbo") == 0 && m->model && strcmp(m->model, "large-v3-turbo") == 0;
     bool size = m->kind == KB_MODEL_MODEL && strcmp(m->model, "large") == 0 &&
                 starts_with(model, "large-v") && !ends_with(model, "turbo");
-    return m->model && (strcmp(model, m->model) == 0 || alias || size ||
+    return m->model && (question_names_model(m, model) || alias || size ||
                         (m->alias && strcmp(model, m->alias) == 0));
 }
 
@@ -161,8 +161,10 @@ static void say_model(struct ask *k, const struct kb_model *m)
 {
     HIT(k, KB_AREA_MODELS, m);
     if (m->kind == KB_MODEL_MODEL && m->memory_mib > 0) {
+        const char *model = ask_given(k, KEY_MODEL);
         ask_say(k, "%s %s: %d million parameters, about %d GiB of GPU memory as its authors say.",
-                m->engine, m->model, m->parameters_m, m->memory_mib / 1024);
+                m->engine, ends_with(model, ".en") ? model : m->model, m->parameters_m,
+                m->memory_mib / 1024);
     } else if (m->kind == KB_MODEL_MODEL) {
         ask_say(k, "%s %s: %d million parameters.", m->engine, m->model, m->parameters_m);
     } else if (m->kind == KB_MODEL_ALIAS) {

@@ -715,3 +715,21 @@ int form_python(struct ask *k, struct gm_err *err)
             last->version);
     return 1;
 }
+
+/* "does torch 2.5.1 run on glibc 2.17": by the tag of its wheel. */
+int form_release_glibc(struct ask *k, struct gm_err *err)
+{
+    struct ask_releases mine;
+    const char *glibc = ask_given(k, KEY_GLIBC);
+    int rc = ask_releases_find(k, &mine, err);
+    if (rc < 0 || k->missing || mine.items.n != 1 || !mine.items.items[0].row) {
+        return rc < 0 ? rc : 0;
+    }
+    const struct ask_release *r = &mine.items.items[0];
+    bool runs = !r->row->glibc || ask_compare(glibc, r->row->glibc) >= 0;
+    HIT(k, KB_AREA_RELEASES, r->row);
+    ask_say(k, "%s: the wheel of %s is %s%s%s.", runs ? "Yes" : "No", r->name,
+            r->row->glibc ? "tagged for glibc " : "for any platform",
+            r->row->glibc ? r->row->glibc : "", r->row->glibc ? " or later" : "");
+    return 1;
+}

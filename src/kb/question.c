@@ -913,6 +913,17 @@ static bool is_capability_of_gpu(struct reading *r, const struct kb_gpus *gpus, 
 
 /* ------------------------------------------------------------------ models, parts of CUDA */
 
+/* The English-only models of Whisper ("base.en") stand in the rows of their sizes. */
+bool question_names_model(const struct kb_model *m, const char *word)
+{
+    size_t n = strlen(word);
+    bool english = ends_with(word, ".en") && m->kind == KB_MODEL_MODEL &&
+                   strcmp(m->engine, "openai-whisper") == 0 && m->model &&
+                   strncmp(m->model, "large", 5) != 0;
+    return m->model && (strcmp(m->model, word) == 0 ||
+                        (english && str_is((struct str){word, n - 3}, m->model)));
+}
+
 static const char *model_of(const struct kb_models *models, const char *word)
 {
     word += starts_with(word, "whisper:") || starts_with(word, "whisper-") ? 8 : 0;
@@ -921,8 +932,7 @@ static const char *model_of(const struct kb_models *models, const char *word)
     }
     for (size_t i = 0; i < models->n; i++) {
         const struct kb_model *m = &models->rows[i];
-        if ((m->model && strcmp(m->model, word) == 0) ||
-            (m->alias && strcmp(m->alias, word) == 0)) {
+        if (question_names_model(m, word) || (m->alias && strcmp(m->alias, word) == 0)) {
             return word;
         }
     }

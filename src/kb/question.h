@@ -114,6 +114,9 @@ const char *question_key_name(size_t key);
 const char *question_choice(const char *key, size_t i);
 unsigned question_key_bit(size_t key); // enum named
 
+/* Whether a row is about the model of that name. */
+bool question_names_model(const struct kb_model *m, const char *word);
+
 /* Whether people call a library so: "cuFFT", "cudart", "libcufft". */
 bool question_names_part(const struct kb_provide *p, const char *word);
 
