@@ -317,7 +317,8 @@ static const char *property_text(struct ask *k, const struct ask_release *r,
     case ASKED_PTX: return b ? b->ptx_isa : NULL;
     case ASKED_DRIVER: return floor_text(k, cuda);
     case ASKED_PYTHON: return python_text(k, r);
-    /* A tag may promise less than the libraries need: torch 2.5.1 is manylinux1 (2.5) and needs 2.17. */
+    /* A tag may promise less than the libraries need: torch 2.5.1 is manylinux1 (2.5) and
+     * needs 2.17. */
     case ASKED_GLIBC:
         return !r->row         ? NULL
                : r->row->glibc ? arena_printf(k->a, "%s, by its wheel's tag", r->row->glibc)
