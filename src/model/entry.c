@@ -7,9 +7,9 @@
  *
  *   entry      all others. Modelled alone; those that share a library family also in pairs,
  *              in both orders
- *   component  an application requires and imports it (torch of whisperx). Modelled alone, as a
- *              process with part_of: a program may import it, but what it alone lacks is not a
- *              fault of the application
+ *   component  an application requires it, directly or through others, whether it imports it
+ *              (torch of whisperx) or not (torchvision). Modelled alone, as a process with part_of:
+ *              a program may import it, but what it alone lacks is not a fault of the application
  *   inner      a part of a framework (jaxlib, JAX's plugins) while that is installed: never
  *              modelled alone. At most 64 packages.
  */
@@ -27,7 +27,7 @@ struct candidate {
     const struct kb_import *row;
     struct py_dist *dist;
     uint64_t brings;   // whose imports are part of importing or using this one
-    uint64_t requires; // of an application: which of these its requirements install
+    uint64_t requires; // of an application: which its requirements install
     uint64_t families; // that its own process touches
     const struct candidate *part_of;
     bool inner; // a part of a framework that nobody imports by itself
@@ -101,13 +101,15 @@ static void push_required(struct model *m, dist_list *list, struct py_dist *dist
     }
 }
 
-/* Which of those that it brings its requirements install, directly or through others. */
+/* Which candidates its requirements install, directly or through others. */
 static void find_required(struct candidates *c, struct candidate *x,
                           const struct py_marker_env *markers)
 {
     dist_list list = {0};
+    uint64_t all = c->n < ENTRIES_MAX ? bit(c->n) - 1 : UINT64_MAX;
+    uint64_t others = all & ~bit((size_t)(x - c->items));
     push_once(c->m, &list, x->dist);
-    for (size_t i = 0; i < list.n && (x->requires & x->brings) != x->brings; i++) {
+    for (size_t i = 0; i < list.n && x->requires != others; i++) {
         push_required(c->m, &list, list.items[i], markers);
         for (size_t k = 0; k < c->n; k++) {
             for (size_t j = 1; j < list.n; j++) {
@@ -119,14 +121,14 @@ static void find_required(struct candidates *c, struct candidate *x,
 
 /* ------------------------------------------------------------------ entries and parts */
 
-/* The application that brings and requires candidate `i` and is no part of another itself. */
+/* The application that requires candidate `i` and is no part of another itself. */
 static const struct candidate *application_of(const struct candidates *c, size_t i)
 {
     const struct candidate *found = NULL;
     for (size_t k = 0; k < c->n; k++) {
         const struct candidate *x = &c->items[k];
-        bool whole = k != i && x->row->role == KB_ROLE_APPLICATION &&
-                     (x->brings & x->requires & bit(i)) && !(c->items[i].requires & bit(k));
+        bool whole = k != i && x->row->role == KB_ROLE_APPLICATION && (x->requires & bit(i)) &&
+                     !(c->items[i].requires & bit(k));
         if (whole && (!found || (x->requires & bit((size_t)(found - c->items))))) {
             found = x;
         }

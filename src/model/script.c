@@ -18,13 +18,20 @@
 
 enum { DEPTH_MAX = 16, ATTEMPTS_MAX = 5000, FILES_MAX = 4096 };
 
+/* What an object opens by itself, as it was asked for in a use. */
+struct row_of_object {
+    const struct kb_dlopen *row;
+    const struct ldso_object *object;
+};
+
 /* One imported distribution and what it loaded by itself. */
 struct imported {
     const struct py_dist *dist;
     const struct kb_import *row;
     VEC(struct ldso_object *) roots;
-    bool begun, prepared;     // some, all of the steps of its first use are done
-    VEC(const char *) within; // ... those of these modules of it
+    bool begun, prepared;             // some, all of the steps of its first use are done
+    VEC(const char *) within;         // ... those of these modules of it
+    VEC(struct row_of_object) opened; // in its use
     bool used;
     bool acts;  // its own first use opens something, apart from the driver, or imports
     bool opens; // ... opens something
@@ -147,6 +154,7 @@ struct wanted {
     const char *const *names;
     size_t n;
     bool required, recommended;
+    bool repeated; // what it uses has asked the same just before
     unsigned mode;
     const char *feature, *family, *says, *in_program;
 };
@@ -173,9 +181,7 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
                                .failed = true,
                                .first_load = r->p->loads.n};
     struct ldso_object *object = NULL;
-    if (by && w->phase == MODEL_USE && !(w->family && strcmp(w->family, "driver") == 0)) {
-        by->acts = by->opens = true;
-    }
+    size_t n_objects = r->p->objects.n;
     for (size_t i = 0; i < w->n && !object; i++) {
         const struct ldso_load *load = ldso_dlopen(r->p, w->caller, w->names[i], w->mode);
         if (!load) {
@@ -183,6 +189,11 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
         }
         object = load->object;
         at.n_loads++;
+    }
+    bool driver = w->family && strcmp(w->family, "driver") == 0;
+    if (by && w->phase == MODEL_USE && !driver &&
+        (!w->repeated || r->p->objects.n != n_objects || r->p->dead)) {
+        by->acts = by->opens = true;
     }
     at.failed = object == NULL;
     at.says = at.n_loads ? kb_fill(r->m->arena, w->says, "{loader}",
@@ -834,9 +845,42 @@ static const char *fill_says(struct run *r, const struct kb_dlopen *row, struct 
     return text;
 }
 
+static struct imported *find_imported(struct run *r, const struct py_dist *dist)
+{
+    for (size_t i = 0; i < r->imports.n; i++) {
+        if (r->imports.items[i]->dist == dist) {
+            return r->imports.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether a package that this one uses before has had the object ask for the same. */
+static bool is_repeated(struct run *r, const struct imported *by, const struct row_of_object *one)
+{
+    bool found = false;
+    for (size_t i = 0; by->row && i < by->row->n_steps && !found; i++) {
+        const struct kb_step *s = &by->row->steps[i];
+        const struct kb_import *row = NULL;
+        const struct py_dist *dist =
+            s->kind == KB_STEP_IMPORT && !s->optional ? find_import(r->m, s->package, &row) : NULL;
+        const struct imported *part = dist ? find_imported(r, dist) : NULL;
+        for (size_t k = 0; part && k < part->opened.n && !found; k++) {
+            found = part->opened.items[k].row == one->row &&
+                    part->opened.items[k].object == one->object;
+        }
+    }
+    return found;
+}
+
 static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *row,
                     struct ldso_object *o)
 {
+    const struct row_of_object one = {row, o};
+    bool repeated = row->phase == KB_PHASE_USE && is_repeated(r, by, &one);
+    if (row->phase == KB_PHASE_USE) {
+        VEC_PUSH(r->m->arena, &by->opened, one);
+    }
     for (size_t i = 0; i < row->n_requests && !r->p->dead; i++) {
         const struct kb_request *q = &row->requests[i];
         bool driver = q->family && strcmp(q->family, "driver") == 0;
@@ -856,6 +900,7 @@ static void run_row(struct run *r, struct imported *by, const struct kb_dlopen *
                            .n = n,
                            .required = q->required,
                            .recommended = q->warn,
+                           .repeated = repeated,
                            .feature = q->feature,
                            .family = q->family,
                            .says = q->required || q->warn ? fill_says(r, row, o, q, name) : NULL,
@@ -907,16 +952,6 @@ static void run_rows(struct run *r, struct imported *by, bool use)
 }
 
 /* ------------------------------------------------------------------ imports and uses */
-
-static struct imported *find_imported(struct run *r, const struct py_dist *dist)
-{
-    for (size_t i = 0; i < r->imports.n; i++) {
-        if (r->imports.items[i]->dist == dist) {
-            return r->imports.items[i];
-        }
-    }
-    return NULL;
-}
 
 /* Whether a distribution records a compiled file. A RECORD that cannot be read may list one. */
 static bool has_compiled_file(struct model *m, const struct py_dist *dist)

@@ -4,9 +4,12 @@ The worlds have the layout and the requirements of the real wheels; see cases.py
 `check` must say of each entry: {name: (function of a tree, {module: (part_of, verdict)}[, verdict])}.
 """
 
+import json
+
 from cases import case
 from gpucode import CT2, cuda_library
-from tree import TAG
+from live import answer, run
+from tree import TAG, Tree
 
 NVIDIA = {"cublas": ["libcublas.so.12", "libcublasLt.so.12"],
           "cuda_nvrtc": ["libnvrtc.so.12", "libnvrtc-builtins.so.12.9"],
@@ -150,6 +153,48 @@ def release_that_is_not_known(t):
     t.remove(t.site + "/jaxlib-0.4.30.dist-info/METADATA")
     t.real(t.site + "/jaxlib-0.4.30.dist-info").rmdir()
     t.dist("jaxlib", "0.3.25", [])
+
+
+def whisperx_and_kin(t):
+    """What whisperx requires and does not import, and a part that opens what torch has opened."""
+    whisperx(t)
+    needs = {"torch": ["libtorch_cpu.so", "libtorch_cuda.so"], "torch_cpu": [],
+             "torch_cuda": ["libcublas.so.12"], "torch_cuda_linalg": []}
+    for name, needed in needs.items():
+        t.lib("%s/torch/lib/lib%s.so" % (t.site, name), needed=needed,
+              rpath="$ORIGIN:$ORIGIN/../../nvidia/cublas/lib")
+    for name in ("torchvision", "torchaudio", "torchaudio.lib"):
+        module(t, name)
+    t.lib(t.site + "/torchvision/_C.so", soname=None, needed=["libtorch.so"])
+    t.lib(t.site + "/torchaudio/lib/libtorchaudio.so", needed=["libtorch.so"])
+    t.lib(t.site + "/torch/_C.%s.so" % TAG, soname=None, needed=["libtorch.so"],
+          rpath="$ORIGIN/lib")
+    for name, version in (("torchvision", "0.23.0"), ("torchaudio", "2.8.0")):
+        t.dist(name, version, [])
+    t.dist("whisperx", "3.8.6", [], requires=[
+        "ctranslate2>=4.5.0", "faster-whisper>=1.2.0", "torch~=2.8.0", "torchaudio~=2.8.0",
+        "torchvision~=0.23.0", "transformers>=4.48.0"])
+
+
+@answer
+def uses_that_come_to_the_same(exe, folder, show):
+    """Using torchaudio is using torch: no order of the two is modelled, and no pair with a part."""
+    tree = Tree(folder / "root")
+    whisperx_and_kin(tree)
+    status, text, _ = run(exe, ["check", "--root", str(tree.top), tree.prefix, "--json"])
+    document = json.loads(text)
+    scripts = [" ; ".join(p["script"]) for p in document["processes"]]
+    if show:
+        print(status, *scripts, sep="\n")
+    if status != 0 or not any("use torch in whisperx.asr" in s for s in scripts):
+        yield "status %d, %d processes: %s" % (status, len(scripts), document["notes"])
+    wholes = {e["module"]: e["part_of"] for e in document["entries"]}
+    if wholes["torchvision"] != "whisperx" or wholes["whisperx"]:
+        yield "parts of %s" % wholes
+    orders = sum("use torchaudio in" in s for s in scripts)
+    pairs = sum("import whisperx" in s and "import torchvision" in s for s in scripts)
+    if orders or pairs:
+        yield "%d orders of torch and torchaudio, %d pairs of whisperx and a part" % (orders, pairs)
 
 
 ENTRIES = {
