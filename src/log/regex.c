@@ -54,14 +54,16 @@ static int compile(struct log_rules *r, struct log_regex *x, struct gm_err *err)
     return 0;
 }
 
+/* Without them nothing would be found, which is an answer as well. */
 static void make_limits(struct log_rules *r)
 {
-    r->limits = pcre2_match_context_create(NULL);
+    r->limits = r->limits ? r->limits : pcre2_match_context_create(NULL);
     r->groups = pcre2_match_data_create(LOG_GROUPS_MAX, NULL);
-    if (r->limits) {
-        (void)pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
-        (void)pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
+    if (!r->limits || !r->groups) {
+        arena_no_memory(r->arena);
     }
+    (void)pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
+    (void)pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
 }
 
 bool regex_given_up(const struct log_regex *x)
@@ -93,7 +95,7 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
     if (!x->tried && compile(r, x, NULL) < 0) {
         return 0;
     }
-    if (!x->code || !r->groups || !r->limits || regex_given_up(x)) {
+    if (!x->code || regex_given_up(x)) {
         return 0;
     }
     int rc = search(r, x, text, n, from);
