@@ -461,6 +461,9 @@ static int real_list(struct root *r, struct arena *a, const char *path, size_t m
     if (!dir) {
         int rc = -errno;
         (void)close(fd);
+        if (rc == -ENOMEM) { // ours is missing: that says nothing about the folder
+            arena_no_memory(a);
+        }
         return rc;
     }
     VEC(char *) names = {0};

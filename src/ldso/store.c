@@ -46,21 +46,35 @@ void ldso_store_relax(struct ldso_store *s)
 }
 
 /* The list is plain malloc memory so that closing works after an arena is gone. */
+static bool has_map_room(struct ldso_store *s)
+{
+    if (s->n_maps < s->cap_maps) {
+        return true;
+    }
+    size_t cap = s->cap_maps ? s->cap_maps * 2 : 64;
+    void *more = realloc(s->maps, cap * sizeof *s->maps);
+    s->maps = more ? more : s->maps;
+    s->cap_maps = more ? cap : s->cap_maps;
+    return more != NULL;
+}
+
+/* Where nothing is open yet: a file whose bytes cannot be kept would be an unreadable one. */
+static void need_map_room(struct ldso_store *s)
+{
+    if (!has_map_room(s->base ? s->base : s)) {
+        arena_no_memory(s->arena);
+    }
+}
+
 bool ldso_store_keep(struct ldso_store *s, const void *data, size_t size)
 {
     s = s->base ? s->base : s;
     if (!data) {
         return true;
     }
-    if (s->n_maps == s->cap_maps) {
-        size_t cap = s->cap_maps ? s->cap_maps * 2 : 64;
-        void *more = realloc(s->maps, cap * sizeof *s->maps);
-        if (!more) {
-            (void)munmap((void *)(uintptr_t)data, size);
-            return false;
-        }
-        s->maps = more;
-        s->cap_maps = cap;
+    if (!has_map_room(s)) {
+        (void)munmap((void *)(uintptr_t)data, size);
+        return false;
     }
     s->maps[s->n_maps].data = data;
     s->maps[s->n_maps++].size = size;
@@ -199,6 +213,9 @@ static const void *map_below(const struct ldso_store *s, int fd, size_t n)
 static const unsigned char *map_bytes(struct elf_source *elf, size_t n)
 {
     struct source *s = (struct source *)elf;
+    if (s->fd < 0) {
+        need_map_room(s->store);
+    }
     const void *data = s->fd >= 0 ? map_below(s->store, s->fd, n) : map_again(s, &n);
     return data && ldso_store_keep(s->store, data, n) ? data : NULL;
 }
@@ -223,6 +240,7 @@ static void parse_by_head(struct ldso_store *s, const struct source *file, struc
 static int read_image(struct ldso_store *s, const char *path, const struct stat *seen,
                       struct stat *ret_opened, struct elf_image *ret)
 {
+    need_map_room(s);
     struct source file = {.store = s, .path = path, .id = id_of(seen)};
     file.fd = root_open_seen(s->root, path);
     if (file.fd >= 0) {
