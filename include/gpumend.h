@@ -363,7 +363,8 @@ struct gm_explained {
 
 /*
  * Which cause the text shows that a program printed when it failed: what `gpumend explain LOG`
- * says. The text is n bytes of any encoding that the command reads, and need not end with NUL.
+ * says. The text is n bytes of any encoding that the command reads, and need not end with NUL
+ * (NULL with n 0: an empty one).
  * Nothing of this machine is looked at. The first call of a context takes longer, as it loads the
  * signatures.
  */

@@ -83,6 +83,8 @@ SUITES = [
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
     Suite("test", "api", 600, "{py} tests/api/run.py {build}", "build"),
+    Suite("test-long", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
+          "build"),
     Suite("test", "mend-apply", 300, "{py} tests/mend/apply.py {exe}"),
     Suite("test", "commands", 120, "{py} tests/mend/commands.py {exe}"),
     Suite("test", "killed", 300, "{py} tests/mend/killed.py {exe}"),

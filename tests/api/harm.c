@@ -1,12 +1,13 @@
 /*
  * What the library must not do to its host, whatever happens while it looks.
  *
- *     harm TREE PART
+ *     harm TREE PART [REAL [N]]
  *
- * TREE is a captured tree with a broken environment at /opt/venv. Functions of the C library that
- * this program defines stand before those of libc for libgpumend and what it uses: they fail the
- * nth allocation, cut off the nth mapped file, and count what is not given back. Prints what is
- * wrong, and ends with status 1 if anything is.
+ * TREE is a captured tree with a broken environment at /opt/venv, REAL an environment of this
+ * machine that is broken alike, for what acts. Functions of the C library that this program defines
+ * stand before those of libc for libgpumend and what it uses: they fail the nth allocation, cut off
+ * the nth mapped file, and count what is not given back. Prints what is wrong, and ends with status
+ * 1 if anything is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +32,14 @@ void *__libc_calloc(size_t count, size_t n);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-static const char *tree;
+static const char *tree, *real;
 static int failures;
-static long allocations, fail_at, live, mapped_files, cut_at;
+static long allocations, live, mapped_files, cut_at;
+static long fork_every; /* 0: no allocation is failed in a child */
+static long fail_at;    /* 0: none is failed in this process and in those it becomes by fork() */
+static long *most;      /* allocations of this process or of a child, in memory of both */
+static long failed;     /* which allocation of this process has failed; 0: none */
+static int failed_map;  /* it was a file that could not be mapped */
 static struct {
     char path[4096];
     char *bytes;
@@ -51,9 +57,38 @@ static int expect(int holds, const char *what, long n)
 
 /* ------------------------------------------------------------------ before libc */
 
+/*
+ * Whether this allocation fails: in a child by fork(), which is this call from here on and ends by
+ * itself; the caller goes on when it has. So each allocation of a call is failed once, and the way
+ * to it is gone only once.
+ */
 static int fails(void)
 {
-    return ++allocations == fail_at;
+    static int inside;
+    allocations++;
+    if (most && *most < allocations) {
+        *most = allocations;
+    }
+    if (fail_at) {
+        return allocations == fail_at;
+    }
+    if (!fork_every || inside || allocations % fork_every != 0) {
+        return 0;
+    }
+    inside = 1;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        fork_every = 0;
+        failed = allocations;
+        failures = 0;
+        (void)alarm(60);
+    } else if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        failures++;
+        fork_every = failures < 20 ? fork_every : 0;
+    }
+    inside = 0;
+    return child == 0;
 }
 
 static void *counted(void *p)
@@ -148,6 +183,7 @@ static void restore(void)
 static void *map(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
     if (fails()) {
+        failed_map = fd >= 0;
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -187,12 +223,13 @@ static struct gm_target target_of(void)
 /* What a call found, where it did. */
 static size_t found;
 
-enum { CHECK, PLAN, WHY, CHOOSE, EXPLAIN, PRELOAD, FUNCTIONS };
+enum { CHECK, PLAN, WHY, CHOOSE, EXPLAIN, PRELOAD, FUNCTIONS, PAGE = FUNCTIONS, ALL_FUNCTIONS };
 
 static int ask(gm_context *gm, int function)
 {
     static const char text[] = "Failed to initialize NVML: Driver/library version mismatch\n";
     struct gm_target t = target_of();
+    found = 0;
     union {
         struct gm_check check;
         struct gm_plan plan;
@@ -200,8 +237,13 @@ static int ask(gm_context *gm, int function)
         struct gm_choice choice;
         struct gm_explained explained;
         struct gm_preloaded preloaded;
+        struct gm_cause cause;
     } ret;
     int rc;
+    if (function == PRELOAD && real) {
+        t.root = NULL;
+        t.path = real;
+    }
     switch (function) {
     case CHECK:
         rc = gm_check(gm, &t, &ret.check);
@@ -220,6 +262,7 @@ static int ask(gm_context *gm, int function)
         rc = gm_explain_text(gm, text, sizeof text - 1, &ret.explained);
         found = ret.explained.cause != NULL;
         return rc;
+    case PAGE: return gm_explain(gm, "library-not-on-path", &ret.cause);
     default: return gm_preload(gm, &t, &ret.preloaded);
     }
 }
@@ -274,41 +317,78 @@ static void cuts(void)
     printf("%ld of %ld calls failed\n", errors, calls);
 }
 
-/* Fails each allocation of gm_check, and a sample of the others': an error or an answer, nothing is
- * left, and the same context answers afterwards. */
+static const char *const names[] = {
+    [CHECK] = "gm_check",         [PLAN] = "gm_plan",       [WHY] = "gm_why",
+    [CHOOSE] = "gm_choose",       [PRELOAD] = "gm_preload", [PAGE] = "gm_explain",
+    [EXPLAIN] = "gm_explain_text"};
+
+/* In the child whose allocation failed: an error or an answer, nothing is left, and the same
+ * context answers afterwards. */
+static void end_without_memory(gm_context *gm, int function, int rc, int wanted,
+                               size_t wanted_found, long live_before)
+{
+    long n = failed;
+    /* A file that could not be mapped is a fact: then nothing is decided. */
+    int may_differ = failed_map && (function != CHECK || found / 1000 == GM_UNKNOWN);
+    expect(rc != GM_FORMAT, "a file is blamed", n);
+    expect(rc != GM_OK || found == wanted_found || may_differ, "another answer", n);
+    expect(is_status(rc) && (gm || rc == GM_MEMORY), "a status without memory", rc);
+    if (gm && n % 64 == 1) {
+        expect(ask(gm, function) == wanted, "the next call", n);
+    }
+    gm_free(gm);
+    /* What dlopen() keeps is the process's. */
+    expect(live <= live_before || function == PRELOAD, "allocations that are left",
+           live - live_before);
+    if (failures) {
+        printf("%s, allocation %ld, %d\n", names[function], n, rc);
+    }
+    fflush(stdout);
+    _exit(failures != 0);
+}
+
+/* Each allocation of the call, or one in `step`. */
 static void memory(int function, long step)
 {
     gm_context *gm = gm_new();
-    allocations = 0;
     int wanted = ask(gm, function);
     size_t wanted_found = found;
-    long n = 1, failed = 0, total = allocations;
     gm_free(gm);
-    do {
-        long before = live;
-        fail_at = 0;
-        gm = gm_new();
-        allocations = 0;
-        fail_at = n;
-        int rc = ask(gm, function);
-        fail_at = 0;
-        failed += rc == GM_MEMORY;
-        /* What could not be read for want of memory may be a fact: then nothing is decided. */
-        expect(rc != GM_FORMAT, "a file is blamed", n);
-        expect(rc != GM_OK || found == wanted_found || found / 1000 == GM_UNKNOWN, "another answer",
-               n);
-        if (!expect(is_status(rc), "a status without memory", rc) ||
-            (n % 16 == 1 && !expect(ask(gm, function) == wanted, "the next call", n))) {
-            printf("function %d, allocation %ld, %d: %s\n", function, n, rc, gm_error(gm));
-        }
-        gm_free(gm);
-        if (!expect(live <= before, "allocations that are left", live - before)) {
-            printf("function %d, allocation %ld, %d\n", function, n, rc);
-        }
-        n += step;
-    } while (n <= total && failures < 20);
-    printf("function %d (%d): %ld of %ld allocations failed, %ld times GM_MEMORY\n", function,
-           wanted, (total + step - 1) / step, total, failed);
+    long before = live;
+    fflush(stdout);
+    allocations = 0;
+    found = 0;
+    fork_every = step;
+    gm = gm_new();
+    int rc = gm ? ask(gm, function) : GM_MEMORY;
+    fork_every = 0;
+    if (failed) {
+        end_without_memory(gm, function, rc, wanted, wanted_found, before);
+    }
+    expect(rc == wanted, "the answer of the caller", rc);
+    gm_free(gm);
+    expect(allocations > 0, "allocations", allocations);
+    printf("%s (%d): %ld allocations\n", names[function], wanted, allocations);
+}
+
+/* gm_fix() without its Nth allocation: which one that is in its child does not matter. What is left
+ * of the environment is for the caller to look at. */
+static void fix_without_memory(long n)
+{
+    struct gm_target t = target_of();
+    struct gm_repaired done;
+    most = mmap(NULL, sizeof *most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    t.root = NULL;
+    t.path = real;
+    gm_context *gm = gm_new();
+    allocations = 0;
+    fail_at = n;
+    int rc = gm_fix(gm, &t, NULL, &done);
+    fail_at = 0;
+    expect(is_status(rc), "a status", rc);
+    expect(n < 0 ? rc == GM_OK : rc != GM_OK || done.result != GM_NOTHING_DONE, "an answer", rc);
+    gm_free(gm);
+    printf("allocations %ld status %d\n", *most, rc);
 }
 
 /* ------------------------------------------------------------------ questions without a meaning */
@@ -367,6 +447,12 @@ static void nulls(void)
     struct gm_cause cause;
     struct gm_explained explained;
     struct gm_preloaded preloaded;
+    struct gm_repaired repaired;
+    struct gm_undone undone;
+    struct gm_fix_options fix; /* without their sizes */
+    struct gm_undo_options undo;
+    memset(&fix, 0, sizeof fix);
+    memset(&undo, 0, sizeof undo);
     EXPECT_ERROR(gm_check(NULL, &t, &check), check);
     EXPECT_ERROR(gm_plan(NULL, &t, &plan), plan);
     EXPECT_ERROR(gm_why(NULL, &t, "/bin/sh", NULL, "libc.so.6", &why), why);
@@ -385,6 +471,16 @@ static void nulls(void)
     expect(gm_explain(gm, "library-not-on-path", NULL) == GM_USAGE, "no place for a page", 0);
     expect(gm_explain_text(gm, "", 0, NULL) == GM_USAGE, "no place for an explanation", 0);
     expect(gm_preload(gm, &t, NULL) == GM_USAGE, "no place for a preload", 0);
+    EXPECT_ERROR(gm_fix(NULL, &t, NULL, &repaired), repaired);
+    EXPECT_ERROR(gm_enable(NULL, &t, &repaired), repaired);
+    EXPECT_ERROR(gm_undo(NULL, &t, NULL, &undone), undone);
+    EXPECT_ERROR(gm_disable(NULL, &t, &undone), undone);
+    EXPECT_ERROR(gm_fix(gm, &t, &fix, &repaired), repaired);
+    EXPECT_ERROR(gm_undo(gm, &t, &undo, &undone), undone);
+    expect(gm_fix(gm, &t, NULL, NULL) == GM_USAGE, "no place for a repair", 0);
+    expect(gm_enable(gm, &t, NULL) == GM_USAGE, "no place for a hook", 0);
+    expect(gm_undo(gm, &t, NULL, NULL) == GM_USAGE, "no place for what is undone", 0);
+    expect(gm_disable(gm, &t, NULL) == GM_USAGE, "no place for what is disabled", 0);
     expect(gm_error(NULL) && *gm_error(NULL), "an error without a context", 0);
     sizes(gm);
     gm_free(gm);
@@ -474,21 +570,26 @@ static void process(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
+    if (argc < 3) {
         return 2;
     }
+    setvbuf(stdout, NULL, _IONBF, 0); /* its buffer would count as left */
     tree = argv[1];
+    real = argc > 3 ? argv[3] : NULL;
     (void)dl_iterate_phdr(find_jansson, NULL); // its value is the last visit's
     const char *part = argv[2];
+    long step = argc > 4 ? strtol(argv[4], NULL, 10) : 1;
     if (strcmp(part, "cuts") == 0) {
         cuts();
     } else if (strcmp(part, "memory") == 0) {
-        memory(CHECK, 1);
-        for (int function = PLAN; function < FUNCTIONS; function++) {
-            memory(function, 241);
+        for (int function = 0; function < ALL_FUNCTIONS; function++) {
+            memory(function,
+                   function == CHECK || function == EXPLAIN || function == PAGE ? 1 : step);
         }
     } else if (strcmp(part, "nulls") == 0) {
         nulls();
+    } else if (strcmp(part, "fix") == 0 && argc > 4) {
+        fix_without_memory(step);
     } else if (strcmp(part, "process") == 0) {
         process();
     } else {

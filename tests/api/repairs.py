@@ -117,16 +117,41 @@ def refusals(c):
     c.refused(UNSUPPORTED, ["enable", system], "enable", target=system)
 
 
+def without_memory(c, harm):
+    """However far it comes: the next undo has everything as it was, and the next fix repairs."""
+    w = c.world
+
+    def fix_without(n):
+        done = subprocess.run([harm, "/nowhere", "fix", w.prefix, str(n)], capture_output=True,
+                              text=True, timeout=120, check=False, env={"PATH": "/usr/bin:/bin"})
+        mend.expect(done.returncode == 0, "allocation %d: %d %s" % (n, done.returncode, done.stdout))
+        words = done.stdout.split()
+        return int(words[1]), int(words[3])
+
+    total, status = fix_without(-1)
+    mend.expect(status == 0 and w.works() and total > 1000, "with memory: %d" % status)
+    c.call("undo")
+    mend.as_before(w)
+    failed = 0
+    for n in (*(total - 2 ** k for k in range(12)), *(total * k // 5 for k in range(1, 5))):
+        failed += fix_without(n)[1] != 0
+        c.call("undo")
+        mend.as_before(w, "without allocation %d of %d" % (n, total))
+    mend.expect(failed > 4, "only %d calls had no memory" % failed)
+    mend.expect(c.call("fix")["result"] == VERIFIED and w.works(), "a fix after these")
+
+
 TESTS = (fixes, fails_and_is_taken_back, hook, hook_that_does_not_help, refusals)
 
 
-def run_all(suite, program, exe, folder):
+def run_all(suite, program, harm, exe, folder):
     if not os.path.exists(mend.PYTHON):
         print("SKIP repairs: %s is not there" % mend.PYTHON)
         return
-    for test in TESTS:
+    for test in (*TESTS, *([without_memory] if harm else ())):
+        more = (harm,) if test is without_memory else ()
         try:
-            test(Caller(program, exe, folder / test.__name__))
+            test(Caller(program, exe, folder / test.__name__), *more)
             wrong = ""
         except mend.Wrong as error:
             wrong = str(error)
