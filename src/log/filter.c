@@ -243,13 +243,16 @@ static inline size_t next_candidate(const struct filter *f, const char *text, si
     return at + GRAM <= end ? at : end;
 }
 
-size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end)
+size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end,
+                   bool (*passes)(void *arg, size_t literal, size_t at), void *arg)
 {
     const struct part part = {text, from, end};
     for (size_t at = from; (at = next_candidate(f, text, at, end)) < end; at++) {
         uint32_t slot = slot_of(f, gram_at(text + at)), last = f->slots[slot + 1];
-        if (standing(f, f->slots[slot], last, &part, at) < last) {
-            return at;
+        for (uint32_t i = f->slots[slot]; (i = standing(f, i, last, &part, at)) < last; i++) {
+            if (!passes || !passes(arg, f->pieces[i].literal, at)) {
+                return at;
+            }
         }
     }
     return end;

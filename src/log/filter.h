@@ -25,8 +25,9 @@ double filter_frequency(const char *literal);
 struct filter *filter_build(struct arena *a, const char *const *literals, size_t n);
 
 /* The first place in text[from, end) that is inside a literal; `end` if there is none. No earlier
- * line holds one. */
-size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end);
+ * line holds one. A literal with passes(arg, literal, place) does not count; NULL: all do. */
+size_t filter_find(const struct filter *f, const char *text, size_t from, size_t end,
+                   bool (*passes)(void *arg, size_t literal, size_t at), void *arg);
 
 /* Calls on_hit(arg, i, at) wherever a literal i stands in the text, which it does from text[at] on.
  */

@@ -12,9 +12,11 @@
 
 #include "base/node.h"
 #include "base/str.h"
+#include "log/automaton.h"
 #include "log/filter.h"
 #include "log/log.h"
 #include "log/sieve.h"
+#include "log/spent.h"
 
 enum { LOG_GROUPS_MAX = 24, LOG_FIELDS_MAX = 16, LOG_ELEMENTS_MAX = 24 };
 
@@ -24,6 +26,9 @@ struct log_regex {
     pcre2_code *code;
     bool tried;
     unsigned dear; // searches in this log that took many steps; given up when there are too many
+    unsigned searches;           // in this log, up to those from which on the automaton is asked
+    bool has_automaton;          // that it was made, where it can be
+    struct automaton *automaton; // NULL: each text is searched
     const char *groups[LOG_GROUPS_MAX]; // interned name of each numbered group, or NULL
     unsigned n_groups;
 };
@@ -153,6 +158,7 @@ struct log_rules {
     VEC(struct log_regex *) compiled; // to be freed
     pcre2_match_context *limits;
     pcre2_match_data *groups;
+    size_t states_bytes; // that automata may still take
 };
 
 const char *rules_intern(struct log_rules *r, const char *text, size_t n);
@@ -233,6 +239,11 @@ int regex_search(struct log_rules *r, struct log_regex *x, const char *text, siz
                  const size_t **ret_at);
 bool regex_given_up(const struct log_regex *x);
 
+/* Whether a search of a line, or of its body alone, may find something; false is sure, and cheaper
+ * than the search. */
+struct log_line;
+bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_line *line);
+
 /* For a new log: no expression is given up. */
 void regex_forget_cost(struct log_rules *r);
 
@@ -288,9 +299,13 @@ void store_init(struct log_store *s, struct arena *a, size_t n_signatures);
 bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields);
 
-/* Whether a fact would not be kept, as there are enough that differ in nothing but their line. */
+/* Whether a fact would not be kept, as there are enough that differ in nothing but their line, or
+ * the line has one; without `one_a_line`, whether there are enough for any line of the process. */
 bool store_has_enough(const struct log_store *s, const char *kind, const struct log_line *line,
-                      const struct log_field *fields, size_t n_fields);
+                      const struct log_field *fields, size_t n_fields, bool one_a_line);
+
+/* Nothing can be kept any more, and that something was dropped is known. */
+bool store_is_full(const struct log_store *s);
 
 /* Takes a fact back: it gets another kind, which no rule knows. */
 void store_refute(struct log_store *s, size_t index, const char *kind);

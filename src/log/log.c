@@ -35,8 +35,9 @@ struct log {
     uint64_t *literals;        // a bit for each that began a word somewhere, until there is a sieve
     const struct sieve *sieve; // NULL: until enough lines were kept, each literal counts
     struct sieve_line sifted;
-    bool sifting; // the line is, of which `sifted` tells
-    bool named;   // a watched literal of the sieve began a word, or one of `literals` did
+    struct spent spent; // once there is a sieve
+    bool sifting;       // the line is, of which `sifted` tells
+    bool named;         // a watched literal of the sieve began a word, or one of `literals` did
     enum encoding encoding;
     unsigned char head[HEAD_BYTES]; // until the encoding is known
     size_t n_head;
@@ -213,6 +214,9 @@ static void take_answer(struct log *l, const struct log_line *line)
         l->refuted_by = NULL;
     } else if (regex_search(l->rules, l->refuted_by, body, line->n - line->body, 0, NULL) > 0) {
         store_refute(&l->store, l->asked, rules_intern(l->rules, refuted, sizeof refuted - 1));
+        if (l->sieve) {
+            spent_forget(&l->spent);
+        }
         l->refuted_by = NULL;
     }
 }
@@ -245,11 +249,17 @@ static unsigned match(struct log *l, size_t index, const struct log_line *line, 
 }
 
 /* Whether all that a signature finds are the same facts, of which there are enough. */
-static bool says_nothing_new(const struct log *l, const struct log_signature *s,
-                             const struct log_line *line)
+static bool says_nothing_new(struct log *l, size_t index, const struct log_line *line)
 {
-    return s->regex.code && !s->regex.n_groups && !s->refuted_by.text &&
-           store_has_enough(&l->store, s->kind, line, s->fields, s->n_fields);
+    const struct log_signature *s = &l->rules->signatures[index];
+    bool constant = !s->regex.text || (s->regex.code && !s->regex.n_groups && !s->refuted_by.text);
+    if (!constant || !store_has_enough(&l->store, s->kind, line, s->fields, s->n_fields, true)) {
+        return false;
+    }
+    if (l->sieve && store_has_enough(&l->store, s->kind, line, s->fields, s->n_fields, false)) {
+        spent_add(&l->spent, line->process, index);
+    }
+    return true;
 }
 
 static void try_signature(struct log *l, size_t index, const struct log_line *line)
@@ -257,9 +267,12 @@ static void try_signature(struct log *l, size_t index, const struct log_line *li
     const struct log_signature *s = &l->rules->signatures[index];
     if (l->store.per_signature[index] >= LOG_PER_SIGNATURE_MAX) {
         l->store.dropped = true;
+        if (l->sieve) {
+            spent_add(&l->spent, line->process, index);
+        }
         return;
     }
-    if (says_nothing_new(l, s, line)) {
+    if (says_nothing_new(l, index, line)) {
         return;
     }
     if (!s->regex.text) {
@@ -275,6 +288,9 @@ static void try_owner(struct log *l, size_t owner, const struct log_line *line)
 {
     size_t n = l->rules->n_signatures;
     struct str body = {line->text + line->body, line->n - line->body};
+    if (l->sieve && (spent_has(&l->spent, line->process, owner) || store_is_full(&l->store))) {
+        return;
+    }
     if (l->sifting && !sieve_fits(l->sieve, &l->sifted, owner, body.n)) {
         return;
     }
@@ -473,9 +489,13 @@ static bool is_line_end(char c)
 /* Where something is to be looked at: a literal, an escape, a backslash of a JSON line. Each is
  * searched for again only when the place it was found at is behind. */
 struct places {
+    const struct log *log;
     const char *text;
     size_t end;
     size_t literal, escape, backslash;
+    size_t start, stop; // of the line that was read last
+    bool is_known;      // the next is what it says
+    struct log_line line;
 };
 
 static size_t next_byte(const struct places *p, size_t from, char c)
@@ -490,10 +510,67 @@ static const struct filter *lines_filter(const struct log *l)
     return l->sieve ? sieve_lines(l->sieve) : l->rules->filter;
 }
 
-static size_t next_place(const struct log *l, struct places *p, size_t at)
+/* Reads the line around a place, unless it is longer than what is looked at in one piece, or has
+ * more to it than one plain text of one process. */
+static void know_line(struct places *p, size_t at)
+{
+    size_t before = at < LOG_LINE_MAX ? at : LOG_LINE_MAX;
+    const char *newline = memrchr(p->text + at - before, '\n', before);
+    p->start = newline ? (size_t)(newline - p->text) + 1 : at - before;
+    p->stop = next_byte(p, at, '\n');
+    size_t n = p->stop - p->start;
+    struct str s = str_trim((struct str){p->text + p->start, n});
+    p->line = (struct log_line){.text = s.s, .n = s.n};
+    p->is_known = n < LOG_LINE_MAX && !str_starts(s, "note:") && line_is_clean(s.s, s.n) &&
+                  str_is_utf8(s.s, s.n);
+    if (p->is_known) {
+        line_prefix(&p->line);
+        struct str body = str_trim((struct str){s.s + p->line.body, s.n - p->line.body});
+        p->is_known = !body.n || body.s[0] != '{'; // it may be JSON
+    }
+}
+
+/* Whether an owner finds nothing, or nothing new, in a line. */
+static bool finds_nothing(const struct log *l, size_t owner, const struct log_line *line)
+{
+    struct log_rules *r = l->rules;
+    struct str body = {line->text + line->body, line->n - line->body};
+    if (spent_has(&l->spent, line->process, owner) ||
+        !sieve_fits_ends(l->sieve, owner, line->text, line->n, body.n)) {
+        return true;
+    }
+    if (owner >= r->n_signatures) {
+        size_t table = owner - r->n_signatures;
+        return table < TABLES && !table_begins((enum log_table)table, body);
+    }
+    struct log_regex *x = &r->signatures[owner].regex;
+    return x->text && !regex_may_match(r, x, line);
+}
+
+/* Whether the line of a literal is not worth a look for it. */
+static bool passes(void *arg, size_t literal, size_t at)
+{
+    struct places *p = arg;
+    const struct log *l = p->log;
+    uint32_t owner = sieve_line_owner(l->sieve, literal);
+    if (owner == SIEVE_WATCHED || store_is_full(&l->store)) {
+        return owner != SIEVE_WATCHED;
+    }
+    if (at < p->start || at >= p->stop) {
+        know_line(p, at);
+    }
+    return p->is_known && finds_nothing(l, owner, &p->line);
+}
+
+static size_t next_literal(struct places *p, size_t at)
+{
+    return filter_find(lines_filter(p->log), p->text, at, p->end, p->log->sieve ? passes : NULL, p);
+}
+
+static size_t next_place(struct places *p, size_t at)
 {
     if (p->literal < at) {
-        p->literal = filter_find(lines_filter(l), p->text, at, p->end);
+        p->literal = next_literal(p, at);
     }
     if (p->escape < at) {
         p->escape = next_byte(p, at, '\033');
@@ -572,33 +649,38 @@ static void begin_sieve(struct log *l)
     l->named = names_subject(l);
     l->sieve = rules_sieve(l->rules, !l->named);
     sieve_line_init(&l->sifted, l->store.arena, owners_count(l->rules));
+    spent_init(&l->spent, l->store.arena, owners_count(l->rules));
 }
 
 /* Looks at text[0, end), which ends with a line end unless it is the last or the line is too long.
  */
 static void scan(struct log *l, const char *text, size_t end)
 {
-    struct places p = {.text = text, .end = end};
+    struct places p = {.log = l, .text = text, .end = end};
     size_t counted = 0, at = 0, start, stop;
-    p.literal = filter_find(lines_filter(l), text, 0, end);
+    p.literal = next_literal(&p, 0);
     p.escape = next_byte(&p, 0, '\033');
     p.backslash = next_byte(&p, 0, '\\');
     while (at < end) {
-        size_t place = reads_on(l) ? at : next_place(l, &p, at);
+        size_t place = reads_on(l) ? at : next_place(&p, at);
         if (place >= end) {
             break;
         }
         segment_around(&p, at, place, &start, &stop);
         l->line += count_newlines(text + counted, start - counted);
         counted = start;
+        unsigned forgotten = l->spent.forgotten;
         if (reads_on(l) || worth_it(&p, place, start, stop)) {
             take_segment(l, text + start, stop - start);
             keep_hit(l, text + start, stop - start);
         }
         at = after_line_end(text, stop, end);
-        if (l->hit_is_full && !l->sieve) {
+        bool begins = l->hit_is_full && !l->sieve;
+        if (begins) {
             begin_sieve(l);
-            p.literal = 0; // to be found again
+        }
+        if (begins || l->spent.forgotten != forgotten) {
+            p.literal = p.stop = 0; // to be found again
         }
     }
     l->line += count_newlines(text + counted, end - counted);

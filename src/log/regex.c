@@ -16,7 +16,9 @@ enum {
     DEPTH_LIMIT = 2000,
     HEAP_LIMIT_KIB = 4096,
     DEAR_MAX = 1000,
-    UNENDED = 5, // dear searches that one counts for which did not come to its end
+    UNENDED = 5,            // dear searches that one counts for which did not come to its end
+    SEARCHES_FEW = 16,      // in a log: for these an automaton is not worth it
+    STATES_BYTES = 4 << 20, // of all automata
 };
 
 static void name_groups(struct log_rules *r, struct log_regex *x)
@@ -86,16 +88,42 @@ static int search(struct log_rules *r, struct log_regex *x, const char *text, si
     return rc;
 }
 
+/* Most of what an expression is searched for in does not match, which its automaton finds out many
+ * times faster than PCRE2. */
+static bool may_match(struct log_rules *r, struct log_regex *x, const char *text, size_t n)
+{
+    if (x->searches < SEARCHES_FEW) {
+        x->searches++;
+        return true;
+    }
+    if (!x->has_automaton) {
+        x->has_automaton = true;
+        x->automaton = automaton_of(r->arena, x->text);
+    }
+    return !x->automaton || automaton_may_match(x->automaton, text, n, &r->states_bytes);
+}
+
+bool regex_may_match(struct log_rules *r, struct log_regex *x, const struct log_line *line)
+{
+    return may_match(r, x, line->text, line->n) ||
+           (line->body && (!x->automaton || automaton_looks_back(x->automaton)) &&
+            may_match(r, x, line->text + line->body, line->n - line->body));
+}
+
 int regex_search(struct log_rules *r, struct log_regex *x, const char *text, size_t n, size_t from,
                  const size_t **ret_at)
 {
     if (!r->groups) {
         make_limits(r);
+        r->states_bytes = STATES_BYTES;
     }
     if (!x->tried && compile(r, x, NULL) < 0) {
         return 0;
     }
     if (!x->code || regex_given_up(x)) {
+        return 0;
+    }
+    if (from == 0 && !may_match(r, x, text, n)) {
         return 0;
     }
     int rc = search(r, x, text, n, from);
@@ -123,6 +151,7 @@ void regex_forget_cost(struct log_rules *r)
 {
     for (size_t i = 0; i < r->compiled.n; i++) {
         r->compiled.items[i]->dear = 0;
+        r->compiled.items[i]->searches = 0;
     }
 }
 

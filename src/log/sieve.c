@@ -17,6 +17,7 @@ struct need {
 
 struct sieve {
     struct filter *lines, *all;
+    uint32_t *line_owners;  // of each literal in `lines`
     uint32_t *first;        // of each atom: its needs, up to those of the next
     struct need *needs;     // by atom
     uint8_t *full;          // of each owner: the bits of all its clauses
@@ -31,6 +32,7 @@ struct building {
     VEC(const char *) atoms;
     VEC(bool) watched; // of each atom
     VEC(const char *) lines;
+    VEC(uint32_t) line_owners;
     VEC(struct need) needs;
     uint32_t *table; // open addressing: atom + 1
     size_t cap;
@@ -150,6 +152,7 @@ static void add_owner(struct building *b, const struct owner *o)
     }
     for (size_t i = 0; i < n; i++) {
         VEC_PUSH(b->arena, &b->lines, rarest[i]);
+        VEC_PUSH(b->arena, &b->line_owners, o->index);
     }
 }
 
@@ -180,6 +183,7 @@ static void add_watched(struct building *b)
             const char *literal = small_letters(b->arena, b->source->literals[i]);
             b->watched.items[atom_of(b, literal)] = true;
             VEC_PUSH(b->arena, &b->lines, literal);
+            VEC_PUSH(b->arena, &b->line_owners, (uint32_t)SIEVE_WATCHED);
         }
     }
 }
@@ -212,6 +216,7 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source)
     b.rests = arena_array(a, source->n_owners + 1, sizeof *b.rests);
     add_owners(&b);
     add_watched(&b);
+    s->line_owners = b.line_owners.items;
     sort_needs(s, &b);
     s->full = b.full;
     s->rests = b.rests;
@@ -224,6 +229,11 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source)
 const struct filter *sieve_lines(const struct sieve *s)
 {
     return s->lines;
+}
+
+uint32_t sieve_line_owner(const struct sieve *s, size_t literal)
+{
+    return s->line_owners[literal];
 }
 
 void sieve_line_init(struct sieve_line *line, struct arena *a, size_t n_owners)
@@ -341,22 +351,30 @@ static bool has_required(const struct sieve_line *line, const struct required *r
     return true;
 }
 
-static bool has_end(const struct sieve_line *line, const struct required_clause *c)
+static bool has_end(struct str line, const struct required_clause *c)
 {
     for (size_t i = 0; i < c->n; i++) {
         size_t n = strlen(c->literals[i]);
-        if (n <= line->n && str_eq_nocase((struct str){line->text + line->n - n, n},
-                                          (struct str){c->literals[i], n})) {
+        if (n <= line.n &&
+            str_eq_nocase((struct str){line.s + line.n - n, n}, (struct str){c->literals[i], n})) {
             return true;
         }
     }
     return false;
 }
 
+bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size_t n,
+                     size_t shortest)
+{
+    const struct required *rest = &s->rests[owner];
+    return shortest <= rest->length_max &&
+           (!rest->ends || has_end((struct str){text, n}, rest->ends));
+}
+
 bool sieve_fits(const struct sieve *s, struct sieve_line *line, size_t owner, size_t shortest)
 {
     const struct required *rest = &s->rests[owner];
-    if (shortest > rest->length_max || (rest->ends && !has_end(line, rest->ends))) {
+    if (!sieve_fits_ends(s, owner, line->text, line->n, shortest)) {
         return false;
     }
     if (!line->has_pairs && (rest->n || rest->n_choices)) {

@@ -35,6 +35,10 @@ struct sieve *sieve_build(struct arena *a, const struct sieve_source *source);
 /* Finds lines that may be worth it; see filter_find(). */
 const struct filter *sieve_lines(const struct sieve *s);
 
+/* Whose literal it is; SIEVE_WATCHED: it is watched. */
+enum { SIEVE_WATCHED = UINT32_MAX };
+uint32_t sieve_line_owner(const struct sieve *s, size_t literal);
+
 enum { SIEVE_PAIRS = 4096 };
 
 /* What one line has. */
@@ -54,6 +58,10 @@ void sieve_line_init(struct sieve_line *line, struct arena *a, size_t n_owners);
  * searched for; true if one of the watched literals begins a word. */
 bool sieve_try(const struct sieve *s, struct sieve_line *line, const char *text, size_t n,
                uint64_t *hits);
+
+/* Whether a line may be worth it by its length and its end. */
+bool sieve_fits_ends(const struct sieve *s, size_t owner, const char *text, size_t n,
+                     size_t shortest);
 
 /* Whether the line that was tried last has all the rest that an owner asks for. `shortest`: bytes
  * of the line, or of the part of it that is searched as well. */

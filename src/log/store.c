@@ -67,13 +67,13 @@ static struct log_field *copy_fields(struct log_store *s, const struct log_field
  * is enough. Its end is where another one belongs. */
 static uint32_t count_same(const struct log_store *s, uint32_t hash, const char *kind,
                            const struct log_line *line, const struct log_field *fields,
-                           size_t n_fields, uint32_t *ret_slot)
+                           size_t n_fields, bool one_a_line, uint32_t *ret_slot)
 {
     uint32_t same = 0, slot = hash & (SLOTS - 1);
     for (; s->table[slot] && same < LOG_SAME_MAX; slot = (slot + 1) & (SLOTS - 1)) {
         const struct log_fact *f = s->facts.items[s->table[slot] - 1];
         if (f->hash == hash && equal(f, kind, line, fields, n_fields)) {
-            same = f->line == line->number ? LOG_SAME_MAX : same + 1;
+            same = one_a_line && f->line == line->number ? LOG_SAME_MAX : same + 1;
         }
     }
     *ret_slot = slot;
@@ -81,18 +81,23 @@ static uint32_t count_same(const struct log_store *s, uint32_t hash, const char 
 }
 
 bool store_has_enough(const struct log_store *s, const char *kind, const struct log_line *line,
-                      const struct log_field *fields, size_t n_fields)
+                      const struct log_field *fields, size_t n_fields, bool one_a_line)
 {
     uint32_t slot;
-    return count_same(s, hash_of(kind, fields, n_fields), kind, line, fields, n_fields, &slot) >=
-           LOG_SAME_MAX;
+    return count_same(s, hash_of(kind, fields, n_fields), kind, line, fields, n_fields, one_a_line,
+                      &slot) >= LOG_SAME_MAX;
+}
+
+bool store_is_full(const struct log_store *s)
+{
+    return s->dropped && s->facts.n >= LOG_FACTS_MAX;
 }
 
 bool store_add(struct log_store *s, size_t signature, const char *id, const char *kind,
                const struct log_line *line, const struct log_field *fields, size_t n_fields)
 {
     uint32_t hash = hash_of(kind, fields, n_fields), slot;
-    if (count_same(s, hash, kind, line, fields, n_fields, &slot) >= LOG_SAME_MAX) {
+    if (count_same(s, hash, kind, line, fields, n_fields, true, &slot) >= LOG_SAME_MAX) {
         return false;
     }
     if (s->facts.n >= LOG_FACTS_MAX || s->per_signature[signature] >= LOG_PER_SIGNATURE_MAX) {

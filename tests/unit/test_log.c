@@ -42,7 +42,7 @@ static const char base[] =
     "- {id: oom, literals: ['out of memory', alloc_failed], fact: memory}\n"
     "- {id: quoted, literal: 'version \"', regex: 'version \"(?P<version>[^\"]+)\"', fact: "
     "version}\n"
-    "- {id: slow, literal: 'slow slow', regex: '^(?:(?:\\w+)\\s?)+$', fact: slow}\n"
+    "- {id: slow, literal: 'slow slow', regex: '^(?:(?:\\w+)\\s?)+(?<!ab)$', fact: slow}\n"
     "- {id: arch, literal: 'arch ', regex: 'arch (?P<arch>\\S+)', fact: arch}\n"
     "- {id: arches, literal: 'list [', regex: 'list \\[(?P<arches>[^\\]]*)', fact: list}\n"
     "- {id: drv, literal: 'driver ', regex: 'driver (?P<driver>[\\d.]+)', fact: driver}\n"
@@ -248,7 +248,8 @@ static void test_long_line(void **state)
 
 /* What a log took to read has no say in what is told of it: a clock by which each search takes an
  * hour is not asked, and the same text gets the same answer again. An expression that takes too
- * many steps is given up, and the rest goes on. */
+ * many steps is given up, and the rest goes on. Its automaton cannot tell, as it does not look back
+ * over two letters. */
 static void check_slow(struct world *w)
 {
     struct log *l = log_open(w->rules, &w->f.arena);
@@ -256,7 +257,7 @@ static void check_slow(struct world *w)
     char line[400];
     memset(line, 'a', sizeof line);
     memcpy(line, "slow slow ", 10);
-    memcpy(line + sizeof line - 3, "!.\n", 3);
+    memcpy(line + sizeof line - 3, "ab\n", 3);
     for (int i = 0; i < 200; i++) {
         log_feed(l, line, sizeof line);
     }

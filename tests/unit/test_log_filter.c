@@ -62,7 +62,7 @@ static void check_one(const struct filter *f, const char *text, size_t n)
         }
         any |= wanted.n[l] > 0;
     }
-    assert_int_equal(filter_find(f, exact, 0, n) < n, any);
+    assert_int_equal(filter_find(f, exact, 0, n, NULL, NULL) < n, any);
     free(exact);
 }
 
@@ -117,14 +117,39 @@ static void mixed(void **state)
     arena_release(&a);
 }
 
+/* All places of a literal are passed over, and another literal is still found. */
+static bool is_passed(void *arg, size_t literal, size_t at)
+{
+    size_t *passed = arg;
+    (void)at;
+    *passed += literal == 0;
+    return literal == 0;
+}
+
+static void passed_over(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    static const char *const two[] = {"driver", "toolkit"};
+    struct filter *f = filter_build(&a, two, 2);
+    static const char text[] = "a driver, a Driver and a toolkit";
+    size_t n = sizeof text - 1, passed = 0;
+    size_t at = filter_find(f, text, 0, n, is_passed, &passed);
+    assert_true(at >= 25 && at < n);
+    assert_int_equal(passed, 2);
+    assert_int_equal(filter_find(f, text, 0, 24, is_passed, &passed), 24);
+    arena_release(&a);
+}
+
 static void nothing(void **state)
 {
     (void)state;
     struct arena a;
     arena_init(&a, 0, NULL, NULL);
     struct filter *f = filter_build(&a, literals, 0);
-    assert_int_equal(filter_find(f, "cuda cuda cuda", 0, 14), 14);
-    assert_int_equal(filter_find(f, "", 0, 0), 0);
+    assert_int_equal(filter_find(f, "cuda cuda cuda", 0, 14, NULL, NULL), 14);
+    assert_int_equal(filter_find(f, "", 0, 0, NULL, NULL), 0);
     arena_release(&a);
 }
 
@@ -133,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_place),
         cmocka_unit_test(mixed),
+        cmocka_unit_test(passed_over),
         cmocka_unit_test(nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static bool is_tried(const struct row *row)
     uint64_t hits[1] = {0};
     size_t n = strlen(row->line);
     sieve_line_init(&line, &a, 1);
-    bool found = filter_find(sieve_lines(s), row->line, 0, n) < n;
+    bool found = filter_find(sieve_lines(s), row->line, 0, n, NULL, NULL) < n;
     assert_false(sieve_try(s, &line, row->line, n, hits));
     bool tried = found && hits[0] && sieve_fits(s, &line, 0, n);
     arena_release(&a);
@@ -87,7 +87,7 @@ static void test_watched(void **state)
     struct sieve_line line;
     uint64_t hits[1] = {0};
     sieve_line_init(&line, &a, 1);
-    assert_true(filter_find(sieve_lines(s), "on CUDA", 0, 7) < 7);
+    assert_true(filter_find(sieve_lines(s), "on CUDA", 0, 7, NULL, NULL) < 7);
     assert_true(sieve_try(s, &line, "on CUDA", 7, hits));
     assert_false(sieve_try(s, &line, "barracuda", 9, hits));
     assert_int_equal(hits[0], 0);

@@ -1,0 +1,174 @@
+/* Where PCRE2 finds an expression in a text, its automaton says that it may match; where little of
+ * the expression is there, it says that it does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "base/arena.h"
+#include "log/automaton.h"
+
+struct row {
+    const char *expression, *text;
+    bool may;
+};
+
+static const struct row rows[] = {
+    {"out of memory", "CUDA OUT of memory.", true},
+    {"out of memory", "out of luck", false},
+    {"\\barm64\\b", "on arm64, too", true},
+    {"\\barm64\\b", "charm64 arm64x", false},
+    {"\\Barm", "charm", true},
+    {"\\Barm", "an arm", false},
+    {"^(?:Out ?\\[\\d+\\]: ?)?(?:False|None)$", "Out[17]: false", true},
+    {"^(?:Out ?\\[\\d+\\]: ?)?(?:False|None)$", "x = False", false},
+    {"(?<![\\w-])cuda(?!\\w)", "x cuda-x", true},
+    {"(?<![\\w-])cuda(?!\\w)", "my-cuda, cudart", false},
+    {"(?<=/)Xorg\\b", "/usr/bin/Xorg", true},
+    {"(?<=/)Xorg\\b", "Xorg", false},
+    {"driver v?(?P<v>[3-6]\\d\\d(?:\\.\\d{1,3}){0,2})\\b", "Driver 535.104.05", true},
+    {"driver v?(?P<v>[3-6]\\d\\d(?:\\.\\d{1,3}){0,2})\\b", "driver 53", false},
+    {"error.{0,60}\\bmemory", "an error of some memory", true},
+    {"error.{0,60}\\bmemory", "memory error", false},
+    {"a{3}b", "xaaab", true},
+    {"a{3}b", "xaab", false},
+    {"a{2,}?b++", "aaab", true},
+    {"(?=.*\\bdriver\\b)(?=.*\\bworks\\b).*", "it works with the driver", true},
+    {"(?=.*\\bdriver\\b)(?=.*\\bworks\\b).*", "it works with drivers", false},
+    {"(?:(?=.*never)x|y)", "y", true},
+    {"(\\w+) is not \\1", "x is not y", true}, // what a group matched may be any text
+    {"(\\w+) is not \\1", "x is y", false},
+    {"caf\xc3\xa9s? open", "CAF\xc3\x89S open", true},
+    {"[\xe2\x80\x9c\"]x[\xe2\x80\x9d\"]", "\xe2\x80\x9cx\xe2\x80\x9d", true},
+    {"a[^b]c",
+     "a\xe2\x82\xac"
+     "c",
+     true},
+    {"a[^b]c", "abc", false},
+    {"[]x]y[^]]", "]yz", true},
+    {"[a-f\\d.-]+z", "c3-.z", true},
+    {"x\\{2\\}|y{,2}", "y{,2}", true},
+    {"q|", "", true},
+    {"\\x41\\u0042\\tc", "ab\tC", true},
+    {"(?i:a)(?>bc)", "abc", true},
+};
+
+static bool really_matches(const char *expression, const char *text)
+{
+    int code = 0;
+    size_t at = 0;
+    pcre2_code *c = pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED,
+                                  PCRE2_CASELESS | PCRE2_UTF | PCRE2_ALT_BSUX, &code, &at, NULL);
+    assert_non_null(c);
+    pcre2_match_data *groups = pcre2_match_data_create_from_pattern(c, NULL);
+    int rc = pcre2_match(c, (PCRE2_SPTR)text, strlen(text), 0, 0, groups, NULL);
+    pcre2_match_data_free(groups);
+    pcre2_code_free(c);
+    return rc > 0;
+}
+
+static void test_texts(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t budget = 1 << 20;
+        struct automaton *m = automaton_of(&a, rows[i].expression);
+        assert_non_null(m);
+        for (int turn = 0; turn < 2; turn++) { // states are made, then found
+            if (automaton_may_match(m, rows[i].text, strlen(rows[i].text), &budget) !=
+                rows[i].may) {
+                fail_msg("%s: \"%s\" may%s match", rows[i].expression, rows[i].text,
+                         rows[i].may ? "" : " not");
+            }
+        }
+    }
+    arena_release(&a);
+}
+
+/* Every expression with every text: a "no" is sure. */
+static void test_no_is_sure(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    size_t n = sizeof rows / sizeof *rows, budget = 1 << 20, found = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct automaton *m = automaton_of(&a, rows[i].expression);
+        for (size_t k = 0; k < n; k++) {
+            const char *text = rows[k].text;
+            bool matches = really_matches(rows[i].expression, text);
+            found += matches;
+            if (matches && !automaton_may_match(m, text, strlen(text), &budget)) {
+                fail_msg("%s does match \"%s\"", rows[i].expression, text);
+            }
+        }
+    }
+    assert_true(found > n / 2);
+    arena_release(&a);
+}
+
+/* Many states in little room: they are forgotten, or the automaton is given up; never a "no" where
+ * there is a match. */
+static void test_little_room(void **state)
+{
+    (void)state;
+    static const char expression[] = "\\b(?:of|on|in)\\b.{0,40}\\b(?:a|b)\\w{0,9}z.{0,30}\\bend";
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    uint32_t seed = 1;
+    for (size_t room = 0; room <= 64 << 10; room += 8 << 10) {
+        struct automaton *m = automaton_of(&a, expression);
+        for (size_t line = 0, budget = room; line < 2000; line++) {
+            char text[120];
+            static const char *const words[] = {"of ", "on", " in ", "a",
+                                                "bz ", "z",  " end", "xy "};
+            size_t n = 0;
+            while (n < 80) {
+                seed = seed * 1103515245u + 12345u;
+                const char *word = words[seed >> 16 & 7];
+                memcpy(text + n, word, strlen(word));
+                n += strlen(word);
+            }
+            text[n] = '\0';
+            if (really_matches(expression, text)) {
+                assert_true(automaton_may_match(m, text, n, &budget));
+            } else {
+                (void)automaton_may_match(m, text, n, &budget);
+            }
+        }
+    }
+    arena_release(&a);
+}
+
+static void test_not_known(void **state)
+{
+    (void)state;
+    static const char *const expressions[] = {"\\Qx",    "(?(1)a|b)", "[[:alpha:]]", "(*ACCEPT)",
+                                              "\\p{Lu}", "(?m)^x",    "(unclosed",   "[unclosed"};
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) {
+        assert_null(automaton_of(&a, expressions[i]));
+    }
+    arena_release(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_no_is_sure),
+        cmocka_unit_test(test_little_room),
+        cmocka_unit_test(test_not_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
