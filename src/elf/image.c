@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "elf/names.h"
+
 enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
 
 /* A word of the file's class: 8 bytes or 4. */
@@ -419,6 +421,10 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
         return;
     }
     place_tables(e, &d);
+    if (e->hash && !e->gnu_hash) {
+        e->names = arena_alloc(a, sizeof *e->names);
+        e->names->arena = a;
+    }
     look_into_tables(e);
     struct elf_need *needs = arena_array(a, n_needs, sizeof *needs);
     for (size_t i = 0; i < n; i++) {
@@ -1012,10 +1018,30 @@ bool elf_lookup_finish(const struct elf_lookup *l, bool (*visit)(const struct el
            find_from(e, &l->key, next_same(e, l->first, l->key.gnu_hash), visit, arg);
 }
 
+static const char *name_at(const struct elf_image *e, uint32_t index)
+{
+    const unsigned char *p = symbol_bytes(e, index);
+    return p ? symbol_name(e, p) : NULL;
+}
+
+static bool find_by_name(const struct elf_image *e, const char *name,
+                         bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    for (uint32_t i = elf_names_first(e->names, name); i; i = e->names->next[i]) {
+        if (visit_if_named(e, i, name, visit, arg)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* DT_HASH: nbucket, nchain, buckets, chains. */
 static bool find_sysv(const struct elf_image *e, const struct elf_lookup_key *key,
                       bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
+    if (e->names && elf_names_ready(e->names, e, name_at)) {
+        return find_by_name(e, key->name, visit, arg);
+    }
     const unsigned char *h = elf_bytes(e, e->hash, 8);
     uint32_t nbucket = h ? elf_u32(e, h) : 0, nchain = h ? elf_u32(e, h + 4) : 0;
     h = elf_bytes(e, e->hash + 8, ((uint64_t)nbucket + nchain) * 4);
@@ -1024,6 +1050,9 @@ static bool find_sysv(const struct elf_image *e, const struct elf_lookup_key *ke
     }
     uint32_t index = elf_u32(e, h + (size_t)(elf_sysv_hash(key->name) % nbucket) * 4);
     for (uint32_t left = nchain; index && index < nchain && left; left--) {
+        if (e->names) {
+            e->names->walked++;
+        }
         if (visit_if_named(e, index, key->name, visit, arg)) {
             return true;
         }

@@ -61,6 +61,8 @@ struct elf_source {
     bool asked;                 // ... once it was asked
 };
 
+struct elf_names;
+
 struct elf_image {
     const unsigned char *data; // the first `near` bytes of the file
     size_t near;
@@ -100,6 +102,7 @@ struct elf_image {
 
     /* Where the tables lie, as offsets into the file; 0 means absent. */
     uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
+    struct elf_names *names; // where symbols are found by DT_HASH alone; else NULL
     const char *strings; // the string table if its last byte is a NUL, so that every string ends
     /* Tables as far as they are near, in entries to its end; the table itself may be shorter. */
     struct elf_table {

@@ -141,6 +141,20 @@ const char *ldso_shown_name(const struct ldso_process *p, const struct ldso_obje
 void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r);
 void ldso_defect_add(struct ldso_process *p, struct ldso_defect defect);
 
+/* ---- known.c */
+
+/* Whom to ask for a name or a file: nobody has it, only *ret may have it, or all are asked. */
+enum ldso_asked { LDSO_ASK_NONE, LDSO_ASK_ONE, LDSO_ASK_ALL };
+
+enum ldso_asked ldso_asked_name(struct ldso_process *p, uint32_t gnu_hash,
+                                struct ldso_object **ret);
+enum ldso_asked ldso_asked_file(struct ldso_process *p, const struct ldso_file *file,
+                                struct ldso_object **ret);
+
+/* A new name, a new object. */
+void ldso_known_name(struct ldso_process *p, struct ldso_object *o, uint32_t gnu_hash);
+void ldso_known_object(struct ldso_process *p, struct ldso_object *o);
+
 /* ---- musl.c */
 
 void ldso_musl_start(struct ldso_process *p);

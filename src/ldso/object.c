@@ -69,6 +69,7 @@ void ldso_add_name(struct ldso_process *p, struct ldso_object *o, const char *na
     if (!ldso_has_name_key(o, &key)) {
         VEC_PUSH(p->arena, &o->names, (struct ldso_name){name, key.gnu_hash});
         o->name_bits |= ldso_name_bit(key.gnu_hash);
+        ldso_known_name(p, o, key.gnu_hash);
     }
 }
 
@@ -93,6 +94,7 @@ struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
     o->by = by;
     o->via = via;
     o->late = p->current_load >= 0;
+    ldso_known_object(p, o);
     return o;
 }
 

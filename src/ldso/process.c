@@ -9,7 +9,7 @@
 #include "ldso/internal.h"
 
 /* Enough for any real process; a hostile web of libraries ends here. */
-enum { OBJECTS_MAX = 20000, GLIBC_MINOR_ASSUMED = 36 };
+enum { OBJECTS_MAX = 100000, GLIBC_MINOR_ASSUMED = 36 };
 
 struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *arena,
                                       const struct ldso_config *config)
@@ -24,22 +24,35 @@ struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *ar
 
 /* ------------------------------------------------------------------ objects */
 
+static bool answers_to(struct ldso_process *p, struct ldso_object *o,
+                       const struct elf_lookup_key *key)
+{
+    if (!(o->name_bits & ldso_name_bit(key->gnu_hash))) {
+        return false;
+    }
+    if (ldso_has_name_key(o, key)) {
+        return true;
+    }
+    if (o->soname_added || !o->soname || strcmp(o->soname, key->name) != 0) {
+        return false;
+    }
+    o->soname_added = true;
+    ldso_add_name(p, o, key->name);
+    return true;
+}
+
 /* Reuse: by a recorded name, else by DT_SONAME, in load order; no file is opened. */
 static struct ldso_object *find_loaded(struct ldso_process *p, const char *name)
 {
     struct elf_lookup_key key = elf_lookup_key(name);
+    struct ldso_object *one;
+    enum ldso_asked asked = ldso_asked_name(p, key.gnu_hash, &one);
+    if (asked != LDSO_ASK_ALL) {
+        return asked == LDSO_ASK_ONE && answers_to(p, one, &key) ? one : NULL;
+    }
     for (size_t i = 0; i < p->objects.n; i++) {
-        struct ldso_object *o = p->objects.items[i];
-        if (!(o->name_bits & ldso_name_bit(key.gnu_hash))) {
-            continue;
-        }
-        if (ldso_has_name_key(o, &key)) {
-            return o;
-        }
-        if (!o->soname_added && o->soname && strcmp(o->soname, name) == 0) {
-            o->soname_added = true;
-            ldso_add_name(p, o, name);
-            return o;
+        if (answers_to(p, p->objects.items[i], &key)) {
+            return p->objects.items[i];
         }
     }
     return NULL;
@@ -55,6 +68,11 @@ static bool has_inode(const struct ldso_process *p, const struct ldso_object *o)
 
 static struct ldso_object *find_inode(struct ldso_process *p, const struct ldso_file *file)
 {
+    struct ldso_object *one;
+    enum ldso_asked asked = ldso_asked_file(p, file, &one);
+    if (asked != LDSO_ASK_ALL) {
+        return asked == LDSO_ASK_ONE && has_inode(p, one) ? one : NULL;
+    }
     for (size_t i = 0; i < p->objects.n; i++) {
         struct ldso_object *o = p->objects.items[i];
         if (o->file == file && has_inode(p, o)) {
@@ -151,6 +169,7 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
                                  found.path, p->loader.version);
         return NULL;
     }
+    o->place = p->objects.n;
     VEC_PUSH(p->arena, &p->objects, o);
     request_took(r, o, LDSO_LOADED, &found);
     if (found.crash) {
@@ -488,6 +507,9 @@ static void place_interp(struct ldso_process *p)
     memmove(&p->objects.items[at + 2], &p->objects.items[at + 1],
             (p->objects.n - at - 2) * sizeof *p->objects.items);
     p->objects.items[at + 1] = p->interp;
+    for (size_t i = 0; i < p->objects.n; i++) {
+        p->objects.items[i]->place = i;
+    }
 }
 
 /* The stated processor, else the system's; glibc.cpu.hwcaps and hwcap_mask take features of it

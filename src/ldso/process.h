@@ -95,6 +95,17 @@ struct ldso_object {
     bool tls_late;       // its place is in the surplus for what the start has not loaded
     bool faked;          // not found at start; listed by ldd, never mapped
     unsigned mark;       // scratch for walks
+    size_t place;        // in the process's objects when it was put there
+};
+
+/* Objects of a process that has many, by the hash of a name or by their file. */
+struct ldso_known {
+    struct ldso_known_entry {
+        uint64_t key;
+        struct ldso_object *object; // NULL: free
+        bool several;               // others have it, too
+    } * items;
+    size_t n, cap; // open addressing; cap 0: there are few objects
 };
 
 struct ldso_step {
@@ -191,7 +202,8 @@ struct ldso_process {
     struct ldso_object *main;
     struct ldso_object *interp;        // the loader's own object
     VEC(struct ldso_object *) objects; // link-map order
-    VEC(struct ldso_object *) global;  // the global symbol scope
+    struct ldso_known known;
+    VEC(struct ldso_object *) global; // the global symbol scope
     VEC(struct ldso_request *) requests;
     VEC(struct ldso_load) loads;
     VEC(struct ldso_defect) defects;

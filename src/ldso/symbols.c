@@ -17,6 +17,11 @@ static struct ldso_object *provider_named(struct ldso_process *p, const struct l
             return o->deps.items[i];
         }
     }
+    struct ldso_object *one;
+    enum ldso_asked asked = ldso_asked_name(p, key.gnu_hash, &one);
+    if (asked != LDSO_ASK_ALL) {
+        return asked == LDSO_ASK_ONE && ldso_has_name_key(one, &key) ? one : NULL;
+    }
     for (size_t i = 0; i < p->objects.n; i++) {
         if (ldso_has_name_key(p->objects.items[i], &key)) {
             return p->objects.items[i];

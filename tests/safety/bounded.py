@@ -12,6 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "differential"))
+import elfgen                                                                       # noqa: E402
+
 SECONDS = 2
 TOO_LARGE = "it is larger or nested deeper than any specification"
 
@@ -25,6 +29,50 @@ SPECIFICATIONS = {
     "directives in UTF-16": "".join(f"%TAG !t{i}! x\n" for i in range(20000)) + "--- a\n",
     "anchors": HEAD + "\n" + "".join(f"- &a{i} x\n" for i in range(50000)),
 }
+
+
+ELF_SECONDS = 3
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+
+
+def one_chain(top):
+    """A DT_HASH table whose 60,000 symbols are in one chain, and a program that wants them all."""
+    elfgen.DATA_AT = 8 << 20            # room for their names
+    names = [{"name": f"symbol_{i}", "lazy": False} for i in range(60000)]
+    (top / "libmany.so").write_bytes(elfgen.library({"soname": "libmany.so", "defs": names}))
+    (top / "main").write_bytes(elfgen.library(
+        {"needed": ["libmany.so"], "runpath": "$ORIGIN", "interp": LOADER, "undef": names}))
+
+
+def many_libraries(top):
+    """20,000 libraries that need one another."""
+    elfgen.DATA_AT, count = 0x800, 20000
+    for i in range(count):
+        (top / f"lib{i}.so").write_bytes(elfgen.library({
+            "soname": f"lib{i}.so", "runpath": "$ORIGIN", "defs": [{"name": f"s{i}"}],
+            "needed": [f"lib{(i + 1) % count}.so", f"lib{(i * 7 + 1) % count}.so"],
+            "undef": [{"name": f"s{(i + 1) % count}"}]}))
+    (top / "main").write_bytes(elfgen.library(
+        {"needed": ["lib0.so"], "runpath": "$ORIGIN", "interp": LOADER, "undef": [{"name": "s0"}]}))
+
+
+def elf_fault(exe, top, make):
+    """What is wrong with the answers about a program that loads much, or None."""
+    make(top)
+    (top / "main").chmod(0o755)
+    for command in ("check", "fix"):
+        before = cpu_seconds()
+        try:
+            done = subprocess.run([str(exe), command, str(top / "main")], capture_output=True,
+                                  text=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            return f"{command}: still running after 60 s"
+        took = cpu_seconds() - before
+        if took > ELF_SECONDS:
+            return f"{command}: took {took:.1f} s of processor time"
+        if done.returncode != 0:
+            return f"{command}: status {done.returncode}: {(done.stdout + done.stderr)[:300]}"
+    return None
 
 
 def cpu_seconds():
@@ -97,6 +145,14 @@ def main():
         if why:
             failed += 1
             print(f"FAIL a specification of {name}: {why}")
+        else:
+            passed += 1
+    for make in (one_chain, many_libraries):
+        with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
+            why = elf_fault(exe, Path(top), make)
+        if why:
+            failed += 1
+            print(f"FAIL {make.__doc__} {why}")
         else:
             passed += 1
     print(f"{passed} passed, {failed} failed")

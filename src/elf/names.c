@@ -1,0 +1,102 @@
+#include "elf/names.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "elf/image.h"
+
+/* How often a table's symbols are walked over before they are put into an index, and of how many
+ * there may be one. */
+enum { WALKS = 8, FEW = 4096, SYMBOLS_MAX = 1 << 22 };
+
+/* A DT_HASH table: nbucket, nchain, buckets, chains. */
+struct table {
+    uint32_t n_buckets, n_chains;
+    const unsigned char *buckets, *chains;
+};
+
+static bool table_read(const struct elf_image *e, struct table *ret)
+{
+    const unsigned char *h = elf_bytes(e, e->hash, 8);
+    ret->n_buckets = h ? elf_u32(e, h) : 0;
+    ret->n_chains = h ? elf_u32(e, h + 4) : 0;
+    ret->buckets = elf_bytes(e, e->hash + 8, ((uint64_t)ret->n_buckets + ret->n_chains) * 4);
+    ret->chains = ret->buckets ? ret->buckets + (size_t)ret->n_buckets * 4 : NULL;
+    return ret->buckets && ret->n_buckets;
+}
+
+static uint32_t slot_of(const struct elf_names *names, const char *name)
+{
+    uint64_t hash = str_hash(name, strlen(name));
+    return (uint32_t)(hash ^ hash >> 32) & names->mask;
+}
+
+static void names_add(struct elf_names *names, uint32_t symbol, const char *name)
+{
+    uint32_t slot = slot_of(names, name);
+    if (names->first[slot]) {
+        names->next[names->last[slot]] = symbol;
+    } else {
+        names->first[slot] = symbol;
+    }
+    names->last[slot] = symbol;
+}
+
+/* Adds the chain of a bucket; false: all chains together are longer than there are symbols. A
+ * lookup sees only names that belong to the bucket. */
+static bool chain_add(struct elf_names *names, const struct elf_image *e, const struct table *t,
+                      uint32_t bucket, uint32_t *left,
+                      const char *(*name)(const struct elf_image *e, uint32_t symbol))
+{
+    uint32_t symbol = elf_u32(e, t->buckets + (size_t)bucket * 4);
+    for (; symbol && symbol < t->n_chains; symbol = elf_u32(e, t->chains + (size_t)symbol * 4)) {
+        if (!*left) {
+            return false;
+        }
+        (*left)--;
+        const char *own = name(e, symbol);
+        if (own && elf_sysv_hash(own) % t->n_buckets == bucket) {
+            names_add(names, symbol, own);
+        }
+    }
+    return true;
+}
+
+static bool names_fill(struct elf_names *names, const struct elf_image *e, const struct table *t,
+                       const char *(*name)(const struct elf_image *e, uint32_t symbol))
+{
+    size_t slots = 1024;
+    while (slots < t->n_chains) {
+        slots *= 2;
+    }
+    names->mask = (uint32_t)slots - 1;
+    names->first = arena_array(names->arena, slots, sizeof *names->first);
+    names->last = arena_array(names->arena, slots, sizeof *names->last);
+    names->next = arena_array(names->arena, t->n_chains, sizeof *names->next);
+    uint32_t left = t->n_chains;
+    for (uint32_t i = 0; i < t->n_buckets; i++) {
+        if (!chain_add(names, e, t, i, &left, name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool elf_names_ready(struct elf_names *names, const struct elf_image *e,
+                     const char *(*name)(const struct elf_image *e, uint32_t symbol))
+{
+    struct table t;
+    if (names->tried || !table_read(e, &t) || names->walked < WALKS * (uint64_t)t.n_chains + FEW) {
+        return names->first != NULL;
+    }
+    names->tried = true;
+    if (t.n_chains > SYMBOLS_MAX || !names_fill(names, e, &t, name)) {
+        names->first = NULL;
+    }
+    return names->first != NULL;
+}
+
+uint32_t elf_names_first(const struct elf_names *names, const char *name)
+{
+    return names->first[slot_of(names, name)];
+}
