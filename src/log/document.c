@@ -29,7 +29,8 @@ static const char *const expressions[KINDS] = {
     [KIND_OUTPUT] = ANY_OF(
         "^\\[?\\d{4}[-/]\\d\\d[-/]\\d\\d[ T]\\d\\d:\\d\\d|^\\[?\\d\\d:\\d\\d:\\d\\d"
         "|^\\[ *\\d+\\.\\d+\\] |^[A-Z][a-z]{2} [ \\d]\\d \\d\\d:\\d\\d:\\d\\d "
-        "|^\\W*" LEVEL "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{\"[^\"]*\" ?:"
+        "|^(?:ERROR|WARNING|WARN|INFO|DEBUG|FATAL|CRITICAL) |^\\W*" LEVEL
+        "(?:[:\\]]|\\s*[\\[(|])|^[EWI]\\d{4} |^note: |^\\{\"[^\"]*\" ?:"
         "|^[\\w.]*(?:Error|Exception|Warning|Interrupt|Failure|Fault)[:(]|^Traceback \\(most"
         "|^CMake (?:Error|Warning)|^E  +\\S|^[\\w.-]+\\[\\d+\\]: |^Error!|^[\\w./+-]+\\(\\d+\\): "
         "|^/bin/\\w+: "
@@ -67,7 +68,7 @@ static const char *const expressions[KINDS] = {
     [KIND_CHAT] =
         "^(?:\\[?\\d\\d?:\\d\\d(?::\\d\\d)?(?: ?[ap]m)?\\]? *)?<[@+]?[a-z][\\w.-]*> "
         "|^(?:\\[?\\d\\d?:\\d\\d(?::\\d\\d)?(?: ?[ap]m)?\\]? *[-–]? *)?<?@?[a-z][\\w.-]{1,19}"
-        ">?:? +(?=.*(?:\\b(?:I|I'm|I've|you|your|my|we|hi|hello|hey|thanks|thx|ok|okay|yes|"
+        ">?: +(?=.*(?:\\b(?:I|I'm|I've|you|your|my|we|hi|hello|hey|thanks|thx|ok|okay|yes|"
         "lol|maybe|did|try|then|it|that)\\b|\\?$))(?-i:[^A-Z]|[A-Z][a-z' ])",
     [KIND_CODE] = ANY_OF(
         "^(?:async )?(?:def|class) \\w+|^from [\\w.]+ import|^import [\\w.]+(?: as \\w+)?$"
