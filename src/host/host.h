@@ -118,6 +118,11 @@ struct host_nvidia {
     struct host_fact module_on_disk;   // for the running kernel
     struct host_fact flavour;          // value: "open" or "proprietary"
     struct host_fact uvm;              // the nvidia_uvm module is loaded
+    struct host_fact switched_off;     // a file forbids the module; value "off": by prime-select
+    struct host_fact secure_boot;      // it is on
+    struct host_fact key_enrolled;     // the key that DKMS signs with; where: the key
+    struct host_fact build_log;        // DKMS failed to build it; where: its log
+    struct host_fact headers;          // of the running kernel
     struct host_fact modify_nodes;     // ModifyDeviceFiles of the driver's parameters
     struct host_fact major, uvm_major; // numbers: of the device drivers, by /proc/devices
     struct host_fact modprobe;         // nvidia-modprobe is installed: it makes nodes on demand

@@ -83,4 +83,8 @@ void host_judge_nvidia(struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_amd(struct host *h, struct arena *a, struct host_gpu *g);
 void host_judge_intel(struct host *h, struct arena *a, struct host_gpu *g);
 
+/* Why the driver does not have a GPU, where files tell it; false: they do not. */
+void host_collect_unloaded(struct host_look *l);
+bool host_judge_unloaded(const struct host *h, struct arena *a, struct host_gpu *g);
+
 #endif

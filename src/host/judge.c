@@ -168,7 +168,7 @@ static void nvidia_driver(struct judge *j)
 static void nvidia_not_loaded(struct judge *j)
 {
     const struct host_nvidia *n = &j->h->nvidia;
-    if (j->g->driver.state != HOST_NO) {
+    if (j->g->driver.state != HOST_NO || host_judge_unloaded(j->h, j->arena, j->g)) {
         return;
     }
     if (n->module.state == HOST_YES) {

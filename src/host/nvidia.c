@@ -340,6 +340,7 @@ void host_collect_nvidia(struct host_look *l)
                                         "/dev/nvidia-uvm-tools"};
     read_module(l);
     n->module_on_disk = module_on_disk(l);
+    host_collect_unloaded(l);
     n->major = major_of(l, "nvidia", "nvidia-frontend");
     n->uvm_major = major_of(l, "nvidia-uvm", NULL);
     n->modprobe = host_presence(l, "/usr/bin/nvidia-modprobe", "/usr/bin");

@@ -174,6 +174,10 @@ static void device_text(const struct out *o, struct arena *a, const struct host 
         if (p->step) {
             paragraph(o, a, styles[p->state], "next", p->step);
         }
+        if (p->command && !(p->step && strstr(p->step, p->command))) {
+            out_print(o, styles[p->state], "    run: "); // on one line, to be pasted
+            out_print(o, OUT_BOLD, "%s\n", str_printable(a, p->command));
+        }
     }
 }
 
@@ -461,6 +465,7 @@ static json_t *problems_json(struct arena *a, const struct host_problem *problem
         json_put(o, "usable", out_json_text(a, host_state_name(p->state)));
         json_put(o, "text", out_json_text(a, p->text));
         json_put(o, "step", out_json_text(a, p->step));
+        json_put(o, "command", out_json_text(a, p->command));
         json_add(list, o);
     }
     return list;

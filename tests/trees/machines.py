@@ -123,6 +123,29 @@ def rootless_podman(access):
                   amd_nodes(access=access, group=65534, owner=65534))
 
 
+EFIVARS = "/sys/firmware/efi/efivars/"
+MOK = "0" + "certificate of this machine " * 8
+MOK_LIST = EFIVARS + "MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+DEPENDENCIES = "/lib/modules/6.8.0-45-generic/modules.dep"
+
+
+def not_loaded(gpu, *parts, version="550.90.07", module="updates/dkms/nvidia.ko"):
+    """The driver's packages are there, and its module is not loaded."""
+    return merged(system(), nvidia_gpus(gpu, driver=None), nvidia_libraries(version),
+                  {DEPENDENCIES: f"{module}:\n" if module else "kernel/fs/ext4/ext4.ko:\n"}, *parts)
+
+
+def secure_boot(*, on=True, enrolled=False):
+    """UEFI's variable behind four bytes of attributes; the key that DKMS signs with; shim's list."""
+    return {EFIVARS + "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\6\0\0\0" + ("\1" if on else "\0"),
+            "/var/lib/shim-signed/mok/MOK.der": MOK,
+            MOK_LIST: "\6\0\0\0header" + (MOK if enrolled else "of another machine") + "end"}
+
+
+UBUNTU = {"/usr/lib/os-release": "ID=ubuntu\nID_LIKE=debian\n"}
+RTX5090 = ("0000:01:00.0", 0x2b85, "NVIDIA GeForce RTX 5090")
+FAILED_BUILD = {"/var/lib/dkms/nvidia/550.90.07/build/make.log": "make: *** [Makefile:85] Error 2\n"}
+
 MACHINES = {
     # NVIDIA, in order
     "geforce-desktop": (0, merged(system(), nvidia("550.90.07", RTX4090))),
@@ -184,6 +207,27 @@ MACHINES = {
     "module-not-loaded": (1, merged(
         system(), nvidia_gpus(RTX4090, driver=None), nvidia_libraries("550.90.07"),
         {"/lib/modules/6.8.0-45-generic/modules.dep": "updates/dkms/nvidia.ko: \n"})),
+    "rtx5090-driver-550": (1, not_loaded(RTX5090, UBUNTU)),
+    "rtx5090-beside-4090": (1, merged(
+        system(), nvidia("550.90.07", RTX4090),
+        nvidia_gpus(("0000:02:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"), driver=None))),
+    "rtx5090-proprietary-module": (1, merged(
+        system(), nvidia_module("570.124.06", is_open=False), nvidia_libraries("570.124.06"),
+        nvidia_gpus(RTX5090, driver=None))),
+    "gtx1080-open-module": (1, merged(
+        system(), nvidia_module("550.90.07"), nvidia_libraries("550.90.07"),
+        nvidia_gpus(("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"), driver=None))),
+    "gtx1080-driver-590": (1, not_loaded(("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"),
+                                         UBUNTU, version="590.48.01")),
+    "prime-select-intel": (1, not_loaded(RTX4090, UBUNTU, {"/etc/prime-discrete": "off\n"})),
+    "nvidia-blacklisted": (1, not_loaded(RTX4090, {"/etc/modprobe.d/no.conf": "# mine\nblacklist nvidia\n"})),
+    "prime-select-on-demand": (1, not_loaded(RTX4090, {"/etc/prime-discrete": "on-demand\n"})),
+    "secure-boot-key-not-enrolled": (1, not_loaded(RTX4090, secure_boot())),
+    "secure-boot-key-enrolled": (1, not_loaded(RTX4090, secure_boot(enrolled=True))),
+    "secure-boot-off": (1, not_loaded(RTX4090, secure_boot(on=False))),
+    "dkms-failed-without-headers": (1, not_loaded(RTX4090, FAILED_BUILD, module=None)),
+    "dkms-failed": (1, not_loaded(RTX4090, FAILED_BUILD, {
+        "/lib/modules/6.8.0-45-generic/build/Makefile": ""}, module=None)),
     "too-old-for-this-driver": (1, merged(
         system(), nvidia("550.90.07", RTX4090),
         nvidia_gpus(("0000:02:00.0", 0x102d, "Tesla K80"), driver=None, pci_class=0x030200))),

@@ -1,0 +1,285 @@
+/*
+ * Why NVIDIA's driver does not have a GPU: its release, or its flavour, is not for the GPU; or a
+ * module that is on disk, or should be, was kept from loading. The first that is told by files is
+ * the answer; otherwise host_judge_nvidia() says what is missing.
+ */
+#include "host/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* First and last driver branch by compute capability, as a prefix. First: CUDA Toolkit release
+ * notes, the driver of the first toolkit for it (10.0, 11.0, 11.1, 11.8, 12.8). Last:
+ * kb/drivers.json, last-kepler and last-maxwell-pascal-volta. Open: NVIDIA's open kernel modules
+ * are for Turing and later, and Blackwell has no others (open-gpu-kernel-modules, README.md;
+ * "Transitioning to open-source GPU kernel modules", NVIDIA). */
+static const struct {
+    const char *capability;
+    unsigned first, last; // 0: none is known
+    bool open, proprietary;
+} branches[] = {
+    {"3.", 0, 470, false, true},   {"5.", 0, 580, false, true}, {"6.", 0, 580, false, true},
+    {"7.0", 0, 580, false, true},  {"7.5", 410, 0, true, true}, {"8.0", 450, 0, true, true},
+    {"8.6", 455, 0, true, true},   {"8.9", 520, 0, true, true}, {"10.0", 570, 0, true, false},
+    {"12.0", 570, 0, true, false},
+};
+
+/* That of the module, else of the libraries that came with it. */
+static const char *driver_version(const struct host_nvidia *n)
+{
+    if (n->module.state == HOST_YES && n->module.value) {
+        return n->module.value;
+    }
+    const struct host_library *cuda = n->libraries.n ? &n->libraries.items[0] : NULL;
+    return cuda && strcmp(cuda->name, "libcuda.so.1") == 0 &&
+                   !host_compat_is(cuda->real, &n->libcuda_compat)
+               ? cuda->version
+               : NULL;
+}
+
+static bool on(const struct host *h, const char *os)
+{
+    return h->os.state == HOST_YES && strcmp(h->os.value, os) == 0 &&
+           h->container.inside.state != HOST_YES;
+}
+
+/* Ubuntu's packages have the branch in their name, Debian's have the flavour. */
+static const char *install_branch(const struct host *h, struct arena *a, unsigned branch, bool open)
+{
+    if (on(h, "ubuntu")) {
+        return arena_printf(a, "sudo apt-get install nvidia-driver-%u%s && sudo reboot", branch,
+                            open ? "-open" : "");
+    }
+    return NULL;
+}
+
+static const char *install_flavour(const struct host *h, struct arena *a, unsigned branch,
+                                   bool open)
+{
+    if (on(h, "debian")) {
+        return open ? "sudo apt-get install nvidia-open-kernel-dkms && sudo reboot"
+                    : "sudo apt-get install nvidia-kernel-dkms && sudo reboot";
+    }
+    return install_branch(h, a, branch, open);
+}
+
+static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *g)
+{
+    const char *version = driver_version(&h->nvidia);
+    const char *capability =
+        g->compute_capability.state == HOST_YES ? g->compute_capability.value : NULL;
+    unsigned branch = version ? (unsigned)strtoul(version, NULL, 10) : 0;
+    for (size_t i = 0; branch && capability && i < sizeof branches / sizeof *branches; i++) {
+        if (!starts_with(capability, branches[i].capability)) {
+            continue;
+        }
+        unsigned first = branches[i].first, last = branches[i].last;
+        if (branch < first) {
+            host_add_problem(
+                a, g, "driver-too-old", HOST_NO,
+                arena_printf(a, "the driver %s is too old for this GPU, which needs %u or later",
+                             version, first),
+                arena_printf(a, "install NVIDIA's driver %u or later, then reboot", first))
+                ->command = install_branch(h, a, first, !branches[i].proprietary);
+            return true;
+        }
+        if (last && branch > last) {
+            host_add_problem(
+                a, g, "driver-too-new", HOST_NO,
+                arena_printf(a, "the driver %s no longer supports this GPU: its last branch is %u",
+                             version, last),
+                arena_printf(a, "install NVIDIA's driver %u, then reboot", last))
+                ->command = install_branch(h, a, last, false);
+            return true;
+        }
+        bool open =
+            h->nvidia.flavour.state == HOST_YES && strcmp(h->nvidia.flavour.value, "open") == 0;
+        bool told = h->nvidia.flavour.state == HOST_YES;
+        if (told && !(open ? branches[i].open : branches[i].proprietary)) {
+            host_add_problem(
+                a, g, "wrong-module", HOST_NO,
+                open ? "the open kernel module is loaded, which is for Turing and later GPUs"
+                     : "the proprietary kernel module is loaded, and this GPU needs the open one",
+                open ? "install the proprietary kernel module of the same driver, then reboot"
+                     : "install the open kernel module of the same driver, then reboot")
+                ->command = install_flavour(h, a, branch, !open);
+            return true;
+        }
+        return false;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ kept from loading */
+
+static bool ask_switched_off(const struct host *h, struct arena *a, struct host_gpu *g)
+{
+    const struct host_fact *off = &h->nvidia.switched_off;
+    if (off->state != HOST_YES) {
+        return false;
+    }
+    bool prime = off->value != NULL;
+    host_add_problem(a, g, "switched-off", HOST_NO,
+                     prime ? arena_printf(a, "prime-select has switched it off (%s)", off->where)
+                           : arena_printf(a, "%s forbids the nvidia module to load", off->where),
+                     prime ? "switch it on, then reboot"
+                           : arena_printf(a, "remove the line from %s, then reboot", off->where))
+        ->command = prime ? "sudo prime-select on-demand && sudo reboot" : NULL;
+    return true;
+}
+
+/* DKMS signs what it builds with a key of the machine's own, which the firmware must know. */
+static bool ask_secure_boot(const struct host *h, struct arena *a, struct host_gpu *g)
+{
+    const struct host_nvidia *n = &h->nvidia;
+    bool dkms = n->module_on_disk.state == HOST_YES && n->module_on_disk.value &&
+                strstr(n->module_on_disk.value, "dkms/");
+    if (!dkms || n->secure_boot.state != HOST_YES || n->key_enrolled.state != HOST_NO) {
+        return false;
+    }
+    host_add_problem(a, g, "secure-boot", HOST_NO,
+                     arena_printf(a,
+                                  "Secure Boot is on, and the key that signed the module (%s) is "
+                                  "not enrolled",
+                                  n->key_enrolled.where),
+                     "enrol the key, reboot, and confirm it in the blue screen (Enroll MOK)")
+        ->command =
+        arena_printf(a, "sudo mokutil --import %s && sudo reboot", n->key_enrolled.where);
+    return true;
+}
+
+static bool ask_failed_build(const struct host *h, struct arena *a, struct host_gpu *g)
+{
+    const struct host_nvidia *n = &h->nvidia;
+    if (n->module_on_disk.state != HOST_NO || n->build_log.state != HOST_YES) {
+        return false;
+    }
+    bool headers = n->headers.state != HOST_NO;
+    host_add_problem(a, g, "build-failed", HOST_NO,
+                     arena_printf(a, "DKMS did not build its module for the running kernel %s%s",
+                                  h->kernel.value,
+                                  headers ? "" : ": the headers of that kernel are missing"),
+                     headers ? arena_printf(a,
+                                            "read why in %s (a kernel newer than the driver is "
+                                            "the usual reason: update the driver)",
+                                            n->build_log.where)
+                             : "install the headers of this kernel and build the module again")
+        ->command = headers ? arena_printf(a, "tail -n 40 %s", n->build_log.where)
+                    : on(h, "debian") || on(h, "ubuntu")
+                        ? "sudo apt-get install linux-headers-$(uname -r) && sudo dkms autoinstall"
+                    : on(h, "fedora") ? "sudo dnf install kernel-devel-$(uname -r) && sudo dkms "
+                                        "autoinstall"
+                    : on(h, "arch")   ? "sudo pacman -S linux-headers && sudo dkms autoinstall"
+                                      : NULL;
+    return true;
+}
+
+bool host_judge_unloaded(const struct host *h, struct arena *a, struct host_gpu *g)
+{
+    return ask_release(h, a, g) ||
+           (h->nvidia.module.state != HOST_YES &&
+            (ask_switched_off(h, a, g) || ask_secure_boot(h, a, g) || ask_failed_build(h, a, g)));
+}
+
+/* ------------------------------------------------------------------ facts */
+
+/* The word of Ubuntu's prime-select (package nvidia-prime), and what modprobe(8) may not load. */
+static struct host_fact switched_off(struct host_look *l)
+{
+    static const char prime[] = "/etc/prime-discrete";
+    static const char *const folders[] = {"/etc/modprobe.d", "/lib/modprobe.d",
+                                          "/usr/lib/modprobe.d"};
+    struct str text, line;
+    if (host_read(l, prime, &text) == 0 && str_is(str_trim(text), "off")) {
+        return host_yes(prime, "off");
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        struct root_dir files = host_entries(l, folders[i], "*.conf");
+        for (size_t k = 0; k < files.n; k++) {
+            const char *path = path_join(l->arena, folders[i], files.names[k]);
+            if (host_read(l, path, &text) < 0) {
+                continue;
+            }
+            while (str_line(&text, &line)) {
+                line = str_trim(line);
+                if (str_is(line, "alias nvidia off") || str_is(line, "blacklist nvidia") ||
+                    str_is(line, "install nvidia /bin/false")) {
+                    return host_yes(path, NULL);
+                }
+            }
+        }
+    }
+    return host_no(folders[0], "nothing there forbids it");
+}
+
+/* UEFI specification, "Globally Defined Variables"; efivarfs puts four bytes of attributes first.
+ */
+static struct host_fact secure_boot(struct host_look *l)
+{
+    static const char path[] =
+        "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+    struct str text;
+    int rc = host_read(l, path, &text);
+    return rc < 0        ? host_unknown(path, host_why(l, rc))
+           : text.n == 5 ? (text.s[4] == 1 ? host_yes(path, NULL) : host_no(path, "it is off"))
+                         : host_unknown(path, "its form is not known");
+}
+
+/* The key of shim-signed (Ubuntu) or of DKMS (Debian), in the list that shim hands on: MokListRT
+ * holds the certificates as they are, in DER (shim, MokVars.txt). */
+static struct host_fact key_enrolled(struct host_look *l)
+{
+    enum { KEYS_MAX = 1 << 20 };
+    static const char list[] =
+        "/sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23";
+    static const char *const keys[] = {"/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct str key, enrolled;
+        if (root_read(l->root, l->arena, keys[i], KEYS_MAX, &key) < 0 || key.n < 64) {
+            continue;
+        }
+        int rc = root_read(l->root, l->arena, list, KEYS_MAX, &enrolled);
+        if (rc < 0 && rc != -ENOENT) {
+            return host_unknown(list, host_why(l, rc));
+        }
+        bool has = rc == 0 && memmem(enrolled.s, enrolled.n, key.s, key.n);
+        return has ? host_yes(keys[i], NULL) : host_no(keys[i], "it is not enrolled");
+    }
+    return host_unknown(keys[0], "the key cannot be read");
+}
+
+/* "/var/lib/dkms/nvidia/550.90.07/build/make.log" stays where a build failed: dkms(8). */
+static struct host_fact build_log(struct host_look *l)
+{
+    static const char top[] = "/var/lib/dkms";
+    struct root_dir modules = host_entries(l, top, "nvidia*");
+    for (size_t i = 0; i < modules.n; i++) {
+        const char *module = path_join(l->arena, top, modules.names[i]);
+        struct root_dir versions = host_entries(l, module, "[0-9]*");
+        for (size_t k = 0; k < versions.n; k++) {
+            const char *path =
+                arena_printf(l->arena, "%s/%s/build/make.log", module, versions.names[k]);
+            struct stat st;
+            if (root_stat(l->root, path, &st) == 0) {
+                return host_yes(path, NULL);
+            }
+        }
+    }
+    return host_no(top, "no build of a module called nvidia failed");
+}
+
+void host_collect_unloaded(struct host_look *l)
+{
+    struct host *h = l->host;
+    struct host_nvidia *n = &h->nvidia;
+    bool kernel = h->kernel.state == HOST_YES && !strchr(h->kernel.value, '/');
+    n->switched_off = switched_off(l);
+    n->secure_boot = secure_boot(l);
+    n->key_enrolled = key_enrolled(l);
+    n->build_log = build_log(l);
+    n->headers =
+        kernel ? host_presence(l, arena_printf(l->arena, "/lib/modules/%s/build", h->kernel.value),
+                               arena_printf(l->arena, "/lib/modules/%s", h->kernel.value))
+               : host_unknown(NULL, "the running kernel is not known");
+}
