@@ -794,16 +794,6 @@ struct elf_lookup_key elf_lookup_key(const char *name)
     return (struct elf_lookup_key){name, hash_name(name, name + strlen(name))};
 }
 
-uint32_t elf_sysv_hash(const char *name)
-{
-    uint32_t hash = 0;
-    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
-        hash = (hash << 4) + *p;
-        hash ^= (hash >> 24) & 0xf0;
-    }
-    return hash & 0x0fffffff;
-}
-
 /* `own`: the name of the symbol at p, or NULL. */
 static inline __attribute__((always_inline)) bool
 visit_if_same(const struct elf_image *e, const unsigned char *p, uint32_t index, const char *own,
@@ -1039,14 +1029,15 @@ static bool find_by_name(const struct elf_image *e, const char *name,
 static bool find_sysv(const struct elf_image *e, const struct elf_lookup_key *key,
                       bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
-    if (e->names && elf_names_ready(e->names, e, name_at)) {
-        return find_by_name(e, key->name, visit, arg);
-    }
     const unsigned char *h = elf_bytes(e, e->hash, 8);
     uint32_t nbucket = h ? elf_u32(e, h) : 0, nchain = h ? elf_u32(e, h + 4) : 0;
     h = elf_bytes(e, e->hash + 8, ((uint64_t)nbucket + nchain) * 4);
     if (!h || nbucket == 0) {
         return false;
+    }
+    const struct elf_names_table table = {nbucket, nchain, h, h + (size_t)nbucket * 4};
+    if (e->names && elf_names_ready(e->names, e, &table, name_at)) {
+        return find_by_name(e, key->name, visit, arg);
     }
     uint32_t index = elf_u32(e, h + (size_t)(elf_sysv_hash(key->name) % nbucket) * 4);
     for (uint32_t left = nchain; index && index < nchain && left; left--) {

@@ -9,20 +9,14 @@
  * there may be one. */
 enum { WALKS = 8, FEW = 4096, SYMBOLS_MAX = 1 << 22 };
 
-/* A DT_HASH table: nbucket, nchain, buckets, chains. */
-struct table {
-    uint32_t n_buckets, n_chains;
-    const unsigned char *buckets, *chains;
-};
-
-static bool table_read(const struct elf_image *e, struct table *ret)
+uint32_t elf_sysv_hash(const char *name)
 {
-    const unsigned char *h = elf_bytes(e, e->hash, 8);
-    ret->n_buckets = h ? elf_u32(e, h) : 0;
-    ret->n_chains = h ? elf_u32(e, h + 4) : 0;
-    ret->buckets = elf_bytes(e, e->hash + 8, ((uint64_t)ret->n_buckets + ret->n_chains) * 4);
-    ret->chains = ret->buckets ? ret->buckets + (size_t)ret->n_buckets * 4 : NULL;
-    return ret->buckets && ret->n_buckets;
+    uint32_t hash = 0;
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+        hash = (hash << 4) + *p;
+        hash ^= (hash >> 24) & 0xf0;
+    }
+    return hash & 0x0fffffff;
 }
 
 static uint32_t slot_of(const struct elf_names *names, const char *name)
@@ -44,8 +38,8 @@ static void names_add(struct elf_names *names, uint32_t symbol, const char *name
 
 /* Adds the chain of a bucket; false: all chains together are longer than there are symbols. A
  * lookup sees only names that belong to the bucket. */
-static bool chain_add(struct elf_names *names, const struct elf_image *e, const struct table *t,
-                      uint32_t bucket, uint32_t *left,
+static bool chain_add(struct elf_names *names, const struct elf_image *e,
+                      const struct elf_names_table *t, uint32_t bucket, uint32_t *left,
                       const char *(*name)(const struct elf_image *e, uint32_t symbol))
 {
     uint32_t symbol = elf_u32(e, t->buckets + (size_t)bucket * 4);
@@ -62,7 +56,8 @@ static bool chain_add(struct elf_names *names, const struct elf_image *e, const 
     return true;
 }
 
-static bool names_fill(struct elf_names *names, const struct elf_image *e, const struct table *t,
+static bool names_fill(struct elf_names *names, const struct elf_image *e,
+                       const struct elf_names_table *t,
                        const char *(*name)(const struct elf_image *e, uint32_t symbol))
 {
     size_t slots = 1024;
@@ -83,14 +78,14 @@ static bool names_fill(struct elf_names *names, const struct elf_image *e, const
 }
 
 bool elf_names_ready(struct elf_names *names, const struct elf_image *e,
+                     const struct elf_names_table *t,
                      const char *(*name)(const struct elf_image *e, uint32_t symbol))
 {
-    struct table t;
-    if (names->tried || !table_read(e, &t) || names->walked < WALKS * (uint64_t)t.n_chains + FEW) {
+    if (names->tried || names->walked < WALKS * (uint64_t)t->n_chains + FEW) {
         return names->first != NULL;
     }
     names->tried = true;
-    if (t.n_chains > SYMBOLS_MAX || !names_fill(names, e, &t, name)) {
+    if (t->n_chains > SYMBOLS_MAX || !names_fill(names, e, t, name)) {
         names->first = NULL;
     }
     return names->first != NULL;

@@ -24,9 +24,16 @@ struct elf_names {
     uint32_t *next;         // by symbol: the next one with this hash, in the order of its chain
 };
 
+/* A DT_HASH table: nbucket, nchain, buckets, chains, all inside the file. */
+struct elf_names_table {
+    uint32_t n_buckets, n_chains;
+    const unsigned char *buckets, *chains;
+};
+
 /* Whether so many symbols were walked over that an index is worth it; makes it then. `name` gives a
  * symbol's name, or NULL. */
 bool elf_names_ready(struct elf_names *names, const struct elf_image *e,
+                     const struct elf_names_table *t,
                      const char *(*name)(const struct elf_image *e, uint32_t symbol));
 
 /* The first symbol whose name may be this one, names->next[] follow; 0: there is none. All that
