@@ -494,7 +494,8 @@ def scripts_of_a_shell(w):
     expect_found(w, e.path("all.sh", '#!/bin/sh\nexec "$@"\n'), python, program)
 
 
-# The words before the command; a program that is not installed is skipped.
+# The words before the command; those that start nothing here are skipped (a program that is not
+# installed, a busybox without that applet, a container without the right).
 LAUNCHERS = (
     ("nohup",), ("nice",), ("nice", "-n", "5"), ("nice", "-5"), ("timeout", "60"),
     ("timeout", "-k", "5", "--signal=INT", "60"), ("stdbuf", "-oL", "-e", "0"), ("setsid", "-w"),
@@ -511,7 +512,8 @@ def launchers(w):
     script = e.path("start.sh", "#!/bin/sh\nexec nice %s %s\n" % (e.python, e.program))
     tried = 0
     for words in LAUNCHERS:
-        if not shutil.which(words[0], path=w.env["PATH"]):
+        if not shutil.which(words[0], path=w.env["PATH"]) or subprocess.run(
+                [*words, "true"], env=w.env, capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode:
             continue
         expect_found(w, *words, e.python, e.program)
         expect_found(w, *words, script)
