@@ -83,8 +83,6 @@ SUITES = [
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
     Suite("test", "plan", 300, "{py} tests/mend/plan.py {exe}"),
     Suite("test", "api", 600, "{py} tests/api/run.py {build}", "build"),
-    Suite("test-long", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
-          "build"),
     Suite("test", "mend-apply", 300, "{py} tests/mend/apply.py {exe}"),
     Suite("test", "commands", 120, "{py} tests/mend/commands.py {exe}"),
     Suite("test", "killed", 300, "{py} tests/mend/killed.py {exe}"),
@@ -146,6 +144,9 @@ SUITES = [
           "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
     # Everything is built twice, without ccache.
     Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py"),
+    # Five minutes of a processor for one question, which the suite api samples: not part of CI.
+    Suite("test-memory", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
+          "build"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),
