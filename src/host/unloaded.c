@@ -9,16 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct branches {
+    const char *capability;
+    unsigned first, last; // 0: none is known
+    bool open, proprietary;
+};
+
 /* First and last driver branch by compute capability, as a prefix. First: CUDA Toolkit release
  * notes, the driver of the first toolkit for it (10.0, 11.0, 11.1, 11.8, 12.8). Last:
  * kb/drivers.json, last-kepler and last-maxwell-pascal-volta. Open: NVIDIA's open kernel modules
  * are for Turing and later, and Blackwell has no others (open-gpu-kernel-modules, README.md;
  * "Transitioning to open-source GPU kernel modules", NVIDIA). */
-static const struct {
-    const char *capability;
-    unsigned first, last; // 0: none is known
-    bool open, proprietary;
-} branches[] = {
+static const struct branches branches[] = {
     {"3.", 0, 470, false, true},   {"5.", 0, 580, false, true}, {"6.", 0, 580, false, true},
     {"7.0", 0, 580, false, true},  {"7.5", 410, 0, true, true}, {"8.0", 450, 0, true, true},
     {"8.6", 455, 0, true, true},   {"8.9", 520, 0, true, true}, {"10.0", 570, 0, true, false},
@@ -64,51 +66,92 @@ static const char *install_flavour(const struct host *h, struct arena *a, unsign
     return install_branch(h, a, branch, open);
 }
 
+/* NULL: its capability is not known, or has no row. */
+static const struct branches *branches_of(const struct host_gpu *g)
+{
+    const char *capability =
+        g->compute_capability.state == HOST_YES ? g->compute_capability.value : NULL;
+    for (size_t i = 0; capability && i < sizeof branches / sizeof *branches; i++) {
+        if (starts_with(capability, branches[i].capability)) {
+            return &branches[i];
+        }
+    }
+    return NULL;
+}
+
+static bool have_one_driver(const struct branches *a, const struct branches *b)
+{
+    unsigned first = a->first > b->first ? a->first : b->first;
+    unsigned last = !a->last || (b->last && b->last < a->last) ? b->last : a->last;
+    return (!last || first <= last) && ((a->open && b->open) || (a->proprietary && b->proprietary));
+}
+
+/* Another GPU that NVIDIA's driver has or could have, and that no driver supports together with
+ * `g`; NULL: there is none. */
+static const struct host_gpu *excluded_by(const struct host *h, const struct host_gpu *g)
+{
+    const struct branches *own = branches_of(g);
+    for (size_t i = 0; i < h->gpus.n; i++) {
+        const struct host_gpu *other = &h->gpus.items[i];
+        const struct branches *its = branches_of(other);
+        bool elsewhere =
+            other->driver.state == HOST_YES && strcmp(other->driver.value, "nvidia") != 0;
+        if (other != g && other->vendor == HOST_NVIDIA && its && !elsewhere &&
+            !have_one_driver(own, its)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* Adds the problem; a step that would take the driver from another GPU is none. */
+static void add_release_problem(const struct host *h, struct arena *a, struct host_gpu *g,
+                                const struct host_problem *p)
+{
+    const struct host_gpu *other = excluded_by(h, g);
+    struct host_problem *added = host_add_problem(
+        a, g, p->id, HOST_NO, p->text,
+        other ? arena_printf(a, "use it in another machine: no driver supports both it and %s",
+                             other->name)
+              : p->step);
+    added->command = other ? NULL : p->command;
+}
+
 static bool ask_release(const struct host *h, struct arena *a, struct host_gpu *g)
 {
     const char *version = driver_version(&h->nvidia);
-    const char *capability =
-        g->compute_capability.state == HOST_YES ? g->compute_capability.value : NULL;
+    const struct branches *b = branches_of(g);
     unsigned branch = version ? (unsigned)strtoul(version, NULL, 10) : 0;
-    for (size_t i = 0; branch && capability && i < sizeof branches / sizeof *branches; i++) {
-        if (!starts_with(capability, branches[i].capability)) {
-            continue;
-        }
-        unsigned first = branches[i].first, last = branches[i].last;
-        if (branch < first) {
-            host_add_problem(
-                a, g, "driver-too-old", HOST_NO,
-                arena_printf(a, "the driver %s is too old for this GPU, which needs %u or later",
-                             version, first),
-                arena_printf(a, "install NVIDIA's driver %u or later, then reboot", first))
-                ->command = install_branch(h, a, first, !branches[i].proprietary);
-            return true;
-        }
-        if (last && branch > last) {
-            host_add_problem(
-                a, g, "driver-too-new", HOST_NO,
-                arena_printf(a, "the driver %s no longer supports this GPU: its last branch is %u",
-                             version, last),
-                arena_printf(a, "install NVIDIA's driver %u, then reboot", last))
-                ->command = install_branch(h, a, last, false);
-            return true;
-        }
-        bool open =
-            h->nvidia.flavour.state == HOST_YES && strcmp(h->nvidia.flavour.value, "open") == 0;
-        bool told = h->nvidia.flavour.state == HOST_YES;
-        if (told && !(open ? branches[i].open : branches[i].proprietary)) {
-            host_add_problem(
-                a, g, "wrong-module", HOST_NO,
-                open ? "the open kernel module is loaded, which is for Turing and later GPUs"
-                     : "the proprietary kernel module is loaded, and this GPU needs the open one",
-                open ? "install the proprietary kernel module of the same driver, then reboot"
-                     : "install the open kernel module of the same driver, then reboot")
-                ->command = install_flavour(h, a, branch, !open);
-            return true;
-        }
+    struct host_problem p = {.id = NULL};
+    if (!branch || !b) {
         return false;
     }
-    return false;
+    bool told = h->nvidia.flavour.state == HOST_YES;
+    bool open = told && strcmp(h->nvidia.flavour.value, "open") == 0;
+    if (branch < b->first) {
+        p.id = "driver-too-old";
+        p.text = arena_printf(a, "the driver %s is too old for this GPU, which needs %u or later",
+                              version, b->first);
+        p.step = arena_printf(a, "install NVIDIA's driver %u or later, then reboot", b->first);
+        p.command = install_branch(h, a, b->first, !b->proprietary);
+    } else if (b->last && branch > b->last) {
+        p.id = "driver-too-new";
+        p.text = arena_printf(a, "the driver %s no longer supports this GPU: its last branch is %u",
+                              version, b->last);
+        p.step = arena_printf(a, "install NVIDIA's driver %u, then reboot", b->last);
+        p.command = install_branch(h, a, b->last, false);
+    } else if (told && !(open ? b->open : b->proprietary)) {
+        p.id = "wrong-module";
+        p.text = open ? "the open kernel module is loaded, which is for Turing and later GPUs"
+                      : "the proprietary kernel module is loaded, and this GPU needs the open one";
+        p.step = open ? "install the proprietary kernel module of the same driver, then reboot"
+                      : "install the open kernel module of the same driver, then reboot";
+        p.command = install_flavour(h, a, branch, !open);
+    } else {
+        return false;
+    }
+    add_release_problem(h, a, g, &p);
+    return true;
 }
 
 /* ------------------------------------------------------------------ kept from loading */

@@ -47,7 +47,7 @@ torch_on("driver-not-loaded", "driver-not-loaded", "nvidia", "module-not-loaded"
          repair="modprobe nvidia$")
 # Another GPU of the vendor serves the program.
 torch_on("driver-does-not-serve-gpu", "driver-not-loaded", "NVIDIA Tesla K80*",
-         "too-old-for-this-driver", GOOD, severity="warning", repair="grep NVRM")
+         "too-old-for-this-driver", GOOD, severity="warning", repair="another machine: no driver supports both")
 torch_on("kfd-missing", "driver-not-loaded", "amdgpu",
          without(MACHINES["rx7900xtx"][1], "/sys/class/kfd"), "rx7900xtx", key="hip",
          name="kernel-without-kfd", repair="CONFIG_HSA_AMD")

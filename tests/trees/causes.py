@@ -33,6 +33,7 @@ CAUSES = {
     "too-old-for-this-driver": ("error", "driver-does-not-serve-gpu"),
     "rtx5090-driver-550": ("error", "driver-does-not-serve-gpu"),
     "rtx5090-beside-4090": ("error", "driver-does-not-serve-gpu"),
+    "rtx5090-beside-1080": ("error", "driver-does-not-serve-gpu"),
     "rtx5090-proprietary-module": ("error", "driver-does-not-serve-gpu"),
     "gtx1080-open-module": ("error", "driver-does-not-serve-gpu"),
     "gtx1080-driver-590": ("error", "driver-does-not-serve-gpu"),

@@ -211,6 +211,9 @@ MACHINES = {
     "rtx5090-beside-4090": (1, merged(
         system(), nvidia("550.90.07", RTX4090),
         nvidia_gpus(("0000:02:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"), driver=None))),
+    "rtx5090-beside-1080": (1, merged(
+        system(), nvidia("550.90.07", ("0000:01:00.0", 0x1b80, "NVIDIA GeForce GTX 1080"), is_open=False),
+        nvidia_gpus(("0000:02:00.0", 0x2b85, "NVIDIA GeForce RTX 5090"), driver=None))),
     "rtx5090-proprietary-module": (1, merged(
         system(), nvidia_module("570.124.06", is_open=False), nvidia_libraries("570.124.06"),
         nvidia_gpus(RTX5090, driver=None))),
