@@ -143,7 +143,7 @@ SUITES = [
     Suite("test-scenarios", "uvicorn", 1800,
           "{py} tests/mend/uvicorn.py --gpumend {exe}", "wheels"),
     # Everything is built twice, without ccache.
-    Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py"),
+    Suite("test-scenarios", "reproducible", 3600, "{py} tests/reproducible.py --no-wheel"),
     # Five minutes of a processor for one question, which the suite api samples: not part of CI.
     Suite("test-memory", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
           "build"),
