@@ -186,7 +186,7 @@ void api_release_answer(struct gm_context *gm)
     }
 }
 
-/* Runs the child; its answer stands in gm->answer afterwards. */
+/* Runs the child; its answer is in gm->answer afterwards. */
 static int delegate(struct gm_context *gm, struct act_question *q)
 {
     void *shared = mmap(NULL, sizeof *gm->answer, PROT_READ | PROT_WRITE,
