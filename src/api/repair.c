@@ -135,7 +135,7 @@ static int act(struct gm_context *gm, const void *question, void *answer)
 {
     const struct act_question *q = question;
     struct model_target_options asked;
-    (void)answer; // it stands in q->answer
+    (void)answer; // it is in q->answer
     int rc = api_asked(gm, q->target, &asked);
     if (rc < 0) {
         return rc;

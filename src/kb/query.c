@@ -214,7 +214,7 @@ static const char *word_meant(const char *word)
 }
 
 /* A name or word that is near to one that is not understood; NULL: there is none. Short words are
- * near to too much, and a number or a version is no name. */
+ * near to too much, and a number or a version is not a name. */
 static const char *meant_by(struct ask *k, const char *word)
 {
     enum { LETTERS_MIN = 4 };

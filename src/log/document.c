@@ -205,7 +205,7 @@ static enum kind line_kind(struct log_rules *r, struct str s)
     return sentence_kind(without_bullet(s));
 }
 
-/* Whether a message that a pattern knows stands in this line; what people state does not count. */
+/* Whether this line has a message that a pattern knows; what people state does not count. */
 static bool has_message(const struct log_rules *r, const struct log_result *found, uint64_t line)
 {
     for (size_t i = 0; i < found->n; i++) {
