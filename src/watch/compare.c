@@ -95,7 +95,7 @@ static void gather(struct compared *c, const struct watch_process *p, struct rep
     r->loads.n = r->loads.n < LOADS_MAX ? r->loads.n : LOADS_MAX;
 }
 
-/* The model does not take a library out again. */
+/* The model does not remove a library again. */
 static bool closed_before(const struct watch_process *p, uint64_t before, const char *path)
 {
     for (size_t i = 0; path && i < p->closes.n && p->closes.items[i].at < before; i++) {
@@ -106,6 +106,16 @@ static bool closed_before(const struct watch_process *p, uint64_t before, const 
     }
     return path && p->fork_of &&
            closed_before(p->fork_of, before < p->fork_at ? before : p->fork_at, path);
+}
+
+static bool any_closed_before(const struct watch_process *p, uint64_t before)
+{
+    for (; p; before = before < p->fork_at ? before : p->fork_at, p = p->fork_of) {
+        if (p->closes.n && p->closes.items[0].at < before) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_compared(const struct watch_load *l)
@@ -400,6 +410,9 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
     }
     const struct circumstances how = {.path_set = e->value, .path_unset = !e->value};
     struct watch_answer seen = seen_of(l);
+    if (!same_answer(&r->answers[i], &seen)) {
+        return; // what the variable would change cannot be told
+    }
     if (c->edit != e) { // all dlopens at once: later ones have it as well
         c->edit = e;
         if (!replay(c, p, &how, SIZE_MAX, again, &err)) {
@@ -437,18 +450,24 @@ static void judge_edit(struct compared *c, const struct watch_process *p, const 
 
 /* ------------------------------------------------------------------ one dlopen */
 
-static void explain(struct compared *c, const struct watch_process *p, const struct replayed *r,
-                    size_t i, struct watch_difference *d)
+/* False if the difference may come of what the model does not do: it keeps what was closed, so a
+ * name or a dependency may end there at a library that the process no longer has. */
+static bool explain_difference(struct compared *c, const struct watch_process *p,
+                               const struct replayed *r, size_t i, struct watch_difference *d)
 {
     const struct watch_load *l = r->loads.items[i];
     if (by_interposer(c, p, l, i, d) || by_late_folder(c, p, l, d) || by_changed_file(c, p, l, d)) {
-        return;
+        return true;
     }
-    d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; why is not known.",
+    if (any_closed_before(p, l->at)) {
+        return false;
+    }
+    d->summary = arena_printf(c->a, "%s: %s, and the model says that %s; the cause is unknown.",
                               l->name, ends_at(c, &d->seen), ends_at(c, &d->model));
     if (l->says) {
         SAY(c, d, "the loader says: %s", l->says);
     }
+    return true;
 }
 
 static bool in_list(const char *const *list, size_t n, const char *path)
@@ -522,8 +541,12 @@ static void judge_load(struct compared *c, const struct watch_process *p, const 
         d.model =
             (struct watch_answer){.known = true, .found = !opened, .path = opened ? NULL : other};
     }
-    explain(c, p, r, i, &d);
-    add_difference(c, &d);
+    if (explain_difference(c, p, r, i, &d)) {
+        add_difference(c, &d);
+    } else {
+        c->ret->n_requests--;
+        c->ret->n_not_compared++;
+    }
 }
 
 /* ------------------------------------------------------------------ the start */
@@ -565,10 +588,10 @@ static void judge_start(struct compared *c, const struct watch_process *p, const
     }
     d.summary =
         other
-            ? arena_printf(c->a, "%s is loaded at the start %s; why is not known.", other,
+            ? arena_printf(c->a, "%s is loaded at the start %s; the cause is unknown.", other,
                            opened ? "and the model does not have it" : "by the model, and was not")
-            : arena_printf(c->a, "%s %s, and the model says that it %s; why is not known.", p->exe,
-                           p->started ? "starts" : "did not start",
+            : arena_printf(c->a, "%s %s, and the model says that it %s; the cause is unknown.",
+                           p->exe, p->started ? "starts" : "did not start",
                            m->start_failed ? "does not" : "starts");
     if (p->start_says || m->start_error) {
         SAY(c, &d, "%s", p->start_says ? p->start_says : m->start_error);

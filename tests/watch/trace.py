@@ -605,6 +605,23 @@ def many_threads(lab):
     require(" as the model says, 0 not" in done.stderr, done.stderr[-500:])
 
 
+@test
+def closed_libraries(lab):
+    """The model keeps what the program closed: what differs only by that is not a difference."""
+    folder = lab.top / "closed"
+    first = lab.so(folder / "first/libthing.so", "thing")
+    lab.so(folder / "second/libthing.so", "thing")
+    needs = (f"-L{folder}/first", "-lthing")
+    alone = lab.so(folder / "libalone.so", "user", *needs)
+    beside = lab.so(folder / "libbeside.so", "user", *needs, f"-Wl,-rpath,{folder}/second")
+    for words in ((alone,), (beside,), (f"setenv:{folder}", alone.name)):
+        lines = lab.trace(lab.program, first, "dlclose", *words, LD_LIBRARY_PATH=folder)
+        require(not of(lines, "difference"), f"{words}: {of(lines, 'difference')}")
+        found = total(lines)
+        require(found["complete"] and found["not_compared"] == 1, f"{words}: {found}")
+        require(found["as_predicted"] == found["requests"] == 2, f"{words}: {found}")
+
+
 def with_small_files(kib):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib << 10, kib << 10))
 
