@@ -78,6 +78,7 @@ SUITES = [
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
+    Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}"),
     Suite("test-long", "portable", 900, "{py} tests/portable.py {exe}"),
     Suite("test", "cpu", 60, "{py} tests/cpu.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
