@@ -284,12 +284,23 @@ static uint64_t read_object(struct gpu_builder *b, uint64_t at, uint64_t to, boo
     return at;
 }
 
+/* `first`: where a page begins in memory, as an offset in the file. */
+static void walk_pages(struct gpu_builder *b, uint64_t first, uint64_t to, bool searching)
+{
+    uint64_t at = first;
+    while (at < to) {
+        uint64_t end = read_object(b, at, to, searching);
+        at = end == at ? at + PAGE : first + (end - first + PAGE - 1) / PAGE * PAGE;
+    }
+}
+
 void gpu_bundle_walk(struct gpu_builder *b, uint64_t from, uint64_t to, bool searching)
 {
     /* A bundle by itself in a file begins at 0; in a section at the next multiple of the page. */
-    uint64_t at = (from + PAGE - 1) / PAGE * PAGE;
-    while (at < to) {
-        uint64_t end = read_object(b, at, to, searching);
-        at = end == at ? at + PAGE : (end + PAGE - 1) / PAGE * PAGE;
-    }
+    walk_pages(b, (from + PAGE - 1) / PAGE * PAGE, to, searching);
+}
+
+void gpu_bundle_walk_section(struct gpu_builder *b, uint64_t from, uint64_t to)
+{
+    walk_pages(b, from, to, false);
 }

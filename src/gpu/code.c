@@ -10,6 +10,7 @@
 #include "base/pages.h"
 #include "elf/image.h"
 #include "gpu/internal.h"
+#include "pe/image.h"
 
 enum { SECTIONS_MAX = 65536, EM_CUDA_MACHINE = 190, EM_AMDGPU_MACHINE = 224 };
 
@@ -234,6 +235,53 @@ static void read_host(struct gpu_builder *b, const struct elf_image *e)
     }
 }
 
+/* ------------------------------------------------------------------ PE files of a host */
+
+/* The name of a section that the runtimes register. An image stores eight characters of it; some
+ * linkers store the whole name elsewhere. */
+static bool pe_section_is(const struct pe_section *s, const char *wanted)
+{
+    return strncmp(s->name, wanted, 8) == 0;
+}
+
+static void read_pe_section(struct gpu_builder *b, const struct pe_image *e,
+                            const struct pe_section *s)
+{
+    bool cuda = pe_section_is(s, ".nv_fatbin"), hip = pe_section_is(s, ".hip_fatbin");
+    bool relocatable = pe_section_is(s, "__nv_relfatbin");
+    bool data = b->code->searched && !(s->characteristics & PE_SECTION_EXECUTE);
+    if (!s->size_in_file || (!cuda && !relocatable && !hip && !data)) {
+        return;
+    }
+    if (!pe_bytes(e, s->offset, s->size_in_file)) {
+        b->code->incomplete = true;
+        gpu_note(b, "a section reaches behind the end of the file");
+    }
+    if (s->offset >= e->size) {
+        return;
+    }
+    uint64_t room = e->size - s->offset;
+    uint64_t end = s->offset + (s->size_in_file < room ? s->size_in_file : room);
+    if (hip) {
+        gpu_bundle_walk_section(b, s->offset, end);
+    } else if (cuda || relocatable) {
+        gpu_fatbin_walk(b, cuda ? &b->cuda : &b->relocatable, s->offset, end, false);
+    } else {
+        gpu_fatbin_walk(b, &b->embedded, s->offset, end, true);
+    }
+}
+
+static void read_pe(struct gpu_builder *b, const struct pe_image *e)
+{
+    if (e->state == PE_STATE_BAD) {
+        b->code->incomplete = true;
+        gpu_note(b, "it is a PE file that cannot be read: %s", e->defect);
+    }
+    for (size_t i = 0; i < e->n_sections; i++) {
+        read_pe_section(b, e, &e->sections[i]);
+    }
+}
+
 /* ------------------------------------------------------------------ any file */
 
 static void read_elf(struct gpu_builder *b, const struct elf_image *e)
@@ -263,6 +311,10 @@ static void read_bytes(struct arena *a, const void *data, size_t size, enum gpu_
     } else if (size >= 4 && gpu_u32(data) == 0xBA55ED50u) {
         ret->searched = true; // there is nothing else in it
         gpu_fatbin_walk(&b, &b.cuda, 0, size, false);
+    } else {
+        struct pe_image pe;
+        pe_image_parse(a, data, size, &pe);
+        read_pe(&b, &pe);
     }
     finish(&b);
 }

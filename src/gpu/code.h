@@ -3,7 +3,7 @@
  *
  *   bytes of a file  ->  gpu_code_read()  ->  struct gpu_code  ->  gpu_code_serves_cuda(), _amd()
  *
- * Read are: ELF files of a host (the sections .nv_fatbin, __nv_relfatbin and .hip_fatbin; on
+ * Read are: ELF and PE files of a host (the sections .nv_fatbin, __nv_relfatbin and .hip_fatbin; on
  * request also containers among the data, where cuFFT keeps nearly all of its code, and cuBLASLt,
  * cuDNN, cuSPARSE and PyTorch a part; where the section headers are stripped, the PT_LOAD segments
  * are searched), ELF files of a device (cubin, AMDGPU code object), bare containers (.fatbin) and

@@ -55,6 +55,9 @@ void gpu_cubin_read(struct gpu_builder *b);
 
 /* Offload bundles and code objects of [from, to), which begin at multiples of the page size. */
 void gpu_bundle_walk(struct gpu_builder *b, uint64_t from, uint64_t to, bool searching);
+/* The same of a section that begins at a page of memory but anywhere in its file, as a PE file has
+ * it. */
+void gpu_bundle_walk_section(struct gpu_builder *b, uint64_t from, uint64_t to);
 bool gpu_bundle_starts(const struct gpu_span *s, uint64_t offset);
 
 /* The target that an AMDGPU ELF image at `offset` was built for; false if it is none. */

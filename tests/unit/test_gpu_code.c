@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "gpu/code.h"
+#include "pemake.h"
 
 struct bytes {
     unsigned char at[1 << 16];
@@ -607,6 +608,39 @@ static void test_cubins(void **state)
     }
 }
 
+/* A DLL has the same containers in sections whose names have eight characters; bundles begin at a
+ * page of memory, wherever the section lies in the file. */
+static void test_windows(void **state)
+{
+    struct arena *a = *state;
+    struct bytes cuda = {0}, hip = {0};
+    struct gpu_code code;
+    put_container(&cuda, two_forms, 3);
+    struct pemake spec = {.section = ".nv_fatbin", .payload = {(const char *)cuda.at, cuda.n}};
+    struct str dll = pemake(a, &spec);
+    gpu_code_read(a, dll.s, dll.n, GPU_READ_SECTIONS, &code);
+    assert_string_equal(cuda_text(a, &code.cuda), "sm_75:1 sm_90a:1 | compute_90:1");
+    gpu_code_read(a, dll.s, dll.n - 1, GPU_READ_SECTIONS, &code);
+    assert_true(code.incomplete);
+    spec.section = ".rdata2"; // among the data: on request only
+    dll = pemake(a, &spec);
+    gpu_code_read(a, dll.s, dll.n, GPU_READ_SECTIONS, &code);
+    assert_int_equal(code.cuda.n_containers + code.embedded.n_containers, 0);
+    gpu_code_read(a, dll.s, dll.n, GPU_READ_ALL, &code);
+    assert_string_equal(cuda_text(a, &code.embedded), "sm_75:1 sm_90a:1 | compute_90:1");
+    put_bundle(&hip, ids, 6);
+    pad(&hip, 4096);
+    put_bundle(&hip, ids, 3);
+    spec = (struct pemake){.section = ".hip_fatbin", .payload = {(const char *)hip.at, hip.n}};
+    dll = pemake(a, &spec);
+    gpu_code_read(a, dll.s, dll.n, GPU_READ_SECTIONS, &code);
+    assert_int_equal(code.n_bundles, 2);
+    assert_int_equal(code.n_notes, 0);
+    assert_string_equal(
+        targets_text(a, &code),
+        "amdgcnspirv:1 gfx1030:2 gfx11-generic:1 gfx906:1 gfx90a:sramecc+:xnack-:2");
+}
+
 static void test_other_files(void **state)
 {
     struct arena *a = *state;
@@ -634,6 +668,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_broken_bundles, setup, teardown),
         cmocka_unit_test_setup_teardown(test_code_objects, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cubins, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_windows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_files, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
