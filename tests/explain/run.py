@@ -40,6 +40,8 @@ CONFIDENCE = {"certain", "likely", "possible", None}
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 STATUS = {None: 3, NOT_GPU: 0}  # of every other class: 1
 TOOL_S = 30
+TOGETHER = 40      # logs in one call, with two or more of which it says `logs`
+ALONE_ONE_IN = 20  # of our own logs, asked alone as well, in three ways
 
 Answer = collections.namedtuple("Answer", "doc text faults")
 NO_ANSWER = {"class": None, "culprit": None, "cause": None, "confidence": None}
@@ -136,9 +138,41 @@ def asked(exe, *words):
     return json.loads(done.stdout)
 
 
+def status_of(docs):
+    """The status of several logs: a finding says most, then what could not be told."""
+    statuses = {STATUS.get(doc.get("class"), 1) for doc in docs}
+    return 1 if 1 in statuses else 3 if 3 in statuses else 0
+
+
+def explain_together(exe, texts):
+    """The answers to a few logs, given as files of one call, which compiles the rules once. Where the call
+    goes wrong as a whole that is a fault, and each is explained alone, so that it is seen which is to
+    blame."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, str(n)) for n in range(len(texts))]
+        for file, data in zip(files, texts):
+            file.write_bytes(data)
+        try:
+            done = subprocess.run([exe, "explain", "--json", *map(str, files)], capture_output=True,
+                                  timeout=TOOL_S, check=False)
+            docs = json.loads(done.stdout)["logs"]
+            in_order = [doc.pop("file") for doc in docs] == list(map(str, files))
+        except (subprocess.TimeoutExpired, ValueError, KeyError):
+            in_order = False
+    if not in_order or done.stderr or done.returncode != status_of(docs):
+        answers = [explain(exe, data) for data in texts]
+        if len(texts) > 1:
+            answers[0].faults.append(f"together with {len(texts) - 1} more no usable answer")
+        return answers
+    return [Answer(doc if KEYS <= set(doc) else NO_ANSWER, decoded(data),
+                   list(document_faults(doc, decoded(data)))) for doc, data in zip(docs, texts)]
+
+
 def explain_all(exe, texts):
+    groups = [texts[i:i + TOGETHER] for i in range(0, len(texts), TOGETHER)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda data: explain(exe, data), texts))
+        answers = pool.map(lambda group: explain_together(exe, group), groups)
+        return [answer for group in answers for answer in group]
 
 
 def called(answer):
@@ -296,7 +330,8 @@ class Suite:
             print(f"  {way.__name__:24}{len(some):5} logs, {lost} right answers lost")
 
     def other_words(self, rows):
-        """The answer is the same for a file, for a text behind `--`, and for one log of several."""
+        """The answer is the same from standard input, for a file, for a text behind `--`, and for one log
+        of several; and each has the status of its own."""
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder, row["id"]) for row in rows]
             for file, row in zip(files, rows):
@@ -305,7 +340,8 @@ class Suite:
             self.check("several logs: their documents in the order of the files",
                        [log.pop("file", None) for log in several["logs"]] == list(map(str, files)))
             for row, file, log in zip(rows, files, several["logs"]):
-                base = explain(self.args.gpumend, row["log"].encode()).doc
+                base, _, faults = explain(self.args.gpumend, row["log"].encode())
+                self.check(f"alone {row['id']}: {'; '.join(faults)}", not faults)
                 for way, doc in (("file", asked(self.args.gpumend, file)), ("several", log),
                                  ("text", asked(self.args.gpumend, "--", row["log"]))):
                     self.check(f"{way} {row['id']}: another answer than from standard input",
@@ -318,8 +354,8 @@ class Suite:
         wanted = [r for r in own if not self.args.only or r["id"] in self.args.only]
         if wanted:
             self.wrapped(self.score("own", wanted))
-        if len(wanted) > 40:
-            self.other_words(wanted[::40])
+        if len(wanted) > ALONE_ONE_IN:
+            self.other_words(wanted[::ALONE_ONE_IN])
         cases = corpus.collected()
         if cases is None:
             self.skipped += 1

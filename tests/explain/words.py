@@ -23,6 +23,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import corpus  # noqa: E402
+from run import explain_all  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 NEAR = 0.006  # of probabilities that are printed with two digits
@@ -68,8 +69,10 @@ class Suite:
         judge = script.Judge(json.loads((TOP / "kb/words.json").read_text(encoding="utf-8")))
         enough = judge.enough
         told = 0
-        for log in dict.fromkeys(variants()):
-            _, doc = explain(self.exe, log)
+        logs = list(dict.fromkeys(variants()))
+        for log, answer in zip(logs, explain_all(self.exe, [log.encode() for log in logs])):
+            doc = answer.doc
+            self.check(f"{'; '.join(answer.faults)}: {log[:200]!r}", not answer.faults)
             said = doc["facts"].get("words")
             if doc["class"] is not None and not said:
                 continue  # by a rule
