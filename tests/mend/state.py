@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+import time
 
 LARGE = 16 << 20            # bytes, from which on a file counts as what large_file() says
 STEP, BLOCK = 4 << 20, 64 << 10
@@ -19,11 +20,28 @@ def large_file(path, st):
     return [st.st_ino, found.hexdigest()]
 
 
-def content(path, st):
+def read_content(path, st):
     if st.st_size >= LARGE:
         return large_file(path, st)
     with open(path, "rb") as file:
         return [hashlib.blake2b(file.read()).hexdigest()]
+
+
+# What was read of a file, by its inode and the time of that inode's last change, which no program can
+# set: as long as it is the same, so is the content.
+READ = {}
+SETTLED_NS = 10**9  # an inode that was changed just now may be changed again at what reads as the same time
+
+
+def content(path, st):
+    key = (st.st_dev, st.st_ino, st.st_ctime_ns, st.st_mtime_ns, st.st_size)
+    if key in READ:
+        return READ[key]
+    now = time.time_ns()
+    found = read_content(path, st)
+    if now - st.st_ctime_ns > SETTLED_NS:
+        READ[key] = found
+    return found
 
 
 def one(path, links):
