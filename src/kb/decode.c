@@ -71,16 +71,24 @@ static int decode_bool(const json_t *v, char *to, struct gm_err *err)
     return 0;
 }
 
-static int decode_word(const struct field *f, const json_t *v, char *to, struct gm_err *err)
+bool kb_store_word(const struct field *f, const char *text, char *to)
 {
-    const char *text = json_string_value(v);
     for (int i = 0; text && f->words[i]; i++) {
         if (strcmp(text, f->words[i]) == 0) {
             bool flag = i != 0;
             memcpy(to, f->type == FIELD_FLAG ? (const void *)&flag : (const void *)&i,
                    f->type == FIELD_FLAG ? sizeof flag : sizeof i);
-            return 0;
+            return true;
         }
+    }
+    return false;
+}
+
+static int decode_word(const struct field *f, const json_t *v, char *to, struct gm_err *err)
+{
+    const char *text = json_string_value(v);
+    if (kb_store_word(f, text, to)) {
+        return 0;
     }
     return gm_err_set(err, GM_ERR_FORMAT, "\"%.60s\" is not one of the words known here",
                       text ? text : "");
@@ -119,6 +127,15 @@ static int refuse_unknown_key(const struct record *r, const json_t *from, struct
     return 0;
 }
 
+void kb_preset(const struct record *r, char *to)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->fields[i].type == FIELD_WORD) {
+            memcpy(to + r->fields[i].offset, &r->fields[i].preset, sizeof r->fields[i].preset);
+        }
+    }
+}
+
 int kb_decode(struct arena *a, const struct record *r, const json_t *from, const json_t *defaults,
               char *to, struct gm_err *err)
 {
@@ -126,12 +143,10 @@ int kb_decode(struct arena *a, const struct record *r, const json_t *from, const
         return gm_err_set(err, GM_ERR_FORMAT, "expected an object");
     }
     size_t found = 0;
+    kb_preset(r, to);
     for (size_t i = 0; i < r->n; i++) {
         const struct field *f = &r->fields[i];
         const json_t *v = json_object_get(from, f->key);
-        if (f->type == FIELD_WORD) {
-            memcpy(to + f->offset, &f->preset, sizeof f->preset);
-        }
         found += v != NULL;
         v = v ? v : json_object_get(defaults, f->key);
         if (!v && !f->optional) {

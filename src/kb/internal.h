@@ -1,5 +1,6 @@
 /*
- * Shared by the files of this room: how JSON becomes structs and structs become JSON.
+ * Shared by the files of this room: how JSON and the embedded rows become structs and structs
+ * become JSON.
  *
  * A record lists its fields, a field says its key, its type and where it lies in the struct. Keys
  * that no field names are refused, so that a typo is not a fact lost.
@@ -15,7 +16,8 @@
 #include "base/err.h"
 #include "kb/kb.h"
 
-/* One embedded file, written by scripts/kb-embed. */
+/* One embedded file, written by scripts/kb-embed: rows (packed.c), or a document that is no area as
+ * JSON. */
 struct kb_blob {
     const char *area;
     const char *data;
@@ -24,6 +26,8 @@ struct kb_blob {
 
 extern const struct kb_blob kb_blobs[];
 extern const size_t kb_blobs_n;
+extern const unsigned char kb_texts[]; // of the rows
+extern const size_t kb_texts_size;
 
 enum field_type {
     FIELD_TEXT,
@@ -66,6 +70,15 @@ extern const struct area kb_areas[KB_AREAS];
  * NULL). */
 int kb_decode(struct arena *a, const struct record *r, const json_t *from, const json_t *defaults,
               char *to, struct gm_err *err) GM_CHECK;
+
+/* The embedded rows of an area, as kb_decode() would make them. Texts are those of kb_texts. */
+void *kb_unpack(struct arena *a, const struct kb_blob *blob, const struct record *r, size_t *ret_n);
+
+/* Words that a row leaves out. */
+void kb_preset(const struct record *r, char *to);
+
+/* Stores one of the words of a field; false: `text` is none of them. */
+bool kb_store_word(const struct field *f, const char *text, char *to);
 
 /* The object that kb_decode() would make this struct from, without what is left out. A new
  * reference. */

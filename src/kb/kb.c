@@ -74,17 +74,26 @@ static int document_parse(const char *name, const char *data, size_t size, size_
     return 0;
 }
 
-static int embedded_document(const char *name, json_t **ret, struct gm_err *err)
+static const struct kb_blob *embedded_blob(const char *name)
 {
     for (size_t i = 0; i < kb_blobs_n; i++) {
         if (strcmp(kb_blobs[i].area, name) == 0) {
-            /* Tested to be a document: without memory alone it is none, and jansson then may say
-             * that a token is wrong. */
-            int rc = document_parse(name, kb_blobs[i].data, kb_blobs[i].size, 0, ret, err);
-            return rc < 0 ? gm_err_set(err, GM_ERR_MEMORY, "out of memory") : 0;
+            return &kb_blobs[i];
         }
     }
-    return gm_err_set(err, GM_ERR_FORMAT, "embedded knowledge: there is no area %s", name);
+    return NULL;
+}
+
+static int embedded_document(const char *name, json_t **ret, struct gm_err *err)
+{
+    const struct kb_blob *blob = embedded_blob(name);
+    if (!blob) {
+        return gm_err_set(err, GM_ERR_FORMAT, "embedded knowledge: there is no area %s", name);
+    }
+    /* Tested to be a document: without memory alone it is none, and jansson then may say that a
+     * token is wrong. */
+    int rc = document_parse(name, blob->data, blob->size, 0, ret, err);
+    return rc < 0 ? gm_err_set(err, GM_ERR_MEMORY, "out of memory") : 0;
 }
 
 static const char *file_of(struct kb *kb, const char *name)
@@ -92,18 +101,15 @@ static const char *file_of(struct kb *kb, const char *name)
     return arena_printf(kb->arena, "%s/%s.json", kb->folder, name);
 }
 
-/* *ret_embedded (may be NULL): it is not from the folder. */
-static int document_load(struct kb *kb, const char *name, json_t **ret, bool *ret_embedded,
-                         struct gm_err *err)
+/* The folder's document of that name, or NULL: it has none. */
+static int folder_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err)
 {
     struct str text = {0};
     int rc = kb->folder ? root_read(kb->root, kb->arena, file_of(kb, name), KB_FILE_MAX, &text)
                         : -ENOENT;
-    if (ret_embedded) {
-        *ret_embedded = rc == -ENOENT;
-    }
+    *ret = NULL;
     if (rc == -ENOENT) {
-        return embedded_document(name, ret, err);
+        return 0;
     }
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file_of(kb, name), strerror(-rc));
@@ -115,23 +121,22 @@ static int document_load(struct kb *kb, const char *name, json_t **ret, bool *re
 static int area_load(struct kb *kb, const struct area *area, struct rows *ret, struct gm_err *err)
 {
     json_t *doc;
-    bool embedded;
-    int rc = document_load(kb, area->name, &doc, &embedded, err);
+    int rc = folder_document(kb, area->name, &doc, err);
     if (rc == GM_ERR_MEMORY) { // a rule that goes without an area would say less, and not why
         arena_no_memory(kb->arena);
     }
     if (rc < 0) {
         return rc;
     }
+    if (!doc) {
+        ret->items = kb_unpack(kb->arena, embedded_blob(area->name), area->record, &ret->n);
+        return 0;
+    }
     kb->loading = doc;
     rc = rows_decode(kb->arena, area, json_object_get(doc, "rows"),
                      json_object_get(doc, "defaults"), ret, err);
     kb_close(kb);
-    if (rc < 0) {
-        return embedded ? gm_err_wrap(err, "embedded knowledge, %s", area->name)
-                        : gm_err_wrap(err, "%s", file_of(kb, area->name));
-    }
-    return 0;
+    return rc < 0 ? gm_err_wrap(err, "%s", file_of(kb, area->name)) : 0;
 }
 
 /* ------------------------------------------------------------------ the interface */
@@ -174,7 +179,8 @@ int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err
 
 int kb_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err)
 {
-    return document_load(kb, name, ret, NULL, err);
+    int rc = folder_document(kb, name, ret, err);
+    return rc < 0 || *ret ? rc : embedded_document(name, ret, err);
 }
 
 /* The areas differ in their types only. */

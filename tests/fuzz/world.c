@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "diag/finding.h"
-#include "kb/internal.h"
+#include "kb/kb.h"
 #include "model/live.h"
 #include "model/model.h"
 #include "report/check.h"
@@ -261,18 +261,24 @@ static bool is_wanted(size_t i, const json_t *row)
 void world_write_knowledge(const char *folder)
 {
     char path[128];
-    for (size_t i = 0; i < kb_blobs_n; i++) {
-        json_t *doc = json_loadb(kb_blobs[i].data, kb_blobs[i].size, 0, NULL);
-        json_t *rows = json_object_get(doc, "rows");
-        assert(doc);
-        for (size_t k = json_array_size(rows); k-- > 0;) {
-            if (!is_wanted(k, json_array_get(rows, k))) {
-                (void)json_array_remove(rows, k);
+    struct kb_rows rows;
+    need_world();
+    for (int area = 0; area < KB_AREAS; area++) {
+        const char *name = kb_area_name((enum kb_area)area);
+        int rc = kb_rows(&kb, (enum kb_area)area, &rows, NULL);
+        assert(rc == 0);
+        json_t *list = json_array();
+        for (size_t i = 0; i < rows.n; i++) {
+            json_t *row = kb_row_json((enum kb_area)area, (const char *)rows.items + i * rows.size);
+            if (is_wanted(i, row)) {
+                json_array_append(list, row);
             }
+            json_decref(row);
         }
+        json_t *doc = json_pack("{s:i, s:s, s:o}", "schema", 1, "area", name, "rows", list);
         char *text = json_dumps(doc, 0);
         assert(text);
-        int n = snprintf(path, sizeof path, "%s/%s.json", folder, kb_blobs[i].area);
+        int n = snprintf(path, sizeof path, "%s/%s.json", folder, name);
         assert(n > 0 && (size_t)n < sizeof path);
         world_write(path, text, strlen(text));
         free(text);
