@@ -69,6 +69,7 @@ SUITES = [
     Suite("test", "pages", 120, "{py} tests/pages.py {exe}"),
     Suite("test", "explain", 900, "{py} tests/explain/run.py {exe}"),
     Suite("test", "explain-documents", 300, "{py} tests/explain/documents.py {exe}"),
+    Suite("test", "explain-runnable", 120, "{py} tests/explain/runnable.py {exe}"),
     Suite("test", "explain-repairs", 120, "{py} tests/explain/repairs.py {exe}"),
     Suite("test", "explain-generality", 300, "{py} tests/explain/generality.py"),
     Suite("test", "json-schema", 300, "{py} tests/json-schema.py {exe}"),

@@ -368,11 +368,13 @@ const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, boo
 
 /* ------------------------------------------------------------------ wheels */
 
-/* What the knowledge base says of a library by its name: "wheel" is what pip installs
- * ("nvidia-cudnn-cu12==9.1.*"), "wheel_folder" where that puts it below the site folder. NULL: not
- * known, or another field. */
-const char *wheel_field(struct log_rules *r, struct arena *a, const char *library,
-                        struct str field);
+/* What is known of a library (may be NULL) beyond the facts: {wheel}, {wheel_package} and
+ * {wheel_folder} of pip's package, {apt} of Debian's, for the CUDA release that the text shows;
+ * {library_folder}, where the text has the file. NULL: another field, or not known. */
+const char *provided_field(const struct log_matched *m, const char *library, struct str field);
+
+/* Whether the field's value comes from the knowledge base, not from the text. */
+bool is_provided_field(struct str field);
 
 /* ------------------------------------------------------------------ screens */
 

@@ -113,9 +113,9 @@ static const char *field_of(const struct log_matched *m, struct str names)
                 return value;
             }
         }
-        const char *known = str_starts(name, "wheel")
-                                ? wheel_field(m->rules, m->a, field_of(m, str_of("library")), name)
-                                : NULL;
+        bool is_library = str_is(name, "library"); // what the other fields are asked for
+        const char *known =
+            is_library ? NULL : provided_field(m, field_of(m, str_of("library")), name);
         if (known) {
             return known;
         }
@@ -165,28 +165,18 @@ static bool is_plain(const char *value)
     return n > 0;
 }
 
-/* "{package|library}" -> "PACKAGE": what the user fills in, as in the rules' own words. */
-static const char *left_open(struct arena *a, struct str names)
-{
-    char *text = str_dup(a, str_cut(&names, '|'));
-    for (char *c = text; *c; c++) {
-        *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
-    }
-    return text;
-}
-
 struct filled {
     const char *before; // a value that stands here is none; NULL: each is one
     bool command;       // for a shell
     unsigned fields, missing;
+    unsigned unfit; // of a command: left out as a whole
 };
 
-static const char *shown_value(const struct log_matched *m, struct str names, const char *value,
-                               bool command)
+/* NULL: no command may hold it. */
+static const char *shown_value(struct str names, const char *value, bool command)
 {
     if (command) {
-        bool known = str_starts(names, "wheel"); // from the knowledge base, not from the text
-        return value && (known || is_plain(value)) ? value : left_open(m->a, names);
+        return value && (is_provided_field(names) || is_plain(value)) ? value : NULL;
     }
     return value ? value : "(not named in the text)";
 }
@@ -207,7 +197,9 @@ static const char *fill_fields(const struct log_matched *m, struct str rest, str
             value = field_of(m, name);
             f->fields++;
             f->missing += !value || (f->before && is_said(f->before, value));
-            value = shown_value(m, name, value, f->command);
+            value = shown_value(name, value, f->command);
+            f->unfit += !value;
+            value = value ? value : "";
             rest = (struct str){tail.s + close + 1, tail.n - close - 1};
         } else {
             literal += open < rest.n; // a brace that stands for itself
@@ -251,12 +243,13 @@ static const char *fill(const struct log_matched *m, const char *text)
     return fill_parts(m, text, false);
 }
 
-/* A command: what the text does not name, or names in a way that no command may hold, is left open.
- */
+/* A command, which runs as it is printed: NULL if the text does not name what it needs, or names it
+ * in a way that no command may hold. */
 static const char *fill_command(const struct log_matched *m, const char *text)
 {
     struct filled f = {.command = true};
-    return text ? fill_fields(m, str_of(text), &f) : NULL;
+    const char *command = text ? fill_fields(m, str_of(text), &f) : NULL;
+    return f.unfit ? NULL : command;
 }
 
 /* ------------------------------------------------------------------ platform, repairs */

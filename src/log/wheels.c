@@ -1,32 +1,112 @@
-/* Which wheel brings a library that a text names (kb/provides.json). */
+/* Where a library that a text names comes from: the package of the knowledge base
+ * (kb/provides.json) for the CUDA release that the text shows, and the folder that the text has the
+ * file in. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "log/internal.h"
 
-static const struct kb_provider *wheel_of(const struct kb_provide *row)
+/* ------------------------------------------------------------------ the CUDA release of a text */
+
+/* The major behind a mark such as "-cu" in a package's name, or 0. */
+static unsigned major_behind(const char *name, const char *mark)
 {
-    for (size_t i = 0; i < row->n_providers; i++) {
-        if (row->providers[i].manager == KB_MANAGER_PIP) {
-            return &row->providers[i];
-        }
-    }
-    return NULL;
+    const char *at = name ? strstr(name, mark) : NULL;
+    unsigned long major = at ? strtoul(at + strlen(mark), NULL, 10) : 0;
+    return major > 99 ? (unsigned)(major / 10) : (unsigned)major; // "+cu121"
 }
 
-static const struct kb_provider *wheel_for(struct log_rules *r, const char *library)
+/* The CUDA major of a library whose number is the toolkit's, or 0. */
+static unsigned major_of_library(const char *name)
 {
-    struct kb_provides provides;
-    if (!library || kb_provides(r->kb, &provides, NULL) < 0) {
-        return NULL;
-    }
-    for (size_t i = 0; i < provides.n; i++) {
-        const struct kb_provider *wheel =
-            str_glob(provides.rows[i].soname, library) ? wheel_of(&provides.rows[i]) : NULL;
-        if (wheel) {
-            return wheel;
+    static const char *const numbered[] = {"libcublas.so.", "libcublasLt.so.", "libcudart.so.",
+                                           "libnvrtc.so.", "libcupti.so."};
+    for (size_t i = 0; name && i < sizeof numbered / sizeof *numbered; i++) {
+        const char *at = strstr(name, numbered[i]);
+        if (at) {
+            return (unsigned)strtoul(at + strlen(numbered[i]), NULL, 10);
         }
     }
-    return NULL;
+    return 0;
+}
+
+/* How a fact shows the CUDA release that programs of the text use: the surer first. */
+enum shown_by { BY_WHEEL, BY_BUILD, BY_LIBRARY, BY_TOOLKIT, BY_COUNT };
+
+static unsigned major_shown(const struct log_fact *f, enum shown_by by)
+{
+    const char *package = log_fact_field(f, "package"), *version = log_fact_field(f, "version");
+    const char *how = log_fact_field(f, "variable");
+    bool installed = strcmp(f->kind, "installed") == 0 && package && version;
+    bool toolkit = installed && strcmp(package, "cuda") == 0;
+    switch (by) {
+    case BY_WHEEL:
+        return toolkit && how && strcmp(how, "wheel") == 0 ? (unsigned)strtoul(version, NULL, 10)
+               : installed && !toolkit                     ? major_behind(package, "-cu")
+                                                           : 0;
+    case BY_BUILD: return installed && !toolkit ? major_behind(version, "+cu") : 0;
+    case BY_LIBRARY: return major_of_library(log_fact_field(f, "library"));
+    case BY_TOOLKIT: return toolkit ? (unsigned)strtoul(version, NULL, 10) : 0;
+    case BY_COUNT: break;
+    }
+    return 0;
+}
+
+/* The major that the surest facts agree on, or 0. */
+static unsigned cuda_major(const struct log_matched *m)
+{
+    for (enum shown_by by = BY_WHEEL; by < BY_COUNT; by++) {
+        unsigned found = 0;
+        bool agree = true;
+        for (size_t i = 0; i < m->n_facts; i++) {
+            unsigned major = major_shown(m->facts[i], by);
+            agree = agree && (!major || !found || major == found);
+            found = major ? major : found;
+        }
+        if (found) {
+            return agree ? found : 0;
+        }
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ packages */
+
+/* The CUDA major that a package is for; 0: for any, or not known. */
+static unsigned provider_major(const struct kb_provider *p)
+{
+    unsigned major = major_behind(p->package, "-cu");
+    major = major ? major : major_behind(p->package, "-cuda-");
+    return major ? major : major_behind(p->folder, "/cu");
+}
+
+/* The package of this manager: the one for CUDA `major`, otherwise the one for CUDA 12, which most
+ * builds use, otherwise the first. */
+static const struct kb_provider *provider_for(const struct log_matched *m, const char *library,
+                                              enum kb_manager manager)
+{
+    enum { USUAL_MAJOR = 12 };
+    struct kb_provides provides;
+    if (!library || kb_provides(m->rules->kb, &provides, NULL) < 0) {
+        return NULL;
+    }
+    unsigned wanted = cuda_major(m);
+    const struct kb_provider *first = NULL, *usual = NULL;
+    for (size_t i = 0; i < provides.n; i++) {
+        const struct kb_provide *row = &provides.rows[i];
+        for (size_t k = 0; str_glob(row->soname, library) && k < row->n_providers; k++) {
+            const struct kb_provider *p = &row->providers[k];
+            if (p->manager != manager) {
+                continue;
+            }
+            if (wanted && provider_major(p) == wanted) {
+                return p;
+            }
+            usual = !usual && provider_major(p) == USUAL_MAJOR ? p : usual;
+            first = first ? first : p;
+        }
+    }
+    return usual ? usual : first;
 }
 
 /* "libcudnn_ops.so.9.1.0" -> "9.1": cuDNN's files have the release in their names. */
@@ -51,17 +131,47 @@ static const char *requirement(struct arena *a, const struct kb_provider *wheel,
     return arena_printf(a, "%s%s", wheel->package, wheel->versions ? wheel->versions : "");
 }
 
-const char *wheel_field(struct log_rules *r, struct arena *a, const char *library, struct str field)
+/* ------------------------------------------------------------------ fields */
+
+/* libcudnn_ops.so.9 and libcudnn_ops.so.9.1.0 are. */
+static bool is_same_file(const char *a, const char *b)
 {
-    if (!str_starts(field, "wheel")) {
-        return NULL;
+    return str_starts(str_of(a), b) || str_starts(str_of(b), a);
+}
+
+/* The folder of a file of this name that the text shows to exist, or NULL. */
+static const char *folder_shown(const struct log_matched *m, const char *library)
+{
+    for (size_t i = 0; library && i < m->n_facts; i++) {
+        const char *path = log_fact_field(m->facts[i], "path");
+        const char *slash = path ? strrchr(path, '/') : NULL;
+        if (slash && slash > path && strcmp(m->facts[i]->kind, "file-present") == 0 &&
+            is_same_file(slash + 1, library)) {
+            return str_dup(m->a, (struct str){path, (size_t)(slash - path)});
+        }
     }
-    const struct kb_provider *wheel = wheel_for(r, library);
-    if (!wheel) {
-        return NULL;
+    return NULL;
+}
+
+bool is_provided_field(struct str field)
+{
+    return str_starts(field, "wheel") || str_is(field, "apt");
+}
+
+const char *provided_field(const struct log_matched *m, const char *library, struct str field)
+{
+    const struct kb_provider *p = NULL;
+    if (str_is(field, "library_folder")) {
+        return folder_shown(m, library);
     }
-    if (str_is(field, "wheel")) {
-        return requirement(a, wheel, library);
+    if (str_is(field, "apt")) {
+        p = provider_for(m, library, KB_MANAGER_APT);
+        return p ? p->package : NULL;
     }
-    return str_is(field, "wheel_folder") ? wheel->folder : NULL;
+    p = str_starts(field, "wheel") ? provider_for(m, library, KB_MANAGER_PIP) : NULL;
+    return !p                               ? NULL
+           : str_is(field, "wheel")         ? requirement(m->a, p, library)
+           : str_is(field, "wheel_folder")  ? p->folder
+           : str_is(field, "wheel_package") ? p->package
+                                            : NULL;
 }

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""Each command that `explain` prints can be run as it is printed.
+
+    tests/explain/runnable.py GPUMEND
+
+No command of kb/failures has a word that the reader has to replace (PROGRAM, FOLDER, <name>, ...): a
+{field} is filled from the text or the knowledge base, and a command whose fields are not known is
+left out. Then every log of corpus/ and every collected case is explained, and each command that a
+shell reads must be one for `bash -n`, without a field that was left open.
+"""
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import corpus  # noqa: E402
+
+TOP = Path(__file__).resolve().parent.parent.parent
+BATCH = 100
+TOOL_S = 300
+FIELD = re.compile(r"\{[a-z_|]+\}")
+COMMENT = re.compile(r"\s+#.*$")
+VARIABLES = re.compile(r"\bunset(?: [A-Z_]+)+|(?<= -u )[A-Z_]+|\bsetx [A-Z_]+|environ\['[A-Z_]+'\]")
+# In capitals, or in angle brackets: a word for something else. Not $NAME, %NAME%, NAME=, -DNAME, a.NAME.
+PLACEHOLDER = re.compile(r"(?<![\w$%{.])[A-Z][A-Z_]*[A-Z](?![\w=}%.\[(])|<[a-z]\w*>|(?<!\.)\.\.\.(?!\w)")
+# Words that are written in capitals: options of tools, names of folders and of packages.
+CAPITALS = set("""
+    ALL CLOCK COMPUTE CUDA CUPTI DEFAULT ECC GPU INFO IPC_LOCK MOK MSVC NVIDIA NVSMI ON
+    PAGE_RETIREMENT PIDS POWER PTX ROW_REMAPPER SYS_ADMIN TEMPERATURE VC VISIBLE_DEVICES
+""".split())
+WINDOWS = re.compile(r"^(?:setx?|dir|copy|mkdir|where|winget|for /d|wsl|nvidia-smi\.exe|del|rmdir|reg|sc|\$)\b|"
+                     r"%\w+%|[A-Z]:\\", re.I)
+
+
+def placeholders(command):
+    bare = VARIABLES.sub("", COMMENT.sub("", FIELD.sub("", command)))
+    return [word for word in PLACEHOLDER.findall(bare) if word not in CAPITALS] + \
+        (["gpumend kb"] if command.startswith("gpumend kb ") else [])
+
+
+def base_faults():
+    """What is left open in the commands as the knowledge base has them."""
+    for path in sorted((TOP / "kb/failures").glob("*.yaml")):
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CBaseLoader)
+        for entry in document.get("failures", ()):
+            for repair in entry.get("repairs", ()):
+                words = placeholders(repair.get("command") or "")
+                if words:
+                    yield f"{path.name}: {entry['id']}: {words} in {repair['command']!r}"
+
+
+def answers(exe, folder, logs):
+    for start in range(0, len(logs), BATCH):
+        files = []
+        for n, log in enumerate(logs[start:start + BATCH]):
+            files.append(folder / f"{n}.log")
+            files[-1].write_text(log, encoding="utf-8", errors="surrogateescape")
+        done = subprocess.run([exe, "explain", "--json", *files], capture_output=True, check=False,
+                              timeout=TOOL_S)
+        document = json.loads(done.stdout)
+        yield from document["logs"] if len(files) > 1 else [document]
+
+
+def printed_faults(commands):
+    """What is wrong with commands as they were printed: command -> the log that had it."""
+    for command, name in sorted(commands.items()):
+        if FIELD.search(COMMENT.sub("", command)):
+            yield f"{name}: a field is left open in {command!r}"
+        if WINDOWS.search(command):
+            continue
+        done = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            yield f"{name}: bash does not read {command!r}: {done.stderr.strip()}"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    exe = str(Path(sys.argv[1]).resolve())
+    rows = corpus.own() + (corpus.collected() or [])
+    commands = {}
+    with tempfile.TemporaryDirectory(prefix="gpumend-explain-") as folder:
+        for row, answer in zip(rows, answers(exe, Path(folder), [row["log"] for row in rows])):
+            for repair in answer["repairs"]:
+                if repair["command"]:
+                    commands.setdefault(repair["command"], row["id"])
+    faults = [*base_faults(), *printed_faults(commands)]
+    for fault in faults:
+        print(f"FAIL {fault}")
+    print(f"{len(commands)} different commands for {len(rows)} logs")
+    print(f"{len(commands) + 1 - min(len(faults), len(commands))} passed, {len(faults)} failed")
+    return 1 if faults or not commands else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
