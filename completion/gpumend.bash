@@ -77,7 +77,11 @@ _gpumend()
         ;;
     check:--cpu | container:--cpu | snapshot:--cpu | fix:--cpu | why:--cpu)
         mapfile -t COMPREPLY < <(
-            compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4" -- "$cur")
+            compgen -W "x86-64-v1 x86-64-v2 x86-64-v3 x86-64-v4 armv8.0-a armv8.1-a" -- "$cur")
+        return
+        ;;
+    check:--page-size | container:--page-size | snapshot:--page-size | fix:--page-size | why:--page-size)
+        mapfile -t COMPREPLY < <(compgen -W "4096 16384 65536" -- "$cur")
         return
         ;;
     choose:--app)
@@ -121,16 +125,16 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --kb --snapshot --probe --verbose --report --json --limit --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --json --limit --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"
         ;;
     snapshot)
-        word="--import --pid --root --env --unset --glibc --cpu --kb --redact --tree --limit --help"
+        word="--import --pid --root --env --unset --glibc --cpu --page-size --kb --redact --tree --limit --help"
         ;;
     fix)
-        word="--import --root --env --unset --glibc --cpu --kb --select --in-process --apply --packages"
+        word="--import --root --env --unset --glibc --cpu --page-size --kb --select --in-process --apply --packages"
         word+=" --system --undo --list --json --limit --help"
         ;;
     enable)
@@ -143,7 +147,7 @@ _gpumend()
         word="--print --preload-only --no-preload --keep-env --device --require-gpu --verify --json --trace --trace-gpu --trace-file --restart --forgive-teardown --guard-teardown --no-guard-teardown --help"
         ;;
     why)
-        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --batch --json --limit --help"
+        word="--exe --caller --load --env --unset --cwd --root --glibc --cpu --page-size --batch --json --limit --help"
         ;;
     explain)
         word="--all --follow --here --list --kb --json --limit --help"
@@ -152,7 +156,7 @@ _gpumend()
         word="--root --json --limit --help"
         ;;
     container)
-        word="--root --host --import --env --unset --cpu --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"
+        word="--root --host --import --env --unset --cpu --page-size --kb --gpus --model --platform --no-verify --write --refresh --check --folder --verbose --report --json --limit --help"
         ;;
     choose)
         word="--model --memory-gib --compute-type --app --require-gpu --probe --export --root --env --unset --kb --json --limit --help"

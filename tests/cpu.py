@@ -221,13 +221,78 @@ def of_this_machine(exe, top):
     status, out, _ = gpumend(exe, "check", "--json", "--pid", os.getpid())
     check("this machine: --root / and --pid", own and own == root and
           json.loads(out)["host"]["cpu_level"] == own, (own, root, status))
-    arm = tree.Tree(top / "arm")
-    arm.put("/opt/libx.so.1", tree.elf("libx.so.1", machine=183))
-    arm.put("/proc/cpuinfo", DAMAGED["Arm"])
-    _, document = judged(exe, "--root", arm.top, "/opt/libx.so.1")
-    host = document.get("host", {})
-    check("aarch64: no level, and none is missing",
-          host.get("cpu_level", 1) is None and host["cpu_level_why"] is None, document)
+
+
+ARM_LOADER = "/lib/ld-linux-aarch64.so.1"
+ARM_CPU = "CPU implementer\t: 0x41\nCPU architecture: 8\n"
+
+
+def arm_world(folder, shift=0x1000, info=DAMAGED["Arm"] + ARM_CPU, config="", release="6.8.0-arm64"):
+    """A program of aarch64 and its libx.so.1, whose data lie `shift` further in memory than in the file."""
+    t = tree.Tree(folder)
+    machine = {"machine": tree.elfgen.AARCH64}
+    t.put(ARM_LOADER, tree.elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **machine))
+    t.put(PROGRAM, tree.elf(None, interp=ARM_LOADER, needed=["libx.so.1"], runpath=FOLDER, **machine))
+    t.put(FOLDER + "/libx.so.1", tree.elf("libx.so.1", shift=shift, **machine))
+    if info is not None:
+        t.put("/proc/cpuinfo", info)
+    if release:
+        t.put("/proc/sys/kernel/osrelease", release + "\n")
+    if config:
+        t.put(f"/boot/config-{release}", config)
+    return t
+
+
+def of_pages(exe, top):
+    """The page size of aarch64 is the kernel's choice: it comes from the configuration of the kernel
+    that runs, or from --page-size, or is not known and decides nothing that differs by it."""
+    configs = {4: "# CONFIG_ARM64_64K_PAGES is not set\nCONFIG_ARM64_4K_PAGES=y\n",
+               16: "CONFIG_ARM64_16K_PAGES=y\n", 64: "CONFIG_ARM64_64K_PAGES=y\n"}
+    for shift, fits in ((0x1000, 4), (0x4000, 16), (0x10000, 64)):
+        for size, config in configs.items():
+            name = f"segments {shift >> 10} KiB apart, pages of {size} KiB"
+            t = arm_world(top / f"pages-{shift}-{size}", shift, config=config)
+            verdict = "ok" if size <= fits else "broken"
+            status, document = judged(exe, "--root", t.top, PROGRAM)
+            check(name, document["verdict"] == verdict and
+                  document["host"]["page_size"] == size << 10, (status, document["verdict"]))
+            u = arm_world(top / f"stated-{shift}-{size}", shift)
+            _, document = judged(exe, "--root", u.top, "--page-size", str(size << 10), PROGRAM)
+            check(name + ", stated", document["verdict"] == verdict, document["verdict"])
+            file = t.top / "x.snapshot"
+            file.write_text(gpumend(exe, "snapshot", "--root", t.top, PROGRAM)[1])
+            document = json.loads(gpumend(exe, "check", "--json", "--snapshot", file)[1])
+            check(name + ", from a snapshot", document["verdict"] == verdict, document["verdict"])
+        unknown = arm_world(top / f"unknown-{shift}", shift, release=None)
+        status, document = judged(exe, "--root", unknown.top, PROGRAM)
+        expected = ("ok", 0) if fits == 64 else ("unknown", 3)
+        check(f"segments {shift >> 10} KiB apart, pages not known",
+              (document["verdict"], status) == expected and document["host"]["page_size"] is None,
+              (status, document["verdict"], document["notes"]))
+        if fits < 64:
+            notes = " ".join(document["notes"])
+            check("... and it says which decide", "--page-size BYTES" in notes and
+                  "libx.so.1 cannot be loaded" in notes, notes)
+            status, text, _ = gpumend(exe, "why", "--root", unknown.top, "--exe", PROGRAM,
+                                      "--cpu", "armv8.1-a")
+            check("why: cannot tell", status == 3 and "--page-size" in text, (status, text))
+    for page in ("8192", "64K", "", "0", "-1"):
+        status, _, errors = gpumend(exe, "check", "--root", unknown.top, "--page-size", page, PROGRAM)
+        check(f"--page-size '{page}' is refused", status == 2 and "--page-size expects" in errors, errors)
+    main = arm_world(top / "main", 0, config=configs[64])
+    main.put(PROGRAM, tree.elf(None, interp=ARM_LOADER, shift=0x1000, machine=tree.elfgen.AARCH64))
+    _, document = judged(exe, "--root", main.top, PROGRAM)
+    check("a program that the kernel cannot map", document["verdict"] == "broken" and
+          "pages of 64 KiB" in json.dumps(document["findings"]), document["findings"])
+    for name, info, level in (("with atomics", "Features\t: fp atomics\n" * 2 + ARM_CPU, "armv8.1-a"),
+                              ("one without", "Features : atomics\nFeatures : fp\n" + ARM_CPU, "armv8.0-a"),
+                              ("cut", "Features : fp atomics", None), ("absent", None, None)):
+        t = arm_world(top / ("level " + name), 0, info, configs[4])
+        t.put(FOLDER + "/atomics/libx.so.1", tree.elf("libx.so.1", machine=tree.elfgen.AARCH64))
+        status, document = judged(exe, "--root", t.top, "--glibc", "2.36", PROGRAM)
+        path = FOLDER + ("/atomics" if level == "armv8.1-a" else "") + "/libx.so.1"
+        check("level: " + name, document["host"]["cpu_level"] == level and
+              document["processes"][0]["objects"][1]["path"] == path, document["processes"][0]["objects"])
 
 
 def of_values(exe, top):
@@ -235,7 +300,7 @@ def of_values(exe, top):
     for command in (["check", "--root", t.top, PROGRAM], ["fix", "--root", t.top, PROGRAM],
                     ["why", "--root", t.top, "--exe", PROGRAM],
                     ["snapshot", "--root", t.top, PROGRAM], ["container", "check", t.top, PROGRAM]):
-        for value in ("x86-64-v5", "x86-64", "", "v3", "native"):
+        for value in ("x86-64-v5", "x86-64", "", "v3", "native", "armv9-a"):
             status, _, errors = gpumend(exe, *command, "--cpu", value)
             check(f"{command[0]} --cpu '{value}' is refused",
                   status == 2 and "--cpu expects" in errors, (status, errors))
@@ -245,7 +310,7 @@ def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="gpumend-cpu.") as folder:
         for part in (of_cpuinfo, of_nothing, of_tunables, of_verdicts, of_entries, of_snapshots,
-                     of_images, of_this_machine, of_values):
+                     of_images, of_this_machine, of_pages, of_values):
             part(exe, Path(folder))
     print(f"{passes} passed, {failures} failed")
     return 1 if failures else 0

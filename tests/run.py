@@ -126,6 +126,8 @@ SUITES = [
           "{py} tests/differential/machine.py --gpumend {exe} --limit 600"),
     Suite("test-long", "worlds", 900,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
+    Suite("test-long", "worlds-aarch64", 300,
+          "{py} tests/differential/worlds.py --gpumend {exe} --machine aarch64 --count 100"),
     Suite("test", "worlds-few", 300,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 200"),
     Suite("test-scenarios", "scenarios", 1800,
@@ -156,6 +158,8 @@ SUITES = [
           "{py} tests/differential/machine.py --gpumend {exe}"),
     Suite("differential", "worlds-all", 3600,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 5000"),
+    Suite("differential", "worlds-aarch64-all", 7200,
+          "{py} tests/differential/worlds.py --gpumend {exe} --machine aarch64 --count 10000"),
     Suite("test-long", "fuzz", 900, "tests/fuzz/run --seconds 5"),
 ]
 

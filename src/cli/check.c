@@ -26,6 +26,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_UNSET,
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
+    CLI_OPTION_PAGE_SIZE,
     CLI_OPTION_KB,
     {"snapshot", "FILE", "look at what gpumend snapshot wrote, or - for standard input",
      O_SNAPSHOT},

@@ -31,6 +31,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_ENV,
     CLI_OPTION_UNSET,
     CLI_OPTION_CPU,
+    CLI_OPTION_PAGE_SIZE,
     CLI_OPTION_KB,
     {"gpus", "LIST", "all (default), best, or a comma-separated list: 0, UUID, 0:1 (MIG)", O_GPUS},
     {"model", "NAME", "with --gpus best: the model that must fit (whisper:large-v3)", O_MODEL},

@@ -18,6 +18,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_UNSET,
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
+    CLI_OPTION_PAGE_SIZE,
     CLI_OPTION_KB,
     {"select", "N", "repair N alone (default: the one that fixes the most errors)", O_SELECT},
     {"in-process", NULL, "only what a process that runs already can load by itself", O_IN_PROCESS},

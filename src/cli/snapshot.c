@@ -19,6 +19,7 @@ static const struct cli_option options[] = {
     CLI_OPTION_UNSET,
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
+    CLI_OPTION_PAGE_SIZE,
     {"kb", "DIR", "knowledge base that decides what is looked at; it is not stored", CLI_KB},
     {"redact", NULL, "remove names of users and machines, UUIDs and serial numbers", O_REDACT},
     CLI_OPTION_LIMIT,

@@ -28,8 +28,18 @@ int cli_take_cpu(const char *command, const char *value, struct ldso_cpu *ret)
 {
     return ldso_cpu_parse(value, ret)
                ? CLI_OK
-               : cli_fail(CLI_USAGE, "%s: --cpu expects x86-64-v1 to x86-64-v4, not %s", command,
-                          value);
+               : cli_fail(CLI_USAGE,
+                          "%s: --cpu expects x86-64-v1 to x86-64-v4, armv8.0-a or armv8.1-a, not "
+                          "%s",
+                          command, value);
+}
+
+int cli_take_page_size(const char *command, const char *value, uint32_t *ret)
+{
+    return ldso_page_parse(value, ret)
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "%s: --page-size expects 4096, 16384 or 65536, not %s",
+                          command, value);
 }
 
 static int take_pid(struct cli_target *t, const char *value)
@@ -82,6 +92,7 @@ int cli_target_take(struct cli_target *t, int id, const char *value)
         t->asked.cpu = &t->cpu;
         t->cpu_text = value;
         return cli_take_cpu(t->command, value, &t->cpu);
+    case CLI_PAGE_SIZE: return cli_take_page_size(t->command, value, &t->asked.page_size);
     case CLI_KB: t->asked.kb_path = value; return CLI_OK;
     case CLI_JSON: t->json = true; return CLI_OK;
     case CLI_VERBOSE: t->verbose = true; return CLI_OK;
@@ -103,10 +114,12 @@ const char *cli_target_options(struct cli_target *t)
     struct arena *a = &t->arena;
     const struct model_target_options *o = &t->asked;
     const char *glibc = o->glibc_minor ? arena_printf(a, "2.%d", o->glibc_minor) : NULL;
+    const char *page = o->page_size ? arena_printf(a, "%u", o->page_size) : NULL;
     const char *words = with_option(a, "", "--import", o->imports);
     words = with_option(a, words, "--host", o->host_path);
     words = with_option(a, words, "--glibc", glibc);
     words = with_option(a, words, "--cpu", t->cpu_text);
+    words = with_option(a, words, "--page-size", page);
     words = with_option(a, words, "--kb", o->kb_path);
     for (size_t i = 0; i < t->given.n; i++) {
         const char *value = t->given.items[i];

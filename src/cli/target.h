@@ -19,6 +19,7 @@ enum {
     CLI_UNSET,
     CLI_GLIBC,
     CLI_CPU,
+    CLI_PAGE_SIZE,
     CLI_KB,
     CLI_JSON,
     CLI_HOST,
@@ -59,7 +60,17 @@ enum {
     }
 #define CLI_OPTION_CPU                                                                             \
     {                                                                                              \
-        "cpu", "LEVEL", "x86-64-v1 to x86-64-v4 (default: that of the system looked at)", CLI_CPU  \
+        "cpu", "LEVEL",                                                                            \
+            "x86-64-v1 to x86-64-v4, armv8.0-a or armv8.1-a (default: that of the system "         \
+            "looked at)",                                                                          \
+            CLI_CPU                                                                                \
+    }
+#define CLI_OPTION_PAGE_SIZE                                                                       \
+    {                                                                                              \
+        "page-size", "BYTES",                                                                      \
+            "4096, 16384 or 65536, where the kernel decides it (default: that of the system "      \
+            "looked at)",                                                                          \
+            CLI_PAGE_SIZE                                                                          \
     }
 #define CLI_OPTION_KB                                                                              \
     {                                                                                              \
@@ -115,5 +126,6 @@ void cli_target_leave_shell(struct cli_target *t);
 int cli_take_env(const char *command, struct cli_env *env, struct arena *a, const char *value);
 int cli_take_glibc(const char *command, const char *value, int *ret);
 int cli_take_cpu(const char *command, const char *value, struct ldso_cpu *ret);
+int cli_take_page_size(const char *command, const char *value, uint32_t *ret);
 
 #endif

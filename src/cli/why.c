@@ -21,6 +21,7 @@ static const struct cli_option options[] = {
     {"root", "DIR", "look at the file system below DIR", CLI_ROOT},
     CLI_OPTION_GLIBC,
     CLI_OPTION_CPU,
+    CLI_OPTION_PAGE_SIZE,
     {"batch", "FILE", "one object a line ('-': stdin): the closure of each", O_BATCH},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
@@ -53,6 +54,7 @@ static int take_option(struct why *w, int id, const char *value)
     case CLI_JSON: w->json = true; return CLI_OK;
     case CLI_ENV: return cli_take_env("why", &w->env, &w->arena, value);
     case CLI_GLIBC: return cli_take_glibc("why", value, &w->config.glibc_minor);
+    case CLI_PAGE_SIZE: return cli_take_page_size("why", value, &w->config.page_size);
     case CLI_CPU: w->has_cpu = true; return cli_take_cpu("why", value, &w->cpu);
     case CLI_ARGUMENT:
         if (w->name) {
@@ -254,11 +256,12 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
                   d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
     }
     for (size_t i = 0; i < p->by_cpu.n; i++) {
-        out_print(&w->out, OUT_YELLOW,
-                  "\ncannot tell: with some processors %s; which it is, is "
-                  "not "
-                  "known (%s): state it with --cpu LEVEL\n",
-                  str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why);
+        out_print(
+            &w->out, OUT_YELLOW,
+            "\ncannot tell: on some machines %s; which one it is, is not known (%s): state it "
+            "with %s\n",
+            str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why,
+            p->cpu.level ? "--page-size BYTES" : "--cpu LEVEL");
     }
 }
 
@@ -350,7 +353,7 @@ static bool batch_one(struct why *w, const char *path)
         if (wrong) {
             printf("%s\n", str_printable(&scratch, wrong));
         } else {
-            printf("%zu objects%s%s\n", p->objects.n, p->by_cpu.n ? "; with some processors " : "",
+            printf("%zu objects%s%s\n", p->objects.n, p->by_cpu.n ? "; on some machines " : "",
                    p->by_cpu.n ? str_printable(&scratch, p->by_cpu.items[0]) : "");
         }
     }

@@ -61,6 +61,8 @@ const struct diag_cause_row diag_causes[DIAG_CAUSES] = {
          "A library's thread-local variables do not fit into the static TLS block."},
     [DIAG_CPU_LEVEL] = {"cpu-level", "not-gpu-runtime", DIAG_ERROR,
                         "A library is built for a newer processor than this one."},
+    [DIAG_PAGE_SIZE] = {"page-size", "not-gpu-runtime", DIAG_ERROR,
+                        "A file is linked for smaller memory pages than this kernel's."},
     [DIAG_EXTENSION_OTHER_PYTHON] =
         {"extension-other-python", "python-dep-conflict", DIAG_ERROR,
          "A package's compiled module was built for another Python version."},

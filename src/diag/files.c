@@ -24,8 +24,13 @@ static const struct refusal cut = {LDSO_TAKEN, DIAG_LIBRARY_UNUSABLE_FILE,
 static const struct refusal osabi = {LDSO_INVALID, DIAG_LIBRARY_WRONG_ARCHITECTURE,
                                      "is built for another operating system"};
 
+static const struct refusal pages = {LDSO_INVALID, DIAG_PAGE_SIZE, "cannot be mapped"};
+
 static const struct refusal *refusal_of(const struct ldso_step *s)
 {
+    if (s->result == LDSO_INVALID && s->detail && strstr(s->detail, "linked for pages of")) {
+        return &pages;
+    }
     if (s->result == LDSO_INVALID && s->detail && strstr(s->detail, "OS ABI")) {
         return &osabi;
     }
@@ -80,6 +85,8 @@ static void add_finding(struct diag *d, const struct diag_failure *x, const char
     diag_failure_evidence(d, f, x);
     if (why->cause == DIAG_LIBRARY_UNREADABLE) {
         repair_permission(d, f, path);
+    } else if (why->cause == DIAG_PAGE_SIZE) {
+        diag_repair_page_size(d, f, path);
     } else {
         diag_repair_reinstall(d, f, path);
     }

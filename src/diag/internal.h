@@ -119,6 +119,9 @@ bool diag_repair_without(struct diag *d, struct diag_finding *f, const struct mo
 
 /* ---- packages (install.c) */
 
+/* A build for larger pages, or a kernel with smaller ones. */
+void diag_repair_page_size(struct diag *d, struct diag_finding *f, const char *path);
+
 /* Install the owner of this file again; without an owner, replace it by hand. */
 void diag_repair_reinstall(struct diag *d, struct diag_finding *f, const char *path);
 /* Install what brings the libraries, and say which folders must be made findable. */

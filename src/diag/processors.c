@@ -25,16 +25,16 @@ static bool contains(const char *const *texts, size_t n, const char *text)
     return false;
 }
 
-/* Why the processor is not known, and in *ret what was met that depends on it. */
-static const char *what_depends(struct diag *d, text_list *ret)
+/* The processor that is not known, or NULL, and in *ret what was met that depends on it. */
+static const struct ldso_cpu *what_depends(struct diag *d, text_list *ret)
 {
-    const char *why = NULL;
+    const struct ldso_cpu *cpu = NULL;
     for (size_t i = 0; i < d->m->processes.n; i++) {
         const struct ldso_process *p = d->m->processes.items[i]->ldso;
         if (!p || !ldso_cpu_is_unknown(&p->cpu)) {
             continue;
         }
-        why = p->cpu.why ? p->cpu.why : "it is not stated";
+        cpu = &p->cpu;
         for (size_t k = 0; k < p->by_cpu.n; k++) {
             if (!contains(ret->items, ret->n, p->by_cpu.items[k])) {
                 VEC_PUSH(d->a, ret, p->by_cpu.items[k]);
@@ -42,10 +42,10 @@ static const char *what_depends(struct diag *d, text_list *ret)
         }
     }
     const char *isa = diag_getenv(d, "CT2_FORCE_CPU_ISA");
-    if (why && isa && *isa) {
+    if (cpu && cpu->level == 0 && isa && *isa) {
         VEC_PUSH(d->a, ret, arena_printf(d->a, "CT2_FORCE_CPU_ISA requests %s", isa));
     }
-    return why;
+    return cpu;
 }
 
 static bool same(const struct diag_finding *a, const struct diag_finding *b)
@@ -93,21 +93,48 @@ static void keep_entries(struct diag_report *r, const struct diag_report *of_kin
     }
 }
 
-static const char *kind_names(struct diag *d, unsigned kinds)
+typedef VEC(const struct ldso_cpu_kind *) kind_list;
+
+/* The kinds that the processor may be of, by what is known of it. */
+static void possible_kinds(struct diag *d, const struct ldso_cpu *known, kind_list *ret)
 {
     size_t n;
-    const struct ldso_cpu_kind *all = ldso_cpu_kinds(&n);
-    const char *text = "";
+    const struct ldso_cpu_kind *all = ldso_cpu_kinds(known->machine, &n);
     for (size_t i = 0; i < n; i++) {
+        const struct ldso_cpu *c = &all[i].cpu;
+        if ((known->level == 0 || known->level == c->level) &&
+            (known->page_size == 0 || known->page_size == c->page_size)) {
+            VEC_PUSH(d->a, ret, &all[i]);
+        }
+    }
+}
+
+static const char *kind_names(struct diag *d, const kind_list *all, unsigned kinds)
+{
+    const char *text = "";
+    for (size_t i = 0; i < all->n; i++) {
         if (kinds >> i & 1) {
-            text = arena_printf(d->a, "%s%s%s", text, *text ? ", " : "", all[i].name);
+            text = arena_printf(d->a, "%s%s%s", text, *text ? ", " : "", all->items[i]->name);
         }
     }
     return text;
 }
 
-static void note_why(struct diag *d, const char *why, const text_list *clauses, bool common)
+/* "State it with --cpu LEVEL." */
+static const char *how_to_state(const struct ldso_cpu *cpu)
 {
+    uint32_t sizes[LDSO_PAGE_SIZES];
+    bool page = cpu->page_size == 0 && ldso_page_sizes(cpu->machine, sizes) > 1;
+    return page && cpu->level == 0 ? "State it with --cpu LEVEL and --page-size BYTES."
+           : page                  ? "State it with --page-size BYTES."
+                                   : "State it with --cpu LEVEL.";
+}
+
+static void note_why(struct diag *d, const struct ldso_cpu *cpu, const text_list *clauses,
+                     bool common)
+{
+    const char *what = cpu->level ? "page size" : "processor's level";
+
     const char *text = "";
     size_t n = clauses->n < CLAUSES_SHOWN ? clauses->n : CLAUSES_SHOWN;
     for (size_t i = 0; i < n; i++) {
@@ -117,26 +144,23 @@ static void note_why(struct diag *d, const char *why, const text_list *clauses, 
         text = arena_printf(d->a, "%s; and %zu more", text, clauses->n - n);
     }
     VEC_PUSH(d->a, &d->report->notes,
-             arena_printf(d->a,
-                          "the processor's level is not known (%s), and it decides: with "
-                          "some "
-                          "processors %s. %s",
-                          why, text,
-                          common ? "The findings are the same with every processor."
-                                 : "State it with --cpu LEVEL."));
+             arena_printf(d->a, "the %s is not known (%s), and it decides: with some %s %s. %s",
+                          what, cpu->why ? cpu->why : "it is not stated",
+                          cpu->level ? "page sizes" : "processors", text,
+                          !common      ? how_to_state(cpu)
+                          : cpu->level ? "The findings are the same with every page size."
+                                       : "The findings are the same with every processor."));
 }
 
 /* The report of the model with each kind of processor. */
-static size_t judge_each(struct diag *d, struct diag_report *ret)
+static void judge_each(struct diag *d, const kind_list *kinds, struct diag_report *ret)
 {
-    size_t n;
-    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < kinds->n; i++) {
         struct model_change *change = arena_alloc(d->a, sizeof *change);
         struct model_replayed *other = arena_alloc(d->a, sizeof *other);
         *change = d->m->change ? *d->m->change : (struct model_change){0};
         change->overlay = NULL; // it is in the store already
-        change->cpu = &kinds[i].cpu;
+        change->cpu = &kinds->items[i]->cpu;
         if (model_replay(d->m, change, NULL, other)) {
             diag_judge(&other->model, &ret[i]);
         } else { // a live process
@@ -144,25 +168,24 @@ static size_t judge_each(struct diag *d, struct diag_report *ret)
             ret[i].verdict = DIAG_CANNOT_TELL;
         }
     }
-    return n;
 }
 
 /* Leaves in the report what all have found, and says what not; false: there is such a thing. */
-static bool keep_common(struct diag *d, const by_kind_list *all, size_t n_kinds)
+static bool keep_common(struct diag *d, const by_kind_list *all, const kind_list *kinds)
 {
     bool common = true;
     d->report->findings.items = NULL;
     d->report->findings.n = d->report->findings.cap = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct by_kind *x = &all->items[i];
-        if (x->kinds == (1u << n_kinds) - 1) {
+        if (x->kinds == (1u << kinds->n) - 1) {
             VEC_PUSH(d->a, &d->report->findings, x->finding);
             continue;
         }
         common = false;
-        VEC_PUSH(
-            d->a, &d->report->notes,
-            arena_printf(d->a, "only with %s: %s", kind_names(d, x->kinds), x->finding->summary));
+        VEC_PUSH(d->a, &d->report->notes,
+                 arena_printf(d->a, "only with %s: %s", kind_names(d, kinds, x->kinds),
+                              x->finding->summary));
     }
     return common;
 }
@@ -172,21 +195,23 @@ void diag_judge_processors(struct diag *d)
     struct diag_report *r = d->report, reports[LDSO_CPU_KINDS] = {0};
     text_list clauses = {0};
     by_kind_list all = {0};
-    const char *why = what_depends(d, &clauses);
+    kind_list kinds = {0};
+    const struct ldso_cpu *cpu = what_depends(d, &clauses);
     if (clauses.n == 0) {
         return;
     }
-    size_t n = judge_each(d, reports);
+    possible_kinds(d, cpu, &kinds);
+    judge_each(d, &kinds, reports);
     bool ok = true;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < kinds.n; i++) {
         add_findings(d, &all, &reports[i], i);
         keep_fine(r, &reports[i]);
         keep_entries(r, &reports[i]);
         ok &= reports[i].verdict == DIAG_OK;
     }
-    bool common = keep_common(d, &all, n);
+    bool common = keep_common(d, &all, &kinds);
     bool broken = r->findings.n && r->findings.items[0]->severity == DIAG_ERROR;
-    note_why(d, why, &clauses, common);
+    note_why(d, cpu, &clauses, common);
     r->verdict = broken ? DIAG_BROKEN : ok ? DIAG_OK : DIAG_CANNOT_TELL;
 }
 

@@ -199,10 +199,35 @@ static struct diag_finding *rule_cpu(struct diag *d, const struct diag_failure *
         d, DIAG_CPU_LEVEL, path, path_base(path),
         arena_printf(d->a, "%s is built for a newer processor than this one.", path_base(path)));
     if (x->process->ldso->cpu.level) {
-        diag_evidence(d, f, "this processor has the level x86-64-v%d", x->process->ldso->cpu.level);
+        diag_evidence(d, f, "this processor has the level %s",
+                      ldso_cpu_level_name(&x->process->ldso->cpu));
     }
     diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL, "Install a build of %s for any x86-64 processor.",
                 owner_or_name(d, path));
+    return f;
+}
+
+void diag_repair_page_size(struct diag *d, struct diag_finding *f, const char *path)
+{
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                "Install a build of %s for pages of 64 KiB; if you build it, link it with "
+                "-Wl,-z,max-page-size=65536.",
+                owner_or_name(d, path));
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Or start a kernel with pages of 4 KiB (Ubuntu: linux-generic in place of "
+                "linux-generic-64k; Red Hat: kernel in place of kernel-64k).");
+}
+
+static struct diag_finding *rule_pages(struct diag *d, const struct diag_failure *x)
+{
+    const char *path = x->defect->object->path;
+    struct diag_finding *f = diag_add(
+        d, DIAG_PAGE_SIZE, path, path_base(path),
+        arena_printf(d->a,
+                     "%s cannot be started: it is linked for smaller memory pages than the %u "
+                     "KiB of this kernel.",
+                     path, x->process->ldso->cpu.page_size >> 10));
+    diag_repair_page_size(d, f, path);
     return f;
 }
 
@@ -264,6 +289,7 @@ bool diag_rule_defect(struct diag *d, const struct diag_failure *x)
     switch (x->defect->kind) {
     case LDSO_EXEC_STACK: f = rule_exec_stack(d, x); break;
     case LDSO_ISA_LEVEL: f = rule_cpu(d, x); break;
+    case LDSO_PAGE_SIZE: f = rule_pages(d, x); break;
     case LDSO_FILE_CUT: f = rule_cut(d, x); break;
     case LDSO_STATIC_TLS: f = rule_static_tls(d, x); break;
     case LDSO_VERSION_MISSING:

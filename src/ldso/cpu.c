@@ -3,6 +3,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -105,19 +107,6 @@ static const char *arch_platform(uint16_t machine)
     }
 }
 
-void ldso_cpu_host(uint16_t machine, struct ldso_cpu *ret)
-{
-    *ret = (struct ldso_cpu){.machine = machine, .platform = arch_platform(machine)};
-#ifdef __x86_64__
-    if (machine == EM_X86_64) {
-        read_x86(ret);
-    }
-#endif
-    if (machine == EM_X86_64 && ret->level == 0) {
-        ret->why = "this machine's processor is of another architecture";
-    }
-}
-
 uint16_t ldso_cpu_own_machine(void)
 {
 #if defined __x86_64__
@@ -127,6 +116,123 @@ uint16_t ldso_cpu_own_machine(void)
 #else
     return EM_NONE;
 #endif
+}
+
+/* ------------------------------------------------------------------ pages */
+
+static const struct {
+    uint16_t machine;
+    uint32_t sizes[LDSO_PAGE_SIZES];
+} page_sizes[] = {
+    {EM_AARCH64, {4096, 16384, 65536}},
+    {EM_PPC64, {4096, 65536}},
+    {EM_LOONGARCH, {4096, 16384, 65536}},
+};
+
+size_t ldso_page_sizes(uint16_t machine, uint32_t ret[LDSO_PAGE_SIZES])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof page_sizes / sizeof *page_sizes; i++) {
+        for (size_t k = 0; page_sizes[i].machine == machine && k < LDSO_PAGE_SIZES; k++) {
+            if (page_sizes[i].sizes[k]) {
+                ret[n++] = page_sizes[i].sizes[k];
+            }
+        }
+    }
+    if (n == 0) {
+        ret[n++] = 4096;
+    }
+    return n;
+}
+
+bool ldso_page_parse(const char *text, uint32_t *ret)
+{
+    uint64_t value = 0;
+    bool known =
+        str_u64(str_of(text), &value) && (value == 4096 || value == 16384 || value == 65536);
+    *ret = known ? (uint32_t)value : 0;
+    return known;
+}
+
+static bool has_page_sizes(uint16_t machine)
+{
+    uint32_t sizes[LDSO_PAGE_SIZES];
+    return ldso_page_sizes(machine, sizes) > 1;
+}
+
+/* CONFIG_ARM64_64K_PAGES=y, CONFIG_PPC_64K_PAGES=y, CONFIG_PAGE_SIZE_16KB=y; 0: none of them. */
+static uint32_t page_size_of_config(struct str text)
+{
+    static const struct {
+        const char *word;
+        uint32_t size;
+    } words[] = {{"4K", 4096}, {"16K", 16384}, {"64K", 65536}};
+    struct str line;
+    while (str_line(&text, &line)) {
+        struct str value = line, key = str_cut(&value, '=');
+        if (!str_is(value, "y")) {
+            continue;
+        }
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            char arm[32], ppc[32], loong[32];
+            (void)snprintf(arm, sizeof arm, "CONFIG_ARM64_%s_PAGES", words[i].word);
+            (void)snprintf(ppc, sizeof ppc, "CONFIG_PPC_%s_PAGES", words[i].word);
+            (void)snprintf(loong, sizeof loong, "CONFIG_PAGE_SIZE_%sB", words[i].word);
+            if (str_is(key, arm) || str_is(key, ppc) || str_is(key, loong)) {
+                return words[i].size;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The page size of the kernel that runs below `r`. */
+static void read_page_size(struct root *r, struct arena *a, struct ldso_cpu *cpu)
+{
+    enum { RELEASE_MAX = 256, CONFIG_MAX = 4 << 20 };
+    struct str text = {0};
+    if (root_read(r, a, "/proc/sys/kernel/osrelease", RELEASE_MAX, &text) < 0) {
+        cpu->why = "it is not stated which kernel runs, and so the page size is not known";
+        return;
+    }
+    const char *release = str_dup(a, str_trim(text));
+    for (size_t i = 0; i < 2 && !strchr(release, '/'); i++) {
+        const char *path = i ? arena_printf(a, "/lib/modules/%s/config", release)
+                             : arena_printf(a, "/boot/config-%s", release);
+        if (root_read(r, a, path, CONFIG_MAX, &text) == 0) {
+            cpu->page_size = page_size_of_config(text);
+        }
+        if (cpu->page_size) {
+            return;
+        }
+    }
+    cpu->why = arena_printf(a,
+                            "the configuration of the kernel %s, which states its page size, is "
+                            "not there",
+                            str_printable(a, release));
+}
+
+/* ------------------------------------------------------------------ this machine */
+
+void ldso_cpu_host(uint16_t machine, struct ldso_cpu *ret)
+{
+    *ret = (struct ldso_cpu){.machine = machine, .platform = arch_platform(machine)};
+    if (machine == ldso_cpu_own_machine() && has_page_sizes(machine)) {
+        ret->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
+    }
+#ifdef __x86_64__
+    if (machine == EM_X86_64) {
+        read_x86(ret);
+    }
+#endif
+#ifdef __aarch64__
+    if (machine == EM_AARCH64) {
+        ret->level = getauxval(AT_HWCAP) & HWCAP_ATOMICS ? LDSO_ARMV8_1 : LDSO_ARMV8_0;
+    }
+#endif
+    if (ldso_cpu_is_unknown(ret)) {
+        ret->why = "this machine's processor is of another architecture";
+    }
 }
 
 /* ------------------------------------------------------------------ /proc/cpuinfo */
@@ -233,62 +339,145 @@ void ldso_cpu_info(struct str text, struct ldso_cpu *ret, struct str *ret_flags)
     }
 }
 
+/* "Features : fp asimd ... atomics" of each processor; the loader has the kernel's common set. */
+static void read_arm(struct str text, struct ldso_cpu *ret)
+{
+    struct str line;
+    text = whole_lines(text);
+    while (str_line(&text, &line)) {
+        struct str value = line, key = str_trim(str_cut(&value, ':'));
+        if (str_is(key, "Features")) {
+            int level = ldso_cpu_has_flag(str_trim(value), "atomics") ? LDSO_ARMV8_1 : LDSO_ARMV8_0;
+            ret->level = ret->level == 0 || level < ret->level ? level : ret->level;
+        }
+    }
+}
+
 void ldso_cpu_of(struct root *r, struct arena *a, uint16_t machine, struct ldso_cpu *ret)
 {
-    if (root_is_here(r) || machine != EM_X86_64) {
+    bool pages = has_page_sizes(machine);
+    if (root_is_here(r) || (machine != EM_X86_64 && !pages)) {
         ldso_cpu_host(machine, ret);
         return;
     }
     struct str text = {0}, flags;
+    *ret = (struct ldso_cpu){.machine = machine, .platform = arch_platform(machine)};
+    if (pages) {
+        read_page_size(r, a, ret);
+    }
+    if (machine != EM_X86_64 && machine != EM_AARCH64) {
+        return;
+    }
     int rc = root_read(r, a, "/proc/cpuinfo", LDSO_CPUINFO_MAX, &text);
-    ldso_cpu_info(text, ret, &flags);
-    if (rc < 0) {
+    if (machine == EM_X86_64) {
+        ldso_cpu_info(text, ret, &flags);
+    } else {
+        read_arm(text, ret);
+    }
+    if (ret->level == 0 && rc < 0) {
         ret->why = rc == -ENOENT || rc == -ENOTDIR
                        ? "there is no /proc/cpuinfo"
                        : arena_printf(a, "/proc/cpuinfo: %s", strerror(-rc));
+    } else if (ret->level == 0 && machine == EM_AARCH64) {
+        ret->why = "/proc/cpuinfo states no features of an aarch64 processor";
     }
 }
 
 bool ldso_cpu_is_unknown(const struct ldso_cpu *cpu)
 {
-    return cpu->machine == EM_X86_64 && cpu->level == 0;
+    bool level = cpu->machine == EM_X86_64 || cpu->machine == EM_AARCH64;
+    return (level && cpu->level == 0) || (has_page_sizes(cpu->machine) && cpu->page_size == 0);
 }
 
-const struct ldso_cpu_kind *ldso_cpu_kinds(size_t *ret_n)
+#define ARM(version, size, kib)                                                                    \
+    {                                                                                              \
+        "Armv8." #version " with pages of " #kib " KiB",                                           \
+        {                                                                                          \
+            .machine = EM_AARCH64, .level = LDSO_ARMV8_##version, .platform = "aarch64",           \
+            .page_size = size                                                                      \
+        }                                                                                          \
+    }
+#define PAGES(of_machine, size, kib)                                                               \
+    {                                                                                              \
+        "pages of " #kib " KiB",                                                                   \
+        {                                                                                          \
+            .machine = of_machine, .platform = "", .page_size = size                               \
+        }                                                                                          \
+    }
+
+static const struct ldso_cpu_kind x86_kinds[] = {
+    {"x86-64-v1", {.machine = EM_X86_64, .level = 1, .platform = "x86_64"}},
+    {"x86-64-v2", {.machine = EM_X86_64, .level = 2, .platform = "x86_64"}},
+    {"x86-64-v3", {.machine = EM_X86_64, .level = 3, .platform = "x86_64"}},
+    {"x86-64-v3 of Intel", {.machine = EM_X86_64, .level = 3, .platform = "haswell"}},
+    {"Xeon Phi", {.machine = EM_X86_64, .level = 3, .platform = "xeon_phi"}},
+    {"x86-64-v4", {.machine = EM_X86_64, .level = 4, .platform = "x86_64"}},
+    {"x86-64-v4 of Intel",
+     {.machine = EM_X86_64, .level = 4, .platform = "haswell", .avx512_1 = true}},
+};
+static const struct ldso_cpu_kind arm_kinds[] = {
+    ARM(0, 4096, 4), ARM(0, 16384, 16), ARM(0, 65536, 64),
+    ARM(1, 4096, 4), ARM(1, 16384, 16), ARM(1, 65536, 64),
+};
+static const struct ldso_cpu_kind ppc_kinds[] = {
+    PAGES(EM_PPC64, 4096, 4),
+    PAGES(EM_PPC64, 65536, 64),
+};
+static const struct ldso_cpu_kind loong_kinds[] = {
+    PAGES(EM_LOONGARCH, 4096, 4),
+    PAGES(EM_LOONGARCH, 16384, 16),
+    PAGES(EM_LOONGARCH, 65536, 64),
+};
+
+const struct ldso_cpu_kind *ldso_cpu_kinds(uint16_t machine, size_t *ret_n)
 {
-    static const struct ldso_cpu_kind kinds[LDSO_CPU_KINDS] = {
-        {"x86-64-v1", {.machine = EM_X86_64, .level = 1, .platform = "x86_64"}},
-        {"x86-64-v2", {.machine = EM_X86_64, .level = 2, .platform = "x86_64"}},
-        {"x86-64-v3", {.machine = EM_X86_64, .level = 3, .platform = "x86_64"}},
-        {"x86-64-v3 of Intel", {.machine = EM_X86_64, .level = 3, .platform = "haswell"}},
-        {"Xeon Phi", {.machine = EM_X86_64, .level = 3, .platform = "xeon_phi"}},
-        {"x86-64-v4", {.machine = EM_X86_64, .level = 4, .platform = "x86_64"}},
-        {"x86-64-v4 of Intel",
-         {.machine = EM_X86_64, .level = 4, .platform = "haswell", .avx512_1 = true}},
-    };
-    *ret_n = LDSO_CPU_KINDS;
-    return kinds;
+    switch (machine) {
+    case EM_X86_64: *ret_n = sizeof x86_kinds / sizeof *x86_kinds; return x86_kinds;
+    case EM_AARCH64: *ret_n = sizeof arm_kinds / sizeof *arm_kinds; return arm_kinds;
+    case EM_PPC64: *ret_n = sizeof ppc_kinds / sizeof *ppc_kinds; return ppc_kinds;
+    case EM_LOONGARCH: *ret_n = sizeof loong_kinds / sizeof *loong_kinds; return loong_kinds;
+    default: *ret_n = 0; return NULL;
+    }
+}
+
+static const struct {
+    const char *name;
+    struct ldso_cpu cpu;
+} levels[] = {
+    {"x86-64-v1", {.machine = EM_X86_64, .level = 1, .platform = "x86_64"}},
+    {"x86-64-v2", {.machine = EM_X86_64, .level = 2, .platform = "x86_64"}},
+    {"x86-64-v3", {.machine = EM_X86_64, .level = 3, .platform = "x86_64"}},
+    {"x86-64-v4", {.machine = EM_X86_64, .level = 4, .platform = "x86_64"}},
+    {"armv8.0-a", {.machine = EM_AARCH64, .level = LDSO_ARMV8_0, .platform = "aarch64"}},
+    {"armv8.1-a", {.machine = EM_AARCH64, .level = LDSO_ARMV8_1, .platform = "aarch64"}},
+};
+
+const char *ldso_cpu_level_name(const struct ldso_cpu *cpu)
+{
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (levels[i].cpu.machine == cpu->machine && levels[i].cpu.level == cpu->level) {
+            return levels[i].name;
+        }
+    }
+    return NULL;
 }
 
 bool ldso_cpu_parse(const char *text, struct ldso_cpu *ret)
 {
-    static const char prefix[] = "x86-64-v";
-    if (strncmp(text, prefix, sizeof prefix - 1) != 0 || strlen(text) != sizeof prefix) {
-        return false;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (strcmp(levels[i].name, text) == 0) {
+            *ret = levels[i].cpu;
+            return true;
+        }
     }
-    char digit = text[sizeof prefix - 1];
-    if (digit < '1' || digit > '4') {
-        return false;
-    }
-    *ret = (struct ldso_cpu){.machine = EM_X86_64, .level = digit - '0', .platform = "x86_64"};
-    return true;
+    return false;
 }
 
 static const char *const hwcaps_names[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2"};
 
 const char *const *ldso_cpu_hwcaps(const struct ldso_cpu *cpu, size_t *ret_n)
 {
-    *ret_n = cpu->level > 1 ? (size_t)cpu->level - 1 : 0;
+    *ret_n = cpu->machine == EM_X86_64 && cpu->level > 1 ? (size_t)cpu->level - 1 : 0;
     return hwcaps_names + (3 - *ret_n);
 }
 
@@ -310,6 +499,9 @@ const char *const *ldso_cpu_subdirs(struct arena *a, const struct ldso_cpu *cpu,
         }
         if (cpu->machine == EM_X86_64) {
             names[n++] = "x86_64";
+        }
+        if (cpu->machine == EM_AARCH64 && cpu->level >= LDSO_ARMV8_1) {
+            names[n++] = "atomics";
         }
         for (unsigned mask = (1u << n) - 1; mask; mask--) {
             char *dir = arena_strdup(a, "");
@@ -336,11 +528,12 @@ static bool among(const char *const *list, size_t n, const char *text)
     return false;
 }
 
-const char *const *ldso_cpu_other_subdirs(struct arena *a, int glibc_minor, size_t *ret_n)
+const char *const *ldso_cpu_other_subdirs(struct arena *a, uint16_t machine, int glibc_minor,
+                                          size_t *ret_n)
 {
-    static const struct ldso_cpu unknown = {.machine = EM_X86_64, .platform = "x86_64"};
+    const struct ldso_cpu unknown = {.machine = machine, .platform = arch_platform(machine)};
     size_t n_kinds, n_dirs, n_own;
-    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n_kinds);
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(machine, &n_kinds);
     const char *const *own = ldso_cpu_subdirs(a, &unknown, glibc_minor, &n_own);
     VEC(const char *) v = {0};
     for (size_t i = 0; i < n_kinds; i++) {

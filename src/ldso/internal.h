@@ -34,10 +34,17 @@ struct ldso_verdict {
 
 /* ---- judge.c */
 
+/* One thing more that another processor or page size would decide otherwise; each once. */
+void ldso_note_cpu(struct ldso_process *p, const char *text);
+
 /* open_verify() and the checks of _dl_map_object_from_fd(). `dlopened`: the mapping is part of a
  * dlopen. `opens_exec`: the file is the main program of an explicitly started loader. */
-struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_file *f,
+struct ldso_verdict ldso_judge(struct ldso_process *p, const struct ldso_entry *entry,
                                bool dlopened, bool opens_exec);
+
+/* The page size in bytes on which the kernel cannot map a program or its loader, as mmap() refuses
+ * an offset that is not a multiple of it (fs/binfmt_elf.c: elf_map); 0: it can. */
+uint32_t ldso_kernel_refuses(struct ldso_process *p, const struct ldso_entry *entry);
 
 /* ---- search.c */
 
@@ -55,9 +62,6 @@ struct ldso_list *ldso_list_new(struct ldso_process *p, const char *text, const 
                                 struct ldso_object *map);
 
 void ldso_search_init(struct ldso_process *p);
-
-/* One thing more that another processor would decide otherwise; each once. */
-void ldso_note_cpu(struct ldso_process *p, const char *text);
 
 struct ldso_found {
     struct ldso_entry *entry; // NULL: not found

@@ -1,8 +1,6 @@
 /* Would the loader accept this file? glibc elf/dl-load.c: open_verify, _dl_map_object_from_fd. */
 #include "ldso/internal.h"
 
-enum { PAGE = 4096 };
-
 static struct ldso_verdict refuse(const char *says, const char *detail)
 {
     return (struct ldso_verdict){
@@ -101,7 +99,38 @@ static bool judge_header(const struct ldso_process *p, const struct elf_image *e
     return true;
 }
 
-static bool judge_segments(const struct elf_image *e, int glibc_minor, struct ldso_verdict *ret)
+void ldso_note_cpu(struct ldso_process *p, const char *text)
+{
+    for (size_t i = 0; i < p->by_cpu.n; i++) {
+        if (strcmp(p->by_cpu.items[i], text) == 0) {
+            return;
+        }
+    }
+    VEC_PUSH(p->arena, &p->by_cpu, text);
+}
+
+/* Bytes a page. Where it is not known the smallest: what it refuses, all refuse. */
+static uint32_t page_size(const struct ldso_process *p)
+{
+    uint32_t sizes[LDSO_PAGE_SIZES];
+    (void)ldso_page_sizes(p->main->file->image.machine, sizes);
+    return p->cpu.page_size ? p->cpu.page_size : sizes[0];
+}
+
+/* `says` in glibc's words, and ours where smaller pages would do. */
+static struct ldso_verdict refuse_page(const struct elf_segment *s, uint32_t page, const char *says)
+{
+    static const char *const ours[] = {
+        "linked for pages of less than 16 KiB, and this kernel's are "
+        "of 16 KiB",
+        "linked for pages of less than 64 KiB, and this kernel's are "
+        "of 64 KiB"};
+    bool small_fits = page > 4096 && ((s->vaddr - s->offset) & 4095) == 0;
+    return refuse(says, small_fits ? ours[page == 65536] : NULL);
+}
+
+static bool judge_segments(const struct elf_image *e, int glibc_minor, uint32_t page,
+                           struct ldso_verdict *ret)
 {
     size_t loads = 0;
     for (size_t i = 0; i < e->n_segments; i++) {
@@ -111,16 +140,15 @@ static bool judge_segments(const struct elf_image *e, int glibc_minor, struct ld
         }
         loads++;
         /* Since 2.35 p_align may be anything, the page size decides (bug 28676). */
-        if (glibc_minor < 35 && s->align & (PAGE - 1)) {
-            *ret = refuse("ELF load command alignment not page-aligned", NULL);
+        if (glibc_minor < 35 && s->align & (page - 1)) {
+            *ret = refuse_page(s, page, "ELF load command alignment not page-aligned");
             return false;
         }
-        uint64_t align = glibc_minor < 35 ? s->align : PAGE;
+        uint64_t align = glibc_minor < 35 ? s->align : page;
         if (align && ((s->vaddr - s->offset) & (align - 1))) {
-            *ret =
-                refuse(glibc_minor >= 35 ? "ELF load command address/offset not page-aligned"
-                                         : "ELF load command address/offset not properly aligned",
-                       NULL);
+            *ret = glibc_minor >= 35
+                       ? refuse_page(s, page, "ELF load command address/offset not page-aligned")
+                       : refuse("ELF load command address/offset not properly aligned", NULL);
             return false;
         }
     }
@@ -142,10 +170,38 @@ static bool empty_dynamic(const struct elf_image *e)
     return !any;
 }
 
-/* Whether a whole page of a mapped segment lies behind the end of the file. */
-static bool page_missing(const struct elf_image *e)
+/* Where the page size is not known, what larger pages would change is noted. */
+static bool judge_pages(struct ldso_process *p, const struct ldso_entry *entry, int glibc_minor,
+                        struct ldso_verdict *ret)
 {
-    uint64_t end = ((uint64_t)e->size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    const struct elf_image *e = &entry->file->image;
+    uint32_t sizes[LDSO_PAGE_SIZES];
+    size_t n = p->cpu.page_size ? 0 : ldso_page_sizes(e->machine, sizes);
+    if (!judge_segments(e, glibc_minor, page_size(p), ret)) {
+        return false;
+    }
+    for (size_t i = 1; i < n; i++) {
+        struct ldso_verdict other;
+        if (!judge_segments(e, glibc_minor, sizes[i], &other)) {
+            ldso_note_cpu(p, arena_printf(p->arena, "pages are of %u KiB and %s cannot be loaded",
+                                          sizes[i] >> 10, entry->path));
+            break;
+        }
+    }
+    return true;
+}
+
+uint32_t ldso_kernel_refuses(struct ldso_process *p, const struct ldso_entry *entry)
+{
+    enum { ADDRESS_AND_OFFSET_ONLY = 35 }; // the rule of glibc since 2.35 is that of mmap
+    struct ldso_verdict v;
+    return judge_pages(p, entry, ADDRESS_AND_OFFSET_ONLY, &v) ? 0 : page_size(p);
+}
+
+/* Whether a whole page of a mapped segment lies behind the end of the file. */
+static bool page_missing(const struct elf_image *e, uint32_t page)
+{
+    uint64_t end = ((uint64_t)e->size + page - 1) & ~(uint64_t)(page - 1);
     for (size_t i = 0; i < e->n_segments; i++) {
         const struct elf_segment *s = &e->segments[i];
         if (s->type == PT_LOAD && s->filesz && (s->offset > end || s->filesz > end - s->offset)) {
@@ -155,10 +211,11 @@ static bool page_missing(const struct elf_image *e)
     return false;
 }
 
-static bool judge_mapping(const struct ldso_process *p, const struct elf_image *e, bool dlopened,
+static bool judge_mapping(struct ldso_process *p, const struct ldso_entry *entry, bool dlopened,
                           bool opens_exec, struct ldso_verdict *ret)
 {
-    if (!judge_segments(e, p->glibc_minor, ret)) {
+    const struct elf_image *e = &entry->file->image;
+    if (!judge_pages(p, entry, p->glibc_minor, ret)) {
         return false;
     }
     if (e->type == ET_EXEC && !opens_exec) {
@@ -182,15 +239,22 @@ static bool judge_mapping(const struct ldso_process *p, const struct elf_image *
     return true;
 }
 
-bool ldso_is_cut(const struct elf_image *e)
+static bool is_cut(const struct elf_image *e, uint32_t page)
 {
-    return e->dynamic_bad || (page_missing(e) && (e->rel || e->jmprel || e->has_relr));
+    return e->dynamic_bad || (page_missing(e, page) && (e->rel || e->jmprel || e->has_relr));
 }
 
-struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_file *f,
+bool ldso_is_cut(const struct elf_image *e)
+{
+    uint32_t sizes[LDSO_PAGE_SIZES];
+    (void)ldso_page_sizes(e->machine, sizes);
+    return is_cut(e, sizes[0]);
+}
+
+struct ldso_verdict ldso_judge(struct ldso_process *p, const struct ldso_entry *entry,
                                bool dlopened, bool opens_exec)
 {
-    const struct elf_image *e = &f->image;
+    const struct elf_image *e = &entry->file->image;
     struct ldso_verdict v = {.result = LDSO_TAKEN};
     if (!judge_header(p, e, &v)) {
         return v;
@@ -198,11 +262,11 @@ struct ldso_verdict ldso_judge(const struct ldso_process *p, const struct ldso_f
     if (p->glibc_minor < 31 && e->type == ET_EXEC && !opens_exec) {
         return refuse("cannot dynamically load executable", NULL); // by open_verify then
     }
-    if (!judge_mapping(p, e, dlopened, opens_exec, &v)) {
+    if (!judge_mapping(p, entry, dlopened, opens_exec, &v)) {
         v.at_map = true;
         return v;
     }
-    if (ldso_is_cut(e)) {
+    if (is_cut(e, page_size(p))) {
         v.crash = true;
         v.detail = "the file is cut off: the loader maps it and the process is killed (SIGBUS) "
                    "when it reads the missing part";

@@ -517,16 +517,16 @@ static void place_interp(struct ldso_process *p)
 static void find_cpu(struct ldso_process *p, uint16_t machine)
 {
     const char *tunables = ldso_getenv(p, "GLIBC_TUNABLES");
-    if (p->config.cpu && p->config.cpu->machine == machine) {
-        p->cpu = *p->config.cpu;
-        return;
+    bool stated = p->config.cpu && p->config.cpu->machine == machine;
+    p->cpu = stated ? *p->config.cpu : *ldso_store_cpu(p->store, machine);
+    if (!stated && p->cpu.level && tunables && strstr(tunables, "glibc.cpu.hwcap")) {
+        p->cpu.level = 0;
+        p->cpu.platform = machine == EM_X86_64 ? "x86_64" : p->cpu.platform;
+        p->cpu.avx512_1 = false;
+        p->cpu.why = "GLIBC_TUNABLES takes features of the processor away";
     }
-    p->cpu = *ldso_store_cpu(p->store, machine);
-    if (machine == EM_X86_64 && tunables && strstr(tunables, "glibc.cpu.hwcap")) {
-        p->cpu = (struct ldso_cpu){.machine = machine,
-                                   .platform = "x86_64",
-                                   .why = "GLIBC_TUNABLES takes features of the processor away"};
-    }
+    p->cpu.page_size = p->config.page_size ? p->config.page_size : p->cpu.page_size;
+    p->cpu.why = ldso_cpu_is_unknown(&p->cpu) ? p->cpu.why : NULL;
 }
 
 static int start_objects(struct ldso_process *p, const char *path, struct ldso_file *file,
@@ -616,6 +616,29 @@ static void start_glibc(struct ldso_process *p)
     ldso_tls_start(p);
 }
 
+/* What the kernel maps itself: the program and its loader. */
+static void check_pages(struct ldso_process *p, const struct ldso_entry *program)
+{
+    const struct ldso_entry *loader =
+        p->loader.file ? ldso_store_get(p->store, p->loader.path) : NULL;
+    const struct ldso_entry *mapped[] = {p->explicit_loader ? NULL : program, loader};
+    for (size_t i = 0; i < sizeof mapped / sizeof *mapped; i++) {
+        uint32_t page = mapped[i] && mapped[i]->file ? ldso_kernel_refuses(p, mapped[i]) : 0;
+        if (page) {
+            const char *text = arena_printf(p->arena,
+                                            "%s: cannot be started: the kernel cannot map its "
+                                            "segments on pages of %u KiB",
+                                            mapped[i]->path, page >> 10);
+            ldso_defect_add(p, (struct ldso_defect){.kind = LDSO_PAGE_SIZE,
+                                                    .object = i ? p->interp : p->main,
+                                                    .text = text,
+                                                    .load = p->current_load,
+                                                    .fatal = true});
+            start_fails(p, text);
+        }
+    }
+}
+
 int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
 {
     const char *absolute = ldso_absolute(p, path);
@@ -657,7 +680,7 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
         return rc;
     }
     find_secure(p, absolute);
-    struct ldso_verdict v = ldso_judge(p, e->file, false, true);
+    struct ldso_verdict v = ldso_judge(p, e, false, true);
     if (p->explicit_loader && v.fatal) {
         start_fails(p, ldso_error_text(p, path, v.says, v.error));
         return 0;
@@ -666,6 +689,7 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
         start_fails(p, arena_printf(p->arena, "%s: cannot be started, its loader %s: %s", path,
                                     p->loader.path, p->loader.missing));
     }
+    check_pages(p, e);
     if (p->loader.kind == LDSO_MUSL) {
         ldso_musl_start(p);
     } else {

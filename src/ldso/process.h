@@ -142,6 +142,7 @@ struct ldso_defect {
         LDSO_NO_VERSIONS,         // the provider carries no versions: a warning of the loader
         LDSO_EXEC_STACK,
         LDSO_ISA_LEVEL,
+        LDSO_PAGE_SIZE,  // of the program or its loader: the kernel cannot map it
         LDSO_FILE_CUT,   // mapped, then SIGBUS
         LDSO_STATIC_TLS, // the provider does not fit into the static TLS block
     } kind;
@@ -182,6 +183,7 @@ struct ldso_config {
     const char *const *env; // "K=V", the start environment
     size_t n_env;
     int glibc_minor;            // overrides what the loader's file says; 0: do not
+    uint32_t page_size;         // bytes; overrides that of the CPU; 0: does not
     const struct ldso_cpu *cpu; // NULL: that of the store's root (ldso_cpu_of)
     uid_t uid;                  // who would run it (secure-execution mode)
 };
@@ -208,9 +210,9 @@ struct ldso_process {
     VEC(struct ldso_load) loads;
     VEC(struct ldso_defect) defects;
     struct ldso_tls tls;
-    /* With ldso_cpu_is_unknown(): what was met that some processor decides otherwise, one clause
-     * each. The model is that of a processor that has no folders of its own. Empty: the model holds
-     * for every processor. */
+    /* With ldso_cpu_is_unknown(): what was met that some processor or page size decides otherwise,
+     * one clause each. The model is that of a processor that has no folders of its own, with the
+     * smallest pages. Empty: the model holds for every processor. */
     VEC(const char *) by_cpu;
     bool start_failed;
     const char *start_error; // the loader's words

@@ -219,7 +219,8 @@ void ldso_search_init(struct ldso_process *p)
 {
     p->subdirs = ldso_cpu_subdirs(p->arena, &p->cpu, p->glibc_minor, &p->n_subdirs);
     if (ldso_cpu_is_unknown(&p->cpu)) {
-        p->other_subdirs = ldso_cpu_other_subdirs(p->arena, p->glibc_minor, &p->n_other_subdirs);
+        p->other_subdirs =
+            ldso_cpu_other_subdirs(p->arena, p->cpu.machine, p->glibc_minor, &p->n_other_subdirs);
     }
     p->system = arena_alloc(p->arena, sizeof *p->system);
     p->system->permanent = true;
@@ -308,7 +309,7 @@ static bool try_file(struct search *s, const char *path, enum ldso_via via,
                                   .says = "file too short",
                                   .detail = "not a regular file; the loader may hang here"};
     } else {
-        v = ldso_judge(p, e->file, s->dlopened, false);
+        v = ldso_judge(p, e, s->dlopened, false);
     }
     add_step(s, path, via, via_object, v.result, v.fatal, v.detail);
     p->ld_errno = v.result == LDSO_TAKEN || v.fatal ? v.error : ENOENT;
@@ -361,16 +362,6 @@ static void probe_dir(struct search *s, struct ldso_dir *d, size_t k)
         const char *file = candidate(p, d->text, sub, strlen(sub), s->r->name);
         p->ld_errno = error > 0 ? error : ldso_store_get(p->store, file)->open_errno;
     }
-}
-
-void ldso_note_cpu(struct ldso_process *p, const char *text)
-{
-    for (size_t i = 0; i < p->by_cpu.n; i++) {
-        if (strcmp(p->by_cpu.items[i], text) == 0) {
-            return;
-        }
-    }
-    VEC_PUSH(p->arena, &p->by_cpu, text);
 }
 
 static void read_others(struct ldso_process *p, struct ldso_dir *d)
@@ -497,6 +488,9 @@ static void legacy_hwcap(const struct ldso_cpu *cpu, uint64_t *ret_have, uint64_
     if (cpu->machine == EM_X86_64) {
         *ret_have |= 2u | (cpu->avx512_1 ? 4u : 0u);
     }
+    if (cpu->machine == EM_AARCH64 && cpu->level >= LDSO_ARMV8_1) {
+        *ret_have |= 1u << 8; // HWCAP_ATOMICS
+    }
     for (size_t i = 0; i < sizeof platforms / sizeof *platforms; i++) {
         if (strcmp(platforms[i], cpu->platform) == 0) {
             *ret_platform = (uint64_t)1 << (48 + i);
@@ -531,7 +525,7 @@ static void note_cached(struct search *s, const char *path)
 {
     struct ldso_process *p = s->p;
     size_t n = 0;
-    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n);
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(p->cpu.machine, &n);
     for (size_t i = 0; i < n && ldso_cpu_is_unknown(&p->cpu); i++) {
         struct ldso_cache_key key;
         cache_key(p, &kinds[i].cpu, &key);

@@ -319,7 +319,8 @@ static const struct ldso_cpu *find_cpu(struct model_target *t, struct arena *a,
     if (o->pid) {
         ldso_cpu_host(ldso_cpu_own_machine(), &t->cpu);
     } else if (root_open(&host, o->host_path, &err) == 0) {
-        ldso_cpu_of(&host, a, EM_X86_64, &t->cpu);
+        uint16_t machine = host_machine(&host, a);
+        ldso_cpu_of(&host, a, machine ? machine : EM_X86_64, &t->cpu);
         root_close(&host);
     } else {
         t->cpu = (struct ldso_cpu){
@@ -355,7 +356,8 @@ int model_target_open(struct model_target *t, struct arena *a, const struct mode
                                      .n_env = o->n_env,
                                      .uid = o->uid,
                                      .glibc_minor = o->glibc_minor,
-                                     .cpu = find_cpu(t, a, o)};
+                                     .cpu = find_cpu(t, a, o),
+                                     .page_size = o->page_size};
     rc = open_knowledge(t, o, err);
     if (rc < 0) {
         return rc;

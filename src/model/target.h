@@ -26,6 +26,7 @@ struct model_target_options {
     uid_t uid;       // who would run it
     int glibc_minor;
     const struct ldso_cpu *cpu; // NULL: of host_path's system, else of root_path's
+    uint32_t page_size;         // bytes; overrides that of the CPU; 0: does not
     /* The target is what the root starts, found out and not asked for: packages of GPU programs
      * that lie elsewhere in the root are told then. */
     bool entry_known;

@@ -60,15 +60,22 @@ static const struct ldso_process *first_process(const struct model *m)
     return NULL;
 }
 
+/* Bytes; 0: not known. */
+static uint32_t page_size(const struct ldso_process *p)
+{
+    uint32_t sizes[LDSO_PAGE_SIZES];
+    size_t n = ldso_page_sizes(p->cpu.machine, sizes);
+    return n == 1 ? sizes[0] : p->cpu.page_size;
+}
+
 static json_t *host_json(const struct model *m)
 {
     json_t *o = json_object();
     const struct ldso_process *p = first_process(m);
     json_put(o, "machine", p ? text(m, p->machine_name) : json_null());
     json_put(o, "loader", p ? report_loader_json(p) : json_null());
-    json_put(o, "cpu_level",
-             p && p->cpu.level ? text(m, arena_printf(m->arena, "x86-64-v%d", p->cpu.level))
-                               : json_null());
+    json_put(o, "cpu_level", text(m, p ? ldso_cpu_level_name(&p->cpu) : NULL));
+    json_put(o, "page_size", p && page_size(p) ? json_integer(page_size(p)) : json_null());
     json_put(o, "cpu_level_why", text(m, p ? p->cpu.why : NULL));
     json_put(o, "devices", m->host ? report_devices_facts(m->arena, m->host) : json_null());
     json_put(o, "devices_why", text(m, m->host ? NULL : m->host_why));

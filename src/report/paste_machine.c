@@ -52,10 +52,20 @@ static void level_line(struct paste *p)
 {
     const struct ldso_process *l = first_process(p->m);
     const struct ldso_cpu *cpu = l ? &l->cpu : p->m->config.cpu;
-    if (cpu && cpu->level) {
-        paste_line(p, "CPU level", arena_printf(p->a, "x86-64-v%d", cpu->level));
+    const char *level = cpu ? ldso_cpu_level_name(cpu) : NULL;
+    if (level && !ldso_cpu_is_unknown(cpu)) {
+        paste_line(p, "CPU level", level);
     } else if (cpu && ldso_cpu_is_unknown(cpu)) {
         paste_line(p, "CPU level", paste_unknown(p, cpu->why ? cpu->why : "not stated"));
+    }
+}
+
+/* Where the kernel decides it. */
+static void page_line(struct paste *p)
+{
+    const struct ldso_process *l = first_process(p->m);
+    if (l && l->cpu.page_size) {
+        paste_line(p, "page size", arena_printf(p->a, "%u KiB", l->cpu.page_size >> 10));
     }
 }
 
@@ -76,6 +86,7 @@ static void system_of_host(struct paste *p, const struct host *h)
     }
     paste_line(p, "CPU", report_cpu_text(p->a, &h->cpu));
     level_line(p);
+    page_line(p);
 }
 
 /* ------------------------------------------------------------------ GPUs */

@@ -87,6 +87,7 @@ static const char *const defect_names[] = {
     [LDSO_NO_VERSIONS] = "no-versions",
     [LDSO_EXEC_STACK] = "exec-stack",
     [LDSO_ISA_LEVEL] = "isa-level",
+    [LDSO_PAGE_SIZE] = "page-size",
     [LDSO_STATIC_TLS] = "static-tls",
     [LDSO_FILE_CUT] = "file-cut",
 };

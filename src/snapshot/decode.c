@@ -592,7 +592,8 @@ static bool read_live(struct decoder *d, const json_t *o, int pid)
 static bool read_facts(struct decoder *d, const json_t *o, const json_t *target)
 {
     const json_t *cpu = json_object_get(o, "cpu"), *live = json_object_get(o, "process");
-    json_int_t machine, level, pid = 0;
+    json_int_t machine, level, pid = 0, page = 0;
+    const json_t *page_size = json_object_get(cpu, "page_size");
     struct ldso_cpu *c = &d->s->cpu;
     if (!integer_in(cpu, "machine", 0, UINT16_MAX, &machine) ||
         !integer_in(cpu, "level", 0, 4, &level) ||
@@ -601,6 +602,11 @@ static bool read_facts(struct decoder *d, const json_t *o, const json_t *target)
         !text_of(d, json_object_get(cpu, "why"), &c->why)) {
         return false;
     }
+    if (page_size && !json_is_null(page_size) &&
+        (!integer_in(cpu, "page_size", 4096, 65536, &page) || (page & (page - 1)))) {
+        return false;
+    }
+    c->page_size = (uint32_t)page;
     c->machine = (uint16_t)machine;
     c->level = (int)level;
     c->why = !ldso_cpu_is_unknown(c) ? NULL : c->why ? c->why : "the snapshot does not hold it";

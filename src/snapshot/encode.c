@@ -385,6 +385,7 @@ static json_t *facts_json(const struct snapshot *s)
     json_put(cpu, "level", json_integer(s->cpu.level));
     json_put(cpu, "platform", text(s->arena, s->cpu.platform));
     json_put(cpu, "avx512_1", json_boolean(s->cpu.avx512_1));
+    json_put(cpu, "page_size", s->cpu.page_size ? json_integer(s->cpu.page_size) : json_null());
     json_put(cpu, "why", text(s->arena, s->cpu.why));
     json_put(o, "cpu", cpu);
     json_put(o, "process", live_json(s));

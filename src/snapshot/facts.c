@@ -378,6 +378,7 @@ int snapshot_begin(struct snapshot *s, struct arena *a, const struct model_targe
     s->files.edit = snapshot_edit();
     keep_variables(a, asked->env, asked->n_env, &s->env);
     s->cpu = asked->cpu ? *asked->cpu : (struct ldso_cpu){0};
+    s->page_size = asked->page_size;
     return asked->pid ? begin_live(s, asked->pid, err) : 0;
 }
 
@@ -403,6 +404,7 @@ struct model_target_options snapshot_options(struct snapshot *s, bool record)
                                          .uid = s->uid,
                                          .glibc_minor = s->glibc_minor,
                                          .cpu = s->cpu.machine ? &s->cpu : NULL,
+                                         .page_size = s->page_size,
                                          .record = record ? &s->files : NULL,
                                          .replay = record ? NULL : &s->files,
                                          .live = s->live};

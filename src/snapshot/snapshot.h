@@ -39,6 +39,7 @@ struct snapshot {
     uid_t uid;
     int glibc_minor;         // that was stated, or 0
     struct ldso_cpu cpu;     // machine 0: none was stated, and none is found yet
+    uint32_t page_size;      // bytes, that was stated; or 0
     struct model_live *live; // NULL without a pid
 };
 

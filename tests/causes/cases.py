@@ -619,6 +619,18 @@ def cpu_level(t, bad):
     return {"args": ["--cpu", "x86-64-v1" if bad else "x86-64-v3"]}
 
 
+@case("page-size", "not-gpu-runtime", "libfoo.so.1", repair="64 KiB", evidence="not page-aligned")
+def page_size(t, bad):
+    """A program of aarch64 whose kernel has pages of 64 KiB."""
+    arm = {"machine": tree.elfgen.AARCH64}
+    t.put("/lib/ld-linux-aarch64.so.1", tree.elf("ld-linux-aarch64.so.1", verdef=["GLIBC_PRIVATE"], **arm))
+    t.put("/usr/bin/app", tree.elf(None, interp="/lib/ld-linux-aarch64.so.1", needed=["libfoo.so.1"],
+                                  runpath="/usr/lib", **arm))
+    t.put("/usr/lib/libfoo.so.1", tree.elf("libfoo.so.1", shift=0x1000 if bad else 0x10000, **arm))
+    t.put("/proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU architecture: 8\n")
+    return {"target": "/usr/bin/app", "args": ["--page-size", "65536", "--glibc", "2.36"]}
+
+
 # ---- the program and its start --------------------------------------------------------------
 
 @case("extension-other-python", "python-dep-conflict", "ctranslate2", repair="force-reinstall")

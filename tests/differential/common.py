@@ -29,17 +29,20 @@ def private_copy(path, folder):
     return copy
 
 
-def compile_host(source, out, *options):
+def compile_host(source, out, *options, compiler="gcc"):
     """Compiles one of the small C helpers; None when this compiler cannot (no 32-bit libraries)."""
-    command = ["gcc", "-O1", "-Wall", "-Wextra", "-o", out, os.path.join(HERE, source), *options,
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-o", out, os.path.join(HERE, source), *options,
                "-ldl"]     # glibc before 2.34
     done = subprocess.run(command, capture_output=True, text=True)
     return out if done.returncode == 0 else None
 
 
-def run(command, timeout, env=None, cwd=None, text_input=None, user=None):
-    """Runs a command and returns (exit status, stdout, stderr); the status is None on time-out."""
+def run(command, timeout, env=None, cwd=None, text_input=None, user=None, inside=None):
+    """Runs a command and returns (exit status, stdout, stderr); the status is None on time-out.
+    `inside`: (root folder, folder below it, user) of a command that runs in another root."""
     options = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
+    if inside:
+        options["preexec_fn"] = lambda: _enter(*inside)
     try:
         done = subprocess.run(command, env=env, cwd=cwd, timeout=timeout, capture_output=True,
                               stdin=subprocess.DEVNULL if text_input is None else None,
@@ -49,6 +52,15 @@ def run(command, timeout, env=None, cwd=None, text_input=None, user=None):
     except OSError as error:
         return 126, b"", str(error).encode()
     return done.returncode, done.stdout, done.stderr
+
+
+def _enter(top, cwd, user):
+    os.chroot(top)
+    os.chdir(cwd)
+    if user is not None:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
 
 
 def decode(raw):

@@ -1,4 +1,4 @@
-"""Small x86-64 ELF files, and ld.so.cache files, written without a compiler.
+"""Small ELF files of x86-64 and aarch64, and ld.so.cache files, written without a compiler.
 
 `library(spec)` returns the bytes of a shared object with exactly the dynamic tags that `spec`
 asks for; `program(host, spec)` rewrites the dynamic section of a compiled host program;
@@ -12,9 +12,10 @@ A library is laid out like this (one page of text, one of data):
     0x200  trampoline(function, name, flags): calls function(name, flags) and returns its result,
            so that a dlopen passed in sees a return address inside this library
     0x240  interpreter, hash table, symbols, strings, versions, relocations
-    0x1000 data: three reserved words and a slot per symbol, then the dynamic section
+    0x1000 data: three reserved words and a slot per symbol, then the dynamic section; 0x10000 on
+           aarch64, whose pages may be of 64 KiB
 
-Sources: System V gABI (ELF header, dynamic section), psABI x86-64 (relocations), LSB core
+Sources: System V gABI (ELF header, dynamic section), psABI x86-64 and aaelf64 (relocations), LSB core
 (symbol versions), glibc 2.36 sysdeps/generic/dl-cache.h and elf/dl-cache.c (cache).
 """
 
@@ -24,9 +25,8 @@ MAGIC = b"gpumend-worldlib"
 MAGIC_AT = 0x1F0
 TRAMPOLINE_AT = 0x200
 BODY_AT = 0x240
-DATA_AT = 0x1000
-# sub rsp,8; mov rax,rdi; mov rdi,rsi; mov esi,edx; call rax; add rsp,8; ret
-TRAMPOLINE = bytes.fromhex("4883ec08" "4889f8" "4889f7" "89d6" "ffd0" "4883c408" "c3")
+DATA_AT = 0x1000  # on x86-64
+X86_64, AARCH64 = 62, 183
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_TLS = 1, 2, 3, 4, 7
 PT_GNU_EH_FRAME, PT_GNU_STACK, PT_GNU_PROPERTY = 0x6474E550, 0x6474E551, 0x6474E553
@@ -37,7 +37,16 @@ DT_RUNPATH = 29
 DT_VERSYM, DT_FLAGS_1 = 0x6FFFFFF0, 0x6FFFFFFB
 DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 DF_1_NODEFLIB = 0x800
-R_GLOB_DAT, R_JUMP_SLOT, R_TPOFF64, R_TLSDESC = 6, 7, 18, 36
+# By e_machine: where the data lie, and relocations. The trampoline of x86-64: sub rsp,8; mov rax,rdi;
+# mov rdi,rsi; mov esi,edx; call rax; add rsp,8; ret. Of aarch64: stp x29,x30,[sp,-16]!; mov x3,x0;
+# mov x0,x1; mov w1,w2; blr x3; ldp x29,x30,[sp],16; ret.
+MACHINES = {
+    X86_64: {"data_at": DATA_AT, "glob_dat": 6, "jump_slot": 7, "tpoff": 18, "tlsdesc": 36,
+             "trampoline": bytes.fromhex("4883ec08" "4889f8" "4889f7" "89d6" "ffd0" "4883c408" "c3")},
+    AARCH64: {"data_at": 0x10000, "glob_dat": 1025, "jump_slot": 1026, "tpoff": 1030, "tlsdesc": 1031,
+              "trampoline": bytes.fromhex("fd7bbfa9" "e30300aa" "e00301aa" "e103022a" "60003fd6"
+                                          "fd7bc1a8" "c0035fd6")},
+}
 STT_TLS = 6
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 
@@ -120,15 +129,18 @@ def _tls_symbols(spec, strings, symbols, versym):
 
 
 def library(spec):
-    """The bytes of the shared object that `spec` describes; every key is optional."""
+    """The bytes of the shared object that `spec` describes; every key is optional. `shift` moves the
+    data in memory away from where they lie in the file, by a multiple of the smallest page."""
     base = 0x400000 if spec.get("type") == "exec" else 0
+    machine = MACHINES.get(spec.get("machine"), MACHINES[X86_64])
+    data_at, shift = machine["data_at"], spec.get("shift", 0)
     strings = Strings()
     verdef, verdef_n, verneed, verneed_n, own, wanted = _version_tables(spec, strings)
     undefined, defined = spec.get("undef") or [], spec.get("defs") or []
 
     symbols, versym, slots = [b"\0" * 24], [0], []
     rela, jmprel = b"", b""
-    slot_at = DATA_AT + 24
+    slot_at = data_at + shift + 24
     for sym in undefined:
         kind = 2 if sym.get("kind", "func") == "func" else 1
         bind = 2 if sym.get("weak") else 1
@@ -136,7 +148,7 @@ def library(spec):
         versym.append(wanted.get((sym.get("file"), sym.get("version")), 1))
         lazy = sym.get("lazy", kind == 2)
         row = struct.pack("<QQq", base + slot_at + 8 * len(slots),
-                          (len(symbols) - 1) << 32 | (R_JUMP_SLOT if lazy else R_GLOB_DAT), 0)
+                          (len(symbols) - 1) << 32 | (machine["jump_slot"] if lazy else machine["glob_dat"]), 0)
         if lazy:
             jmprel += row
         else:
@@ -147,7 +159,7 @@ def library(spec):
     offsets = b""
     for ref in spec.get("tls_refs") or []:
         slot = base + slot_at + 8 * len(slots)
-        kind = R_TLSDESC if ref.get("descriptor") else R_TPOFF64
+        kind = machine["tlsdesc"] if ref.get("descriptor") else machine["tpoff"]
         slots += [0, 0]
         offsets += struct.pack("<QQq", slot, tls_symbols.get(ref.get("name"), 0) << 32 | kind, 0)
     rela = offsets + rela if spec.get("tls_first") else rela + offsets
@@ -156,7 +168,7 @@ def library(spec):
         bind = 2 if sym.get("weak") else 1
         symbols.append(struct.pack("<IBBHQQ", strings.add(sym["name"]), bind << 4 | (1 if is_object else 2),
                                    0, 2 if is_object else 1,
-                                   base + (DATA_AT if is_object else TRAMPOLINE_AT), 8))
+                                   base + (data_at + shift if is_object else TRAMPOLINE_AT), 8))
         versym.append(own.get(sym.get("version"), 1))
 
     hashtab = struct.pack("<II", 1, len(symbols)) + struct.pack("<I", 1 if len(symbols) > 1 else 0)
@@ -176,7 +188,8 @@ def library(spec):
 
     text = bytearray(b"\0" * BODY_AT)
     text[MAGIC_AT:MAGIC_AT + 16] = MAGIC
-    text[TRAMPOLINE_AT:TRAMPOLINE_AT + len(TRAMPOLINE)] = TRAMPOLINE
+    trampoline = machine["trampoline"]
+    text[TRAMPOLINE_AT:TRAMPOLINE_AT + len(trampoline)] = trampoline
 
     def place(data, align=8):
         text.extend(b"\0" * (-len(text) % align))
@@ -198,11 +211,11 @@ def library(spec):
         tags += [(DT_RELA, place(rela)), (DT_RELASZ, len(rela)), (DT_RELAENT, 24)]
     if jmprel:
         tags += [(DT_JMPREL, place(jmprel)), (DT_PLTRELSZ, len(jmprel)), (DT_PLTREL, DT_RELA),
-                 (DT_PLTGOT, base + DATA_AT)]
+                 (DT_PLTGOT, base + data_at + shift)]
     tags += [(DT_STRTAB, place(bytes(strings.data))), (DT_STRSZ, len(strings.data)), (0, 0)]
-    assert len(text) <= DATA_AT, "a generated library must fit one page of text"
-    text.extend(b"\0" * (DATA_AT - len(text)))
-    data_off, vaddr = DATA_AT, base + DATA_AT
+    assert len(text) <= data_at, "a generated library must fit one page of text"
+    text.extend(b"\0" * (data_at - len(text)))
+    data_off, vaddr = data_at, base + data_at + shift
     data = struct.pack("<QQQ", 0, 0, 0) + b"".join(struct.pack("<Q", s) for s in slots)
     dyn_at = len(data)
     dynamic = b"".join(struct.pack("<qQ", t, v) for t, v in tags)
@@ -215,7 +228,7 @@ def library(spec):
 
     if interp_at:
         head(PT_INTERP, 4, interp_at - base, interp_at, len(spec["interp"]) + 1, 1)
-    align = spec.get("align", 0x1000)
+    align = spec.get("align", data_at)
     head(PT_LOAD, 5, 0, base, data_off, align)
     head(PT_LOAD, 6, data_off, vaddr, len(data), align)
     if spec.get("dynamic", True):
@@ -228,7 +241,7 @@ def library(spec):
         head(PT_GNU_STACK, 7 if stack == "rwx" else 6, 0, 0, 0, 16)
     etype = {"exec": ET_EXEC, "rel": ET_REL}.get(spec.get("type"), ET_DYN)
     text[0:64] = struct.pack("<4sBBBBB7sHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, spec.get("osabi", 0),
-                             spec.get("abiversion", 0), b"\0" * 7, etype, spec.get("machine", 62), 1,
+                             spec.get("abiversion", 0), b"\0" * 7, etype, spec.get("machine", X86_64), 1,
                              base + TRAMPOLINE_AT, 64, 0, 0, 64, 56, len(heads), 0, 0, 0)
     text[64:64 + 56 * len(heads)] = b"".join(heads)
     return bytes(text) + data
@@ -241,7 +254,7 @@ def damage(data, kind):
         return bytes(raw[:int(kind.split(":")[1])])
     patches = {
         "class32": [(4, b"\x01")], "class-bad": [(4, b"\x03")],
-        "machine": [(18, struct.pack("<H", 183))], "machine-386": [(18, struct.pack("<H", 3))],
+        "machine": [(18, struct.pack("<H", X86_64 if raw[18] == AARCH64 else AARCH64))], "machine-386": [(18, struct.pack("<H", 3))],
         "class32-386": [(4, b"\x01"), (18, struct.pack("<H", 3))],
         "endian": [(5, b"\x02")], "ei-version": [(6, b"\x02")], "e-version": [(20, b"\x02\0\0\0")],
         "osabi": [(7, b"\x09")], "osabi-gnu": [(7, b"\x03")], "abiversion": [(8, b"\x01")],
@@ -266,6 +279,7 @@ def program(host, spec):
     for which program headers that are not needed at run time make room.
     """
     raw = bytearray(host)
+    page = MACHINES[struct.unpack_from("<H", raw, 18)[0]]["data_at"]
     phoff, = struct.unpack_from("<Q", raw, 32)
     phentsize, phnum = struct.unpack_from("<HH", raw, 54)
     heads = [list(struct.unpack_from("<IIQQQQQQ", raw, phoff + i * phentsize)) for i in range(phnum)]
@@ -296,13 +310,15 @@ def program(host, spec):
     if flags1:
         new.append((DT_FLAGS_1, flags1))
     end = max(h[3] + h[6] for h in heads if h[0] == PT_LOAD)
-    raw.extend(b"\0" * (-len(raw) % 0x1000))
+    raw.extend(b"\0" * (-len(raw) % page))
     off = len(raw)
-    addr = (end + 0xFFF) // 0x1000 * 0x1000
+    addr = (end + page - 1) // page * page
     new += [(DT_STRTAB, addr), (DT_STRSZ, len(strings.data)), (0, 0)]
     body = bytes(strings.data) + b"\0" * (-len(strings.data) % 16)
     dyn_off = len(body)
     body += b"".join(struct.pack("<qQ", t, v) for t, v in new)
+    dyn_size = len(body) - dyn_off
+    body += b"\0" * (-len(body) % page)  # qemu's user mode does not let system calls read part of a page
     raw.extend(body)
     out = []
     for h in heads:
@@ -311,11 +327,10 @@ def program(host, spec):
         if h[0] == PT_INTERP and spec.get("interp", True) is None:
             continue
         if h[0] == PT_DYNAMIC:
-            h[2:7] = [off + dyn_off, addr + dyn_off, addr + dyn_off, len(body) - dyn_off,
-                      len(body) - dyn_off]
+            h[2:7] = [off + dyn_off, addr + dyn_off, addr + dyn_off, dyn_size, dyn_size]
         out.append(h)
     last = max(i for i, h in enumerate(out) if h[0] == PT_LOAD)
-    out.insert(last + 1, [PT_LOAD, 6, off, addr, addr, len(body), len(body), 0x1000])
+    out.insert(last + 1, [PT_LOAD, 6, off, addr, addr, len(body), len(body), page])
     assert len(out) <= phnum, "no room for another program header"
     for i, h in enumerate(out):
         struct.pack_into("<IIQQQQQQ", raw, phoff + i * phentsize, *h)
@@ -351,18 +366,22 @@ def cache(spec):
     """The bytes of an ld.so.cache with the entries of `spec`, sorted as ldconfig sorts them.
 
     spec: {"format": "new"|"both"|"old", "entries": [{"key", "path", "flags", "hwcaps", "hwcap"}],
+    "flags": those of entries that state none (0x303, libraries of x86-64),
     "bad": None|"endian"|"short"|"magic"}.
     """
     import functools
     entries = list(spec.get("entries") or [])
     names = sorted({e["hwcaps"] for e in entries if e.get("hwcaps")})
 
+    def flags_of(entry):
+        return entry.get("flags", spec.get("flags", 0x303))
+
     def order(a, b):
         diff = cache_compare(b["key"], a["key"])
         if diff:
             return diff
-        if a.get("flags", 0x303) != b.get("flags", 0x303):
-            return b.get("flags", 0x303) - a.get("flags", 0x303)
+        if flags_of(a) != flags_of(b):
+            return flags_of(b) - flags_of(a)
         if a.get("hwcap", 0) != b.get("hwcap", 0):
             return (b.get("hwcap", 0) > a.get("hwcap", 0)) * 2 - 1
         if bool(a.get("hwcaps")) != bool(b.get("hwcaps")):
@@ -377,7 +396,7 @@ def cache(spec):
     head = b"ld.so-1.7.0\0" + struct.pack("<I", len(plain))
     if form == "old":
         strings = Strings(b"")
-        rows = b"".join(struct.pack("<iII", e.get("flags", 0x303), strings.add(e["key"]),
+        rows = b"".join(struct.pack("<iII", flags_of(e), strings.add(e["key"]),
                                     strings.add(e["path"])) for e in plain)
         return head + rows + bytes(strings.data)
     # In a file of both parts the new header stands behind the old table, on a multiple of 8. The
@@ -390,7 +409,7 @@ def cache(spec):
         hwcap = e.get("hwcap", 0)
         if e.get("hwcaps"):
             hwcap = 1 << 62 | names.index(e["hwcaps"]) | e.get("isa", 0) << 32
-        table += struct.pack("<iIIIQ", e.get("flags", 0x303), at + strings.add(e["key"]),
+        table += struct.pack("<iIIIQ", flags_of(e), at + strings.add(e["key"]),
                              at + strings.add(e["path"]), 0, hwcap)
     # Extension offsets and those of the names count from the start of the file.
     name_offsets = [start + at + strings.add(n) for n in names]
@@ -408,7 +427,7 @@ def cache(spec):
     new = b"glibc-ld.so.cache1.1" + struct.pack("<IIB3xI12x", len(entries), text_len, endian, extension)
     new += table + text + tail
     if form == "both":
-        old = b"".join(struct.pack("<iII", e.get("flags", 0x303),
+        old = b"".join(struct.pack("<iII", flags_of(e),
                                    start - 16 - 12 * len(plain) + at + strings.add(e["key"]),
                                    start - 16 - 12 * len(plain) + at + strings.add(e["path"]))
                        for e in plain)

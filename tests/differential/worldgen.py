@@ -2,6 +2,8 @@
 
 A world is plain JSON:
 
+    machine "x86-64" or "aarch64" (a key of MACHINES), whose names and folders the world has
+    page    the size of a page, on aarch64
     files   list, built in order. {"path", "type", ...}, paths relative to the world's root:
             lib (elfgen.library's keys), exec and rel (the same, as ET_EXEC and ET_REL), program
             (elfgen.program's keys), copy ("of", "damage": a damaged library of spec "of"),
@@ -34,20 +36,37 @@ import elfgen
 
 STEMS = "abdefg"
 FOLDERS = ["d0", "d1", "d2", "d0/sub", "lib", "bin"]
-HWCAPS = ["glibc-hwcaps/x86-64-v2", "glibc-hwcaps/x86-64-v3", "glibc-hwcaps/x86-64-v4"]
-LEGACY = ["tls", "x86_64", "tls/x86_64", "haswell", "avx512_1", "x86_64/x86_64",
-          "tls/x86_64/x86_64", "tls/haswell"]
-LIBDIR = "lib/x86_64-linux-gnu"
+MACHINES = {
+    "x86-64": {
+        "elf": elfgen.X86_64, "loader": "/lib64/ld-linux-x86-64.so.2", "libdir": "lib/x86_64-linux-gnu",
+        "platform": "x86_64", "hwcaps": ["x86-64-v2", "x86-64-v3", "x86-64-v4"],
+        "legacy": ["tls", "x86_64", "tls/x86_64", "haswell", "avx512_1", "x86_64/x86_64",
+                   "tls/x86_64/x86_64", "tls/haswell"],
+        "levels": ["x86-64-v3", "x86-64-v2", "x86-64-v1"],
+        "flags": 0x303, "other_flags": [1, 3, 0x803, 0xA03, 0x300, 0x301],
+        "hwcap": [1, 1 << 1, 1 << 1, 1 << 2, 1 << 48, 1 << 50, 1 << 63, 1 << 61],
+        "pages": [4096]},
+    "aarch64": {
+        "elf": elfgen.AARCH64, "loader": "/lib/ld-linux-aarch64.so.1", "libdir": "lib/aarch64-linux-gnu",
+        "platform": "aarch64", "hwcaps": ["atomics", "x86-64-v2"],
+        "legacy": ["tls", "aarch64", "tls/aarch64", "atomics", "aarch64/atomics", "tls/atomics",
+                   "tls/aarch64/atomics", "fp", "asimd"],
+        "levels": ["armv8.0-a", "armv8.1-a"],
+        "flags": 0xA03, "other_flags": [1, 3, 0x303, 0x803, 0xA00, 0xA01],
+        "hwcap": [1, 1 << 1, 1 << 8, 1 << 8, 1 << 7, 1 << 48, 1 << 63, 1 << 61],
+        "pages": [4096, 16384, 65536]},
+}
 VERSIONS = ["V1", "V2", "V3"]
 NOBODY = 65534
 
 # Which parts of the loader a world exercises, and how often.
 FEATURES = {"links": 0.4, "hwcaps": 0.2, "legacy": 0.15, "bad": 0.35, "cache": 0.35, "env": 0.5,
             "preload": 0.25, "tokens": 0.35, "odd_paths": 0.35, "odd_names": 0.35, "versions": 0.15,
-            "symbols": 0.15, "tls": 0.2, "user": 0.12, "cpu": 0.1, "flags": 0.15, "stack": 0.1, "system": 0.25}
+            "symbols": 0.15, "tls": 0.2, "user": 0.12, "cpu": 0.1, "flags": 0.15, "stack": 0.1, "system": 0.25,
+            "pages": 0.3}
 
 
-DEFAULTS = {"exe": "@W@/bin/prog", "start": "kernel", "env": {}, "cwd": ".", "loads": [], "cache": None,
+DEFAULTS = {"machine": "x86-64", "page": 4096, "exe": "@W@/bin/prog", "start": "kernel", "env": {}, "cwd": ".", "loads": [], "cache": None,
             "user": None, "cpu": None, "direct": False}
 
 
@@ -62,10 +81,11 @@ def substitute(value, root):
     return value
 
 
-def build(world, root, host):
-    """Writes the files of a world below `root`; raises OSError or AssertionError if it cannot."""
+def build(world, root, host, seen_at=None):
+    """Writes the files of a world below `root`; raises OSError or AssertionError if it cannot.
+    `seen_at`: the path of that folder for its programs, where they are started in another root."""
     modes = []
-    for spec in substitute(world["files"], root):
+    for spec in substitute(world["files"], seen_at or root):
         path = os.path.join(root, spec["path"])
         os.makedirs(os.path.dirname(path), exist_ok=True)
         kind = spec["type"]
@@ -104,13 +124,16 @@ def contents(kind, spec, host):
 class Generator:
     """Draws one world from a random.Random."""
 
-    def __init__(self, rng, abilities):
+    def __init__(self, rng, abilities, machine="x86-64"):
         self.r = rng
         self.able = abilities
+        self.machine = machine
+        self.of = MACHINES[machine]
+        self.hwcaps = ["glibc-hwcaps/" + h for h in self.of["hwcaps"]]
         self.on = {f for f, p in FEATURES.items() if rng.random() < p}
         if rng.random() < 0.04:
             self.on = set(FEATURES)
-        self.on &= abilities | (set(FEATURES) - {"cache", "user", "cpu"})
+        self.on &= abilities | (set(FEATURES) - {"cache", "user", "cpu", "pages"})
         self.stems = STEMS[:rng.randint(2, 6)]
         self.files = []
         self.libs = []      # paths of good libraries
@@ -146,10 +169,10 @@ class Generator:
                              "liba.so.01", "liba.so", "@W@/d0/../ld0/libb.so.1", "d0",
                              "@W@/loop/liba.so.1", "libx$ORIGIN.so"])
         if self.chance(0.15, "system"):
-            return r.choice(["libm.so.6", "libz.so.1", "libc.so.6", "ld-linux-x86-64.so.2",
-                             "libdl.so.2", "libpthread.so.0", "/lib64/ld-linux-x86-64.so.2",
-                             "/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/libm.so.6",
-                             "libgcc_s.so.1", "libstdc++.so.6"])
+            loader, folder = self.of["loader"], "/" + self.of["libdir"]
+            return r.choice(["libm.so.6", "libz.so.1", "libc.so.6", os.path.basename(loader),
+                             "libdl.so.2", "libpthread.so.0", loader, folder + "/libz.so.1",
+                             "/usr" + folder + "/libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"])
         if self.r.random() < 0.01:
             return "libmissing.so.1"
         return self.soname()
@@ -172,7 +195,7 @@ class Generator:
                 "@W@/missing", "missing", "@W@/missing/../" + folder, "~/" + folder, "@W@", "@W@/",
                 "@W@/loop", "@W@/ld0", "@W@/ld1", "@W@/dangling", "@W@/plain-file",
                 "@W@/" + "n" * 300, "/", "//", "@W@/plain-file/../" + folder, " @W@/" + folder,
-                "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu/", "@W@/empty"])
+                "/" + self.of["libdir"], "/usr/" + self.of["libdir"] + "/", "@W@/empty"])
         return r.choice(["@W@/" + folder, "@W@/" + folder, "@W@/" + folder, "$ORIGIN",
                          "$ORIGIN/../" + folder])
 
@@ -228,6 +251,12 @@ class Generator:
             self.symbol_tags(spec, stem)
         if "tls" in self.on:
             self.tls_tags(spec, stem)
+        if self.machine != "x86-64":
+            spec["machine"] = self.of["elf"]
+        if self.chance(0.25, "pages"):
+            spec["shift"] = r.choice([0x1000, 0x4000, 0x10000])
+        if self.chance(0.1, "pages"):
+            spec["align"] = r.choice([0x1000, 0x4000])
         if self.chance(0.03, "bad"):
             spec["dynamic"] = False
         if self.chance(0.03, "bad"):
@@ -295,11 +324,12 @@ class Generator:
         """A folder for a library: one of the world's, or a subfolder that glibc looks into."""
         base = self.r.choice(self.folders)
         if self.chance(0.3, "tokens"):
-            base = self.r.choice([LIBDIR, "x86_64", "haswell", "$BOGUS", "xx86_64", "d0$", base])
+            platform = self.of["platform"]
+            base = self.r.choice([self.of["libdir"], platform, "haswell", "$BOGUS", "x" + platform, "d0$", base])
         if self.chance(0.4, "hwcaps"):
-            base += "/" + self.r.choice(HWCAPS)
+            base += "/" + self.r.choice(self.hwcaps)
         elif self.chance(0.4, "legacy"):
-            base += "/" + self.r.choice(LEGACY)
+            base += "/" + self.r.choice(self.of["legacy"])
         return base
 
     def library(self, stem):
@@ -355,7 +385,7 @@ class Generator:
                 self.files.append({"path": path, "type": "symlink", "target": target})
         self.files.append({"path": "plain-file", "type": "bytes", "data": "text\n"})
         self.files.append({"path": "empty", "type": "dir"})
-        for name in HWCAPS + LEGACY:
+        for name in self.hwcaps + self.of["legacy"]:
             if self.chance(0.08, "hwcaps"):
                 self.files.append({"path": f"{self.r.choice(self.folders)}/{name}", "type": "dir"})
 
@@ -376,7 +406,7 @@ class Generator:
         if "cache" not in self.on:
             return None
         r = self.r
-        if r.random() < 0.08:
+        if r.random() < 0.08 and self.machine == "x86-64":
             return {"ldconfig": ["@W@/" + f for f in self.folders]}
         if r.random() < 0.03:
             return {"bad": r.choice(["short", "magic", "endian", "endian-unset", "endian-invalid"]),
@@ -387,25 +417,26 @@ class Generator:
                 stem_name = self.soname() if self.chance(0.2) else os.path.basename(path)
                 entry = {"key": stem_name, "path": "@W@/" + path}
                 if self.chance(0.15):
-                    entry["hwcaps"] = r.choice(["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v9"])
+                    entry["hwcaps"] = r.choice(self.of["hwcaps"] + ["x86-64-v9"])
                     if "cpu" not in self.on:    # what GLIBC_TUNABLES takes away counts here still
                         entry["isa"] = r.choice([0, 0, 1, 2, 3, 9])
                 elif self.chance(0.08):
-                    entry["flags"] = r.choice([1, 3, 0x803, 0xA03, 0x300, 0x301])
+                    entry["flags"] = r.choice(self.of["other_flags"])
                 elif self.chance(0.08):
-                    entry["hwcap"] = r.choice([1, 1 << 1, 1 << 1, 1 << 2, 1 << 48, 1 << 50, 1 << 63, 1 << 61])
+                    entry["hwcap"] = r.choice(self.of["hwcap"])
                 entries.append(entry)
         for _ in range(r.randint(0, 2)):
             entries.append({"key": self.soname(), "path": "@W@/" + r.choice(
                 ["gone/liba.so.1", "plain-file", "d0", "loop", "d0/liba.so.1"])})
         if self.chance(0.7):
-            entries.append({"key": "libc.so.6", "path": "/lib/x86_64-linux-gnu/libc.so.6"})
+            entries.append({"key": "libc.so.6", "path": f"/{self.of['libdir']}/libc.so.6"})
         if self.chance(0.5):
-            entries.append({"key": "libz.so.1", "path": "/usr/lib/x86_64-linux-gnu/libz.so.1"})
+            entries.append({"key": "libz.so.1", "path": f"/usr/{self.of['libdir']}/libz.so.1"})
         for e in list(entries):
             if self.chance(0.05):
                 entries.append(dict(e, key=e["key"].replace(".so.1", ".so.01")))
-        return {"format": r.choice(["new", "new", "new", "both", "old"]), "entries": entries}
+        return {"format": r.choice(["new", "new", "new", "both", "old"]), "entries": entries,
+                "flags": self.of["flags"]}
 
     def environment(self):
         env = {}
@@ -467,7 +498,9 @@ class Generator:
             for _ in range(r.choice([3, 6, 9] if "tls" in self.on else [0, 1, 2, 3, 4, 6])):
                 caller = "" if self.chance(0.45) else f"/{self.soname()}"
                 loads.append({"name": self.name(), "caller": caller})
-        return {"files": self.files, "exe": exe, "start": start, "env": self.environment(), "cwd": cwd,
+        # What the loader itself prints is not whole in an emulator with larger pages.
+        page = 4096 if start == "trace" else r.choice(self.of["pages"])
+        return {"machine": self.machine, "page": page, "files": self.files, "exe": exe, "start": start, "env": self.environment(), "cwd": cwd,
                 "loads": loads, "cache": cache, "user": NOBODY if "user" in self.on else None,
-                "cpu": r.choice(["x86-64-v3", "x86-64-v2", "x86-64-v1"]) if "cpu" in self.on else None,
-                "direct": self.chance(0.1)}
+                "cpu": r.choice(self.of["levels"]) if "cpu" in self.on else None,
+                "direct": self.machine == "x86-64" and self.chance(0.1)}

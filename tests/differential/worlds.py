@@ -7,6 +7,10 @@ from chosen callers; its link map, the path or error text of every load, and the
 that fails must equal the prediction. Worlds with a cache of their own run in a private mount
 namespace with that file in the place of /etc/ld.so.cache.
 
+With --machine aarch64 the worlds are those of another architecture: their programs are started by
+qemu's user mode in a root folder that holds the cross compiler's C library, with pages of 4, 16 and
+64 KiB, and every world has its own /etc/ld.so.cache there.
+
 First the hand-written worlds of seeds/, then those of kept/ (once failed, minimised), then
 --count random ones. A failing random world is minimised and written to --keep.
 """
@@ -36,6 +40,10 @@ MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 4096, 16384, 1 << 18, 2
 # What clearing one CPU feature leaves of the x86-64 levels (glibc 2.33 sysdeps/x86/get-isa-level.h).
 TUNABLES = {"x86-64-v3": "-AVX512F", "x86-64-v2": "-AVX2", "x86-64-v1": "-SSE4_2"}
 TIMEOUT = 20
+QEMU = "/usr/bin/qemu-aarch64-static"
+CROSS_LIBRARIES = "/usr/aarch64-linux-gnu/lib"
+CROSS_COMPILER = "aarch64-linux-gnu-gcc"
+CROSS_CPUS = {None: "max", "armv8.1-a": "max", "armv8.0-a": "cortex-a53"}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -85,11 +93,7 @@ class Bench:
                 mounted = self.mount_cache(worldgen.substitute(world["cache"], root), root)
             early = predict(self.gpumend, world, root, {}) if changes_files(world) else None
             real = run_real(world, root)
-            predicted = early or predict(self.gpumend, world, root, real)
-            if "unusable" in real:
-                return None, real["unusable"], None
-            differ = compare(world, root, real, predicted)
-            return differ + compare_expected(world, root, real), real, predicted
+            return judged(world, root, real, early or predict(self.gpumend, world, root, real))
         finally:
             if mounted:
                 libc.umount2(CACHE.encode(), MNT_DETACH)
@@ -109,6 +113,70 @@ class Bench:
         return libc.mount(path.encode(), CACHE.encode(), None, MS_BIND, None) == 0
 
 
+def judged(world, root, real, predicted):
+    if "unusable" in real:
+        return None, real["unusable"], None
+    differ = compare(world, root, real, predicted)
+    return differ + compare_expected(world, root, real), real, predicted
+
+
+class CrossBench:
+    """The same for another architecture: a root folder of its own, entered with chroot."""
+
+    def __init__(self, gpumend, host, folder, namespace):
+        self.gpumend, self.top, self.number = gpumend, folder, 0
+        with open(host, "rb") as source:
+            self.host = source.read()
+        if os.getuid() != 0:
+            enter_namespace()
+        self.libraries()
+        shutil.copy(QEMU, os.path.join(folder, "qemu"))
+
+    def libraries(self):
+        """The cross compiler's C library where the target's own system has it."""
+        libdir = os.path.join(self.top, worldgen.MACHINES["aarch64"]["libdir"])
+        os.makedirs(libdir)
+        os.makedirs(os.path.join(self.top, "etc"))
+        os.makedirs(os.path.join(self.top, "usr"))
+        os.symlink("../lib", os.path.join(self.top, "usr/lib"))
+        for name in os.listdir(CROSS_LIBRARIES):
+            path = os.path.join(CROSS_LIBRARIES, name)
+            if ".so." in name and os.path.isfile(path):
+                shutil.copy(path, libdir)
+        loader = worldgen.MACHINES["aarch64"]["loader"]
+        os.symlink(os.path.basename(libdir) + "/" + os.path.basename(loader), self.top + loader)
+        os.chmod(self.top, 0o755)
+
+    def judge(self, world):
+        self.number += 1
+        root = f"/w{self.number}"
+        real_root = self.top + root
+        os.mkdir(real_root, 0o755)
+        try:
+            try:
+                worldgen.build(world, real_root, self.host, root)
+                self.write_cache(worldgen.substitute(world["cache"], root))
+            except (OSError, AssertionError) as error:
+                return None, f"cannot be built: {error}", None
+            early = predict(self.gpumend, world, root, {}, self.top) if changes_files(world) else None
+            real = run_real(world, root, self.top)
+            predicted = early or predict(self.gpumend, world, root, real, self.top)
+            judgement = judged(world, root, real, predicted)
+            why = emulator_fault(world, root, self.top, real) if judgement[0] else None
+            return (None, why, None) if why else judgement
+        finally:
+            shutil.rmtree(real_root, ignore_errors=True)
+
+    def write_cache(self, spec):
+        path = self.top + CACHE
+        if os.path.exists(path):
+            os.unlink(path)
+        if spec is not None:
+            with open(path, "wb") as out:
+                out.write(worldgen.elfgen.cache(spec))
+            os.chmod(path, 0o644)
+
+
 def changes_files(world):
     return any("symlink" in load.get("before", {}) for load in world["loads"])
 
@@ -116,25 +184,51 @@ def changes_files(world):
 # The real loader ------------------------------------------------------------------------------
 
 
-def run_real(world, root):
-    """What happens: {"map", "loads", "failed", "preloads"}, or {"unusable": why}."""
+def run_real(world, root, top=None):
+    """What happens: {"map", "loads", "failed", "preloads"}, or {"unusable": why}. With `top`, `root`
+    is a path inside that root folder of another architecture."""
     at = worldgen.substitute(world, root)
+    status, out, err = start(at, root, top)
+    if status is None:
+        return {"unusable": "the real loader does not come to an end"}
+    return read_start(at, status, out, err)
+
+
+def emulator_fault(world, root, top, real):
+    """What qemu does otherwise than a kernel with pages larger than the host's own, or None. It does not
+    know of the rest of the last page of the loader's data, where that keeps texts, and it does not map
+    what lies behind the end of a file."""
+    if world["page"] == 4096:
+        return None
+    if any("failed to map segment" in load[2] for load in real["loads"]):
+        return "the emulator does not map what lies behind the end of a file"
+    _, _, err = start(worldgen.substitute(world, root), root, top, "-strace")
+    return ("the emulator takes a good address of the loader's for a bad one"
+            if "errno=14 (Bad address)" in err else None)
+
+
+def start(at, root, top, *options):
     env = dict(at["env"])
-    if at.get("cpu"):
+    if at.get("cpu") and not top:
         env["GLIBC_TUNABLES"] = "glibc.cpu.hwcaps=" + TUNABLES[at["cpu"]]
     arguments = [load_argument(load) for load in at["loads"]]
     command = [at["exe"]] + arguments
     if at["start"] == "musl":
         command[:0] = [common.MUSL_LOADER, "--list"]
     elif at["start"] != "kernel":
-        command.insert(0, common.LOADER)
+        command.insert(0, worldgen.MACHINES[at["machine"]]["loader"])
     if at["start"] == "trace":
         env.update(LD_TRACE_LOADED_OBJECTS="1", LD_WARN="1")  # LD_WARN: and relocate
-    status, out, err = common.run(command, TIMEOUT, env, os.path.join(root, at["cwd"] or "."),
-                                  user=at.get("user"))
-    out, err = common.decode(out), common.decode(err)
-    if status is None:
-        return {"unusable": "the real loader does not come to an end"}
+    cwd = os.path.join(root, at["cwd"] or ".")
+    if top:
+        command[:0] = ["/qemu", "-cpu", CROSS_CPUS[at.get("cpu")], "-p", str(at["page"]), *options]
+        status, out, err = common.run(command, TIMEOUT, env, inside=(top, cwd, at.get("user")))
+    else:
+        status, out, err = common.run(command, TIMEOUT, env, cwd, user=at.get("user"))
+    return status, common.decode(out), common.decode(err)
+
+
+def read_start(at, status, out, err):
     if "Inconsistency detected by ld.so" in err or "Assertion" in err:
         return {"unusable": "the real loader stops with an assertion"}
     if status < 0:
@@ -221,11 +315,13 @@ def read_musl(status, out, err, real):
 # The prediction -------------------------------------------------------------------------------
 
 
-def predict(gpumend, world, root, real):
+def predict(gpumend, world, root, real, top=None):
     """The document of `gpumend why --json`, or {"broken": what went wrong}."""
     at = worldgen.substitute(world, root)
     cwd = os.path.join(root, at["cwd"] or ".")
     command = [gpumend, "why", "--json", "--exe", at["exe"]]
+    if top:
+        command += ["--root", top, "--page-size", str(at["page"]), "--cpu", at.get("cpu") or "armv8.1-a"]
     env = {"PATH": "/usr/bin:/bin"}
     if at.get("direct"):
         env = dict(at["env"])
@@ -233,13 +329,13 @@ def predict(gpumend, world, root, real):
         command += ["--cwd", cwd]
         for key, value in at["env"].items():
             command += ["--env", f"{key}={value}"]
-    if at.get("cpu"):
+    if at.get("cpu") and not top:
         command += ["--cpu", at["cpu"]]
     done = real.get("loads") or []
     for i, load in enumerate(at["loads"]):
         caller = done[i][0] if i < len(done) else ""
         command += ["--load", load["name"] + ("@" + caller if caller else "")]
-    status, out, err = common.run(command, TIMEOUT, env, cwd, user=at.get("user"))
+    status, out, err = common.run(command, TIMEOUT, env, (top or "") + cwd, user=at.get("user"))
     document = common.parse_json(out)
     if status is None or status < 0 or not isinstance(document, dict) or "objects" not in document:
         return {"status": status, "broken": f"status {status}: {common.decode(err).strip()[:300] or out[:200]}",
@@ -268,13 +364,15 @@ def compare(world, root, real, predicted):
         says = start_failure(predicted)
         if says is None:
             differ.append(("start", f"real: {real['failed']}\n      ours: starts"))
+        elif at["page"] > 4096 and says.startswith(real["failed"]):
+            pass  # the emulator loses the end of what the loader prints
         elif not same_text(says, real["failed"]) and not also_fails(world, real, predicted, says):
             differ.append(("start-text", f"real: {real['failed']}\n      ours: {says}"))
         return differ
     says = start_failure(predicted)
     if says is not None:
         return [("start", f"real: starts\n      ours: {says}")]
-    if world["start"] != "musl":  # musl says nothing of a preload that fails
+    if world["start"] != "musl" and at["page"] == 4096:  # musl says nothing of a preload that fails
         differ += compare_preloads(real, predicted)
     differ += compare_loads(at, real, predicted)
     objects = [o.get("path") for o in predicted["objects"]]
@@ -433,15 +531,15 @@ def minimise(bench, world, categories, deadline):
 bench = None
 
 
-def start_worker(gpumend, host, folder, namespace):
+def start_worker(kind, gpumend, host, folder, namespace):
     global bench
     own = tempfile.mkdtemp(dir=folder)
     os.chmod(own, 0o755)
-    bench = Bench(gpumend, host, own, namespace)
+    bench = kind(gpumend, host, own, namespace)
 
 
-def draw(seed, number, abilities):
-    return worldgen.Generator(random.Random(f"{seed}:{number}"), abilities).world()
+def draw(seed, number, abilities, machine):
+    return worldgen.Generator(random.Random(f"{seed}:{number}"), abilities, machine).world()
 
 
 def work(job):
@@ -451,8 +549,8 @@ def work(job):
             world = dict(worldgen.DEFAULTS, **json.load(source))
         name = os.path.relpath(job, common.HERE)
     else:
-        seed, number, abilities = job
-        world, name = draw(seed, number, abilities), f"{seed}:{number}"
+        seed, number, abilities, machine = job
+        world, name = draw(seed, number, abilities, machine), f"{seed}:{number}"
     try:
         differ, real, predicted = bench.judge(world)
     except Exception as error:  # a fault of the test itself must name its world
@@ -490,6 +588,7 @@ def main():
     parser.add_argument("--seed", type=int, help="default: a fresh one, which is printed")
     parser.add_argument("--only", type=int, help="run this one random world of the seed and show it")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--machine", choices=list(worldgen.MACHINES), default="x86-64")
     parser.add_argument("--gpumend")
     parser.add_argument("--keep", default=os.path.join(common.HERE, "kept"), help="where failing worlds go")
     parser.add_argument("--minimise", type=int, default=8, help="how many failing worlds to minimise")
@@ -497,8 +596,9 @@ def main():
     parser.add_argument("--selftest", action="store_true",
                         help="only run the real loader and count what it did; needs no gpumend")
     options = parser.parse_args()
-    if os.uname().machine != "x86_64" or not os.path.exists(common.LOADER):
-        print("worlds: the worlds are x86-64 programs for glibc, which this system cannot run")
+    why = why_not(options.machine)
+    if why:
+        print(f"worlds: {why}")
         return common.closing_line(0, 0, 1)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     folder = tempfile.mkdtemp(prefix="gpumend-worlds-")
@@ -509,7 +609,21 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def abilities_of():
+def why_not(machine):
+    """Why this system cannot run the worlds of a machine, or None."""
+    if machine == "x86-64" and (os.uname().machine != "x86_64" or not os.path.exists(common.LOADER)):
+        return "the worlds are x86-64 programs for glibc, which this system cannot run"
+    if machine == "aarch64":
+        missing = [what for what, have in (
+            ("qemu-user-static", os.path.exists(QEMU)), (CROSS_COMPILER, shutil.which(CROSS_COMPILER)),
+            ("root or a namespace of users", os.getuid() == 0 or namespace_works())) if not have]
+        return f"worlds of aarch64 need {', '.join(missing)}" if missing else None
+    return None
+
+
+def abilities_of(machine):
+    if machine != "x86-64":
+        return {"cache", "cpu", "pages"} | ({"user"} if os.getuid() == 0 else set())
     able = set()
     if namespace_works():
         able.add("cache")
@@ -537,24 +651,27 @@ def namespace_works():
 def campaign(options, seed, folder):
     gpumend = "/bin/true" if options.selftest else common.private_copy(
         common.find_gpumend(options.gpumend), folder)
-    host = common.compile_host("host.c", os.path.join(folder, "host"), "-Wl,-z,lazy")
+    cross = options.machine != "x86-64"
+    host = common.compile_host("host.c", os.path.join(folder, "host"), "-Wl,-z,lazy",
+                               compiler=CROSS_COMPILER if cross else "gcc")
     if not host:
         print("worlds: no working gcc")
         return common.closing_line(0, 0, 1)
-    able = abilities_of()
-    stored = options.world or sorted(glob.glob(os.path.join(common.HERE, "seeds", "*.json"))) + sorted(
+    able = abilities_of(options.machine)
+    stored = options.world or [] if cross else options.world or sorted(glob.glob(os.path.join(common.HERE, "seeds", "*.json"))) + sorted(
         glob.glob(os.path.join(common.HERE, "kept", "*.json")))
     numbers = [] if options.world else range(options.count)
     if options.only is not None:
         stored, numbers = [], [options.only]
     print(f"worlds: seed {seed}, {len(stored)} stored and {len(numbers)} random worlds")
-    jobs = stored + [(seed, n, able) for n in numbers]
+    jobs = stored + [(seed, n, able, options.machine) for n in numbers]
     if options.only is not None:
-        print(json.dumps(draw(seed, options.only, able), indent=1))
+        print(json.dumps(draw(seed, options.only, able, options.machine), indent=1))
     passed, failed, skipped = 0, [], collections.Counter()
     seen = collections.Counter()
     began = time.monotonic()
-    with multiprocessing.Pool(options.jobs, start_worker, (gpumend, host, folder, "cache" in able)) as pool:
+    with multiprocessing.Pool(options.jobs, start_worker,
+                              (CrossBench if cross else Bench, gpumend, host, folder, "cache" in able)) as pool:
         for name, world, differ, real, predicted in pool.imap_unordered(work, jobs, 8):
             if differ is None:
                 skipped[re.sub(r"['\"]?/\S+", "PATH", str(real))] += 1

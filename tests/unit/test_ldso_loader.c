@@ -287,17 +287,74 @@ static void other_subdirs(void **state)
 {
     (void)state;
     size_t n = 0, n_new = 0, n_kinds = 0;
-    const char *const *old = ldso_cpu_other_subdirs(&arena, 36, &n);
-    const char *const *new = ldso_cpu_other_subdirs(&arena, 37, &n_new);
+    const char *const *old = ldso_cpu_other_subdirs(&arena, EM_X86_64, 36, &n);
+    const char *const *new = ldso_cpu_other_subdirs(&arena, EM_X86_64, 37, &n_new);
     assert_string_equal(joined(new, n_new), "glibc-hwcaps/x86-64-v2/:glibc-hwcaps/x86-64-v3/:"
                                             "glibc-hwcaps/x86-64-v4/");
     assert_true(strstr(joined(old, n), "haswell/avx512_1/"));
     assert_true(strstr(joined(old, n), "xeon_phi/"));
     assert_false(strstr(joined(old, n), "tls/:"));
-    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(&n_kinds);
+    const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(EM_X86_64, &n_kinds);
     for (size_t i = 0; i < n_kinds; i++) {
         assert_false(ldso_cpu_is_unknown(&kinds[i].cpu));
     }
+}
+
+static void page_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t machine;
+        size_t n;
+        uint32_t last;
+    } cases[] = {{EM_X86_64, 1, 4096},
+                 {EM_386, 1, 4096},
+                 {EM_AARCH64, 3, 65536},
+                 {EM_PPC64, 2, 65536},
+                 {EM_LOONGARCH, 3, 65536}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t sizes[LDSO_PAGE_SIZES];
+        size_t n = ldso_page_sizes(cases[i].machine, sizes);
+        assert_int_equal(n, cases[i].n);
+        assert_int_equal(sizes[0], 4096);
+        assert_int_equal(sizes[n - 1], cases[i].last);
+    }
+    static const struct {
+        const char *text;
+        uint32_t size;
+    } texts[] = {{"4096", 4096}, {"16384", 16384}, {"65536", 65536}, {"8192", 0},
+                 {"64K", 0},     {"", 0},          {"-1", 0},        {"4096 ", 0}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        uint32_t size = 1;
+        assert_int_equal(ldso_page_parse(texts[i].text, &size), texts[i].size != 0);
+        assert_int_equal(size, texts[i].size);
+    }
+}
+
+/* Each kind of every architecture is known whole, and the legacy folder of Armv8.1 is its own. */
+static void kinds_of_others(void **state)
+{
+    (void)state;
+    static const uint16_t machines[] = {EM_AARCH64, EM_PPC64, EM_LOONGARCH};
+    size_t n;
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        const struct ldso_cpu_kind *kinds = ldso_cpu_kinds(machines[i], &n);
+        assert_true(n > 1 && n <= LDSO_CPU_KINDS);
+        for (size_t k = 0; k < n; k++) {
+            assert_false(ldso_cpu_is_unknown(&kinds[k].cpu));
+        }
+    }
+    assert_null(ldso_cpu_kinds(EM_386, &n));
+    assert_int_equal(n, 0);
+    struct ldso_cpu old, new;
+    assert_true(ldso_cpu_parse("armv8.0-a", &old) && ldso_cpu_parse("armv8.1-a", &new));
+    const char *const *dirs = ldso_cpu_subdirs(&arena, &new, 36, &n);
+    assert_string_equal(joined(dirs, n), "tls/aarch64/atomics/:tls/aarch64/:tls/atomics/:tls/:"
+                                         "aarch64/atomics/:aarch64/:atomics/:");
+    dirs = ldso_cpu_subdirs(&arena, &old, 36, &n);
+    assert_string_equal(joined(dirs, n), "tls/aarch64/:tls/:aarch64/:");
+    dirs = ldso_cpu_subdirs(&arena, &new, 37, &n);
+    assert_string_equal(joined(dirs, n), "");
 }
 
 /* The level of this CPU is what its own loader says ("x86-64-v3 (supported, searched)"). */
@@ -345,6 +402,8 @@ int main(void)
         cmocka_unit_test(levels_that_are_none),
         cmocka_unit_test(cpuinfo),
         cmocka_unit_test(other_subdirs),
+        cmocka_unit_test(page_sizes),
+        cmocka_unit_test(kinds_of_others),
         cmocka_unit_test(this_cpu),
     };
     return cmocka_run_group_tests(tests, start, stop);
