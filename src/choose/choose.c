@@ -188,6 +188,12 @@ static bool ask_vendor(struct chooser *c, struct choose_candidate *x)
     if (x->gpu->vendor == HOST_NVIDIA || x->gpu->vendor == HOST_AMD) {
         return false;
     }
+    if (x->gpu->vendor == HOST_INTEL && c->choice->app == CHOOSE_APP_TORCH) {
+        return against(x, "vendor-not-served",
+                       "only torch's builds for Intel GPUs (\"+xpu\") use it, as the device "
+                       "\"xpu\"; gpumend does not choose that device",
+                       NULL);
+    }
     return against(x, "vendor-not-served",
                    arena_printf(c->a, "%s has no build for this kind of GPU that gpumend knows",
                                 choose_app_name(c->choice->app)),

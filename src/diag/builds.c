@@ -10,15 +10,23 @@
 
 /* What is on the machine, as far as it is certain. */
 struct machine {
-    const struct host_gpu *nvidia, *amd; // that programs can use, or NULL
-    bool no_nvidia, no_amd;              // the bus was read, and there is none
+    const struct host_gpu *nvidia, *amd, *intel; // that programs can use, or NULL
+    bool no_nvidia, no_amd;                      // the bus was read, and there is none
 };
+
+/* PyTorch names the GPUs of Intel that its XPU builds are for by these brands (pytorch,
+ * docs/source/notes/get_start_xpu.rst, "Hardware Prerequisite"); older integrated graphics are not
+ * among them. */
+static bool is_for_xpu(const struct host_gpu *g)
+{
+    return g->name && (str_glob("*Arc*", g->name) || str_glob("*Data Center GPU Max*", g->name));
+}
 
 static const struct host_gpu *usable(const struct diag *d, enum host_vendor vendor)
 {
     const struct host_gpu *g = NULL;
     while ((g = diag_next_gpu(d, vendor, g)) != NULL) {
-        if (g->usable == HOST_YES) {
+        if (g->usable == HOST_YES && (vendor != HOST_INTEL || is_for_xpu(g))) {
             return g;
         }
     }
@@ -37,7 +45,7 @@ static bool is_absent(const struct host *h, enum host_vendor vendor)
 
 static struct machine machine_of(const struct diag *d)
 {
-    return (struct machine){usable(d, HOST_NVIDIA), usable(d, HOST_AMD),
+    return (struct machine){usable(d, HOST_NVIDIA), usable(d, HOST_AMD), usable(d, HOST_INTEL),
                             is_absent(d->m->host, HOST_NVIDIA), is_absent(d->m->host, HOST_AMD)};
 }
 
@@ -112,28 +120,59 @@ static struct diag_finding *add_build(struct diag *d, enum diag_cause cause,
     return f;
 }
 
+/* Which releases exist for XPU is not in the knowledge base: its series, or the newest. The builds
+ * before 2.6 need more of Intel's than a driver (pytorch, get_start_xpu.rst of 2.5 and of 2.6). */
+static void repair_for_xpu(struct diag *d, struct diag_finding *f, const struct py_dist *dist)
+{
+    struct str rest = str_of(dist->version ? dist->version : "");
+    struct str major = str_cut(&rest, '.'), minor = str_cut(&rest, '.');
+    bool same = minor.n && model_version_fits(d->a, ">=2.6", dist->version);
+    const char *release =
+        same ? arena_printf(d->a, STR_FMT "." STR_FMT ".*", STR_ARG(major), STR_ARG(minor)) : "2.*";
+    diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, release, "xpu"),
+                "Install a build of torch for Intel GPUs (by uv, which knows PyTorch's builds).");
+}
+
+static void repair_torch(struct diag *d, struct diag_finding *f, const struct py_dist *dist,
+                         const struct host_gpu *g)
+{
+    if (g->vendor == HOST_INTEL) {
+        f->severity = g->integrated ? DIAG_NOTE : f->severity;
+        repair_for_xpu(d, f, dist);
+    } else {
+        repair_for(d, f, "torch", g);
+    }
+}
+
+static const char *or_none(const char *text)
+{
+    return text ? text : "None";
+}
+
 static void rule_torch(struct diag *d, const struct machine *x)
 {
     const struct py_dist *dist = installed(d, "torch");
     const struct model_torch *t = dist ? model_torch(d->m) : NULL;
-    const struct host_gpu *any = x->nvidia ? x->nvidia : x->amd;
+    const struct host_gpu *any = x->nvidia ? x->nvidia : x->amd ? x->amd : x->intel;
+    const struct host_gpu *but_nvidia = x->amd ? x->amd : x->intel;
     struct diag_finding *f = NULL;
-    if (!t || !t->known) {
+    if (!t || (!t->known && !t->xpu)) {
         return;
     }
-    if (!t->cuda && !t->hip && any) {
+    if (!t->cuda && !t->hip && !t->xpu && any) {
         f = add_build(d, DIAG_BUILD_WITHOUT_GPU, dist, any, "the CPU alone");
-    } else if (t->cuda && !t->hip && x->no_nvidia && x->amd) {
-        any = x->amd;
+    } else if (t->cuda && !t->hip && x->no_nvidia && but_nvidia) {
+        any = but_nvidia;
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "CUDA");
-    } else if (t->hip && x->no_amd && x->nvidia) {
-        any = x->nvidia;
+    } else if (t->hip && x->no_amd && (x->nvidia || x->intel)) {
         f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "ROCm");
+    } else if (t->xpu && is_absent(d->m->host, HOST_INTEL) && any) {
+        f = add_build(d, DIAG_BUILD_OTHER_VENDOR, dist, any, "Intel GPUs");
     }
     if (f) {
-        diag_evidence(d, f, "torch/version.py: cuda = %s, hip = %s", t->cuda ? t->cuda : "None",
-                      t->hip ? t->hip : "None");
-        repair_for(d, f, "torch", any);
+        diag_evidence(d, f, "torch/version.py: cuda = %s, hip = %s, xpu = %s", or_none(t->cuda),
+                      or_none(t->hip), or_none(t->xpu));
+        repair_torch(d, f, dist, any);
     }
 }
 
@@ -305,7 +344,7 @@ void diag_rule_builds(struct diag *d)
         return;
     }
     struct machine x = machine_of(d);
-    if (x.nvidia || x.amd) {
+    if (x.nvidia || x.amd || x.intel) {
         rule_torch(d, &x);
         rule_objects(d, &x);
         rule_pairs(d, &x);

@@ -67,7 +67,11 @@ static const char *wanted_by_request(const struct model_process *p, enum host_ve
 static const char *wanted_by_torch(struct diag *d, enum host_vendor vendor)
 {
     const struct model_torch *t = model_torch(d->m);
-    return (vendor == HOST_NVIDIA && t->cuda) || (vendor == HOST_AMD && t->hip) ? "torch" : NULL;
+    const char *built_for = vendor == HOST_NVIDIA  ? t->cuda
+                            : vendor == HOST_AMD   ? t->hip
+                            : vendor == HOST_INTEL ? t->xpu
+                                                   : NULL;
+    return built_for ? "torch" : NULL;
 }
 
 bool diag_wants(struct diag *d, enum host_vendor vendor, const char **ret_who)

@@ -221,9 +221,38 @@ static const struct kb_compat *compat_of(struct diag *d, const char *package)
     return NULL;
 }
 
-/* The version to ask for: what a row of the asking package says, else what provides the name. */
-static const char *pinned(struct diag *d, const struct kb_compat *c, const struct kb_provider *v)
+struct wanted {
+    struct diag *d;
+    const struct diag_failure *x;
+    const struct kb_compat *compat; // of the asking package, or NULL
+    struct kb_provides provides;
+    int cuda_major; // -1: not known
+    VEC(const char *) names;
+};
+
+/* What the asking package declares of the package that provides the name, where such a version can
+ * provide it; or NULL. */
+static const char *declared(const struct wanted *w, const struct kb_provider *v)
 {
+    struct diag *d = w->d;
+    const char *name = NULL, *text = NULL;
+    if (!w->x->attempt || !w->x->attempt->package ||
+        !diag_requirement(d, w->x->attempt->package, v->package, &name, &text) || !*text) {
+        return NULL;
+    }
+    bool one = starts_with(text, "==") && !strpbrk(text, ",*");
+    return !v->versions ? text
+           : !one       ? arena_printf(d->a, "%s,%s", v->versions, text)
+           : model_version_fits(d->a, v->versions, text + strlen("==")) ? text
+                                                                        : NULL;
+}
+
+/* The version to ask for: what a row of the asking package says, what its metadata declare, or
+ * what provides the name. */
+static const char *pinned(const struct wanted *w, const struct kb_provider *v)
+{
+    struct diag *d = w->d;
+    const struct kb_compat *c = w->compat;
     const char *package = v->package;
     if (strstr(package, "cudnn") && c && c->cudnn && strchr(c->cudnn, '.')) {
         size_t dots = 0;
@@ -237,19 +266,12 @@ static const char *pinned(struct diag *d, const struct kb_compat *c, const struc
             return arena_printf(d->a, "%s%s", package, c->needs[i].versions);
         }
     }
-    return v->versions ? arena_printf(d->a, "%s%s", package, v->versions) : package;
+    const char *versions = declared(w, v);
+    versions = versions ? versions : v->versions;
+    return versions ? arena_printf(d->a, "%s%s", package, versions) : package;
 }
 
 /* ------------------------------------------------------------------ who provides a library */
-
-struct wanted {
-    struct diag *d;
-    const struct diag_failure *x;
-    const struct kb_compat *compat; // of the asking package, or NULL
-    struct kb_provides provides;
-    int cuda_major; // -1: not known
-    VEC(const char *) names;
-};
 
 /* The one CUDA major version of which the knowledge base knows the name; -1 if there are several
  * (libcurand.so.10 serves CUDA 11, 12 and 13) or none. */
@@ -569,7 +591,7 @@ static void collect(const struct wanted *w, enum kb_manager manager, const char 
             *ret_unknown = with_word(d, *ret_unknown, " ", w->names.items[i]);
             continue;
         }
-        const char *spec = manager == KB_MANAGER_PIP ? pinned(d, w->compat, v) : v->package;
+        const char *spec = manager == KB_MANAGER_PIP ? pinned(w, v) : v->package;
         *ret_packages = with_word(d, *ret_packages, " ", diag_quote(d, spec));
         *ret_vendor = v->repository ? v->repository : *ret_vendor;
         const char *folder = site && v->folder ? path_join(d->a, site, v->folder) : NULL;

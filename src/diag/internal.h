@@ -3,6 +3,8 @@
 #define GPUMEND_DIAG_INTERNAL_H
 
 #include "diag/finding.h"
+#include "py/dist.h"
+#include "py/requirement.h"
 
 /* One thing that went wrong in one process: a request nobody could serve, or a defect of the set
  * that was chosen. */
@@ -170,6 +172,13 @@ void diag_repair_missing(struct diag *d, struct diag_finding *f, const struct di
 const struct kb_import *diag_import_row(struct diag *d, const struct py_dist *dist);
 /* The known GPU package that declares a requirement of this name, or NULL. */
 const struct py_dist *diag_required_by(struct diag *d, const char *name);
+/* The i-th requirement of a distribution, if it holds in this environment. */
+bool diag_requirement_at(struct diag *d, const struct py_metadata *meta, size_t i,
+                         const struct py_marker_env *markers, struct py_requirement *ret);
+/* NULL: it is not installed, or has none that can be read. */
+const struct py_metadata *diag_metadata_of(struct diag *d, const char *package);
+/* ">=2,<3". */
+const char *diag_specifiers_text(struct diag *d, const struct py_requirement *q);
 /* The requirement of that name that holds here ("==9.1.0.70" of nvidia-cudnn-cu12); false if the
  * package declares none. `pattern` is a glob on normalised names. */
 bool diag_requirement(struct diag *d, const char *package, const char *pattern,

@@ -16,63 +16,6 @@
 #include "py/dist.h"
 #include "py/module.h"
 
-/* The i-th requirement of a distribution, if it holds in this environment. */
-static bool requirement_at(struct diag *d, const struct py_metadata *meta, size_t i,
-                           const struct py_marker_env *markers, struct py_requirement *ret)
-{
-    struct gm_err err;
-    return py_requirement_parse(d->a, meta->requires_dist[i], ret, &err) == 0 &&
-           py_marker_eval(d->a, ret->marker, markers) == PY_YES;
-}
-
-static const struct py_metadata *metadata_of(struct diag *d, const char *package)
-{
-    struct py_dist *dist = d->m->env ? py_env_by_dist(d->m->env, package) : NULL;
-    return dist ? py_dist_metadata(d->m->env, dist) : NULL;
-}
-
-static const char *specifiers_text(struct diag *d, const struct py_requirement *q)
-{
-    static const char *const ops[] = {
-        [PY_OP_EQ] = "==", [PY_OP_NE] = "!=", [PY_OP_COMPATIBLE] = "~=", [PY_OP_LE] = "<=",
-        [PY_OP_LT] = "<",  [PY_OP_GE] = ">=", [PY_OP_GT] = ">",          [PY_OP_IDENTICAL] = "==="};
-    const char *text = "";
-    for (size_t i = 0; i < q->specifiers.n; i++) {
-        const struct py_specifier *s = &q->specifiers.items[i];
-        text =
-            arena_printf(d->a, "%s%s%s" STR_FMT, text, i ? "," : "", ops[s->op], STR_ARG(s->text));
-    }
-    return text;
-}
-
-bool diag_requirement(struct diag *d, const char *package, const char *pattern,
-                      const char **ret_name, const char **ret_specifiers)
-{
-    const struct py_metadata *meta = metadata_of(d, package);
-    struct py_marker_env markers = d->m->env ? model_markers(d->m) : (struct py_marker_env){0};
-    struct py_requirement q;
-    for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
-        if (requirement_at(d, meta, i, &markers, &q) &&
-            str_glob(pattern, py_name_normal(d->a, q.name))) {
-            *ret_name = py_name_normal(d->a, q.name);
-            *ret_specifiers = specifiers_text(d, &q);
-            return true;
-        }
-    }
-    return false;
-}
-
-const struct py_dist *diag_required_by(struct diag *d, const char *name)
-{
-    const char *found = NULL, *specifiers = NULL;
-    for (size_t i = 0; i < d->m->known.n; i++) {
-        if (diag_requirement(d, d->m->known.items[i]->name, name, &found, &specifiers)) {
-            return d->m->known.items[i];
-        }
-    }
-    return NULL;
-}
-
 /* ------------------------------------------------------------------ what an import needs */
 
 /* The module of a distribution: kb/ knows those that are called otherwise. */
@@ -148,6 +91,15 @@ static void rule_imports(struct diag *d, const struct py_dist *dist)
 
 /* ------------------------------------------------------------------ what is only declared */
 
+static bool is_about(const struct diag_finding *f, const char *soname)
+{
+    bool found = str_glob(soname, f->culprit);
+    for (size_t i = 0; i < f->likewise.n && !found; i++) {
+        found = str_glob(soname, f->likewise.items[i]);
+    }
+    return found;
+}
+
 /* The finding about a library that the declared package would bring, or NULL. */
 static struct diag_finding *finding_of(struct diag *d, const char *package)
 {
@@ -161,8 +113,7 @@ static struct diag_finding *finding_of(struct diag *d, const char *package)
         for (size_t k = 0; k < rows.n; k++) {
             const struct kb_provide *r = &rows.rows[k];
             for (size_t n = 0; n < r->n_providers; n++) {
-                if (strcmp(r->providers[n].package, package) == 0 &&
-                    str_glob(r->soname, f->culprit)) {
+                if (strcmp(r->providers[n].package, package) == 0 && is_about(f, r->soname)) {
                     return f;
                 }
             }
@@ -187,7 +138,7 @@ static const char *unmet(struct diag *d, const struct py_requirement *q, const c
 static void tell(struct diag *d, const struct py_dist *dist, const struct py_requirement *q,
                  const char *name, const char *why)
 {
-    const char *text = arena_printf(d->a, "%s%s: %s", name, specifiers_text(d, q), why);
+    const char *text = arena_printf(d->a, "%s%s: %s", name, diag_specifiers_text(d, q), why);
     struct diag_finding *f = diag_find(d, DIAG_NUMPY_ABI, name);
     f = f ? f : finding_of(d, name);
     if (diag_find(d, DIAG_REQUIREMENT_MISSING, name)) {
@@ -204,7 +155,7 @@ static void tell(struct diag *d, const struct py_dist *dist, const struct py_req
                               "that it loads is judged apart from that.",
                               dist->name_normal, dist->version ? dist->version : ""));
     diag_evidence(d, f, "%s", text);
-    const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", name, specifiers_text(d, q)));
+    const char *spec = diag_quote(d, arena_printf(d->a, "%s%s", name, diag_specifiers_text(d, q)));
     if (f->repairs.n == 0) {
         diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_pip(d, spec),
                     "Nothing while it works; this installs what is declared.");
@@ -217,10 +168,10 @@ static void tell(struct diag *d, const struct py_dist *dist, const struct py_req
 static void rule_declared(struct diag *d, const struct py_dist *dist,
                           const struct py_marker_env *markers)
 {
-    const struct py_metadata *meta = metadata_of(d, dist->name);
+    const struct py_metadata *meta = diag_metadata_of(d, dist->name);
     struct py_requirement q;
     for (size_t i = 0; meta && i < meta->requires_dist_n; i++) {
-        if (!requirement_at(d, meta, i, markers, &q)) {
+        if (!diag_requirement_at(d, meta, i, markers, &q)) {
             continue;
         }
         const char *name = py_name_normal(d->a, q.name), *why = unmet(d, &q, name);

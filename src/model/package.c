@@ -25,12 +25,12 @@ static bool assigned(struct arena *a, struct str line, const char *name, const c
 static void read_version(struct arena *a, struct str text, struct model_torch *ret)
 {
     struct str line;
-    const char *xpu = NULL;
     while (str_line(&text, &line)) {
         ret->known = assigned(a, line, "cuda", &ret->cuda) || ret->known;
-        (void)(assigned(a, line, "hip", &ret->hip) || assigned(a, line, "xpu", &xpu)); // optional
+        (void)(assigned(a, line, "hip", &ret->hip) ||
+               assigned(a, line, "xpu", &ret->xpu)); // optional
     }
-    ret->known = ret->known && !xpu;
+    ret->known = ret->known && !ret->xpu;
 }
 
 const struct model_torch *model_torch(struct model *m)

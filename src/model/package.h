@@ -7,11 +7,12 @@
 #include "model/model.h"
 #include "py/dist.h"
 
-/* torch/version.py: cuda = '12.4', hip = None. A build for neither is for the CPU alone (XPU and
- * other builds say so in a line of their own, which makes the answer "not known"). */
+/* torch/version.py: cuda = '12.4', hip = None. A build for neither is for the CPU alone, or for
+ * Intel's GPUs (xpu = '20250201'), which makes the answer "not known". */
 struct model_torch {
     bool known;             // the file was read and says what cuda is: NULL below means None
     const char *cuda, *hip; // "12.4", "6.2.41133"; NULL: None, or not known
+    const char *xpu;        // "20250201", the release of SYCL; NULL: None, or not known
 };
 
 /* Never NULL; without torch nothing in it is known. Read once. */

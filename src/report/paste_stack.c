@@ -109,12 +109,13 @@ static const char *conda_build(struct paste *p, const struct py_dist *d)
 static const char *torch_build(struct paste *p, const struct py_dist *d)
 {
     const struct model_torch *t = model_torch(p->m);
-    if (strcmp(d->name_normal, "torch") != 0 || !t->known) {
+    if (strcmp(d->name_normal, "torch") != 0 || (!t->known && !t->xpu)) {
         return "";
     }
-    return t->cuda  ? arena_printf(p->a, ", built for CUDA %s", t->cuda)
-           : t->hip ? arena_printf(p->a, ", built for ROCm %s", t->hip)
-                    : ", built for the CPU";
+    return t->xpu    ? ", built for Intel GPUs"
+           : t->cuda ? arena_printf(p->a, ", built for CUDA %s", t->cuda)
+           : t->hip  ? arena_printf(p->a, ", built for ROCm %s", t->hip)
+                     : ", built for the CPU";
 }
 
 static bool is_nvidia_wheel(const struct py_dist *d)

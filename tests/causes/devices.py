@@ -111,9 +111,12 @@ torch_on("wsl-driver-missing", "wsl-specific", "/dev/dxg",
          name="wsl-without-dxg", repair="wsl --update")
 torch_on("container-without-driver-libraries", "container-lib-missing", "libdxcore.so",
          "wsl-container-without-libdxcore", "wsl-container", repair="-v /usr/lib/wsl:/usr/lib/wsl")
-# torch for CUDA does not use an Intel GPU; a program that asks for Level Zero does.
-torch_on("level-zero-missing", "lib-missing", "Intel*", "arc-half-chain", "arc-a770",
-         name="level-zero-missing-for-others", severity="note", repair="libze-intel-gpu1")
+# CTranslate2 for CUDA does not use an Intel GPU; a program that asks for Level Zero does.
+@case("level-zero-missing", "lib-missing", "Intel*", severity="note", repair="libze-intel-gpu1")
+def level_zero_missing_for_others(t, bad):
+    t.python().ctranslate2()
+    t.system_cublas()
+    t.machine(MACHINES["arc-half-chain" if bad else "arc-a770"][1])
 
 
 def level_zero_program(t):

@@ -34,6 +34,7 @@ import rocm  # noqa: E402,F401  (adds its cases)
 import live  # noqa: E402
 import orders  # noqa: E402,F401  (adds its answers)
 import releases  # noqa: E402
+import xpu  # noqa: E402,F401  (adds its cases)
 from tree import Tree  # noqa: E402
 
 EXPECTED_STATUS = {"ok": 0, "broken": 1, "unknown": 3}

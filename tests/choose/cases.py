@@ -206,6 +206,8 @@ CASES = [
     ("cannot-look", machine("proc-without-sys"), None, LARGE, 0,
      {"device": "cpu", "cause": "gpus-unknown"}),
     ("intel", machine("arc-a770"), None, LARGE, 0, {"device": "cpu", "cause": "vendor-not-served"}),
+    ("intel-torch", machine("arc-a770"), torch("2.9.0+xpu"), ["--app", "torch"], 0,
+     {"device": "cpu", "cause": "vendor-not-served"}),
     ("jetson", machine("jetson-orin"), None, LARGE, 0, {"device": "cpu", "cause": "cpu-only-build"}),
 
     # Limits
