@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`why` is told who asks: by any path of a file that is loaded, as the loader tells files apart.
+`--tree` shows each request once, below who made it, and `--invert` who leads to a name.
 
     tests/why.py GPUMEND
 """
@@ -59,6 +60,67 @@ CALLERS = {
 }
 
 
+def tree_world(folder):
+    """A cycle, a library that two ask for, one that is nowhere, a hostile name, a long chain."""
+    t = tree.Tree(folder)
+    t.loader()
+    t.put(PROGRAM, tree.elf(None, interp=tree.LOADER, runpath="/opt/app/lib",
+                            needed=["liba.so", "libb.so", "libchain0.so"]))
+    lib = dict(runpath="/opt/app/lib")
+    t.lib("/opt/app/lib/liba.so", needed=["libb.so", "libnowhere.so"], **lib)
+    t.lib("/opt/app/lib/libb.so", needed=["libc1.so"], **lib)
+    t.lib("/opt/app/lib/libc1.so", needed=["liba.so", "libx\x1b[31m\n`-- forged"], **lib)
+    for i in range(300):
+        t.lib("/opt/app/lib/libchain%d.so" % i, needed=["libchain%d.so" % (i + 1)] if i < 299 else [], **lib)
+    return t
+
+
+def tree_of(exe, t, *options):
+    done = subprocess.run([exe, "why", "--root", str(t.top), "--exe", PROGRAM, "--cwd", "/", *options],
+                          capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout
+
+
+def edges_of(text):
+    """(who, name) of each line, by its indent or its level; what is folded is not repeated."""
+    edges, path = [], []
+    for line in text.split("\n\n")[0].splitlines():
+        head = line[:(len(line) - len(line.lstrip("|`- ")))]
+        rest = line[len(head):]
+        level = len(head) // 4
+        if rest.startswith("(level "):
+            level = int(rest[7:rest.index(")")])
+            rest = rest[rest.index(")") + 2:]
+        name = rest.split(" => ")[0]
+        full = rest.split(" => ")[1].split(" (*)")[0] if " => " in rest else rest
+        if level:
+            edges.append((path[level - 1], name))
+        path[level:] = [full]
+    return sorted(edges)
+
+
+def of_tree(exe, t):
+    """{name of a check: whether it holds}"""
+    _, text = tree_of(exe, t, "--tree")
+    document = json.loads(tree_of(exe, t, "--json")[1])
+    asked = sorted((r["caller"] or PROGRAM, r["name"].replace("\x1b", "\\x1b").replace("\n", "\\x0a"))
+                   for r in document["requests"])
+    status, up = tree_of(exe, t, "--tree", "--invert", "libnowhere.so")
+    chain = tree_of(exe, t, "--tree", "--invert", "libchain299.so")[1].splitlines()
+    return {
+        "every request is in the tree, once": edges_of(text) == asked,
+        "a name cannot forge a line": "\x1b" not in text and "\n`-- forged" not in text,
+        "a cycle is folded": text.count("(*)") == 2,
+        "who asks for what is nowhere": status == 1 and up.splitlines()[0] == "libnowhere.so" and
+                                        "`-- /opt/app/lib/liba.so  libnowhere.so" in up and
+                                        "/opt/app/bin/app  liba.so" in up,
+        "a long chain up to the program": len(chain) >= 301 and PROGRAM in chain[300],
+        "a name of nobody": tree_of(exe, t, "--tree", "--invert", "libnone.so")[0] == 3,
+        "--invert alone": tree_of(exe, t, "--invert", "liba.so")[0] == 2,
+        "--tree and --json": tree_of(exe, t, "--tree", "--json")[0] == 2,
+    }
+
+
 def main():
     exe = os.path.abspath(sys.argv[1])
     failed = 0
@@ -77,6 +139,7 @@ def main():
             "an @ in the path of a library": why(exe, t, ["/opt/py@3/lib/libsecond.so.1"])[0]
             .returncode == 0,
         }
+        extra.update(of_tree(exe, tree_world(Path(folder) / "tree")))
         for name, holds in extra.items():
             failed += not holds
             print("" if holds else "FAIL %s\n" % name, end="")

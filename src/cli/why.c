@@ -7,9 +7,10 @@
 #include "cli/target.h"
 #include "ldso/process.h"
 #include "report/process.h"
+#include "report/tree.h"
 
 enum { LINE_MAX_BYTES = 64 << 10 };
-enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH };
+enum { O_EXE = 1, O_CALLER, O_LOAD, O_CWD, O_BATCH, O_TREE, O_INVERT };
 
 static const struct cli_option options[] = {
     {"exe", "FILE", "the program that is started (default: the caller)", O_EXE},
@@ -23,6 +24,8 @@ static const struct cli_option options[] = {
     CLI_OPTION_CPU,
     CLI_OPTION_PAGE_SIZE,
     {"batch", "FILE", "one object a line ('-': stdin): the closure of each", O_BATCH},
+    {"tree", NULL, "show who needs whom", O_TREE},
+    {"invert", "NAME", "with --tree: who needs NAME", O_INVERT},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
@@ -33,11 +36,11 @@ struct why {
     struct ldso_store store;
     struct cli_env env;
     struct out out;
-    const char *name, *exe, *caller, *cwd, *root_path, *batch;
+    const char *name, *exe, *caller, *cwd, *root_path, *batch, *invert;
     VEC(const char *) loads;
     struct ldso_cpu cpu;
     struct ldso_config config;
-    bool has_cpu, json;
+    bool has_cpu, json, tree;
     bool depends; // of a list: something depends on a processor that is not known
 };
 
@@ -51,6 +54,8 @@ static int take_option(struct why *w, int id, const char *value)
     case O_CWD: w->cwd = value; return CLI_OK;
     case CLI_ROOT: w->root_path = value; return CLI_OK;
     case O_BATCH: w->batch = value; return CLI_OK;
+    case O_TREE: w->tree = true; return CLI_OK;
+    case O_INVERT: w->invert = value; return CLI_OK;
     case CLI_JSON: w->json = true; return CLI_OK;
     case CLI_ENV: return cli_take_env("why", &w->env, &w->arena, value);
     case CLI_GLIBC: return cli_take_glibc("why", value, &w->config.glibc_minor);
@@ -215,6 +220,23 @@ static void print_loads(const struct why *w, const struct ldso_process *p, size_
     }
 }
 
+static void print_notes(const struct why *w, const struct ldso_process *p)
+{
+    for (size_t i = 0; i < p->defects.n; i++) {
+        const struct ldso_defect *d = &p->defects.items[i];
+        out_print(&w->out, d->fatal ? OUT_RED : OUT_YELLOW, "\n%s: %s\n",
+                  d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
+    }
+    for (size_t i = 0; i < p->by_cpu.n; i++) {
+        out_print(
+            &w->out, OUT_YELLOW,
+            "\ncannot tell: on some machines %s; which one it is, is not known (%s): state it "
+            "with %s\n",
+            str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why,
+            p->cpu.level ? "--page-size BYTES" : "--cpu LEVEL");
+    }
+}
+
 /* With a NAME: its own request, the earlier one that decided if it was reused, and what failed
  * below it. Without: the closure, and what failed. */
 static void print_text(const struct why *w, const struct ldso_process *p, size_t n_loads)
@@ -250,19 +272,18 @@ static void print_text(const struct why *w, const struct ldso_process *p, size_t
             report_request_text(&w->out, p, r);
         }
     }
-    for (size_t i = 0; i < p->defects.n; i++) {
-        const struct ldso_defect *d = &p->defects.items[i];
-        out_print(&w->out, d->fatal ? OUT_RED : OUT_YELLOW, "\n%s: %s\n",
-                  d->fatal ? "fails" : "note", str_printable(p->arena, d->text));
+    print_notes(w, p);
+}
+
+/* Returns false where nothing answers to the name of --invert. */
+static bool print_tree(const struct why *w, const struct ldso_process *p)
+{
+    if (w->invert) {
+        return report_tree_inverted(&w->out, p, w->invert);
     }
-    for (size_t i = 0; i < p->by_cpu.n; i++) {
-        out_print(
-            &w->out, OUT_YELLOW,
-            "\ncannot tell: on some machines %s; which one it is, is not known (%s): state it "
-            "with %s\n",
-            str_printable(p->arena, p->by_cpu.items[i]), p->cpu.why,
-            p->cpu.level ? "--page-size BYTES" : "--cpu LEVEL");
-    }
+    report_tree(&w->out, p);
+    print_notes(w, p);
+    return true;
 }
 
 static bool any_failed(const struct ldso_process *p)
@@ -310,8 +331,11 @@ static int answer(struct why *w)
         if (out_json_dump(stdout, document(p, w->loads.n)) < 0) {
             return cli_fail(CLI_CANNOT, "cannot write the output");
         }
-    } else {
+    } else if (!w->tree || p->is_static) {
         print_text(w, p, n_loads);
+    } else if (!print_tree(w, p)) {
+        return cli_fail(CLI_CANNOT, "why: nothing in this process asks for %s",
+                        str_printable(&w->arena, w->invert));
     }
     if (p->is_static && (w->name || w->loads.n)) {
         return cli_fail(CLI_CANNOT, "why: %s is statically linked; nothing can be loaded into it",
@@ -425,6 +449,11 @@ static int run_with(struct why *w)
     }
     if (!w->exe && !w->caller && !w->batch) {
         return cli_fail(CLI_USAGE, "why: say which program asks: --exe FILE or --caller FILE");
+    }
+    if ((w->invert && !w->tree) || (w->tree && (w->json || w->batch))) {
+        return cli_fail(CLI_USAGE, "why: %s",
+                        w->tree ? "--tree cannot be combined with --json or --batch"
+                                : "--invert belongs to --tree");
     }
     cli_only_look((struct sandbox){0});
     if (root_open(&w->root, w->root_path ? w->root_path : "/", &err) < 0) {
