@@ -22,7 +22,7 @@ run:
 	*) exit $$status ;; \
 	esac
 
-test test-long test-scenarios test-stacks test-memory differential bench:
+test test-long test-scenarios test-stacks test-memory test-windows differential bench:
 	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
@@ -63,4 +63,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-long test-explain test-scenarios test-stacks test-memory differential bench mutants fuzz install wheel release clean
+.PHONY: all run test test-long test-explain test-scenarios test-stacks test-memory test-windows differential bench mutants fuzz install wheel release clean

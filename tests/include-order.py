@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOMS = ["base", "elf", "pe", "ldso", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag", "plan",
-         "apply", "launch", "choose", "image", "cdi", "container", "inject", "probe", "watch", "report", "api", "cli"]
+ROOMS = ["base", "elf", "pe", "ldso", "winldr", "gpu", "py", "host", "kb", "model", "snapshot", "log", "diag",
+         "plan", "apply", "launch", "choose", "image", "cdi", "container", "inject", "probe", "watch", "report", "api", "cli"]
 SRC = Path(__file__).resolve().parent.parent / "src"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 LEAVES = re.compile(r"(?<![\w.>])(?:exit|printf|puts|putchar|perror)\s*\(")

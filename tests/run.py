@@ -80,6 +80,8 @@ SUITES = [
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}"),
+    Suite("test", "windows-worlds-few", 300,
+          "{py} tests/windows/worlds.py {build} --count 400"),
     Suite("test-long", "portable", 900, "{py} tests/portable.py {exe}"),
     Suite("test", "cpu", 60, "{py} tests/cpu.py {exe}"),
     Suite("test", "launcher", 300, "{py} tests/mend/launcher.py {exe}", "wheels"),
@@ -151,6 +153,9 @@ SUITES = [
     # Five minutes of a processor for one question, which the suite api samples: not part of CI.
     Suite("test-memory", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
           "build"),
+    # The same as windows-worlds-few for minutes: not part of CI.
+    Suite("test-windows", "windows-worlds", 3600,
+          "{py} tests/windows/worlds.py {build} --count 20000"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),

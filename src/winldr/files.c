@@ -1,0 +1,213 @@
+#include "winldr/files.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "winldr/path.h"
+
+enum { NAMES_MAX = 1 << 17 };
+
+struct winldr_folder {
+    const char *place;
+    struct root_dir names;
+    int error; // 0, or why it cannot be listed
+};
+
+void winldr_files_open(struct winldr_files *f, struct root *root, struct arena *arena,
+                       const struct winldr_drive *drives, size_t n_drives)
+{
+    *f =
+        (struct winldr_files){.root = root, .arena = arena, .drives = drives, .n_drives = n_drives};
+}
+
+void winldr_files_close(struct winldr_files *f)
+{
+    for (size_t i = 0; i < f->maps.n; i++) {
+        (void)munmap((void *)(uintptr_t)f->maps.items[i].data, f->maps.items[i].size);
+    }
+    f->maps.n = 0;
+}
+
+/* ------------------------------------------------------------------ folders */
+
+static struct winldr_folder *folder_at(struct winldr_files *f, const char *place)
+{
+    for (size_t i = 0; i < f->folders.n; i++) {
+        if (strcmp(f->folders.items[i]->place, place) == 0) {
+            return f->folders.items[i];
+        }
+    }
+    struct winldr_folder *folder = arena_alloc(f->arena, sizeof *folder);
+    folder->place = arena_strdup(f->arena, place);
+    folder->error = root_list(f->root, f->arena, place, NAMES_MAX, NULL, NULL, &folder->names);
+    VEC_PUSH(f->arena, &f->folders, folder);
+    return folder;
+}
+
+/* The name as the folder has it: what is written, else the first that differs in case alone. */
+static const char *name_in_folder(const struct winldr_folder *folder, struct str part)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < folder->names.n; i++) {
+        struct str name = str_of(folder->names.names[i]);
+        if (str_eq(name, part)) {
+            return name.s;
+        }
+        found = !found && winldr_name_part_is(name, part) ? name.s : found;
+    }
+    return found;
+}
+
+static bool is_short_name(struct str part)
+{
+    size_t tilde = str_find_char(part, '~');
+    return tilde + 1 < part.n && str_is_digit(part.s[tilde + 1]);
+}
+
+static const struct winldr_drive *drive_of(const struct winldr_files *f, char letter)
+{
+    for (size_t i = 0; i < f->n_drives; i++) {
+        if ((f->drives[i].letter | 0x20) == (letter | 0x20)) {
+            return &f->drives[i];
+        }
+    }
+    return NULL;
+}
+
+static void say_kind(struct winldr_entry *e, enum winldr_entry_kind kind, const char *detail)
+{
+    e->kind = kind;
+    e->detail = detail;
+}
+
+/* Walks the parts behind the drive; returns the place, or NULL with the entry saying why not. */
+static const char *find_place(struct winldr_files *f, struct winldr_entry *e)
+{
+    const struct winldr_drive *drive =
+        winldr_path_kind(e->path) == WINLDR_PATH_DRIVE ? drive_of(f, e->path[0]) : NULL;
+    if (!drive) {
+        say_kind(e, WINLDR_ENTRY_UNSEEN, "the drive is not part of what is looked at");
+        return NULL;
+    }
+    const char *place = drive->path;
+    struct str rest = str_of(e->path + 3);
+    while (rest.s && rest.n) {
+        struct str part = str_cut(&rest, '\\');
+        struct winldr_folder *folder = folder_at(f, place);
+        const char *name = name_in_folder(folder, part);
+        if (!name) {
+            bool hidden = folder->error && folder->error != -ENOENT && folder->error != -ENOTDIR;
+            say_kind(e,
+                     hidden || is_short_name(part) || folder->names.truncated
+                         ? WINLDR_ENTRY_UNSEEN
+                         : WINLDR_ENTRY_MISSING,
+                     hidden                    ? strerror(-folder->error)
+                     : is_short_name(part)     ? "a short name is known to the volume alone"
+                     : folder->names.truncated ? "its folder has too many files"
+                                               : NULL);
+            return NULL;
+        }
+        place = path_join(f->arena, place, name);
+    }
+    return place;
+}
+
+/* ------------------------------------------------------------------ files */
+
+static struct winldr_file *file_by_id(struct winldr_files *f, dev_t dev, ino_t ino)
+{
+    for (size_t i = 0; i < f->files.n; i++) {
+        if (f->files.items[i]->dev == dev && f->files.items[i]->ino == ino) {
+            return f->files.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void read_file(struct winldr_files *f, struct winldr_entry *e, const struct stat *st)
+{
+    e->kind = WINLDR_ENTRY_FILE;
+    e->file = file_by_id(f, st->st_dev, st->st_ino);
+    if (e->file) {
+        return;
+    }
+    const void *data = NULL;
+    size_t size = 0;
+    struct stat mapped;
+    int rc = root_access(f->root, e->place, R_OK);
+    rc = rc < 0 ? rc : root_map(f->root, e->place, &data, &size, &mapped);
+    if (rc < 0) {
+        say_kind(e, WINLDR_ENTRY_DENIED, strerror(-rc));
+        return;
+    }
+    if (size) {
+        VEC_PUSH(f->arena, &f->maps, (struct winldr_map){data, size});
+    }
+    e->file = arena_alloc(f->arena, sizeof *e->file);
+    e->file->dev = st->st_dev;
+    e->file->ino = st->st_ino;
+    pe_image_parse(f->arena, data, size, &e->file->image);
+    pe_imports_read(f->arena, &e->file->image, &e->file->imports);
+    VEC_PUSH(f->arena, &f->files, e->file);
+}
+
+static void look_at_place(struct winldr_files *f, struct winldr_entry *e)
+{
+    struct stat st;
+    e->place = find_place(f, e);
+    if (!e->place) {
+        return;
+    }
+    int rc = root_stat(f->root, e->place, &st);
+    if (rc < 0) {
+        say_kind(e, WINLDR_ENTRY_UNSEEN, "a link that leads out of what is looked at");
+    } else if (S_ISDIR(st.st_mode)) {
+        say_kind(e, WINLDR_ENTRY_FOLDER, NULL);
+    } else if (S_ISREG(st.st_mode)) {
+        read_file(f, e, &st);
+    } else {
+        say_kind(e, WINLDR_ENTRY_DENIED, "not a regular file");
+    }
+}
+
+struct winldr_entry *winldr_files_get(struct winldr_files *f, const char *path)
+{
+    for (size_t i = 0; i < f->entries.n; i++) {
+        if (strcmp(f->entries.items[i]->path, path) == 0) {
+            return f->entries.items[i];
+        }
+    }
+    struct winldr_entry *e = arena_alloc(f->arena, sizeof *e);
+    e->path = arena_strdup(f->arena, path);
+    look_at_place(f, e);
+    VEC_PUSH(f->arena, &f->entries, e);
+    return e;
+}
+
+const char *winldr_files_name(const struct winldr_files *f, struct arena *a, const char *place)
+{
+    for (size_t i = 0; i < f->n_drives; i++) {
+        const struct winldr_drive *d = &f->drives[i];
+        size_t n = strcmp(d->path, "/") == 0 ? 0 : strlen(d->path);
+        if (strncmp(place, d->path, n) == 0 && (place[n] == '/' || !place[n])) {
+            char *name = arena_printf(a, "%c:\\%s", d->letter, place[n] ? place + n + 1 : "");
+            for (char *c = name; *c; c++) {
+                *c = *c == '/' ? '\\' : *c;
+            }
+            return name;
+        }
+    }
+    return NULL;
+}
+
+struct winldr_names winldr_files_list(struct winldr_files *f, const char *path)
+{
+    struct winldr_entry *e = winldr_files_get(f, path);
+    if (e->kind != WINLDR_ENTRY_FOLDER) {
+        return (struct winldr_names){NULL, 0};
+    }
+    struct winldr_folder *folder = folder_at(f, e->place);
+    return (struct winldr_names){folder->names.names, folder->names.n};
+}

@@ -1,0 +1,610 @@
+#include "winldr/process.h"
+
+#include <string.h>
+
+#include "winldr/path.h"
+#include "winldr/search.h"
+
+enum { MODULES_MAX = 20000, DEPTH_MAX = 256 };
+
+/* Session Manager\\KnownDLLs in the registry of Windows 10 and 11, and what each process has from
+ * its start. On paper (docs/windows.md): Microsoft does not publish the list. */
+static const char *const known_of_windows[] = {
+    "ntdll.dll",    "kernelbase.dll", "advapi32.dll", "clbcatq.dll",  "combase.dll",
+    "comdlg32.dll", "coml2.dll",      "difxapi.dll",  "gdi32.dll",    "gdiplus.dll",
+    "imagehlp.dll", "imm32.dll",      "kernel32.dll", "msctf.dll",    "msvcrt.dll",
+    "normaliz.dll", "nsi.dll",        "ole32.dll",    "oleaut32.dll", "psapi.dll",
+    "rpcrt4.dll",   "sechost.dll",    "setupapi.dll", "shcore.dll",   "shell32.dll",
+    "shlwapi.dll",  "user32.dll",     "wldap32.dll",  "ws2_32.dll",
+};
+
+struct search { // of one request, and of all that it imports
+    struct winldr_list list;
+    int load;
+    unsigned depth;
+};
+
+/* ------------------------------------------------------------------ state */
+
+static void open_apiset(struct winldr_process *p)
+{
+    struct gm_err err;
+    const char *path = winldr_path_join(p->arena, p->system32, "apisetschema.dll");
+    struct winldr_entry *e = winldr_files_get(p->files, path);
+    if (e->kind == WINLDR_ENTRY_FILE &&
+        pe_apiset_open(&e->file->image, &p->apiset_storage, &err) == 0) {
+        p->apiset = &p->apiset_storage;
+    }
+}
+
+static struct winldr_module *add_module(struct winldr_process *p, const char *path,
+                                        const struct winldr_file *file, int load)
+{
+    struct winldr_module *m = arena_alloc(p->arena, sizeof *m);
+    m->path = path;
+    m->name = winldr_path_base(path);
+    m->file = file;
+    m->load = load;
+    m->is_pinned = !file;
+    VEC_PUSH(p->arena, &p->modules, m);
+    return m;
+}
+
+struct winldr_process *winldr_process_new(struct winldr_files *files, struct arena *arena,
+                                          const struct winldr_config *config)
+{
+    struct winldr_process *p = arena_alloc(arena, sizeof *p);
+    *p = (struct winldr_process){.files = files, .arena = arena, .config = *config};
+    struct winldr_config *c = &p->config;
+    c->windows = c->windows ? c->windows : "C:\\Windows";
+    c->machine = c->machine ? c->machine : PE_MACHINE_AMD64;
+    if (!c->known_dlls) {
+        c->known_dlls = known_of_windows;
+        c->n_known_dlls = sizeof known_of_windows / sizeof *known_of_windows;
+    }
+    p->system32 = winldr_path_join(arena, c->windows, "System32");
+    const char *kernel = winldr_path_join(arena, p->system32, "kernel32.dll");
+    p->system_seen = winldr_files_get(files, kernel)->kind == WINLDR_ENTRY_FILE;
+    if (p->system_seen) {
+        open_apiset(p);
+    }
+    struct winldr_entry *exe = winldr_files_get(files, c->exe);
+    add_module(p, c->exe, exe->file, -1)->is_pinned = true;
+    return p;
+}
+
+bool winldr_add_directory(struct winldr_process *p, const char *path)
+{
+    if (winldr_path_kind(path) == WINLDR_PATH_RELATIVE) {
+        return false;
+    }
+    VEC_PUSH(p->arena, &p->added, arena_strdup(p->arena, path));
+    return true;
+}
+
+void winldr_remove_directory(struct winldr_process *p, const char *path)
+{
+    for (size_t i = p->added.n; i-- > 0;) {
+        if (strcmp(p->added.items[i], path) == 0) {
+            memmove(p->added.items + i, p->added.items + i + 1,
+                    (p->added.n - i - 1) * sizeof *p->added.items);
+            p->added.n--;
+            return;
+        }
+    }
+}
+
+void winldr_set_directory(struct winldr_process *p, const char *path)
+{
+    p->set_directory = path ? arena_strdup(p->arena, path) : NULL;
+}
+
+void winldr_set_default_flags(struct winldr_process *p, unsigned flags)
+{
+    p->config.default_flags = flags;
+}
+
+void winldr_set_path(struct winldr_process *p, const char *path)
+{
+    p->config.path = arena_strdup(p->arena, path);
+}
+
+void winldr_set_cwd(struct winldr_process *p, const char *path)
+{
+    p->config.cwd = winldr_path_full(p->arena, p->config.cwd, path);
+}
+
+/* ------------------------------------------------------------------ modules */
+
+struct winldr_module *winldr_find_module(const struct winldr_process *p, const char *name)
+{
+    for (size_t i = 0; i < p->modules.n; i++) {
+        if (winldr_name_is(p->modules.items[i]->name, name)) {
+            return p->modules.items[i];
+        }
+    }
+    return NULL;
+}
+
+static struct winldr_module *module_of_file(const struct winldr_process *p,
+                                            const struct winldr_file *file)
+{
+    for (size_t i = 0; i < p->modules.n; i++) {
+        if (p->modules.items[i]->file == file) {
+            return p->modules.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void mark_module(struct winldr_module *m)
+{
+    if (!m->is_marked) {
+        m->is_marked = true;
+        for (size_t i = 0; i < m->imports.n; i++) {
+            mark_module(m->imports.items[i]);
+        }
+    }
+}
+
+/* Drops the modules that neither a call nor the imports of another one hold. Those that only import
+ * each other, or themselves by another name, do not hold each other. */
+static void sweep_modules(struct winldr_process *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->modules.n; i++) {
+        p->modules.items[i]->is_marked = false;
+    }
+    for (size_t i = 0; i < p->modules.n; i++) {
+        struct winldr_module *m = p->modules.items[i];
+        if (m->is_pinned || m->refs) {
+            mark_module(m);
+        }
+    }
+    for (size_t i = 0; i < p->modules.n; i++) {
+        struct winldr_module *m = p->modules.items[i];
+        if (m->is_marked) {
+            p->modules.items[kept++] = m;
+        }
+    }
+    p->modules.n = kept;
+}
+
+void winldr_free(struct winldr_process *p, struct winldr_module *m)
+{
+    if (m->refs && --m->refs == 0 && !m->is_pinned) {
+        sweep_modules(p);
+    }
+}
+
+/* ------------------------------------------------------------------ one request */
+
+static void add_step(struct winldr_process *p, struct winldr_request *r, const char *path,
+                     enum winldr_via via, enum winldr_result result, const char *detail)
+{
+    VEC_PUSH(p->arena, &r->steps, (struct winldr_step){path, via, result, detail});
+}
+
+static void say_failed(struct winldr_request *r, enum winldr_code code, const char *path)
+{
+    r->outcome = WINLDR_FAILED;
+    r->code = code;
+    r->path = path;
+}
+
+static void say_unseen(struct winldr_request *r, const char *what)
+{
+    r->outcome = WINLDR_UNKNOWN;
+    r->unseen = r->unseen ? r->unseen : what;
+}
+
+/* Something was found behind a place that was not seen. */
+static void say_unsure(struct winldr_request *r)
+{
+    r->outcome = WINLDR_UNKNOWN;
+    if (r->module) {
+        r->module->unseen = r->unseen;
+    }
+}
+
+static void say_module(struct winldr_request *r, enum winldr_outcome outcome,
+                       struct winldr_module *m, enum winldr_via via)
+{
+    r->outcome = outcome;
+    r->module = m;
+    r->path = m->path;
+    r->via = via;
+}
+
+/* "x" is "x.dll"; "x." is "x" (LoadLibrary(), "Remarks"). */
+static const char *name_with_extension(struct winldr_process *p, const char *name)
+{
+    size_t n = strlen(name);
+    while (n && name[n - 1] == ' ') {
+        n--;
+    }
+    char *text = arena_strndup(p->arena, name, n);
+    if (n && text[n - 1] == '.') {
+        text[n - 1] = '\0';
+        return text;
+    }
+    return strchr(winldr_path_base(text), '.') ? text : str_concat(p->arena, text, ".dll", "");
+}
+
+static void assume_module(struct winldr_process *p, struct winldr_request *r, const char *name,
+                          enum winldr_via via, const char *detail)
+{
+    const char *path = winldr_path_join(p->arena, p->system32, name);
+    struct winldr_module *m = winldr_find_module(p, name);
+    add_step(p, r, path, via, WINLDR_STEP_ASSUMED, detail);
+    if (m) {
+        say_module(r, WINLDR_REUSED, m, via);
+    } else {
+        say_module(r, WINLDR_LOADED, add_module(p, path, NULL, r->load), via);
+    }
+}
+
+static void load_imports(struct winldr_process *p, struct winldr_module *m, struct search *s,
+                         struct winldr_request *r);
+
+/* Takes a file that was found. False: the search goes on. */
+static bool take_file(struct winldr_process *p, struct winldr_request *r, struct search *s,
+                      const struct winldr_entry *e, enum winldr_via via)
+{
+    const struct pe_image *image = &e->file->image;
+    struct winldr_module *same = module_of_file(p, e->file);
+    if (same) {
+        add_step(p, r, e->path, via, WINLDR_STEP_SAME_FILE, same->path);
+        say_module(r, WINLDR_REUSED, same, via);
+        return true;
+    }
+    if (image->state == PE_STATE_OK && image->machine != p->config.machine) {
+        const char *machine = pe_machine_name(p->arena, image->machine);
+        add_step(p, r, e->path, via, WINLDR_STEP_OTHER_MACHINE, machine);
+        r->path = r->path ? r->path : e->path;
+        return false;
+    }
+    if (image->state != PE_STATE_OK || image->cut) {
+        add_step(p, r, e->path, via, WINLDR_STEP_NOT_PE,
+                 image->defect ? image->defect
+                 : image->cut  ? "it is cut off"
+                               : "it is not a PE file");
+        say_failed(r, WINLDR_BAD_EXE_FORMAT, e->path);
+        return true;
+    }
+    add_step(p, r, e->path, via, WINLDR_STEP_FOUND, NULL);
+    struct winldr_module *m = add_module(p, e->path, e->file, r->load);
+    say_module(r, WINLDR_LOADED, m, via);
+    load_imports(p, m, s, r);
+    return true;
+}
+
+/* Looks at one place. False: the search goes on. */
+static bool try_place(struct winldr_process *p, struct winldr_request *r, struct search *s,
+                      const char *path, enum winldr_via via)
+{
+    const struct winldr_entry *e = winldr_files_get(p->files, path);
+    switch (e->kind) {
+    case WINLDR_ENTRY_FILE: return take_file(p, r, s, e, via);
+    case WINLDR_ENTRY_MISSING:
+        if (via == WINLDR_VIA_SYSTEM32 && !p->system_seen) {
+            add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "System32 is not in the tree");
+            r->unseen = r->unseen ? r->unseen : p->system32;
+        } else {
+            add_step(p, r, path, via, WINLDR_STEP_MISSING, NULL);
+        }
+        return false;
+    case WINLDR_ENTRY_UNSEEN:
+        add_step(p, r, path, via, WINLDR_STEP_UNSEEN, e->detail);
+        r->unseen = r->unseen ? r->unseen : path;
+        return false;
+    case WINLDR_ENTRY_FOLDER:
+    case WINLDR_ENTRY_DENIED:
+        add_step(p, r, path, via, WINLDR_STEP_DENIED,
+                 e->kind == WINLDR_ENTRY_FOLDER ? "it is a folder" : e->detail);
+        say_failed(r, WINLDR_ACCESS_DENIED, path);
+        return true;
+    }
+    return false;
+}
+
+/* What the places of the list have; what was found behind an unseen place is not certain. */
+static void search_places(struct winldr_process *p, struct winldr_request *r, struct search *s,
+                          const char *name)
+{
+    if (winldr_path_has_folder(name) && winldr_path_kind(name) != WINLDR_PATH_RELATIVE) {
+        const char *full = winldr_path_full(p->arena, p->config.cwd, name);
+        if (try_place(p, r, s, full, WINLDR_VIA_PATH_GIVEN)) {
+            return;
+        }
+    } else {
+        for (size_t i = 0; i < s->list.places.n; i++) {
+            const struct winldr_place *place = &s->list.places.items[i];
+            const char *joined = winldr_path_join(p->arena, place->folder, name);
+            const char *full = winldr_path_full(p->arena, p->config.cwd, joined);
+            if (try_place(p, r, s, full, place->via)) {
+                if (r->unseen) {
+                    say_unsure(r);
+                }
+                return;
+            }
+        }
+    }
+    if (r->unseen) {
+        r->outcome = WINLDR_UNKNOWN;
+    } else {
+        say_failed(r, r->path ? WINLDR_BAD_EXE_FORMAT : WINLDR_MOD_NOT_FOUND, r->path);
+    }
+}
+
+/* An API set, a module that is loaded, a known DLL. False: files decide. */
+static bool answer_before_files(struct winldr_process *p, struct winldr_request *r,
+                                struct search *s, const char **name)
+{
+    if (pe_apiset_is_name(*name)) {
+        const char *importer = r->importer ? r->importer->name : NULL;
+        struct pe_apiset_answer set = {.state = PE_APISET_NONE};
+        if (p->apiset) {
+            set = pe_apiset_find(p->arena, p->apiset, *name, importer);
+        } else if (strncmp(*name, "api-ms-win-", 11) == 0) {
+            assume_module(p, r, *name, WINLDR_VIA_API_SET, "the schema is not in the tree");
+            return true;
+        }
+        if (set.state == PE_APISET_HOST) {
+            const char *path = winldr_path_join(p->arena, p->system32, set.host);
+            (void)try_place(p, r, s, path, WINLDR_VIA_API_SET);
+            if (r->steps.n && r->steps.items[r->steps.n - 1].result == WINLDR_STEP_MISSING) {
+                say_failed(r, WINLDR_MOD_NOT_FOUND, NULL);
+            }
+            return true;
+        }
+        if (set.state == PE_APISET_NO_HOST) {
+            say_failed(r, WINLDR_MOD_NOT_FOUND, NULL);
+            return true;
+        }
+        if (set.state == PE_APISET_DAMAGED) {
+            say_unseen(r, "the API-set schema");
+            return true;
+        }
+    }
+    struct winldr_module *loaded = winldr_find_module(p, *name);
+    if (loaded) {
+        add_step(p, r, loaded->path, WINLDR_VIA_LOADED, WINLDR_STEP_FOUND, NULL);
+        say_module(r, WINLDR_REUSED, loaded, WINLDR_VIA_LOADED);
+        if (loaded->unseen) {
+            say_unseen(r, loaded->unseen);
+        }
+        return true;
+    }
+    if (winldr_name_in(*name, p->config.known_dlls, p->config.n_known_dlls)) {
+        const char *path = winldr_path_join(p->arena, p->system32, *name);
+        if (!p->system_seen) {
+            assume_module(p, r, *name, WINLDR_VIA_KNOWN_DLL, "System32 is not in the tree");
+            return true;
+        }
+        return try_place(p, r, s, path, WINLDR_VIA_KNOWN_DLL);
+    }
+    return false;
+}
+
+static struct winldr_request *make_request(struct winldr_process *p, const char *name,
+                                           struct winldr_module *importer, struct search *s)
+{
+    struct winldr_request *r = arena_alloc(p->arena, sizeof *r);
+    r->name = name;
+    r->importer = importer;
+    r->load = s->load;
+    VEC_PUSH(p->arena, &p->requests, r);
+    if (p->modules.n > MODULES_MAX || s->depth > DEPTH_MAX) {
+        say_unseen(r, "more modules than are modelled");
+        return r;
+    }
+    const char *file = name_with_extension(p, name);
+    if (winldr_path_has_folder(file) || !answer_before_files(p, r, s, &file)) {
+        search_places(p, r, s, file);
+    }
+    return r;
+}
+
+/* ------------------------------------------------------------------ imports */
+
+/* The list for the imports of a module: that of the top request, unless the module has its own. */
+static struct search search_for_imports(struct winldr_process *p, const struct winldr_module *m,
+                                        const struct search *s)
+{
+    const unsigned bits = WINLDR_DLL_LOAD_DIR | WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS |
+                          WINLDR_SYSTEM32 | WINLDR_DEFAULT_DIRS;
+    struct search below = {.list = s->list, .load = s->load, .depth = s->depth + 1};
+    unsigned own = pe_dependent_load_flags(&m->file->image) & bits;
+    if (own && !p->config.no_dependent_flags) {
+        below.list = (struct winldr_list){0};
+        winldr_search_flags(p, m->path, own, &below.list);
+    }
+    return below;
+}
+
+static bool is_settled(const struct winldr_request *r)
+{
+    return r->outcome == WINLDR_LOADED || r->outcome == WINLDR_REUSED;
+}
+
+/* Loads the DLL that an export leads on to, "NTDLL.RtlAllocateHeap", by its base name. */
+static void load_forwarded(struct winldr_process *p, struct winldr_module *provider,
+                           const char *forwarder, struct search *s)
+{
+    const char *dot = strrchr(forwarder, '.');
+    struct str name = {forwarder, dot ? (size_t)(dot - forwarder) : 0};
+    char *dll = str_concat(p->arena, str_dup(p->arena, name), ".dll", "");
+    if (!name.n || pe_apiset_is_name(dll) || winldr_find_module(p, dll)) {
+        return;
+    }
+    struct winldr_request *r = make_request(p, dll, provider, s);
+    if (is_settled(r)) {
+        VEC_PUSH(p->arena, &provider->imports, r->module);
+    }
+}
+
+/* Looks for the imported functions in the copy that was found; the first that it does not export is
+ * 127. */
+static void check_symbols(struct winldr_process *p, const struct winldr_module *m,
+                          const struct pe_import *import, struct winldr_request *r,
+                          struct search *s)
+{
+    struct pe_symbols symbols;
+    struct winldr_module *provider = r->module;
+    if (p->config.no_symbols || !provider->file) {
+        return;
+    }
+    pe_import_symbols(p->arena, &m->file->image, import, &symbols);
+    for (size_t i = 0; i < symbols.n; i++) {
+        const struct pe_symbol *symbol = &symbols.items[i];
+        struct pe_export x = pe_export_find(&provider->file->image, symbol);
+        if (x.state == PE_EXPORT_FORWARDED) {
+            load_forwarded(p, provider, x.forwarder, s);
+        } else if (x.state == PE_EXPORT_ABSENT) {
+            say_failed(r, WINLDR_PROC_NOT_FOUND, provider->path);
+            r->symbol =
+                symbol->name ? symbol->name : arena_printf(p->arena, "#%u", symbol->ordinal);
+            return;
+        }
+    }
+    if (symbols.defect) {
+        say_unseen(r, symbols.defect);
+    }
+}
+
+/* Loads what a module imports; what is wrong stays with the requests. */
+static void load_imports(struct winldr_process *p, struct winldr_module *m, struct search *s,
+                         struct winldr_request *r)
+{
+    struct search below = search_for_imports(p, m, s);
+    if (m->file->imports.defect) {
+        say_unseen(r, m->file->imports.defect);
+    }
+    for (size_t i = 0; i < m->file->imports.n; i++) {
+        const struct pe_import *import = &m->file->imports.items[i];
+        if (import->delayed || import->unused) {
+            continue;
+        }
+        struct winldr_request *wanted = make_request(p, import->dll, m, &below);
+        if (is_settled(wanted)) {
+            VEC_PUSH(p->arena, &m->imports, wanted->module);
+            check_symbols(p, m, import, wanted, &below);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ one load */
+
+/* Whether the start of one of the modules that this load brought says no. */
+static bool init_fails(struct winldr_process *p, size_t first)
+{
+    for (size_t i = first; p->config.init_fails && i < p->modules.n; i++) {
+        if (p->config.init_fails(p->modules.items[i], p->config.init_arg)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The request that decides: the first that failed, else the first that is unknown. */
+static void judge_load(struct winldr_process *p, struct winldr_load *load)
+{
+    load->blame = load->request;
+    load->outcome = p->requests.items[load->request]->outcome;
+    load->code = p->requests.items[load->request]->code;
+    for (size_t i = load->request; i < load->end; i++) {
+        const struct winldr_request *r = p->requests.items[i];
+        bool worse = r->outcome == WINLDR_FAILED
+                         ? load->outcome != WINLDR_FAILED
+                         : r->outcome == WINLDR_UNKNOWN && load->outcome != WINLDR_FAILED &&
+                               load->outcome != WINLDR_UNKNOWN;
+        if (worse) {
+            load->blame = i;
+            load->outcome = r->outcome;
+            load->code = r->code;
+        }
+    }
+}
+
+const struct winldr_load *winldr_load(struct winldr_process *p, const char *name, unsigned flags)
+{
+    struct search s = {.load = (int)p->loads.n};
+    struct winldr_load load = {
+        .name = arena_strdup(p->arena, name), .flags = flags, .request = p->requests.n};
+    size_t first = p->modules.n;
+    if (winldr_search_list(p, name, flags, &s.list)) {
+        load.module = make_request(p, load.name, NULL, &s)->module;
+    } else {
+        struct winldr_request *r = arena_alloc(p->arena, sizeof *r);
+        *r = (struct winldr_request){.name = load.name, .load = s.load};
+        say_failed(r, WINLDR_INVALID_PARAMETER, NULL);
+        VEC_PUSH(p->arena, &p->requests, r);
+    }
+    load.end = p->requests.n;
+    judge_load(p, &load);
+    if (load.outcome == WINLDR_LOADED && init_fails(p, first)) {
+        load.outcome = WINLDR_FAILED;
+        load.code = WINLDR_DLL_INIT_FAILED;
+    }
+    if (load.outcome == WINLDR_FAILED) {
+        load.module = NULL;
+        sweep_modules(p); // what it brought goes with it
+    } else if (load.module) {
+        load.module->refs++;
+    }
+    VEC_PUSH(p->arena, &p->loads, load);
+    return &p->loads.items[p->loads.n - 1];
+}
+
+/* ------------------------------------------------------------------ words */
+
+const char *winldr_via_text(enum winldr_via via)
+{
+    static const char *const texts[] = {
+        [WINLDR_VIA_PATH_GIVEN] = "the path that was given",
+        [WINLDR_VIA_API_SET] = "API set",
+        [WINLDR_VIA_LOADED] = "loaded under this name",
+        [WINLDR_VIA_KNOWN_DLL] = "known DLL",
+        [WINLDR_VIA_LOAD_DIR] = "folder of the DLL that was asked for",
+        [WINLDR_VIA_APPLICATION] = "folder of the program",
+        [WINLDR_VIA_ADDED] = "add_dll_directory",
+        [WINLDR_VIA_SET] = "SetDllDirectory",
+        [WINLDR_VIA_SYSTEM32] = "System32",
+        [WINLDR_VIA_SYSTEM] = "System",
+        [WINLDR_VIA_WINDOWS] = "Windows folder",
+        [WINLDR_VIA_CWD] = "working directory",
+        [WINLDR_VIA_ENVIRONMENT] = "PATH",
+    };
+    return texts[via];
+}
+
+const char *winldr_result_text(enum winldr_result result)
+{
+    static const char *const texts[] = {
+        [WINLDR_STEP_FOUND] = "found",
+        [WINLDR_STEP_SAME_FILE] = "the same file is loaded",
+        [WINLDR_STEP_MISSING] = "not there",
+        [WINLDR_STEP_OTHER_MACHINE] = "for another machine, passed over",
+        [WINLDR_STEP_NOT_PE] = "refused",
+        [WINLDR_STEP_DENIED] = "cannot be opened",
+        [WINLDR_STEP_UNSEEN] = "not looked at",
+        [WINLDR_STEP_ASSUMED] = "part of Windows",
+    };
+    return texts[result];
+}
+
+const char *winldr_code_text(enum winldr_code code)
+{
+    switch (code) {
+    case WINLDR_OK: return "";
+    case WINLDR_ACCESS_DENIED: return "Access is denied";
+    case WINLDR_INVALID_PARAMETER: return "The parameter is incorrect";
+    case WINLDR_MOD_NOT_FOUND: return "The specified module could not be found";
+    case WINLDR_PROC_NOT_FOUND: return "The specified procedure could not be found";
+    case WINLDR_BAD_EXE_FORMAT: return "%1 is not a valid Win32 application";
+    case WINLDR_DLL_INIT_FAILED:
+        return "A dynamic link library (DLL) initialization routine failed";
+    }
+    return "";
+}

@@ -1,0 +1,108 @@
+#include "winldr/search.h"
+
+#include <string.h>
+
+#include "winldr/path.h"
+
+enum {
+    SEARCH_FLAGS = WINLDR_DLL_LOAD_DIR | WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS |
+                   WINLDR_SYSTEM32 | WINLDR_DEFAULT_DIRS
+};
+
+static void add_place(struct winldr_process *p, struct winldr_list *list, const char *folder,
+                      enum winldr_via via)
+{
+    const char *full = winldr_path_full(p->arena, p->config.cwd, folder);
+    VEC_PUSH(p->arena, &list->places, (struct winldr_place){full, via});
+}
+
+static void add_system(struct winldr_process *p, struct winldr_list *list)
+{
+    add_place(p, list, p->system32, WINLDR_VIA_SYSTEM32);
+    add_place(p, list, winldr_path_join(p->arena, p->config.windows, "System"), WINLDR_VIA_SYSTEM);
+    add_place(p, list, p->config.windows, WINLDR_VIA_WINDOWS);
+}
+
+/* PATH: semicolons; an entry may be quoted, and an empty one counts for nothing. */
+static void add_path(struct winldr_process *p, struct winldr_list *list)
+{
+    struct str rest = str_of(p->config.path ? p->config.path : "");
+    while (rest.s) {
+        struct str entry = str_cut(&rest, ';');
+        if (entry.n >= 2 && entry.s[0] == '"' && entry.s[entry.n - 1] == '"') {
+            entry = (struct str){entry.s + 1, entry.n - 2};
+        }
+        if (entry.n) {
+            add_place(p, list, str_dup(p->arena, entry), WINLDR_VIA_ENVIRONMENT);
+        }
+    }
+}
+
+void winldr_search_flags(struct winldr_process *p, const char *importer, unsigned flags,
+                         struct winldr_list *ret)
+{
+    if (flags & WINLDR_DEFAULT_DIRS) {
+        flags |= WINLDR_APPLICATION_DIR | WINLDR_USER_DIRS | WINLDR_SYSTEM32;
+    }
+    if (flags & WINLDR_DLL_LOAD_DIR) {
+        add_place(p, ret, winldr_path_folder(p->arena, importer), WINLDR_VIA_LOAD_DIR);
+    }
+    if (flags & WINLDR_APPLICATION_DIR) {
+        add_place(p, ret, winldr_path_folder(p->arena, p->config.exe), WINLDR_VIA_APPLICATION);
+    }
+    for (size_t i = p->added.n; flags & WINLDR_USER_DIRS && i-- > 0;) { // last added first
+        add_place(p, ret, p->added.items[i], WINLDR_VIA_ADDED);
+    }
+    if (flags & WINLDR_USER_DIRS && p->set_directory && *p->set_directory) {
+        add_place(p, ret, p->set_directory, WINLDR_VIA_SET);
+    }
+    if (flags & WINLDR_SYSTEM32) {
+        add_place(p, ret, p->system32, WINLDR_VIA_SYSTEM32);
+    }
+}
+
+static void classic_list(struct winldr_process *p, const char *name, unsigned flags,
+                         struct winldr_list *ret)
+{
+    bool altered = flags & WINLDR_ALTERED_SEARCH_PATH && strchr(name, '\\');
+    add_place(p, ret, winldr_path_folder(p->arena, altered ? name : p->config.exe),
+              altered ? WINLDR_VIA_LOAD_DIR : WINLDR_VIA_APPLICATION);
+    if (p->set_directory && *p->set_directory) {
+        add_place(p, ret, p->set_directory, WINLDR_VIA_SET);
+    }
+    bool cwd = !p->set_directory;
+    if (cwd && p->config.unsafe_search) {
+        add_place(p, ret, p->config.cwd, WINLDR_VIA_CWD);
+    }
+    add_system(p, ret);
+    if (cwd && !p->config.unsafe_search) {
+        add_place(p, ret, p->config.cwd, WINLDR_VIA_CWD);
+    }
+    add_path(p, ret);
+}
+
+bool winldr_search_list(struct winldr_process *p, const char *name, unsigned flags,
+                        struct winldr_list *ret)
+{
+    *ret = (struct winldr_list){0};
+    unsigned by_default = p->config.default_flags;
+    if (flags & WINLDR_ALTERED_SEARCH_PATH) {
+        if (flags & SEARCH_FLAGS) {
+            return false;
+        }
+        flags |= by_default ? by_default | WINLDR_DLL_LOAD_DIR : 0;
+    } else if (!(flags & SEARCH_FLAGS)) {
+        flags |= by_default;
+    }
+    if (!(flags & SEARCH_FLAGS)) {
+        classic_list(p, name, flags, ret);
+        return true;
+    }
+    if (flags & WINLDR_DLL_LOAD_DIR && winldr_path_kind(name) != WINLDR_PATH_DRIVE &&
+        winldr_path_kind(name) != WINLDR_PATH_OTHER &&
+        winldr_path_kind(name) != WINLDR_PATH_ROOTED) {
+        return false;
+    }
+    winldr_search_flags(p, winldr_path_full(p->arena, p->config.cwd, name), flags, ret);
+    return true;
+}

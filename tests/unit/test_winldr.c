@@ -1,0 +1,329 @@
+/* The process model of Windows' loader: winldr/process.h, over trees made here. What Wine can judge
+ * is compared with it in tests/windows/worlds.py; the tables here have what it cannot. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pemake.h"
+#include "winldr/path.h"
+#include "winldr/process.h"
+
+struct fixture {
+    struct arena arena;
+    char folder[64];
+    struct root root;
+    struct winldr_files files;
+    struct winldr_drive drive;
+    struct winldr_config config;
+};
+
+static const char *below(struct fixture *f, const char *path)
+{
+    return arena_printf(&f->arena, "%s/%s", f->folder, path);
+}
+
+static void make_folder(struct fixture *f, const char *path)
+{
+    for (const char *s = strchr(path, '/'); s; s = strchr(s + 1, '/')) {
+        struct str head = {path, (size_t)(s - path)};
+        (void)mkdir(below(f, str_dup(&f->arena, head)), 0755); // it may be there
+    }
+}
+
+static void put_bytes(struct fixture *f, const char *path, struct str bytes)
+{
+    make_folder(f, path);
+    FILE *file = fopen(below(f, path), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes.s, 1, bytes.n, file), bytes.n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void put_dll(struct fixture *f, const char *path, const struct pemake *spec)
+{
+    put_bytes(f, path, pemake(&f->arena, spec));
+}
+
+/* A DLL that exports `f` and imports f of the names. */
+static void put_plain(struct fixture *f, const char *path, const char *import)
+{
+    struct pemake spec = {.exports = {{"f", NULL}}};
+    spec.imports[0] = (struct pemake_import){import, {"f"}, false};
+    put_dll(f, path, &spec);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct gm_err err;
+    assert_non_null(f);
+    arena_init(&f->arena, 0, NULL, NULL);
+    (void)snprintf(f->folder, sizeof f->folder, "/tmp/gpumend-winldr-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    assert_int_equal(root_open(&f->root, f->folder, &err), 0);
+    f->drive = (struct winldr_drive){'C', "/"};
+    winldr_files_open(&f->files, &f->root, &f->arena, &f->drive, 1);
+    f->config = (struct winldr_config){.exe = "C:\\Python312\\python.exe", .cwd = "C:\\work"};
+    put_plain(f, "Windows/System32/kernel32.dll", NULL);
+    put_plain(f, "Python312/python.exe", NULL);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    winldr_files_close(&f->files);
+    root_close(&f->root);
+    (void)snprintf(command, sizeof command, "rm -rf %s", f->folder);
+    assert_int_equal(system(command), 0);
+    arena_release(&f->arena);
+    free(f);
+    return 0;
+}
+
+static struct winldr_process *start(struct fixture *f)
+{
+    return winldr_process_new(&f->files, &f->arena, &f->config);
+}
+
+static const struct winldr_request *blamed(const struct winldr_process *p,
+                                           const struct winldr_load *load)
+{
+    return p->requests.items[load->blame];
+}
+
+static void test_paths(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *path, *full;
+    } cases[] = {
+        {"a.dll", "C:\\work\\a.dll"},
+        {"..\\x/a.dll", "C:\\x\\a.dll"},
+        {"D:/y\\.\\a.dll", "D:\\y\\a.dll"},
+        {"\\z\\a.dll", "C:\\z\\a.dll"},
+        {"C:\\a. . \\b", "C:\\a\\b"},
+        {"C:\\..\\..", "C:\\"},
+        {"\\\\server\\a.dll", "\\\\server\\a.dll"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_string_equal(winldr_path_full(&f->arena, "C:\\work", cases[i].path), cases[i].full);
+    }
+    assert_true(winldr_name_is("\xc3\xa9t\xc3\xa9.DLL", "\xc3\x89T\xc3\x89.dll"));
+    assert_true(winldr_name_is("\xd0\xb4.dll", "\xd0\x94.dll"));
+    assert_false(winldr_name_is("a.dll", "a.dl"));
+    assert_string_equal(winldr_path_folder(&f->arena, "C:\\a.dll"), "C:\\");
+}
+
+/* 126 never says which DLL is missing: the model says it, and who imports it. */
+static void test_hidden_dll(void **state)
+{
+    struct fixture *f = *state;
+    put_plain(f, "sp/torch/lib/fbgemm.dll", "libomp140.x86_64.dll");
+    put_plain(f, "sp/torch/lib/torch_cpu.dll", "fbgemm.dll");
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "C:\\sp\\torch\\lib\\torch_cpu.dll",
+                                                 WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR);
+    assert_int_equal(load->outcome, WINLDR_FAILED);
+    assert_int_equal(load->code, WINLDR_MOD_NOT_FOUND);
+    assert_string_equal(blamed(p, load)->name, "libomp140.x86_64.dll");
+    assert_string_equal(blamed(p, load)->importer->name, "fbgemm.dll");
+    assert_int_equal(p->modules.n, 1); // a failed load leaves nothing behind
+    put_plain(f, "Windows/System32/libomp140.x86_64.dll", NULL);
+    winldr_files_close(&f->files);
+    winldr_files_open(&f->files, &f->root, &f->arena, &f->drive, 1);
+    p = start(f);
+    load = winldr_load(p, "C:\\sp\\torch\\lib\\torch_cpu.dll",
+                       WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR);
+    assert_int_equal(load->outcome, WINLDR_LOADED);
+    assert_int_equal(p->modules.n, 4);
+}
+
+/* 127 names no function: the copy that was found is named, and what it does not export. */
+static void test_hidden_function(void **state)
+{
+    struct fixture *f = *state;
+    struct pemake user = {.imports = {{"cudnn64_9.dll", {"cudnnCreate", "cudnnNew"}, false}}};
+    struct pemake old = {.exports = {{"cudnnCreate", NULL}}};
+    put_dll(f, "a/user.dll", &user);
+    put_dll(f, "a/cudnn64_9.dll", &old);
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "C:\\a\\user.dll", WINLDR_ALTERED_SEARCH_PATH);
+    assert_int_equal(load->code, WINLDR_PROC_NOT_FOUND);
+    assert_string_equal(blamed(p, load)->symbol, "cudnnNew");
+    assert_string_equal(blamed(p, load)->path, "C:\\a\\cudnn64_9.dll");
+    assert_string_equal(blamed(p, load)->importer->name, "user.dll");
+}
+
+/* An export that leads on to another DLL loads it by its base name. */
+static void test_forwarder(void **state)
+{
+    struct fixture *f = *state;
+    struct pemake front = {.exports = {{"f", "back.f"}}};
+    put_plain(f, "a/user.dll", "front.dll");
+    put_dll(f, "a/front.dll", &front);
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "C:\\a\\user.dll", WINLDR_ALTERED_SEARCH_PATH);
+    assert_int_equal(load->code, WINLDR_MOD_NOT_FOUND);
+    assert_string_equal(blamed(p, load)->name, "back.dll");
+    assert_string_equal(blamed(p, load)->importer->name, "front.dll");
+    put_plain(f, "a/back.dll", NULL);
+    winldr_files_close(&f->files);
+    winldr_files_open(&f->files, &f->root, &f->arena, &f->drive, 1);
+    p = start(f);
+    assert_int_equal(winldr_load(p, "C:\\a\\user.dll", WINLDR_ALTERED_SEARCH_PATH)->outcome,
+                     WINLDR_LOADED);
+    assert_non_null(winldr_find_module(p, "BACK.DLL"));
+}
+
+/* A module with DependentLoadFlags has a list of its own for its imports; delayed and unused
+ * imports are not loaded. */
+static void test_own_flags(void **state)
+{
+    struct fixture *f = *state;
+    struct pemake spec = {.imports = {{"dep.dll", {"f"}, false},
+                                      {"gone.dll", {"f"}, true},
+                                      {"unused.dll", {NULL}, false}},
+                          .dependent_load_flags = WINLDR_SYSTEM32};
+    put_dll(f, "a/user.dll", &spec);
+    put_plain(f, "a/dep.dll", NULL);
+    spec.dependent_load_flags = 0x2000; // no folder is named: the list stays
+    put_dll(f, "b/user.dll", &spec);
+    put_plain(f, "b/dep.dll", NULL);
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "C:\\a\\user.dll", WINLDR_ALTERED_SEARCH_PATH);
+    assert_int_equal(load->code, WINLDR_MOD_NOT_FOUND); // only System32 is looked at
+    assert_string_equal(blamed(p, load)->name, "dep.dll");
+    assert_int_equal(blamed(p, load)->steps.n, 1);
+    assert_int_equal(winldr_load(p, "C:\\b\\user.dll", WINLDR_ALTERED_SEARCH_PATH)->outcome,
+                     WINLDR_LOADED);
+}
+
+/* A known DLL comes from System32, whatever lies in the folders of the list. */
+static void test_known_dll(void **state)
+{
+    struct fixture *f = *state;
+    put_plain(f, "Python312/shell32.dll", NULL);
+    put_plain(f, "Windows/System32/shell32.dll", NULL);
+    put_plain(f, "Python312/version.dll", NULL);
+    put_plain(f, "Windows/System32/version.dll", NULL);
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "SHELL32", 0);
+    assert_string_equal(load->module->path, "C:\\Windows\\System32\\SHELL32.dll");
+    assert_int_equal(p->requests.items[load->request]->via, WINLDR_VIA_KNOWN_DLL);
+    load = winldr_load(p, "version.dll", 0); // no known DLL: the program's folder is first
+    assert_string_equal(load->module->path, "C:\\Python312\\version.dll");
+}
+
+static void test_api_set(void **state)
+{
+    struct fixture *f = *state;
+    struct pemake schema = {.apisets = {{"api-ms-win-crt-heap-l1-1-0", "ucrtbase.dll"},
+                                        {"ext-ms-win-gone-l1-1-0", ""}}};
+    put_dll(f, "Windows/System32/apisetschema.dll", &schema);
+    put_plain(f, "Windows/System32/ucrtbase.dll", NULL);
+    put_plain(f, "Python312/api-ms-win-crt-heap-l1-1-0.dll", NULL); // a file of the name: not used
+    put_plain(f, "Python312/api-ms-win-other-l1-1-0.dll", NULL);
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "api-ms-win-crt-heap-l1-1-7.dll", 0);
+    assert_string_equal(load->module->path, "C:\\Windows\\System32\\ucrtbase.dll");
+    load = winldr_load(p, "ext-ms-win-gone-l1-1-0.dll", 0);
+    assert_int_equal(load->code, WINLDR_MOD_NOT_FOUND);
+    load = winldr_load(p, "api-ms-win-other-l1-1-0.dll", 0); // in no schema: an ordinary name
+    assert_string_equal(load->module->path, "C:\\Python312\\api-ms-win-other-l1-1-0.dll");
+}
+
+/* What is not in the tree is not known, whatever lies behind it. */
+static void test_unseen(void **state)
+{
+    struct fixture *f = *state;
+    put_plain(f, "Long Name/x.dll", NULL);
+    put_plain(f, "path/y.dll", NULL);
+    f->config.path = "D:\\tools;C:\\path";
+    struct winldr_process *p = start(f);
+    const struct winldr_load *load = winldr_load(p, "y.dll", 0);
+    assert_int_equal(load->outcome, WINLDR_UNKNOWN);
+    assert_string_equal(blamed(p, load)->unseen, "D:\\tools\\y.dll");
+    load = winldr_load(p, "C:\\LONGNA~1\\x.dll", 0);
+    assert_int_equal(load->outcome, WINLDR_UNKNOWN);
+    load = winldr_load(p, "C:\\LONG NAME\\X.dll", 0);
+    assert_int_equal(load->outcome, WINLDR_LOADED);
+    assert_int_equal(unlink(below(f, "Windows/System32/kernel32.dll")), 0);
+    winldr_files_close(&f->files);
+    winldr_files_open(&f->files, &f->root, &f->arena, &f->drive, 1);
+    f->config.path = "C:\\path";
+    p = start(f); // System32 is not in the tree: it may have anything
+    assert_int_equal(winldr_load(p, "y.dll", 0)->outcome, WINLDR_UNKNOWN);
+    assert_int_equal(winldr_load(p, "y.dll", 0)->outcome, WINLDR_UNKNOWN); // which copy it is
+    assert_int_equal(winldr_load(p, "C:\\path\\y.dll", 0)->outcome, WINLDR_REUSED);
+    assert_int_equal(winldr_load(p, "KERNEL32.dll", 0)->outcome, WINLDR_LOADED);
+    assert_int_equal(winldr_load(p, "api-ms-win-crt-heap-l1-1-0.dll", 0)->outcome, WINLDR_LOADED);
+}
+
+/* A module that is loaded decides by its base name: CTranslate2's copy of cuDNN, loaded before
+ * PyTorch's, serves PyTorch's libraries. */
+static void test_base_name(void **state)
+{
+    struct fixture *f = *state;
+    put_plain(f, "sp/ctranslate2/cudnn64_9.dll", NULL);
+    put_plain(f, "sp/torch/lib/cudnn64_9.dll", NULL);
+    put_plain(f, "sp/torch/lib/torch_cuda.dll", "cudnn64_9.dll");
+    struct winldr_process *p = start(f);
+    (void)winldr_load(p, "C:\\sp\\ctranslate2\\cudnn64_9.dll", WINLDR_DEFAULT_DIRS);
+    const struct winldr_load *load = winldr_load(p, "C:\\sp\\torch\\lib\\torch_cuda.dll",
+                                                 WINLDR_DEFAULT_DIRS | WINLDR_DLL_LOAD_DIR);
+    const struct winldr_request *import = p->requests.items[load->request + 1];
+    assert_int_equal(import->outcome, WINLDR_REUSED);
+    assert_string_equal(import->path, "C:\\sp\\ctranslate2\\cudnn64_9.dll");
+    (void)winldr_load(p, "C:\\sp\\torch\\lib\\cudnn64_9.dll", 0); // a second copy, by its full path
+    load = winldr_load(p, "CUDNN64_9", 0); // ... and the first one in load order decides
+    assert_string_equal(load->module->path, "C:\\sp\\ctranslate2\\cudnn64_9.dll");
+}
+
+/* Added folders are searched last added first, then the one of SetDllDirectory. */
+static void test_added(void **state)
+{
+    struct fixture *f = *state;
+    put_plain(f, "one/x.dll", NULL);
+    put_plain(f, "two/x.dll", NULL);
+    put_plain(f, "three/x.dll", NULL);
+    struct winldr_process *p = start(f);
+    winldr_set_directory(p, "C:\\three");
+    assert_true(winldr_add_directory(p, "C:\\one"));
+    assert_true(winldr_add_directory(p, "C:\\two"));
+    assert_false(winldr_add_directory(p, "four"));
+    const struct winldr_load *load = winldr_load(p, "x.dll", WINLDR_DEFAULT_DIRS);
+    assert_string_equal(load->module->path, "C:\\two\\x.dll");
+    winldr_free(p, load->module);
+    winldr_remove_directory(p, "C:\\two");
+    winldr_remove_directory(p, "C:\\one");
+    load = winldr_load(p, "x.dll", WINLDR_DEFAULT_DIRS);
+    assert_string_equal(load->module->path, "C:\\three\\x.dll");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hidden_dll, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hidden_function, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forwarder, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_own_flags, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_known_dll, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_api_set, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_base_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_added, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* Does in the model (src/winldr) what tests/windows/driver.c does under Wine, and prints the same.
+ *
+ *   modeldriver SCRIPT TOP EXE DRIVE:FOLDER...
+ *
+ * A code whose cause is below the top, in an import, has an asterisk. What the DLLs of
+ * tests/windows/wine.py do at their start is to refuse, if they have an entry point at all.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "winldr/path.h"
+#include "winldr/process.h"
+
+enum { LOADS_MAX = 256, TEXT = 16384 };
+
+struct state {
+    struct arena arena; // of one world
+    struct winldr_files files;
+    struct winldr_config config;
+    struct winldr_process *process;
+    struct winldr_module *loads[LOADS_MAX];
+    int n_loads, world;
+};
+
+static bool refuses(const struct winldr_module *m, void *arg)
+{
+    (void)arg;
+    if (!m->file) {
+        return false;
+    }
+    const struct pe_image *e = &m->file->image;
+    const unsigned char *at = pe_bytes(e, 60, 4);
+    const unsigned char *entry = at ? pe_bytes(e, (uint64_t)pe_u32(at) + 24 + 16, 4) : NULL;
+    return entry && pe_u32(entry) != 0;
+}
+
+static void print_result(const struct state *s, const struct winldr_module *m, unsigned code,
+                         const char *remark)
+{
+    printf("%d.%d\t%u%s\t%s", s->world, s->n_loads, m ? 0 : code, remark, m ? m->path : "-");
+    for (size_t i = 0; i < s->process->modules.n; i++) {
+        const struct winldr_module *loaded = s->process->modules.items[i];
+        if (strncmp(loaded->name, "tw", 2) == 0) {
+            printf("\t%s", loaded->path);
+        }
+    }
+    putchar('\n');
+}
+
+static void perform_load(struct state *s, const char *name, unsigned flags)
+{
+    const struct winldr_load *load = winldr_load(s->process, name, flags);
+    bool below = load->outcome == WINLDR_FAILED && load->blame != load->request;
+    s->loads[s->n_loads] = load->module;
+    if (load->outcome == WINLDR_UNKNOWN) {
+        print_result(s, NULL, 0, "unknown");
+    } else {
+        print_result(s, load->module, load->code, below ? "*" : "");
+    }
+    s->n_loads++;
+}
+
+static void begin_world(struct state *s, struct root *root, const struct winldr_drive *drives,
+                        size_t n_drives, int world)
+{
+    if (s->process) {
+        winldr_files_close(&s->files);
+        arena_release(&s->arena);
+    }
+    arena_init(&s->arena, 0, NULL, NULL);
+    winldr_files_open(&s->files, root, &s->arena, drives, n_drives);
+    s->process = winldr_process_new(&s->files, &s->arena, &s->config);
+    s->n_loads = 0;
+    s->world = world;
+}
+
+static void obey(struct state *s, const char *verb, const char *value, const char *more)
+{
+    struct winldr_process *p = s->process;
+    unsigned number = (unsigned)strtoul(value, NULL, 0);
+    if (strcmp(verb, "add") == 0) {
+        (void)winldr_add_directory(p, value); // a relative path is refused, as it is there
+    } else if (strcmp(verb, "remove") == 0) {
+        winldr_remove_directory(p, value);
+    } else if (strcmp(verb, "setdir") == 0) {
+        winldr_set_directory(p, value);
+    } else if (strcmp(verb, "unset") == 0) {
+        winldr_set_directory(p, NULL);
+    } else if (strcmp(verb, "default") == 0) {
+        winldr_set_default_flags(p, number);
+        s->config.default_flags = number; // for the worlds that follow, too
+    } else if (strcmp(verb, "path") == 0) {
+        winldr_set_path(p, value);
+    } else if (strcmp(verb, "cd") == 0) {
+        winldr_set_cwd(p, value);
+    } else if (strcmp(verb, "load") == 0 && more) {
+        perform_load(s, more, number);
+    } else if (strcmp(verb, "free") == 0 && (int)number < s->n_loads && s->loads[number]) {
+        winldr_free(p, s->loads[number]);
+        s->loads[number] = NULL;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static char line[TEXT];
+    struct winldr_drive drives[WINLDR_DRIVES_MAX];
+    size_t n_drives = 0;
+    struct gm_err err;
+    struct root root = ROOT_EMPTY;
+    FILE *script = argc > 4 ? fopen(argv[1], "rb") : NULL;
+    if (!script || root_open(&root, "/", &err) < 0) {
+        return 2;
+    }
+    struct state s = {0};
+    s.config = (struct winldr_config){.exe = argv[3],
+                                      .cwd = argv[2],
+                                      .no_symbols = true,
+                                      .no_dependent_flags = true,
+                                      .init_fails = refuses};
+    for (int i = 4; i < argc && n_drives < WINLDR_DRIVES_MAX; i++) {
+        drives[n_drives++] = (struct winldr_drive){argv[i][0], argv[i] + 2};
+    }
+    begin_world(&s, &root, drives, n_drives, 0);
+    while (fgets(line, sizeof line, script)) {
+        line[strcspn(line, "\r\n")] = '\0';
+        char *rest = line;
+        char *verb = strsep(&rest, "\t"), *value = strsep(&rest, "\t"), *more = strsep(&rest, "\t");
+        if (strcmp(verb, "world") == 0 && value) {
+            begin_world(&s, &root, drives, n_drives, atoi(value));
+        } else if (*verb) {
+            obey(&s, verb, value ? value : "", more);
+        }
+    }
+    (void)fclose(script);
+    winldr_files_close(&s.files);
+    arena_release(&s.arena);
+    root_close(&root);
+    return 0;
+}
