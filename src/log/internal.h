@@ -368,9 +368,11 @@ const struct log_target *gpu_by_pci(struct log_rules *r, const char *device, boo
 
 /* ------------------------------------------------------------------ wheels */
 
-/* What is known of a library (may be NULL) beyond the facts: {wheel}, {wheel_package} and
- * {wheel_folder} of pip's package, {apt} of Debian's, for the CUDA release that the text shows;
- * {library_folder}, where the text has the file. NULL: another field, or not known. */
+/* What is known beyond the facts. Of a library (may be NULL): {wheel}, {wheel_package} and
+ * {wheel_folder} of pip's package, {apt} of Debian's, {conda}, for the CUDA release that the text
+ * shows; {library_folder}, where the text has the file. Of the text: {toolkit_major} ("unknown" if
+ * none is shown), {torch_index} of the driver, {gfx_override} of the AMD processor. NULL: another
+ * field, or not known. */
 const char *provided_field(const struct log_matched *m, const char *library, struct str field);
 
 /* Whether the field's value comes from the knowledge base, not from the text. */

@@ -8,12 +8,15 @@
 
 /* ------------------------------------------------------------------ the CUDA release of a text */
 
-/* The major behind a mark such as "-cu" in a package's name, or 0. */
+/* The number behind a mark such as "-cu" in a package's name, or 0: "nvidia-cudnn-cu12" is 12,
+ * "2.4.0+cu121" too. */
 static unsigned major_behind(const char *name, const char *mark)
 {
-    const char *at = name ? strstr(name, mark) : NULL;
-    unsigned long major = at ? strtoul(at + strlen(mark), NULL, 10) : 0;
-    return major > 99 ? (unsigned)(major / 10) : (unsigned)major; // "+cu121"
+    unsigned long major = 0;
+    for (const char *at = name; at && !major && (at = strstr(at, mark)); at += strlen(mark)) {
+        major = strtoul(at + strlen(mark), NULL, 10);
+    }
+    return major > 99 ? (unsigned)(major / 10) : (unsigned)major;
 }
 
 /* The CUDA major of a library whose number is the toolkit's, or 0. */
@@ -68,6 +71,56 @@ static unsigned cuda_major(const struct log_matched *m)
         }
     }
     return 0;
+}
+
+/* The major of the toolkit that the text shows to be installed, or "unknown". */
+static const char *toolkit_major(const struct log_matched *m)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        unsigned major = major_shown(m->facts[i], BY_TOOLKIT);
+        if (major) {
+            return arena_printf(m->a, "%u", major);
+        }
+    }
+    return "unknown";
+}
+
+/* The index of PyTorch's wheels that the driver of the text can run, or NULL. CUDA Toolkit release
+ * notes, "CUDA Toolkit and Minimum Required Driver Version for CUDA Minor Version Compatibility":
+ * CUDA 11 needs 450.80.02, CUDA 12 needs 525.60.13. */
+static const char *torch_index(const struct log_matched *m)
+{
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const char *driver = log_fact_field(m->facts[i], "driver");
+        unsigned long branch = driver ? strtoul(driver, NULL, 10) : 0;
+        if (strcmp(m->facts[i]->kind, "driver") == 0 && branch > 0) {
+            return branch >= 525 ? "cu128" : branch >= 450 ? "cu118" : NULL;
+        }
+    }
+    return "cu128";
+}
+
+/* The processor that has code in most builds of ROCm and the instructions of this one. LLVM's
+ * AMDGPU backend guide, "Generic processors": gfx101x is gfx10-1-generic, gfx103x gfx10-3-generic,
+ * gfx110x and gfx115x gfx11-generic, gfx90c gfx9-generic. */
+static const char *gfx_override(const struct log_matched *m)
+{
+    static const struct {
+        const char *begins, *override;
+    } nearest[] = {{"gfx90c", "9.0.0"},
+                   {"gfx101", "10.1.0"},
+                   {"gfx103", "10.3.0"},
+                   {"gfx110", "11.0.0"},
+                   {"gfx115", "11.0.0"}};
+    for (size_t i = 0; i < m->n_facts; i++) {
+        const char *arch = log_fact_field(m->facts[i], "arch");
+        for (size_t k = 0; arch && k < sizeof nearest / sizeof *nearest; k++) {
+            if (str_starts(str_of(arch), nearest[k].begins)) {
+                return nearest[k].override;
+            }
+        }
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ packages */
@@ -155,7 +208,8 @@ static const char *folder_shown(const struct log_matched *m, const char *library
 
 bool is_provided_field(struct str field)
 {
-    return str_starts(field, "wheel") || str_is(field, "apt");
+    return str_starts(field, "wheel") || str_is(field, "apt") || str_is(field, "conda") ||
+           str_is(field, "gfx_override") || str_is(field, "torch_index");
 }
 
 const char *provided_field(const struct log_matched *m, const char *library, struct str field)
@@ -164,9 +218,18 @@ const char *provided_field(const struct log_matched *m, const char *library, str
     if (str_is(field, "library_folder")) {
         return folder_shown(m, library);
     }
-    if (str_is(field, "apt")) {
-        p = provider_for(m, library, KB_MANAGER_APT);
-        return p ? p->package : NULL;
+    if (str_is(field, "toolkit_major")) {
+        return toolkit_major(m);
+    }
+    if (str_is(field, "torch_index")) {
+        return torch_index(m);
+    }
+    if (str_is(field, "gfx_override")) {
+        return gfx_override(m);
+    }
+    if (str_is(field, "apt") || str_is(field, "conda")) {
+        p = provider_for(m, library, str_is(field, "apt") ? KB_MANAGER_APT : KB_MANAGER_CONDA);
+        return !p ? NULL : arena_printf(m->a, "%s%s", p->package, p->versions ? p->versions : "");
     }
     p = str_starts(field, "wheel") ? provider_for(m, library, KB_MANAGER_PIP) : NULL;
     return !p                               ? NULL

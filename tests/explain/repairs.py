@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import corpus  # noqa: E402
 
 LIST = Path(__file__).resolve().parent / "repairs.jsonl"
-LEAST = 0.80
+LEAST = 0.85
 TOOL_S = 30
 
 

@@ -6,7 +6,9 @@
 No command of kb/failures has a word that the reader has to replace (PROGRAM, FOLDER, <name>, ...): a
 {field} is filled from the text or the knowledge base, and a command whose fields are not known is
 left out. Then every log of corpus/ and every collected case is explained, and each command that a
-shell reads must be one for `bash -n`, without a field that was left open.
+shell reads must be one for `bash -n`, without a field that was left open. filled.jsonl has a log for
+each rule of what fills a command, or puts one first: the first repair's command must contain `has`
+(null: the first repair has no command).
 """
 import json
 import re
@@ -79,6 +81,13 @@ def printed_faults(commands):
             yield f"{name}: bash does not read {command!r}: {done.stderr.strip()}"
 
 
+def is_filled(row, answer):
+    command, wanted = answer["repairs"][0]["command"] if answer["repairs"] else "", row["has"]
+    if wanted is None or command is None:
+        return command is wanted
+    return wanted in command
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -90,11 +99,16 @@ def main():
             for repair in answer["repairs"]:
                 if repair["command"]:
                     commands.setdefault(repair["command"], row["id"])
-    faults = [*base_faults(), *printed_faults(commands)]
+        filled = corpus.read(Path(__file__).resolve().parent / "filled.jsonl")
+        told = answers(exe, Path(folder), [row["log"] for row in filled])
+        wrong = [f"{row['rule']}: {answer['entry']}: {answer['repairs'][:1]}"
+                 for row, answer in zip(filled, told) if not is_filled(row, answer)]
+    faults = [*base_faults(), *printed_faults(commands), *wrong]
     for fault in faults:
         print(f"FAIL {fault}")
     print(f"{len(commands)} different commands for {len(rows)} logs")
-    print(f"{len(commands) + 1 - min(len(faults), len(commands))} passed, {len(faults)} failed")
+    n = len(commands) + len(filled) + 1
+    print(f"{n - min(len(faults), n)} passed, {len(faults)} failed")
     return 1 if faults or not commands else 0
 
 
