@@ -125,7 +125,7 @@ _gpumend()
         return
         ;;
     check)
-        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --json --limit --help"
+        word="--import --pid --root --host --env --unset --glibc --cpu --page-size --kb --snapshot --probe --verbose --report --github --sarif --json --limit --help"
         ;;
     probe)
         word="--device --stage --stages --timeout --quick --python --python-timeout --import --env --unset --kb --json --help"

@@ -78,6 +78,7 @@ SUITES = [
     Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
+    Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}"),
     Suite("test", "windows-worlds-few", 300,

@@ -11,10 +11,11 @@
 #include "cdi/files.h"
 #include "diag/finding.h"
 #include "report/check.h"
+#include "report/ci.h"
 #include "report/joined.h"
 #include "snapshot/snapshot.h"
 
-enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT };
+enum { O_SNAPSHOT = 1, O_PROBE, O_REPORT, O_GITHUB, O_SARIF };
 
 static const struct cli_option options[] = {
     CLI_OPTION_IMPORT,
@@ -33,6 +34,8 @@ static const struct cli_option options[] = {
     {"probe", NULL, "run the GPU in stages as well, as gpumend probe does", O_PROBE},
     CLI_OPTION_VERBOSE,
     {"report", NULL, "print a report for an issue: Markdown, without names and secrets", O_REPORT},
+    {"github", NULL, "print annotations for a workflow of GitHub", O_GITHUB},
+    {"sarif", "FILE", "write a SARIF log to FILE (-: standard output)", O_SARIF},
     CLI_OPTION_LIMIT,
     CLI_OPTION_JSON,
 };
@@ -42,7 +45,8 @@ struct check {
     struct model_target target;
     const char *snapshot_file; // or NULL
     struct snapshot snapshot;
-    bool probe, report;
+    const char *sarif_file; // or NULL
+    bool probe, report, github;
 };
 
 static int take_option(void *command, int id, const char *value)
@@ -58,6 +62,14 @@ static int take_option(void *command, int id, const char *value)
     }
     if (id == O_REPORT) {
         c->report = true;
+        return CLI_OK;
+    }
+    if (id == O_GITHUB) {
+        c->github = true;
+        return CLI_OK;
+    }
+    if (id == O_SARIF) {
+        c->sarif_file = value;
         return CLI_OK;
     }
     return cli_target_take(&c->t, id, value);
@@ -146,6 +158,12 @@ static int print(struct check *c)
         rc = cli_paste(stdout, &c->target, &report, &shown);
         if (rc != CLI_OK) {
             return rc;
+        }
+    } else if (c->github) {
+        report_github(stdout, &c->target.model, &report);
+    } else if (c->sarif_file) {
+        if (out_json_dump(stdout, report_sarif_json(&c->target.model, &report)) < 0) {
+            return cli_fail(CLI_CANNOT, "cannot write the output");
         }
     } else if (c->t.json) {
         if (print_json(c, &report, probe, &shown) < 0) {
@@ -241,12 +259,20 @@ static int run_with(void *command)
                                              : "check: --report runs nothing; use --probe without "
                                                "it");
     }
+    if (c->github + (c->sarif_file != NULL) + c->report + c->t.json > 1 ||
+        (c->probe && (c->github || c->sarif_file))) {
+        return cli_fail(CLI_USAGE, "check: one of --github, --sarif, --report and --json, and the "
+                                   "first two without --probe");
+    }
     if (c->probe && (c->t.asked.root_path || c->snapshot_file || c->t.asked.pid)) {
         return cli_fail(CLI_USAGE, "check: --probe runs on this machine, for a TARGET that starts "
                                    "here: not with --root, --snapshot or --pid");
     }
     if (c->probe && cli_limit_lift("check --probe") != CLI_OK) {
         return CLI_USAGE;
+    }
+    if (c->sarif_file && strcmp(c->sarif_file, "-") != 0 && !freopen(c->sarif_file, "we", stdout)) {
+        return cli_fail(CLI_CANNOT, "check: %s: %s", c->sarif_file, strerror(errno));
     }
     if (c->snapshot_file) { // which asks nothing of this machine
         sandbox_enter(&(struct sandbox){0});
