@@ -6,7 +6,7 @@
 
 #include "elf/names.h"
 
-enum { SEGMENTS_MAX = 4096, DYNAMIC_MAX = 1 << 16, NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
+enum { NOTES_MAX = 4096, VERSIONS_MAX = 1 << 16 };
 
 /* A word of the file's class: 8 bytes or 4. */
 static uint64_t word(const struct elf_image *e, const unsigned char *p)
@@ -87,10 +87,9 @@ static void read_segments(struct arena *a, struct elf_image *e, uint64_t phoff, 
     if (phnum == 0) {
         return;
     }
-    if (phnum > SEGMENTS_MAX || e->phentsize != size) {
+    if (e->phentsize != size) {
         e->state = ELF_STATE_BAD;
-        e->defect = phnum > SEGMENTS_MAX ? "too many program headers"
-                                         : "program headers of an unexpected size";
+        e->defect = "program headers of an unexpected size";
         return;
     }
     const unsigned char *p = elf_bytes(e, phoff, (uint64_t)size * phnum);
@@ -166,7 +165,7 @@ static void read_segment_facts(struct elf_image *e)
         e->defect = "no segment of the file is to be loaded (PT_LOAD)";
     }
     if (e->machine == EM_X86_64 || e->machine == EM_386) {
-        elf_notes(e, read_property_note, e);
+        e->notes_cut = !elf_notes(e, read_property_note, e);
     }
 }
 
@@ -401,9 +400,6 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
     (void)elf_offset_of(e, s->vaddr, &offset);
     uint64_t room = offset < e->size ? e->size - offset : 0;
     size_t count = (size_t)((s->memsz < room ? s->memsz : room) / entry);
-    if (count > DYNAMIC_MAX) {
-        count = DYNAMIC_MAX;
-    }
     const unsigned char *p = bytes_for_once(e, offset, (uint64_t)count * entry, buffer);
     struct dynamic d = {0};
     size_t n = 0, n_needs = 0;
@@ -421,7 +417,7 @@ static void read_dynamic(struct arena *a, struct elf_image *e, const struct elf_
         return;
     }
     place_tables(e, &d);
-    if (e->hash && !e->gnu_hash) {
+    if (e->hash || e->gnu_hash) {
         e->names = arena_alloc(a, sizeof *e->names);
         e->names->arena = a;
     }
@@ -511,7 +507,7 @@ static size_t note_pad(size_t n, size_t align)
     return (n + align - 1) & ~(align - 1);
 }
 
-void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *, void *), void *arg)
+bool elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *, void *), void *arg)
 {
     size_t budget = NOTES_MAX;
     for (size_t i = 0; i < e->n_segments; i++) {
@@ -539,6 +535,7 @@ void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *,
             at += step;
         }
     }
+    return budget > 0;
 }
 
 /* ------------------------------------------------------------------ versions */
@@ -615,7 +612,8 @@ void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_ve
         }
         at += elf_u32(e, p + 16);
     }
-    *ret = (struct elf_versions){needs.items, needs.n, defs.items, defs.n, damaged};
+    bool cut = needs.n == VERSIONS_MAX || defs.n == VERSIONS_MAX;
+    *ret = (struct elf_versions){needs.items, needs.n, defs.items, defs.n, damaged, cut};
 }
 
 /* ------------------------------------------------------------------ symbols */
@@ -839,11 +837,22 @@ static inline uint32_t gnu_first(const struct elf_image *e, const unsigned char 
     return index < e->gnu.symoffset ? 0 : index;
 }
 
-/* The first symbol from `index` on, in its chain, with this hash; 0: there is none. */
-static inline uint32_t next_in_chain(const struct elf_image *e, uint32_t index, uint32_t hash)
+enum { CHAIN_LONG = 64 }; // symbols; in the chains that linkers make there are a few
+
+static void note_walk(const struct elf_image *e, uint32_t n)
+{
+    if (e->names) {
+        e->names->walked += n;
+    }
+}
+
+/* The first symbol from *index on, in its chain, with this hash; 0: there is none. *index is where
+ * the walk ended. */
+static inline uint32_t walk_chain(const struct elf_image *e, uint32_t *at_index, uint32_t hash)
 {
     const struct elf_table *chains = &e->gnu.chains;
-    for (; index; index++) { // ends at the chain's mark or the end of the file
+    for (uint32_t index = *at_index; index; index++) { // to the chain's mark or the file's end
+        *at_index = index;
         uint32_t at = index - e->gnu.symoffset, chain;
         if (e->native && at < chains->n_near) {
             memcpy(&chain, chains->near + (size_t)at * 4, sizeof chain);
@@ -864,6 +873,15 @@ static inline uint32_t next_in_chain(const struct elf_image *e, uint32_t index, 
     return 0;
 }
 
+static inline uint32_t next_in_chain(const struct elf_image *e, uint32_t index, uint32_t hash)
+{
+    uint32_t end = index, found = walk_chain(e, &end, hash);
+    if (end - index > CHAIN_LONG) {
+        note_walk(e, end - index);
+    }
+    return found;
+}
+
 static inline bool ends_chain(const struct elf_image *e, uint32_t index)
 {
     const unsigned char *c =
@@ -881,8 +899,64 @@ static inline uint32_t next_same(const struct elf_image *e, uint32_t index, uint
 static bool find_from(const struct elf_image *e, const struct elf_lookup_key *key, uint32_t index,
                       bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
+    uint32_t n = 0;
     for (; index; index = next_same(e, index, key->gnu_hash)) {
         if (visit_if_named(e, index, key->name, visit, arg)) {
+            return true;
+        }
+        if (++n > CHAIN_LONG) {
+            note_walk(e, 1);
+        }
+    }
+    return false;
+}
+
+static uint32_t gnu_hash_of(const char *name)
+{
+    return elf_lookup_key(name).gnu_hash;
+}
+
+/* The array of chains, as far as a bucket leads into it. */
+static struct elf_names_chains gnu_chains(const struct elf_image *e)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < e->gnu.nbuckets; i++) {
+        uint32_t index = elf_u32(e, e->gnu.buckets + (size_t)i * 4);
+        last = index >= e->gnu.symoffset && index > last ? index : last;
+    }
+    uint64_t n = last ? (uint64_t)last - e->gnu.symoffset + 1 : 0;
+    while (n && n < e->gnu.chains.n && !ends_chain(e, e->gnu.symoffset + (uint32_t)n - 1)) {
+        n++;
+    }
+    n = n < e->gnu.chains.n ? n : e->gnu.chains.n;
+    return (struct elf_names_chains){elf_bytes(e, e->gnu.chains_at, n * 4), (uint32_t)n,
+                                     e->gnu.symoffset, gnu_hash_of};
+}
+
+static const char *name_at(const struct elf_image *e, uint32_t index)
+{
+    const unsigned char *p = symbol_bytes(e, index);
+    return p ? symbol_name(e, p) : NULL;
+}
+
+/* Whether lookups in DT_GNU_HASH go by the index. */
+static inline bool gnu_has_index(const struct elf_image *e)
+{
+    return e->names && e->names->walked && elf_names_chains_ready(e->names, e, gnu_chains, name_at);
+}
+
+static bool find_in_index(const struct elf_image *e, const struct elf_lookup_key *key,
+                          bool (*visit)(const struct elf_symbol *, void *), void *arg)
+{
+    const struct elf_names *names = e->names;
+    uint32_t first = gnu_first(e, gnu_bucket(e, key->gnu_hash));
+    uint32_t start = first - e->gnu.symoffset + 1;
+    if (!first || !start || start > names->n) {
+        return false;
+    }
+    for (uint32_t i = elf_names_first(names, key->name); i; i = names->next[i]) {
+        if (i >= start && i <= names->end[start] &&
+            visit_if_named(e, e->gnu.symoffset + i - 1, key->name, visit, arg)) {
             return true;
         }
     }
@@ -893,8 +967,13 @@ static bool find_gnu(const struct elf_image *e, const struct elf_lookup_key *key
                      bool (*visit)(const struct elf_symbol *, void *), void *arg)
 {
     uint32_t hash = key->gnu_hash;
-    return e->gnu.bloom && gnu_passes(e, hash) &&
-           find_from(e, key, next_in_chain(e, gnu_first(e, gnu_bucket(e, hash)), hash), visit, arg);
+    if (!e->gnu.bloom || !gnu_passes(e, hash)) {
+        return false;
+    }
+    if (gnu_has_index(e)) {
+        return find_in_index(e, key, visit, arg);
+    }
+    return find_from(e, key, next_in_chain(e, gnu_first(e, gnu_bucket(e, hash)), hash), visit, arg);
 }
 
 /* The text of elf_symbols_wanted(), which is compiled twice: for a file of this machine's kind
@@ -965,7 +1044,7 @@ bool elf_lookup_begin(struct elf_lookup *l, const struct elf_image *e)
         return false;
     }
     l->image = e;
-    l->bucket = e->gnu.bloom ? gnu_bucket(e, l->key.gnu_hash) : NULL;
+    l->bucket = e->gnu.bloom && !gnu_has_index(e) ? gnu_bucket(e, l->key.gnu_hash) : NULL;
     __builtin_prefetch(l->bucket);
     return true;
 }
@@ -1006,12 +1085,6 @@ bool elf_lookup_finish(const struct elf_lookup *l, bool (*visit)(const struct el
     }
     return visit_if_same(e, l->symbol, l->first, l->name, l->key.name, visit, arg) ||
            find_from(e, &l->key, next_same(e, l->first, l->key.gnu_hash), visit, arg);
-}
-
-static const char *name_at(const struct elf_image *e, uint32_t index)
-{
-    const unsigned char *p = symbol_bytes(e, index);
-    return p ? symbol_name(e, p) : NULL;
 }
 
 static bool find_by_name(const struct elf_image *e, const char *name,

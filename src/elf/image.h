@@ -87,6 +87,7 @@ struct elf_image {
     bool stack_known;        // a PT_GNU_STACK segment exists
     bool stack_exec;         // executable stack wanted (PF_X, or no PT_GNU_STACK at all)
     uint32_t x86_isa_needed; // GNU_PROPERTY_X86_ISA_1_NEEDED bits, 0 if none
+    bool notes_cut;          // ... or not known: elf_notes() could not read all notes
 
     const struct elf_need *needs;
     size_t n_needs;
@@ -102,7 +103,7 @@ struct elf_image {
 
     /* Where the tables lie, as offsets into the file; 0 means absent. */
     uint64_t strtab, strtab_size, symtab, hash, gnu_hash, versym;
-    struct elf_names *names; // where symbols are found by DT_HASH alone; else NULL
+    struct elf_names *names; // with either hash table; else NULL
     const char *strings; // the string table if its last byte is a NUL, so that every string ends
     /* Tables as far as they are near, in entries to its end; the table itself may be shorter. */
     struct elf_table {
@@ -227,6 +228,7 @@ struct elf_versions {
     const struct elf_version_def *defs;
     size_t n_defs;
     bool damaged; // a record or name lay outside the file; what came before it is kept
+    bool cut;     // there may be more than are read: 65536 of a kind
 };
 
 void elf_versions_read(struct arena *a, const struct elf_image *e, struct elf_versions *ret);
@@ -281,7 +283,7 @@ struct elf_lookup {
     uint16_t versym; // ... as in struct elf_symbol
     uint32_t first;  // the first symbol with this hash in the object asked; 0: there is none
     const struct elf_image *image; // the object asked; NULL: none, nothing is found
-    const unsigned char *bucket;   // where `first` is read; NULL: the object has no DT_GNU_HASH
+    const unsigned char *bucket;   // where `first` is read; NULL: elf_symbol_find() is to be asked
     const unsigned char *symbol;   // ... and its bytes
     const char *name;              // ... and its name; NULL: it has none
 };
@@ -323,8 +325,9 @@ struct elf_note {
     struct str desc;
 };
 
-/* Calls `visit` for each note of the PT_NOTE segments, at most 4096 of them. */
-void elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *note, void *arg),
+/* Calls `visit` for each note of the PT_NOTE segments; false if there are more than 4096, the
+ * most that are read. */
+bool elf_notes(const struct elf_image *e, void (*visit)(const struct elf_note *note, void *arg),
                void *arg);
 
 /* The field's own name: "x86-64", "aarch64", "ARM", ...; "machine 1234" in the arena if unknown. */
