@@ -35,6 +35,15 @@ void root_close(struct root *r)
         (void)close(r->fd); // opened O_PATH: nothing can be lost
     }
     r->fd = -1;
+    if (r->listing) {
+        (void)closedir(r->listing); // only read: nothing can be lost
+        r->listing = NULL;
+    }
+    if (r->is_reading) {
+        (void)close(r->reading);
+        r->is_reading = false;
+    }
+    arena_release(&r->walked);
     if (r->folder && r->folder->fd >= 0) {
         (void)close(r->folder->fd);
     }
@@ -202,6 +211,12 @@ static int open_walked(struct walker *w, jmp_buf *out_of_memory, const char *pat
     return fd < 0 ? -errno : fd;
 }
 
+/* walk() that gives itself back without memory, too: -ENOMEM. */
+static int walk_safely(struct walker *w, jmp_buf *out_of_memory, const char *path)
+{
+    return setjmp(*out_of_memory) ? -ENOMEM : walk(w, path, true);
+}
+
 static int open_by_walk(struct root *r, const char *path, int flags)
 {
     struct arena scratch;
@@ -335,6 +350,18 @@ static int real_open_file(struct root *r, const char *path, struct stat *ret_st)
     return S_ISREG(st.st_mode) ? open_regular(r, path, ret_st) : -ENOTSUP;
 }
 
+static void begin_reading(struct root *r, int fd)
+{
+    r->reading = fd;
+    r->is_reading = true;
+}
+
+static void end_reading(struct root *r)
+{
+    (void)close(r->reading); // only read: nothing can be lost
+    r->is_reading = false;
+}
+
 static int real_read(struct root *r, struct arena *a, const char *path, size_t max_bytes,
                      struct str *ret)
 {
@@ -348,6 +375,7 @@ static int real_read(struct root *r, struct arena *a, const char *path, size_t m
         return -EFBIG;
     }
     size_t cap = st.st_size ? (size_t)st.st_size + 1 : 16384;
+    begin_reading(r, fd);
     char *data = arena_alloc(a, cap + 1);
     size_t n = 0;
     int rc = 0;
@@ -371,7 +399,7 @@ static int real_read(struct root *r, struct arena *a, const char *path, size_t m
             data = more, cap *= 2;
         }
     }
-    (void)close(fd);
+    end_reading(r);
     if (rc == 0) {
         data[n] = '\0';
         *ret = (struct str){data, n};
@@ -388,6 +416,7 @@ static int real_read_head(struct root *r, struct arena *a, const char *path, siz
         return fd;
     }
     size_t want = (uintmax_t)st.st_size < max_bytes ? (size_t)st.st_size : max_bytes;
+    begin_reading(r, fd);
     char *data = arena_alloc(a, want + 1);
     size_t n = 0;
     int rc = 0;
@@ -402,7 +431,7 @@ static int real_read_head(struct root *r, struct arena *a, const char *path, siz
         }
         n += (size_t)got;
     }
-    (void)close(fd);
+    end_reading(r);
     if (rc == 0) {
         *ret = (struct str){data, n};
         if (ret_all) {
@@ -468,6 +497,7 @@ static int real_list(struct root *r, struct arena *a, const char *path, size_t m
     }
     VEC(char *) names = {0};
     bool truncated = false;
+    r->listing = dir;
     errno = 0;
     for (struct dirent *e; (e = readdir(dir)); errno = 0) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
@@ -483,6 +513,7 @@ static int real_list(struct root *r, struct arena *a, const char *path, size_t m
         VEC_PUSH(a, &names, arena_strdup(a, e->d_name));
     }
     int rc = truncated ? 0 : -errno;
+    r->listing = NULL;
     (void)closedir(dir);
     if (rc < 0) {
         return rc;
@@ -520,11 +551,17 @@ static int real_readlink(struct root *r, struct arena *a, const char *path, char
 
 static int real_realpath(struct root *r, struct arena *a, const char *path, char **ret)
 {
+    jmp_buf out_of_memory;
     tell(r, path);
-    struct walker w = {.r = r, .a = a};
-    int rc = walk(&w, path, true);
+    arena_init(&r->walked, 0, no_memory, &out_of_memory);
+    struct walker w = {.r = r, .a = &r->walked, .dir = -1};
+    int rc = walk_safely(&w, &out_of_memory, path);
     close_path(w.dir);
-    *ret = rc == 0 ? (*w.done ? w.done : arena_strdup(a, "/")) : *ret;
+    if (rc == -ENOMEM) { // ours is missing: that says nothing about the path
+        arena_no_memory(a);
+    }
+    *ret = rc == 0 ? arena_strdup(a, *w.done ? w.done : "/") : *ret;
+    arena_release(&r->walked);
     return rc;
 }
 
@@ -554,6 +591,25 @@ static int real_access(struct root *r, const char *path, int mode)
     char self[64];
     (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     int rc = faccessat(AT_FDCWD, self, mode, AT_EACCESS) ? -errno : 0;
+    (void)close(fd);
+    return rc;
+}
+
+int root_attribute(struct root *r, const char *path, const char *name, void *value, size_t size)
+{
+    ssize_t n = -1;
+    if (r->is_host) {
+        n = lgetxattr(path, name, value, size);
+        return n < 0 ? -errno : (int)n;
+    }
+    int fd = open_any(r, path, O_PATH | O_NOFOLLOW);
+    if (fd < 0) {
+        return fd;
+    }
+    char self[64];
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    n = getxattr(self, name, value, size); // a descriptor of O_PATH has none of its own
+    int rc = n < 0 ? -errno : (int)n;
     (void)close(fd);
     return rc;
 }

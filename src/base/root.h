@@ -32,6 +32,12 @@ struct root {
     const struct root_operations *operations; // what answers; NULL: the file system itself
     struct snap *snap;                        // for what answers out of a record, or NULL
     struct root_folder *folder;               // see root_keep_folder(), or NULL
+    /* What is open while an answer goes into an arena: root_close() closes it where the arena came
+     * to its end then, and did not return. */
+    void *listing;   // DIR, or NULL
+    int reading;     // fd,
+    bool is_reading; // if there is one
+    struct arena walked;
 };
 
 #define ROOT_EMPTY ((struct root){.fd = -1})
@@ -146,6 +152,11 @@ int root_realpath(struct root *r, struct arena *a, const char *path, char **ret)
 /* Whether the file carries file capabilities (extended attribute security.capability):
  * 1 yes, 0 no, negative errno if it cannot be told. */
 int root_has_capabilities(struct root *r, const char *path) GM_CHECK;
+
+/* The first `size` bytes of an extended attribute of the file itself, or of a link itself: how many
+ * it has, or a negative errno, as lgetxattr(). Never part of a record. */
+int root_attribute(struct root *r, const char *path, const char *name, void *value,
+                   size_t size) GM_CHECK;
 
 /* Whether this process may read (R_OK) or execute the file; 0 or negative errno. */
 int root_access(struct root *r, const char *path, int mode) GM_CHECK;

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/pages.h"
@@ -846,11 +845,11 @@ static bool is_opaque(const struct image_layer_place *place, const char *path,
                       struct arena *scratch)
 {
     static const char *const names[] = {"trusted.overlay.opaque", "user.overlay.opaque"};
-    const char *top = place->root->is_host ? "" : place->root->path;
-    const char *real = arena_printf(scratch, "%s%s/%s", top, place->folder, path);
+    const char *full = arena_printf(scratch, "%s/%s", place->folder, path);
     char value[2];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (lgetxattr(real, names[i], value, sizeof value) == 1 && value[0] == 'y') {
+        if (root_attribute(place->root, full, names[i], value, sizeof value) == 1 &&
+            value[0] == 'y') {
             return true;
         }
     }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -225,9 +224,8 @@ static void set_doubt(struct comparison *c, const char *path, const char *what)
 static bool has_attribute(struct comparison *c, const char *path, const char *name)
 {
     const struct split *s = c->split;
-    const char *top = s->root->is_host ? "" : s->root->path;
-    return lgetxattr(arena_printf(&c->scratch, "%s%s/%s", top, s->folder, path), name, NULL, 0) >=
-           0;
+    return root_attribute(s->root, arena_printf(&c->scratch, "%s/%s", s->folder, path), name, NULL,
+                          0) >= 0;
 }
 
 /* Whether a part's name is the file at `path`, which may be another hard link to it. */

@@ -205,6 +205,66 @@ static void listing(void **state)
 }
 
 /* Files of /proc say that they have no size, and are read to their end. */
+static jmp_buf out_of_memory;
+
+static void jump_out(void *arg)
+{
+    (void)arg;
+    longjmp(out_of_memory, 1);
+}
+
+static int open_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        n += fcntl(fd, F_GETFD) >= 0;
+    }
+    return n;
+}
+
+static void ask(struct root *r, struct arena *a, int what)
+{
+    struct root_dir dir;
+    struct str text;
+    char *path;
+    bool all;
+    (void)(what == 0   ? root_list(r, a, "/many", 1000, NULL, NULL, &dir)
+           : what == 1 ? root_read(r, a, "/large", 1 << 20, &text)
+           : what == 2 ? root_read_head(r, a, "/large", 1 << 20, &text, &all)
+                       : root_realpath(r, a, "/dir/conf", &path));
+}
+
+/* An arena that comes to its end within an answer leaves nothing open once the root is closed. */
+static void no_memory_leaves_nothing_open(void **state)
+{
+    (void)state;
+    static char large[100 << 10];
+    memset(large, 'x', sizeof large - 1);
+    write_file(inside("large"), large);
+    assert_int_equal(mkdir(inside("many"), 0755), 0);
+    for (int i = 0; i < 200; i++) {
+        write_file(arena_printf(&arena, "%s/%064d", inside("many"), i), "");
+    }
+    for (int what = 0; what < 4; what++) {
+        struct gm_err err;
+        struct root r;
+        struct arena a;
+        volatile bool jumped = false;
+        int before = open_descriptors();
+        assert_int_equal(root_open(&r, inside(""), &err), 0);
+        arena_init(&a, what == 3 ? 1 : 4 << 10, jump_out, NULL);
+        if (setjmp(out_of_memory) == 0) {
+            ask(&r, &a, what);
+        } else {
+            jumped = true;
+        }
+        assert_true(jumped);
+        root_close(&r);
+        arena_release(&a);
+        assert_int_equal(open_descriptors(), before);
+    }
+}
+
 static void proc_files(void **state)
 {
     (void)state;
@@ -266,6 +326,7 @@ int main(void)
         cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(mapping),
         cmocka_unit_test(listing),
+        cmocka_unit_test(no_memory_leaves_nothing_open),
         cmocka_unit_test(proc_files),
     };
     return cmocka_run_group_tests(tests, start, stop);
