@@ -8,7 +8,8 @@
  * is an automaton of its own, which must find a place as well.
  *
  * The analysis knows the parts of PCRE2's language that the knowledge base uses; with anything else
- * there is no automaton. As in log/required.h, two letters outside ASCII are not k and s.
+ * there is no automaton. A text with one of the two letters outside ASCII that PCRE2 takes for k
+ * and s is left to PCRE2.
  */
 #ifndef GPUMEND_LOG_AUTOMATON_H
 #define GPUMEND_LOG_AUTOMATON_H

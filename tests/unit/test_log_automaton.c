@@ -58,6 +58,10 @@ static const struct row rows[] = {
     {"q|", "", true},
     {"\\x41\\u0042\\tc", "ab\tC", true},
     {"(?i:a)(?>bc)", "abc", true},
+    {"kernels? missing",
+     "\xe2\x84\xaa"
+     "ernel\xc5\xbf mi\xc5\xbfSing",
+     true},
 };
 
 static bool really_matches(const char *expression, const char *text)
@@ -116,6 +120,85 @@ static void test_no_is_sure(void **state)
     arena_release(&a);
 }
 
+enum { CHARACTER_MAX = 4 };
+
+/* A character of one of the rows, in either case, or of another alphabet; U+017F and U+212A are an
+ * s and a k to PCRE2. Returns its bytes. */
+static size_t random_character(uint32_t random, char *to)
+{
+    static const char *const others[] = {
+        "\xc5\xbf", "\xe2\x84\xaa", "\xe2\x84\xab", "\xc3\x9f", "\xc4\xb1", "\xf0\x9f\x98\x80", " ",
+        "k",        "\xc5\xbe"};
+    const char *text = rows[random % (sizeof rows / sizeof *rows)].text;
+    size_t n = strlen(text), at = n ? random / 64 % n : 0;
+    if (random >> 29 == 0 || n == 0) {
+        const char *other = others[random / 64 % (sizeof others / sizeof *others)];
+        memcpy(to, other, strlen(other));
+        return strlen(other);
+    }
+    while (at && ((unsigned char)text[at] & 0xc0) == 0x80) {
+        at--;
+    }
+    size_t bytes = 1;
+    while (((unsigned char)text[at + bytes] & 0xc0) == 0x80) {
+        bytes++;
+    }
+    memcpy(to, text + at, bytes);
+    return bytes;
+}
+
+/* The text of a row with some characters exchanged, s and k often for those of another case. */
+static size_t random_text(const struct row *row, uint32_t *seed, char *to)
+{
+    size_t n = 0;
+    for (const char *s = row->text; *s; s++) {
+        *seed = *seed * 1664525u + 1013904223u;
+        uint32_t random = *seed >> 8 | *seed << 24;
+        const char *same = *s == 's' || *s == 'S'   ? "\xc5\xbf"
+                           : *s == 'k' || *s == 'K' ? "\xe2\x84\xaa"
+                                                    : NULL;
+        if (same && random % 2) {
+            memcpy(to + n, same, strlen(same));
+            n += strlen(same);
+        } else if (!((unsigned char)*s & 0x80) && random / 2 % 16 == 0) {
+            n += random_character(random / 32, to + n);
+        } else {
+            to[n++] = *s;
+        }
+    }
+    to[n] = '\0';
+    return n;
+}
+
+/* Random texts in which an expression is still found now and then. */
+static void test_random_texts(void **state)
+{
+    (void)state;
+    enum { TEXTS = 300 };
+    struct arena a;
+    arena_init(&a, 0, NULL, NULL);
+    uint32_t seed = 7;
+    size_t budget = 1 << 22, found = 0, folded = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct automaton *m = automaton_of(&a, rows[i].expression);
+        for (size_t k = 0; k < TEXTS; k++) {
+            char text[CHARACTER_MAX * 100 + 1];
+            size_t n = random_text(&rows[i], &seed, text);
+            if (really_matches(rows[i].expression, text)) {
+                found++;
+                folded += strstr(text, "\xc5\xbf") || strstr(text, "\xe2\x84\xaa");
+                if (!automaton_may_match(m, text, n, &budget)) {
+                    fail_msg("%s does match \"%s\"", rows[i].expression, text);
+                }
+            } else {
+                (void)automaton_may_match(m, text, n, &budget);
+            }
+        }
+    }
+    assert_true(found > TEXTS && folded > TEXTS / 2);
+    arena_release(&a);
+}
+
 /* Many states in little room: they are forgotten, or the automaton is given up; never a "no" where
  * there is a match. */
 static void test_little_room(void **state)
@@ -165,9 +248,8 @@ static void test_not_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_no_is_sure),
-        cmocka_unit_test(test_little_room),
+        cmocka_unit_test(test_texts),        cmocka_unit_test(test_no_is_sure),
+        cmocka_unit_test(test_random_texts), cmocka_unit_test(test_little_room),
         cmocka_unit_test(test_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
