@@ -157,6 +157,9 @@ static int why(struct gm_context *gm, const void *question, void *answer)
         return gm_err_set(&gm->err, GM_ERR_USAGE, "%s is not among the loaded objects", q->caller);
     }
     const struct ldso_load *load = ldso_dlopen(p, caller, q->name, LDSO_NOW);
+    if (p->limit) {
+        return gm_err_set(&gm->err, GM_ERR_LIMIT, "%s", p->limit);
+    }
     if (!load) {
         return gm_err_set(&gm->err, GM_ERR_UNSUPPORTED, "%s does not start", exe);
     }

@@ -41,7 +41,7 @@ struct why {
     struct ldso_cpu cpu;
     struct ldso_config config;
     bool has_cpu, json, tree;
-    bool depends; // of a list: something depends on a processor that is not known
+    bool unknown; // of a list: something depends on an unknown processor, or reached a bound
 };
 
 static int take_option(struct why *w, int id, const char *value)
@@ -307,14 +307,14 @@ static int answer(struct why *w)
     if (ldso_start(p, find_program(w, exe), &err) < 0) {
         return cli_fail(CLI_CANNOT, "why: %s", str_printable(&w->arena, err.text));
     }
-    for (size_t i = 0; i < w->loads.n && !p->start_failed && !p->is_static; i++) {
+    for (size_t i = 0; i < w->loads.n && !p->start_failed && !p->is_static && !p->limit; i++) {
         int rc = perform_load(p, w->loads.items[i]);
         if (rc != CLI_OK) {
             return rc;
         }
     }
     size_t n_loads = p->loads.n;
-    if (w->name && !p->start_failed && !p->is_static) {
+    if (w->name && !p->start_failed && !p->is_static && !p->limit) {
         struct ldso_object *caller = NULL;
         if (w->exe && w->caller && !ldso_find_object(p, w->caller) && strchr(w->caller, '/')) {
             (void)cli_fail(CLI_OK, "%s is not loaded by the program; loaded first", w->caller);
@@ -326,6 +326,9 @@ static int answer(struct why *w)
             return rc;
         }
         (void)ldso_dlopen(p, caller, w->name, LDSO_NOW); // kept in p->loads
+    }
+    if (p->limit) {
+        return cli_fail(CLI_CANNOT, "why: %s", str_printable(&w->arena, p->limit));
     }
     if (w->json) {
         if (out_json_dump(stdout, document(p, w->loads.n)) < 0) {
@@ -346,7 +349,7 @@ static int answer(struct why *w)
 
 /* ------------------------------------------------------------------ many objects */
 
-/* Returns whether the object and all it needs were found. */
+/* Returns false if the object, or one that it needs, was not found. */
 static bool batch_one(struct why *w, const char *path)
 {
     struct gm_err err = {.code = GM_ERR_NONE};
@@ -360,14 +363,15 @@ static bool batch_one(struct why *w, const char *path)
         (void)ldso_dlopen(p, p->main, path, LDSO_NOW); // kept in p->loads
     }
     const char *wrong = rc < 0            ? err.text
+                        : p->limit        ? p->limit
                         : p->start_failed ? p->start_error
                         : p->loads.n      ? p->loads.items[0].glibc_says
                                           : NULL;
     if (w->json) {
-        json_t *doc = rc < 0 ? json_pack("{s:i}", "schema", 1) : document(p, p->loads.n);
+        const char *error = rc < 0 ? err.text : p->limit;
+        json_t *doc = error ? json_pack("{s:i}", "schema", 1) : document(p, p->loads.n);
         (void)json_object_set_new(doc, "file", out_json_text(&scratch, path));
-        (void)json_object_set_new(doc, "error",
-                                  rc < 0 ? out_json_text(&scratch, err.text) : json_null());
+        (void)json_object_set_new(doc, "error", out_json_text(&scratch, error));
         (void)!out_json_write(stdout, doc,
                               JSON_COMPACT); // checked once at the end, by cli_finish()
         json_decref(doc);
@@ -381,9 +385,10 @@ static bool batch_one(struct why *w, const char *path)
                    p->by_cpu.n ? str_printable(&scratch, p->by_cpu.items[0]) : "");
         }
     }
-    w->depends |= p->by_cpu.n > 0;
+    bool limit = p->limit != NULL;
+    w->unknown |= p->by_cpu.n > 0 || limit;
     arena_release(&scratch);
-    return !wrong;
+    return !wrong || limit;
 }
 
 /* The next line, at most LINE_MAX_BYTES long: 1 got one, 0 at the end, -1 too long or unreadable.
@@ -433,7 +438,7 @@ static int batch(struct why *w)
     if (rc < 0) {
         return cli_fail(CLI_CANNOT, "why: %s is not a list of paths, one a line", w->batch);
     }
-    return any_wrong ? CLI_FINDINGS : w->depends ? CLI_CANNOT : CLI_OK;
+    return any_wrong ? CLI_FINDINGS : w->unknown ? CLI_CANNOT : CLI_OK;
 }
 
 static int run_with(struct why *w)

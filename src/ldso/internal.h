@@ -144,6 +144,8 @@ struct ldso_request *ldso_request_new(struct ldso_process *p, struct ldso_object
 const char *ldso_shown_name(const struct ldso_process *p, const struct ldso_object *o);
 void ldso_explain_failure(struct ldso_process *p, struct ldso_request *r);
 void ldso_defect_add(struct ldso_process *p, struct ldso_defect defect);
+/* Whether one object more than all that are loaded would be too many; p->limit is set then. */
+bool ldso_is_full(struct ldso_process *p);
 
 /* ---- known.c */
 

@@ -10,12 +10,40 @@
 
 static struct ldso_object *find_short_name(struct ldso_process *p, const char *name)
 {
+    struct elf_lookup_key key = elf_lookup_key(name);
+    struct ldso_object *one = NULL;
+    enum ldso_asked asked = ldso_asked_name(p, key.gnu_hash, &one);
+    if (asked != LDSO_ASK_ALL) {
+        bool has = asked == LDSO_ASK_ONE && one != p->main && ldso_has_name_key(one, &key);
+        return has ? one : NULL;
+    }
     for (size_t i = 1; i < p->objects.n; i++) { // the program has no short name
-        if (ldso_has_name(p->objects.items[i], name)) {
+        if (ldso_has_name_key(p->objects.items[i], &key)) {
             return p->objects.items[i];
         }
     }
     return NULL;
+}
+
+static struct ldso_object *find_file(struct ldso_process *p, const struct ldso_file *file)
+{
+    struct ldso_object *one = NULL;
+    enum ldso_asked asked = ldso_asked_file(p, file, &one);
+    if (asked != LDSO_ASK_ALL) {
+        return asked == LDSO_ASK_ONE ? one : NULL;
+    }
+    for (size_t i = 0; i < p->objects.n; i++) {
+        if (p->objects.items[i]->file == file) {
+            return p->objects.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void object_push(struct ldso_process *p, struct ldso_object *o)
+{
+    o->place = p->objects.n;
+    VEC_PUSH(p->arena, &p->objects, o);
 }
 
 /* libc, libpthread, ... all mean the loader itself. */
@@ -38,7 +66,7 @@ static struct ldso_object *the_loader(struct ldso_process *p, struct ldso_object
 {
     if (!p->interp && p->loader.file) {
         p->interp = ldso_object_new(p, p->loader.path, p->loader.file, by, LDSO_VIA_INTERP);
-        VEC_PUSH(p->arena, &p->objects, p->interp);
+        object_push(p, p->interp);
     }
     return p->interp;
 }
@@ -187,11 +215,7 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
         } else {
             search(p, r, needed_by, &f);
         }
-        for (size_t i = 0; f.entry && i < p->objects.n && !o; i++) {
-            if (p->objects.items[i]->file == f.entry->file) {
-                o = p->objects.items[i];
-            }
-        }
+        o = f.entry ? find_file(p, f.entry->file) : NULL;
         if (o && !explicit_path && o->names.n == 0) {
             ldso_add_name(p, o, path_base(o->path));
         }
@@ -214,13 +238,16 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
             r->kind == LDSO_NEEDED ? arena_printf(p->arena, " (needed by %s)", by) : "");
         return NULL;
     }
+    if (ldso_is_full(p)) {
+        return NULL;
+    }
     o = ldso_object_new(p, f.path, f.entry->file, r->caller, f.via);
     o->via_object = f.via_object;
     o->loader = needed_by; // for musl: needed_by, whose rpath is inherited
     if (!explicit_path) {
         ldso_add_name(p, o, path_base(f.path));
     }
-    VEC_PUSH(p->arena, &p->objects, o);
+    object_push(p, o);
     r->outcome = LDSO_LOADED;
     r->object = o;
     r->path = o->path;
@@ -232,9 +259,9 @@ static struct ldso_object *load_library(struct ldso_process *p, struct ldso_requ
 static const char *load_deps(struct ldso_process *p, size_t first, bool at_start)
 {
     const char *error = NULL;
-    for (size_t i = first; i < p->objects.n && p->objects.n < 20000; i++) {
+    for (size_t i = first; i < p->objects.n && !p->limit; i++) {
         struct ldso_object *o = p->objects.items[i];
-        for (size_t k = 0; k < o->file->image.n_needs && o != p->interp; k++) {
+        for (size_t k = 0; k < o->file->image.n_needs && o != p->interp && !p->limit; k++) {
             if (o->file->image.needs[k].tag != DT_NEEDED) {
                 continue;
             }
@@ -243,7 +270,7 @@ static const char *load_deps(struct ldso_process *p, size_t first, bool at_start
             struct ldso_object *dep = load_library(p, r, o);
             if (dep) {
                 VEC_PUSH(p->arena, &o->deps, dep);
-            } else if (!error) {
+            } else if (!error && !p->limit) {
                 error = r->glibc_says;
                 if (!at_start) {
                     return error;

@@ -4,6 +4,10 @@
 #include "base/env.h"
 #include "ldso/internal.h"
 
+/* The model of a hostile web of libraries ends here. No process has so many: a library takes two
+ * mappings and more, and vm.max_map_count allows 65530 unless it was raised. */
+enum { OBJECTS_MAX = 32768 };
+
 static const char *const via_names[] = {
     [LDSO_VIA_NONE] = "none",       [LDSO_VIA_MAIN] = "main",
     [LDSO_VIA_INTERP] = "interp",   [LDSO_VIA_RPATH] = "rpath",
@@ -91,11 +95,23 @@ struct ldso_object *ldso_object_new(struct ldso_process *p, const char *path,
     if (o->soname) {
         o->name_bits = ldso_name_bit(elf_lookup_key(o->soname).gnu_hash);
     }
+    o->with_rpath = file->image.rpath ? o : NULL;
     o->by = by;
     o->via = via;
     o->late = p->current_load >= 0;
     ldso_known_object(p, o);
     return o;
+}
+
+bool ldso_is_full(struct ldso_process *p)
+{
+    if (p->objects.n >= OBJECTS_MAX) {
+        p->limit = arena_printf(p->arena,
+                                "%s loads more than %d libraries, the most that are modelled in "
+                                "one process",
+                                p->main->path, OBJECTS_MAX);
+    }
+    return p->limit != NULL;
 }
 
 void ldso_defect_add(struct ldso_process *p, struct ldso_defect defect)

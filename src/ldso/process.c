@@ -8,8 +8,7 @@
 
 #include "ldso/internal.h"
 
-/* Enough for any real process; a hostile web of libraries ends here. */
-enum { OBJECTS_MAX = 100000, GLIBC_MINOR_ASSUMED = 36 };
+enum { GLIBC_MINOR_ASSUMED = 36 };
 
 struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *arena,
                                       const struct ldso_config *config)
@@ -114,7 +113,7 @@ static const char *refuse(struct ldso_request *r, enum ldso_outcome outcome, con
     return says;
 }
 
-/* _dl_map_object(): returns the object, or NULL with r->glibc_says set. */
+/* _dl_map_object(): returns the object, or NULL with r->glibc_says or p->limit set. */
 static struct ldso_object *map_object(struct ldso_process *p, struct ldso_request *r,
                                       struct ldso_object *loader, bool dlopened)
 {
@@ -143,13 +142,13 @@ static struct ldso_object *map_object(struct ldso_process *p, struct ldso_reques
         ldso_explain_failure(p, r);
         return NULL;
     }
-    if (p->objects.n >= OBJECTS_MAX) {
-        (void)refuse(r, LDSO_REFUSED, found.path, "gpumend: too many objects in one process");
+    if (ldso_is_full(p)) {
         return NULL;
     }
     o = ldso_object_new(p, found.path, found.entry->file, r->caller, found.via);
     o->via_object = found.via_object;
     o->loader = loader;
+    o->with_rpath = o->with_rpath || !loader ? o->with_rpath : loader->with_rpath;
     ldso_add_name(p, o, found.path);
     ldso_add_name(p, o, r->name);
     if (wants_exec_stack(p, o, dlopened)) {
@@ -235,12 +234,12 @@ static const char *map_deps(struct ldso_process *p, struct ldso_object *root,
             VEC_PUSH(p->arena, &root->scope, preloads->items[i]);
         }
     }
-    for (size_t i = 0; i < root->scope.n && !p->dead; i++) {
+    for (size_t i = 0; i < root->scope.n && !p->dead && !p->limit; i++) {
         struct ldso_object *o = root->scope.items[i];
         const struct elf_image *e = &o->file->image;
         bool fresh = o->deps.n == 0;
         for (size_t k = 0; fresh && k < e->n_needs; k++) {
-            if (!map_need(p, o, &e->needs[k], dlopened, &error)) {
+            if (!map_need(p, o, &e->needs[k], dlopened, &error) || p->limit) {
                 return error;
             }
             if (p->dead) {
@@ -377,6 +376,10 @@ static const char *check_isa(struct ldso_process *p, struct ldso_object *const *
     uint32_t have = p->cpu.level ? (1u << p->cpu.level) - 1 : 1;
     for (size_t i = 0; i < n && p->cpu.machine == EM_X86_64 && p->glibc_minor >= 33; i++) {
         uint32_t lacks = objects[i]->file->image.x86_isa_needed & ~have & 15;
+        if (objects[i]->file->image.notes_cut) {
+            p->limit = arena_printf(p->arena, "%s has more notes than are read", objects[i]->path);
+            return NULL;
+        }
         if (objects[i]->versions_checked || !lacks) {
             continue;
         }
@@ -430,14 +433,14 @@ static void preload_one(struct ldso_process *p, const char *name, bool from_env,
         return;
     }
     struct ldso_object *o = map_object(p, r, p->main, false);
-    if (!o) {
+    if (!o && !p->limit) {
         r->glibc_says = arena_printf(
             p->arena,
             "ERROR: ld.so: object '%s' from LD_PRELOAD cannot be preloaded (%s): ignored.", name,
             r->errstring ? r->errstring : r->glibc_says);
         return;
     }
-    if (r->outcome == LDSO_LOADED) {
+    if (o && r->outcome == LDSO_LOADED) {
         o->via = LDSO_VIA_PRELOAD;
         VEC_PUSH(p->arena, preloads, o);
     }
@@ -446,7 +449,7 @@ static void preload_one(struct ldso_process *p, const char *name, bool from_env,
 static void preload_list(struct ldso_process *p, const char *text, const char *separators,
                          bool from_env, object_list *preloads)
 {
-    for (const char *s = text; *s && !p->dead;) {
+    for (const char *s = text; *s && !p->dead && !p->limit;) {
         size_t n = strcspn(s, separators);
         if (n) {
             preload_one(p, arena_strndup(p->arena, s, n), from_env, preloads);
@@ -586,7 +589,7 @@ static void check_start(struct ldso_process *p)
     if (text) {
         start_fails(p, text);
     }
-    if (p->start_failed) {
+    if (p->start_failed || p->limit) {
         return; // symbols of an incomplete set say nothing
     }
     object_list order = relocation_order(p, p->main);
@@ -607,7 +610,10 @@ static void start_glibc(struct ldso_process *p)
         preload_list(p, env, " :", true, &preloads);
     }
     preload_file(p, &preloads);
-    const char *text = map_deps(p, p->main, &preloads, false);
+    const char *text = p->limit ? NULL : map_deps(p, p->main, &preloads, false);
+    if (p->limit) {
+        return; // what would come after is not known
+    }
     if (text) {
         start_fails(p, text);
     }
@@ -695,7 +701,7 @@ int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err)
     } else {
         start_glibc(p);
     }
-    return 0;
+    return p->limit ? gm_err_set(err, GM_ERR_LIMIT, "%s", p->limit) : 0;
 }
 
 /* ------------------------------------------------------------------ dlopen */
@@ -845,13 +851,16 @@ static const char *finish_load(struct ldso_process *p, struct ldso_object *o, un
 {
     if (o->scope.n == 0 || !o->relocated) {
         const char *text = map_deps(p, o, NULL, true);
-        if (text) {
+        if (text || p->limit) {
             return text;
         }
     }
     const char *text = check_isa(p, o->scope.items, o->scope.n);
     if (!text) {
         text = ldso_check_versions(p, o->scope.items, o->scope.n, false);
+    }
+    if (p->limit) {
+        return NULL;
     }
     if (!text) {
         const char *now = ldso_getenv(p, "LD_BIND_NOW");
@@ -876,6 +885,9 @@ static void load_glibc(struct ldso_process *p, struct ldso_load *load, unsigned 
     if (o && !p->dead) {
         text = finish_load(p, o, mode);
     }
+    if (p->limit) {
+        return;
+    }
     if (p->dead) {
         load->crashed = true;
         text = text ? text : "killed by SIGBUS";
@@ -898,9 +910,10 @@ static void load_glibc(struct ldso_process *p, struct ldso_load *load, unsigned 
 const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *caller,
                                     const char *name, unsigned mode)
 {
-    if (p->start_failed || p->dead || p->is_static) {
+    if (p->start_failed || p->dead || p->is_static || p->limit) {
         return NULL;
     }
+    size_t n_objects = p->objects.n;
     caller = caller ? caller : p->main;
     p->current_load = (int)p->loads.n;
     struct ldso_load load = {.name = name, .caller = caller, .request = p->requests.n};
@@ -910,7 +923,12 @@ const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *
     } else {
         load_glibc(p, &load, mode);
     }
-    VEC_PUSH(p->arena, &p->loads, load);
     p->current_load = -1;
+    if (p->limit) { // as if it had not been asked
+        p->objects.n = n_objects;
+        p->requests.n = load.request;
+        return NULL;
+    }
+    VEC_PUSH(p->arena, &p->loads, load);
     return &p->loads.items[p->loads.n - 1];
 }

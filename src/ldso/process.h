@@ -76,11 +76,12 @@ struct ldso_object {
     const char *path; // link map name: as opened, links not resolved
     const char *soname;
     struct ldso_file *file;
-    VEC(struct ldso_name) names; // every name it answers to
-    uint64_t name_bits;          // ldso_name_bit() of each of them and of the soname
-    const char *origin;          // see ldso_origin()
-    struct ldso_object *loader;  // whose RPATH is inherited; NULL for the program and for dlopen
-    struct ldso_object *by;      // who asked first; NULL for the program
+    VEC(struct ldso_name) names;    // every name it answers to
+    uint64_t name_bits;             // ldso_name_bit() of each of them and of the soname
+    const char *origin;             // see ldso_origin()
+    struct ldso_object *loader;     // whose RPATH is inherited; NULL for the program and for dlopen
+    struct ldso_object *with_rpath; // the first with DT_RPATH: itself, its loader, and up; or NULL
+    struct ldso_object *by;         // who asked first; NULL for the program
     enum ldso_via via;
     struct ldso_object *via_object;    // whose RPATH or RUNPATH
     struct ldso_list *rpath, *runpath; // decomposed on first use
@@ -217,6 +218,9 @@ struct ldso_process {
     bool start_failed;
     const char *start_error; // the loader's words
     bool dead;               // a load has crashed the process: later loads do not happen
+    /* A bound of the model that was reached, one sentence: ldso_start() fails with it, and the
+     * ldso_dlopen() in which it was reached and all later ones are not known. NULL: none was. */
+    const char *limit;
 
     struct ldso_cache cache;
     bool cache_read;
@@ -242,11 +246,12 @@ struct ldso_process *ldso_process_new(struct ldso_store *store, struct arena *ar
                                       const struct ldso_config *config);
 
 /* Starts `path` (absolute, or relative to cwd). Fails only if the file is no program or library
- * that could be started at all: not there, not ELF. */
+ * that could be started at all (not there, not ELF), or with GM_ERR_LIMIT and p->limit. */
 int ldso_start(struct ldso_process *p, const char *path, struct gm_err *err) GM_CHECK;
 
 /* dlopen(name, mode) called from code of `caller` (NULL: the main program). The result is also
- * appended to p->loads. After a failed start nothing can be loaded: returns NULL. */
+ * appended to p->loads. Returns NULL, and appends nothing, after a failed start and with p->limit.
+ */
 const struct ldso_load *ldso_dlopen(struct ldso_process *p, struct ldso_object *caller,
                                     const char *name, unsigned mode);
 

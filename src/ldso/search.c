@@ -443,6 +443,12 @@ static void note_stage(struct search *s, enum ldso_via via, struct ldso_object *
     add_step(s, NULL, via, via_object, LDSO_NOT_USED, false, why);
 }
 
+/* The next one with a DT_RPATH above an object that has one. */
+static struct ldso_object *rpath_above(const struct ldso_object *o)
+{
+    return o->loader ? o->loader->with_rpath : NULL;
+}
+
 /* DT_RPATH of the caller, of who loaded it, and up; then of the program. */
 static bool try_rpaths(struct search *s, struct ldso_object *loader)
 {
@@ -451,9 +457,9 @@ static bool try_rpaths(struct search *s, struct ldso_object *loader)
         if (loader->file->image.rpath) {
             note_stage(s, LDSO_VIA_RPATH, loader, "forgotten, the object also has RUNPATH");
         }
-        for (struct ldso_object *l = loader->loader ? loader->loader : p->main; l && l != loader;
-             l = l->loader) {
-            if (l->file->image.rpath && !l->file->image.runpath) {
+        const struct ldso_object *by = loader->loader ? loader->loader : p->main;
+        for (struct ldso_object *l = by->with_rpath; l && l != loader; l = rpath_above(l)) {
+            if (!l->file->image.runpath) {
                 note_stage(s, LDSO_VIA_RPATH, l,
                            arena_printf(p->arena, "does not count, %s has RUNPATH",
                                         path_base(loader->path)));
@@ -462,7 +468,7 @@ static bool try_rpaths(struct search *s, struct ldso_object *loader)
         return false;
     }
     bool did_main = false;
-    for (struct ldso_object *l = loader; l; l = l->loader) {
+    for (struct ldso_object *l = loader->with_rpath; l; l = rpath_above(l)) {
         struct ldso_list *list = rpath_of(p, l);
         if (!list->dead) {
             if (try_list(s, list, LDSO_VIA_RPATH, l)) {

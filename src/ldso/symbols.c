@@ -113,6 +113,10 @@ const char *ldso_check_versions(struct ldso_process *p, struct ldso_object *cons
         }
         o->versions_checked = true;
         const struct elf_versions *v = ldso_file_versions(p->store, o->file);
+        if (v->cut) {
+            p->limit = arena_printf(p->arena, "%s has more symbol versions than are read", o->path);
+            return NULL;
+        }
         find_providers(p, o, v);
         for (size_t k = 0; k < v->n_needs; k++) {
             const char *text = check_need(p, o, &v->needs[k], &o->version_from[k], at_start);

@@ -8,7 +8,6 @@ enum {
     SURPLUS = 1664, // with the default tunables, 2.31 to 2.42
     OPTIONAL = 512, // of it: glibc.rtld.optional_static_tls
     RSEQ_AREA = 32, // behind the objects' blocks since 2.41; size and alignment
-    USES_MAX = 1 << 16,
 };
 
 /* How an architecture arranges the block, and its relocations with an offset from the thread
@@ -274,7 +273,7 @@ static void collect_use(const struct elf_relocation *r, void *arg)
                                r->number};
     size_t n = c->file->tls_uses.n;
     const struct ldso_tls_use *last = n ? &c->file->tls_uses.items[n - 1] : NULL;
-    if ((!last || last->symbol != use.symbol || last->optional != optional) && n < USES_MAX) {
+    if (!last || last->symbol != use.symbol || last->optional != optional) {
         VEC_PUSH(c->arena, &c->file->tls_uses, use);
     }
 }

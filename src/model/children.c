@@ -7,7 +7,11 @@
 #include "py/dist.h"
 #include "py/env.h"
 
-enum { PROCESSES_MAX = 65536, MAPS_BYTES_MAX = 16 << 20, NAMED_MAX = 4 };
+enum {
+    PROCESSES_MAX = 4 << 20, // the kernel's PID_MAX_LIMIT
+    MAPS_BYTES_MAX = 16 << 20,
+    NAMED_MAX = 4
+};
 
 /* ------------------------------------------------------------------ reading */
 
@@ -299,6 +303,12 @@ void model_judge_children(struct model *m, const struct model_live *live)
     const char *all = listed(m, live, false, &n_all);
     bool is_program = live->driver || model_loaded_module(m, m->processes.items[0], 0);
     if (is_program && n_programs == 0) {
+        m->unsure = live->children.n < MODEL_CHILDREN_MAX
+                        ? m->unsure
+                        : arena_printf(a,
+                                       "process %d has started many others; only the first %d of "
+                                       "them were looked at",
+                                       live->pid, MODEL_CHILDREN_MAX);
         return;
     }
     m->unsure =

@@ -5,13 +5,28 @@
 
 #include "model/model.h"
 
-enum { NOTES_MAX = 256, GUESSES_MAX = 512, NAME_MAX_BYTES = 128 };
+enum {
+    NOTES_MAX = 256, // entries of a note
+    NOTE_NAMES_MAX = 64,
+    NOTE_BYTES_MAX = 1 << 20,
+    GUESSES_MAX = 512,
+    NAME_MAX_BYTES = 128
+};
 
 struct note_list {
     struct model *m;
     struct model_process *out;
     struct ldso_object *caller;
 };
+
+/* What else the notes name is not judged, so that the program cannot be called fine. */
+static void notes_are_cut(struct model *m, struct model_process *out, const char *says)
+{
+    if (!out->unsure) {
+        VEC_PUSH(m->arena, &out->unknown, says);
+    }
+    out->unsure = true;
+}
 
 static void try_names(struct model *m, struct model_process *out, struct model_attempt at)
 {
@@ -21,10 +36,13 @@ static void try_names(struct model *m, struct model_process *out, struct model_a
     for (size_t i = 0; i < at.n_names && at.failed; i++) {
         const struct ldso_load *load = ldso_dlopen(p, at.caller, at.names[i], LDSO_NOW);
         if (!load) {
-            break; // the process is dead
+            break; // the process is dead, or its model has ended
         }
         at.n_loads++;
         at.failed = load->object == NULL;
+    }
+    if (p->limit) {
+        return; // it has not failed
     }
     VEC_PUSH(m->arena, &out->attempts, at);
 }
@@ -38,7 +56,12 @@ static void note_entry(struct note_list *list, const json_t *entry)
     const char *priority = json_string_value(json_object_get(entry, "priority"));
     const char *feature = json_string_value(json_object_get(entry, "feature"));
     size_t n = json_array_size(sonames);
-    if (n == 0 || n > 64) {
+    if (n > NOTE_NAMES_MAX) {
+        notes_are_cut(list->m, list->out,
+                      arena_printf(a, "%s: a dlopen note names more than %d libraries at once",
+                                   list->caller->path, NOTE_NAMES_MAX));
+    }
+    if (n == 0 || n > NOTE_NAMES_MAX) {
         return;
     }
     const char **names = arena_array(a, n, sizeof *names);
@@ -66,7 +89,13 @@ static void note_entry(struct note_list *list, const json_t *entry)
 static void visit_note(const struct elf_note *note, void *arg)
 {
     struct note_list *list = arg;
-    if (note->type != 0x407c0c0a || !str_is(note->owner, "FDO") || note->desc.n > (1 << 20)) {
+    if (note->type != 0x407c0c0a || !str_is(note->owner, "FDO")) {
+        return;
+    }
+    if (note->desc.n > NOTE_BYTES_MAX) {
+        notes_are_cut(list->m, list->out,
+                      arena_printf(list->m->arena, "%s: a dlopen note has more than %d bytes",
+                                   list->caller->path, NOTE_BYTES_MAX));
         return;
     }
     size_t n = str_find_char(note->desc, '\0'); // the text may be padded with NULs
@@ -74,14 +103,23 @@ static void visit_note(const struct elf_note *note, void *arg)
     for (size_t i = 0; i < json_array_size(array) && i < NOTES_MAX; i++) {
         note_entry(list, json_array_get(array, i));
     }
+    if (json_array_size(array) > NOTES_MAX) {
+        notes_are_cut(list->m, list->out,
+                      arena_printf(list->m->arena, "%s: a dlopen note has more than %d entries",
+                                   list->caller->path, NOTES_MAX));
+    }
     json_decref(array);
 }
 
 static void read_notes(struct model *m, struct model_process *out)
 {
-    for (size_t i = 0; i < out->ldso->objects.n && i < NOTES_MAX; i++) {
+    for (size_t i = 0; i < out->ldso->objects.n; i++) {
         struct note_list list = {m, out, out->ldso->objects.items[i]};
-        elf_notes(&list.caller->file->image, visit_note, &list);
+        if (!elf_notes(&list.caller->file->image, visit_note, &list)) {
+            notes_are_cut(
+                m, out,
+                arena_printf(m->arena, "%s has more notes than are read", list.caller->path));
+        }
     }
 }
 

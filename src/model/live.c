@@ -44,10 +44,10 @@ static void read_environ(struct arena *a, struct model_live *live, struct str te
 }
 
 /* "7f..-7f.. r-xp 00000000 fe:00 123   /path (deleted)" */
-static void read_maps(struct arena *a, struct model_live *live, struct str text)
+static int read_maps(struct arena *a, struct model_live *live, struct str text, struct gm_err *err)
 {
     struct str line;
-    while (str_line(&text, &line) && live->mappings.n < MAPPINGS_MAX) {
+    while (str_line(&text, &line)) {
         size_t slash = str_find_char(line, '/');
         struct str path = {line.s + slash, line.n - slash};
         bool deleted = str_ends(path, " (deleted)");
@@ -60,10 +60,17 @@ static void read_maps(struct arena *a, struct model_live *live, struct str text)
         for (size_t i = 0; library && i < live->mappings.n && !known; i++) {
             known = str_is(path, live->mappings.items[i].path);
         }
+        if (!known && library && live->mappings.n == MAPPINGS_MAX) {
+            return gm_err_set(err, GM_ERR_LIMIT,
+                              "process %d has mapped more than %d libraries, the most that are "
+                              "looked at",
+                              live->pid, MAPPINGS_MAX);
+        }
         if (!known && library) {
             VEC_PUSH(a, &live->mappings, (struct model_mapping){str_dup(a, path), deleted});
         }
     }
+    return 0;
 }
 
 /* Seconds since 1970 at which the process started: boot time plus field 22 of its stat line. */
@@ -175,6 +182,9 @@ static void load_one(struct model *m, struct model_process *out, const struct mo
                                .n_names = 1,
                                .first_load = p->loads.n};
     const struct ldso_load *load = ldso_dlopen(p, p->main, x->path, 0);
+    if (p->limit) {
+        return; // it has not failed
+    }
     at.n_loads = load != NULL;
     at.failed = !load || !load->object;
     VEC_PUSH(m->arena, &out->attempts, at);
@@ -185,7 +195,7 @@ static void load_one(struct model *m, struct model_process *out, const struct mo
 static void load_mapped(struct model *m, struct model_process *out)
 {
     struct ldso_process *p = out->ldso;
-    for (size_t i = 0; i < m->mappings.n * 2 && !p->dead && !p->start_failed; i++) {
+    for (size_t i = 0; i < m->mappings.n * 2 && !p->dead && !p->limit && !p->start_failed; i++) {
         bool second = i >= m->mappings.n;
         load_one(m, out, &m->mappings.items[second ? i - m->mappings.n : i], second);
     }
@@ -433,7 +443,9 @@ int model_live_read(struct arena *a, struct root *host, int pid, struct model_li
     if (read_proc(a, host, pid, "maps", &text, err) < 0) {
         return err->code;
     }
-    read_maps(a, ret, text);
+    if (read_maps(a, ret, text, err) < 0) {
+        return err->code;
+    }
     if (read_proc(a, host, pid, "cmdline", &text, err) == 0 && text.n) {
         ret->argv0 = str_dup(a, str_cut(&text, '\0'));
     }

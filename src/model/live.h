@@ -47,7 +47,7 @@ const char *model_child_sign(const struct model *m, const struct model_child *c)
 void model_judge_children(struct model *m, const struct model_live *live);
 
 /* Reads /proc/PID (exe, cwd, environ, maps, stat) of `host`, the root "/". GM_ERR_LOOK: no such
- * process, or it may not be looked at. */
+ * process, or it may not be looked at. GM_ERR_LIMIT: it has mapped too many libraries. */
 int model_live_read(struct arena *a, struct root *host, int pid, struct model_live *ret,
                     struct gm_err *err) GM_CHECK;
 

@@ -77,7 +77,7 @@ struct model_process {
     size_t n_order;     // 0 or 1: their order makes no difference
     VEC(const char *) choices; // the same as steps; first "use torch in whisperx.asr"
     struct ldso_process *ldso; // NULL if the program could not be modelled: `error`
-    const char *error;
+    const char *error;         // with ldso: a bound that its model has reached, and is then unsure
     VEC(struct model_attempt) attempts;
     VEC(const char *) unknown; // imports that could not be modelled, one sentence each
     bool unsure; // ... of them one that others here depend on: nothing of this process is fine

@@ -46,6 +46,7 @@ struct run {
     unsigned depth;
     unsigned wishes; // imports, one inside the other, whose failure is worth a warning only
     bool hooked;     // the environment's start-up hook has done its work
+    bool full;       // ATTEMPTS_MAX was reached, and is said
 };
 
 const char *model_source_name(enum model_source source)
@@ -159,10 +160,32 @@ struct wanted {
     const char *feature, *family, *says, *in_program;
 };
 
+/* What an import loads is not known here: the process cannot be called fine. */
+static void note_unsure(struct run *r, const char *text)
+{
+    r->out->unsure = true;
+    VEC_PUSH(r->m->arena, &r->out->unknown, text);
+}
+
+static bool attempts_are_full(struct run *r)
+{
+    if (r->out->attempts.n < ATTEMPTS_MAX) {
+        return false;
+    }
+    if (!r->full) {
+        r->full = true;
+        note_unsure(r, arena_printf(r->m->arena,
+                                    "more than %d libraries are asked for in one process; the "
+                                    "rest is not judged",
+                                    ATTEMPTS_MAX));
+    }
+    return true;
+}
+
 /* Tries the candidates in order; returns the object, or NULL. */
 static struct ldso_object *attempt(struct run *r, struct imported *by, const struct wanted *w)
 {
-    if (r->out->attempts.n >= ATTEMPTS_MAX || w->n == 0) {
+    if (w->n == 0 || attempts_are_full(r)) {
         return NULL;
     }
     struct model_attempt at = {.source = w->source,
@@ -185,10 +208,13 @@ static struct ldso_object *attempt(struct run *r, struct imported *by, const str
     for (size_t i = 0; i < w->n && !object; i++) {
         const struct ldso_load *load = ldso_dlopen(r->p, w->caller, w->names[i], w->mode);
         if (!load) {
-            break; // the process is dead
+            break; // the process is dead, or its model has ended
         }
         object = load->object;
         at.n_loads++;
+    }
+    if (r->p->limit) {
+        return NULL; // it has not failed
     }
     bool driver = w->family && strcmp(w->family, "driver") == 0;
     if (by && w->phase == MODEL_USE && !driver &&
@@ -253,13 +279,6 @@ static const char *recorded_module(struct run *r, const struct imported *by, con
         }
     }
     return NULL;
-}
-
-/* What an import loads is not known here: the process cannot be called fine. */
-static void note_unsure(struct run *r, const char *text)
-{
-    r->out->unsure = true;
-    VEC_PUSH(r->m->arena, &r->out->unknown, text);
 }
 
 static bool step_extension(struct run *r, struct imported *by, const struct kb_step *s)
@@ -1292,7 +1311,7 @@ static void note_order(struct run *r)
 
 static bool ready(struct run *r)
 {
-    return !r->p->start_failed && !r->p->is_static && !r->p->dead && !r->out->fatal;
+    return !r->p->start_failed && !r->p->is_static && !r->p->dead && !r->p->limit && !r->out->fatal;
 }
 
 /* Where the next step begins. */
@@ -1360,6 +1379,10 @@ void model_preload(struct model *m, struct model_process *out, struct ldso_objec
 /* The array of loads moves while it grows, so the pointers are set last. */
 void model_settle(struct model_process *out)
 {
+    if (out->ldso->limit) {
+        out->error = out->ldso->limit;
+        out->unsure = true;
+    }
     for (size_t i = 0; i < out->attempts.n; i++) {
         struct model_attempt *at = &out->attempts.items[i];
         if (at->n_loads) {

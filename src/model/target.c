@@ -238,7 +238,7 @@ static int look(struct model_target *t, const struct model_target_options *o, st
         add_scripts(t, o);
     } else if (m->target_file) {
         struct model_process *p = model_add_file(m);
-        if (p->error) {
+        if (p->error && !p->ldso) {
             return gm_err_set(err, GM_ERR_LOOK, "%s", p->error);
         }
     }

@@ -303,10 +303,16 @@ const struct py_metadata *py_dist_metadata(struct py_env *env, struct py_dist *d
     int rc = read_metadata(env, dist, &text);
     if (rc < 0) {
         py_note(env, "%s: metadata: %s", dist->info, py_why(rc));
+        env->cut |= rc == -EFBIG;
         return NULL;
     }
     details->metadata = arena_alloc(env->arena, sizeof *details->metadata);
     py_metadata_parse(env->arena, text, details->metadata);
+    if (details->metadata->truncated) {
+        py_note(env, "%s: more than %d requirements; the rest is not looked at", dist->info,
+                PY_REQUIRES_MAX);
+        env->cut = true;
+    }
     return details->metadata;
 }
 

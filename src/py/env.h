@@ -136,7 +136,7 @@ struct py_env {
     size_t paths_n;
     struct py_dist *dists; // in the order of sys.path, by name within an entry
     size_t dists_n;
-    bool cut;           // there are more distributions, or places of them, than are looked at
+    bool cut;           // there is more than is looked at: distributions, their places or files
     const char *denied; // the first site folder or pyvenv.cfg that this user may not read, or NULL:
                         // what is installed is then not known
     const char **left;  // dist-info folders that pip renamed to remove them, and did not come to

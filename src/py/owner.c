@@ -172,6 +172,7 @@ static bool rows_of(struct py_env *env, const struct py_dist *dist, enum owned_k
     int rc = read_rows(env, dist, kind, ret);
     if (rc < 0 && rc != -ENOENT) {
         py_note(env, "%s: list of files: %s", dist->info, py_why(rc));
+        env->cut |= rc == -EFBIG;
     }
     return rc == 0;
 }
@@ -233,6 +234,7 @@ static struct py_owner_index *index_of(struct py_env *env, enum owned_kind kind)
         if (too_large || index->files.n == PY_OWNED_FILES_MAX) {
             py_note(env, "too many files are recorded; from %s on they have no owner here",
                     env->dists[i].info);
+            env->cut = true;
             break;
         }
     }

@@ -7,6 +7,7 @@ Each case has a bound of some ten times what it takes; without the limits it tak
 """
 
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,41 @@ def one_chain(top):
         {"needed": ["libmany.so"], "runpath": "$ORIGIN", "interp": LOADER, "undef": names}))
 
 
+DT_HASH, DT_SYMTAB, DT_GNU_HASH = 4, 6, 0x6ffffef5
+
+
+def gnu_hash(name):
+    value = 5381
+    for byte in name.encode():
+        value = (value * 33 + byte) & 0xffffffff
+    return value
+
+
+def one_gnu_chain(top):
+    """A DT_GNU_HASH table whose 260,000 entries are one chain, with what is wanted at its end."""
+    elfgen.DATA_AT, before, table_at, symbols_at = 8 << 20, 200000, 4 << 20, 6 << 20
+    names = [f"symbol_{i}" for i in range(60000)]
+    library = bytearray(elfgen.library({"soname": "libmany.so", "defs": [{"name": n} for n in names]}))
+
+    def dynamic(tag, new_tag, value):
+        at = library.index(struct.pack("<q", tag), elfgen.DATA_AT)
+        old = struct.unpack_from("<Q", library, at + 8)[0]
+        struct.pack_into("<qQ", library, at, new_tag, value)
+        return old
+
+    symbols = dynamic(DT_SYMTAB, DT_SYMTAB, symbols_at - 24 * before)
+    library[symbols_at:symbols_at + 24 * 60001] = library[symbols:symbols + 24 * 60001]
+    chain = [2] * before + [gnu_hash(name) & ~1 for name in names]
+    chain[-1] |= 1
+    table = struct.pack(f"<IIIIQI{len(chain)}I", 1, 1, 1, 0, (1 << 64) - 1, 1, *chain)
+    dynamic(DT_HASH, DT_GNU_HASH, table_at)
+    library[table_at:table_at + len(table)] = table
+    (top / "libmany.so").write_bytes(library)
+    (top / "main").write_bytes(elfgen.library(
+        {"needed": ["libmany.so"], "runpath": "$ORIGIN", "interp": LOADER,
+         "undef": [{"name": name, "lazy": False} for name in names]}))
+
+
 def many_libraries(top):
     """20,000 libraries that need one another."""
     elfgen.DATA_AT, count = 0x800, 20000
@@ -54,6 +90,36 @@ def many_libraries(top):
             "undef": [{"name": f"s{(i + 1) % count}"}]}))
     (top / "main").write_bytes(elfgen.library(
         {"needed": ["lib0.so"], "runpath": "$ORIGIN", "interp": LOADER, "undef": [{"name": "s0"}]}))
+
+
+OBJECTS_MAX = 32768                 # of a process that is modelled
+
+
+def too_many_libraries(top):
+    """More libraries than are modelled, each of which needs the next one."""
+    elfgen.DATA_AT = 0x800
+    one = elfgen.library({"soname": "libOWNNN.so", "runpath": "$ORIGIN", "needed": ["libNEXTT.so"]})
+    for i in range(OBJECTS_MAX + 1):
+        (top / f"lib{i:05}.so").write_bytes(one.replace(b"OWNNN", b"%05d" % i)
+                                            .replace(b"NEXTT", b"%05d" % (i + 1)))
+
+
+def limit_faults(exe, top):
+    """Where a bound that is reached is not named, or ends in "ok" or "broken"."""
+    too_many_libraries(top)
+    musl, main = top / "ld-musl-x86_64.so.1", top / "main"
+    musl.write_bytes(elfgen.library({"soname": "libc.musl-x86_64.so.1"}))
+    says = f"main loads more than {OBJECTS_MAX} libraries, the most that are modelled in one process"
+    for interp in (LOADER, str(musl)):
+        main.write_bytes(elfgen.library(
+            {"needed": ["lib00000.so"], "runpath": "$ORIGIN", "interp": interp}))
+        main.chmod(0o755)
+        for words in (["check", "main"], ["why", "--exe", "main", "libx.so"]):
+            done = subprocess.run([str(exe), *words], capture_output=True, text=True, timeout=60,
+                                  check=False, cwd=top)
+            if done.returncode != 3 or says not in done.stdout + done.stderr:
+                yield f"{Path(interp).name}: {words[0]}: status {done.returncode}: " \
+                      f"{(done.stdout + done.stderr)[:300]}"
 
 
 def elf_fault(exe, top, make):
@@ -147,7 +213,7 @@ def main():
             print(f"FAIL a specification of {name}: {why}")
         else:
             passed += 1
-    for make in (one_chain, many_libraries):
+    for make in (one_chain, one_gnu_chain, many_libraries):
         with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
             why = elf_fault(exe, Path(top), make)
         if why:
@@ -155,6 +221,11 @@ def main():
             print(f"FAIL {make.__doc__} {why}")
         else:
             passed += 1
+    with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
+        for why in limit_faults(exe, Path(top)):
+            failed += 1
+            print(f"FAIL too many libraries: {why}")
+        passed += 1
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
