@@ -56,7 +56,8 @@ SUITES = [
           "tests/meson-suite {build}-asan -Dbuildtype=debugoptimized "
           "-Db_sanitize=address,undefined"),
     Suite("test-long", "unit-clang", 900,
-          "CC=clang tests/meson-suite {build}-clang --werror"),
+          "CC=clang tests/meson-suite {build}-clang --werror && "
+          "{py} tests/safety/hardening.py {build}-clang"),
     Suite("test-long", "valgrind", 900, "{py} tests/valgrind.py {build}-valgrind"),
     Suite("test", "include-order", 60, "{py} tests/include-order.py {exe}"),
     Suite("test", "format", 120, "{py} tests/format.py"),

@@ -20,6 +20,10 @@ TOP = Path(__file__).resolve().parents[2]
 HELPERS = ("src/inject/gpumend-trace.so", "src/inject/gpumend-guard.so",
            "src/inject/gpumend-gpucall.so", "src/inject/probe/gpumend-probe-helper")
 
+# What clang before 16 wants before it takes the first.
+INIT_ZERO = ["-ftrivial-auto-var-init=zero"]
+INIT_ZERO_CLANG = "-enable-trivial-auto-var-init-zero-knowing-it-will-be-removed-from-clang"
+
 
 def read(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -52,11 +56,12 @@ def flags_of(build):
     commands = [shlex.split(r["command"]) for r in rows if re.search(r"\bsrc/.*\.c$", r["file"])]
     compiler = next(c for c in commands[0] if re.search(r"(^|/)(cc|gcc|clang)(-\d+)?$", c))
     yield "sources are compiled", len(commands) > 100
-    for flag in ("-fstack-protector-strong", "-fstack-clash-protection", "-fcf-protection",
-                 "-ftrivial-auto-var-init=zero"):
-        has = subprocess.run([compiler, "-Werror", flag, "-x", "c", "-c", "-", "-o", "/dev/null"],
-                             input="", capture_output=True, text=True, check=False).returncode == 0
-        yield flag, not has or all(flag in c for c in commands)
+    def takes(*flags):
+        return subprocess.run([compiler, "-Werror", *flags, "-x", "c", "-c", "-", "-o", "/dev/null"],
+                              input="", capture_output=True, text=True, check=False).returncode == 0
+    for flags in (["-fstack-protector-strong"], ["-fstack-clash-protection"], ["-fcf-protection"],
+                  INIT_ZERO if takes(*INIT_ZERO) else [*INIT_ZERO, INIT_ZERO_CLANG]):
+        yield flags[0], not takes(*flags) or all(set(flags) <= set(c) for c in commands)
     yield "-D_FORTIFY_SOURCE=2", all("-D_FORTIFY_SOURCE=2" in c for c in commands)
 
 
