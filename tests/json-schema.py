@@ -32,6 +32,10 @@ SPEC.loader.exec_module(tree)
 sys.path.insert(0, str(HERE / "mend"))
 import apply  # noqa: E402
 
+WINDOWS = importlib.util.spec_from_file_location("windows_why", HERE / "windows/why.py")
+windows = importlib.util.module_from_spec(WINDOWS)
+WINDOWS.loader.exec_module(windows)
+
 SCHEMAS = {p.name: json.loads(p.read_text())
            for p in (HERE.parent / "docs/json").glob("*.schema.json")}
 # What differs between two runs stands in docs/json.md: whether a plan was kept, when it was made, how
@@ -374,6 +378,12 @@ def main():
             count(what, faults)
         for what, faults in trace_faults(exe, Path(folder) / "trace"):
             count(what, faults)
+    with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
+        windows.make_tree(Path(folder))
+        for name, arguments, *_ in windows.CASES:
+            _, output, _ = run(exe, ["why", *arguments, "--root", folder, "--json", *windows.EXE])
+            count(f"why for Windows: {name}",
+                  schema_faults("why-windows.schema.json", json.loads(output.decode("utf-8"))))
     count("a snapshot from a container", contained(exe))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:

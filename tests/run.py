@@ -82,6 +82,7 @@ SUITES = [
     Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}"),
+    Suite("test", "windows-why", 60, "{py} tests/windows/why.py {exe}"),
     Suite("test", "windows-worlds-few", 300,
           "{py} tests/windows/worlds.py {build} --count 400"),
     Suite("test-long", "portable", 900, "{py} tests/portable.py {exe}"),
@@ -158,6 +159,8 @@ SUITES = [
     # The same as windows-worlds-few for minutes: not part of CI.
     Suite("test-windows", "windows-worlds", 3600,
           "{py} tests/windows/worlds.py {build} --count 20000"),
+    # 1 GiB of wheels from a package index, loaded by Wine.
+    Suite("test-windows", "windows-real", 3600, "{py} tests/windows/real.py {build}", "wheels"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/limit.h"
 #include "cli/target.h"
+#include "cli/windows.h"
 #include "ldso/process.h"
 #include "report/process.h"
 #include "report/tree.h"
@@ -441,10 +442,39 @@ static int batch(struct why *w)
     return any_wrong ? CLI_FINDINGS : w->unknown ? CLI_CANNOT : CLI_OK;
 }
 
+/* A DLL below another root: the loader of Windows decides. PATH is what --env says; this shell's
+ * means nothing there. */
+static int run_windows(struct why *w)
+{
+    struct gm_err err;
+    const char *path = cli_env_get(&w->env, "PATH"), *own = getenv("PATH");
+    struct cli_windows_why asked = {
+        .arena = &w->arena,
+        .root = &w->root,
+        .name = w->name,
+        .exe = w->exe ? w->exe : w->caller,
+        .cwd = w->cwd,
+        .path = path && own && strcmp(path, own) == 0 ? NULL : path,
+        .loads = w->loads.items,
+        .n_loads = w->loads.n,
+        .json = w->json,
+    };
+    cli_only_look((struct sandbox){0});
+    if (root_open(&w->root, w->root_path, &err) < 0) {
+        return cli_fail(CLI_CANNOT, "why: %s", err.text);
+    }
+    int rc = cli_windows_why(&asked);
+    root_close(&w->root);
+    return rc;
+}
+
 static int run_with(struct why *w)
 {
     struct gm_err err;
     out_init(&w->out, stdout);
+    if (w->root_path && !w->batch && cli_windows_is_asked(w->name, w->exe)) {
+        return run_windows(w);
+    }
     bool own_cwd = !w->cwd;
     if (own_cwd) {
         w->cwd = cli_cwd(&w->arena);
@@ -509,7 +539,9 @@ const struct cli_command cli_why = {
             "caller exactly as the program's own loader would: every place it searches, where "
             "that\n"
             "place comes from, and why the file there is accepted or rejected. Without NAME, why\n"
-            "prints the closure alone. The environment is the one that gpumend was started with.",
+            "prints the closure alone. The environment is the one that gpumend was started with.\n"
+            "Below --root, a NAME.dll or NAME.pyd is resolved as Windows does (NAME@FLAGS for the\n"
+            "flags of LoadLibraryEx; --load dir:FOLDER is os.add_dll_directory).",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = why_run,

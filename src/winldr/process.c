@@ -69,6 +69,7 @@ struct winldr_process *winldr_process_new(struct winldr_files *files, struct are
         open_apiset(p);
     }
     struct winldr_entry *exe = winldr_files_get(files, c->exe);
+    p->exe_seen = exe->kind == WINLDR_ENTRY_FILE;
     add_module(p, c->exe, exe->file, -1)->is_pinned = true;
     return p;
 }
@@ -290,6 +291,9 @@ static bool try_place(struct winldr_process *p, struct winldr_request *r, struct
         if (via == WINLDR_VIA_SYSTEM32 && !p->system_seen) {
             add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "System32 is not in the tree");
             r->unseen = r->unseen ? r->unseen : p->system32;
+        } else if (via == WINLDR_VIA_APPLICATION && !p->exe_seen) {
+            add_step(p, r, path, via, WINLDR_STEP_UNSEEN, "the program is not in the tree");
+            r->unseen = r->unseen ? r->unseen : p->config.exe;
         } else {
             add_step(p, r, path, via, WINLDR_STEP_MISSING, NULL);
         }
@@ -320,6 +324,11 @@ static void search_places(struct winldr_process *p, struct winldr_request *r, st
     } else {
         for (size_t i = 0; i < s->list.places.n; i++) {
             const struct winldr_place *place = &s->list.places.items[i];
+            if (!place->folder) {
+                add_step(p, r, NULL, place->via, WINLDR_STEP_UNSEEN, "PATH is not known");
+                r->unseen = r->unseen ? r->unseen : "PATH";
+                continue;
+            }
             const char *joined = winldr_path_join(p->arena, place->folder, name);
             const char *full = winldr_path_full(p->arena, p->config.cwd, joined);
             if (try_place(p, r, s, full, place->via)) {

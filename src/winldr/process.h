@@ -127,7 +127,7 @@ struct winldr_load {
 struct winldr_config {
     const char *exe; // full path of the program
     const char *cwd;
-    const char *path;              // PATH
+    const char *path;              // PATH; NULL: not known
     const char *windows;           // NULL: C:\Windows
     bool unsafe_search;            // registry SafeDllSearchMode is 0
     unsigned default_flags;        // of SetDefaultDllDirectories(); 0: not called
@@ -146,6 +146,7 @@ struct winldr_process {
     struct arena *arena;
     struct winldr_config config;
     const char *system32;
+    bool exe_seen;                  // the program is in the tree
     bool system_seen;               // System32 is in the tree
     const struct pe_apiset *apiset; // NULL: the schema is not in the tree
     struct pe_apiset apiset_storage;

@@ -26,7 +26,11 @@ static void add_system(struct winldr_process *p, struct winldr_list *list)
 /* PATH: semicolons; an entry may be quoted, and an empty one counts for nothing. */
 static void add_path(struct winldr_process *p, struct winldr_list *list)
 {
-    struct str rest = str_of(p->config.path ? p->config.path : "");
+    if (!p->config.path) {
+        VEC_PUSH(p->arena, &list->places, (struct winldr_place){NULL, WINLDR_VIA_ENVIRONMENT});
+        return;
+    }
+    struct str rest = str_of(p->config.path);
     while (rest.s) {
         struct str entry = str_cut(&rest, ';');
         if (entry.n >= 2 && entry.s[0] == '"' && entry.s[entry.n - 1] == '"') {

@@ -5,7 +5,7 @@
 #include "winldr/process.h"
 
 struct winldr_place {
-    const char *folder; // full
+    const char *folder; // full; NULL: PATH, and it is not known
     enum winldr_via via;
 };
 

@@ -71,7 +71,8 @@ static int setup(void **state)
     assert_int_equal(root_open(&f->root, f->folder, &err), 0);
     f->drive = (struct winldr_drive){'C', "/"};
     winldr_files_open(&f->files, &f->root, &f->arena, &f->drive, 1);
-    f->config = (struct winldr_config){.exe = "C:\\Python312\\python.exe", .cwd = "C:\\work"};
+    f->config =
+        (struct winldr_config){.exe = "C:\\Python312\\python.exe", .cwd = "C:\\work", .path = ""};
     put_plain(f, "Windows/System32/kernel32.dll", NULL);
     put_plain(f, "Python312/python.exe", NULL);
     *state = f;
@@ -249,9 +250,13 @@ static void test_unseen(void **state)
     struct fixture *f = *state;
     put_plain(f, "Long Name/x.dll", NULL);
     put_plain(f, "path/y.dll", NULL);
-    f->config.path = "D:\\tools;C:\\path";
+    f->config.path = NULL;
     struct winldr_process *p = start(f);
     const struct winldr_load *load = winldr_load(p, "y.dll", 0);
+    assert_int_equal(load->outcome, WINLDR_UNKNOWN); // PATH is not known
+    f->config.path = "D:\\tools;C:\\path";
+    p = start(f);
+    load = winldr_load(p, "y.dll", 0);
     assert_int_equal(load->outcome, WINLDR_UNKNOWN);
     assert_string_equal(blamed(p, load)->unseen, "D:\\tools\\y.dll");
     load = winldr_load(p, "C:\\LONGNA~1\\x.dll", 0);
@@ -311,6 +316,24 @@ static void test_added(void **state)
     assert_string_equal(load->module->path, "C:\\three\\x.dll");
 }
 
+/* SetDllDirectory("") takes the working directory out of the search; SafeDllSearchMode moves it. */
+static void test_working_directory(void **state)
+{
+    struct fixture *f = *state;
+    put_plain(f, "work/x.dll", NULL);
+    put_plain(f, "work/y.dll", NULL);
+    put_plain(f, "Windows/System32/y.dll", NULL);
+    struct winldr_process *p = start(f);
+    winldr_set_directory(p, "");
+    assert_int_equal(winldr_load(p, "x.dll", 0)->code, WINLDR_MOD_NOT_FOUND);
+    winldr_set_directory(p, NULL);
+    assert_string_equal(winldr_load(p, "x.dll", 0)->module->path, "C:\\work\\x.dll");
+    assert_string_equal(winldr_load(p, "y.dll", 0)->module->path, "C:\\Windows\\System32\\y.dll");
+    f->config.unsafe_search = true;
+    p = start(f);
+    assert_string_equal(winldr_load(p, "y.dll", 0)->module->path, "C:\\work\\y.dll");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +347,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
         cmocka_unit_test_setup_teardown(test_base_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_added, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_working_directory, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,12 +10,14 @@
  *   load F NAME      LoadLibraryEx(): prints a line
  *   free K           FreeLibrary() of what the K-th load of this world gave
  *
- * A line is "WORLD.LOAD CODE PATH", and then the paths of what is loaded from the worlds' folders.
+ * A line is "WORLD.LOAD CODE PATH", and then the paths of what is loaded from elsewhere than the
+ * Windows folder, or begins with "tw".
  */
 #define UNICODE
 #include <windows.h>
 #include <winternl.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,7 @@ static HMODULE loads[LOADS_MAX];
 static DLL_DIRECTORY_COOKIE cookies[LOADS_MAX];
 static char *cookie_paths[LOADS_MAX];
 static int n_loads, n_cookies, world;
-static const char *top; // only modules below it are listed
+static const char *top; // the working directory at the start of a world
 
 static wchar_t *wide(const char *text)
 {
@@ -50,7 +52,8 @@ static void print_modules(void)
             CONTAINING_RECORD(e, LDR_DATA_TABLE_ENTRY, InMemoryOrderLinks);
         const char *path = narrow(m->FullDllName.Buffer);
         const char *base = strrchr(path, '\\');
-        if (base && strncmp(base + 1, "tw", 2) == 0) {
+        bool ours = base && strncmp(base + 1, "tw", 2) == 0;
+        if (ours || (e != head->Flink && _strnicmp(path, "C:\\windows\\", 11) != 0)) {
             printf("\t%s", path);
         }
     }

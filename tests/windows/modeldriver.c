@@ -2,12 +2,13 @@
  *
  *   modeldriver SCRIPT TOP EXE DRIVE:FOLDER...
  *
- * A code whose cause is below the top, in an import, has an asterisk. What the DLLs of
- * tests/windows/wine.py do at their start is to refuse, if they have an entry point at all.
+ * A code whose cause is below the top, in an import, has an asterisk. A DLL whose start is
+ * "xor eax, eax; ret" refuses (tests/windows/wine.py); any other start counts as successful.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "winldr/path.h"
 #include "winldr/process.h"
@@ -32,7 +33,8 @@ static bool refuses(const struct winldr_module *m, void *arg)
     const struct pe_image *e = &m->file->image;
     const unsigned char *at = pe_bytes(e, 60, 4);
     const unsigned char *entry = at ? pe_bytes(e, (uint64_t)pe_u32(at) + 24 + 16, 4) : NULL;
-    return entry && pe_u32(entry) != 0;
+    const unsigned char *code = entry && pe_u32(entry) ? pe_at(e, pe_u32(entry), 3) : NULL;
+    return code && memcmp(code, "\x31\xc0\xc3", 3) == 0;
 }
 
 static void print_result(const struct state *s, const struct winldr_module *m, unsigned code,
@@ -41,7 +43,8 @@ static void print_result(const struct state *s, const struct winldr_module *m, u
     printf("%d.%d\t%u%s\t%s", s->world, s->n_loads, m ? 0 : code, remark, m ? m->path : "-");
     for (size_t i = 0; i < s->process->modules.n; i++) {
         const struct winldr_module *loaded = s->process->modules.items[i];
-        if (strncmp(loaded->name, "tw", 2) == 0) {
+        bool ours = strncmp(loaded->name, "tw", 2) == 0;
+        if (ours || (i > 0 && strncasecmp(loaded->path, "C:\\windows\\", 11) != 0)) {
             printf("\t%s", loaded->path);
         }
     }
@@ -116,6 +119,7 @@ int main(int argc, char **argv)
     struct state s = {0};
     s.config = (struct winldr_config){.exe = argv[3],
                                       .cwd = argv[2],
+                                      .path = "",
                                       .no_symbols = true,
                                       .no_dependent_flags = true,
                                       .init_fails = refuses};

@@ -137,7 +137,7 @@ class World:
         elif how < 0.72:
             self.lines.append("unset" if rng.random() < 0.3 else
                               "setdir\t" + rng.choice([self.windows_folder(), self.windows_folder(),
-                                                       "", "Sub"]))
+                                                       "Sub"]))
         elif how < 0.8:
             folders = [self.windows_folder() for _ in range(rng.randint(0, 3))]
             if rng.random() < 0.1:
@@ -154,15 +154,15 @@ class World:
 
 
 def answers(text):
-    """Lines of each world: [code, path, its modules...]."""
+    """Lines of each world: [code, path, its modules...], in lower case."""
     worlds = {}
     for line in text.splitlines():
         fields = line.lower().split("\t")
         if len(fields) >= 3:
             number = int(fields[0].split(".")[0])
-            own = re.compile(rf"\\tw{number}[a-z]")
+            other = re.compile(rf"\\tw(?!{number}[a-z])") # what an earlier world has left behind
             worlds.setdefault(number, []).append(
-                fields[1:3] + [path for path in fields[3:] if own.search(path)])
+                fields[1:3] + [path for path in fields[3:] if not other.search(path)])
     return worlds
 
 

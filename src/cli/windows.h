@@ -1,0 +1,21 @@
+/* `why` and `check` for a Windows tree below --root (docs/windows.md). */
+#ifndef GPUMEND_CLI_WINDOWS_H
+#define GPUMEND_CLI_WINDOWS_H
+
+#include "cli/cli.h"
+
+struct cli_windows_why {
+    struct arena *arena;
+    struct root *root;
+    const char *name, *exe, *cwd, *path; // as given, or NULL; cwd and PATH as Windows has them
+    const char *const *loads;
+    size_t n_loads;
+    bool json;
+};
+
+/* Whether the request is one of Windows: a DLL, an extension module or a program by its name. */
+bool cli_windows_is_asked(const char *name, const char *exe);
+
+int cli_windows_why(const struct cli_windows_why *w);
+
+#endif

@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+"""The model of Windows' loader against Wine's, on real wheels for Windows.
+
+    tests/windows/real.py BUILD
+
+Downloads win_amd64 wheels from the package index into $GPUMEND_CACHE/windows (kept), unpacks them into a
+tree with the layout of Windows, and does in it what programs do: import an extension module, load cuBLAS
+by its bare name, preload a package's DLLs. The truth of each scenario is what Wine really loads; the
+model must give the same error code, the same file and the same loaded modules.
+
+Stand-ins: the program is the driver, not python.exe; Wine's own DLLs are those of Windows, with its
+vcruntime140.dll and msvcp140.dll; there is no NVIDIA driver, no python312.dll.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import wine  # noqa: E402
+import worlds  # noqa: E402
+
+CACHE = Path(os.environ.get("GPUMEND_CACHE") or Path.home() / ".cache/gpumend") / "windows"
+WHEELS = {"new": ["ctranslate2==4.8.1", "onnxruntime-gpu==1.31.1", "nvidia-cudnn-cu12==9.10.2.21",
+                  "nvidia-cublas-cu12==12.9.2.10"],
+          "old": ["ctranslate2==4.5.0"]}
+SP, OLD = "C:\\Python312\\Lib\\site-packages", "C:\\Old\\Lib\\site-packages"
+CT2, ORT = SP + "\\ctranslate2", SP + "\\onnxruntime\\capi"
+CUBLAS, CUDNN = SP + "\\nvidia\\cublas\\bin", SP + "\\nvidia\\cudnn\\bin"
+ALTERED, DEFAULT, IMPORT = "0x8", "0x1000", "0x1100"
+
+
+def load(flags, name):
+    return f"load\t{flags}\t{name}"
+
+
+# Name, lines; an expected code where the reference has one.
+SCENARIOS = [
+    ("ctranslate2.dll by its path, without its folder", [load(DEFAULT, CT2 + "\\ctranslate2.dll")], 126),
+    ("ctranslate2.dll by its path, as an import does", [load(IMPORT, CT2 + "\\ctranslate2.dll")], 0),
+    ("its folder is added first", ["add\t" + CT2, load(DEFAULT, CT2 + "\\ctranslate2.dll")], 0),
+    ("its folder is added, bare name", ["add\t" + CT2, load(DEFAULT, "ctranslate2.dll")], 0),
+    ("bare name, PATH, a plain call", ["path\t" + CT2, load("0", "ctranslate2")], 0),
+    ("bare name, PATH, ctypes", ["path\t" + CT2, load(DEFAULT, "ctranslate2")], 126),
+    ("altered search path", [load(ALTERED, CT2 + "\\ctranslate2.dll")], 0),
+    ("altered search path with slashes", [load(ALTERED, CT2.replace("\\", "/") + "/ctranslate2.dll")],
+     None),
+    ("preload of the package's DLLs", ["add\t" + CT2, load(IMPORT, CT2 + "\\ctranslate2.dll"),
+                                       load(IMPORT, CT2 + "\\cudnn64_9.dll"),
+                                       load(IMPORT, CT2 + "\\libiomp5md.dll")], 0),
+    ("the old release's DLL", [load(IMPORT, OLD + "\\ctranslate2\\ctranslate2.dll")], None),
+    ("both releases", [load(IMPORT, OLD + "\\ctranslate2\\ctranslate2.dll"),
+                       load(IMPORT, CT2 + "\\ctranslate2.dll")], None),
+    ("cuBLAS, nothing added", [load("0", "cublas64_12.dll")], 126),
+    ("cuBLAS on PATH, a plain call", ["path\t" + CUBLAS, load("0", "cublas64_12.dll")], 0),
+    ("cuBLAS on PATH, ctypes", ["path\t" + CUBLAS, load(DEFAULT, "cublas64_12.dll")], 126),
+    ("cuBLAS added, ctypes", ["add\t" + CUBLAS, load(DEFAULT, "cublas64_12.dll")], 0),
+    ("cuBLAS added, a plain call", ["add\t" + CUBLAS, load("0", "cublas64_12.dll")], 126),
+    ("CTranslate2's own way: SetDllDirectory", ["setdir\t" + CUBLAS, load("0", "cublas64_12.dll")], 0),
+    ("CUDA 13: the DLLs are in bin\\x64", ["setdir\tC:\\CUDA\\v13.0\\bin", load("0", "cublas64_12.dll")],
+     126),
+    ("CUDA 13, bin\\x64", ["setdir\tC:\\CUDA\\v13.0\\bin\\x64", load("0", "cublas64_12.dll")], 0),
+    ("cuBLAS by its path, cuBLASLt beside it", [load(IMPORT, CUBLAS + "\\cublas64_12.dll")], 0),
+    ("cuBLAS by its path, without its folder", [load(DEFAULT, CUBLAS + "\\cublas64_12.dll")], 126),
+    ("CTranslate2's cuDNN first, then by name", [load(IMPORT, CT2 + "\\cudnn64_9.dll"), "add\t" + CUDNN,
+                                                 load(DEFAULT, "cudnn64_9.dll")], 0),
+    ("CTranslate2's cuDNN, then the other by its path", [load(IMPORT, CT2 + "\\cudnn64_9.dll"),
+                                                         load(IMPORT, CUDNN + "\\cudnn64_9.dll"),
+                                                         load(DEFAULT, "cudnn64_9.dll")], 0),
+    ("the other cuDNN first", ["add\t" + CUDNN, load(DEFAULT, "cudnn64_9.dll"),
+                               load(IMPORT, CT2 + "\\cudnn64_9.dll"), load("0", "CUDNN64_9")], 0),
+    ("cuDNN's sub-library", [load(IMPORT, CUDNN + "\\cudnn_ops64_9.dll")], None),
+    ("onnxruntime.dll", [load(IMPORT, ORT + "\\onnxruntime.dll")], None),
+    ("onnxruntime's extension module", [load(IMPORT, ORT + "\\onnxruntime_pybind11_state.pyd")], 126),
+    ("onnxruntime's CUDA provider, nothing added",
+     [load(IMPORT, ORT + "\\onnxruntime_providers_shared.dll"),
+      load(IMPORT, ORT + "\\onnxruntime_providers_cuda.dll")], None),
+    ("onnxruntime's CUDA provider, cuBLAS and cuDNN added",
+     ["add\t" + CUBLAS, "add\t" + CUDNN, load(IMPORT, ORT + "\\onnxruntime_providers_cuda.dll")], 126),
+    ("loaded, freed, loaded from elsewhere", ["add\t" + CT2, load(DEFAULT, "libiomp5md.dll"), "free\t0",
+                                              "add\t" + OLD + "\\ctranslate2",
+                                              load(DEFAULT, "libiomp5md.dll")], None),
+]
+
+
+def wheels():
+    """The wheels as files, downloaded where they are not there yet."""
+    folder = CACHE / "wheels"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for place, names in WHEELS.items():
+        for name in names:
+            package, _, version = name.partition("==")
+            pattern = f"{package.replace('-', '_')}-{version}-*.whl"
+            if not list(folder.glob(pattern)):
+                subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps",
+                                "--platform", "win_amd64", "--python-version", "3.12",
+                                "--only-binary=:all:", "-d", str(folder), name], check=True)
+            found.setdefault(place, []).append(next(folder.glob(pattern)))
+    return found
+
+
+def unpacked(drive, files):
+    """Unpacks the DLLs of the wheels into the layout of Windows."""
+    for place, folder in (("new", "Python312"), ("old", "Old")):
+        site = drive / folder / "Lib/site-packages"
+        site.mkdir(parents=True)
+        for wheel in files[place]:
+            with zipfile.ZipFile(wheel) as z:
+                for name in z.namelist():
+                    if name.lower().endswith((".dll", ".pyd")):
+                        z.extract(name, site)
+    x64 = drive / "CUDA/v13.0/bin/x64"
+    x64.mkdir(parents=True)
+    for dll in (drive / "Python312/Lib/site-packages/nvidia/cublas/bin").iterdir():
+        os.link(dll, x64 / dll.name)
+
+
+def main():
+    build = Path(sys.argv[1]).resolve()
+    if reason := wine.missing():
+        print(f"SKIP {reason} (scripts/setup test installs it)")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    files = wheels()
+    failed = 0
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        folder = Path(scratch)
+        prefix = wine.Wine(folder / "prefix")
+        unpacked(prefix.drive_c, files)
+        exe = prefix.drive_c / "Python312/driver.exe"
+        os.link(wine.driver(folder), exe)
+        for number, (name, lines, code) in enumerate(SCENARIOS):
+            script = folder / "script"
+            script.write_text("\n".join([f"world\t{number}", *lines]) + "\n")
+            real = worlds.answers(prefix.run(exe, wine.windows_path(script), "C:\\"))
+            done = subprocess.run([build / "tests/windows/modeldriver", script, "C:\\",
+                                   "C:\\Python312\\driver.exe", f"C:{prefix.drive_c}", "Z:/"],
+                                  capture_output=True, check=True, text=True)
+            model = worlds.answers(done.stdout)
+            n, odd = worlds.compare(real.get(number, []), model.get(number, []))
+            last = real.get(number, [["nothing"]])[-1][0]
+            if odd is not None or n == 0 or (code is not None and last != str(code)):
+                failed += 1
+                print(f"FAIL {name}: Wine {real.get(number)}, the model {model.get(number)}")
+            else:
+                print(f"{name}: {last}, as under Wine")
+    print(f"{len(SCENARIOS) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
