@@ -1,8 +1,10 @@
 #include "cli/limit.h"
 
+#include <jansson.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -104,6 +106,17 @@ static void on_memory(void *arg)
     stop(limit.said[AT_MEMORY]);
 }
 
+/* jansson's setters would leave out what there is no memory for: the document would be another one,
+ * and look whole. */
+static void *json_memory(size_t n)
+{
+    void *memory = malloc(n);
+    if (!memory) {
+        stop(limit.said[AT_MEMORY][0] ? limit.said[AT_MEMORY] : "gpumend: out of memory\n");
+    }
+    return memory;
+}
+
 void cli_arena_init(struct arena *a)
 {
     bool option = limit.said[AT_MEMORY][0] != '\0';
@@ -144,6 +157,7 @@ static bool read_words(const struct cli_command *command, int argc, char **argv)
 
 int cli_limit_start(const struct cli_command *command, int argc, char **argv)
 {
+    json_set_alloc_funcs(json_memory, free);
     if (!has_option(command)) {
         return CLI_OK;
     }

@@ -7,7 +7,7 @@
  *   time    processor time of the process, not the clock: a slow disk, a pipe that waits, and other
  *           programs on the machine do not count, and the same input comes equally far everywhere
  *   memory  what is allocated; files that are mapped do not count, the kernel takes their pages
- * back
+ *           back. JSON counts as arenas do: a document is whole, or the process ends
  *
  *   cli_limit_start()  when the command is known; reads --limit TIME[,MEMORY] among its words
  *   cli_limit_lift()   where it turns out to act

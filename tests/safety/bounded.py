@@ -122,6 +122,33 @@ def limit_faults(exe, top):
                       f"{(done.stdout + done.stderr)[:300]}"
 
 
+def whole_faults(exe, top):
+    """A document that memory does not do for is not printed in part: 4000 libraries make 3 MB."""
+    count = 4000
+    for i in range(count + 1):
+        (top / f"lib{i}.so").write_bytes(elfgen.library(
+            {"soname": f"lib{i}.so", "needed": [f"lib{i + 1}.so"] if i < count else []}))
+    (top / "main").write_bytes(elfgen.library(
+        {"needed": ["lib0.so"], "rpath": "$ORIGIN", "interp": LOADER}))
+    (top / "main").chmod(0o755)
+
+    def check(*words):
+        return subprocess.run([str(exe), "check", "--json", str(top / "main"), *words],
+                              capture_output=True, timeout=60, check=False)
+    whole, ended = check(), 0
+    if whole.returncode != 0 or len(whole.stdout) < 1 << 20:
+        yield f"with the memory: status {whole.returncode}, {len(whole.stdout)} bytes"
+    for mebibytes in range(16, 40, 4):
+        done = check("--limit", f"60s,{mebibytes}MiB")
+        is_ended = done.returncode == 3 and not done.stdout and b"it needs more memory" in done.stderr
+        ended += is_ended
+        if not is_ended and (done.returncode, done.stdout) != (whole.returncode, whole.stdout):
+            yield f"with {mebibytes} MiB: status {done.returncode}, {len(done.stdout)} bytes of " \
+                  f"{len(whole.stdout)}"
+    if not ended:
+        yield "there is memory enough for each"
+
+
 def elf_fault(exe, top, make):
     """What is wrong with the answers about a program that loads much, or None."""
     make(top)
@@ -225,6 +252,11 @@ def main():
         for why in limit_faults(exe, Path(top)):
             failed += 1
             print(f"FAIL too many libraries: {why}")
+        passed += 1
+    with tempfile.TemporaryDirectory(prefix="gpumend-bounded.") as top:
+        for why in whole_faults(exe, Path(top)):
+            failed += 1
+            print(f"FAIL {whole_faults.__doc__.split(':', maxsplit=1)[0]}: {why}")
         passed += 1
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
