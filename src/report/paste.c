@@ -142,7 +142,12 @@ int report_paste(FILE *file, struct model *m, const struct diag_report *r,
     paste_system(&p);
     paste_stack(&p);
     findings(&p, r);
-    (void)fclose(memory); // in memory: block and n are set
+    bool failed = ferror(memory);
+    failed |= fclose(memory) != 0; // it sets block and n
+    if (failed) {
+        free(block);
+        return -1; // part of a report is none
+    }
     if (file) {
         verdict_line(file, p.a, r);
         fputc('\n', file);
