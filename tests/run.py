@@ -79,6 +79,7 @@ SUITES = [
     Suite("test", "cli", 120, "{py} tests/cli.py {exe}"),
     Suite("test", "explain-command", 120, "{py} tests/explain/command.py {exe}", "alone"),
     Suite("test", "report", 60, "{py} tests/report/run.py {exe}"),
+    Suite("test", "mcp", 120, "{py} tests/mcp/run.py {exe}"),
     Suite("test", "report-ci", 60, "{py} tests/report/ci.py {exe}"),
     Suite("test", "why", 60, "{py} tests/why.py {exe}"),
     Suite("test", "windows-files", 120, "{py} tests/windows/pe.py {build}"),
@@ -156,6 +157,8 @@ SUITES = [
     # Five minutes of a processor for one question, which the suite api samples: not part of CI.
     Suite("test-memory", "api-memory", 1800, "{py} tests/api/run.py --every-allocation {build}",
           "build"),
+    # With the official clients, which it downloads: not part of CI.
+    Suite("test-clients", "mcp-clients", 900, "{py} tests/mcp/clients.py {exe} {build}/mcp-clients"),
     # The same as windows-worlds-few for minutes: not part of CI.
     Suite("test-windows", "windows-worlds", 3600,
           "{py} tests/windows/worlds.py {build} --count 20000"),

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""`gpumend mcp` with the official clients of the protocol, which validate what they get.
+
+    tests/mcp/clients.py GPUMEND FOLDER
+
+FOLDER keeps what is downloaded: the Python package mcp and the npm package @modelcontextprotocol/sdk.
+Both eras with the first, the older one with the second.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+MCP, SDK = "mcp==2.3.0", "@modelcontextprotocol/sdk@1.32.2"
+
+PYTHON = """
+import asyncio, json, sys
+from mcp import Client, StdioServerParameters, stdio_client
+
+CALLS = json.loads(sys.argv[3])
+
+async def main():
+    server = StdioServerParameters(command=sys.argv[1], args=["mcp"])
+    async with Client(stdio_client(server), mode=sys.argv[2]) as client:
+        tools = (await client.list_tools()).tools
+        done = []
+        for name, arguments in CALLS:
+            result = await client.call_tool(name, arguments)
+            done.append([name, result.is_error, sorted(result.structured_content or {})])
+        print(json.dumps({"version": client.protocol_version, "tools": [t.name for t in tools], "done": done}))
+
+asyncio.run(main())
+"""
+
+NODE = """
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+
+const client = new Client({ name: 'test', version: '1' });
+await client.connect(new StdioClientTransport({ command: process.argv[2], args: ['mcp'] }));
+const tools = (await client.listTools()).tools;
+const done = [];
+for (const [name, args] of JSON.parse(process.argv[3])) {
+    const result = await client.callTool({ name, arguments: args });
+    done.push([name, !!result.isError, Object.keys(result.structuredContent ?? {}).sort()]);
+}
+console.log(JSON.stringify({ version: client.getNegotiatedProtocolVersion?.() ?? null,
+                             tools: tools.map(t => t.name), done }));
+await client.close();
+"""
+
+CALLS = [("check", {"target": "/bin/ls"}), ("check", {"target": sys.executable}),
+         ("check", {"target": sys.executable, "detail": True}), ("why", {"exe": "/bin/ls", "name": "libcuda.so.1"}),
+         ("explain", {"text": "RuntimeError: CUDA failed with error CUDA driver version is insufficient for CUDA "
+                              "runtime version"}),
+         ("plan", {"target": sys.executable}), ("choose", {}), ("devices", {}),
+         ("kb", {"question": "which driver does CUDA 12.4 need"})]
+
+
+def python_client(folder):
+    python = folder / "python/bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder / "python")], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", MCP], check=True)
+    return str(python)
+
+
+def node_client(folder):
+    home = folder / "node"
+    if not (home / "node_modules").exists():
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "package.json").write_text('{"type": "module"}')
+        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", SDK], cwd=home, check=True)
+    (home / "client.mjs").write_text(NODE)
+    return str(home / "client.mjs")
+
+
+def main():
+    exe, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    calls = json.dumps(CALLS)
+    python, node = python_client(folder), node_client(folder)
+    runs = {f"Python, {mode}": ([python, "-c", PYTHON, exe, mode, calls], version)
+            for mode, version in (("auto", "2026-07-28"), ("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28"))}
+    runs["TypeScript"] = (["node", node, exe, calls], None)
+    failed = 0
+    for name, (command, version) in runs.items():
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 and done.stdout else {}
+        holds = (answer.get("tools") and (not version or answer["version"] == version) and
+                 [d[0] for d in answer["done"]] == [c[0] for c in CALLS] and
+                 all(not d[1] and d[2] for d in answer["done"]))
+        failed += not holds
+        print(f"{name}: {answer.get('version')}, {len(answer.get('done', []))} calls" if holds else
+              f"FAIL {name}: {done.returncode} {str(answer)[-800:]} {done.stderr[-1500:]}")
+    print(f"{len(runs) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

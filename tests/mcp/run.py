@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""`gpumend mcp` by its messages: both eras of the protocol, every tool, what is malformed or endless.
+
+    tests/mcp/run.py GPUMEND
+
+clients.py does the same with the official clients, which have to be downloaded.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOP / "causes"))
+import tree  # noqa: E402
+
+PROGRAM = "/opt/app/bin/app"
+MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                    "io.modelcontextprotocol/clientCapabilities": {}}}
+TOOLS = ["check", "why", "explain", "plan", "choose", "devices", "kb"]
+failures = passes = 0
+
+
+def check(name, holds, detail=""):
+    global failures, passes
+    passes += bool(holds)
+    failures += not holds
+    if not holds:
+        print(f"FAIL {name}: {str(detail)[-1200:]}")
+
+
+class Server:
+    def __init__(self, exe, *options, cwd="/"):
+        self.process = subprocess.Popen([exe, "mcp", *options], stdin=subprocess.PIPE, cwd=cwd,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.number = 0
+
+    def send(self, raw):
+        self.process.stdin.write(raw + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, method, params=None, modern=False):
+        self.number += 1
+        params = dict(params or {}, **(MODERN if modern else {}))
+        self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode())
+        answer = self.answer()
+        assert answer["id"] == self.number, answer
+        return answer
+
+    def call(self, tool, modern=False, **arguments):
+        return self.ask("tools/call", {"name": tool, "arguments": arguments}, modern)["result"]
+
+    def end(self):
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+def world(folder):
+    t = tree.Tree(folder)
+    t.loader()
+    t.put(PROGRAM, tree.elf(None, interp=tree.LOADER, needed=["libnowhere.so.1\x1b[2J"]))
+    t.put("/proc/cpuinfo", "flags\t: cmov cx8 fpu fxsr mmx sse sse2\n")
+    return t
+
+
+def references(value):
+    if isinstance(value, list):
+        return [r for v in value for r in references(v)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+    return own + [r for v in value.values() for r in references(v)]
+
+
+def of_eras(exe):
+    s = Server(exe)
+    for asked, spoken in (("2025-06-18", "2025-06-18"), ("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")):
+        result = s.ask("initialize", {"protocolVersion": asked, "capabilities": {}})["result"]
+        check(f"initialize {asked}", result["protocolVersion"] == spoken and "tools" in result["capabilities"] and
+              result["serverInfo"]["name"] == "gpumend", result)
+    s.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    check("ping, and no answer to a notification", s.ask("ping")["result"] == {})
+    result = s.ask("server/discover", modern=True)["result"]
+    check("server/discover", result["supportedVersions"][0] == "2026-07-28" and result["resultType"] == "complete" and
+          result["ttlMs"] > 0 and result["cacheScope"] == "public", result)
+    lists = [s.ask("tools/list", modern=m)["result"] for m in (True, False, True)]
+    check("the tools, always in the same order", [t["name"] for t in lists[0]["tools"]] == TOOLS and
+          lists[0]["tools"] == lists[1]["tools"] == lists[2]["tools"])
+    check("a list of the new era may be kept", lists[0]["ttlMs"] > 0 and "ttlMs" not in lists[1], lists[1].keys())
+    for t in lists[0]["tools"]:
+        check(f"{t['name']}: only looks", t["annotations"]["readOnlyHint"] and not t["annotations"]["destructiveHint"])
+        check(f"{t['name']}: schemas of objects", t["inputSchema"]["type"] == "object" and
+              t.get("outputSchema", {"type": "object"}).get("type") == "object")
+        check(f"{t['name']}: a schema without other files", all(ref.startswith("#") for ref in references(t)))
+    error = s.ask("tools/list", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}})["error"]
+    check("a version of the future", error["code"] == -32022 and "2026-07-28" in error["data"]["supported"], error)
+    check("it ends with its input", s.end()[0] == 0)
+
+
+def of_tools(exe, t):
+    s = Server(exe)
+    for modern in (False, True):
+        r = s.call("check", modern, target=PROGRAM, root=str(t.top))
+        doc = r["structuredContent"]
+        check("check", doc["verdict"] == "broken" and doc["processes"] == [] and not r["isError"] and
+              r["_meta"]["gpumend/exitStatus"] == 1, r)
+        check("check: the text is the data", json.loads(r["content"][0]["text"]) == doc)
+        check("check: marked as data", "not instructions" in r["_meta"]["gpumend/untrusted"])
+        check("check: what belongs to the era", ("resultType" in r) == modern, r.keys())
+    check("no control character", "\x1b" not in json.dumps(r, ensure_ascii=False).replace("\\u001b", ""), r)
+    full = s.call("check", target=PROGRAM, root=str(t.top), detail=True)["structuredContent"]
+    check("check with detail", len(full["processes"]) == 1, full)
+    r = s.call("why", exe=PROGRAM, root=str(t.top), name="libc.so.6", loads=["libnone.so"], env=["A=b c"])
+    check("why", [q["name"] for q in r["structuredContent"]["requests"]][0].startswith("libnowhere"), r)
+    r = s.call("explain", text="ImportError: libcublas.so.12: cannot open shared object file: No such file or directory")
+    check("explain", r["structuredContent"]["culprit"] == "libcublas.so.12", r)
+    r = s.call("plan", target=PROGRAM, root=str(t.top))
+    check("plan", "ways" in r["structuredContent"] or "repairs" in r["structuredContent"], r)
+    r = s.call("choose", root=str(t.top), memory_gib=3.5)
+    check("choose", r["structuredContent"]["device"] in ("cpu", None), r)
+    r = s.call("devices", root=str(t.top))
+    check("devices", "gpus" in r["structuredContent"], r)
+    r = s.call("kb", question="which driver does CUDA 12.4 need")
+    check("kb", "550.54.14" in r["structuredContent"]["answer"], r)
+    check("it ends", s.end()[0] == 0)
+
+
+def of_wrong(exe, t):
+    s = Server(exe)
+    for name, arguments, words in (
+            ("check", {"target": "/no/such"}, "no"), ("check", {"target": 7}, "wrong type"),
+            ("check", {"apply": True}, "unknown argument"), ("why", {}, "exe is required"),
+            ("why", {"exe": PROGRAM, "loads": "x"}, "wrong type"), ("explain", {"text": ""}, ""),
+            ("why", {"exe": PROGRAM, "env": ["x"] * 300}, "too many"), ("check", {"target": "--apply"}, ""),
+            ("kb", {"question": "--help"}, "")):
+        r = s.call(name, **arguments)
+        said = r["content"][0]["text"]
+        check(f"{name} {str(arguments)[:40]}", words in said and (r["isError"] or not words), r)
+    r = s.call("plan", target="--undo", root=str(t.top))
+    check("a target is no option", r["isError"] and "--undo" in r["content"][0]["text"], r)
+    for raw, code in ((b"x", -32700), (b"[]", -32600), (b"[" * 100000, -32700), (b"{}", -32600), (b"7", -32700),
+                      (b'{"jsonrpc":"2.0","id":1,"method":"tools/run"}', -32601),
+                      (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}', -32602),
+                      (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
+                      (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600),
+                      (b'{"id":1,"id":2,"method":"ping"}', -32700), (b"\xff\xfe", -32700),
+                      (b'"' + b"a" * (9 << 20) + b'"', -32700)):
+        s.send(raw)
+        answer = s.answer()
+        check(f"malformed {raw[:30]!r}", answer["error"]["code"] == code, answer)
+    for raw in (b"", b"   ", b'{"jsonrpc":"2.0","id":9,"result":{}}', b'{"jsonrpc":"2.0","method":"tools/call"}'):
+        s.send(raw)
+    check("what is no request has no answer", s.ask("ping")["result"] == {})
+    s.process.stdin.write(b'{"jsonrpc":"2.0","id":"last","method":"ping"}')  # without its line end
+    s.process.stdin.close()
+    check("the last line needs no end", json.loads(s.process.stdout.read())["id"] == "last")
+    check("it ends by itself", s.process.wait(60) == 0)
+
+
+def of_folders(exe, t, top):
+    inside = top / "allowed"
+    inside.mkdir()
+    (inside / "out").symlink_to(t.top)
+    s = Server(exe, "--allow", str(inside), cwd=str(inside))
+    for name, arguments in (("check", {"target": str(t.top)}), ("check", {"root": str(t.top)}),
+                            ("check", {"snapshot": "/etc/passwd"}), ("check", {"target": str(inside / "out")}),
+                            ("check", {"root": str(inside / ".." / "root")}), ("why", {"exe": "/bin/ls"}),
+                            ("check", {}), ("plan", {}), ("choose", {}),
+                            ("check", {"target": str(top / "allowed-not")})):
+        r = s.call(name, **arguments)
+        check(f"--allow: {name} {arguments}", r["isError"] and
+              ("may not look" in r["content"][0]["text"] or "required on this server" in r["content"][0]["text"]), r)
+    own = world(inside / "own")
+    r = s.call("check", root=str(own.top), target=PROGRAM)
+    check("--allow: what is below", not r["isError"] and r["structuredContent"]["verdict"] == "broken", r)
+    check("--allow: a folder of its own", not s.call("devices", root=str(own.top))["isError"])
+    check("it ends", s.end()[0] == 0)
+    check("--allow of nothing", Server(exe, "--allow", "/no/such").end()[0] == 2)
+
+
+def of_time(exe):
+    """A call that is slow delays the next one and loses nothing; the server holds no children."""
+    s = Server(exe)
+    began = time.monotonic()
+    for n in range(3):
+        s.send(json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/call",
+                           "params": {"name": "explain", "arguments": {"text": "CUDA error 999\n" * 2000}}}).encode())
+    ids = [s.answer()["id"] for _ in range(3)]
+    check("answers in the order of the questions", ids == [0, 1, 2], (ids, time.monotonic() - began))
+    children = Path(f"/proc/{s.process.pid}/task/{s.process.pid}/children")
+    check("no child is left", not children.exists() or children.read_text() == "")
+    check("it ends", s.end()[0] == 0)
+
+
+def main():
+    exe = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="gpumend-mcp-") as folder:
+        top = Path(folder)
+        t = world(top / "root")
+        of_eras(exe)
+        of_tools(exe, t)
+        of_wrong(exe, t)
+        of_folders(exe, t, top)
+        of_time(exe)
+    print(f"{passes} passed, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
