@@ -274,7 +274,8 @@ static const struct kb_build *official_build(const struct chooser *c, const char
     const struct kb_build *found = NULL;
     for (size_t i = 0; i < c->builds.n; i++) {
         const struct kb_build *b = &c->builds.rows[i];
-        if (strcmp(b->package, package) == 0 && b->rocm && lists(&b->gfx, gfx) &&
+        bool official = b->status != KB_STATUS_EXPERIMENTAL; // one's own build for others is not
+        if (official && strcmp(b->package, package) == 0 && b->rocm && lists(&b->gfx, gfx) &&
             (!found || host_version_cmp(b->rocm, found->rocm) > 0)) {
             found = b;
         }
@@ -299,8 +300,8 @@ static const struct kb_build *same_rocm(const struct chooser *c, const struct kb
 {
     for (size_t i = 0; own && own->rocm && i < c->builds.n; i++) {
         const struct kb_build *b = &c->builds.rows[i];
-        if (b->gfx.n && b->rocm && strcmp(b->package, own->package) == 0 &&
-            strcmp(b->rocm, own->rocm) == 0) {
+        if (b->gfx.n && b->rocm && b->status != KB_STATUS_EXPERIMENTAL &&
+            strcmp(b->package, own->package) == 0 && strcmp(b->rocm, own->rocm) == 0) {
             return b;
         }
     }

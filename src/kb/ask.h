@@ -13,6 +13,8 @@
 #include "kb/query.h"
 #include "kb/question.h"
 
+#define ORDER (SAID_FIRST | SAID_LAST | SAID_ALL)
+
 struct ask {
     struct kb *kb;
     struct arena *a;
@@ -137,6 +139,7 @@ int form_toolkits_of_sm(struct ask *k, struct gm_err *err);
 int form_cudnn(struct ask *k, struct gm_err *err);
 int form_cudnn_of_cuda(struct ask *k, struct gm_err *err);
 int form_driver_runs(struct ask *k, struct gm_err *err);
+int form_driver_of_gpu(struct ask *k, struct gm_err *err);
 
 /* ask_gpu.c */
 int form_gpu(struct ask *k, struct gm_err *err);
@@ -152,14 +155,21 @@ int form_release(struct ask *k, struct gm_err *err);
 int form_need(struct ask *k, struct gm_err *err);
 int form_newest(struct ask *k, struct gm_err *err);
 int form_release_glibc(struct ask *k, struct gm_err *err);
+int form_python_change(struct ask *k, struct gm_err *err);
+
+/* ask_pair.c */
+int form_pair(struct ask *k, struct gm_err *err);
+int form_wheels(struct ask *k, struct gm_err *err);
 int form_python(struct ask *k, struct gm_err *err);
 
 /* ask_build.c */
 int form_builds(struct ask *k, struct gm_err *err);
+int form_rocm_builds(struct ask *k, struct gm_err *err);
 
 /* ask_model.c */
 int form_glibc(struct ask *k, struct gm_err *err);
 int form_compute(struct ask *k, struct gm_err *err);
+int form_compute_types(struct ask *k, struct gm_err *err);
 int form_model(struct ask *k, struct gm_err *err);
 int form_default(struct ask *k, struct gm_err *err);
 

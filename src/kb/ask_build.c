@@ -10,6 +10,8 @@
 
 struct wanted {
     const char *sm, *gfx, *driver, *cuda, *cudnn, *rocm;
+    const char *build; // "cu118"
+    bool any_rocm;
 };
 
 struct data {
@@ -67,7 +69,9 @@ static enum py_answer build_fits(struct ask *k, const struct data *d, const stru
                                  const struct wanted *w)
 {
     bool for_cuda = w->cuda || w->cudnn || w->driver || w->sm;
-    if ((for_cuda && !b->cuda) || ((w->rocm || w->gfx) && !b->rocm)) {
+    bool for_rocm = w->rocm || w->gfx || w->any_rocm;
+    if ((for_cuda && !b->cuda) || (for_rocm && !b->rocm) ||
+        (w->build && strcmp(w->build, b->build) != 0)) {
         return PY_NO;
     }
     bool does = k->q->said & SAID_DOES;
@@ -117,6 +121,8 @@ static const char *wanted_text(struct ask *k, const struct wanted *w)
     text = wanted_add(k, text, " on driver ", w->driver);
     text = wanted_add(k, text, " with CUDA ", w->cuda);
     text = wanted_add(k, text, " with cuDNN ", w->cudnn);
+    text = wanted_add(k, text, " named ", w->build);
+    text = w->any_rocm ? arena_printf(k->a, "%s with ROCm", text) : text;
     return wanted_add(k, text, " with ROCm ", w->rocm);
 }
 
@@ -248,6 +254,12 @@ static int say_builds(struct ask *k, const struct data *d, const struct verdict 
                   arena_printf(k->a, "%s%s%s, newest first", k->q->package, version_text(k),
                                wanted_text(k, w)),
                   &t);
+    for (size_t i = 0; i < v->fits.n && w->any_rocm; i++) { // where its wheels are
+        const char *note = v->fits.items[i].build->origin.note;
+        if (note) {
+            ask_say(k, "%s: %s", v->fits.items[i].build->build, note);
+        }
+    }
     if (v->unknown > 0 && !(k->q->said & SAID_DOES)) {
         ask_say(k, "For %zu more build%s this was not read.", v->unknown,
                 v->unknown == 1 ? "" : "s");
@@ -421,7 +433,9 @@ int form_builds(struct ask *k, struct gm_err *err)
                        ask_given(k, KEY_DRIVER),
                        ask_given(k, KEY_CUDA),
                        ask_given(k, KEY_CUDNN),
-                       ask_given(k, KEY_ROCM)};
+                       ask_given(k, KEY_ROCM),
+                       ask_given(k, KEY_BUILD),
+                       k->q->asked & ASKED_ROCM && !ask_given(k, KEY_ROCM)};
     if (say_old_driver(k, &d, &w, arch.gpu ? arch.gpu->name : NULL)) {
         return 1;
     }
@@ -437,4 +451,12 @@ int form_builds(struct ask *k, struct gm_err *err)
     return v.fits.n == 0                           ? say_no_build(k, &v, &w)
            : k->q->said & (SAID_FIRST | SAID_LAST) ? say_extreme(k, &v, &w)
                                                    : say_builds(k, &d, &v, &w);
+}
+
+/* "does torch 2.6 have a ROCm build", "which ctranslate2 has ROCm wheels": which ROCm one release
+ * uses is a property of it. */
+int form_rocm_builds(struct ask *k, struct gm_err *err)
+{
+    bool builds = k->q->asked & (ASKED_BUILD | ASKED_RELEASE) || k->q->said & (SAID_WHEEL | ORDER);
+    return k->q->said & SAID_DOES || (k->q->n_spans == 0 && builds) ? form_builds(k, err) : 0;
 }

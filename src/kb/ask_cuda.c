@@ -41,6 +41,19 @@ static bool toolkit_asked(struct ask *k, const struct kb_driver *row)
            same && !(k->q->said & SAID_GA && update);
 }
 
+/* Whether a driver for Windows is among what would be said. */
+static bool windows_known(const struct ask *k, const struct ask_table *t,
+                          const struct kb_driver *floor)
+{
+    enum { WINDOWS_COLUMN = 2 };
+    for (size_t i = 0; i < t->lines.n; i++) {
+        if (t->lines.items[i].cells[WINDOWS_COLUMN]) {
+            return true;
+        }
+    }
+    return floor && floor->windows_min && !(k->q->said & SAID_NO_FLOOR);
+}
+
 /* "which driver does CUDA 12.4 need"; a major alone is answered with its floor. */
 int form_driver(struct ask *k, struct gm_err *err)
 {
@@ -60,6 +73,10 @@ int form_driver(struct ask *k, struct gm_err *err)
             VEC_PUSH(k->a, &t.lines,
                      ((struct ask_line){.cells = {row->title, row->linux_min, row->windows_min}}));
         }
+    }
+    if (k->q->said & (SAID_WINDOWS | SAID_WSL) && !windows_known(k, &t, ask_floor(k, &d, cuda))) {
+        ask_missing(k, "the Windows driver of CUDA %s was not read", cuda);
+        return 0;
     }
     if (t.lines.n > 0) {
         ask_say_table(k, "The least drivers", &t);
@@ -126,7 +143,13 @@ static int say_branch(struct ask *k, const struct kb_drivers *d, const char *dri
         const struct kb_driver *row = &d->rows[i];
         if (row->kind == KB_DRIVER_BRANCH && ask_within(driver, row->linux_min)) {
             HIT(k, KB_AREA_DRIVERS, row);
-            ask_say(k, "Driver %s is of %s, which ends %s.", driver, row->title, row->ends);
+            bool does = k->q->said & SAID_DOES; // as of the day when the row was read
+            bool ended = does && strncmp(row->origin.date, row->ends, strlen(row->ends)) > 0;
+            ask_say(k, "%sriver %s is of %s, which %s %s.",
+                    !does   ? "D"
+                    : ended ? "No: d"
+                            : "Yes: d",
+                    driver, row->title, ended ? "ended" : "ends", row->ends);
             found = 1;
         }
     }
@@ -171,6 +194,126 @@ int form_cuda_of_driver(struct ask *k, struct gm_err *err)
         }
     }
     (void)say_branch(k, &d, driver);
+    return 1;
+}
+
+static const struct kb_driver *driver_of_toolkit(const struct kb_drivers *d, const char *cuda);
+
+/* The row of that kind for an architecture: its first driver, its last branch; or NULL. */
+static const struct kb_driver *driver_bound(const struct kb_drivers *d, enum kb_driver_kind kind,
+                                            const char *sm)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->rows[i].kind == kind && ask_has_text(d->rows[i].sm, sm)) {
+            return &d->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* The architectures that the question is about: one, or those of the cards of a generation. */
+static int architectures_asked(struct ask *k, struct question_values *ret, struct gm_err *err)
+{
+    struct kb_gpus gpus;
+    struct ask_arch arch;
+    const char *generation = ask_given(k, KEY_GENERATION);
+    int rc = ask_arch_find(k, &arch, err);
+    rc = rc < 0 ? rc : kb_gpus(k->kb, &gpus, err);
+    ret->n = 0;
+    if (rc < 0 || k->missing || arch.gfx || (arch.sm && generation)) {
+        return rc;
+    }
+    if (arch.sm) {
+        ret->items[ret->n++] = arena_printf(k->a, "sm_%d", ask_arch_number(arch.sm));
+    }
+    for (size_t i = 0; generation && i < gpus.n; i++) {
+        const struct kb_gpu *g = &gpus.rows[i];
+        bool listed = g->kind != KB_GPU_CARD || !g->capability ||
+                      strcmp(g->generation, generation) != 0 || ret->n == QUESTION_LIST_MAX;
+        const char *sm =
+            listed ? NULL : arena_printf(k->a, "sm_%d", ask_arch_number(g->capability));
+        for (size_t s = 0; s < ret->n && !listed; s++) {
+            listed = strcmp(ret->items[s], sm) == 0;
+        }
+        if (!listed) {
+            ret->items[ret->n++] = sm;
+        }
+    }
+    return 0;
+}
+
+/* "does driver 550 support the RTX 5090": by the first driver and the last branch for it, or the
+ * driver of the first toolkit that compiles for it. */
+static int say_driver_serves(struct ask *k, const struct kb_drivers *d, const struct kb_toolkits *t,
+                             const char *sm)
+{
+    bool oldest;
+    const char *driver = ask_given(k, KEY_DRIVER);
+    const struct kb_driver *first = driver_bound(d, KB_DRIVER_FIRST, sm);
+    const struct kb_driver *last = driver_bound(d, KB_DRIVER_LAST, sm);
+    const struct kb_toolkit *toolkit = ask_first_toolkit(t, sm, &oldest);
+    const struct kb_driver *enough = first     ? first
+                                     : toolkit ? driver_of_toolkit(d, toolkit->cuda)
+                                               : NULL;
+    if (last && atoi(driver) > atoi(last->linux_min)) {
+        HIT(k, KB_AREA_DRIVERS, last);
+        ask_say(k, "No: driver %s no longer knows %s; the last is %s.", driver, sm, last->title);
+        return 1;
+    }
+    if (first && !kb_driver_reaches(driver, first->linux_min)) {
+        HIT(k, KB_AREA_DRIVERS, first);
+        ask_say(k, "No: driver %s does not know %s, which needs Linux driver %s or later.", driver,
+                sm, first->linux_min);
+        return 1;
+    }
+    if (!enough || !kb_driver_reaches(driver, enough->linux_min)) {
+        ask_missing(k, "whether driver %s knows %s was not read%s%s", driver, sm,
+                    enough ? "; certainly does " : "", enough ? enough->linux_min : "");
+        return 0;
+    }
+    HIT(k, KB_AREA_DRIVERS, enough);
+    ask_say(k, "Yes: drivers from %s on know %s%s%s.", enough->linux_min, sm,
+            last ? "; the last that does is " : "", last ? last->title : "");
+    if (last) {
+        HIT(k, KB_AREA_DRIVERS, last);
+    }
+    return 1;
+}
+
+/* "which is the last driver branch for Pascal", "does driver 550 support the RTX 5090" */
+int form_driver_of_gpu(struct ask *k, struct gm_err *err)
+{
+    struct kb_drivers d;
+    struct kb_toolkits t;
+    struct question_values sms;
+    bool does = k->q->said & SAID_DOES, last = k->q->said & SAID_LAST;
+    int rc = kb_drivers(k->kb, &d, err);
+    rc = rc < 0 ? rc : kb_toolkits(k->kb, &t, err);
+    rc = rc < 0 ? rc : architectures_asked(k, &sms, err);
+    if (rc < 0 || k->missing || sms.n == 0 || does != (ask_given(k, KEY_DRIVER) != NULL) ||
+        does == last) {
+        return rc < 0 ? rc : 0;
+    }
+    for (size_t i = 0; i < sms.n; i++) {
+        const struct kb_driver *row = driver_bound(&d, KB_DRIVER_LAST, sms.items[i]);
+        if (does) {
+            rc = say_driver_serves(k, &d, &t, sms.items[i]);
+            if (rc == 0) {
+                return 0;
+            }
+            continue;
+        }
+        if (!row) {
+            ask_missing(k, "no driver branch that was read is the last for %s", sms.items[i]);
+            return 0;
+        }
+        HIT(k, KB_AREA_DRIVERS, row);
+        ask_say(k, "It is %s%s%s.", row->title, row->origin.note ? ". " : "",
+                row->origin.note
+                    ? arena_strndup(k->a, row->origin.note,
+                                    strlen(row->origin.note) - ends_with(row->origin.note, "."))
+                    : "");
+    }
     return 1;
 }
 
@@ -226,14 +369,35 @@ static int say_extreme_sm(struct ask *k, const struct kb_toolkits *t)
     return 1;
 }
 
+/* "does CUDA 12.6 support Blackwell": of all architectures of a generation's cards. */
+static int say_compiles_generation(struct ask *k, const struct kb_toolkit *row,
+                                   const struct question_values *sms)
+{
+    const char *with = "", *without = "";
+    for (size_t i = 0; i < sms->n; i++) {
+        const char **list = ask_has_text(row->sm, sms->items[i]) ? &with : &without;
+        *list = arena_printf(k->a, "%s%s%s", *list, (*list)[0] ? ", " : "", sms->items[i]);
+    }
+    if (with[0]) {
+        ask_say(k, "Yes: CUDA %s compiles for %s of %s%s%s.", row->cuda, with,
+                ask_given(k, KEY_GENERATION), without[0] ? ", not for " : "", without);
+    } else {
+        ask_say(k, "No: CUDA %s does not compile for %s (%s).", row->cuda, without,
+                ask_given(k, KEY_GENERATION));
+    }
+    return 1;
+}
+
 /* "which architectures does CUDA 12.8 compile for" */
 int form_toolkit(struct ask *k, struct gm_err *err)
 {
     struct kb_toolkits t;
     struct ask_arch arch;
+    struct question_values sms = {.n = 0};
     int rc = kb_toolkits(k->kb, &t, err);
     rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
-    if (rc < 0 || k->missing || arch.gfx) {
+    rc = rc < 0 || !ask_given(k, KEY_GENERATION) ? rc : architectures_asked(k, &sms, err);
+    if (rc < 0 || k->missing || arch.gfx || (sms.n > 0 && arch.sm)) {
         return rc < 0 ? rc : 0;
     }
     if (k->q->said & (SAID_FIRST | SAID_LAST) && !arch.sm) {
@@ -250,6 +414,8 @@ int form_toolkit(struct ask *k, struct gm_err *err)
         found = 1;
         if (arch.sm) {
             found = say_compiles(k, row, arch.sm);
+        } else if (sms.n > 0) {
+            found = say_compiles_generation(k, row, &sms);
         } else {
             say_toolkit(k, row);
         }
@@ -386,27 +552,17 @@ static int say_toolkits_of(struct ask *k, const struct kb_toolkits *t, const cha
 
 /* Each architecture of a generation, of cards and not of modules. */
 static int say_toolkits_of_generation(struct ask *k, const struct kb_toolkits *t,
-                                      const char *generation, struct gm_err *err)
+                                      struct gm_err *err)
 {
-    struct kb_gpus gpus;
-    struct question_values seen = {.n = 0};
-    int rc = kb_gpus(k->kb, &gpus, err);
-    for (size_t i = 0; rc >= 0 && i < gpus.n; i++) {
-        const struct kb_gpu *g = &gpus.rows[i];
-        bool known = g->kind != KB_GPU_CARD || !g->capability ||
-                     strcmp(g->generation, generation) != 0 || seen.n == QUESTION_LIST_MAX;
-        for (size_t s = 0; s < seen.n && !known; s++) {
-            known = strcmp(seen.items[s], g->capability) == 0;
-        }
-        if (!known) {
-            seen.items[seen.n++] = g->capability;
-            rc = say_toolkits_of(k, t, g->capability, err);
-            if (rc <= 0) {
-                return rc;
-            }
+    struct question_values sms;
+    int rc = architectures_asked(k, &sms, err);
+    for (size_t i = 0; rc >= 0 && i < sms.n; i++) {
+        rc = say_toolkits_of(k, t, sms.items[i], err);
+        if (rc <= 0) {
+            return rc;
         }
     }
-    return rc < 0 ? rc : seen.n > 0;
+    return rc < 0 ? rc : sms.n > 0;
 }
 
 /* "which toolkit compiles for sm_90": the first and the last of the rows. */
@@ -421,7 +577,7 @@ int form_toolkits_of_sm(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     return arch.sm      ? say_toolkits_of(k, &t, arch.sm, err)
-           : generation ? say_toolkits_of_generation(k, &t, generation, err)
+           : generation ? say_toolkits_of_generation(k, &t, err)
                         : 0;
 }
 

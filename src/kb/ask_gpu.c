@@ -230,11 +230,12 @@ static void say_support(struct ask *k, const struct kb_rocms *r, const char *gfx
         HIT(k, KB_AREA_ROCMS, row);
         in = arena_printf(k->a, "%s%s%s", in, in[0] ? ", " : "", row->rocm);
     }
+    bool does = k->q->said & SAID_DOES;
     if (in[0]) {
-        ask_say(k, "The official lists of ROCm %s have %s.", in, gfx);
+        ask_say(k, "%she official lists of ROCm %s have %s.", does ? "Yes: t" : "T", in, gfx);
     } else {
-        ask_say(k, "No official list of a ROCm release that was read (%s to %s) has %s.", from, to,
-                gfx);
+        ask_say(k, "%so official list of a ROCm release that was read (%s to %s) has %s.",
+                does ? "No: n" : "N", from, to, gfx);
     }
 }
 
@@ -281,9 +282,34 @@ static int say_extreme_rocm(struct ask *k, const struct kb_rocms *r, const char 
     return 1;
 }
 
+/* What HSA_OVERRIDE_GFX_VERSION does on a target. */
+static bool say_overrides(struct ask *k, const struct kb_rocms *r, const char *gfx)
+{
+    bool found = false;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kb_rocm *row = &r->rows[i];
+        if (row->kind == KB_ROCM_OVERRIDE && ask_has_text(row->gfx, gfx)) {
+            say_override(k, row);
+            found = true;
+        }
+    }
+    return found;
+}
+
 static int say_gfx(struct ask *k, const struct kb_rocms *r, const char *gfx)
 {
     int found = 0;
+    if (k->q->asked & ASKED_OVERRIDE &&
+        !(k->q->asked & ~(unsigned)(ASKED_OVERRIDE | ASKED_RELEASE))) {
+        found = say_overrides(k, r, gfx);
+        if (!found) {
+            ask_missing(k, "no row says what HSA_OVERRIDE_GFX_VERSION does on %s", gfx);
+        }
+        return found;
+    }
+    if (k->q->said & SAID_DOES) {
+        say_support(k, r, gfx); // the answer comes first
+    }
     for (size_t i = 0; i < r->n; i++) {
         const struct kb_rocm *row = &r->rows[i];
         if (row->kind == KB_ROCM_TARGET && ask_has_text(row->gfx, gfx)) {
@@ -296,12 +322,7 @@ static int say_gfx(struct ask *k, const struct kb_rocms *r, const char *gfx)
     }
     if (found) {
         say_support(k, r, gfx);
-    }
-    for (size_t i = 0; found && i < r->n; i++) {
-        const struct kb_rocm *row = &r->rows[i];
-        if (row->kind == KB_ROCM_OVERRIDE && ask_has_text(row->gfx, gfx)) {
-            say_override(k, row);
-        }
+        (void)say_overrides(k, r, gfx);
     }
     return found;
 }
@@ -313,7 +334,8 @@ int form_gfx(struct ask *k, struct gm_err *err)
     struct ask_arch arch;
     int rc = kb_rocms(k->kb, &r, err);
     bool gpu = k->q->named & (NAMED_GPU | NAMED_PCI);
-    if (rc < 0 || (gpu && !(k->q->named & NAMED_ROCM || k->q->asked & ASKED_ROCM))) {
+    bool asked = k->q->named & NAMED_ROCM || k->q->asked & (ASKED_ROCM | ASKED_OVERRIDE);
+    if (rc < 0 || (gpu && !asked)) {
         return rc < 0 ? rc : 0;
     }
     rc = ask_arch_find(k, &arch, err);

@@ -99,6 +99,59 @@ int form_compute(struct ask *k, struct gm_err *err)
     return t.lines.n > 0;
 }
 
+static int say_since(struct ask *k, const struct kb_models *models)
+{
+    const char *asked = ask_given(k, KEY_COMPUTE);
+    for (size_t i = 0; i < models->n; i++) {
+        const struct kb_model *m = &models->rows[i];
+        if (m->kind == KB_MODEL_SINCE && strcmp(m->compute, asked) == 0 &&
+            strcmp(m->engine, k->q->package) == 0) {
+            HIT(k, KB_AREA_MODELS, m);
+            ask_say(k, "%s has %s since %s.", m->engine, asked,
+                    m->applies + strspn(m->applies, ">="));
+            return 1;
+        }
+    }
+    ask_missing(k, "since which release %s has %s was not read", k->q->package, asked);
+    return 0;
+}
+
+/* "which compute types for a GTX 1650", "which ctranslate2 added bfloat16" */
+int form_compute_types(struct ask *k, struct gm_err *err)
+{
+    struct kb_models models;
+    struct ask_arch arch;
+    struct ask_table t = {.heads = {"asked", "runs as", "where"}, .columns = 3, .named = 1};
+    int rc = kb_models(k->kb, &models, err);
+    rc = rc < 0 ? rc : ask_arch_find(k, &arch, err);
+    if (rc < 0 || k->missing || arch.gfx) {
+        return rc < 0 ? rc : 0;
+    }
+    if (k->q->named & NAMED_COMPUTE) {
+        return k->q->said & (SAID_ADDED | SAID_FIRST) ? say_since(k, &models) : 0;
+    }
+    if (!arch.sm && !(k->q->said & SAID_CPU)) {
+        return 0;
+    }
+    for (size_t i = 0; i < models.n; i++) {
+        const struct kb_model *m = &models.rows[i];
+        bool engine = !k->q->package || strcmp(k->q->package, m->engine) == 0;
+        if (m->kind != KB_MODEL_COMPUTE || !engine || !device_applies(k, m, arch.sm)) {
+            continue;
+        }
+        HIT(k, KB_AREA_MODELS, m);
+        for (size_t c = 0; c < m->n_runs; c++) {
+            const char *where = arena_printf(k->a, "%s on %s %s", m->engine, m->device, m->applies);
+            VEC_PUSH(k->a, &t.lines,
+                     ((struct ask_line){.cells = {m->runs[c].asked, m->runs[c].runs_as, where}}));
+        }
+    }
+    if (t.lines.n > 0) {
+        ask_say_table(k, "What a compute type that is asked for runs as", &t);
+    }
+    return t.lines.n > 0;
+}
+
 /* "which compute type does whisperx use by default" */
 int form_default(struct ask *k, struct gm_err *err)
 {

@@ -172,18 +172,27 @@ static const char *for_release(struct ask *k, const struct kb_provide *p, const 
     return text;
 }
 
+/* The package with the library, its headers or all of it, as is asked for; NULL: not known. */
+static const char *package_wanted(const struct ask *k, const struct kb_provider *v)
+{
+    return k->q->said & SAID_DEVELOPMENT ? v->development
+           : k->q->said & SAID_META      ? v->meta
+                                         : v->package;
+}
+
 /* Returns whether a package was named. */
 static bool say_providers(struct ask *k, const struct kb_provide *p, const char *library)
 {
     const char *list = "";
     for (size_t i = 0; i < p->n_providers; i++) {
         const struct kb_provider *v = &p->providers[i];
-        if (manager_wanted(k, v->manager) && provider_for_cuda(k, p, v)) {
+        const char *package = package_wanted(k, v);
+        const char *folder = package == v->package ? v->folder : NULL;
+        if (package && manager_wanted(k, v->manager) && provider_for_cuda(k, p, v)) {
             list = arena_printf(k->a, "%s%s%s %s%s%s%s%s", list, list[0] ? "; " : "",
-                                manager_titles[v->manager], for_release(k, p, v->package),
+                                manager_titles[v->manager], for_release(k, p, package),
                                 v->versions ? " " : "", v->versions ? v->versions : "",
-                                v->folder ? ", in " : "",
-                                v->folder ? for_release(k, p, v->folder) : "");
+                                folder ? ", in " : "", folder ? for_release(k, p, folder) : "");
         }
     }
     if (list[0]) {
@@ -202,23 +211,24 @@ static bool provide_for_cuda(const struct ask *k, const struct kb_provide *p)
 
 /* On Windows pip's package has the DLL in a folder of its own; the driver's come with the driver.
  */
-static bool say_dll(struct ask *k, const struct kb_provide *p)
+static bool say_dll(struct ask *k, const struct kb_provide *p, const char *name)
 {
     if (!p->dll || (k->q->said & SAID_MANAGERS && !(k->q->said & SAID_PIP))) {
         return false;
     }
     HIT(k, KB_AREA_PROVIDES, p);
-    const char *from = p->family && strcmp(p->family, "driver") == 0 ? "the NVIDIA driver" : NULL;
     const char *list = "";
-    for (size_t i = 0; i < p->n_providers && !from; i++) {
+    for (size_t i = 0; i < p->n_providers && p->dll_folder; i++) {
         const struct kb_provider *v = &p->providers[i];
         if (v->manager == KB_MANAGER_PIP && provider_for_cuda(k, p, v)) {
             list = arena_printf(k->a, "%s%spip %s%s%s", list, list[0] ? "; " : "", v->package,
                                 v->versions ? " " : "", v->versions ? v->versions : "");
         }
     }
-    ask_say(k, "%s (%s): %s%s%s.", p->dll, p->library, from ? from : list,
-            p->dll_folder ? ", in " : "", p->dll_folder ? p->dll_folder : "");
+    const char *more = k->q->said & SAID_PIP && list[0] ? NULL : p->dll_from;
+    ask_say(k, "%s (%s): %s%s%s%s%s.", name ? name : p->dll, p->library, list,
+            list[0] ? ", in " : "", list[0] ? p->dll_folder : "", list[0] && more ? "; " : "",
+            more ? more : "");
     return true;
 }
 
@@ -240,6 +250,16 @@ int form_depends(struct ask *k, struct gm_err *err)
     return rc < 0 ? rc : found;
 }
 
+/* Windows compares names without their case. */
+static const char *lower_copy(struct ask *k, const char *text)
+{
+    char *copy = arena_strdup(k->a, text);
+    for (char *c = copy; *c; c++) {
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    }
+    return copy;
+}
+
 int form_provides(struct ask *k, struct gm_err *err)
 {
     struct kb_provides provides;
@@ -250,8 +270,9 @@ int form_provides(struct ask *k, struct gm_err *err)
     const char *library = ask_given(k, KEY_LIBRARY);
     for (size_t i = 0; i < provides.n; i++) {
         const struct kb_provide *p = &provides.rows[i];
-        if (p->dll && str_eq_nocase(str_of(library), str_of(p->dll)) && provide_for_cuda(k, p)) {
-            (void)say_dll(k, p);
+        if (p->dll && str_glob(lower_copy(k, p->dll), lower_copy(k, library)) &&
+            provide_for_cuda(k, p)) {
+            (void)say_dll(k, p, library);
             continue;
         }
         bool stem = ends_with(library, ".so") && starts_with(p->soname, library);
@@ -291,7 +312,7 @@ int form_library(struct ask *k, struct gm_err *err)
         const struct kb_provide *p = &provides.rows[i];
         bool asked = (part && question_names_part(p, part)) || is_cudnn(k, p);
         if (asked && provide_for_cuda(k, p)) {
-            found = (windows ? say_dll(k, p) : say_providers(k, p, NULL)) || found;
+            found = (windows ? say_dll(k, p, NULL) : say_providers(k, p, NULL)) || found;
         }
     }
     return rc < 0 ? rc : found;

@@ -350,7 +350,9 @@ static bool build_asked(struct ask *k, const struct ask_release *r, const struct
     const char *cuda = ask_given(k, KEY_CUDA), *rocm = ask_given(k, KEY_ROCM);
     bool for_rocm = q->asked & ASKED_ROCM || rocm;
     bool for_cuda = q->asked & (ASKED_CUDA | ASKED_CUDNN | ASKED_DRIVER | ASKED_PTX) || cuda;
+    const char *build = ask_given(k, KEY_BUILD);
     return strcmp(b->package, q->package) == 0 && ask_admits(k, b->versions, r->version) &&
+           (!build || strcmp(build, b->build) == 0) &&
            (!cuda || (b->cuda && ask_meets(b->cuda, cuda))) &&
            (!rocm || (b->rocm && ask_within(b->rocm, rocm))) &&
            (!b->rocm || !for_cuda || for_rocm) && (b->rocm || !for_rocm || for_cuda) &&
@@ -379,7 +381,9 @@ static void add_line(struct ask *k, struct ask_table *t, const struct ask_releas
     }
     bool said = b && b->origin.note && k->q->asked & ASKED_CUDNN && !b->cudnn;
     if (any || said) {
-        ask_release_hits(k, r);
+        struct ask_release shown = *r;
+        shown.build = ask_given(k, KEY_BUILD) ? b : r->build; // the default one is not asked for
+        ask_release_hits(k, &shown);
         VEC_PUSH(k->a, &t->lines, line);
     }
     if (b && (any || said)) {
@@ -464,7 +468,8 @@ int form_property(struct ask *k, struct gm_err *err)
         return rc < 0 ? rc : 0;
     }
     struct ask_table t = property_table(k->q);
-    bool filtered = k->q->named & (NAMED_CUDA | NAMED_ROCM) || k->q->asked & ASKED_ROCM;
+    bool filtered =
+        k->q->named & (NAMED_CUDA | NAMED_ROCM | NAMED_BUILD) || k->q->asked & ASKED_ROCM;
     for (size_t i = 0; i < all.items.n; i++) {
         const struct ask_release *r = &all.items.items[i];
         size_t before = t.lines.n;
@@ -718,6 +723,57 @@ int form_python(struct ask *k, struct gm_err *err)
     ask_say(k, "%s%s has wheels for Python %s from %s to %s, of the releases that were read.",
             k->q->said & SAID_DOES ? "Yes: " : "", k->q->package, python, first->version,
             last->version);
+    return 1;
+}
+
+static const char *texts_missing(struct ask *k, struct kb_strs these, struct kb_strs among)
+{
+    const char *list = "";
+    for (size_t i = 0; i < these.n; i++) {
+        if (!ask_has_text(among, these.items[i])) {
+            list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", these.items[i]);
+        }
+    }
+    return list;
+}
+
+/* "which Python does ctranslate2 4.6.0 add": against the release before it. */
+int form_python_change(struct ask *k, struct gm_err *err)
+{
+    struct kb_releases all;
+    struct ask_releases mine;
+    int rc = kb_releases(k->kb, &all, err);
+    rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
+    unsigned said = k->q->said & (SAID_ADDED | SAID_DROPPED);
+    if (rc < 0 || k->missing || !said || mine.items.n != 1 || !mine.items.items[0].row) {
+        return rc < 0 ? rc : 0;
+    }
+    const struct kb_release *row = mine.items.items[0].row, *before = NULL;
+    for (size_t i = 0; i < all.n; i++) {
+        const struct kb_release *r = &all.rows[i];
+        if (strcmp(r->package, row->package) == 0 && ask_compare(r->version, row->version) < 0 &&
+            (!before || ask_compare(r->version, before->version) > 0)) {
+            before = r;
+        }
+    }
+    if (!before) {
+        return 0;
+    }
+    const char *more = texts_missing(k, row->pythons, before->pythons);
+    const char *less = texts_missing(k, before->pythons, row->pythons);
+    HIT(k, KB_AREA_RELEASES, row);
+    HIT(k, KB_AREA_RELEASES, before);
+    ask_say(k, "Against %s, the release before it that was read, %s %s has wheels", before->version,
+            row->package, row->version);
+    ask_say(k, "%s%s%s%s%s.",
+            !(said & SAID_ADDED) ? ""
+            : more[0]            ? "for Python "
+                                 : "for no further Python",
+            said & SAID_ADDED ? more : "", said == (SAID_ADDED | SAID_DROPPED) ? ", and " : "",
+            !(said & SAID_DROPPED) ? ""
+            : less[0]              ? "none any more for "
+                                   : "none less",
+            said & SAID_DROPPED ? less : "");
     return 1;
 }
 

@@ -209,8 +209,10 @@ enum kb_manager {
 struct kb_provider {
     enum kb_manager manager;
     const char *package;
-    const char *folder;   // below the site folder (pip), the prefix (conda), absolute; or NULL
-    const char *versions; // NULL: any
+    const char *folder;      // below the site folder (pip), the prefix (conda), absolute; or NULL
+    const char *versions;    // NULL: any
+    const char *development; // package with the headers, or NULL
+    const char *meta;        // package that pulls in all of them, or NULL
     const char
         *repository; // the vendor in whose repository it is ("cuda"); NULL: in the system's own
 };
@@ -219,7 +221,8 @@ struct kb_provide {
     const char *id;
     const char *soname;           // glob
     const char *library;          // what people call it
-    const char *dll, *dll_folder; // on Windows: its file, its folder in pip's package; or NULL
+    const char *dll, *dll_folder; // on Windows: its file (glob), folder in pip's package; or NULL
+    const char *dll_from;         // where else on Windows it comes from, or NULL
     struct kb_strs needs;         // libraries that it depends on, as people call them
     const char *family;           // or NULL
     int major;                    // of the SONAME, -1 if it has none that counts
@@ -354,12 +357,14 @@ struct kb_release_need {
 struct kb_release {
     const char *id;
     const char *package, *version;
-    const char *python;     // Requires-Python, or NULL
-    struct kb_strs pythons; // CPython versions that have a wheel for Linux x86-64
-    const char *glibc;      // floor that the wheel's tag promises; NULL: any
-    const char *cuda;       // release or major of the CUDA it requires, or NULL
-    const char *cudnn;      // version or set that it requires, or NULL
-    const char *numpy;      // set, or NULL
+    const char *python;       // Requires-Python, or NULL
+    struct kb_strs pythons;   // CPython versions that have a wheel for Linux x86-64
+    const char *glibc;        // floor that the wheel's tag promises; NULL: any
+    const char *cuda;         // release or major of the CUDA it requires, or NULL
+    const char *cudnn;        // version or set that it requires, or NULL
+    const char *numpy;        // set, or NULL
+    const char *numpy_abi;    // "1" or "2": the major that it was compiled against, or NULL
+    struct kb_strs platforms; // that have a wheel: "windows-x86-64"; empty: not known
     const struct kb_release_need *needs;
     size_t n_needs;
     struct kb_origin origin;
@@ -373,6 +378,8 @@ struct kb_build {
     const char *build;               // "cu126", "rocm7.1"
     const char *cuda, *cudnn, *rocm; // or NULL
     const char *python;              // "3.10-3.14", or NULL
+    struct kb_strs platforms;        // that it exists for, in whatever index; empty: not known
+    struct kb_strs index_platforms;  // whose wheel in the package index is this; empty: not known
     enum kb_status status;
     bool is_default;             // what the plain package index serves for Linux x86-64
     struct kb_strs sm, ptx, gfx; // empty: not known
@@ -441,6 +448,7 @@ enum kb_model_kind {
     KB_MODEL_ALIAS,
     KB_MODEL_COMPUTE, // what a compute type runs as on a class of devices
     KB_MODEL_DEFAULT,
+    KB_MODEL_SINCE, // the releases of an engine with a compute type
 };
 
 struct kb_compute {
@@ -453,7 +461,7 @@ struct kb_model {
     const char *engine;
     const char *model, *alias;    // or NULL
     const char *device;           // "cuda", "rocm", "cpu" or NULL
-    const char *applies;          // set of compute capabilities, or a kind of CPU; or NULL
+    const char *applies;          // set of compute capabilities or releases, a kind of CPU; or NULL
     const char *compute;          // compute type, or NULL
     int parameters_m, memory_mib; // 0: not known
     int batch;                    // of a measurement; 0: 1

@@ -46,6 +46,7 @@ struct reading {
     struct question *q;
     struct kb_releases releases;
     struct kb_compats compats;
+    struct kb_glibcs glibcs;
     enum claim claims[QUESTION_WORDS_MAX];
     const struct word *means[QUESTION_WORDS_MAX]; // at the first word of an entry
     size_t owner[QUESTION_WORDS_MAX]; // the key whose value begins here, OWNER_PACKAGE, or KEYS
@@ -144,6 +145,18 @@ static bool joins_number(const struct question *q, const char *word)
            !strchr(before, '.');
 }
 
+/* "4.7.1-rocm62-gfx1010" as a wheel writes it: "4.7.1+rocm62.gfx1010". */
+static const char *version_written(struct arena *a, const char *word)
+{
+    size_t n = strspn(word, "0123456789.");
+    bool local = n > 0 && (starts_with(word + n, "-rocm") || starts_with(word + n, "-cu"));
+    char *copy = arena_strdup(a, word);
+    for (char *c = strchr(copy, '-'); local && c; c = strchr(c, '-')) {
+        *c = c == copy + n ? '+' : '.';
+    }
+    return copy;
+}
+
 static void add_word(struct arena *a, struct question *q, const char *text, size_t n)
 {
     while (n > 0 && (text[n - 1] == '.' || text[n - 1] == ':')) {
@@ -157,7 +170,8 @@ static void add_word(struct arena *a, struct question *q, const char *text, size
     if (n == 0 || q->n == QUESTION_WORDS_MAX) {
         return;
     }
-    const char *raw = arena_strndup(a, text, n), *word = lower_text(a, raw);
+    const char *raw = arena_strndup(a, text, n);
+    const char *word = version_written(a, lower_text(a, raw));
     if (joins_number(q, word)) {
         q->words[q->n - 1] = arena_printf(a, "%s%s", q->words[q->n - 1], word);
         q->raw[q->n - 1] = q->words[q->n - 1];
@@ -219,6 +233,7 @@ static const struct key keys[KEYS] = {
     [KEY_PART] = {"part", NAMED_PART, SHAPE_WORD},
     [KEY_GENERATION] = {"generation", NAMED_GENERATION, SHAPE_WORD},
     [KEY_BATCH] = {"batch", NAMED_BATCH, SHAPE_NUMBER},
+    [KEY_BUILD] = {"build", NAMED_BUILD, SHAPE_WORD},
 };
 
 /* The words before a number that say whose it is. */
@@ -406,6 +421,12 @@ static bool is_branch(const char *word)
     return word[0] == 'r' && strlen(word) == 4 && strspn(word + 1, "0123456789") == 3;
 }
 
+/* cu118: a build by its CUDA. */
+static bool is_build(const char *word)
+{
+    return starts_with(word, "cu") && strlen(word) == 5 && strspn(word + 2, "0123456789") == 3;
+}
+
 static bool is_library(const char *word)
 {
     return (starts_with(word, "lib") && strstr(word, ".so")) || ends_with(word, ".dll");
@@ -426,6 +447,8 @@ static bool read_shape(struct reading *r, size_t i)
         key_add(q, KEY_LIBRARY, raw);
     } else if (is_branch(word)) {
         key_add(q, KEY_DRIVER, word + 1);
+    } else if (is_build(word)) {
+        key_add(q, KEY_BUILD, word);
     } else if (starts_with(word, "manylinux") && (word[9] == '_' || str_is_digit(word[9]))) {
         key_add(q, KEY_TAG, word);
     } else if (in_list(compute_types, COUNT(compute_types), compute)) {
@@ -517,6 +540,16 @@ static void package_add(struct question *q, const char *name, bool with_version)
     q->named |= q->others.n ? NAMED_OTHER : 0;
 }
 
+static void other_version_add(struct question *q, const char *name, const char *version)
+{
+    for (size_t i = 0; i < q->others.n; i++) {
+        if (strcmp(q->others.items[i], name) == 0) {
+            q->other_versions[i] = version;
+            q->named |= NAMED_OTHER_VERSION;
+        }
+    }
+}
+
 static bool is_word(const struct question *q, size_t i, const char *words)
 {
     struct str rest = str_of(words);
@@ -528,14 +561,30 @@ static bool is_word(const struct question *q, size_t i, const char *words)
     return false;
 }
 
+/* "2.7.1+cu118" is a release and one of its builds. */
+static const char *release_of(struct arena *a, struct question *q, const char *version)
+{
+    size_t n = strcspn(version, "+");
+    if (version[n]) {
+        key_add(q, KEY_BUILD, version + n + 1);
+    }
+    return arena_strndup(a, version, n);
+}
+
 /* The words around a version that make a range of it: "up to 4.6.2", "3.7.7 and later", "2.12 to
  * 2.14". Returns the first word behind them. */
 static size_t read_span(struct reading *r, size_t i)
 {
     struct question *q = r->q;
-    const char *from = q->words[i], *to = from;
+    const char *from = release_of(r->a, q, q->words[i]), *to = from;
     size_t end = i + 1;
-    if (is_word(q, end, "to until through -") && end + 1 < q->n && is_version(q->words[end + 1])) {
+    if (i > 0 && is_word(q, i - 1, "between") && is_word(q, end, "and") && end + 1 < q->n &&
+        is_version(q->words[end + 1])) {
+        to = q->words[end + 1];
+        end += 2;
+        r->claims[i - 1] = CLAIM_DONE;
+    } else if (is_word(q, end, "to until through -") && end + 1 < q->n &&
+               is_version(q->words[end + 1])) {
         to = q->words[end + 1];
         end += 2;
     } else if (is_word(q, end, "and or") && is_word(q, end + 1, "later newer up higher above")) {
@@ -607,11 +656,63 @@ static bool read_package(struct reading *r, size_t i)
     if (first && versions) {
         read_versions(r, next);
     } else if (first && behind) {
+        behind = release_of(r->a, r->q, behind);
         span_add(r->q, behind, behind);
     } else if (versions || behind) {
-        r->q->unknown[r->q->n_unknown++] = // a second release: no form joins two of them
-            arena_printf(r->a, "%s %s", name, behind ? behind : q->words[next]);
+        other_version_add(r->q, name, behind ? behind : q->words[next]);
         r->claims[next] = versions ? CLAIM_DONE : r->claims[next];
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------ systems */
+
+/* How many words from `i` are the name of a system, "Ubuntu 18.04" without its version. */
+static size_t system_words(const struct question *q, size_t i, struct str name)
+{
+    size_t n = 0;
+    while (name.s) {
+        struct str word = str_cut(&name, ' ');
+        if (i + n >= q->n || !str_eq_nocase(word, str_of(q->words[i + n]))) {
+            return 0;
+        }
+        n++;
+    }
+    return n;
+}
+
+/* "Ubuntu 18.04" stands for its glibc; a release of a system that has no row is not understood. */
+static bool read_system(struct reading *r, size_t i)
+{
+    struct question *q = r->q;
+    size_t words = 0;
+    for (size_t g = 0; g < r->glibcs.n; g++) {
+        const struct kb_glibc *row = &r->glibcs.rows[g];
+        struct str rest = str_of(row->systems ? row->systems : "");
+        while (rest.s && rest.n > 0) {
+            struct str system = str_trim(str_cut(&rest, ','));
+            size_t space = system.n;
+            while (space > 0 && system.s[space] != ' ') {
+                space--;
+            }
+            size_t n = system_words(q, i, (struct str){system.s, space});
+            struct str version = {system.s + space + 1, system.n - space - 1};
+            words = n > words ? n : words;
+            if (n > 0 && i + n < q->n && str_is(version, q->words[i + n])) {
+                key_add(q, KEY_GLIBC, row->glibc);
+                for (size_t k = i; k <= i + n; k++) {
+                    r->claims[k] = CLAIM_DONE;
+                }
+                return true;
+            }
+        }
+    }
+    if (words == 0 || i + words >= q->n || !is_number(q->words[i + words])) {
+        return false;
+    }
+    q->unknown[q->n_unknown++] = arena_printf(r->a, "%s %s", q->raw[i], q->raw[i + words]);
+    for (size_t k = i; k <= i + words; k++) {
+        r->claims[k] = CLAIM_DONE;
     }
     return true;
 }
@@ -1088,6 +1189,7 @@ static void read_later(struct reading *r)
 static int reading_open(struct reading *r, struct gm_err *err)
 {
     int rc = kb_releases(r->kb, &r->releases, err);
+    rc = rc < 0 ? rc : kb_glibcs(r->kb, &r->glibcs, err);
     return rc < 0 ? rc : kb_compats(r->kb, &r->compats, err);
 }
 
@@ -1095,7 +1197,7 @@ int question_read(struct kb *kb, struct arena *a, const char *text, struct quest
                   struct gm_err *err)
 {
     static bool (*const readers[])(struct reading *, size_t) = {
-        read_shape, read_keyword, read_update, read_beam, read_engine, read_package};
+        read_shape, read_keyword, read_update, read_beam, read_engine, read_system, read_package};
     struct reading r = {.kb = kb, .a = a, .q = ret};
     *ret = (struct question){.n = 0};
     for (size_t i = 0; i < QUESTION_WORDS_MAX; i++) {
@@ -1217,7 +1319,7 @@ int question_give(struct kb *kb, struct arena *a, struct question *q, const char
         if (strcmp(keys[k].name, key) != 0) {
             continue;
         }
-        const char *number = key_value(a, (enum question_key)k, value);
+        const char *number = k == KEY_BUILD ? value : key_value(a, (enum question_key)k, value);
         if (number) {
             key_add(q, (enum question_key)k, number);
             return 0;
@@ -1235,8 +1337,14 @@ int question_give(struct kb *kb, struct arena *a, struct question *q, const char
     const char *to = dots ? dots + 2 : value;
     if (package_known(&r, package) && (is_version(from) || (dots && !*from)) &&
         (is_version(to) || (dots && !*to && *from))) {
+        bool other = q->package && q->n_spans > 0 && strcmp(q->package, package) != 0;
         package_add(q, package, true);
-        span_add(q, *from ? from : NULL, *to ? to : NULL);
+        if (other) {
+            other_version_add(q, package, value);
+        } else {
+            from = release_of(a, q, from);
+            span_add(q, *from ? from : NULL, dots ? (*to ? to : NULL) : from);
+        }
         return 0;
     }
     return gm_err_set(err, GM_ERR_USAGE, "\"%s\": no such key, or not one of its values", text);
@@ -1283,10 +1391,14 @@ const char *question_text(struct arena *a, const struct question *q)
         text = text_add(a, text, q->package);
     }
     for (size_t i = 0; i < q->others.n; i++) {
-        text = text_add(a, text, q->others.items[i]);
+        text = q->other_versions[i] ? text : text_add(a, text, q->others.items[i]);
     }
     for (size_t i = 0; i < q->n_spans; i++) {
         text = with_add(a, text, q->package, span_text(a, &q->spans[i]));
+    }
+    for (size_t i = 0; i < q->others.n; i++) {
+        text = q->other_versions[i] ? with_add(a, text, q->others.items[i], q->other_versions[i])
+                                    : text;
     }
     for (size_t k = 0; k < KEYS; k++) {
         for (size_t i = 0; i < q->values[k].n; i++) {

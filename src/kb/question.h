@@ -43,6 +43,8 @@ enum named {
     NAMED_PART = 1 << 21, // a library by what people call it: cuBLAS
     NAMED_BATCH = 1 << 22,
     NAMED_PTX = 1 << 23,
+    NAMED_BUILD = 1 << 24,         // of a package: cu118
+    NAMED_OTHER_VERSION = 1 << 25, // of a further package
 };
 
 struct question_values {
@@ -76,6 +78,7 @@ enum question_key {
     KEY_PART,
     KEY_GENERATION,
     KEY_BATCH,
+    KEY_BUILD,
     KEYS,
 };
 
@@ -90,6 +93,7 @@ struct question {
     struct question_span spans[QUESTION_LIST_MAX];
     size_t n_spans;
     struct question_values others;
+    const char *other_versions[QUESTION_LIST_MAX]; // of `others`, NULL where none is named
     struct question_values values[KEYS];
     const char *one[KEYS]; // the value that is asked for now, or NULL
     const char *update;    // "1" of "CUDA 12.8 Update 1", or NULL

@@ -164,6 +164,8 @@ static const struct field provider_fields[] = {
     TEXT_OPT(struct kb_provider, "folder", folder),
     TEXT_OPT(struct kb_provider, "versions", versions),
     TEXT_OPT(struct kb_provider, "repository", repository),
+    TEXT_OPT(struct kb_provider, "development", development),
+    TEXT_OPT(struct kb_provider, "meta", meta),
 };
 static const struct record provider_record = RECORD(struct kb_provider, provider_fields);
 
@@ -173,6 +175,7 @@ static const struct field provide_fields[] = {
     TEXT(struct kb_provide, "library", library),
     TEXT_OPT(struct kb_provide, "dll", dll),
     TEXT_OPT(struct kb_provide, "dll_folder", dll_folder),
+    TEXT_OPT(struct kb_provide, "dll_from", dll_from),
     TEXTS_OPT(struct kb_provide, "needs", needs),
     TEXT_OPT(struct kb_provide, "family", family),
     NUMBER(struct kb_provide, "major", major),
@@ -224,8 +227,8 @@ static const char *const api_words[] = {"cuda-runtime", "cuda-driver", "cudnn", 
                                         "miopen",       "nccl",        NULL};
 static const char *const rocm_words[] = {"release", "target", "override", NULL};
 static const char *const verdict_words[] = {"none", "same-isa", "unsafe", NULL};
-static const char *const model_words[] = {"model",        "measured", "alias",
-                                          "compute-type", "default",  NULL};
+static const char *const model_words[] = {"model",   "measured",      "alias", "compute-type",
+                                          "default", "compute-since", NULL};
 
 static const struct field driver_fields[] = {
     TEXT(struct kb_driver, "id", id),
@@ -304,6 +307,8 @@ static const struct field release_fields[] = {
     TEXT_OPT(struct kb_release, "cuda", cuda),
     TEXT_OPT(struct kb_release, "cudnn", cudnn),
     TEXT_OPT(struct kb_release, "numpy", numpy),
+    TEXT_OPT(struct kb_release, "numpy_abi", numpy_abi),
+    TEXTS_OPT(struct kb_release, "platforms", platforms),
     LIST(struct kb_release, "needs", needs, release_need_record),
     ORIGIN(struct kb_release),
 };
@@ -318,6 +323,8 @@ static const struct field build_fields[] = {
     TEXT_OPT(struct kb_build, "cudnn", cudnn),
     TEXT_OPT(struct kb_build, "rocm", rocm),
     TEXT_OPT(struct kb_build, "python", python),
+    TEXTS_OPT(struct kb_build, "index_platforms", index_platforms),
+    TEXTS_OPT(struct kb_build, "platforms", platforms),
     WORD(struct kb_build, "status", status, status_words),
     BOOL(struct kb_build, "default", is_default),
     TEXTS_OPT(struct kb_build, "sm", sm),

@@ -1,0 +1,350 @@
+/* Two packages with a release of each, and the platforms of a release's wheels. */
+#include "kb/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "py/version.h"
+
+/* ------------------------------------------------------------------ pairs */
+
+/* Whether a set admits a version; one that names a series ("2") stands for its releases that were
+ * read. */
+static enum py_answer set_admits(struct ask *k, const struct kb_releases *all, const char *set,
+                                 const char *package, const char *version)
+{
+    bool series = false, admitted = false;
+    for (size_t i = 0; i < all->n && !admitted; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, package) == 0 && ask_within(row->version, version)) {
+            series = true;
+            admitted = ask_admits(k, set, row->version);
+        }
+    }
+    if (!series) {
+        return ask_admits(k, set, version) ? PY_YES : PY_NO;
+    }
+    return admitted ? PY_YES : PY_NO;
+}
+
+struct pair {
+    enum py_answer fits;
+    const char *why; // "requires ctranslate2 <4.5.0"; NULL if not known
+};
+
+/* Code that was compiled against NumPy 1 does not run with 2; the other way round it does. */
+static struct pair numpy_pair(struct ask *k, const struct kb_release *row, const char *version)
+{
+    if (!row->numpy_abi) {
+        return (struct pair){PY_UNKNOWN, NULL};
+    }
+    bool fits = strcmp(row->numpy_abi, "2") == 0 || strcmp(ask_major(k, version), "1") == 0;
+    return (struct pair){
+        fits ? PY_YES : PY_NO,
+        arena_printf(k->a, "was compiled against NumPy %s%s", row->numpy_abi,
+                     strcmp(row->numpy_abi, "2") == 0 ? ", which runs with 1 and 2" : "")};
+}
+
+/* Whether a release goes with a version of another package, by what it declares. */
+static struct pair pair_of(struct ask *k, const struct kb_releases *all,
+                           const struct kb_release *row, const char *package, const char *version)
+{
+    for (size_t i = 0; i < row->n_needs; i++) {
+        const struct kb_release_need *need = &row->needs[i];
+        if (strcmp(need->package, package) != 0 || need->extra || need->when) {
+            continue;
+        }
+        enum py_answer fits =
+            need->versions ? set_admits(k, all, need->versions, package, version) : PY_YES;
+        return (struct pair){fits, arena_printf(k->a, "requires %s%s%s", package,
+                                                need->versions ? " " : "",
+                                                need->versions ? need->versions : "")};
+    }
+    return strcmp(package, "numpy") == 0 ? numpy_pair(k, row, version)
+                                         : (struct pair){PY_UNKNOWN, NULL};
+}
+
+/* "does whisperx 3.4.2 work with ctranslate2 4.5.0": asked of either package. */
+static bool say_pair(struct ask *k, const struct kb_releases *all, const struct kb_release *row,
+                     const char *package, const char *version)
+{
+    struct pair p = pair_of(k, all, row, package, version);
+    if (p.fits == PY_UNKNOWN) {
+        return false;
+    }
+    HIT(k, KB_AREA_RELEASES, row);
+    ask_say(k, "%s: %s %s %s.", p.fits == PY_YES ? "Yes" : "No", row->package, row->version, p.why);
+    return true;
+}
+
+static const struct kb_release *row_of(const struct kb_releases *all, const char *package,
+                                       const char *version)
+{
+    const struct kb_release *best = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, package) == 0 && ask_within(row->version, version) &&
+            (!best || ask_compare(row->version, best->version) > 0)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+/* The releases of `other` that go with a version of the package, or the first or last of them. */
+static int say_partners(struct ask *k, const struct kb_releases *all, const char *other,
+                        const char *version)
+{
+    const struct kb_release *first = NULL, *last = NULL;
+    size_t unknown = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct kb_release *row = &all->rows[i];
+        if (strcmp(row->package, other) != 0) {
+            continue;
+        }
+        enum py_answer fits = pair_of(k, all, row, k->q->package, version).fits;
+        unknown += fits == PY_UNKNOWN;
+        if (fits == PY_YES) {
+            first = !first || ask_compare(row->version, first->version) < 0 ? row : first;
+            last = !last || ask_compare(row->version, last->version) > 0 ? row : last;
+        }
+    }
+    if (!first || unknown > 0) {
+        ask_missing(k,
+                    first ? "what some releases of %s need of %s %s was not read"
+                          : "no release of %s that was read is known to go with %s %s",
+                    other, k->q->package, version);
+        return 0;
+    }
+    const struct kb_release *row = k->q->said & SAID_FIRST ? first : last;
+    const char *why = pair_of(k, all, row, k->q->package, version).why;
+    HIT(k, KB_AREA_RELEASES, row);
+    ask_say(k, "%s %s is the %s of the releases that were read that goes with %s %s: it %s.", other,
+            row->version, k->q->said & SAID_FIRST ? "first" : "newest", k->q->package, version,
+            why);
+    return 1;
+}
+
+/* "does torch 2.2.0 work with numpy 2", "from which torch version is numpy 2 supported" */
+int form_pair(struct ask *k, struct gm_err *err)
+{
+    struct kb_releases all;
+    struct ask_releases mine;
+    const struct question *q = k->q;
+    int rc = kb_releases(k->kb, &all, err);
+    if (rc < 0 || q->others.n != 1 || q->n_spans != 1) {
+        return rc < 0 ? rc : 0;
+    }
+    const char *other = q->others.items[0], *version = q->other_versions[0];
+    if (!version) {
+        const char *one = q->spans[0].from && q->spans[0].to ? q->spans[0].from : NULL;
+        return one && q->said & (SAID_FIRST | SAID_LAST) ? say_partners(k, &all, other, one) : 0;
+    }
+    rc = ask_releases_find(k, &mine, err);
+    if (rc < 0 || k->missing || mine.items.n != 1 || !mine.items.items[0].row) {
+        return rc < 0 ? rc : 0;
+    }
+    const struct kb_release *row = mine.items.items[0].row, *partner = row_of(&all, other, version);
+    bool said = say_pair(k, &all, row, other, version) ||
+                (partner && say_pair(k, &all, partner, q->package, row->version));
+    if (!said) {
+        ask_missing(k, "%s %s declares nothing about %s", q->package, row->version, other);
+    }
+    return said;
+}
+
+/* ------------------------------------------------------------------ platforms */
+
+static const char *platform_asked(const struct ask *k)
+{
+    bool arm = k->q->said & SAID_AARCH64;
+    return k->q->said & SAID_WINDOWS ? (arm ? NULL : "windows-x86-64")
+           : arm                     ? "linux-aarch64"
+                                     : NULL;
+}
+
+/* The builds of a release that are for a platform (PY_YES), or of which that is not known. */
+static const char *builds_for(struct ask *k, const struct ask_releases *all, const char *version,
+                              const char *platform, enum py_answer wanted)
+{
+    const char *list = "";
+    for (size_t i = 0; i < all->builds.n; i++) {
+        const struct kb_build *b = &all->builds.rows[i];
+        enum py_answer is = ask_has_text(b->platforms, platform) ? PY_YES
+                            : b->platforms.n > 0                 ? PY_NO
+                                                                 : PY_UNKNOWN;
+        bool elsewhere = is == PY_YES || !b->is_default;
+        if (strcmp(b->package, k->q->package) == 0 && is == wanted && elsewhere &&
+            ask_admits(k, b->versions, version)) {
+            list = arena_printf(k->a, "%s%s%s", list, list[0] ? ", " : "", b->build);
+            HIT(k, KB_AREA_BUILDS, b);
+        }
+    }
+    return list;
+}
+
+/* What is known of the GPU code of a release's wheel for a platform. */
+static void say_gpu_code(struct ask *k, const struct ask_releases *all, const char *version,
+                         const char *platform)
+{
+    const char *elsewhere = builds_for(k, all, version, platform, PY_YES);
+    const char *unread = builds_for(k, all, version, platform, PY_UNKNOWN);
+    for (size_t i = 0; i < all->builds.n; i++) {
+        const struct kb_build *b = &all->builds.rows[i];
+        if (strcmp(b->package, k->q->package) != 0 || !b->is_default || b->index_platforms.n == 0 ||
+            !ask_admits(k, b->versions, version)) {
+            continue;
+        }
+        bool has = ask_has_text(b->index_platforms, platform);
+        HIT(k, KB_AREA_BUILDS, b);
+        ask_say(k,
+                has ? "It is the build %s, for the GPU."
+                    : "That wheel has no GPU code: the "
+                      "build %s is for %s.",
+                b->build, ask_joined(k->a, b->index_platforms));
+        if (elsewhere[0]) {
+            ask_say(k, "Builds for it in the index of the project: %s.", elsewhere);
+        }
+        if (unread[0] && !has) {
+            ask_say(k, "Whether the builds %s are for it was not read.", unread);
+        }
+        return;
+    }
+    ask_say(k, "Whether that wheel has GPU code was not read.");
+}
+
+/* Whether the default build of a release is known to have GPU code on a platform. */
+static enum py_answer gpu_code_of(struct ask *k, const struct kb_builds *builds,
+                                  const char *version, const char *platform)
+{
+    for (size_t i = 0; i < builds->n; i++) {
+        const struct kb_build *b = &builds->rows[i];
+        if (strcmp(b->package, k->q->package) == 0 && b->is_default && b->index_platforms.n > 0 &&
+            ask_admits(k, b->versions, version)) {
+            return ask_has_text(b->index_platforms, platform) ? PY_YES : PY_NO;
+        }
+    }
+    return PY_UNKNOWN;
+}
+
+static int say_wheels_of(struct ask *k, const struct ask_releases *all,
+                         const struct kb_release *row, const char *platform)
+{
+    bool gpu = k->q->asked & (ASKED_GPU | ASKED_CUDA);
+    if (row->platforms.n == 0) {
+        ask_missing(k, "for which platforms %s %s has wheels was not read", row->package,
+                    row->version);
+        return 0;
+    }
+    bool has = ask_has_text(row->platforms, platform);
+    enum py_answer code = has ? gpu_code_of(k, &all->builds, row->version, platform) : PY_NO;
+    const char *elsewhere = builds_for(k, all, row->version, platform, PY_YES);
+    const char *unread = builds_for(k, all, row->version, platform, PY_UNKNOWN);
+    bool known = code == PY_YES || elsewhere[0];
+    if (gpu && !known && (code == PY_UNKNOWN || unread[0])) {
+        ask_missing(
+            k, "the wheel of %s %s for %s in the package index %s%s%s", row->package, row->version,
+            platform, code == PY_NO ? "has no GPU code" : "was not read for GPU code",
+            unread[0] ? "; whether the builds elsewhere are for it was not read: " : "", unread);
+        return 0;
+    }
+    HIT(k, KB_AREA_RELEASES, row);
+    const char *word = !(k->q->said & SAID_DOES) ? "" : (gpu ? known : has) ? "Yes: " : "No: ";
+    ask_say(k, "%s%s %s %s a wheel for %s in the package index.", word, row->package, row->version,
+            has ? "has" : "does not have", platform);
+    if (has) {
+        say_gpu_code(k, all, row->version, platform);
+    }
+    return 1;
+}
+
+static int older_row_first(const void *one, const void *two)
+{
+    const struct kb_release *const *a = one, *const *b = two;
+    return ask_compare((*a)->version, (*b)->version);
+}
+
+/* Of all releases: the ranges with a wheel, or the first or last. */
+static int say_wheel_ranges(struct ask *k, const struct kb_releases *all, const char *platform)
+{
+    VEC(const struct kb_release *) rows = {0};
+    const char *ranges = "", *first = NULL, *last = NULL;
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->rows[i].package, k->q->package) == 0 && all->rows[i].platforms.n > 0) {
+            VEC_PUSH(k->a, &rows, &all->rows[i]);
+        }
+    }
+    if (rows.n == 0) {
+        ask_missing(k, "for which platforms %s has wheels was not read", k->q->package);
+        return 0;
+    }
+    qsort(rows.items, rows.n, sizeof *rows.items, older_row_first);
+    for (size_t i = 0; i < rows.n;) {
+        size_t end = i;
+        while (end < rows.n && ask_has_text(rows.items[end]->platforms, platform)) {
+            end++;
+        }
+        if (end == i) {
+            i++;
+            continue;
+        }
+        const char *from = rows.items[i]->version, *to = rows.items[end - 1]->version;
+        first = first ? first : from;
+        last = to;
+        ranges = arena_printf(k->a, "%s%s%s%s%s", ranges, ranges[0] ? ", " : "", from,
+                              end - i > 1 ? " to " : "", end - i > 1 ? to : "");
+        i = end;
+    }
+    HIT(k, KB_AREA_RELEASES, rows.items[rows.n - 1]);
+    bool does = k->q->said & SAID_DOES;
+    if (!first) {
+        ask_say(k,
+                "%s: no release of %s that was read (%s to %s) has a wheel for %s in the package "
+                "index.",
+                does ? "No" : "None", k->q->package, rows.items[0]->version,
+                rows.items[rows.n - 1]->version, platform);
+    } else if (k->q->said & (SAID_FIRST | SAID_LAST)) {
+        ask_say(k, "%s %s is the %s of the releases that were read with a wheel for %s.",
+                k->q->package, k->q->said & SAID_FIRST ? first : last,
+                k->q->said & SAID_FIRST ? "first" : "newest", platform);
+    } else {
+        ask_say(k,
+                "%s%s has wheels for %s in the package index: %s, of the releases that were "
+                "read (%s to %s).",
+                does ? "Yes: " : "", k->q->package, platform, ranges, rows.items[0]->version,
+                rows.items[rows.n - 1]->version);
+    }
+    return 1;
+}
+
+/* "does ctranslate2 4.6.0 have wheels for aarch64", "which torch has wheels for Windows" */
+int form_wheels(struct ask *k, struct gm_err *err)
+{
+    struct kb_releases all;
+    struct ask_releases mine;
+    const char *platform = platform_asked(k);
+    int rc = kb_releases(k->kb, &all, err);
+    rc = rc < 0 ? rc : ask_releases_find(k, &mine, err);
+    if (rc < 0 || !platform || (k->missing && k->q->n_spans > 0)) {
+        return rc < 0 ? rc : 0;
+    }
+    if (k->q->n_spans == 1 && mine.items.n == 1 && mine.items.items[0].row) {
+        return say_wheels_of(k, &mine, mine.items.items[0].row, platform);
+    }
+    if (k->q->n_spans > 0 || k->q->asked & (ASKED_GPU | ASKED_CUDA)) {
+        return 0; // what a range of wheels contains was not read
+    }
+    rc = say_wheel_ranges(k, &all, platform);
+    if (rc == 1 && mine.items.n == 1) {
+        const struct kb_release *row = mine.items.items[0].row;
+        enum py_answer code = row && ask_has_text(row->platforms, platform)
+                                  ? gpu_code_of(k, &mine.builds, row->version, platform)
+                                  : PY_UNKNOWN;
+        if (code != PY_UNKNOWN) {
+            ask_say(k, "The one of %s %s has %sGPU code.", row->package, row->version,
+                    code == PY_YES ? "" : "no ");
+        }
+    }
+    return rc;
+}
