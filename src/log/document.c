@@ -52,7 +52,9 @@ static const char *const expressions[KINDS] = {
     [KIND_MARKUP] = ANY_OF(
         "^(?:\\|? *:?-{3,}:? *)(?:\\| *:?-{3,}:? *)+\\|?$|^[\\w.+-]+ \\([^)]+\\) [\\w -]+; urgency="
         "|^-- .*<[^>]+@[^>]+>|^\\d{4}-\\d\\d-\\d\\d +[A-Z][\\w. ]+ +<|^commit [0-9a-f]{7,}$"
-        "|^- \\[[ x]\\] "),
+        "|^- \\[[ x]\\] |^(?:[-*] |\\d+[.)] "
+        ")?(?:Risks?|TODO|FIXME|Mitigations?|Agenda|Milestones?|Action items?"
+        "|Open questions?|Next steps?|Assumptions?)\\b ?:"),
     [KIND_FORM] = ANY_OF(
         "^#{1,6} +[A-Z\\d`]|\\]\\((?:https?:|[./#\\w])[^)]*\\)|^\\.\\. [\\w-]+::"
         "|:(?:ref|doc|py:\\w+|class|func|meth|attr|issue|pr|pull|gh|cpp:\\w+):`"

@@ -106,17 +106,17 @@ static const char *torch_index(const struct log_matched *m)
 static const char *gfx_override(const struct log_matched *m)
 {
     static const struct {
-        const char *begins, *override;
-    } nearest[] = {{"gfx90c", "9.0.0"},
-                   {"gfx101", "10.1.0"},
-                   {"gfx103", "10.3.0"},
-                   {"gfx110", "11.0.0"},
-                   {"gfx115", "11.0.0"}};
+        const char *begins, *is, *override;
+    } nearest[] = {{"gfx90c", "gfx900", "9.0.0"},
+                   {"gfx101", "gfx1010", "10.1.0"},
+                   {"gfx103", "gfx1030", "10.3.0"},
+                   {"gfx110", "gfx1100", "11.0.0"},
+                   {"gfx115", "gfx1100", "11.0.0"}};
     for (size_t i = 0; i < m->n_facts; i++) {
         const char *arch = log_fact_field(m->facts[i], "arch");
         for (size_t k = 0; arch && k < sizeof nearest / sizeof *nearest; k++) {
             if (str_starts(str_of(arch), nearest[k].begins)) {
-                return nearest[k].override;
+                return strcmp(arch, nearest[k].is) == 0 ? NULL : nearest[k].override;
             }
         }
     }

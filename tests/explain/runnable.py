@@ -7,8 +7,9 @@ No command of kb/failures has a word that the reader has to replace (PROGRAM, FO
 {field} is filled from the text or the knowledge base, and a command whose fields are not known is
 left out. Then every log of corpus/ and every collected case is explained, and each command that a
 shell reads must be one for `bash -n`, without a field that was left open. filled.jsonl has a log for
-each rule of what fills a command, or puts one first: the first repair's command must contain `has`
-(null: the first repair has no command).
+each rule of what fills a command, puts one first, or decides by evidence: the first repair's command
+must contain `has` (null: it has none), its sentence `says`, and `entry` is what was chosen (null:
+there is no verdict).
 """
 import json
 import re
@@ -82,10 +83,11 @@ def printed_faults(commands):
 
 
 def is_filled(row, answer):
-    command, wanted = answer["repairs"][0]["command"] if answer["repairs"] else "", row["has"]
-    if wanted is None or command is None:
-        return command is wanted
-    return wanted in command
+    first = answer["repairs"][0] if answer["repairs"] else {"command": "", "text": ""}
+    command, wanted = first["command"], row.get("has", "")
+    if "entry" in row and answer["entry"] != row["entry"] or row.get("says", "") not in first["text"]:
+        return False
+    return command is wanted if wanted is None or command is None else wanted in command
 
 
 def main():
