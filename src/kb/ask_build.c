@@ -331,6 +331,36 @@ static const char *engine_need(const struct kb_release *row, bool *ret_needs)
     return NULL;
 }
 
+/* The set of torch that a release requires, if none of its builds has the cuDNN that is given: the
+ * two then want different ones in one process. NULL: there is one, or it is not known. */
+static const char *torch_against_cudnn(struct ask *k, const struct data *d,
+                                       const struct kb_release *row, const char *cudnn)
+{
+    const char *set = NULL;
+    bool known = false;
+    for (size_t i = 0; cudnn && i < row->n_needs; i++) {
+        const struct kb_release_need *need = &row->needs[i];
+        set = strcmp(need->package, "torch") == 0 && !need->extra ? need->versions : set;
+    }
+    for (size_t i = 0; set && i < d->releases.n; i++) {
+        const struct kb_release *torch = &d->releases.rows[i];
+        if (strcmp(torch->package, "torch") != 0 || !ask_admits(k, set, torch->version)) {
+            continue;
+        }
+        for (size_t b = 0; b < d->builds.n; b++) {
+            const struct kb_build *build = &d->builds.rows[b];
+            if (strcmp(build->package, "torch") == 0 && build->cudnn &&
+                ask_admits(k, build->versions, torch->version)) {
+                known = true;
+                if (strcmp(ask_major(k, build->cudnn), ask_major(k, cudnn)) == 0) {
+                    return NULL;
+                }
+            }
+        }
+    }
+    return known ? set : NULL;
+}
+
 static int older_release_first(const void *one, const void *two)
 {
     const struct kb_release *const *a = one, *const *b = two;
@@ -357,11 +387,19 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
         return 0;
     }
     qsort(mine.items, mine.n, sizeof *mine.items, older_release_first);
-    const char *last_need = NULL, *first = NULL;
+    const char *last_need = NULL, *first = NULL, *against = NULL;
+    const struct kb_release *against_row = NULL;
     for (size_t i = 0; i < mine.n; i++) {
         const struct kb_release *row = mine.items[i];
         const char *need = engine_need(row, &needs);
         if (!engine_fits(k, d, w, need)) {
+            last_need = NULL;
+            continue;
+        }
+        const char *torch = torch_against_cudnn(k, d, row, w->cudnn);
+        if (torch) {
+            against = torch;
+            against_row = row;
             last_need = NULL;
             continue;
         }
@@ -378,6 +416,15 @@ static int say_application(struct ask *k, const struct data *d, const struct wan
         struct ask_line line = {.cells = {arena_printf(k->a, "%s %s", k->q->package, first),
                                           arena_printf(k->a, "ctranslate2 %s", text)}};
         VEC_PUSH(k->a, &t.lines, line);
+    }
+    if (!any && against) {
+        HIT(k, KB_AREA_RELEASES, against_row);
+        ask_say(k,
+                "%s: %s %s admits a ctranslate2%s, but no torch %s, which it requires as well, has "
+                "a build%s.",
+                k->q->said & SAID_DOES ? "No" : "None", against_row->package, against_row->version,
+                wanted_text(k, w), against, wanted_text(k, w));
+        return 1;
     }
     if (!any) {
         HIT(k, KB_AREA_RELEASES, mine.items[mine.n - 1]);
