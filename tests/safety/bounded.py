@@ -36,12 +36,21 @@ ELF_SECONDS = 3
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 
 
+def room(size):
+    """How much of a library is in front of its data."""
+    elfgen.MACHINES[elfgen.X86_64]["data_at"] = size
+
+
+def library(spec):
+    return elfgen.library({"align": 0x1000, **spec})
+
+
 def one_chain(top):
     """A DT_HASH table whose 60,000 symbols are in one chain, and a program that wants them all."""
-    elfgen.DATA_AT = 8 << 20            # room for their names
+    room(8 << 20)                       # for their names
     names = [{"name": f"symbol_{i}", "lazy": False} for i in range(60000)]
-    (top / "libmany.so").write_bytes(elfgen.library({"soname": "libmany.so", "defs": names}))
-    (top / "main").write_bytes(elfgen.library(
+    (top / "libmany.so").write_bytes(library({"soname": "libmany.so", "defs": names}))
+    (top / "main").write_bytes(library(
         {"needed": ["libmany.so"], "runpath": "$ORIGIN", "interp": LOADER, "undef": names}))
 
 
@@ -57,38 +66,40 @@ def gnu_hash(name):
 
 def one_gnu_chain(top):
     """A DT_GNU_HASH table whose 260,000 entries are one chain, with what is wanted at its end."""
-    elfgen.DATA_AT, before, table_at, symbols_at = 8 << 20, 200000, 4 << 20, 6 << 20
+    data_at, before, table_at, symbols_at = 8 << 20, 200000, 4 << 20, 6 << 20
+    room(data_at)
     names = [f"symbol_{i}" for i in range(60000)]
-    library = bytearray(elfgen.library({"soname": "libmany.so", "defs": [{"name": n} for n in names]}))
+    many = bytearray(library({"soname": "libmany.so", "defs": [{"name": n} for n in names]}))
 
     def dynamic(tag, new_tag, value):
-        at = library.index(struct.pack("<q", tag), elfgen.DATA_AT)
-        old = struct.unpack_from("<Q", library, at + 8)[0]
-        struct.pack_into("<qQ", library, at, new_tag, value)
+        at = many.index(struct.pack("<q", tag), data_at)
+        old = struct.unpack_from("<Q", many, at + 8)[0]
+        struct.pack_into("<qQ", many, at, new_tag, value)
         return old
 
     symbols = dynamic(DT_SYMTAB, DT_SYMTAB, symbols_at - 24 * before)
-    library[symbols_at:symbols_at + 24 * 60001] = library[symbols:symbols + 24 * 60001]
+    many[symbols_at:symbols_at + 24 * 60001] = many[symbols:symbols + 24 * 60001]
     chain = [2] * before + [gnu_hash(name) & ~1 for name in names]
     chain[-1] |= 1
     table = struct.pack(f"<IIIIQI{len(chain)}I", 1, 1, 1, 0, (1 << 64) - 1, 1, *chain)
     dynamic(DT_HASH, DT_GNU_HASH, table_at)
-    library[table_at:table_at + len(table)] = table
-    (top / "libmany.so").write_bytes(library)
-    (top / "main").write_bytes(elfgen.library(
+    many[table_at:table_at + len(table)] = table
+    (top / "libmany.so").write_bytes(many)
+    (top / "main").write_bytes(library(
         {"needed": ["libmany.so"], "runpath": "$ORIGIN", "interp": LOADER,
          "undef": [{"name": name, "lazy": False} for name in names]}))
 
 
 def many_libraries(top):
     """20,000 libraries that need one another."""
-    elfgen.DATA_AT, count = 0x800, 20000
+    count = 20000
+    room(0x800)
     for i in range(count):
-        (top / f"lib{i}.so").write_bytes(elfgen.library({
+        (top / f"lib{i}.so").write_bytes(library({
             "soname": f"lib{i}.so", "runpath": "$ORIGIN", "defs": [{"name": f"s{i}"}],
             "needed": [f"lib{(i + 1) % count}.so", f"lib{(i * 7 + 1) % count}.so"],
             "undef": [{"name": f"s{(i + 1) % count}"}]}))
-    (top / "main").write_bytes(elfgen.library(
+    (top / "main").write_bytes(library(
         {"needed": ["lib0.so"], "runpath": "$ORIGIN", "interp": LOADER, "undef": [{"name": "s0"}]}))
 
 
@@ -97,8 +108,8 @@ OBJECTS_MAX = 32768                 # of a process that is modelled
 
 def too_many_libraries(top):
     """More libraries than are modelled, each of which needs the next one."""
-    elfgen.DATA_AT = 0x800
-    one = elfgen.library({"soname": "libOWNNN.so", "runpath": "$ORIGIN", "needed": ["libNEXTT.so"]})
+    room(0x800)
+    one = library({"soname": "libOWNNN.so", "runpath": "$ORIGIN", "needed": ["libNEXTT.so"]})
     for i in range(OBJECTS_MAX + 1):
         (top / f"lib{i:05}.so").write_bytes(one.replace(b"OWNNN", b"%05d" % i)
                                             .replace(b"NEXTT", b"%05d" % (i + 1)))
@@ -108,10 +119,10 @@ def limit_faults(exe, top):
     """Where a bound that is reached is not named, or ends in "ok" or "broken"."""
     too_many_libraries(top)
     musl, main = top / "ld-musl-x86_64.so.1", top / "main"
-    musl.write_bytes(elfgen.library({"soname": "libc.musl-x86_64.so.1"}))
+    musl.write_bytes(library({"soname": "libc.musl-x86_64.so.1"}))
     says = f"main loads more than {OBJECTS_MAX} libraries, the most that are modelled in one process"
     for interp in (LOADER, str(musl)):
-        main.write_bytes(elfgen.library(
+        main.write_bytes(library(
             {"needed": ["lib00000.so"], "runpath": "$ORIGIN", "interp": interp}))
         main.chmod(0o755)
         for words in (["check", "main"], ["why", "--exe", "main", "libx.so"]):
@@ -125,10 +136,11 @@ def limit_faults(exe, top):
 def whole_faults(exe, top):
     """A document that memory does not do for is not printed in part: 4000 libraries make 3 MB."""
     count = 4000
+    room(0x800)
     for i in range(count + 1):
-        (top / f"lib{i}.so").write_bytes(elfgen.library(
+        (top / f"lib{i}.so").write_bytes(library(
             {"soname": f"lib{i}.so", "needed": [f"lib{i + 1}.so"] if i < count else []}))
-    (top / "main").write_bytes(elfgen.library(
+    (top / "main").write_bytes(library(
         {"needed": ["lib0.so"], "rpath": "$ORIGIN", "interp": LOADER}))
     (top / "main").chmod(0o755)
 
