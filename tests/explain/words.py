@@ -20,6 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
+
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import corpus  # noqa: E402
@@ -147,9 +149,24 @@ class Suite:
             self.check("no rows: nothing is told by words", status == 3 and doc["class"] is None)
 
 
+def unlearnt():
+    """Kinds of facts that the patterns yield and no log of the training data has."""
+    learnt = set(re.findall(r"fact:([\w-]+)", (TOP / "kb/words/logs.tsv").read_text(encoding="utf-8")))
+    for path in sorted((TOP / "kb/failures").glob("*.yaml")):
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CBaseLoader)
+        entries = document.get("failures", ())
+        for owner, lines in [({}, document.get("lines", ()))] + [(e, e.get("lines", ())) for e in entries]:
+            for row in lines:
+                kind = row.get("fact", owner.get("id"))
+                if kind not in learnt:
+                    yield kind
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
+    kinds = sorted(set(unlearnt()))
+    print(f"{len(kinds)} kinds of facts are in no log of the training data: {', '.join(kinds)}")
     suite = Suite(sys.argv[1])
     script = load_script()
     suite.compare(script)
