@@ -65,12 +65,16 @@ def symbol_cycles(build):
     """Files that use one another's symbols, by nm over the objects of a build: sorted groups."""
     defined, used = {}, {}
     objects = [*build.glob("src/*.a.p/*.o"), *build.glob("gpumend.p/*.o")]
-    for path in objects:
-        name = path.name.removesuffix(".o")
-        rows = [row.split() for row in subprocess.run(
-            ["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()]
-        used[name] = {row[1] for row in rows if row[0] == "U"}
-        defined.update({row[2]: name for row in rows if len(row) == 3 and row[1] in "TDRB"})
+    rows = subprocess.run(["nm", "--print-file-name", *objects], capture_output=True, text=True,
+                          check=True).stdout.splitlines() if objects else []
+    for row in rows:  # PATH:VALUE TYPE NAME, without a value where it is not defined here
+        path, _, rest = row.rpartition(":")
+        name, words = Path(path).name.removesuffix(".o"), rest.split()
+        symbols = used.setdefault(name, set())
+        if words[0] == "U":
+            symbols.add(words[1])
+        elif len(words) == 3 and words[1] in "TDRB":
+            defined[words[2]] = name
     graph = {name: {defined[s] for s in symbols if defined.get(s, name) != name}
              for name, symbols in used.items()}
 
