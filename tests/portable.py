@@ -5,9 +5,9 @@
 
 What a suite needs is copied into a folder with spaces in its name and run from there by
 tests/run.py, under conditions that other machines have. By default they are put together to a few
-places (PLACES), which are entered at the same time, one of them twice, and the suites are QUICK;
---each takes one condition after the other, --only those that are named, and so tells which one a
-suite does not bear.
+places (PLACES), which are entered at the same time, and the suites are QUICK. An emulated processor takes
+many times as long, so one place has it. --each takes one condition after the other, --only those that are
+named, and so tells which one a suite does not bear.
 A condition that cannot be had here is skipped with the reason.
 
 The clock is set an hour off by the times of all files of the copy: an hour into the future.
@@ -36,7 +36,7 @@ QUICK = ["include-order", "kb-data", "documents", "cli", "why", "cpu", "json-sch
          "tree-causes", "mend-apply"]
 PLACES = {
     "another processor, locale and clock": ["x86-64-v2", "locale", "time zone", "clock"],
-    "the same, at the same time": ["x86-64-v2", "locale", "time zone", "clock"],
+    "the same user, at the same time": ["locale", "time zone", "clock"],
     "another user, without much": ["user", "no network", "descriptors", "no attributes"],
 }
 # What is not copied: builds, and what a version control keeps.
