@@ -87,7 +87,7 @@ struct gm_target {
                                environment of the start environment (VIRTUAL_ENV, CONDA_PREFIX, PATH) */
     const char *root;       /* the file system to look at, absolute; NULL: "/" */
     const char *imports;    /* "torch,ctranslate2": only these, in this order; NULL: every order */
-    const char *kb;         /* folder whose files replace the built-in knowledge base */
+    const char *kb;         /* folder whose rows are added to the knowledge base  */
     const char *const *env; /* the start environment, "NAME=VALUE", ended by NULL; NULL: this
                                process's own */
     const char *cwd;        /* the program's working directory; NULL: this process's own */

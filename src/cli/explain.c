@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
     {"follow", NULL, "explain a log that grows; print what is certain at once", O_FOLLOW},
     {"here", NULL, "check this machine too, and say where both agree", O_HERE},
     {"list", NULL, "print every cause with its one-sentence title", O_LIST},
-    {"kb", "DIR", "add failures, and replace areas, of the knowledge base (docs/kb.md)", O_KB},
+    {"kb", "DIR", "add these rows and failures to the knowledge base (docs/kb.md)", O_KB},
     CLI_OPTION_LIMIT_LARGE,
     {"json", NULL, "print JSON (docs/json.md)", O_JSON},
 };

@@ -12,7 +12,7 @@ enum { O_JSON = 1, O_KB, O_FORMS, O_SEARCH, O_WITH, O_KEYS };
 static const struct cli_option options[] = {
     CLI_OPTION_LIMIT,
     {"json", NULL, "print JSON (docs/kb.md)", O_JSON},
-    {"kb", "DIR", "knowledge base files that replace the built-in ones", O_KB},
+    {"kb", "DIR", "add these rows and failures to the knowledge base (docs/kb.md)", O_KB},
     {"with", "KEY=VALUE", "what is given, in the exact form of a question; may be repeated",
      O_WITH},
     {"keys", NULL, "print the keys of --with, and the values of those with a few of their own",
@@ -197,8 +197,8 @@ const struct cli_command cli_kb = {
         "base cannot answer gets \"not known\", with what comes nearest, and exit status 3.\n"
         "\n"
         "`kb arch` prints the GPU architectures that files carry code for.\n"
-        "`kb lint` checks files of failures, which explain --kb adds to the built-in ones, or\n"
-        "without DIR what is built in.",
+        "`kb lint` checks the rows and failures of a folder, which --kb adds to what is built in,\n"
+        "or without DIR the failures that are built in.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = kb_run,

@@ -74,7 +74,7 @@ enum {
     }
 #define CLI_OPTION_KB                                                                              \
     {                                                                                              \
-        "kb", "DIR", "knowledge base files that replace the built-in ones", CLI_KB                 \
+        "kb", "DIR", "add these rows to the knowledge base (docs/kb.md)", CLI_KB                   \
     }
 #define CLI_OPTION_JSON                                                                            \
     {                                                                                              \

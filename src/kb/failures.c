@@ -3,25 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* What held the rule base before: a folder with these has rules that would not be used. */
-static const char *const old_files[] = {"signatures.json", "signatures_dev.json", "verdicts.json",
-                                        "verdicts_dev.json"};
-
-static int old_files_refuse(const char *folder, const struct root_dir *dir, struct gm_err *err)
-{
-    for (size_t i = 0; i < dir->n; i++) {
-        for (size_t k = 0; k < sizeof old_files / sizeof *old_files; k++) {
-            if (strcmp(dir->names[i], old_files[k]) == 0) {
-                return gm_err_set(err, GM_ERR_FORMAT,
-                                  "%s/%s is not read any more: failures are in NAME.yaml "
-                                  "(docs/kb.md)",
-                                  folder, old_files[k]);
-            }
-        }
-    }
-    return 0;
-}
-
 static int folder_list(struct root *root, struct arena *a, const char *folder, struct root_dir *ret,
                        struct gm_err *err)
 {
@@ -81,12 +62,8 @@ int kb_failures_read(struct root *root, struct arena *a, const char *folder, str
     struct root_dir dir;
     struct stat st;
     *ret = (struct node_files){.n = 0};
-    int rc = folder_list(root, a, folder, &dir, err);
-    rc = rc < 0 ? rc : old_files_refuse(folder, &dir, err);
-    if (rc < 0) {
-        return rc;
-    }
     bool has_inner = root_stat(root, inner, &st) != -ENOENT;
-    rc = has_inner ? folder_list(root, a, inner, &dir, err) : 0;
-    return rc < 0 ? rc : files_read(root, a, has_inner ? inner : folder, &dir, has_inner, ret, err);
+    const char *place = has_inner ? inner : folder;
+    int rc = folder_list(root, a, place, &dir, err);
+    return rc < 0 ? rc : files_read(root, a, place, &dir, has_inner, ret, err);
 }

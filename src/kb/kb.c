@@ -5,8 +5,9 @@
 
 #include "kb/internal.h"
 
-/* A replacement file above this is refused; the embedded ones are below 300 KiB each. */
-#define KB_FILE_MAX ((size_t)16 << 20)
+/* A file of a folder above this is refused; the embedded ones are below 300 KiB each. */
+#define KB_FILE_MAX   ((size_t)16 << 20)
+#define KB_FOLDER_MAX 1000 // files NAME.json
 
 /* ------------------------------------------------------------------ loading */
 
@@ -15,8 +16,44 @@ struct rows {
     size_t n;
 };
 
+/* On which line entry `index` of "rows" begins, in the text of a document that has it. */
+static unsigned row_line(struct str text, size_t index)
+{
+    unsigned line = 1;
+    size_t depth = 0, at = 0;
+    bool in_rows = false, is_start = false;
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.s[i];
+        if (in_rows && depth == 2 && is_start && !strchr(" \t\r\n", c)) {
+            if (at == index) {
+                return line;
+            }
+            is_start = false;
+        }
+        if (c == '"') {
+            size_t begin = ++i;
+            while (i < text.n && text.s[i] != '"') {
+                i += text.s[i] == '\\' ? 2 : 1;
+            }
+            in_rows =
+                depth == 1 ? str_is((struct str){text.s + begin, i - begin}, "rows") : in_rows;
+        } else if (c == '[' || c == '{') {
+            is_start = ++depth == 2;
+        } else if (c == ']' || c == '}') {
+            depth--;
+        } else if (c == ',' && in_rows && depth == 2) {
+            at++;
+            is_start = true;
+        }
+        line += c == '\n';
+    }
+    return line;
+}
+
+/* *ret_wrong: the row that cannot be decoded; untouched if it is not about one. */
 static int rows_decode(struct arena *a, const struct area *area, const json_t *rows,
-                       const json_t *defaults, struct rows *ret, struct gm_err *err)
+                       const json_t *defaults, struct rows *ret, size_t *ret_wrong,
+                       struct gm_err *err)
 {
     if (!json_is_array(rows)) {
         return gm_err_set(err, GM_ERR_FORMAT, "\"rows\" is not a list");
@@ -28,6 +65,7 @@ static int rows_decode(struct arena *a, const struct area *area, const json_t *r
         const json_t *row = json_array_get(rows, i);
         const char *id = json_string_value(json_object_get(row, "id"));
         char *to = items + i * area->record->size;
+        *ret_wrong = i;
         if (!id) {
             return gm_err_set(err, GM_ERR_FORMAT, "row %zu has no id", i + 1);
         }
@@ -46,22 +84,42 @@ static int rows_decode(struct arena *a, const struct area *area, const json_t *r
     return 0;
 }
 
-/* The text as a document of this name. */
-static int document_parse(const char *name, const char *data, size_t size, size_t flags,
-                          json_t **ret, struct gm_err *err)
+/* The rows of a folder, and the embedded ones that none of them replaces. Both ascend by id. */
+static struct rows rows_merge(struct arena *a, size_t size, struct rows own, struct rows embedded)
+{
+    struct rows both = {arena_array(a, own.n + embedded.n, size), 0};
+    const char *mine = own.items, *mine_end = mine + own.n * size;
+    const char *theirs = embedded.items, *theirs_end = theirs + embedded.n * size;
+    while (mine < mine_end || theirs < theirs_end) {
+        int order = mine == mine_end       ? 1
+                    : theirs == theirs_end ? -1
+                                           : strcmp(kb_row_id(mine), kb_row_id(theirs));
+        memcpy((char *)both.items + both.n++ * size, order <= 0 ? mine : theirs, size);
+        mine += order <= 0 ? size : 0;
+        theirs += order >= 0 ? size : 0;
+    }
+    return both;
+}
+
+/* The text as a document of this name. *ret_line: where it is wrong. */
+static int document_parse(const char *name, struct str text, size_t flags, json_t **ret,
+                          unsigned *ret_line, struct gm_err *err)
 {
     json_error_t why;
-    json_t *doc = json_loadb(data, size, flags, &why);
+    json_t *doc = json_loadb(text.s, text.n, flags, &why);
+    *ret_line = doc || why.line < 1 ? 1 : (unsigned)why.line;
     if (!doc && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)) {
         return gm_err_set(err, GM_ERR_MEMORY, "out of memory");
     }
     if (!doc) {
-        return gm_err_set(err, GM_ERR_FORMAT, "line %d, column %d: %s", why.line, why.column,
-                          why.text);
+        return gm_err_set(err, GM_ERR_FORMAT, "column %d: %s", why.column, why.text);
     }
     const char *area = json_string_value(json_object_get(doc, "area"));
+    const json_t *whole = json_object_get(doc, "whole");
     int rc = 0;
-    if (json_integer_value(json_object_get(doc, "schema")) != 1) {
+    if (whole && !json_is_boolean(whole)) {
+        rc = gm_err_set(err, GM_ERR_FORMAT, "\"whole\" is neither true nor false");
+    } else if (json_integer_value(json_object_get(doc, "schema")) != 1) {
         rc = gm_err_set(err, GM_ERR_FORMAT, "\"schema\" is not 1");
     } else if (!area || strcmp(area, name) != 0) {
         rc = gm_err_set(err, GM_ERR_FORMAT, "\"area\" is not \"%s\"", name);
@@ -87,12 +145,13 @@ static const struct kb_blob *embedded_blob(const char *name)
 static int embedded_document(const char *name, json_t **ret, struct gm_err *err)
 {
     const struct kb_blob *blob = embedded_blob(name);
+    unsigned line;
     if (!blob) {
         return gm_err_set(err, GM_ERR_FORMAT, "embedded knowledge: there is no area %s", name);
     }
     /* Tested to be a document: without memory alone it is none, and jansson then may say that a
      * token is wrong. */
-    int rc = document_parse(name, blob->data, blob->size, 0, ret, err);
+    int rc = document_parse(name, (struct str){blob->data, blob->size}, 0, ret, &line, err);
     return rc < 0 ? gm_err_set(err, GM_ERR_MEMORY, "out of memory") : 0;
 }
 
@@ -101,11 +160,12 @@ static const char *file_of(struct kb *kb, const char *name)
     return arena_printf(kb->arena, "%s/%s.json", kb->folder, name);
 }
 
-/* The folder's document of that name, or NULL: it has none. */
-static int folder_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err)
+/* The folder's document of that name and its text, or NULL: it has none. */
+static int folder_document(struct kb *kb, const char *name, struct str *ret_text, json_t **ret,
+                           struct gm_err *err)
 {
-    struct str text = {0};
-    int rc = kb->folder ? root_read(kb->root, kb->arena, file_of(kb, name), KB_FILE_MAX, &text)
+    unsigned line;
+    int rc = kb->folder ? root_read(kb->root, kb->arena, file_of(kb, name), KB_FILE_MAX, ret_text)
                         : -ENOENT;
     *ret = NULL;
     if (rc == -ENOENT) {
@@ -114,29 +174,72 @@ static int folder_document(struct kb *kb, const char *name, json_t **ret, struct
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", file_of(kb, name), strerror(-rc));
     }
-    rc = document_parse(name, text.s, text.n, JSON_REJECT_DUPLICATES, ret, err);
-    return rc < 0 ? gm_err_wrap(err, "%s", file_of(kb, name)) : 0;
+    rc = document_parse(name, *ret_text, JSON_REJECT_DUPLICATES, ret, &line, err);
+    return rc < 0 ? gm_err_wrap(err, "%s:%u", file_of(kb, name), line) : 0;
+}
+
+/* The rows that the folder has of an area; none where it has no such file. *ret_whole: it says that
+ * there are no others. */
+static int folder_rows(struct kb *kb, const struct area *area, struct rows *ret, bool *ret_whole,
+                       struct gm_err *err)
+{
+    json_t *doc;
+    struct str text = {0};
+    size_t wrong = SIZE_MAX;
+    *ret = (struct rows){0};
+    *ret_whole = false;
+    int rc = folder_document(kb, area->name, &text, &doc, err);
+    if (rc == GM_ERR_MEMORY) { // a rule that goes without an area would say less, and not why
+        arena_no_memory(kb->arena);
+    }
+    if (rc < 0 || !doc) {
+        return rc;
+    }
+    kb->loading = doc;
+    *ret_whole = json_is_true(json_object_get(doc, "whole"));
+    rc = rows_decode(kb->arena, area, json_object_get(doc, "rows"),
+                     json_object_get(doc, "defaults"), ret, &wrong, err);
+    kb_close(kb);
+    return rc < 0 ? gm_err_wrap(err, "%s:%u", file_of(kb, area->name),
+                                wrong == SIZE_MAX ? 1 : row_line(text, wrong))
+                  : 0;
 }
 
 static int area_load(struct kb *kb, const struct area *area, struct rows *ret, struct gm_err *err)
 {
-    json_t *doc;
-    int rc = folder_document(kb, area->name, &doc, err);
-    if (rc == GM_ERR_MEMORY) { // a rule that goes without an area would say less, and not why
-        arena_no_memory(kb->arena);
-    }
-    if (rc < 0) {
+    bool is_whole;
+    int rc = folder_rows(kb, area, ret, &is_whole, err);
+    if (rc < 0 || is_whole) {
         return rc;
     }
-    if (!doc) {
-        ret->items = kb_unpack(kb->arena, embedded_blob(area->name), area->record, &ret->n);
-        return 0;
+    struct rows own = *ret;
+    ret->items = kb_unpack(kb->arena, embedded_blob(area->name), area->record, &ret->n);
+    *ret = own.n ? rows_merge(kb->arena, area->record->size, own, *ret) : *ret;
+    return 0;
+}
+
+static bool is_json(const char *name, void *arg)
+{
+    (void)arg;
+    return name[0] != '.' && ends_with(name, ".json");
+}
+
+/* A file that no area is called after would not be used, and nobody would hear of it. */
+static int folder_check(struct kb *kb, struct gm_err *err)
+{
+    struct root_dir dir;
+    int rc = root_list(kb->root, kb->arena, kb->folder, KB_FOLDER_MAX, is_json, NULL, &dir);
+    if (rc < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "knowledge folder %s: %s", kb->folder, strerror(-rc));
     }
-    kb->loading = doc;
-    rc = rows_decode(kb->arena, area, json_object_get(doc, "rows"),
-                     json_object_get(doc, "defaults"), ret, err);
-    kb_close(kb);
-    return rc < 0 ? gm_err_wrap(err, "%s", file_of(kb, area->name)) : 0;
+    for (size_t i = 0; i < dir.n; i++) {
+        size_t stem = strlen(dir.names[i]) - strlen(".json");
+        if (!embedded_blob(arena_strndup(kb->arena, dir.names[i], stem))) {
+            return gm_err_set(err, GM_ERR_FORMAT, "%s/%s: no area has this name (docs/kb.md)",
+                              kb->folder, dir.names[i]);
+        }
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ the interface */
@@ -159,7 +262,16 @@ int kb_open(struct kb *kb, struct arena *a, struct root *root, const char *folde
         }
     }
     *kb = (struct kb){.arena = a, .root = root, .folder = folder};
-    return 0;
+    return folder ? folder_check(kb, err) : 0;
+}
+
+int kb_folder_count(struct kb *kb, enum kb_area area, size_t *ret, struct gm_err *err)
+{
+    struct rows rows;
+    bool is_whole;
+    int rc = folder_rows(kb, &kb_areas[area], &rows, &is_whole, err);
+    *ret = rows.n;
+    return rc;
 }
 
 int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err *err)
@@ -179,7 +291,8 @@ int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err
 
 int kb_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err)
 {
-    int rc = folder_document(kb, name, ret, err);
+    struct str text = {0};
+    int rc = folder_document(kb, name, &text, ret, err);
     return rc < 0 || *ret ? rc : embedded_document(name, ret, err);
 }
 

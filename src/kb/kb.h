@@ -4,9 +4,9 @@
  *   kb/AREA.json  ->  scripts/kb-embed  ->  C data in the executable  ->  kb_AREA()
  *
  * Each area is an array of rows sorted by id. An area is parsed when it is first asked for and
- * then kept in the arena. With a folder (--kb DIR), DIR/AREA.json replaces the embedded area; an
- * area without a file there stays the embedded one. The files are foreign input: every value is
- * checked, and the error names the file and the row.
+ * then kept in the arena. With a folder (--kb DIR), the rows of DIR/AREA.json are added to the
+ * embedded ones, and a row replaces the one with its id; with "whole": true they are all. The files
+ * are foreign input: every value is checked, and the error names the file, the line and the row.
  *
  *   builds    which CUDA, cuDNN, ROCm and architectures a build of a package has
  *   compat    which CUDA and cuDNN a release of a package was built for, and what it pins
@@ -606,11 +606,12 @@ struct kb {
 void kb_close(struct kb *kb);
 
 /* Starts a knowledge base whose rows go into `a`. `folder` may be NULL; it is an absolute path
- * inside `root`, and both must outlive the knowledge base. GM_ERR_LOOK if it is not a folder. */
+ * inside `root`, and both must outlive the knowledge base. GM_ERR_LOOK if it is not a folder,
+ * GM_ERR_FORMAT if it has a file NAME.json that is not called after an area. */
 int kb_open(struct kb *kb, struct arena *a, struct root *root, const char *folder,
             struct gm_err *err) GM_CHECK;
 
-/* The rows of an area, sorted by id. GM_ERR_LOOK if a replacement file cannot be read,
+/* The rows of an area, sorted by id. GM_ERR_LOOK if the folder's file cannot be read,
  * GM_ERR_FORMAT if it or a row of it is wrong. The embedded areas never fail. */
 int kb_dlopens(struct kb *kb, struct kb_dlopens *ret, struct gm_err *err) GM_CHECK;
 int kb_imports(struct kb *kb, struct kb_imports *ret, struct gm_err *err) GM_CHECK;
@@ -633,8 +634,11 @@ int kb_toolkits(struct kb *kb, struct kb_toolkits *ret, struct gm_err *err) GM_C
 /* The same for an area by its number. */
 int kb_rows(struct kb *kb, enum kb_area area, struct kb_rows *ret, struct gm_err *err) GM_CHECK;
 
-/* A document that is no area of rows alike, such as "signatures": what the folder or the executable
- * has of it, as JSON; a new reference. Its "schema" and "area" were checked. Errors as above. */
+/* How many rows the folder has of an area; 0 without a file. Errors as above. */
+int kb_folder_count(struct kb *kb, enum kb_area area, size_t *ret, struct gm_err *err) GM_CHECK;
+
+/* A document that is no area of rows alike, such as "words": that of the folder, else the embedded
+ * one, as JSON; a new reference. Its "schema" and "area" were checked. Errors as above. */
 int kb_document(struct kb *kb, const char *name, json_t **ret, struct gm_err *err) GM_CHECK;
 
 /* "drivers": the name of the area and of its file. */

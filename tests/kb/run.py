@@ -145,16 +145,37 @@ def folder_faults(exe):
         path = Path(folder, "drivers.json")
         path.write_text(json.dumps(areas([ROW])))
         doc = document(exe, "which driver does CUDA 12.4 need", "--kb", folder)[1]
-        if "999.1" not in doc["answer"] or doc["source"] != ["here"]:
+        if "999.1" not in doc["answer"] or "here" not in doc["source"]:
             yield f"the folder's area is not used: {doc['answer']}"
         if not document(exe, "cuda error 35", "--kb", folder)[1]["known"]:
             yield "an area without a file in the folder is lost"
+        if document(exe, "which driver does CUDA 12.5 need", "--kb", folder)[1] != document(
+                exe, "which driver does CUDA 12.5 need")[1]:
+            yield "a built-in row that the folder does not replace is lost"
+        path.write_text(json.dumps(areas([ROW], whole=True)))
         if document(exe, "which driver does CUDA 12.5 need", "--kb", folder)[1]["known"]:
-            yield "rows of the built-in area are mixed with those of the folder"
+            yield "an area that says it is whole has other rows"
+        lint = subprocess.run([exe, "kb", "lint", folder], capture_output=True, text=True, timeout=30,
+                              check=False)
+        if (lint.returncode, lint.stdout) != (0, "rows: 1; no problems\n"):
+            yield f"kb lint of one row: {lint}"
+        path.write_text(json.dumps(areas([ROW, dict(ROW, id="e"), dict(ROW, id="f", colour="red")]),
+                                   indent=1))
+        line = path.read_text().split("\n").index('   "id": "f",')  # the brace above it, from 1 on
+        lint = subprocess.run([exe, "kb", "lint", folder], capture_output=True, text=True, timeout=30,
+                              check=False)
+        said = f'{path}:{line}: row f: unknown key "colour"\n'
+        if (lint.returncode, lint.stdout) != (1, said):
+            yield f"kb lint of a wrong row: {lint}, and not {said}"
+        Path(folder, "driver.json").write_text(path.read_text())
+        status, _, err = ask(exe, "--kb", folder, "cuda error 35")
+        if status != 3 or "/driver.json: no area has this name" not in err:
+            yield f"a file that is no area: {status}, {err}"
+        Path(folder, "driver.json").unlink()
         short = {k: v for k, v in ROW.items() if k not in ("source", "date")}
         defaults = {"source": ["x"], "date": "2026-01-01"}
         path.write_text(json.dumps(areas([short], defaults=defaults)))
-        if document(exe, "which driver does CUDA 12.4 need", "--kb", folder)[1]["source"] != ["x"]:
+        if "x" not in document(exe, "which driver does CUDA 12.4 need", "--kb", folder)[1]["source"]:
             yield "defaults of the document are not taken"
 
 
@@ -165,6 +186,7 @@ def damaged():
     yield "not an object", "[]"
     yield "another schema", good.replace('"schema": 1', '"schema": 2')
     yield "another area", good.replace('"area": "drivers"', '"area": "gpus"')
+    yield "whole is no boolean", json.dumps(areas([ROW], whole=1))
     yield "rows are no list", json.dumps(areas({}))
     yield "a row is no object", json.dumps(areas([7]))
     yield "a key twice", good.replace('"linux"', '"linux": "1", "linux"')

@@ -1,4 +1,4 @@
-/* The knowledge base: the embedded areas, replacement by a folder, and versions read from bytes. */
+/* The knowledge base: the embedded areas, additions by a folder, and versions read from bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -226,24 +226,45 @@ static void an_unknown_number_is_not_zero(void **state)
 
 /* ------------------------------------------------------------------ replacement */
 
-#define ROW                                                                                        \
-    "{\"id\":\"x\",\"package\":\"p\",\"versions\":\">=1\",\"cuda_major\":null,\"needs\":[],"       \
+#define ROW ROW_ID("x")
+#define ROW_ID(id)                                                                                 \
+    "{\"id\":\"" id "\",\"package\":\"p\",\"versions\":\">=1\",\"cuda_major\":null,\"needs\":[],"  \
     "\"evidence\":\"read\",\"source\":[\"s\"],\"date\":\"2026-01-01\"}"
 #define DOC(rows) "{\"schema\":1,\"area\":\"compat\",\"rows\":[" rows "]}"
 
-static void a_folder_replaces_areas_one_by_one(void **state)
+/* Before, between, behind and in place of what is built in. */
+static void rows_of_a_folder_are_added_and_replace(void **state)
 {
+    static const char *const ids[] = {"!first", NULL, "~last"};
     struct fixture *f = *state;
     struct kb kb;
-    struct kb_compats c;
+    struct kb_compats built_in, c;
     struct kb_families m;
-    put(f, "compat.json", DOC(ROW));
+    size_t own = 0;
+    assert_int_equal(kb_open(&kb, &f->arena, &f->root, NULL, &f->err), 0);
+    assert_int_equal(kb_compats(&kb, &built_in, &f->err), 0);
+    size_t middle = built_in.n / 2;
+    put(f, "compat.json",
+        arena_printf(&f->arena,
+                     DOC(ROW_ID("%s") "," ROW_ID("%s") "," ROW_ID("%s0") "," ROW_ID("%s")), ids[0],
+                     built_in.rows[middle].id, built_in.rows[middle].id, ids[2]));
     assert_int_equal(kb_open(&kb, &f->arena, &f->root, f->folder, &f->err), 0);
     assert_int_equal(kb_compats(&kb, &c, &f->err), 0);
-    assert_int_equal(c.n, 1);
-    assert_int_equal(c.rows[0].cuda_major, -1);
-    assert_int_equal(kb_families(&kb, &m, &f->err), 0); // no such file: the embedded area
-    assert_true(m.n > 1);
+    assert_int_equal(kb_folder_count(&kb, KB_AREA_COMPATS, &own, &f->err), 0);
+    assert_int_equal(own, 4);
+    assert_int_equal(c.n, built_in.n + 3);
+    assert_string_equal(c.rows[0].id, ids[0]);
+    assert_string_equal(c.rows[c.n - 1].id, ids[2]);
+    assert_string_equal(c.rows[1].id, built_in.rows[0].id);
+    assert_string_equal(c.rows[middle + 1].package, "p"); // replaced
+    assert_string_equal(c.rows[middle + 2].package, "p");
+    assert_string_equal(c.rows[middle + 3].id, built_in.rows[middle + 1].id);
+    for (size_t i = 1; i < c.n; i++) {
+        assert_true(strcmp(c.rows[i - 1].id, c.rows[i].id) < 0);
+    }
+    assert_int_equal(kb_families(&kb, &m, &f->err), 0); // no such file: as it is built in
+    assert_int_equal(kb_folder_count(&kb, KB_AREA_FAMILIES, &own, &f->err), 0);
+    assert_true(m.n > 1 && own == 0);
     assert_int_equal(kb_open(&kb, &f->arena, &f->root, "/nowhere/kb", &f->err), GM_ERR_LOOK);
     assert_non_null(strstr(f->err.text, "/nowhere/kb"));
 }
@@ -253,11 +274,16 @@ static void a_wrong_file_is_named_with_its_row(void **state)
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {"", "line "},
+        {"", ":1: column "},
         {"[]", "\"schema\" is not 1"},
         {"{\"schema\":1,\"area\":\"imports\",\"rows\":[]}", "\"area\" is not \"compat\""},
         {"{\"schema\":1,\"area\":\"compat\",\"rows\":{}}", "\"rows\" is not a list"},
         {DOC("{}"), "row 1 has no id"},
+        {"{\n\"schema\":1,\n\"area\":\"compat\",\n\"rows\":[],}", ":4: column "},
+        {DOC("\n" ROW ",\n\n{\"id\":\n7}"), ":4: row 2 has no id"},
+        {"{\"defaults\":{\"a\":[\"\\\"rows\",{}]},\n\"schema\":1,\"area\":\"compat\",\"rows\":\n[\n"
+         "3]}",
+         ":4: row 1 has no id"},
         {DOC("{\"id\":\"x\"}"), "row x: \"package\" is missing"},
         {DOC(ROW "," ROW), "row x: ids must be unique and ascend"},
         {DOC("{\"id\":\"x\",\"package\":7}"), "row x: package: expected a text"},
@@ -284,7 +310,7 @@ static void a_wrong_file_is_named_with_its_row(void **state)
         put(f, "compat.json", cases[i].text);
         assert_int_equal(kb_open(&kb, &f->arena, &f->root, f->folder, &f->err), 0);
         assert_int_equal(kb_compats(&kb, &c, &f->err), GM_ERR_FORMAT);
-        if (!strstr(f->err.text, "compat.json: ") || !strstr(f->err.text, cases[i].said)) {
+        if (!strstr(f->err.text, "compat.json:") || !strstr(f->err.text, cases[i].said)) {
             fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].said, f->err.text);
         }
     }
@@ -462,7 +488,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_release_has_one_import_row, setup, teardown),
         cmocka_unit_test_setup_teardown(steps_are_enums_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unknown_number_is_not_zero, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_folder_replaces_areas_one_by_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_of_a_folder_are_added_and_replace, setup, teardown),
         cmocka_unit_test_setup_teardown(a_wrong_file_is_named_with_its_row, setup, teardown),
         cmocka_unit_test_setup_teardown(a_step_must_have_what_its_kind_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(a_cut_file_is_refused, setup, teardown),

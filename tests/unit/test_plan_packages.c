@@ -36,7 +36,8 @@ struct tree {
 /* ------------------------------------------------------------------ a small knowledge base */
 
 #define ORIGIN                                                                                     \
-    "\"schema\": 1, \"defaults\": {\"evidence\": \"read\", \"source\": [\"a test\"], "             \
+    "\"schema\": 1, \"whole\": true, \"defaults\": {\"evidence\": \"read\", \"source\": [\"a "     \
+    "test\"], "                                                                                    \
     "\"date\": \"2026-01-01\"}, "
 #define PY311 "\"pythons\": [\"3.9\", \"3.10\", \"3.11\", \"3.12\"]"
 #define PY313 "\"pythons\": [\"3.11\", \"3.12\", \"3.13\"]"
