@@ -195,7 +195,7 @@ static void look_elsewhere(struct model_target *t, const struct model_target_opt
     struct arena *a = m->arena;
     const char *first = m->env ? m->env->prefix : NULL, *others = "", *judged = NULL;
     py_places places;
-    py_places_find(&t->root, a, o->cwd && o->entry_known ? o->cwd : NULL, &places);
+    bool whole = py_places_find(&t->root, a, o->cwd && o->entry_known ? o->cwd : NULL, &places);
     for (size_t i = 0; i < places.n; i++) {
         const struct py_place *place = &places.items[i];
         const char *package = gpu_package(m, place);
@@ -216,10 +216,12 @@ static void look_elsewhere(struct model_target *t, const struct model_target_opt
     }
     if (*others) {
         m->unsure = arena_printf(a,
-                                 "packages of GPU programs lie in %s too, which was not "
-                                 "judged; if "
-                                 "the program uses it, name it as TARGET",
+                                 "GPU packages are also installed in %s, which was not judged; "
+                                 "if the program uses them, name it as TARGET",
                                  others);
+    } else if (!judged && !whole) {
+        m->unsure = "only part of the folders were searched for GPU packages; name the environment "
+                    "that the program uses as TARGET";
     }
 }
 

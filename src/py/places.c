@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 enum { CHILDREN_MAX = 256, DISTS_MAX = 8192, VERSIONS_MAX = 16 };
+enum { WALK_FOLDERS_MAX = 8192, WALK_ENTRIES_MAX = 1 << 17 };
 
 struct search {
     struct root *root;
@@ -40,15 +41,19 @@ static bool is_known(const struct search *s, const char *site)
     return false;
 }
 
-/* Adds a folder that holds distributions, each under its path without links. */
-static void add_site(struct search *s, const char *prefix, const char *site)
+/* Adds a folder that holds distributions, each under its path without links; false: it has none. */
+static bool add_site(struct search *s, const char *prefix, const char *site)
 {
     struct root_dir list;
     char *real = NULL;
-    if (s->out->n >= PY_PLACES_MAX || root_realpath(s->root, s->a, site, &real) < 0 ||
-        is_known(s, real) || root_list(s->root, s->a, real, DISTS_MAX, is_dist, NULL, &list) < 0 ||
-        !list.n) {
-        return;
+    if (s->out->n >= PY_PLACES_MAX || root_realpath(s->root, s->a, site, &real) < 0) {
+        return false;
+    }
+    if (is_known(s, real)) {
+        return true;
+    }
+    if (root_list(s->root, s->a, real, DISTS_MAX, is_dist, NULL, &list) < 0 || !list.n) {
+        return false;
     }
     struct py_place place = {.prefix = prefix, .site = real};
     for (size_t i = 0; i < list.n; i++) {
@@ -58,10 +63,13 @@ static void add_site(struct search *s, const char *prefix, const char *site)
     place.has_python = is_file(s, path_join(s->a, prefix, "bin/python3")) ||
                        is_file(s, path_join(s->a, prefix, "bin/python"));
     VEC_PUSH(s->a, s->out, place);
+    return true;
 }
 
+enum prefix_kind { PREFIX_NONE, PREFIX_ENVIRONMENT, PREFIX_TARGET };
+
 /* The site folders of a prefix. */
-static void add_prefix(struct search *s, const char *prefix)
+static enum prefix_kind add_prefix(struct search *s, const char *prefix)
 {
     static const char *const libs[] = {"lib", "lib64"};
     static const char *const sites[] = {"site-packages", "dist-packages"};
@@ -78,9 +86,7 @@ static void add_prefix(struct search *s, const char *prefix)
             any = true;
         }
     }
-    if (!any) {
-        add_site(s, prefix, prefix);
-    }
+    return any ? PREFIX_ENVIRONMENT : add_site(s, prefix, prefix) ? PREFIX_TARGET : PREFIX_NONE;
 }
 
 static void add_children(struct search *s, const char *dir)
@@ -124,7 +130,84 @@ static bool is_kernel_folder(const char *path)
     return strcmp(path, "/proc") == 0 || strcmp(path, "/sys") == 0 || strcmp(path, "/dev") == 0;
 }
 
-void py_places_find(struct root *r, struct arena *a, const char *cwd, py_places *ret)
+/* ------------------------------------------------------------------ the rest of the tree */
+
+/* Folders of the system, where its package manager puts files. */
+static bool is_of_system(const char *path)
+{
+    static const char *const folders[] = {
+        "/bin",         "/boot",       "/dev",         "/etc",          "/lib",        "/lib32",
+        "/lib64",       "/libx32",     "/lost+found",  "/proc",         "/run",        "/sbin",
+        "/sys",         "/usr/bin",    "/usr/include", "/usr/lib",      "/usr/lib32",  "/usr/lib64",
+        "/usr/libexec", "/usr/libx32", "/usr/sbin",    "/usr/share",    "/var/cache",  "/var/log",
+        "/var/run",     "/var/spool",  "/var/lib/apt", "/var/lib/dpkg", "/var/lib/rpm"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (strcmp(path, folders[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Folders that hold only parts of something, here or in an environment. */
+static bool is_part(const char *name, bool of_environment)
+{
+    static const char *const parts[] = {".git", "__pycache__", "node_modules"};
+    static const char *const of_one[] = {"bin",   "conda-meta", "include", "lib",
+                                         "lib64", "pkgs",       "share"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strcmp(name, parts[i]) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; of_environment && i < sizeof of_one / sizeof *of_one; i++) {
+        if (strcmp(name, of_one[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_folder(struct search *s, const char *path)
+{
+    struct stat st;
+    return root_lstat(s->root, path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Breadth first, so that what a limit leaves out is deep down. False: something was left out. */
+static bool walk_tree(struct search *s)
+{
+    VEC(const char *) queue = {0};
+    size_t n_entries = 0;
+    bool whole = true;
+    VEC_PUSH(s->a, &queue, "/");
+    for (size_t i = 0; i < queue.n; i++) {
+        const char *at = queue.items[i];
+        enum prefix_kind kind = add_prefix(s, at);
+        struct root_dir list;
+        if (kind == PREFIX_TARGET ||
+            root_list(s->root, s->a, at, WALK_ENTRIES_MAX, NULL, NULL, &list) < 0) {
+            continue;
+        }
+        whole = whole && !list.truncated;
+        for (size_t k = 0; k < list.n; k++) {
+            const char *path = path_join(s->a, at, list.names[k]);
+            if (is_of_system(path) || is_part(list.names[k], kind == PREFIX_ENVIRONMENT)) {
+                continue;
+            }
+            if (n_entries >= WALK_ENTRIES_MAX || queue.n >= WALK_FOLDERS_MAX) {
+                return false;
+            }
+            n_entries++;
+            if (is_folder(s, path)) {
+                VEC_PUSH(s->a, &queue, path);
+            }
+        }
+    }
+    return whole;
+}
+
+bool py_places_find(struct root *r, struct arena *a, const char *cwd, py_places *ret)
 {
     static const char *const bases[] = {"/app",  "/",          "/opt",     "/srv",      "/home",
                                         "/root", "/workspace", "/code",    "/usr/src",  "/data",
@@ -149,4 +232,5 @@ void py_places_find(struct root *r, struct arena *a, const char *cwd, py_places 
             }
         }
     }
+    return walk_tree(&s);
 }

@@ -538,6 +538,18 @@ def applications_elsewhere(exe, folder):
                   (status, shown(document), target))
 
 
+FAR_AWAY = ("/opt/a/e", "/home/u/b", "/data/a/env3", "/var/lib/thing/e", "/srv/w/x/y/z")
+
+
+def applications_far_away(exe, folder):
+    """What starts is unknown, and the environment is in no conventional place: it is found."""
+    for site in FAR_AWAY:
+        status, document, _ = look_at(exe, folder, lambda t, site=site: application(t, True, site),
+                                      {"Entrypoint": ["/odd.sh"]})
+        check(f"{site}: judged", status == 1 and any(site in note for note in document["notes"]),
+              (status, shown(document)))
+
+
 def cannot_tell(exe, folder):
     """No verdict where packages lie that no known program uses, or nothing was found."""
     def lost(t):
@@ -550,9 +562,22 @@ def cannot_tell(exe, folder):
         t.site = "/srv/deps"
         t.ctranslate2()
 
+    def bundle(t):
+        t.python()
+        t.site = "/opt/prog/_internal"
+        t.ctranslate2()
+        t.put("/opt/prog/prog", elf(None, interp=LOADER))
+
+    def crowded(t):
+        for i in range(8200):
+            (Path(t.top) / f"many/{i}").mkdir(parents=True)
+        t.python()
+
     for name, fill, config in (
             ("another Python starts", lambda t: application(t, False), {"Cmd": ["python3", "/app/app.py"]}),
             ("no interpreter", lost, {}), ("a folder of packages", put_beside, {"Cmd": ["python3", "-c", "0"]}),
+            ("a bundle", bundle, {"Cmd": ["/opt/prog/prog"]}),
+            ("more folders than are searched", crowded, {}),
             ("no program", lambda t: t.put("/etc/os-release", "ID=x\n"), {})):
         status, document, root = look_at(exe, folder, fill, config)
         check(f"{name}: cannot tell", status == 3 and document.get("verdict") == "unknown"
@@ -581,6 +606,7 @@ def main():
     exe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as temporary:
         applications_elsewhere(exe, temporary)
+        applications_far_away(exe, temporary)
         cannot_tell(exe, temporary)
         unpacked(exe, temporary)
         for story in STORIES:
