@@ -164,8 +164,9 @@ struct work {
 
 /* What the image starts with, found out in its own files. */
 struct entry {
-    const char *missing;           // the program's name where the engine would not find it
-    struct launch_program program; // file NULL: not known
+    const char *missing, *missing_for; // as in launch_program, where the start fails for it
+    const char *refused;               // why it cannot be executed, a sentence; or NULL
+    struct launch_program program;     // file NULL: not known
 };
 
 static struct entry entry_of(struct container_seen *w, struct arena *a)
@@ -189,7 +190,12 @@ static struct entry entry_of(struct container_seen *w, struct arena *a)
     root_replay(&root, w->t->asked.replay, w->t->asked.root_path);
     int rc = launch_program_find(&root, a, &c, &e.program);
     root_close(&root);
-    e.missing = rc == -ENOENT ? words.items[0] : NULL;
+    e.missing = rc == -ENOENT ? e.program.absent : NULL;
+    e.missing_for = rc == -ENOENT ? e.program.absent_for : NULL;
+    e.refused = rc < 0 && rc != -ENOENT
+                    ? arena_printf(a, "what the image starts cannot be executed: %s: %s",
+                                   words.items[0], strerror(-rc))
+                    : NULL;
     e.program = rc < 0 ? (struct launch_program){0} : e.program;
     return e;
 }
@@ -214,14 +220,22 @@ static int open_target(struct container_seen *w, struct arena *a, struct gm_err 
         o.entry_known = elf;
         rc = model_target_open(&w->target, a, &o, err);
     }
+    struct model *m = &w->target.model;
     if (rc == 0 && free && e.program.unseen) {
-        VEC_PUSH(a, &w->target.model.notes,
-                 arena_printf(a, "what the image starts is not known: %s", e.program.unseen));
+        const char *note =
+            arena_printf(a, "what the image starts is not known: %s", e.program.unseen);
+        if (m->known.n || m->unsure) {
+            VEC_PUSH(a, &m->notes, note);
+        } else {
+            m->unsure = note;
+        }
     }
+    m->unsure = rc == 0 && e.refused ? e.refused : m->unsure;
     w->shown.path = o.target;
-    w->target.model.entry_missing = e.missing;
-    w->target.model.entry_first = w->t->asked.target ? NULL : e.program.first;
-    w->target.model.image_refused = w->image ? w->image->layers.refused : NULL;
+    m->entry_missing = e.missing;
+    m->entry_missing_for = e.missing_for;
+    m->entry_first = w->t->asked.target ? NULL : e.program.first;
+    m->image_refused = w->image ? w->image->layers.refused : NULL;
     return rc;
 }
 

@@ -72,9 +72,38 @@ static void repair_permission(struct diag *d, struct diag_finding *f, const char
                 "Grant everybody read permission to it, as its owner or as root.");
 }
 
+/* The system's libraries are not at fault where a program is built for another processor, and one
+ * program is one cause. */
+static bool is_foreign_program(struct diag *d, const struct diag_failure *x, const char *path,
+                               const struct refusal *why)
+{
+    return why->result == LDSO_WRONG_MACHINE && x->process && x->process->ldso &&
+           !model_owner(d->m, path);
+}
+
+static void add_foreign(struct diag *d, const struct diag_failure *x, const char *path,
+                        const char *detail)
+{
+    const char *program = x->process->ldso->main->path;
+    struct diag_finding *f =
+        diag_add(d, DIAG_LIBRARY_WRONG_ARCHITECTURE, program, path_base(path),
+                 arena_printf(d->a, "%s needs %s, and %s is built for another processor%s.",
+                              path_base(program), path_base(path), path, detail));
+    bool fresh = f->evidence.n == 0;
+    diag_likewise(d, f, path_base(path));
+    f->severity = !x->wish ? DIAG_ERROR : fresh ? DIAG_WARNING : f->severity;
+    diag_failure_evidence(d, f, x);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                "Use builds for one processor: the program and all libraries that it loads.");
+}
+
 static void add_finding(struct diag *d, const struct diag_failure *x, const char *path,
                         const struct refusal *why, const char *detail)
 {
+    if (is_foreign_program(d, x, path, why)) {
+        add_foreign(d, x, path, detail);
+        return;
+    }
     bool is_denied = why->cause == DIAG_LIBRARY_UNREADABLE; // a folder hides several at once
     struct diag_finding *f =
         diag_add(d, why->cause, is_denied ? denied_at(d, path) : path, path_base(path),

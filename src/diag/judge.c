@@ -295,10 +295,10 @@ static bool devices_are_known(const struct model *m)
 
 /* Whether there was something to judge: a process, and in it one import that is known; without a
  * program the machine itself. Packages that this user may not see, or beyond a bound, are not
- * judged. */
+ * judged, and an interpreter without a standard library does not start. */
 static bool looked(const struct model *m)
 {
-    if ((m->env && (m->env->denied || m->env->cut)) || m->unsure) {
+    if ((m->env && (m->env->denied || m->env->cut || !m->env->base_prefix)) || m->unsure) {
         return false;
     }
     /* The devices of the machine on which an image will run say nothing of the image. */

@@ -35,10 +35,38 @@ static void rule_musl(struct diag *d, const struct model_process *p)
                 "Use an image or a system with glibc (Debian, Ubuntu, Rocky).");
 }
 
+/* A script is in the image, and what its first line names is not: the kernel reports the same error
+ * as for a missing program. */
+static void add_interpreter(struct diag *d, const char *name, const char *script)
+{
+    size_t n = strlen(name);
+    bool windows = n && name[n - 1] == '\r';
+    struct diag_finding *f = diag_add(
+        d, DIAG_ENTRY_MISSING, script, script,
+        windows ? arena_printf(d->a,
+                               "The first line of %s ends with a carriage return: the kernel looks "
+                               "for the interpreter \"%.*s\\r\", which does not exist.",
+                               script, (int)n - 1, name)
+                : arena_printf(d->a, "The image starts %s, whose interpreter %s is not in it.",
+                               script, name));
+    diag_evidence(d, f, "the start fails with \"no such file or directory\", though %s exists",
+                  script);
+    diag_repair(d, f, DIAG_REPAIR_TEXT, NULL,
+                windows
+                    ? "Convert the file to Unix line endings before it is copied into the image "
+                      "(dos2unix; with git: text eol=lf in .gitattributes)."
+                    : "Correct the first line of the script, or install the interpreter in the "
+                      "image.");
+}
+
 static void rule_entry(struct diag *d)
 {
     const char *name = d->m->entry_missing;
     if (!name) {
+        return;
+    }
+    if (d->m->entry_missing_for) {
+        add_interpreter(d, name, d->m->entry_missing_for);
         return;
     }
     const char *path = diag_getenv(d, "PATH");

@@ -138,6 +138,26 @@ static const char *trampoline(const struct launch_start *s, const char *path, st
     return python[0] == '/' && is_python(s, python) ? python : NULL;
 }
 
+/* Without the spaces and tabs around it. A carriage return is part of the name, as for the kernel
+ * (fs/binfmt_script.c, next_non_spacetab). */
+static struct str trim_line(struct str s)
+{
+    while (s.n && (s.s[0] == ' ' || s.s[0] == '\t')) {
+        s.s++, s.n--;
+    }
+    while (s.n && (s.s[s.n - 1] == ' ' || s.s[s.n - 1] == '\t')) {
+        s.n--;
+    }
+    return s;
+}
+
+static int note_absent(struct launch_start *s, const char *name, const char *script)
+{
+    s->out->absent = name;
+    s->out->absent_for = script;
+    return -ENOENT;
+}
+
 /* "#!PROGRAM [ARGUMENT]" in front of the script's own words. */
 static int use_line(struct launch_start *s, const char *path, struct str head,
                     const launch_words *w)
@@ -145,13 +165,13 @@ static int use_line(struct launch_start *s, const char *path, struct str head,
     struct str line = {head.s + 2, head.n - 2};
     line.n = line.n > LINE_BYTES_MAX - 2 ? LINE_BYTES_MAX - 2 : line.n;
     line.n = str_find_char(line, '\n');
-    line = str_trim(line);
+    line = trim_line(line);
     size_t n = 0;
     while (n < line.n && line.s[n] != ' ' && line.s[n] != '\t') {
         n++;
     }
     const char *program = str_dup(s->a, (struct str){line.s, n});
-    struct str argument = str_trim((struct str){line.s + n, line.n - n});
+    struct str argument = trim_line((struct str){line.s + n, line.n - n});
     const char *interpreter = launch_start_path(s, program);
     launch_words all = {0};
     if (argument.n) {
@@ -162,7 +182,7 @@ static int use_line(struct launch_start *s, const char *path, struct str head,
         VEC_PUSH(s->a, &all, w->items[i]);
     }
     if (!*program || !interpreter || launch_start_may_execute(s, interpreter) < 0) {
-        return -ENOENT; // what execve() says of a missing interpreter
+        return note_absent(s, program, path); // what execve() says of a missing interpreter
     }
     return launch_start_file(s, interpreter, &all, true);
 }
@@ -255,6 +275,9 @@ int launch_start_words(struct launch_start *s, const launch_words *w)
                                                    "(write its whole path)",
                                                    s->other_why, w->items[0]));
     }
+    if (rc == -ENOENT) {
+        return note_absent(s, w->items[0], NULL);
+    }
     return rc < 0 ? rc : launch_start_file(s, path, &rest, false);
 }
 
@@ -292,6 +315,7 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
     launch_words words = {0};
     int rc = c->n ? launch_start_find(&s, c->words[0], &out.file) : -ENOENT;
     if (rc < 0) {
+        *ret = (struct launch_program){.absent = rc == -ENOENT && c->n ? c->words[0] : NULL};
         return rc;
     }
     for (size_t i = 1; i < c->n && i < WORDS_MAX; i++) {
@@ -304,8 +328,7 @@ int launch_program_find(struct root *r, struct arena *a, const struct launch_com
     out.cwd = s.cwd != c->cwd && s.cwd != launch_unknown ? s.cwd : NULL;
     out.sets = s.sets.items;
     out.n_sets = s.sets.n;
-    if (rc == 0) {
-        *ret = out;
-    }
+    *ret =
+        rc == 0 ? out : (struct launch_program){.absent = out.absent, .absent_for = out.absent_for};
     return rc;
 }

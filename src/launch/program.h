@@ -47,6 +47,9 @@ struct launch_program {
      * it starts no Python. Where it is not known and no environment is active, `python` is that of
      * the environment beside it (./.venv, ./venv), if there is one: an assumption. */
     const char *unseen;
+    /* Where a file on the way does not exist (-ENOENT): its name as it is asked for, and the script
+     * whose first line asks for it; NULL: none does. */
+    const char *absent, *absent_for;
 };
 
 struct launch_command {
@@ -58,7 +61,8 @@ struct launch_command {
     size_t n_env;
 };
 
-/* 0, or a negative errno when the command cannot be started: -ENOENT, -EACCES, ... */
+/* 0, or a negative errno when the command cannot be started: -ENOENT, -EACCES, ... With -ENOENT
+ * only `absent` and `absent_for` are set. */
 int launch_program_find(struct root *r, struct arena *a, const struct launch_command *c,
                         struct launch_program *ret) GM_CHECK;
 

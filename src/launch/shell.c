@@ -1,6 +1,7 @@
 /* Scripts of a shell, read as text: which Python they start in the end. Nothing is executed. Words
  * are split and expanded as POSIX.1-2017 has it (Shell Command Language 2.2, 2.6), as far as that
  * needs no running; both branches of a condition are read. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/env.h"
@@ -446,6 +447,8 @@ static void start_program(struct shell *h, const launch_words *w, bool replaced)
         h->unseen = out.unseen;
     } else if (rc == 0 && out.kind == LAUNCH_ELF && replaced && h->depth == 0) {
         h->elf = out.elf;
+    } else if (rc == -ENOENT && replaced && h->depth == 0 && !h->unseen) {
+        h->unseen = arena_printf(s->a, "%s, which it starts, is not found", w->items[0]);
     }
 }
 

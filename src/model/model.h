@@ -137,8 +137,9 @@ struct model {
     struct py_env *live_env;   // the environment that it was started in, or NULL: not known
     const char *unsure;        // why nothing can be called fine here, a sentence; or NULL
     const char *entry_missing; // of an image: the program that it starts and does not have; or NULL
-    const char *entry_first;   // ... and the ELF file that the kernel executes for it; or NULL
-    const char *image_refused; // why engines cannot unpack the image, one sentence; or NULL
+    const char *entry_missing_for; // ... and the script whose first line names it; or NULL
+    const char *entry_first;       // ... and the ELF file that the kernel executes for it; or NULL
+    const char *image_refused;     // why engines cannot unpack the image, one sentence; or NULL
     struct ldso_config config;
     const char *target_file; // an ELF file as target, or NULL
     int pid;                 // live process, or 0

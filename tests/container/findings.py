@@ -149,6 +149,19 @@ def entry_missing(t, bad):
     return {"Env": PYTHON["Env"], "Cmd": ["python3.12" if bad else "python", "app.py"]}
 
 
+def interpreter_missing(t, bad):
+    config = entry_missing(t, False)
+    t.put("/entry.sh", "#!/opt/venv/bin/%s\nimport ctranslate2\n" % ("python3.99" if bad else "python"))
+    return {**config, "Entrypoint": ["/entry.sh"]}
+
+
+def windows_lines(t, bad):
+    config = entry_missing(t, False)
+    end = "\r\n" if bad else "\n"
+    t.put("/entry.sh", f"#!/opt/venv/bin/python{end}import ctranslate2{end}")
+    return {**config, "Entrypoint": ["/entry.sh"]}
+
+
 def folder_of_the_environment(t, bad):
     """LD_LIBRARY_PATH of the configuration names a folder that has a stub of the driver."""
     t.python().ctranslate2()
@@ -480,6 +493,9 @@ STORIES = [
     Story("program-of-the-entry-point", "library-missing", "error", program),
     Story("program-in-the-working-folder", "library-missing", "error", below_the_folder),
     Story("entry-point-missing", "container-entry-missing", "error", entry_missing),
+    Story("interpreter-missing", "container-entry-missing", "error", interpreter_missing,
+          repair="install the interpreter"),
+    Story("windows-lines", "container-entry-missing", "error", windows_lines, repair="line endings"),
     Story("refused", "container-image-refused", "error", refused),
     Story("environment", "stub-libcuda", "error", folder_of_the_environment,
           repair="LD_LIBRARY_PATH"),
@@ -573,7 +589,23 @@ def cannot_tell(exe, folder):
             (Path(t.top) / f"many/{i}").mkdir(parents=True)
         t.python()
 
+    def alone(t):
+        t.python()
+        for name in ("/bin/sh", "/usr/bin/tini"):
+            t.put(name, elf(None, interp=LOADER))
+        t.put("/entry.sh", "#!/bin/sh\nexec absent-program \"$@\"\n")
+        t.put("/notes.txt", "no program\n")
+        t.real("/notes.txt").chmod(0o644)
+
+    def without_library(t):
+        alone(t)
+        t.remove("/usr/lib/python3.11/os.py")
+
     for name, fill, config in (
+            ("a script starts what is not there", alone, {"Entrypoint": ["/entry.sh"]}),
+            ("a launcher starts what is not there", alone, {"Cmd": ["tini", "--", "absent-program"]}),
+            ("not executable", alone, {"Cmd": ["/notes.txt"]}),
+            ("no standard library", without_library, {"Cmd": ["python3"]}),
             ("another Python starts", lambda t: application(t, False), {"Cmd": ["python3", "/app/app.py"]}),
             ("no interpreter", lost, {}), ("a folder of packages", put_beside, {"Cmd": ["python3", "-c", "0"]}),
             ("a bundle", bundle, {"Cmd": ["/opt/prog/prog"]}),
