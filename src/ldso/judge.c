@@ -55,6 +55,22 @@ static bool judge_ident(const struct ldso_process *p, const struct elf_image *e,
     return true;
 }
 
+/* What a file without an ELF header is, by its first bytes. */
+static const char *kind_of_other(const struct elf_image *e)
+{
+    enum { HEAD = 16 };
+    const char *head = e->size >= HEAD ? (const char *)elf_bytes(e, 0, HEAD) : NULL;
+    bool zeros = head != NULL, text = head && str_is_utf8(head, HEAD);
+    for (size_t i = 0; head && i < HEAD; i++) {
+        unsigned char c = (unsigned char)head[i];
+        zeros = zeros && c == 0;
+        text = text && (c >= ' ' || c == '\t' || c == '\n' || c == '\r');
+    }
+    return zeros  ? "its first bytes are zeros: it was not written completely"
+           : text ? "a text file, not a library"
+                  : "not an ELF file";
+}
+
 static bool judge_header(const struct ldso_process *p, const struct elf_image *e,
                          struct ldso_verdict *ret)
 {
@@ -65,10 +81,7 @@ static bool judge_header(const struct ldso_process *p, const struct elf_image *e
         return false;
     }
     if (e->state == ELF_STATE_NOT_ELF) {
-        const char *begin = e->size > 4 ? (const char *)elf_bytes(e, 0, 4) : NULL;
-        bool script = !begin || str_is_utf8(begin, 4);
-        *ret =
-            refuse("invalid ELF header", script ? "a text file, not a library" : "not an ELF file");
+        *ret = refuse("invalid ELF header", kind_of_other(e));
         return false;
     }
     if (!judge_ident(p, e, ret)) {

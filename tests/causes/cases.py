@@ -336,6 +336,8 @@ damaged("truncated-body", "library-unusable-file", "lib-missing", "truncate:4200
 damaged("text-file", "library-unusable-file", "lib-missing",
         lambda t, p: t.put(p, "version https://git-lfs.github.com/spec/v1\n" * 3),
         "invalid ELF header")
+damaged("zeroed-header", "library-unusable-file", "lib-missing", lambda t, p: t.put(p, b"\0" * 5000),
+        "first bytes are zeros")
 damaged("wrong-class", "library-wrong-architecture", "lib-missing", "class32-386", "32-bit")
 damaged("wrong-machine", "library-wrong-architecture", "lib-missing", "machine", "aarch64")
 damaged("wrong-osabi", "library-wrong-architecture", "lib-missing", "osabi", "OS ABI")
