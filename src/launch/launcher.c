@@ -513,6 +513,15 @@ static int start_elsewhere(struct launch_start *s, const char *name, const given
                         name));
 }
 
+static int start_in_root(struct launch_start *s, const char *name, const given_list *given,
+                         launch_words *w)
+{
+    (void)given, (void)w;
+    return launch_start_unseen(
+        s, arena_printf(s->a, "%s starts its program in another root, which is not looked into",
+                        name));
+}
+
 /* s6-overlay keeps the container's variables in /run/s6/container_environment, since its processes
  * start with none. */
 static int start_contenv(struct launch_start *s, const char *name, const given_list *given,
@@ -701,16 +710,18 @@ static const struct launcher launchers[] = {
     {"pixi", "qv", "quiet verbose color: no-progress", 0, NULL, &pixi_run},
     {"uvx pipx", UNREAD, 0, start_own_environment, NULL},
     {"docker podman nerdctl kubectl ssh apptainer singularity systemd-run machinectl distrobox "
-     "toolbox flatpak",
+     "toolbox flatpak systemd-nspawn",
      UNREAD, 0, start_elsewhere, NULL},
+    {"chroot bwrap firejail proot nsenter", UNREAD, 0, start_in_root, NULL},
     {"make gmake ninja just task supervisord honcho foreman circusd tmux screen npm npx yarn pnpm "
-     "s6-svscan s6-supervise s6-overlay-suexec s6-rc runsvdir runsv svscan",
+     "s6-svscan s6-supervise s6-overlay-suexec s6-rc runsvdir runsv svscan "
+     "fish csh tcsh pwsh perl ruby php expect tclsh",
      UNREAD, 0, start_by_files, NULL},
     {"gdb valgrind strace ltrace rr perf nsys ncu nvprof compute-sanitizer rocprof rocprofv3 "
      "faketime xargs parallel srun mpirun mpiexec orterun prterun horovodrun runuser su "
      "s6-softlimit "
      "softlimit s6-notifyoncheck start-stop-daemon systemd-inhibit cgexec setarch linux64 watch "
-     "script heaptrack unbuffer prlimit unshare opentelemetry-instrument ddtrace-run "
+     "script heaptrack unbuffer prlimit unshare find opentelemetry-instrument ddtrace-run "
      "newrelic-admin",
      UNREAD, 0, start_first_python, NULL},
     {"busybox toybox", UNREAD, 0, start_busybox, NULL},

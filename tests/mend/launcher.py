@@ -624,7 +624,7 @@ BEFORE = (
     "mpiexec -n 2", "orterun -n 2", "srun --gres=gpu:1 -N 1", "horovodrun -np 2", "runuser -u app --",
     "nice -n 5 ionice -c 3 taskset -c 0", "timeout -k 5 60 numactl -l", "poetry run", "pipenv run", "pdm run",
     "pdm run -s", "rye run", "uv run", "conda run -p .venv", "micromamba run -p .venv", "mamba run -p .venv",
-    "tini -- dumb-init -- uv run")
+    "tini -- dumb-init -- uv run", "find . -maxdepth 0 -exec")
 # Launchers that are Python programs, with what they are told.
 PYTHON_LAUNCHERS = (
     "deepspeed --num_gpus 2 app.py", "torchrun --nproc-per-node gpu app.py", "accelerate launch --multi_gpu app.py",
@@ -633,6 +633,8 @@ PYTHON_LAUNCHERS = (
     "mpirun -np 2 deepspeed app.py", "srun torchrun --nnodes 2 app.py", "timeout 60 accelerate launch app.py")
 # What cannot be known, and a word of the line that says so.
 UNSEEN = (
+    ("chroot / python app.py", "in another root"), ("perl start.pl", "files of its own"),
+    ("fish -c x", "files of its own"), ("find . -name x", "not among its words"),
     ("hatch run x", "hatch uses is not found"), ("conda run -n none x", "no folder of conda"),
     ("micromamba run x", "no environment is named"), ("s6-svscan /run/service", "files of its own"),
     ("s6-supervise x", "files of its own"), ("runsvdir /service", "files of its own"),
