@@ -32,9 +32,16 @@ SPEC.loader.exec_module(tree)
 sys.path.insert(0, str(HERE / "mend"))
 import apply  # noqa: E402
 
-WINDOWS = importlib.util.spec_from_file_location("windows_why", HERE / "windows/why.py")
-windows = importlib.util.module_from_spec(WINDOWS)
-WINDOWS.loader.exec_module(windows)
+
+
+def module_of_windows(name):
+    spec = importlib.util.spec_from_file_location(f"windows_{name}", HERE / f"windows/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+windows, windows_check = module_of_windows("why"), module_of_windows("check")
 
 SCHEMAS = {p.name: json.loads(p.read_text())
            for p in (HERE.parent / "docs/json").glob("*.schema.json")}
@@ -384,6 +391,11 @@ def main():
             _, output, _ = run(exe, ["why", *arguments, "--root", folder, "--json", *windows.EXE])
             count(f"why for Windows: {name}",
                   schema_faults("why-windows.schema.json", json.loads(output.decode("utf-8"))))
+    with tempfile.TemporaryDirectory(prefix="gpumend-json.") as folder:
+        windows_check.no_runtime(Path(folder))
+        _, output, _ = run(exe, ["check", "--root", folder, "--json"])
+        count("check for Windows", schema_faults("check-windows.schema.json",
+                                                 json.loads(output.decode("utf-8"))))
     count("a snapshot from a container", contained(exe))
     count("every schema has a document", sorted(set(SCHEMAS) - USED))
     if last_why:

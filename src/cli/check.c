@@ -8,6 +8,7 @@
 #include "cli/paste.h"
 #include "cli/probing.h"
 #include "cli/target.h"
+#include "cli/windows.h"
 #include "cdi/files.h"
 #include "diag/finding.h"
 #include "report/check.h"
@@ -245,6 +246,21 @@ static int look_and_print(struct check *c)
     return rc;
 }
 
+/* A Windows tree below --root has another loader, and a document of its own. */
+static bool look_at_windows(struct check *c, int *ret_status)
+{
+    struct gm_err err;
+    struct root root = ROOT_EMPTY;
+    const struct model_target_options *o = &c->t.asked;
+    if (!o->root_path || o->host_path || c->report || c->probe ||
+        root_open(&root, o->root_path, &err) < 0) {
+        return false; // said by the look at a Linux tree
+    }
+    bool taken = cli_windows_check(&c->t.arena, &root, o->target, c->t.json, ret_status);
+    root_close(&root);
+    return taken;
+}
+
 static int run_with(void *command)
 {
     struct check *c = command;
@@ -285,7 +301,8 @@ static int run_with(void *command)
         pages_stop();
         return rc;
     }
-    return look_and_print(c);
+    int status = CLI_CANNOT;
+    return look_at_windows(c, &status) ? status : look_and_print(c);
 }
 
 static int check_run(const struct cli_command *self, int argc, char **argv)

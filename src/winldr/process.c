@@ -50,30 +50,6 @@ static struct winldr_module *add_module(struct winldr_process *p, const char *pa
     return m;
 }
 
-struct winldr_process *winldr_process_new(struct winldr_files *files, struct arena *arena,
-                                          const struct winldr_config *config)
-{
-    struct winldr_process *p = arena_alloc(arena, sizeof *p);
-    *p = (struct winldr_process){.files = files, .arena = arena, .config = *config};
-    struct winldr_config *c = &p->config;
-    c->windows = c->windows ? c->windows : "C:\\Windows";
-    c->machine = c->machine ? c->machine : PE_MACHINE_AMD64;
-    if (!c->known_dlls) {
-        c->known_dlls = known_of_windows;
-        c->n_known_dlls = sizeof known_of_windows / sizeof *known_of_windows;
-    }
-    p->system32 = winldr_path_join(arena, c->windows, "System32");
-    const char *kernel = winldr_path_join(arena, p->system32, "kernel32.dll");
-    p->system_seen = winldr_files_get(files, kernel)->kind == WINLDR_ENTRY_FILE;
-    if (p->system_seen) {
-        open_apiset(p);
-    }
-    struct winldr_entry *exe = winldr_files_get(files, c->exe);
-    p->exe_seen = exe->kind == WINLDR_ENTRY_FILE;
-    add_module(p, c->exe, exe->file, -1)->is_pinned = true;
-    return p;
-}
-
 bool winldr_add_directory(struct winldr_process *p, const char *path)
 {
     if (winldr_path_kind(path) == WINLDR_PATH_RELATIVE) {
@@ -501,6 +477,48 @@ static void load_imports(struct winldr_process *p, struct winldr_module *m, stru
             check_symbols(p, m, import, wanted, &below);
         }
     }
+}
+
+/* ------------------------------------------------------------------ the start */
+
+/* What the program imports is loaded first, by the classic list; what is wrong stays with the
+ * requests of load -1. */
+static void start_program(struct winldr_process *p, struct winldr_module *program)
+{
+    struct search s = {.load = -1};
+    struct winldr_request *r = arena_alloc(p->arena, sizeof *r);
+    *r = (struct winldr_request){.name = program->name, .load = -1};
+    if (winldr_search_list(p, program->path, 0, &s.list)) {
+        load_imports(p, program, &s, r);
+    }
+}
+
+struct winldr_process *winldr_process_new(struct winldr_files *files, struct arena *arena,
+                                          const struct winldr_config *config)
+{
+    struct winldr_process *p = arena_alloc(arena, sizeof *p);
+    *p = (struct winldr_process){.files = files, .arena = arena, .config = *config};
+    struct winldr_config *c = &p->config;
+    c->windows = c->windows ? c->windows : "C:\\Windows";
+    c->machine = c->machine ? c->machine : PE_MACHINE_AMD64;
+    if (!c->known_dlls) {
+        c->known_dlls = known_of_windows;
+        c->n_known_dlls = sizeof known_of_windows / sizeof *known_of_windows;
+    }
+    p->system32 = winldr_path_join(arena, c->windows, "System32");
+    const char *kernel = winldr_path_join(arena, p->system32, "kernel32.dll");
+    p->system_seen = winldr_files_get(files, kernel)->kind == WINLDR_ENTRY_FILE;
+    if (p->system_seen) {
+        open_apiset(p);
+    }
+    struct winldr_entry *exe = winldr_files_get(files, c->exe);
+    p->exe_seen = exe->kind == WINLDR_ENTRY_FILE;
+    struct winldr_module *m = add_module(p, c->exe, exe->file, -1);
+    m->is_pinned = true;
+    if (p->exe_seen) {
+        start_program(p, m);
+    }
+    return p;
 }
 
 /* ------------------------------------------------------------------ one load */

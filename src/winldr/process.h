@@ -158,7 +158,8 @@ struct winldr_process {
     bool by_default_flags; // some request was answered by the classic list or the default flags
 };
 
-/* files and arena must outlive the process; config's texts as well. */
+/* Starts the program: what it imports is loaded. files and arena must outlive the process; config's
+ * texts as well. */
 struct winldr_process *winldr_process_new(struct winldr_files *files, struct arena *arena,
                                           const struct winldr_config *config);
 

@@ -71,7 +71,20 @@ def driver(folder):
     return exe
 
 
-def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll"):
+def version_resource(version, rva):
+    """A resource directory at `rva` with one version, (9, 10, 2, 21)."""
+    a, b, c, d = version
+    fixed = struct.pack("<13I", 0xFEEF04BD, 0x10000, a << 16 | b, c << 16 | d, a << 16 | b, c << 16 | d,
+                        0, 0, 0, 0, 0, 0, 0)
+    block = struct.pack("<HHH", 92, 52, 0) + "VS_VERSION_INFO\0".encode("utf-16-le") + b"\0\0" + fixed
+    levels = b""
+    for number, identifier in enumerate((16, 1, 1033)):
+        below = 24 * (number + 1) | (0x80000000 if number < 2 else 0)
+        levels += struct.pack("<IIHHHHII", 0, 0, 0, 0, 0, 1, identifier, below)
+    return levels + struct.pack("<4I", rva + 88, len(block), 0, 0) + block
+
+
+def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll", version=None):
     """A DLL that imports function f of each name; with `refuses` its start says no."""
     wide = machine in (0x8664, 0xAA64)
     base, code = 0x1000, b"\x31\xc0\xc3" + b"\x90" * 13  # xor eax, eax; ret
@@ -97,6 +110,10 @@ def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll")
     places = put(b"".join(struct.pack("<H", i) for i in range(len(exports))))
     export_at = put(struct.pack("<10I", 0, 0, 0, put(name.encode() + b"\0"), 1, len(exports),
                                 len(exports), functions, name_table, places))
+    data.extend(b"\0" * (-len(data) % 8))
+    resource = version_resource(version, base + len(data)) if version else b""
+    resource_at = base + len(data) if version else 0
+    data.extend(resource)
     data.extend(b"\0" * (-len(data) % 0x200))
     room = (len(data) + 0xFFF) // 0x1000 * 0x1000
     entry = base if refuses else 0
@@ -109,6 +126,7 @@ def dll(imports=(), machine=0x8664, refuses=False, exports=("f",), name="x.dll")
     directories = [(0, 0)] * 16
     directories[0] = (export_at, 40)
     directories[1] = (import_at, 20 * (len(rows) + 1) if rows else 0)
+    directories[2] = (resource_at, len(resource))
     head += b"".join(struct.pack("<II", *d) for d in directories)
     characteristics = 0x2022 if wide else 0x2102
     coff = struct.pack("<4sHHIIIHH", b"PE\0\0", machine, 1, 0, 0, 0, len(head), characteristics)

@@ -1,0 +1,49 @@
+/*
+ * Python environments in a Windows tree, and what their packages load when they are imported.
+ *
+ * Found are installations of python.org (for one user or all), uv's, conda's and their
+ * environments, and embedded ones; a virtual environment where it is named. In a virtual
+ * environment the process is the Python that pyvenv.cfg calls home: Scripts\python.exe only starts
+ * it. The Store's Python is named and not modelled: a packaged process has another search.
+ *
+ * Import scripts, by the source of the packages: PyTorch torch/__init__.py, CTranslate2
+ * python/ctranslate2/__init__.py; an extension module is loaded with 0x1100 (CPython
+ * Python/dynload_win.c), ctypes.CDLL of a path too (Lib/ctypes/__init__.py).
+ */
+#ifndef GPUMEND_WINLDR_PYTHON_H
+#define GPUMEND_WINLDR_PYTHON_H
+
+#include "winldr/process.h"
+
+struct winldr_python {
+    const char *folder; // of the environment
+    const char *kind;   // "python.org", "venv", "conda", "uv", "embedded", "Store"
+    const char *exe;    // of the process
+    const char *site;   // its site-packages
+};
+
+struct winldr_pythons {
+    VEC(struct winldr_python) items;
+};
+
+/* Whether a Windows tree is below the root: System32, or `target` holds a python.exe. */
+bool winldr_is_tree(struct winldr_files *files, const char *target);
+
+/* The environment in `target` (a full Windows path), or all that are found. */
+void winldr_find_pythons(struct winldr_files *files, const char *target,
+                         struct winldr_pythons *ret);
+
+/* The packages whose imports are modelled, in this order; NULL ends them. */
+extern const char *const winldr_packages[];
+
+bool winldr_has_package(struct winldr_files *files, const struct winldr_python *py,
+                        const char *package);
+/* Performs the loads of an import. */
+void winldr_import_package(struct winldr_process *p, const struct winldr_python *py,
+                           const char *package);
+
+/* A new process of the environment. */
+struct winldr_process *winldr_python_start(struct winldr_files *files,
+                                           const struct winldr_python *py);
+
+#endif
