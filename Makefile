@@ -22,7 +22,18 @@ run:
 	*) exit $$status ;; \
 	esac
 
-test test-long test-scenarios test-stacks test-memory test-windows differential bench:
+# gpumend.exe, by the cross compiler; the static libraries are built from Debian's sources.
+windows: all
+	@scripts/setup windows
+	@[ -e $(BUILD)-windows/build.ninja ] || meson setup --cross-file scripts/windows.ini \
+		-Dnative=$(abspath $(BUILD)) $(BUILD)-windows
+	@ninja -C $(BUILD)-windows gpumend.exe
+
+test-windows: windows
+	@scripts/setup test
+	@python3 tests/run.py --build $(BUILD) $@
+
+test test-long test-scenarios test-stacks test-memory differential bench:
 	@scripts/setup $(if $(filter bench,$@),bench,test)
 	@$(MAKE) --no-print-directory all
 	@python3 tests/run.py --build $(BUILD) $@
@@ -63,4 +74,4 @@ release: wheel
 clean:
 	rm -rf $(BUILD) $(BUILD)-*
 
-.PHONY: all run test test-long test-explain test-scenarios test-stacks test-memory test-windows differential bench mutants fuzz install wheel release clean
+.PHONY: all run windows test test-long test-explain test-scenarios test-stacks test-memory test-windows differential bench mutants fuzz install wheel release clean

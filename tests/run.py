@@ -165,6 +165,9 @@ SUITES = [
           "{py} tests/windows/worlds.py {build} --count 20000"),
     # 1 GiB of wheels from a package index, loaded by Wine.
     Suite("test-windows", "windows-real", 3600, "{py} tests/windows/real.py {build}", "wheels"),
+    # A minute and a half of a processor for the cross build: not part of CI.
+    Suite("test-windows", "windows-exe", 900,
+          "{py} tests/windows/exe.py {exe} {build}-windows/gpumend.exe"),
     # Tens of GiB from a package index, with the versions of the day: not part of CI.
     Suite("test-stacks", "stacks", 4 * 3600, "{py} tests/stacks/run.py --gpumend {exe}"),
     Suite("bench", "bench", 3600, "{py} tests/bench/run.py --gpumend {exe} --strict", "alone"),

@@ -42,9 +42,9 @@ void *arena_array(struct arena *a, size_t count, size_t size)
 char *arena_strndup(struct arena *a, const char *s, size_t n) __attribute__((returns_nonnull));
 char *arena_strdup(struct arena *a, const char *s) __attribute__((returns_nonnull));
 char *arena_printf(struct arena *a, const char *fmt, ...)
-    __attribute__((returns_nonnull, format(printf, 2, 3)));
+    __attribute__((returns_nonnull, format(GM_PRINTF, 2, 3)));
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
-    __attribute__((returns_nonnull, format(printf, 2, 0)));
+    __attribute__((returns_nonnull, format(GM_PRINTF, 2, 0)));
 
 /*
  * A growing array of any type: declare `struct { T *items; size_t n, cap; } v;` (zeroed) and use

@@ -27,9 +27,9 @@ struct gm_err {
 /* Sets the error and returns its code, so that `return gm_err_set(...)` reads well. err may be
  * NULL. */
 int gm_err_set(struct gm_err *err, enum gm_err_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((format(GM_PRINTF, 3, 4)));
 
 /* Puts "context: " before the text and returns the error's code. */
-int gm_err_wrap(struct gm_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int gm_err_wrap(struct gm_err *err, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
 #endif

@@ -57,7 +57,7 @@ const char *node_text(const struct node *map, const char *key);
 
 /* "FILE:LINE: " and a sentence as the error; of a tree that was unpacked "built-in: ". */
 int node_error(const struct node_file *file, const struct node *at, struct gm_err *err,
-               const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+               const char *fmt, ...) __attribute__((format(GM_PRINTF, 4, 5)));
 
 /* Reads one YAML document. GM_ERR_FORMAT or GM_ERR_LIMIT with "NAME:LINE: " before the reason. */
 int node_read_yaml(struct arena *a, const char *name, struct str text, struct node_file *ret,

@@ -3,10 +3,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/str.h"
+#include "base/terminal.h"
 
 static const char *const style_codes[OUT_STYLES] = {
     [OUT_PLAIN] = "",         [OUT_BOLD] = "\033[1m",
@@ -17,14 +16,13 @@ static const char *const style_codes[OUT_STYLES] = {
 void out_init(struct out *o, FILE *file)
 {
     const char *no_color = getenv("NO_COLOR");
-    const char *term = getenv("TERM");
-    bool terminal = isatty(fileno(file));
-    struct winsize size;
+    struct terminal terminal = {.colours = false};
+    bool found = terminal_of(file, &terminal);
     o->file = file;
-    o->colour = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    o->colour = found && terminal.colours && !(no_color && *no_color);
     o->width = 100;
-    if (terminal && ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) {
-        o->width = size.ws_col > 120 ? 120 : size.ws_col;
+    if (found && terminal.columns >= 40) {
+        o->width = terminal.columns > 120 ? 120 : terminal.columns;
     }
 }
 

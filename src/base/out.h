@@ -23,7 +23,7 @@ void out_init(struct out *o, FILE *file);
 
 /* Prints text in a style. */
 void out_print(const struct out *o, enum out_style style, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((format(GM_PRINTF, 3, 4)));
 
 /* Around what is printed in a style by other means. */
 void out_begin(const struct out *o, enum out_style style);

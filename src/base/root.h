@@ -44,7 +44,7 @@ struct root {
 
 /*
  * The questions of this header as a table, one for each way in which they are answered: by the file
- * system (root.c), by one that records it, and out of a record (both snap.c).
+ * system (root_files.c), by one that records it, and out of a record (both snap.c).
  */
 struct root_dir;
 struct root_operations {
@@ -65,6 +65,8 @@ struct root_operations {
     int (*has_capabilities)(struct root *r, const char *path);
     int (*access)(struct root *r, const char *path, int mode);
 };
+extern const struct root_operations
+    root_files; // the file system: root_files.c, windows/root_files.c
 
 /* The folder that was asked about last. */
 struct root_folder {

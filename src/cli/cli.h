@@ -70,10 +70,14 @@ int cli_next(struct cli_args *args);
 void cli_help(const struct cli_command *command);
 
 /* "gpumend: sentence" on stderr; returns status. */
-int cli_fail(enum cli_status status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int cli_fail(enum cli_status status, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
-/* Called by main() first: takes the signals, and keeps the words of the command line. */
-void cli_begin(char **argv);
+/* Called by main() first: takes the signals, and keeps the words of the command line. On Windows
+ * they become UTF-8. */
+void cli_begin(int *argc, char ***argv);
+
+/* Whether a path of the command line leads into another process. */
+bool cli_names_process(void);
 
 /* Gives back the signals as main() found them, for a program that is about to take this process. */
 void cli_restore_signals(void);

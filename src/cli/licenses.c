@@ -9,8 +9,8 @@
 int cli_licenses(void)
 {
     unsigned char *text = malloc(cli_licenses_full_n);
-    uLongf n = cli_licenses_full_n;
-    if (!text || uncompress(text, &n, cli_licenses_text, cli_licenses_text_n) != Z_OK) {
+    uLongf n = (uLongf)cli_licenses_full_n;
+    if (!text || uncompress(text, &n, cli_licenses_text, (uLong)cli_licenses_text_n) != Z_OK) {
         free(text);
         return cli_fail(CLI_CANNOT, "no memory");
     }

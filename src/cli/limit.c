@@ -1,16 +1,14 @@
 #include "cli/limit.h"
 
 #include <jansson.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/bound.h"
 
 /* With less memory not even the knowledge base is loaded. */
 enum { SECONDS_MAX = 7 * 24 * 3600, BYTES_MIN = 16 << 20 };
@@ -18,7 +16,6 @@ enum { SECONDS_MAX = 7 * 24 * 3600, BYTES_MIN = 16 << 20 };
 static struct {
     uint64_t seconds, bytes;
     bool given;
-    struct rlimit data_before;
     char said[2][200]; // what is written at each limit: a handler can put nothing together
 } limit = {.seconds = CLI_LIMIT_SECONDS, .bytes = ARENA_LIMIT_DEFAULT};
 
@@ -89,14 +86,13 @@ static bool has_option(const struct cli_command *command)
 
 static void stop(const char *said)
 {
-    ssize_t n = write(STDERR_FILENO, said, strlen(said));
+    ssize_t n = write(STDERR_FILENO, said, (unsigned)strlen(said));
     (void)n; // nothing better can be done when even that fails
     _exit(CLI_CANNOT);
 }
 
-static void on_time(int signal_number)
+static void on_time(void)
 {
-    (void)signal_number;
     stop(limit.said[AT_TIME]);
 }
 
@@ -121,19 +117,6 @@ void cli_arena_init(struct arena *a)
 {
     bool option = limit.said[AT_MEMORY][0] != '\0';
     arena_init(a, (size_t)limit.bytes, option ? on_memory : NULL, NULL);
-}
-
-static void start(void)
-{
-    struct itimerval timer = {.it_value.tv_sec = (time_t)limit.seconds};
-    (void)signal(SIGPROF, on_time);             // these cannot fail
-    (void)setitimer(ITIMER_PROF, &timer, NULL); // for valid arguments
-    if (getrlimit(RLIMIT_DATA, &limit.data_before) == 0 &&
-        limit.data_before.rlim_cur > limit.bytes) {
-        struct rlimit memory = limit.data_before;
-        memory.rlim_cur = limit.bytes;
-        (void)setrlimit(RLIMIT_DATA, &memory); // the arenas have the limit as well
-    }
 }
 
 /* The last --limit among the words counts; false: one is not understood, which is said. */
@@ -165,21 +148,17 @@ int cli_limit_start(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     prepare(command->name);
-    start();
+    bound_time(limit.seconds, on_time);
+    bound_memory(limit.bytes);
     return CLI_OK;
 }
 
 int cli_limit_lift(const char *what)
 {
-    struct itimerval none = {.it_value.tv_sec = 0};
     if (limit.given) {
         return cli_fail(CLI_USAGE, "%s has no limit: --limit belongs to commands that only look",
                         what);
     }
-    (void)setitimer(ITIMER_PROF, &none, NULL); // this cannot fail for valid arguments
-    (void)signal(SIGPROF, SIG_DFL);
-    if (limit.said[AT_TIME][0]) {
-        (void)setrlimit(RLIMIT_DATA, &limit.data_before); // a child would inherit it
-    }
+    bound_lift();
     return CLI_OK;
 }

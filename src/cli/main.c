@@ -48,7 +48,7 @@ static int unknown_command(const char *word)
 
 int main(int argc, char **argv)
 {
-    cli_begin(argv);
+    cli_begin(&argc, &argv);
     if (argc < 2) {
         usage(stderr);
         return CLI_USAGE;

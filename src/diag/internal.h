@@ -48,9 +48,10 @@ struct diag_finding *diag_add(struct diag *d, enum diag_cause cause, const char 
 /* The finding of this cause that names the library as culprit or likewise, or NULL. */
 struct diag_finding *diag_find(struct diag *d, enum diag_cause cause, const char *library);
 void diag_evidence(struct diag *d, struct diag_finding *f, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((format(GM_PRINTF, 3, 4)));
 void diag_repair(struct diag *d, struct diag_finding *f, enum diag_repair_kind kind,
-                 const char *command, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+                 const char *command, const char *fmt, ...)
+    __attribute__((format(GM_PRINTF, 5, 6)));
 void diag_seen_in(struct diag *d, struct diag_finding *f, const struct model_process *p);
 void diag_likewise(struct diag *d, struct diag_finding *f, const char *name);
 /* Notes which distribution is stopped by it. */

@@ -38,7 +38,7 @@ struct gpu_builder {
  * neighbourhood of each page that is touched, and a walk over headers touches many. */
 void gpu_give_back(const struct gpu_builder *b);
 
-void gpu_note(struct gpu_builder *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void gpu_note(struct gpu_builder *b, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 void gpu_add_native(struct gpu_builder *b, struct gpu_cuda_sets *sets, unsigned number,
                     char suffix);
 void gpu_add_ptx(struct gpu_builder *b, struct gpu_cuda_sets *sets, unsigned number, char suffix,

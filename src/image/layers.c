@@ -272,7 +272,7 @@ static enum snap_type type_of(const struct archive_entry *e)
 }
 
 /* What engines say of an entry that they cannot unpack; they refuse the image for it. */
-__attribute__((format(printf, 2, 3))) static void refuse(struct walk *w, const char *format, ...)
+__attribute__((format(GM_PRINTF, 2, 3))) static void refuse(struct walk *w, const char *format, ...)
 {
     va_list arguments;
     w->l->n_refused++;

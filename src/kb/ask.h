@@ -29,10 +29,10 @@ const char *ask_given(const struct ask *k, enum question_key key);
 /* ------------------------------------------------------------------ saying */
 
 /* Adds a sentence. */
-void ask_say(struct ask *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ask_say(struct ask *k, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
 /* Says why there is no answer, and which question has one. */
-void ask_missing(struct ask *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ask_missing(struct ask *k, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
 /* Adds a row, once. */
 void ask_hit(struct ask *k, enum kb_area area, const void *row, const struct kb_origin *origin);

@@ -33,8 +33,8 @@ static const char *by_package(struct model *m, const struct ldso_file *file, con
 const char *model_object_version(struct model *m, struct ldso_file *file, const char *path,
                                  enum kb_version_from from)
 {
-    const char *key = arena_printf(m->arena, "version %d %lx:%lx", (int)from,
-                                   (unsigned long)file->dev, (unsigned long)file->ino);
+    const char *key = arena_printf(m->arena, "version %d %llx:%llx", (int)from,
+                                   (unsigned long long)file->dev, (unsigned long long)file->ino);
     const char **known = ldso_store_recall(m->store, key);
     if (!known) {
         struct kb_libver v;

@@ -9,7 +9,8 @@
 
 static const char *key_of(struct model *m, const char *kind, const struct ldso_file *f)
 {
-    return arena_printf(m->arena, "%s %lx:%lx", kind, (unsigned long)f->dev, (unsigned long)f->ino);
+    return arena_printf(m->arena, "%s %llx:%llx", kind, (unsigned long long)f->dev,
+                        (unsigned long long)f->ino);
 }
 
 struct kept {

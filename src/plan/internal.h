@@ -112,7 +112,8 @@ const char *plan_link_command(struct plan_work *x, const plan_links *links);
 
 struct plan_way *plan_way_new(struct plan_work *x, enum plan_reach reach, const char *title);
 void plan_way_add(struct plan_work *x, struct plan_way *way);
-void plan_cannot(struct plan_work *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void plan_cannot(struct plan_work *x, const char *fmt, ...)
+    __attribute__((format(GM_PRINTF, 2, 3)));
 bool plan_has(const plan_texts *list, const char *text);
 
 #endif

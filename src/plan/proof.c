@@ -204,8 +204,8 @@ static size_t count_distinct(key_list *list)
 
 static uint64_t key_of(struct arena *a, const struct end *e)
 {
-    const char *text = arena_printf(a, "%lx:%lx %s", (unsigned long)e->caller->dev,
-                                    (unsigned long)e->caller->ino, e->key);
+    const char *text = arena_printf(a, "%llx:%llx %s", (unsigned long long)e->caller->dev,
+                                    (unsigned long long)e->caller->ino, e->key);
     return str_hash(text, strlen(text));
 }
 

@@ -5,7 +5,7 @@
 #include "py/env.h"
 
 /* Adds a note; the last of PY_NOTES_MAX says that there were more. */
-void py_note(struct py_env *env, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void py_note(struct py_env *env, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
 /* Notes that packages may be hidden from this user. */
 void py_note_denied(struct py_env *env, const char *path);

@@ -69,16 +69,16 @@ void say_call(const char *function);
  * `absent`: there is no driver; `count`: how many devices there are, `device.N.uuid` and
  * `device.N.name`.
  */
-void say_fact(const char *key, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void say_fact(const char *key, const char *fmt, ...) __attribute__((format(GM_PRINTF, 2, 3)));
 
 /* The end of the stage. The text is one sentence without the final stop. A failure's code is the
  * vendor's, 0 where there is none; its name may be NULL: the parent knows most. */
-_Noreturn void say_passed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void say_passed(const char *fmt, ...) __attribute__((format(GM_PRINTF, 1, 2)));
 _Noreturn void say_failed(long code, const char *code_name, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-_Noreturn void say_unknown(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+    __attribute__((format(GM_PRINTF, 3, 4)));
+_Noreturn void say_unknown(const char *fmt, ...) __attribute__((format(GM_PRINTF, 1, 2)));
 /* There is nothing to run, which is no fault (a library that is not part of this system). */
-_Noreturn void say_skipped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void say_skipped(const char *fmt, ...) __attribute__((format(GM_PRINTF, 1, 2)));
 
 /* dlopen(path, RTLD_NOW | RTLD_LOCAL); NULL as path, a library that does not open and a missing
  * symbol are failures of the stage, with dlerror()'s words. */

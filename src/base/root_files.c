@@ -1,0 +1,630 @@
+#include "base/root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { LINKS_MAX = 40, PATH_BYTES_MAX = 64 << 10, READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
+
+int root_open(struct root *r, const char *path, struct gm_err *err)
+{
+    *r = ROOT_EMPTY;
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(errno));
+    }
+    r->fd = fd;
+    r->path = path;
+    r->is_host = strcmp(path, "/") == 0;
+    return 0;
+}
+
+void root_close(struct root *r)
+{
+    if (r->fd >= 0) {
+        (void)close(r->fd); // opened O_PATH: nothing can be lost
+    }
+    r->fd = -1;
+    if (r->listing) {
+        (void)closedir(r->listing); // only read: nothing can be lost
+        r->listing = NULL;
+    }
+    if (r->is_reading) {
+        (void)close(r->reading);
+        r->is_reading = false;
+    }
+    arena_release(&r->walked);
+    if (r->folder && r->folder->fd >= 0) {
+        (void)close(r->folder->fd);
+    }
+    r->folder = NULL;
+}
+
+void root_keep_folder(struct root *r, struct root_folder *folder)
+{
+    *folder = (struct root_folder){.fd = -1};
+    r->folder = folder;
+}
+
+/* Opens inside the root by the kernel's own resolution. */
+static int open_in_root(struct root *r, const char *path, int flags)
+{
+    struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    for (int tries = 0; tries < 16; tries++) {
+        long fd = syscall(SYS_openat2, r->fd, path, &how, sizeof how);
+        if (fd >= 0) {
+            return (int)fd;
+        }
+        if (errno != EAGAIN && errno != EINTR) {
+            return -errno;
+        }
+    }
+    return -EAGAIN;
+}
+
+/*
+ * The same without openat2 (Linux before 5.6, sandboxes): component by component. Each is opened
+ * alone, in the folder that is open already and without following a link, so that nothing that is
+ * exchanged meanwhile leads outside.
+ */
+struct walker {
+    struct root *r;
+    struct arena *a;
+    char *done;       // without links
+    const char *rest; // still to come
+    int dir;          // folder of the last component; -1: `done` is to be opened
+    const char *name; // that component in `dir`; NULL: `done` is the folder
+    int links;
+};
+
+static void close_path(int fd)
+{
+    if (fd >= 0) {
+        (void)close(fd); // opened O_PATH: nothing can be lost
+    }
+}
+
+/* The folder of a path without links. */
+static int descend(struct root *r, struct arena *a, const char *path)
+{
+    struct str rest = str_of(path);
+    int fd = openat(r->fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && rest.s) {
+        const char *part = str_dup(a, str_cut(&rest, '/'));
+        if (*part) {
+            int next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            int error = errno;
+            close_path(fd);
+            fd = next;
+            errno = error;
+        }
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* The folder that `done` names now. */
+static void move_to(struct walker *w, char *done)
+{
+    close_path(w->dir);
+    w->dir = -1;
+    w->name = NULL;
+    w->done = done;
+}
+
+static int follow(struct walker *w, int link)
+{
+    char target[4096];
+    ssize_t got = readlinkat(link, "", target, sizeof target - 1);
+    if (got < 0 || ++w->links > LINKS_MAX) {
+        return got < 0 ? -errno : -ELOOP;
+    }
+    target[got] = '\0';
+    if (target[0] == '/') {
+        move_to(w, arena_strdup(w->a, ""));
+    }
+    w->rest = arena_printf(w->a, "%s%s", target, w->rest);
+    return strlen(w->rest) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* One component that is neither "." nor "..". */
+static int enter(struct walker *w, const char *part, bool follow_last)
+{
+    bool last = w->rest[strspn(w->rest, "/")] == '\0', wants_dir = w->rest[0] == '/';
+    struct stat st;
+    w->dir = w->dir < 0 ? descend(w->r, w->a, w->done) : w->dir;
+    int fd = w->dir < 0 ? w->dir : openat(w->dir, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return w->dir < 0 ? w->dir : -errno;
+    }
+    int rc = fstat(fd, &st) ? -errno : 0;
+    if (rc == 0 && S_ISLNK(st.st_mode) && (!last || wants_dir || follow_last)) {
+        rc = follow(w, fd);
+    } else if (rc == 0 && (!last || wants_dir) && !S_ISDIR(st.st_mode)) {
+        rc = -ENOTDIR;
+    } else if (rc == 0) {
+        w->done = arena_printf(w->a, "%s/%s", w->done, part);
+        w->name = last && !wants_dir ? part : NULL;
+        if (!w->name) {
+            close_path(w->dir);
+            w->dir = fd;
+            return 0;
+        }
+    }
+    close_path(fd);
+    return rc;
+}
+
+/* With follow_last false a link at the end stays. On success w->done is the path without links and
+ * w->name what to open in w->dir; w->dir is to be closed in any case. */
+static int walk(struct walker *w, const char *path, bool follow_last)
+{
+    int rc = !*path ? -ENOENT : strlen(path) > PATH_BYTES_MAX ? -ENAMETOOLONG : 0;
+    w->done = arena_strdup(w->a, "");
+    w->rest = path;
+    w->dir = -1;
+    while (rc == 0 && *(w->rest += strspn(w->rest, "/"))) {
+        size_t n = strcspn(w->rest, "/");
+        char *part = arena_strndup(w->a, w->rest, n);
+        w->rest += n;
+        if (strcmp(part, "..") == 0) {
+            char *slash = strrchr(w->done, '/');
+            move_to(w, slash ? arena_strndup(w->a, w->done, (size_t)(slash - w->done)) : w->done);
+        } else if (strcmp(part, ".") != 0) {
+            rc = enter(w, part, follow_last);
+        }
+    }
+    if (rc == 0 && !w->name) {
+        w->dir = w->dir < 0 ? descend(w->r, w->a, w->done) : w->dir;
+        rc = w->dir < 0 ? w->dir : 0;
+        w->name = ".";
+    }
+    return rc;
+}
+
+static void no_memory(void *arg)
+{
+    longjmp(*(jmp_buf *)arg, 1);
+}
+
+/* w->a's arena calls no_memory() with `out_of_memory`. */
+static int open_walked(struct walker *w, jmp_buf *out_of_memory, const char *path, int flags)
+{
+    if (setjmp(*out_of_memory)) {
+        return -ENOMEM;
+    }
+    int rc = walk(w, path, !(flags & O_NOFOLLOW));
+    if (rc < 0) {
+        return rc;
+    }
+    int fd = openat(w->dir, w->name, flags | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* walk() that gives itself back without memory, too: -ENOMEM. */
+static int walk_safely(struct walker *w, jmp_buf *out_of_memory, const char *path)
+{
+    return setjmp(*out_of_memory) ? -ENOMEM : walk(w, path, true);
+}
+
+static int open_by_walk(struct root *r, const char *path, int flags)
+{
+    struct arena scratch;
+    jmp_buf out_of_memory;
+    arena_init(&scratch, 0, no_memory, &out_of_memory);
+    struct walker w = {.r = r, .a = &scratch, .dir = -1};
+    int rc = open_walked(&w, &out_of_memory, path, flags);
+    close_path(w.dir);
+    arena_release(&scratch);
+    return rc;
+}
+
+static void tell(const struct root *r, const char *path)
+{
+    if (r->on_look) {
+        r->on_look(r->on_look_arg, path);
+    }
+}
+
+enum { OFTEN = 3 }; // a single file is asked about twice: stat(), open()
+
+/* Where to begin with *path, which loses its folder if that is the one kept open. */
+static int begin_at(struct root *r, const char **path)
+{
+    struct root_folder *f = r->folder;
+    const char *slash = f ? strrchr(*path, '/') : NULL;
+    size_t n = slash ? (size_t)(slash - *path) : 0;
+    if (n == 0 || n >= sizeof f->path || !slash[1]) {
+        return AT_FDCWD;
+    }
+    if (n != f->n || memcmp(f->path, *path, n) != 0) {
+        if (f->fd >= 0) {
+            (void)close(f->fd);
+        }
+        *f = (struct root_folder){.n = n, .fd = -1};
+        memcpy(f->path, *path, n);
+    }
+    if (f->times < OFTEN && ++f->times == OFTEN) {
+        f->fd = open(f->path, O_PATH | O_DIRECTORY | O_CLOEXEC); // without it the path serves
+    }
+    if (f->fd < 0) {
+        return AT_FDCWD;
+    }
+    *path = slash + 1;
+    return f->fd;
+}
+
+static struct {
+    const char *path; // or NULL
+    int fd;
+} early;
+
+void root_open_early(const char *path)
+{
+    early.fd = open(path, READ_FLAGS | O_CLOEXEC);
+    early.path = early.fd >= 0 ? path : NULL;
+}
+
+/* The file that was opened early, from its beginning. */
+static int open_again(void)
+{
+    int fd = fcntl(early.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return fd < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd;
+}
+
+static int open_any(struct root *r, const char *path, int flags)
+{
+    tell(r, path);
+    if (r->is_host && early.path && flags == READ_FLAGS && strcmp(path, early.path) == 0) {
+        return open_again();
+    }
+    if (r->is_host) {
+        int at = begin_at(r, &path);
+        int fd = openat(at, path, flags | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+    }
+    if (!r->no_openat2) {
+        int fd = open_in_root(r, path, flags);
+        if (fd != -ENOSYS && fd != -EPERM) {
+            return fd;
+        }
+        r->no_openat2 = fd == -ENOSYS; // EPERM may be the sandbox's answer, or this very file's
+    }
+    return open_by_walk(r, path, flags);
+}
+
+static int real_stat(struct root *r, const char *path, bool follow, struct stat *ret)
+{
+    if (r->is_host) {
+        tell(r, path);
+        int at = begin_at(r, &path);
+        return fstatat(at, path, ret, follow ? 0 : AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+    }
+    int fd = open_any(r, path, O_PATH | (follow ? 0 : O_NOFOLLOW));
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = fstat(fd, ret) ? -errno : 0;
+    (void)close(fd);
+    return rc;
+}
+
+/* Opens what has just been seen to be a regular file. */
+static int open_regular(struct root *r, const char *path, struct stat *ret_st)
+{
+    struct stat st;
+    int fd = open_any(r, path, READ_FLAGS);
+    if (fd < 0) {
+        return fd;
+    }
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) { // exchanged under our hands
+        (void)close(fd);
+        return -ENOTSUP;
+    }
+    if (ret_st) {
+        *ret_st = st;
+    }
+    return fd;
+}
+
+static int real_open_file(struct root *r, const char *path, struct stat *ret_st)
+{
+    struct stat st;
+    int rc = real_stat(r, path, true, &st);
+    if (rc < 0) {
+        return rc;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return -EISDIR;
+    }
+    return S_ISREG(st.st_mode) ? open_regular(r, path, ret_st) : -ENOTSUP;
+}
+
+static void begin_reading(struct root *r, int fd)
+{
+    r->reading = fd;
+    r->is_reading = true;
+}
+
+static void end_reading(struct root *r)
+{
+    (void)close(r->reading); // only read: nothing can be lost
+    r->is_reading = false;
+}
+
+static int real_read(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                     struct str *ret)
+{
+    struct stat st;
+    int fd = real_open_file(r, path, &st);
+    if (fd < 0) {
+        return fd;
+    }
+    if ((uintmax_t)st.st_size > max_bytes) {
+        (void)close(fd);
+        return -EFBIG;
+    }
+    size_t cap = st.st_size ? (size_t)st.st_size + 1 : 16384;
+    begin_reading(r, fd);
+    char *data = arena_alloc(a, cap + 1);
+    size_t n = 0;
+    int rc = 0;
+    for (;;) {
+        ssize_t got = read(fd, data + n, cap - n);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            rc = got < 0 ? -errno : 0;
+            break;
+        }
+        n += (size_t)got;
+        if (n > max_bytes) {
+            rc = -EFBIG;
+            break;
+        }
+        if (n == cap) {
+            char *more = arena_alloc(a, cap * 2 + 1);
+            memcpy(more, data, n);
+            data = more, cap *= 2;
+        }
+    }
+    end_reading(r);
+    if (rc == 0) {
+        data[n] = '\0';
+        *ret = (struct str){data, n};
+    }
+    return rc;
+}
+
+static int real_read_head(struct root *r, struct arena *a, const char *path, size_t max_bytes,
+                          struct str *ret, bool *ret_all)
+{
+    struct stat st;
+    int fd = real_open_file(r, path, &st);
+    if (fd < 0) {
+        return fd;
+    }
+    size_t want = (uintmax_t)st.st_size < max_bytes ? (size_t)st.st_size : max_bytes;
+    begin_reading(r, fd);
+    char *data = arena_alloc(a, want + 1);
+    size_t n = 0;
+    int rc = 0;
+    while (n < want) {
+        ssize_t got = read(fd, data + n, want - n);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            rc = got < 0 ? -errno : 0;
+            break;
+        }
+        n += (size_t)got;
+    }
+    end_reading(r);
+    if (rc == 0) {
+        *ret = (struct str){data, n};
+        if (ret_all) {
+            *ret_all = (uintmax_t)st.st_size <= n;
+        }
+    }
+    return rc;
+}
+
+static int map_whole(int fd, const struct stat *st, const void **ret_data, size_t *ret_size)
+{
+    void *data = NULL;
+    size_t size = (size_t)st->st_size;
+    if (size) {
+        data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (data == MAP_FAILED) {
+        return -errno;
+    }
+    *ret_data = data;
+    *ret_size = size;
+    return 0;
+}
+
+static int real_map(struct root *r, const char *path, bool gpu_code, const void **ret_data,
+                    size_t *ret_size, struct stat *ret_st)
+{
+    (void)gpu_code; // all of it costs no more
+    int fd = real_open_file(r, path, ret_st);
+    if (fd < 0) {
+        return fd;
+    }
+    int rc = map_whole(fd, ret_st, ret_data, ret_size);
+    (void)close(fd);
+    return rc;
+}
+
+static int real_open_seen(struct root *r, const char *path)
+{
+    return open_any(r, path, READ_FLAGS);
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(*(char *const *)x, *(char *const *)y);
+}
+
+static int real_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
+                     bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+{
+    int fd = open_any(r, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    if (fd < 0) {
+        return fd;
+    }
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        int rc = -errno;
+        (void)close(fd);
+        if (rc == -ENOMEM) { // ours is missing: that says nothing about the folder
+            arena_no_memory(a);
+        }
+        return rc;
+    }
+    VEC(char *) names = {0};
+    bool truncated = false;
+    r->listing = dir;
+    errno = 0;
+    for (struct dirent *e; (e = readdir(dir)); errno = 0) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
+            continue;
+        }
+        if (keep && !keep(e->d_name, arg)) {
+            continue;
+        }
+        if (names.n == max_entries) {
+            truncated = true;
+            break;
+        }
+        VEC_PUSH(a, &names, arena_strdup(a, e->d_name));
+    }
+    int rc = truncated ? 0 : -errno;
+    r->listing = NULL;
+    (void)closedir(dir);
+    if (rc < 0) {
+        return rc;
+    }
+    if (names.n) {
+        qsort(names.items, names.n, sizeof *names.items, by_name);
+    }
+    *ret = (struct root_dir){names.items, names.n, truncated};
+    return 0;
+}
+
+static int real_readlink(struct root *r, struct arena *a, const char *path, char **ret)
+{
+    char target[4096];
+    ssize_t n;
+    if (r->is_host) {
+        tell(r, path);
+        n = readlink(path, target, sizeof target - 1);
+    } else {
+        int fd = open_any(r, path, O_PATH | O_NOFOLLOW);
+        if (fd < 0) {
+            return fd;
+        }
+        n = readlinkat(fd, "", target, sizeof target - 1);
+        int saved = errno;
+        (void)close(fd);
+        errno = saved == ENOENT ? EINVAL : saved; // an fd that is no link gives ENOENT
+    }
+    if (n < 0) {
+        return -errno;
+    }
+    *ret = arena_strndup(a, target, (size_t)n);
+    return 0;
+}
+
+static int real_realpath(struct root *r, struct arena *a, const char *path, char **ret)
+{
+    jmp_buf out_of_memory;
+    tell(r, path);
+    arena_init(&r->walked, 0, no_memory, &out_of_memory);
+    struct walker w = {.r = r, .a = &r->walked, .dir = -1};
+    int rc = walk_safely(&w, &out_of_memory, path);
+    close_path(w.dir);
+    if (rc == -ENOMEM) { // ours is missing: that says nothing about the path
+        arena_no_memory(a);
+    }
+    *ret = rc == 0 ? arena_strdup(a, *w.done ? w.done : "/") : *ret;
+    arena_release(&r->walked);
+    return rc;
+}
+
+static int real_has_capabilities(struct root *r, const char *path)
+{
+    struct stat st;
+    int fd = real_open_file(r, path, &st);
+    if (fd < 0) {
+        return fd;
+    }
+    ssize_t n = fgetxattr(fd, "security.capability", NULL, 0);
+    int rc = n > 0 ? 1 : n == 0 || errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
+    (void)close(fd);
+    return rc;
+}
+
+static int real_access(struct root *r, const char *path, int mode)
+{
+    if (r->is_host) {
+        tell(r, path);
+        return faccessat(AT_FDCWD, path, mode, AT_EACCESS) ? -errno : 0;
+    }
+    int fd = open_any(r, path, O_PATH);
+    if (fd < 0) {
+        return fd;
+    }
+    char self[64];
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    int rc = faccessat(AT_FDCWD, self, mode, AT_EACCESS) ? -errno : 0;
+    (void)close(fd);
+    return rc;
+}
+
+int root_attribute(struct root *r, const char *path, const char *name, void *value, size_t size)
+{
+    ssize_t n = -1;
+    if (r->is_host) {
+        n = lgetxattr(path, name, value, size);
+        return n < 0 ? -errno : (int)n;
+    }
+    int fd = open_any(r, path, O_PATH | O_NOFOLLOW);
+    if (fd < 0) {
+        return fd;
+    }
+    char self[64];
+    (void)snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    n = getxattr(self, name, value, size); // a descriptor of O_PATH has none of its own
+    int rc = n < 0 ? -errno : (int)n;
+    (void)close(fd);
+    return rc;
+}
+
+const struct root_operations root_files = {
+    .is_here = true,
+    .stat = real_stat,
+    .open_file = real_open_file,
+    .open_seen = real_open_seen,
+    .read = real_read,
+    .read_head = real_read_head,
+    .map = real_map,
+    .list = real_list,
+    .readlink = real_readlink,
+    .realpath = real_realpath,
+    .has_capabilities = real_has_capabilities,
+    .access = real_access,
+};

@@ -1,0 +1,30 @@
+/* The commands that the executable for Windows does not have: each says so. */
+#include "cli/cli.h"
+#include "cli/probing.h"
+
+static int absent_run(const struct cli_command *self, int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    return cli_fail(CLI_CANNOT, "%s is not available on Windows; gpumend for Linux has it",
+                    self->name);
+}
+
+#define ABSENT(command, word)                                                                      \
+    const struct cli_command command = {                                                           \
+        .name = word, .summary = "not available on Windows", .run = absent_run}
+
+ABSENT(cli_check, "check");
+ABSENT(cli_fix, "fix");
+ABSENT(cli_enable, "enable");
+ABSENT(cli_disable, "disable");
+ABSENT(cli_run, "run");
+ABSENT(cli_probe, "probe");
+ABSENT(cli_container, "container");
+ABSENT(cli_snapshot, "snapshot");
+ABSENT(cli_mcp, "mcp");
+
+int cli_probing_run(const struct cli_probing *p, struct probe_report *ret, struct gm_err *err)
+{
+    (void)p, (void)ret;
+    return gm_err_set(err, GM_ERR_UNSUPPORTED, "a probe is not available on Windows");
+}
