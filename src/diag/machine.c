@@ -201,11 +201,17 @@ bool diag_repair_build(struct diag *d, struct diag_finding *f, const char *packa
         const char *release = str_dup(d->a, str_cut(&rest, '+'));
         /* A series without its last number: the newest of it. */
         const char *wanted = same ? release : arena_printf(d->a, "%s.*", release);
-        diag_repair(d, f, DIAG_REPAIR_PACKAGE,
-                    is_torch ? diag_torch_command(d, wanted, other->build) : NULL,
-                    "Install the %s build of %s %s%s.", other->build, package, release,
-                    is_torch ? " (by uv, which knows PyTorch's builds)"
-                             : ", from the package index of its own project");
+        if (is_torch) {
+            diag_repair(d, f, DIAG_REPAIR_PACKAGE, diag_torch_command(d, wanted, other->build),
+                        "Install the %s build of %s %s (by uv, which knows PyTorch's builds).",
+                        other->build, package, release);
+        } else {
+            diag_repair(d, f, DIAG_REPAIR_PACKAGE, NULL,
+                        "Install the build of %s %s for %s %s (%s), which its project publishes "
+                        "outside pip's default index.",
+                        package, release, other->cuda ? "CUDA" : "ROCm",
+                        other->cuda ? other->cuda : other->rocm, other->build);
+        }
     }
     return plain || other;
 }
