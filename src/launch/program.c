@@ -100,7 +100,7 @@ static int use_python(struct launch_start *s, const char *python, const launch_w
     s->out->kind = LAUNCH_PYTHON;
     s->out->python = python;
     size_t at = take_python_words(s, w);
-    launch_words rest = {.items = w->items + at, .n = w->n - at, .cap = w->n - at};
+    launch_words rest = {.items = w->n ? w->items + at : NULL, .n = w->n - at, .cap = w->n - at};
     launch_start_python_launcher(s, &rest);
     return 0;
 }
