@@ -235,7 +235,7 @@ static int print_all(const struct inspection *all, size_t n, bool json)
         (void)json_array_append_new(rest, json_string(not_looked_at[i]));
     }
     json_t *doc =
-        json_pack("{s:i,s:s,s:o,s:o}", "schema", 1, "verdict", broken ? "broken" : "cannot-tell",
+        json_pack("{s:i,s:s,s:o,s:o}", "schema", 1, "verdict", broken ? "broken" : "unknown",
                   "environments", environments, "not_looked_at", rest);
     if (json) {
         if (out_json_dump(stdout, doc) < 0) {
