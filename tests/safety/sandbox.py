@@ -7,6 +7,7 @@ Each command that looks gives its rights up before it opens what it was given; t
 them. A program with the same code then makes one call after the other: those that are not on the list
 end it with a line on stderr and status 3, and none leaves a trace.
 """
+import json
 import os
 import re
 import subprocess
@@ -63,11 +64,11 @@ def acts(env):
             "disable": ["disable", env], "choose --probe": ["choose", env, "--probe"]}
 
 
-def gives_up(exe, arguments, folder):
+def gives_up(exe, arguments, folder, words=b""):
     """The calls that give rights up and succeed, of a command under strace."""
     trace = folder / "trace"
     subprocess.run(["strace", "-f", "-e", "trace=prctl,seccomp,landlock_restrict_self", "-o", trace, exe,
-                    *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                    *map(str, arguments)], input=words, capture_output=True, check=False)
     text = trace.read_text(errors="backslashreplace")
     return {name for name in ("PR_SET_NO_NEW_PRIVS", "SECCOMP_SET_MODE_FILTER", "landlock_restrict_self")
             if re.search(rf"{name}.*= 0$", text, re.M)}
@@ -93,9 +94,15 @@ def check_commands(exe, folder, counts):
     for name, arguments in acts(env).items():
         held = gives_up(exe, arguments, folder) & {"SECCOMP_SET_MODE_FILTER", "landlock_restrict_self"}
         counts.judge(name, not held, f"acts, and gave up {held}")
+    # The server only starts children; each is a command that looks, and gives up what that does.
+    for tool, arguments in (("check", {"target": str(env)}), ("explain", {"text": "CUDA error 35"})):
+        asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                            "params": {"name": tool, "arguments": arguments}}).encode()
+        lacks = there - gives_up(exe, ["mcp"], folder, asked + b"\n")
+        counts.judge(f"mcp: {tool}", not lacks, f"lacks {', '.join(sorted(lacks))}")
     usage = subprocess.run([exe, "--help"], capture_output=True, text=True, check=True).stdout
     for command in re.findall(r"^  (\w+)  ", usage, re.M):
-        known = command in ACTING or any(w[0] == command for w in wanted.values())
+        known = command in ACTING or command == "mcp" or any(w[0] == command for w in wanted.values())
         counts.judge(command, known, "neither among the commands that look nor those that act")
     return there
 
