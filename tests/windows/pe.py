@@ -19,6 +19,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import wine  # noqa: E402
+
 PLACES = ["/usr/lib/gcc/*-w64-mingw32/*-win32/*.dll", "/usr/*-w64-mingw32/lib/*.dll",
           "/usr/lib/*-linux-gnu/wine/*-windows/*.dll"]
 CC, OBJDUMP, WINDRES = (f"x86_64-w64-mingw32-{tool}" for tool in ("gcc", "objdump", "windres"))
@@ -27,7 +30,7 @@ MACHINES = {"x86-64": "x64", "i386": "x86"}
 
 def printed(build, files):
     """Facts of each file, by peprint."""
-    done = subprocess.run([build / "tests/windows/peprint", *files], capture_output=True, text=True,
+    done = subprocess.run([wine.built(build, "peprint"), *files], capture_output=True, text=True,
                           errors="replace", check=True)
     facts = {}
     for line in done.stdout.splitlines():

@@ -137,7 +137,7 @@ def main():
             script = folder / "script"
             script.write_text("\n".join([f"world\t{number}", *lines]) + "\n")
             real = worlds.answers(prefix.run(exe, wine.windows_path(script), "C:\\"))
-            done = subprocess.run([build / "tests/windows/modeldriver", script, "C:\\",
+            done = subprocess.run([wine.built(build, "modeldriver"), script, "C:\\",
                                    "C:\\Python312\\driver.exe", f"C:{prefix.drive_c}", "Z:/"],
                                   capture_output=True, check=True, text=True)
             model = worlds.answers(done.stdout)

@@ -11,6 +11,12 @@ import struct
 import subprocess
 from pathlib import Path
 
+
+def built(build, name):
+    """A driver of this folder, made by the build."""
+    subprocess.run(["ninja", "-C", build, f"tests/windows/{name}"], capture_output=True, check=True)
+    return Path(build) / "tests/windows" / name
+
 HERE = Path(__file__).resolve().parent
 CC = "x86_64-w64-mingw32-gcc"
 LOADERS = ["/usr/lib/wine/wine64", "/usr/lib/*/wine/wine64", "/opt/wine-*/bin/wine64"]

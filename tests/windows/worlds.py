@@ -192,7 +192,7 @@ def run_batch(rng, numbers, with_default, folder, prefix, build):
     started = time.monotonic()
     real = answers(prefix.run(exe, wine.windows_path(script), wine.windows_path(top)))
     took = time.monotonic() - started
-    done = subprocess.run([build / "tests/windows/modeldriver", script, wine.windows_path(top),
+    done = subprocess.run([wine.built(build, "modeldriver"), script, wine.windows_path(top),
                            wine.windows_path(exe), f"C:{prefix.drive_c}", "Z:/"],
                           capture_output=True, check=True)
     model = answers(done.stdout.decode(errors="replace"))
