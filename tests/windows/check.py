@@ -83,9 +83,9 @@ def no_system(tree):
 
 
 def venv(tree):
-    windows(tree), python(tree), torch(tree, "work/.venv"), ctranslate2(tree, "work/.venv")
-    put(tree, "work/.venv/Scripts/python.exe")
-    (tree / "work/.venv/pyvenv.cfg").write_text("home = C:\\Python312\nversion = 3.12.1\n")
+    windows(tree), python(tree), torch(tree, "app/.venv"), ctranslate2(tree, "app/.venv")
+    put(tree, "app/.venv/Scripts/python.exe")
+    (tree / "app/.venv/pyvenv.cfg").write_text("home = C:\\Python312\nversion = 3.12.1\n")
 
 
 def homeless(tree):
@@ -114,9 +114,9 @@ CASES = [
     ("the DLL that 126 hides", hidden, None, 1, [("dll-missing", "error")],
      ["libomp140.x86_64.dll, which C:\\Python312\\Lib\\site-packages\\torch\\lib\\torch_cuda.dll"], 1),
     ("System32 is not in the tree", no_system, "C:\\Python312", 3, [], ["cannot tell: msvcp140"], 1),
-    ("a virtual environment, by its path below the root", venv, "/work/.venv", 3, [MIXED], ["(venv)"],
+    ("a virtual environment, by its path below the root", venv, "/app/.venv", 3, [MIXED], ["(venv)"],
      1),
-    ("the Python of a virtual environment is not in the tree", homeless, "C:\\work\\.venv", 3, [MIXED],
+    ("the Python of a virtual environment is not in the tree", homeless, "C:\\app\\.venv", 3, [MIXED],
      ["cannot tell: python312.dll", "C:\\Python312\\python.exe"], 1),
     ("a DLL for another machine", wrong_machine, None, 1, [("library-wrong-architecture", "error")],
      ["[WinError 193]", "libiomp5md.dll"], 1),
