@@ -134,7 +134,7 @@ SUITES = [
     Suite("test-long", "worlds", 900,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 2000"),
     Suite("test-long", "worlds-aarch64", 300,
-          "{py} tests/differential/worlds.py --gpumend {exe} --machine aarch64 --count 100"),
+          "{py} tests/differential/worlds.py --gpumend {exe} --machine aarch64 --count 1000"),
     Suite("test", "worlds-few", 300,
           "{py} tests/differential/worlds.py --gpumend {exe} --count 200"),
     Suite("test-scenarios", "scenarios", 1800,

@@ -242,6 +242,8 @@ def read_start(at, status, out, err):
         return read_musl(status, out, err, real)
     if not out.startswith("S\n"):
         real["failed"] = start_error(err)
+        if real["failed"] is None and at["page"] > 4096 and status == 127:
+            real["failed"] = ""  # the loader gave up, and the emulator lost what it said
         if real["failed"] is None:
             return {"unusable": f"no start, status {status}: {err.strip()[:200]}"}
         return real
