@@ -252,11 +252,15 @@ static bool look_at_windows(struct check *c, int *ret_status)
     struct gm_err err;
     struct root root = ROOT_EMPTY;
     const struct model_target_options *o = &c->t.asked;
-    if (!o->root_path || o->host_path || c->report || c->probe ||
-        root_open(&root, o->root_path, &err) < 0) {
+    const char *refused = o->host_path    ? "--host"
+                          : c->report     ? "--report"
+                          : c->github     ? "--github"
+                          : c->sarif_file ? "--sarif"
+                                          : NULL;
+    if (!o->root_path || c->probe || root_open(&root, o->root_path, &err) < 0) {
         return false; // said by the look at a Linux tree
     }
-    bool taken = cli_windows_check(&c->t.arena, &root, o->target, c->t.json, ret_status);
+    bool taken = cli_windows_check(&c->t.arena, &root, o->target, c->t.json, refused, ret_status);
     root_close(&root);
     return taken;
 }

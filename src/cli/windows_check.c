@@ -262,7 +262,7 @@ static const char *target_path(const struct winldr_files *files, struct arena *a
 }
 
 bool cli_windows_check(struct arena *a, struct root *root, const char *target, bool json,
-                       int *ret_status)
+                       const char *refused, int *ret_status)
 {
     struct winldr_files files;
     struct winldr_drive drive = {'C', "/"};
@@ -270,7 +270,10 @@ bool cli_windows_check(struct arena *a, struct root *root, const char *target, b
     winldr_files_open(&files, root, a, &drive, 1);
     const char *folder = target_path(&files, a, target);
     bool is_tree = winldr_is_tree(&files, folder);
-    if (is_tree) {
+    if (is_tree && refused) {
+        *ret_status =
+            cli_fail(CLI_CANNOT, "check: %s is not available for a Windows tree", refused);
+    } else if (is_tree) {
         winldr_find_pythons(&files, folder, &pythons);
         struct inspection *all = arena_array(a, pythons.items.n + 1, sizeof *all);
         for (size_t i = 0; i < pythons.items.n; i++) {

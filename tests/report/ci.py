@@ -115,6 +115,12 @@ def main():
         for options in (["--github", "--json"], ["--sarif", "-", "--report"], ["--github", "--sarif", "-"],
                         ["--github", "--probe"]):
             check("refused: " + " ".join(options), run(exe, ok, *options, PROGRAM)[0] == 2)
+        (top / "windows/Windows/System32").mkdir(parents=True)
+        for options in (["--github"], ["--sarif", "-"], ["--report"], ["--host", "/"]):
+            done = subprocess.run([exe, "check", "--root", str(top / "windows"), *options],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            check(f"a Windows tree: {options[0]} is refused", done.returncode == 3 and not done.stdout and
+                  f"{options[0]} is not available for a Windows tree" in done.stderr, (done.stdout, done.stderr))
         check("a file that cannot be made", run(exe, ok, "--sarif", str(top / "no/x"), PROGRAM)[0] == 3)
     print(f"{passes} passed, {failures} failed")
     return 1 if failures else 0
