@@ -345,7 +345,7 @@ static json_t *failed(struct arena *a, const char *text)
 static json_t *answered(struct call *c, json_t *doc, int status)
 {
     json_t *o = json_object();
-    if (strcmp(c->tool->name, "check") == 0 && !c->detail) {
+    if (strcmp(c->tool->name, "check") == 0 && !c->detail && json_object_get(doc, "processes")) {
         json_put(doc, "processes", json_array());
     }
     char *text = json_dumps(doc, JSON_COMPACT);

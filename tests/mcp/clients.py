@@ -77,10 +77,17 @@ def node_client(folder):
     return str(home / "client.mjs")
 
 
+def windows_tree(folder):
+    """A Windows tree without a Python, whose document has a schema of its own."""
+    (folder / "windows/Windows/System32").mkdir(parents=True, exist_ok=True)
+    return ("check", {"root": str(folder.resolve() / "windows")})
+
+
 def main():
     exe, folder = os.path.abspath(sys.argv[1]), Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    calls = json.dumps(CALLS)
+    wanted = [*CALLS, windows_tree(folder)]
+    calls = json.dumps(wanted)
     python, node = python_client(folder), node_client(folder)
     runs = {f"Python, {mode}": ([python, "-c", PYTHON, exe, mode, calls], version)
             for mode, version in (("auto", "2026-07-28"), ("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28"))}
@@ -90,7 +97,7 @@ def main():
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 and done.stdout else {}
         holds = (answer.get("tools") and (not version or answer["version"] == version) and
-                 [d[0] for d in answer["done"]] == [c[0] for c in CALLS] and
+                 [d[0] for d in answer["done"]] == [c[0] for c in wanted] and
                  all(not d[1] and d[2] for d in answer["done"]))
         failed += not holds
         print(f"{name}: {answer.get('version')}, {len(answer.get('done', []))} calls" if holds else

@@ -118,6 +118,11 @@ def of_tools(exe, t):
     check("no control character", "\x1b" not in json.dumps(r, ensure_ascii=False).replace("\\u001b", ""), r)
     full = s.call("check", target=PROGRAM, root=str(t.top), detail=True)["structuredContent"]
     check("check with detail", len(full["processes"]) == 1, full)
+    windows = t.top.parent / "windows"
+    (windows / "Windows/System32").mkdir(parents=True)
+    r = s.call("check", root=str(windows))
+    check("check of a Windows tree", r["structuredContent"]["verdict"] == "unknown" and
+          "processes" not in r["structuredContent"], r)
     r = s.call("why", exe=PROGRAM, root=str(t.top), name="libc.so.6", loads=["libnone.so"], env=["A=b c"])
     check("why", [q["name"] for q in r["structuredContent"]["requests"]][0].startswith("libnowhere"), r)
     r = s.call("explain", text="ImportError: libcublas.so.12: cannot open shared object file: No such file or directory")
