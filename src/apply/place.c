@@ -549,12 +549,11 @@ static bool is_gone(const char *name, void *unused)
     return starts_with(name, "gone-");
 }
 
-/* Names in a folder for which `keep` is true. */
-static int names_in(struct apply_place *p, int dir, bool (*keep)(const char *, void *), void *arg,
+static int names_in(struct apply_place *p, int dir, const struct root_filter *filter,
                     struct root_dir *ret, struct gm_err *err)
 {
     struct root here = {.fd = dir, .path = ".", .no_openat2 = false};
-    int rc = root_list(&here, p->arena, "/", 100000, keep, arg, ret);
+    int rc = root_list(&here, p->arena, "/", 100000, filter, ret);
     return rc == 0 ? 0 : gm_err_set(err, GM_ERR_LOOK, "%s: %s", p->base_path, strerror(-rc));
 }
 
@@ -562,7 +561,7 @@ static int sweep_passing(struct apply_place *p, struct gm_err *err)
 {
     struct root_dir found;
     char *top = arena_strdup(p->arena, p->top);
-    int rc = names_in(p, p->home, is_passing, top, &found, err);
+    int rc = names_in(p, p->home, &(struct root_filter){is_passing, top}, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         rc = finish_passing(p, found.names[i], err);
     }
@@ -578,11 +577,11 @@ static int sweep_journals(struct apply_place *p, int top, bool *ret_empty, struc
         return said(err, "journal");
     }
     int rc = check_folder(p, dir, "journal", err);
-    rc = rc < 0 ? rc : names_in(p, dir, is_gone, NULL, &found, err);
+    rc = rc < 0 ? rc : names_in(p, dir, &(struct root_filter){.keep = is_gone}, &found, err);
     for (size_t i = 0; rc == 0 && i < found.n; i++) {
         rc = apply_place_remove(dir, found.names[i], err);
     }
-    rc = rc < 0 ? rc : names_in(p, dir, NULL, NULL, &found, err);
+    rc = rc < 0 ? rc : names_in(p, dir, NULL, &found, err);
     *ret_empty = rc == 0 && found.n == 0;
     close_fd(dir);
     return rc;

@@ -66,7 +66,8 @@ static int list_below(const struct apply_place *p, int dir, const char *path, de
     struct root here = {.fd = dir, .path = "."};
     struct root_dir found;
     bool top = strcmp(path, ".") == 0;
-    int rc = root_list(&here, p->arena, "/", ENTRIES_MAX, not_ours, top ? ret : NULL, &found);
+    int rc = root_list(&here, p->arena, "/", ENTRIES_MAX,
+                       &(struct root_filter){not_ours, top ? ret : NULL}, &found);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
     }

@@ -58,7 +58,8 @@ static int list_ids(struct apply_place *p, int journals, struct ids *ret, struct
 {
     struct root here = {.fd = journals, .path = "."};
     struct root_dir found;
-    int rc = root_list(&here, p->arena, "/", JOURNALS_MAX, is_journal, NULL, &found);
+    int rc = root_list(&here, p->arena, "/", JOURNALS_MAX,
+                       &(struct root_filter){.keep = is_journal}, &found);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "the journals: %s", strerror(-rc));
     }
@@ -499,7 +500,8 @@ static int check_own_folder(struct apply_work *w, const char *path, struct gm_er
         return dir;
     }
     struct root here = {.fd = dir, .path = "."};
-    int rc = root_list(&here, w->place->arena, "/", 1, is_stranger, &e, &found);
+    int rc =
+        root_list(&here, w->place->arena, "/", 1, &(struct root_filter){is_stranger, &e}, &found);
     (void)close(dir); // only looked at
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", path, strerror(-rc));
@@ -670,7 +672,8 @@ static int check_kept(struct apply_work *w, struct gm_err *err)
             return said(err, "the journal");
         }
         struct root here = {.fd = dir, .path = "."};
-        int rc = root_list(&here, w->place->arena, "/", 1, is_unknown, &u, &found);
+        int rc = root_list(&here, w->place->arena, "/", 1, &(struct root_filter){is_unknown, &u},
+                           &found);
         (void)close(dir); // only read from
         if (rc < 0) {
             return gm_err_set(err, GM_ERR_LOOK, "the journal: %s", strerror(-rc));

@@ -55,9 +55,9 @@ int root_map_gpu_code(struct root *r, const char *path, const void **ret_data, s
 }
 
 int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
-              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+              const struct root_filter *filter, struct root_dir *ret)
 {
-    return operations(r)->list(r, a, path, max_entries, keep, arg, ret);
+    return operations(r)->list(r, a, path, max_entries, filter, ret);
 }
 
 int root_readlink(struct root *r, struct arena *a, const char *path, char **ret)

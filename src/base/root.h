@@ -47,6 +47,7 @@ struct root {
  * system (root_files.c), by one that records it, and out of a record (both snap.c).
  */
 struct root_dir;
+struct root_filter;
 struct root_operations {
     bool is_here; // what is answered is so in the file system that gpumend runs in
     int (*stat)(struct root *r, const char *path, bool follow, struct stat *ret);
@@ -59,7 +60,7 @@ struct root_operations {
     int (*map)(struct root *r, const char *path, bool gpu_code, const void **ret_data,
                size_t *ret_size, struct stat *ret_st);
     int (*list)(struct root *r, struct arena *a, const char *path, size_t max_entries,
-                bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret);
+                const struct root_filter *filter, struct root_dir *ret);
     int (*readlink)(struct root *r, struct arena *a, const char *path, char **ret);
     int (*realpath)(struct root *r, struct arena *a, const char *path, char **ret);
     int (*has_capabilities)(struct root *r, const char *path);
@@ -140,10 +141,16 @@ struct root_dir {
     bool truncated; // more than max_entries were there
 };
 
-/* Lists a folder. With `keep` (may be NULL) only names for which it returns true are kept and
- * counted, so that a folder of a million files costs time but no memory. */
+/* Which names of a folder are wanted: those for which `keep` returns true. */
+struct root_filter {
+    bool (*keep)(const char *name, void *arg);
+    void *arg;
+};
+
+/* Lists a folder. Only the wanted names are kept and counted (NULL: all), so that a folder of a
+ * million files costs time but no memory. */
 int root_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
-              bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret) GM_CHECK;
+              const struct root_filter *filter, struct root_dir *ret) GM_CHECK;
 
 /* Target of a symbolic link, as written. */
 int root_readlink(struct root *r, struct arena *a, const char *path, char **ret) GM_CHECK;

@@ -480,7 +480,7 @@ static int by_name(const void *x, const void *y)
 }
 
 static int real_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
-                     bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+                     const struct root_filter *filter, struct root_dir *ret)
 {
     int fd = open_any(r, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (fd < 0) {
@@ -503,7 +503,7 @@ static int real_list(struct root *r, struct arena *a, const char *path, size_t m
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
             continue;
         }
-        if (keep && !keep(e->d_name, arg)) {
+        if (filter && !filter->keep(e->d_name, filter->arg)) {
             continue;
         }
         if (names.n == max_entries) {

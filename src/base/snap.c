@@ -500,14 +500,13 @@ static int snap_map(struct root *root, const char *path, bool gpu_code, const vo
 
 /* ------------------------------------------------------------------ folders */
 
-static void record_list(struct snap *s, struct snap_node *n,
-                        bool (*keep)(const char *name, void *arg), void *arg)
+static void record_list(struct snap *s, struct snap_node *n, const struct root_filter *filter)
 {
     struct root_dir dir;
-    n->list_rc = root_list(s->from, s->arena, n->path, NAMES_MAX, NULL, NULL, &dir);
+    n->list_rc = root_list(s->from, s->arena, n->path, NAMES_MAX, NULL, &dir);
     if (n->list_rc == 0 && dir.truncated) {
         n->partly = true;
-        n->list_rc = root_list(s->from, s->arena, n->path, NAMES_MAX, keep, arg, &dir);
+        n->list_rc = root_list(s->from, s->arena, n->path, NAMES_MAX, filter, &dir);
     }
     for (size_t i = 0; n->list_rc == 0 && i < dir.n; i++) {
         if (!s->edit.name || s->edit.name(s->from, s->arena, n->path, dir.names[i])) {
@@ -517,7 +516,7 @@ static void record_list(struct snap *s, struct snap_node *n,
 }
 
 static int snap_list(struct root *root, struct arena *a, const char *path, size_t max_entries,
-                     bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+                     const struct root_filter *filter, struct root_dir *ret)
 {
     struct snap *s = root->snap;
     struct snap_node *n;
@@ -529,7 +528,7 @@ static int snap_list(struct root *root, struct arena *a, const char *path, size_
         return -ENOTDIR;
     }
     if (s->from && n->list_rc == SNAP_UNASKED) {
-        record_list(s, n, keep, arg);
+        record_list(s, n, filter);
     }
     if (n->list_rc != 0) {
         return n->list_rc == SNAP_UNASKED ? miss(s, n->path, "list") : n->list_rc;
@@ -537,7 +536,7 @@ static int snap_list(struct root *root, struct arena *a, const char *path, size_
     VEC(char *) taken = {0};
     *ret = (struct root_dir){0};
     for (size_t i = 0; i < n->names.n && !ret->truncated; i++) {
-        if (keep && !keep(n->names.items[i].name, arg)) {
+        if (filter && !filter->keep(n->names.items[i].name, filter->arg)) {
             continue;
         }
         ret->truncated = taken.n == max_entries;

@@ -11,7 +11,7 @@ static void place_wsl_libraries(struct cdi_builder *b, struct cdi_place *p, cons
 {
     enum { FILES_MAX = 4096 };
     struct root_dir files;
-    if (root_list(b->root, b->arena, folder, FILES_MAX, NULL, NULL, &files) < 0) {
+    if (root_list(b->root, b->arena, folder, FILES_MAX, NULL, &files) < 0) {
         return;
     }
     for (size_t i = 0; i < files.n; i++) {

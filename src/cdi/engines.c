@@ -67,7 +67,7 @@ static const char *release_of_pacman(struct root *r, struct arena *a, const char
     enum { PACKAGES_MAX = 65536 };
     struct root_dir names;
     size_t n = strlen(package);
-    if (root_list(r, a, "/var/lib/pacman/local", PACKAGES_MAX, NULL, NULL, &names) < 0) {
+    if (root_list(r, a, "/var/lib/pacman/local", PACKAGES_MAX, NULL, &names) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < names.n; i++) {

@@ -541,7 +541,9 @@ static void read_folder(struct judge *j, const char *folder, bool asked)
             return; // /var/run leads to /run
         }
     }
-    rc = rc == 0 ? root_list(j->root, j->arena, real, FILES_MAX, is_spec_file, NULL, &names) : rc;
+    rc = rc == 0 ? root_list(j->root, j->arena, real, FILES_MAX,
+                             &(struct root_filter){.keep = is_spec_file}, &names)
+                 : rc;
     if (rc < 0) {
         cannot_read(j, folder, rc, asked);
         return;

@@ -119,8 +119,9 @@ enum { FILES_MAX = 4096 };
 static void place_folder(struct nvidia *n, const char *folder)
 {
     struct root_dir files;
-    if (root_list(n->b->root, n->b->arena, folder, FILES_MAX, is_driver_file,
-                  (void *)(uintptr_t)n->cuda->version, &files) < 0) {
+    if (root_list(n->b->root, n->b->arena, folder, FILES_MAX,
+                  &(struct root_filter){is_driver_file, (void *)(uintptr_t)n->cuda->version},
+                  &files) < 0) {
         return;
     }
     for (size_t i = 0; i < files.n; i++) {
@@ -270,7 +271,8 @@ static void mount_firmware(struct nvidia *n)
         struct root_dir files = {0};
         const char *folder =
             tops[i] ? arena_printf(a, "%s/nvidia/%s", tops[i], n->cuda->version) : "";
-        if (!*folder || root_list(n->b->root, a, folder, FILES_MAX, is_gsp, NULL, &files) < 0) {
+        if (!*folder || root_list(n->b->root, a, folder, FILES_MAX,
+                                  &(struct root_filter){.keep = is_gsp}, &files) < 0) {
             continue;
         }
         for (size_t k = 0; k < files.n; k++) {

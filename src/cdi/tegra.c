@@ -56,7 +56,8 @@ static void add_listed(struct cdi_place *p, const struct host_tegra_file *file)
     char *pattern = arena_strdup(b->arena, path_base(file->path));
     if (!strpbrk(pattern, "*?[")) {
         add_file(p, file, file->path);
-    } else if (root_list(b->root, b->arena, folder, FILES_MAX, fits, pattern, &names) == 0) {
+    } else if (root_list(b->root, b->arena, folder, FILES_MAX, &(struct root_filter){fits, pattern},
+                         &names) == 0) {
         for (size_t i = 0; i < names.n; i++) {
             add_file(p, file, path_join(b->arena, folder, names.names[i]));
         }

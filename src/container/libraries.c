@@ -105,7 +105,7 @@ static const char *on_host(struct container_work *w, const char *name)
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         VEC_PUSH(w->a, &all, folders[i]);
     }
-    if (root_list(w->q->host_root, w->a, "/usr/local", 4096, NULL, NULL, &toolkits) == 0) {
+    if (root_list(w->q->host_root, w->a, "/usr/local", 4096, NULL, &toolkits) == 0) {
         for (size_t i = toolkits.n; i-- > 0;) { // the newest first
             if (starts_with(toolkits.names[i], "cuda-")) {
                 VEC_PUSH(w->a, &all, arena_printf(w->a, "/usr/local/%s/lib64", toolkits.names[i]));

@@ -429,7 +429,7 @@ static bool has_repository(struct diag *d, const char *vendor)
                                           "/etc/zypp/repos.d"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         struct root_dir files;
-        if (root_list(d->m->root, d->a, folders[i], 4096, NULL, NULL, &files) < 0) {
+        if (root_list(d->m->root, d->a, folders[i], 4096, NULL, &files) < 0) {
             continue;
         }
         for (size_t k = 0; k < files.n; k++) {

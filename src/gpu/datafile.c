@@ -118,7 +118,8 @@ static int by_target(const void *x, const void *y)
 static void take_folder(struct listing *l, struct root *r, const char *path, bool *truncated)
 {
     struct root_dir inner;
-    if (root_list(r, l->arena, path, FILES_MAX, names_processor, NULL, &inner) < 0) {
+    if (root_list(r, l->arena, path, FILES_MAX, &(struct root_filter){.keep = names_processor},
+                  &inner) < 0) {
         return;
     }
     *truncated = *truncated || inner.truncated;
@@ -131,7 +132,8 @@ int gpu_data_read(struct root *r, struct arena *a, const char *folder, struct gp
                   struct gm_err *err)
 {
     struct root_dir dir;
-    int rc = root_list(r, a, folder, FILES_MAX, names_processor, NULL, &dir);
+    int rc =
+        root_list(r, a, folder, FILES_MAX, &(struct root_filter){.keep = names_processor}, &dir);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", folder, strerror(-rc));
     }

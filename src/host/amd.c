@@ -109,7 +109,7 @@ static void read_topology(struct host_look *l)
 {
     struct host_amd *amd = &l->host->amd;
     struct root_dir dir;
-    int rc = root_list(l->root, l->arena, topology, NODES_MAX, NULL, NULL, &dir);
+    int rc = root_list(l->root, l->arena, topology, NODES_MAX, NULL, &dir);
     amd->kfd = rc == 0 ? host_yes(topology, NULL) : host_presence(l, topology, "/sys/class");
     for (size_t i = 0; rc == 0 && i < dir.n; i++) {
         read_node(l, path_join(l->arena, topology, dir.names[i]));

@@ -106,7 +106,7 @@ void host_collect_binfmts(struct host_look *l)
     struct root_dir names = {0};
     struct str text;
     l->host->machine = host_machine(l->root, l->arena);
-    int rc = root_list(l->root, l->arena, folder, FILES_MAX, NULL, NULL, &names);
+    int rc = root_list(l->root, l->arena, folder, FILES_MAX, NULL, &names);
     b->seen = seen(l, rc, names.n);
     if (rc == 0 && host_read(l, path_join(l->arena, folder, "status"), &text) == 0 &&
         str_starts(text, "disabled")) {

@@ -91,7 +91,8 @@ struct root_dir host_entries(struct host_look *l, const char *path, const char *
 {
     struct root_dir dir = {0};
     char *wanted = arena_strdup(l->arena, pattern);
-    int rc = root_list(l->root, l->arena, path, HOST_NODES_MAX, name_matches, wanted, &dir);
+    int rc = root_list(l->root, l->arena, path, HOST_NODES_MAX,
+                       &(struct root_filter){name_matches, wanted}, &dir);
     if (rc < 0) {
         return (struct root_dir){0};
     }

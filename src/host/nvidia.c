@@ -289,7 +289,7 @@ static struct host_fact runs(struct host_look *l, const char *comm)
     if (l->host->container.inside.state != HOST_NO || host_read(l, "/proc/1/comm", &text) < 0) {
         return host_unknown("/proc", "the processes of the host cannot be seen");
     }
-    int rc = root_list(l->root, l->arena, "/proc", PROCESSES_MAX, NULL, NULL, &dir);
+    int rc = root_list(l->root, l->arena, "/proc", PROCESSES_MAX, NULL, &dir);
     if (rc < 0 || dir.truncated) {
         return host_unknown("/proc", rc < 0 ? host_why(l, rc) : "there are too many processes");
     }

@@ -160,7 +160,7 @@ void host_collect_pci(struct host_look *l)
 {
     struct host *h = l->host;
     struct root_dir dir;
-    int rc = root_list(l->root, l->arena, bus, HOST_NODES_MAX, NULL, NULL, &dir);
+    int rc = root_list(l->root, l->arena, bus, HOST_NODES_MAX, NULL, &dir);
     if (rc < 0) {
         h->pci = host_presence(l, bus, "/sys/bus");
         h->pci = h->pci.state == HOST_YES ? host_unknown(bus, host_why(l, rc)) : h->pci;

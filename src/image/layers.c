@@ -901,7 +901,7 @@ static int walk_folder(struct folder_walk *f, const char *path, unsigned depth)
     int rc = 0;
     arena_init(&names_arena, 0, NULL, NULL);
     const char *folder = *path ? path_join(&names_arena, f->place->folder, path) : f->place->folder;
-    int got = root_list(f->place->root, &names_arena, folder, ENTRIES_MAX, NULL, NULL, &names);
+    int got = root_list(f->place->root, &names_arena, folder, ENTRIES_MAX, NULL, &names);
     if (got < 0) {
         rc = gm_err_set(f->err, GM_ERR_LOOK, "%s: %s", folder, strerror(-got));
     }

@@ -246,7 +246,7 @@ static int open_docker(struct search *s, const char *storage, const char *top, c
     size_t n = 0, wanted = json_array_size(diffs);
     bool whole = wanted > 0 && wanted <= CHAIN_MAX &&
                  root_list(s->root, s->a, arena_printf(s->a, "%s/layerdb/sha256", top), LAYERS_MAX,
-                           NULL, NULL, &names) == 0;
+                           NULL, &names) == 0;
     for (size_t i = 0; whole && i < wanted; i++) {
         const char *diff = json_string_value(json_array_get(diffs, i));
         parent = diff ? docker_layer(s, top, &names, diff, parent) : NULL;
@@ -294,7 +294,7 @@ static const char *containerd_words(struct search *s)
         struct root_dir blobs = {0};
         const char *path = arena_printf(s->a, "%s/io.containerd.content.v1.content/blobs/sha256",
                                         places[i].folder);
-        int rc = root_list(s->root, s->a, path, LAYERS_MAX, NULL, NULL, &blobs);
+        int rc = root_list(s->root, s->a, path, LAYERS_MAX, NULL, &blobs);
         if (rc == -EACCES || rc == -EPERM || (rc == 0 && blobs.n) || rc == -EFBIG) {
             return arena_printf(s->a,
                                 "; containerd keeps images in %s%s, which cannot be looked into: "

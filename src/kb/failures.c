@@ -6,7 +6,7 @@
 static int folder_list(struct root *root, struct arena *a, const char *folder, struct root_dir *ret,
                        struct gm_err *err)
 {
-    int rc = root_list(root, a, folder, 2 * (size_t)KB_FAILURES_MAX, NULL, NULL, ret);
+    int rc = root_list(root, a, folder, 2 * (size_t)KB_FAILURES_MAX, NULL, ret);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "%s: %s", folder, strerror(-rc));
     }

@@ -228,7 +228,8 @@ static bool is_json(const char *name, void *arg)
 static int folder_check(struct kb *kb, struct gm_err *err)
 {
     struct root_dir dir;
-    int rc = root_list(kb->root, kb->arena, kb->folder, KB_FOLDER_MAX, is_json, NULL, &dir);
+    int rc = root_list(kb->root, kb->arena, kb->folder, KB_FOLDER_MAX,
+                       &(struct root_filter){.keep = is_json}, &dir);
     if (rc < 0) {
         return gm_err_set(err, GM_ERR_LOOK, "knowledge folder %s: %s", kb->folder, strerror(-rc));
     }

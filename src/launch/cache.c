@@ -232,7 +232,7 @@ static void drop_oldest(struct root *r, struct arena *a, const char *folder, int
     struct root_dir list;
     const char *oldest = NULL;
     struct timespec when = {0};
-    if (root_list(r, a, folder, PLANS_MAX * 4, NULL, NULL, &list) < 0 || list.n < PLANS_MAX) {
+    if (root_list(r, a, folder, PLANS_MAX * 4, NULL, &list) < 0 || list.n < PLANS_MAX) {
         return;
     }
     for (size_t i = 0; i < list.n; i++) {

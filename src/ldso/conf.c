@@ -71,7 +71,7 @@ static void expand(struct reader *r, const char *dir, struct str pattern)
         }
         struct root_dir list;
         if (++r->lists > LDSO_CONF_FILES_MAX ||
-            root_list(r->root, r->arena, dir, LDSO_CONF_DIRS_MAX, NULL, NULL, &list) < 0) {
+            root_list(r->root, r->arena, dir, LDSO_CONF_DIRS_MAX, NULL, &list) < 0) {
             return; // not there: nothing is included
         }
         for (size_t i = 0; i < list.n; i++) {

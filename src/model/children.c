@@ -47,7 +47,8 @@ static bool parent_of(struct str text, int *ret)
 static void read_processes(struct arena *a, struct root *host, processes *ret)
 {
     struct root_dir list;
-    if (root_list(host, a, "/proc", PROCESSES_MAX, is_number, NULL, &list) < 0) {
+    if (root_list(host, a, "/proc", PROCESSES_MAX, &(struct root_filter){.keep = is_number},
+                  &list) < 0) {
         return; // without /proc nothing of a process can be seen
     }
     for (size_t i = 0; i < list.n; i++) {

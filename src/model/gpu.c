@@ -101,7 +101,7 @@ static enum model_build build_in(struct model *m, const char *folder, const char
 {
     struct root_dir list;
     enum model_build found = MODEL_BUILD_UNKNOWN;
-    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, NULL, &list) < 0) {
+    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, &list) < 0) {
         return MODEL_BUILD_UNKNOWN;
     }
     for (size_t i = 0; i < list.n && found == MODEL_BUILD_UNKNOWN; i++) {
@@ -153,7 +153,7 @@ enum model_build model_build_of_dist(struct model *m, const struct py_dist *dist
 static const struct gpu_code *code_in(struct model *m, const char *folder, const char *glob)
 {
     struct root_dir list;
-    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, NULL, &list) < 0) {
+    if (root_list(m->root, m->arena, folder, LISTED_MAX, NULL, &list) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < list.n; i++) {

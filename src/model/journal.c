@@ -30,7 +30,7 @@ bool model_journal_open(struct root *root, struct arena *a, const char *folder,
 {
     struct root_dir list;
     bool found = false;
-    if (root_list(root, a, folder, JOURNALS_MAX, NULL, NULL, &list) < 0) {
+    if (root_list(root, a, folder, JOURNALS_MAX, NULL, &list) < 0) {
         return false; // not there: nothing was begun
     }
     for (size_t i = 0; i < list.n; i++) {

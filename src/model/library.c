@@ -31,7 +31,8 @@ static void add_folder(struct model *m, const char *dir, const char *where)
     if (m->folders.n >= FOLDERS_MAX || have_folder(m, plain)) {
         return;
     }
-    int rc = root_list(m->root, m->arena, plain, NAMES_MAX, is_library_name, NULL, &list);
+    int rc = root_list(m->root, m->arena, plain, NAMES_MAX,
+                       &(struct root_filter){.keep = is_library_name}, &list);
     if (rc == 0 && list.n) {
         VEC_PUSH(m->arena, &m->folders, (struct model_folder){plain, where, list.names, list.n});
     } else if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
@@ -44,7 +45,7 @@ static void add_matching(struct model *m, const char *base, const char *pattern,
                          const char *where)
 {
     struct root_dir list;
-    if (root_list(m->root, m->arena, base, NAMES_MAX, NULL, NULL, &list) < 0) {
+    if (root_list(m->root, m->arena, base, NAMES_MAX, NULL, &list) < 0) {
         return; // not there: nothing to find
     }
     for (size_t i = 0; i < list.n; i++) {

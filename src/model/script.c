@@ -378,7 +378,7 @@ static const char *nearest_file(struct run *r, const struct imported *by, const 
     const char *tail = base + head.n + strlen(form->nearest);
     long want = release ? release_number(form, str_of(release)) : 0, found = 0;
     struct root_dir list;
-    if (!want || root_list(r->m->root, a, dir, FILES_MAX, NULL, NULL, &list) < 0) {
+    if (!want || root_list(r->m->root, a, dir, FILES_MAX, NULL, &list) < 0) {
         return NULL;
     }
     for (size_t i = 0; i < list.n; i++) {
@@ -490,7 +490,7 @@ static const char *preload_in(struct run *r, const struct kb_preload *lib, const
         }
     }
     struct root_dir list;
-    if (!lib->glob || root_list(m->root, m->arena, dir, FILES_MAX, NULL, NULL, &list) < 0) {
+    if (!lib->glob || root_list(m->root, m->arena, dir, FILES_MAX, NULL, &list) < 0) {
         return NULL; // not there: the next one
     }
     for (size_t f = 0; f < list.n; f++) {

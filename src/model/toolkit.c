@@ -97,7 +97,7 @@ void model_find_toolkits(struct model *m, model_toolkits *ret, const char **ret_
     add_named(m, ret);
     for (size_t i = 0; i < sizeof parents / sizeof *parents; i++) {
         struct root_dir list;
-        int rc = root_list(m->root, m->arena, parents[i], FOLDERS_MAX, NULL, NULL, &list);
+        int rc = root_list(m->root, m->arena, parents[i], FOLDERS_MAX, NULL, &list);
         if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {
             *ret_why = arena_printf(m->arena, "%s: %s", parents[i], why_not(rc));
         }

@@ -151,7 +151,8 @@ static void list_site(struct lister *l, const char *site)
 {
     struct py_env *env = l->env;
     struct root_dir names;
-    int rc = root_list(env->root, env->arena, site, SITE_NAMES_MAX, keep_info, NULL, &names);
+    int rc = root_list(env->root, env->arena, site, SITE_NAMES_MAX,
+                       &(struct root_filter){.keep = keep_info}, &names);
     if (rc == -EACCES) {
         py_note_denied(env, site);
         return;
@@ -187,7 +188,8 @@ static void list_conda(struct lister *l)
     struct py_env *env = l->env;
     char *meta = path_join(env->arena, env->prefix, "conda-meta");
     struct root_dir names;
-    int rc = root_list(env->root, env->arena, meta, SITE_NAMES_MAX, keep_json, NULL, &names);
+    int rc = root_list(env->root, env->arena, meta, SITE_NAMES_MAX,
+                       &(struct root_filter){.keep = keep_json}, &names);
     if (rc < 0) {
         py_note(env, "%s: %s", meta, py_why(rc));
         return;

@@ -140,7 +140,8 @@ static const char *stdlib_name(struct py_env *env, const char *lib)
         return has_stdlib(env, lib, threaded) ? threaded : NULL;
     }
     struct root_dir names;
-    if (root_list(env->root, a, lib, LIB_NAMES_MAX, keep_lib, NULL, &names) < 0) {
+    if (root_list(env->root, a, lib, LIB_NAMES_MAX, &(struct root_filter){.keep = keep_lib},
+                  &names) < 0) {
         return NULL;
     }
     const char *only = NULL;
@@ -273,7 +274,8 @@ static void version_from_conda(struct py_env *env)
     struct arena *a = env->arena;
     char *meta = path_join(a, env->base_prefix, "conda-meta");
     struct root_dir names;
-    if (root_list(env->root, a, meta, LIB_NAMES_MAX, keep_conda_python, NULL, &names) == 0 &&
+    if (root_list(env->root, a, meta, LIB_NAMES_MAX,
+                  &(struct root_filter){.keep = keep_conda_python}, &names) == 0 &&
         names.n) {
         const char *version = names.names[0] + strlen("python-");
         struct str text = {version, strcspn(version, "-")};
@@ -382,7 +384,8 @@ static char *extension_tag(struct py_env *env)
     struct root_dir names;
     const char *platform = platform_of(env);
     if (env->lib_dynload &&
-        root_list(env->root, a, env->lib_dynload, LIB_NAMES_MAX, keep_tagged, NULL, &names) == 0 &&
+        root_list(env->root, a, env->lib_dynload, LIB_NAMES_MAX,
+                  &(struct root_filter){.keep = keep_tagged}, &names) == 0 &&
         names.n) {
         const char *tag = strstr(names.names[0], ".cpython-") + 1;
         return arena_strndup(a, tag, strlen(tag) - strlen(".so"));
@@ -438,7 +441,9 @@ static void version_from_own_lib(struct py_env *env)
     struct arena *a = env->arena;
     char *lib = path_join(a, env->prefix, "lib");
     struct root_dir names;
-    if (root_list(env->root, a, lib, LIB_NAMES_MAX, keep_lib, NULL, &names) == 0 && names.n == 1) {
+    if (root_list(env->root, a, lib, LIB_NAMES_MAX, &(struct root_filter){.keep = keep_lib},
+                  &names) == 0 &&
+        names.n == 1) {
         bool t = false;
         if (py_name_version(names.names[0], &env->major, &env->minor, &t)) {
             env->free_threaded = t;
@@ -472,7 +477,8 @@ static void note_other_versions(struct py_env *env)
     char *lib = path_join(a, env->prefix, "lib");
     struct root_dir names;
     if (!env->config || !env->lib_name ||
-        root_list(env->root, a, lib, LIB_NAMES_MAX, keep_lib, NULL, &names) < 0) {
+        root_list(env->root, a, lib, LIB_NAMES_MAX, &(struct root_filter){.keep = keep_lib},
+                  &names) < 0) {
         return;
     }
     for (size_t i = 0; i < names.n; i++) {

@@ -72,7 +72,7 @@ static char *pyenv_folder(struct finder *f, const char *versions, struct str wan
         return exact;
     }
     struct root_dir names;
-    if (root_list(f->env->root, a, versions, BIN_NAMES_MAX, NULL, NULL, &names) < 0) {
+    if (root_list(f->env->root, a, versions, BIN_NAMES_MAX, NULL, &names) < 0) {
         return NULL;
     }
     const char *start = arena_printf(a, "%s.", str_dup(a, wanted));
@@ -270,7 +270,8 @@ static char *folder_python(struct finder *f, const char *folder)
         }
     }
     struct root_dir found;
-    if (root_list(f->env->root, a, bin, BIN_NAMES_MAX, keep_python3, NULL, &found) == 0) {
+    if (root_list(f->env->root, a, bin, BIN_NAMES_MAX, &(struct root_filter){.keep = keep_python3},
+                  &found) == 0) {
         for (size_t i = 0; i < found.n; i++) {
             char *path = path_join(a, bin, found.names[i]);
             if (py_is_file(f->env, path)) {

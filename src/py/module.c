@@ -81,8 +81,8 @@ static void find_foreign(struct py_env *env, const struct search *where, const c
     struct name_filter filter = {arena_printf(env->arena, "%s.", part)};
     for (size_t i = 0; i < where->n; i++) {
         struct root_dir names;
-        if (root_list(env->root, env->arena, where->dirs[i], FOREIGN_MAX, keep_start, &filter,
-                      &names) == 0 &&
+        if (root_list(env->root, env->arena, where->dirs[i], FOREIGN_MAX,
+                      &(struct root_filter){keep_start, &filter}, &names) == 0 &&
             names.n) {
             ret->foreign = path_join(env->arena, where->dirs[i], names.names[0]);
             ret->foreign_suffix = names.names[0] + strlen(part);

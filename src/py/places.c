@@ -52,7 +52,9 @@ static bool add_site(struct search *s, const char *prefix, const char *site)
     if (is_known(s, real)) {
         return true;
     }
-    if (root_list(s->root, s->a, real, DISTS_MAX, is_dist, NULL, &list) < 0 || !list.n) {
+    if (root_list(s->root, s->a, real, DISTS_MAX, &(struct root_filter){.keep = is_dist}, &list) <
+            0 ||
+        !list.n) {
         return false;
     }
     struct py_place place = {.prefix = prefix, .site = real};
@@ -77,7 +79,8 @@ static enum prefix_kind add_prefix(struct search *s, const char *prefix)
     for (size_t i = 0; i < 2; i++) {
         struct root_dir list;
         const char *lib = path_join(s->a, prefix, libs[i]);
-        if (root_list(s->root, s->a, lib, VERSIONS_MAX, is_version, NULL, &list) < 0) {
+        if (root_list(s->root, s->a, lib, VERSIONS_MAX, &(struct root_filter){.keep = is_version},
+                      &list) < 0) {
             continue;
         }
         for (size_t k = 0; k < list.n * 2; k++) {
@@ -92,7 +95,7 @@ static enum prefix_kind add_prefix(struct search *s, const char *prefix)
 static void add_children(struct search *s, const char *dir)
 {
     struct root_dir list;
-    if (root_list(s->root, s->a, dir, CHILDREN_MAX, NULL, NULL, &list) < 0) {
+    if (root_list(s->root, s->a, dir, CHILDREN_MAX, NULL, &list) < 0) {
         return;
     }
     for (size_t i = 0; i < list.n; i++) {
@@ -186,7 +189,7 @@ static bool walk_tree(struct search *s)
         enum prefix_kind kind = add_prefix(s, at);
         struct root_dir list;
         if (kind == PREFIX_TARGET ||
-            root_list(s->root, s->a, at, WALK_ENTRIES_MAX, NULL, NULL, &list) < 0) {
+            root_list(s->root, s->a, at, WALK_ENTRIES_MAX, NULL, &list) < 0) {
             continue;
         }
         whole = whole && !list.truncated;
@@ -222,7 +225,7 @@ bool py_places_find(struct root *r, struct arena *a, const char *cwd, py_places 
         if (strcmp(bases[i], "/") != 0) {
             add_folder(&s, bases[i]);
         }
-        if (root_list(r, a, bases[i], CHILDREN_MAX, NULL, NULL, &list) < 0) {
+        if (root_list(r, a, bases[i], CHILDREN_MAX, NULL, &list) < 0) {
             continue;
         }
         for (size_t k = 0; k < list.n; k++) {

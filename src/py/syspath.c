@@ -162,7 +162,8 @@ static void add_site(struct builder *b, const char *dir, enum py_path_origin ori
     if (rc < 0 || !S_ISDIR(st.st_mode) || !add(b, dir, origin, NULL)) {
         return;
     }
-    rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX, keep_pth, NULL, &names);
+    rc = root_list(env->root, env->arena, dir, PTH_FILES_MAX,
+                   &(struct root_filter){.keep = keep_pth}, &names);
     if (rc < 0) {
         return; // said when the distributions are listed
     }

@@ -41,7 +41,7 @@ static struct winldr_folder *folder_at(struct winldr_files *f, const char *place
     }
     struct winldr_folder *folder = arena_alloc(f->arena, sizeof *folder);
     folder->place = arena_strdup(f->arena, place);
-    folder->error = root_list(f->root, f->arena, place, NAMES_MAX, NULL, NULL, &folder->names);
+    folder->error = root_list(f->root, f->arena, place, NAMES_MAX, NULL, &folder->names);
     VEC_PUSH(f->arena, &f->folders, folder);
     return folder;
 }

@@ -30,7 +30,7 @@ static void print_folder(struct root *r, struct arena *a, const char *folder)
 {
     enum { NAMES_MAX = 100000 };
     struct root_dir names;
-    if (root_list(r, a, folder, NAMES_MAX, NULL, NULL, &names) < 0) {
+    if (root_list(r, a, folder, NAMES_MAX, NULL, &names) < 0) {
         return;
     }
     for (size_t i = 0; i < names.n; i++) {

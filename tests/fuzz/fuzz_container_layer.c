@@ -13,7 +13,7 @@ static void look_at_all(struct root *r, struct image_layers *l, struct arena *a,
                         int depth)
 {
     struct root_dir names;
-    if (depth > 8 || root_list(r, a, folder, 256, NULL, NULL, &names) < 0) {
+    if (depth > 8 || root_list(r, a, folder, 256, NULL, &names) < 0) {
         return;
     }
     for (size_t i = 0; i < names.n; i++) {

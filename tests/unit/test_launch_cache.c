@@ -168,7 +168,7 @@ static void spoilt(void **state)
     struct gm_err err;
     struct launch_cached cached;
     write_sample(w, "one");
-    assert_int_equal(root_list(&w->host, &w->a, w->plans, 10, NULL, NULL, &list), 0);
+    assert_int_equal(root_list(&w->host, &w->a, w->plans, 10, NULL, &list), 0);
     assert_true(list.n > 0);
     assert_int_equal(
         root_read(&w->host, &w->a, path_join(&w->a, w->plans, list.names[0]), 1 << 20, &bytes), 0);
@@ -191,7 +191,7 @@ static void bounded_number(void **state)
     for (int i = 0; i < 270; i++) {
         write_sample(w, arena_printf(&w->a, "question %d", i));
     }
-    assert_int_equal(root_list(&w->host, &w->a, w->plans, 1000, NULL, NULL, &list), 0);
+    assert_int_equal(root_list(&w->host, &w->a, w->plans, 1000, NULL, &list), 0);
     assert_true(list.n <= 256);
     assert_true(is_kept(w, "question 269"));
     assert_false(is_kept(w, "question 0"));

@@ -186,22 +186,23 @@ static void listing(void **state)
 {
     (void)state;
     struct root_dir dir;
-    assert_int_equal(root_list(&root, &arena, "/dir", 10, NULL, NULL, &dir), 0);
+    assert_int_equal(root_list(&root, &arena, "/dir", 10, NULL, &dir), 0);
     assert_int_equal(dir.n, 3);
     assert_string_equal(dir.names[0], "a");
     assert_string_equal(dir.names[2], "conf");
     assert_false(dir.truncated);
-    assert_int_equal(root_list(&root, &arena, "/etc", 3, NULL, NULL, &dir), 0);
+    assert_int_equal(root_list(&root, &arena, "/etc", 3, NULL, &dir), 0);
     assert_false(dir.truncated);
-    assert_int_equal(root_list(&root, &arena, "/etc", 2, NULL, NULL, &dir), 0);
+    assert_int_equal(root_list(&root, &arena, "/etc", 2, NULL, &dir), 0);
     assert_int_equal(dir.n, 2);
     assert_true(dir.truncated);
-    assert_int_equal(root_list(&root, &arena, "/etc", 2, no_b, NULL, &dir), 0);
+    assert_int_equal(root_list(&root, &arena, "/etc", 2, &(struct root_filter){.keep = no_b}, &dir),
+                     0);
     assert_false(dir.truncated);
-    assert_int_equal(root_list(&root, &arena, "/empty", 2, NULL, NULL, &dir), 0);
+    assert_int_equal(root_list(&root, &arena, "/empty", 2, NULL, &dir), 0);
     assert_int_equal(dir.n, 0);
-    assert_int_equal(root_list(&root, &arena, "/nothing", 2, NULL, NULL, &dir), -ENOENT);
-    assert_int_equal(root_list(&root, &arena, "/etc/conf", 2, NULL, NULL, &dir), -ENOTDIR);
+    assert_int_equal(root_list(&root, &arena, "/nothing", 2, NULL, &dir), -ENOENT);
+    assert_int_equal(root_list(&root, &arena, "/etc/conf", 2, NULL, &dir), -ENOTDIR);
 }
 
 /* Files of /proc say that they have no size, and are read to their end. */
@@ -228,7 +229,7 @@ static void ask(struct root *r, struct arena *a, int what)
     struct str text;
     char *path;
     bool all;
-    (void)(what == 0   ? root_list(r, a, "/many", 1000, NULL, NULL, &dir)
+    (void)(what == 0   ? root_list(r, a, "/many", 1000, NULL, &dir)
            : what == 1 ? root_read(r, a, "/large", 1 << 20, &text)
            : what == 2 ? root_read_head(r, a, "/large", 1 << 20, &text, &all)
                        : root_realpath(r, a, "/dir/conf", &path));

@@ -93,7 +93,7 @@ static const char *answers(struct root *r, const char *path)
                 root_readlink(r, &arena, path, &link),
                 root_read(r, &arena, path, 100, &text),
                 root_read_head(r, &arena, path, 3, &head, &all),
-                root_list(r, &arena, path, 10, NULL, NULL, &dir),
+                root_list(r, &arena, path, 10, NULL, &dir),
                 root_access(r, path, R_OK),
                 root_has_capabilities(r, path)};
     const char *out =
@@ -153,7 +153,7 @@ static void what_was_not_asked_is_not_known(void **state)
     struct root_dir dir;
     begin(&r, &s);
     assert_int_equal(root_stat(&r, "/etc/conf", &st), 0);
-    assert_int_equal(root_list(&r, &arena, "/empty", 10, NULL, NULL, &dir), 0);
+    assert_int_equal(root_list(&r, &arena, "/empty", 10, NULL, &dir), 0);
     assert_int_equal(snap_finish(&s, &err), 0);
     root_close(&r);
     root_replay(&r, &s, "/");
@@ -162,7 +162,7 @@ static void what_was_not_asked_is_not_known(void **state)
     assert_int_equal(s.n_misses, 0);
     assert_int_equal(root_stat(&r, "/etc/none", &st), -SNAP_NOT_HELD);
     assert_int_equal(root_read(&r, &arena, "/etc/conf", 100, &text), -SNAP_NOT_HELD);
-    assert_int_equal(root_list(&r, &arena, "/etc", 10, NULL, NULL, &dir), -SNAP_NOT_HELD);
+    assert_int_equal(root_list(&r, &arena, "/etc", 10, NULL, &dir), -SNAP_NOT_HELD);
     assert_int_equal(root_access(&r, "/etc/conf", R_OK), -SNAP_NOT_HELD);
     assert_int_equal(s.n_misses, 4);
     assert_int_equal(s.misses.n, 3);

@@ -291,14 +291,14 @@ struct listing {
     VEC(char *) names;
     size_t max_entries;
     bool truncated;
-    bool (*keep)(const char *name, void *arg);
-    void *arg;
+    const struct root_filter *filter;
 };
 
 /* false: it is full. */
 static bool add_name(struct arena *a, struct listing *l, const char *name)
 {
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (l->keep && !l->keep(name, l->arg))) {
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+        (l->filter && !l->filter->keep(name, l->filter->arg))) {
         return true;
     }
     if (l->names.n == l->max_entries) {
@@ -354,9 +354,9 @@ static int by_name(const void *x, const void *y)
 }
 
 static int files_list(struct root *r, struct arena *a, const char *path, size_t max_entries,
-                      bool (*keep)(const char *name, void *arg), void *arg, struct root_dir *ret)
+                      const struct root_filter *filter, struct root_dir *ret)
 {
-    struct listing l = {.max_entries = max_entries, .keep = keep, .arg = arg};
+    struct listing l = {.max_entries = max_entries, .filter = filter};
     const char *native = NULL;
     struct stat st;
     int rc = files_stat(r, path, true, &st);
