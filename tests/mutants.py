@@ -34,16 +34,16 @@ LIMIT_S = 900
 ROOMS = ["ldso", "elf", "diag", "plan", "apply", "log", "image"]
 
 # Each room's suites, the one that most likely notices first; all of them are part of `make test`.
-LOADER = ["why", "worlds-few", "trees-check", "causes", "cpu"]
-VERDICT = ["causes", "trees-check", "tree-causes", "report", "plan", "commands"]
+LOADER = ["why", "worlds-few", "trees-check", "causes", "cpu", "bounded", "hostile-files"]
+VERDICT = ["causes", "trees-check", "tree-causes", "report", "plan", "commands", "unseen"]
 SUITES = {
     "elf": LOADER,
     "ldso": LOADER,
     "diag": [*VERDICT, "image-findings", "cli"],
     "plan": ["plan", "commands", "launcher", "causes", "choose"],
-    "apply": ["mend-apply", "acting", "killed", "mend-faults"],
+    "apply": ["mend-apply", "acting", "killed", "commands", "swapped", "api"],
     "log": ["explain-command", "explain-generality", "explain"],
-    "image": ["image-layers", "images", "image-findings", "container-settings"],
+    "image": ["image-layers", "image-findings", "container-settings", "hostile-forms"],
 }
 
 OPERATORS = [
